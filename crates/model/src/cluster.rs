@@ -1,0 +1,45 @@
+use std::net::SocketAddr;
+
+/// Index of a [`Cluster`] in its [`Model`](crate::Model).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClusterId(pub u32);
+
+/// A group of endpoints that answer the same requests.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cluster {
+    /// Name in logs and metrics; ingress-nginx's `$proxy_upstream_name` (`namespace-service-port`).
+    pub name: String,
+    /// How one endpoint is picked.
+    pub balance: Balance,
+    /// Where the requests can go. An address occurs at most once.
+    pub endpoints: Vec<Endpoint>,
+}
+
+/// One address of a [`Cluster`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Endpoint {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Whether it may be given new requests.
+    pub state: EndpointState,
+}
+
+/// Whether an endpoint takes new requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EndpointState {
+    /// Takes new requests.
+    Ready,
+    /// Is going away: it finishes what it has, and is given new requests only when no endpoint of the cluster is ready
+    /// (Kubernetes: `serving` while `terminating`).
+    Draining,
+}
+
+/// How an endpoint is picked for a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Balance {
+    /// One after the other.
+    #[default]
+    RoundRobin,
+    /// The better of two picked at random, by the moving average of their response times.
+    Ewma,
+}

@@ -1,0 +1,89 @@
+use std::fmt;
+
+use crate::Route;
+
+/// A name that clients ask for, with what is served there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Host {
+    /// Which requests come here.
+    pub name: HostName,
+    /// In the order of their age; of two with an equal [`PathMatch`](crate::PathMatch) the first is served.
+    pub routes: Vec<Route>,
+}
+
+/// The names that a [`Host`] answers to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum HostName {
+    /// One name, in lower case.
+    Exact(String),
+    /// `*.suffix`: exactly one label before the suffix. Holds the suffix without `*.`, in lower case.
+    Wildcard(String),
+    /// Whatever no other host answers to.
+    Any,
+}
+
+/// A string that is not a host name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a host name: labels of letters, digits, '-' and '_', optionally with '*' as the first")]
+pub struct InvalidHostName(String);
+
+impl HostName {
+    /// Reads a name as an Ingress rule or a Gateway listener has it; the empty string is [`HostName::Any`].
+    pub fn parse(text: &str) -> Result<Self, InvalidHostName> {
+        if text.is_empty() {
+            return Ok(Self::Any);
+        }
+        let name = text.to_ascii_lowercase();
+        let (wildcard, labels) = match name.strip_prefix("*.") {
+            Some(rest) => (true, rest),
+            None => (false, name.as_str()),
+        };
+        if labels.len() > NAME_BYTES_MAX || !labels.split('.').all(is_label) {
+            return Err(InvalidHostName(text.to_owned()));
+        }
+        Ok(if wildcard { Self::Wildcard(labels.to_owned()) } else { Self::Exact(name) })
+    }
+}
+
+impl fmt::Display for HostName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exact(name) => f.write_str(name),
+            Self::Wildcard(suffix) => write!(f, "*.{suffix}"),
+            Self::Any => f.write_str("_"),
+        }
+    }
+}
+
+/// RFC 1035 section 2.3.4.
+const NAME_BYTES_MAX: usize = 253;
+const LABEL_BYTES_MAX: usize = 63;
+
+fn is_label(label: &str) -> bool {
+    !label.is_empty()
+        && label.len() <= LABEL_BYTES_MAX
+        && !label.starts_with('-')
+        && !label.ends_with('-')
+        && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_lower_cased_and_told_apart() {
+        assert_eq!(HostName::parse("Web.Test.COM"), Ok(HostName::Exact("web.test.com".into())));
+        assert_eq!(HostName::parse("*.Foo.com"), Ok(HostName::Wildcard("foo.com".into())));
+        assert_eq!(HostName::parse(""), Ok(HostName::Any));
+        assert_eq!(HostName::parse("*.Foo.com").unwrap().to_string(), "*.foo.com");
+    }
+
+    #[test]
+    fn what_is_no_name_is_refused() {
+        for text in ["*", "a..b", ".a", "a.*.b", "a b", "a/b", "-a.b", "a-.b", "*.", "a:80"] {
+            assert!(HostName::parse(text).is_err(), "{text}");
+        }
+        assert!(HostName::parse(&"a".repeat(64)).is_err());
+    }
+}

@@ -1,0 +1,43 @@
+//! The nouns of a configuration: hosts, routes, filters, clusters, endpoints and the settings of the proxy.
+//!
+//! Every source of configuration is translated to a [`Model`], and everything that serves requests is compiled from one.
+//! Values are checked when they are made, so that no later stage has to doubt them.
+//!
+//! Never in here: IO, async, Kubernetes types, protocol bytes.
+
+mod cluster;
+mod filter;
+mod host;
+pub mod log;
+mod route;
+mod settings;
+mod unit;
+
+pub use cluster::{Balance, Cluster, ClusterId, Endpoint, EndpointState};
+pub use filter::{Filter, TlsRedirect};
+pub use host::{Host, HostName, InvalidHostName};
+pub use route::{
+    Action, ConnectionHeader, Fixed, Forward, InvalidPath, Labels, PathMatch, RetryOn, RetryPolicy, Route,
+    Timeouts,
+};
+pub use settings::{AccessLog, ClientSettings, ForwardedSettings, PoolCap, Settings, UpstreamConnections};
+pub use unit::{InvalidUnit, parse_duration, parse_seconds, parse_size};
+
+/// A whole configuration, as one source or several together describe it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Model {
+    /// Hosts with their routes. A name occurs at most once; a request for a host that is not listed goes to
+    /// [`HostName::Any`] where that is listed.
+    pub hosts: Vec<Host>,
+    /// Groups of endpoints, referred to by [`ClusterId`]: the index in this list.
+    pub clusters: Vec<Cluster>,
+    /// What holds for the proxy as a whole.
+    pub settings: Settings,
+}
+
+impl Model {
+    /// The cluster that an id of this model stands for.
+    pub fn cluster(&self, id: ClusterId) -> &Cluster {
+        &self.clusters[id.0 as usize]
+    }
+}

@@ -1,0 +1,141 @@
+use std::time::Duration;
+
+use ipnet::IpNet;
+
+use crate::log::Format;
+
+/// What holds for the proxy as a whole. The defaults are ingress-nginx's.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    /// Towards clients.
+    pub client: ClientSettings,
+    /// Connections to endpoints.
+    pub upstream: UpstreamConnections,
+    /// Who the client is, and what an endpoint is told about it.
+    pub forwarded: ForwardedSettings,
+    /// The access log.
+    pub access_log: AccessLog,
+}
+
+/// What clients may do, and for how long.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientSettings {
+    /// To send a request head, from its first byte.
+    pub header_timeout: Duration,
+    /// Between two reads of a request body.
+    pub body_timeout: Duration,
+    /// Between two writes of a response.
+    pub send_timeout: Duration,
+    /// Between two requests; zero closes after each.
+    pub keep_alive_timeout: Duration,
+    /// Requests on one connection.
+    pub keep_alive_requests: u64,
+    /// Longest request line or header field in bytes (nginx: the size of `large_client_header_buffers`).
+    pub line_bytes_max: usize,
+    /// Longest request head in bytes (nginx: number times size of `large_client_header_buffers`).
+    pub head_bytes_max: usize,
+    /// Pass on header names that hold an underscore; without this, those headers are left out.
+    pub underscores_in_headers: bool,
+    /// Time that a stopping worker gives to requests in flight.
+    pub shutdown_timeout: Duration,
+}
+
+impl Default for ClientSettings {
+    fn default() -> Self {
+        Self {
+            header_timeout: Duration::from_secs(60),
+            body_timeout: Duration::from_secs(60),
+            send_timeout: Duration::from_secs(60),
+            keep_alive_timeout: Duration::from_secs(75),
+            keep_alive_requests: 1000,
+            line_bytes_max: 8 << 10,
+            head_bytes_max: 4 * (8 << 10),
+            underscores_in_headers: false,
+            shutdown_timeout: Duration::from_secs(240),
+        }
+    }
+}
+
+/// How long connections to endpoints are kept, and how many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpstreamConnections {
+    /// Idle connections that a worker keeps for an endpoint.
+    pub cap: PoolCap,
+    /// Requests on one connection.
+    pub requests: u64,
+    /// Idle time after which a connection is closed.
+    pub idle_timeout: Duration,
+    /// Age after which a connection is not used again.
+    pub lifetime: Duration,
+}
+
+impl Default for UpstreamConnections {
+    fn default() -> Self {
+        Self {
+            cap: PoolCap::Auto,
+            requests: 10_000,
+            idle_timeout: Duration::from_secs(60),
+            lifetime: Duration::from_secs(3600),
+        }
+    }
+}
+
+/// How many idle connections are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PoolCap {
+    /// As many as the recent past could have used at once.
+    #[default]
+    Auto,
+    /// At most so many per worker, as nginx's `keepalive` has it; zero closes after each request.
+    Fixed(u32),
+}
+
+/// Who the client is, and what an endpoint is told about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ForwardedSettings {
+    /// Trust `X-Forwarded-*` of a peer in [`trusted`](Self::trusted) (`use-forwarded-headers`).
+    pub use_incoming: bool,
+    /// Take the client's address from [`header`](Self::header) but replace the other headers (`enable-real-ip`).
+    pub real_ip: bool,
+    /// Peers that are believed (`proxy-real-ip-cidr`).
+    pub trusted: Vec<IpNet>,
+    /// Header that carries the client's address (`forwarded-for-header`).
+    pub header: String,
+    /// Append to the incoming list of addresses instead of replacing it (`compute-full-forwarded-for`).
+    pub compute_full: bool,
+    /// Send `X-Original-URI`.
+    pub original_uri: bool,
+    /// Make up an `X-Request-ID` where the client sent none.
+    pub request_id: bool,
+}
+
+impl Default for ForwardedSettings {
+    fn default() -> Self {
+        Self {
+            use_incoming: false,
+            real_ip: false,
+            trusted: vec!["0.0.0.0/0".parse().expect("a literal network")],
+            header: "X-Forwarded-For".to_owned(),
+            compute_full: false,
+            original_uri: false,
+            request_id: true,
+        }
+    }
+}
+
+/// The access log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AccessLog {
+    /// Whether there is one.
+    pub enabled: bool,
+    /// Of what a line consists.
+    pub format: Format,
+    /// Path prefixes of requests that are not logged (`skip-access-log-urls`).
+    pub skip: Vec<String>,
+}
+
+impl Default for AccessLog {
+    fn default() -> Self {
+        Self { enabled: true, format: Format::default(), skip: Vec::new() }
+    }
+}
