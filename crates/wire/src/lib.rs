@@ -1,1 +1,11 @@
-//! placeholder
+//! Protocols as pure functions and state machines: bytes in, meaning out.
+//!
+//! Never in here: sockets, clocks, randomness, tokio. What depends on the time takes it as an argument.
+
+pub mod date;
+pub mod field;
+pub mod h1;
+pub mod host;
+pub mod path;
+
+pub use field::{Field, Known};

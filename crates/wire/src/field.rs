@@ -1,0 +1,133 @@
+//! Header fields as positions in the buffer that they arrived in.
+
+use std::ops::Range;
+
+/// A header field: where its line, name and value stand in the head's buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// First byte of the line, which is the first of the name.
+    pub start: u32,
+    /// Byte after the line's CRLF.
+    pub end: u32,
+    /// Bytes of the name.
+    pub name_len: u16,
+    /// Which field it is, if it is one that a proxy has to know.
+    pub known: Known,
+    /// Whether the name consists of letters, digits and dashes only.
+    pub plain_name: bool,
+    /// First byte of the value, white space around it left out.
+    pub value_start: u32,
+    /// Byte after the value.
+    pub value_end: u32,
+}
+
+impl Field {
+    /// Name, as it was sent.
+    pub fn name<'a>(&self, head: &'a [u8]) -> &'a [u8] {
+        &head[self.start as usize..self.start as usize + usize::from(self.name_len)]
+    }
+
+    /// Value, without the white space around it.
+    pub fn value<'a>(&self, head: &'a [u8]) -> &'a [u8] {
+        &head[self.value_start as usize..self.value_end as usize]
+    }
+
+    /// The whole line with its CRLF.
+    pub fn line(&self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+/// Names with their variants: one entry per field that a proxy looks at.
+macro_rules! known {
+    ($($variant:ident = $name:literal,)*) => {
+        /// Fields that a proxy has to know.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Known {
+            $(#[doc = concat!("`", $name, "`")] $variant,)*
+            /// Any other field.
+            Other,
+        }
+
+        impl Known {
+            /// How many there are, without [`Other`](Self::Other).
+            pub const COUNT: usize = Self::Other as usize;
+
+            /// Recognises a name, whatever its letter case.
+            pub fn of(name: &[u8]) -> Self {
+                // The length rules out nearly all candidates before a byte is compared.
+                match name.len() {
+                    $(len if len == $name.len() && name.eq_ignore_ascii_case($name.as_bytes()) => Self::$variant,)*
+                    _ => Self::Other,
+                }
+            }
+        }
+    };
+}
+
+known! {
+    Host = "host",
+    Connection = "connection",
+    KeepAlive = "keep-alive",
+    ProxyConnection = "proxy-connection",
+    Proxy = "proxy",
+    Te = "te",
+    Trailer = "trailer",
+    TransferEncoding = "transfer-encoding",
+    ContentLength = "content-length",
+    Upgrade = "upgrade",
+    Expect = "expect",
+    Date = "date",
+    Server = "server",
+    XRequestId = "x-request-id",
+    XRealIp = "x-real-ip",
+    XForwardedFor = "x-forwarded-for",
+    XForwardedHost = "x-forwarded-host",
+    XForwardedPort = "x-forwarded-port",
+    XForwardedProto = "x-forwarded-proto",
+    XForwardedScheme = "x-forwarded-scheme",
+    XScheme = "x-scheme",
+    XOriginalUri = "x-original-uri",
+    XOriginalForwardedFor = "x-original-forwarded-for",
+    XOriginalForwardedHost = "x-original-forwarded-host",
+}
+
+/// Whether a name holds only letters, digits and dashes: what nginx takes for a valid name.
+pub fn is_plain_name(name: &[u8]) -> bool {
+    name.iter().all(|&b| PLAIN[b as usize])
+}
+
+/// Bytes of a plain name; a look-up for each byte of each name is cheaper than three comparisons.
+static PLAIN: [bool; 256] = {
+    let mut plain = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        plain[byte] = (byte as u8).is_ascii_alphanumeric() || byte as u8 == b'-';
+        byte += 1;
+    }
+    plain
+};
+
+/// The elements of a comma-separated list (RFC 9110 section 5.6.1), empty ones left out.
+pub fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|&b| b == b',').map(<[u8]>::trim_ascii).filter(|element| !element.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_recognised_in_any_case() {
+        assert_eq!(Known::of(b"HOST"), Known::Host);
+        assert_eq!(Known::of(b"Transfer-Encoding"), Known::TransferEncoding);
+        assert_eq!(Known::of(b"x-other"), Known::Other);
+        assert_eq!(Known::of(b""), Known::Other);
+    }
+
+    #[test]
+    fn lists_are_split_and_trimmed() {
+        let elements: Vec<&[u8]> = list(b" close , ,x-a,").collect();
+        assert_eq!(elements, [&b"close"[..], b"x-a"]);
+    }
+}

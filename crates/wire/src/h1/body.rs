@@ -1,0 +1,120 @@
+//! Message bodies: how long they are, and what of a piece of input belongs to them (RFC 9112 section 6).
+
+use super::chunked::Chunked;
+
+/// How a message's body is delimited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// There is none.
+    Empty,
+    /// So many bytes, at least one.
+    Length(u64),
+    /// Transfer coding `chunked`.
+    Chunked,
+    /// Up to the end of the connection; responses only.
+    UntilClose,
+}
+
+impl Body {
+    /// The body of a `Content-Length`.
+    pub fn of_length(length: u64) -> Self {
+        if length == 0 { Self::Empty } else { Self::Length(length) }
+    }
+}
+
+/// A body that is not what its framing says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidBody {
+    /// Not of the form of RFC 9112 section 7.1.
+    #[error("malformed chunk")]
+    Chunk,
+    /// Trailer fields that are malformed, or too many.
+    #[error("malformed trailers")]
+    Trailers,
+    /// The connection ended first.
+    #[error("ended before its end")]
+    Truncated,
+}
+
+/// What the front of some input means to a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decoded {
+    /// `skip` bytes of framing, then `len` bytes of content.
+    Data {
+        /// Framing to be passed over.
+        skip: usize,
+        /// Content.
+        len: usize,
+    },
+    /// `skip` bytes of framing, and then more input is needed.
+    More {
+        /// Framing to be passed over.
+        skip: usize,
+    },
+    /// The body ends; `skip` bytes of framing were its last, of which the trailer fields are the part from `trailers`.
+    End {
+        /// Framing to be passed over.
+        skip: usize,
+        /// Where in that framing trailer fields begin; `skip` less 2 (an empty line) where there are none.
+        trailers: usize,
+    },
+}
+
+/// Follows a body through its input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BodyDecoder {
+    /// So many bytes are to come.
+    Length(u64),
+    /// See [`Chunked`].
+    Chunked(Chunked),
+    /// Everything is content.
+    UntilClose,
+}
+
+impl BodyDecoder {
+    /// A decoder at the body's first byte.
+    pub fn new(body: Body) -> Self {
+        match body {
+            Body::Empty => Self::Length(0),
+            Body::Length(length) => Self::Length(length),
+            Body::Chunked => Self::Chunked(Chunked::default()),
+            Body::UntilClose => Self::UntilClose,
+        }
+    }
+
+    /// Whether nothing more belongs to the body.
+    pub fn is_done(&self) -> bool {
+        match self {
+            Self::Length(remaining) => *remaining == 0,
+            Self::Chunked(chunked) => chunked.is_done(),
+            Self::UntilClose => false,
+        }
+    }
+
+    /// Says what the front of `input` is. Content is counted off at once; the caller must take all of it.
+    pub fn decode(&mut self, input: &[u8]) -> Result<Decoded, InvalidBody> {
+        match self {
+            Self::Length(0) => Ok(Decoded::End { skip: 0, trailers: 0 }),
+            Self::Length(remaining) => {
+                let len = (*remaining).min(input.len() as u64) as usize;
+                *remaining -= len as u64;
+                Ok(if len == 0 { Decoded::More { skip: 0 } } else { Decoded::Data { skip: 0, len } })
+            }
+            Self::Chunked(chunked) => chunked.decode(input),
+            Self::UntilClose if input.is_empty() => Ok(Decoded::More { skip: 0 }),
+            Self::UntilClose => Ok(Decoded::Data { skip: 0, len: input.len() }),
+        }
+    }
+
+    /// The input has ended. Ok if the body ends with it.
+    pub fn finish(&mut self) -> Result<(), InvalidBody> {
+        match self {
+            Self::UntilClose => {
+                *self = Self::Length(0);
+                Ok(())
+            }
+            done if done.is_done() => Ok(()),
+            _ => Err(InvalidBody::Truncated),
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! What request and response heads have in common.
+
+use std::mem::MaybeUninit;
+
+use crate::field::{Field, Known, is_plain_name, list};
+
+/// Fields in one head; more are refused. nginx bounds bytes only; a table of positions needs a number too.
+pub const FIELDS_MAX: usize = 256;
+
+/// HTTP/1 versions (RFC 9112 section 2.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Version {
+    /// HTTP/1.0
+    Http10,
+    /// HTTP/1.1
+    Http11,
+}
+
+/// Why a head or a body is refused. Each is counted under its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// The request or status line is not of the form of RFC 9112 section 3 or 4.
+    #[error("malformed request or status line")]
+    StartLine,
+    /// The version is neither 1.0 nor 1.1.
+    #[error("unsupported HTTP version")]
+    Version,
+    /// A field name is empty or not a token (RFC 9110 section 5.1).
+    #[error("malformed header name")]
+    FieldName,
+    /// A field value holds control characters (RFC 9110 section 5.5).
+    #[error("malformed header value")]
+    FieldValue,
+    /// A line ends in LF without CR (RFC 9112 section 2.2).
+    #[error("line ends in a bare LF")]
+    BareLineFeed,
+    /// A line begins with white space (RFC 9112 section 5.2).
+    #[error("obsolete line folding")]
+    ObsoleteFold,
+    /// White space between name and colon (RFC 9112 section 5.1).
+    #[error("white space before a header's colon")]
+    SpaceBeforeColon,
+    /// More than [`FIELDS_MAX`] fields.
+    #[error("too many headers")]
+    TooManyFields,
+    /// The request line is longer than allowed.
+    #[error("request line too long")]
+    LineTooLong,
+    /// The head, or one line of it, is longer than allowed.
+    #[error("head too large")]
+    HeadTooLarge,
+    /// HTTP/1.1 without a host (RFC 9112 section 3.2).
+    #[error("no Host")]
+    MissingHost,
+    /// More than one `Host` (RFC 9112 section 3.2).
+    #[error("more than one Host")]
+    DuplicateHost,
+    /// A `Host` that is none.
+    #[error("malformed Host")]
+    Host,
+    /// `Content-Length` and `Transfer-Encoding` (RFC 9112 section 6.1).
+    #[error("both Content-Length and Transfer-Encoding")]
+    ConflictingFraming,
+    /// `Content-Length` repeated, or no number.
+    #[error("malformed Content-Length")]
+    ContentLength,
+    /// A transfer coding other than `chunked` alone, or one in HTTP/1.0.
+    #[error("unsupported Transfer-Encoding")]
+    TransferEncoding,
+    /// An `Expect` other than `100-continue` (RFC 9110 section 10.1.1).
+    #[error("unsupported Expect")]
+    Expect,
+    /// A target with a bad escape, a NUL, or that leaves the root.
+    #[error("malformed target")]
+    Target,
+}
+
+/// The fields of a head and what the framing rules say of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fields {
+    entries: Vec<Field>,
+    /// Where the first field of each kind stands, counted from 1; 0 where there is none.
+    first: [u16; Known::COUNT],
+    /// `Connection` has `close`.
+    pub close: bool,
+    /// `Connection` has `keep-alive`.
+    pub keep_alive: bool,
+    /// `Connection` has `upgrade`.
+    pub upgrade: bool,
+    /// `Connection` names fields that end here, other than the three options above.
+    pub has_listed: bool,
+    /// The only `Content-Length`.
+    pub content_length: Option<u64>,
+    /// `Transfer-Encoding: chunked`.
+    pub chunked: bool,
+    /// There is more than one `Host`.
+    pub(super) has_duplicate_host: bool,
+}
+
+impl Fields {
+    /// Every field in the order in which it came.
+    pub fn iter(&self) -> std::slice::Iter<'_, Field> {
+        self.entries.iter()
+    }
+
+    /// First field of a kind, which must not be `Other`.
+    pub fn find(&self, known: Known) -> Option<&Field> {
+        let place = *self.first.get(known as usize)?;
+        self.entries.get(usize::from(place).checked_sub(1)?)
+    }
+
+    /// First field of a name, whatever its letter case.
+    pub fn find_name(&self, head: &[u8], name: &[u8]) -> Option<&Field> {
+        self.entries.iter().find(|field| field.name(head).eq_ignore_ascii_case(name))
+    }
+
+    /// Whether a `Connection` field names this field, so that it ends here (RFC 9110 section 7.6.1).
+    pub fn is_listed(&self, head: &[u8], name: &[u8]) -> bool {
+        self.has_listed
+            && self
+                .entries
+                .iter()
+                .filter(|field| field.known == Known::Connection)
+                .any(|field| list(field.value(head)).any(|listed| listed.eq_ignore_ascii_case(name)))
+    }
+
+    /// Forgets everything and keeps the memory.
+    pub fn clear(&mut self) {
+        *self = Self { entries: std::mem::take(&mut self.entries), ..Self::default() };
+        self.entries.clear();
+    }
+
+    /// Takes over what the tokenizer found in a whole head.
+    pub(super) fn fill(
+        &mut self,
+        head: &[u8],
+        headers: &[httparse::Header<'_>],
+        version: Version,
+    ) -> Result<(), Malformed> {
+        self.clear();
+        let base = head.as_ptr() as usize;
+        for header in headers {
+            let name = header.name.as_bytes();
+            let start = name.as_ptr() as usize - base;
+            let known = Known::of(name);
+            let value_start = if header.value.is_empty() {
+                start + name.len() + 1
+            } else {
+                header.value.as_ptr() as usize - base
+            };
+            let value_end = value_start + header.value.len();
+            let field = Field {
+                start: start as u32,
+                end: 0,
+                name_len: name.len() as u16,
+                known,
+                plain_name: known != Known::Other || is_plain_name(name),
+                value_start: value_start as u32,
+                value_end: value_end as u32,
+            };
+            if let Some(previous) = self.entries.last_mut() {
+                previous.end = field.start;
+            }
+            if !ends_in_crlf(&head[..start]) {
+                return Err(Malformed::BareLineFeed);
+            }
+            self.entries.push(field);
+            if let Some(first) = self.first.get_mut(known as usize) {
+                if *first == 0 {
+                    *first = self.entries.len() as u16;
+                } else if known == Known::Host {
+                    self.has_duplicate_host = true;
+                }
+                self.note_framing(known, header.value)?;
+            }
+        }
+        let last_end = head.len() - 2;
+        if let Some(last) = self.entries.last_mut() {
+            last.end = last_end as u32;
+        }
+        if !ends_in_crlf(head) || !ends_in_crlf(&head[..last_end]) {
+            return Err(Malformed::BareLineFeed);
+        }
+        self.check_framing(version)
+    }
+
+    fn note_framing(&mut self, known: Known, value: &[u8]) -> Result<(), Malformed> {
+        match known {
+            Known::Connection => self.note_connection(value),
+            Known::ContentLength => {
+                if self.content_length.is_some() {
+                    return Err(Malformed::ContentLength);
+                }
+                self.content_length = Some(parse_length(value).ok_or(Malformed::ContentLength)?);
+            }
+            Known::TransferEncoding => {
+                if self.chunked || !value.eq_ignore_ascii_case(b"chunked") {
+                    return Err(Malformed::TransferEncoding);
+                }
+                self.chunked = true;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn note_connection(&mut self, value: &[u8]) {
+        for option in list(value) {
+            if option.eq_ignore_ascii_case(b"close") {
+                self.close = true;
+            } else if option.eq_ignore_ascii_case(b"keep-alive") {
+                self.keep_alive = true;
+            } else if option.eq_ignore_ascii_case(b"upgrade") {
+                self.upgrade = true;
+            } else {
+                self.has_listed = true;
+            }
+        }
+    }
+
+    /// RFC 9112 section 6.1: such a message "ought to be handled as an error".
+    fn check_framing(&self, version: Version) -> Result<(), Malformed> {
+        if self.chunked && self.content_length.is_some() {
+            return Err(Malformed::ConflictingFraming);
+        }
+        if self.chunked && version == Version::Http10 {
+            return Err(Malformed::TransferEncoding);
+        }
+        Ok(())
+    }
+}
+
+/// RFC 9110 section 8.6: digits only; no sign, no list.
+fn parse_length(value: &[u8]) -> Option<u64> {
+    if value.is_empty() || value.len() > 19 || !value.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    Some(value.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
+}
+
+impl<'a> IntoIterator for &'a Fields {
+    type Item = &'a Field;
+    type IntoIter = std::slice::Iter<'a, Field>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// Room for the tokenizer on the stack; it is not initialised.
+pub(super) type Slots<'a> = [MaybeUninit<httparse::Header<'a>>; FIELDS_MAX];
+
+pub(super) fn version(minor: Option<u8>) -> Version {
+    if minor == Some(0) { Version::Http10 } else { Version::Http11 }
+}
+
+/// The tokenizer takes LF for a line's end too; two readers may differ about it, so it must not pass.
+fn ends_in_crlf(lines: &[u8]) -> bool {
+    lines.ends_with(b"\r\n")
+}
+
+/// Whether a line ends in LF without CR.
+pub(super) fn has_bare_line_feed(head: &[u8]) -> bool {
+    memchr::memchr_iter(b'\n', head).any(|at| at == 0 || head[at - 1] != b'\r')
+}
+
+/// Gives the tokenizer's complaint the name under which it is counted.
+pub(super) fn malformed(error: httparse::Error, bytes: &[u8]) -> Malformed {
+    match error {
+        httparse::Error::Version => Malformed::Version,
+        httparse::Error::TooManyHeaders => Malformed::TooManyFields,
+        httparse::Error::HeaderName => name_fault(bytes),
+        httparse::Error::HeaderValue => Malformed::FieldValue,
+        _ => Malformed::StartLine,
+    }
+}
+
+/// Which of the faults of a name it was: found again line by line, since a refused head may take its time.
+fn name_fault(bytes: &[u8]) -> Malformed {
+    for line in bytes.split(|&b| b == b'\n').skip(1) {
+        if line.first().is_some_and(|&b| b == b' ' || b == b'\t') {
+            return Malformed::ObsoleteFold;
+        }
+        let name = line.split(|&b| b == b':').next().unwrap_or_default();
+        if name.len() < line.len() && name.last().is_some_and(|&b| b == b' ' || b == b'\t') {
+            return Malformed::SpaceBeforeColon;
+        }
+    }
+    Malformed::FieldName
+}

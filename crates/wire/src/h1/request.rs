@@ -1,0 +1,204 @@
+//! Request heads (RFC 9112 section 3).
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use super::head::{FIELDS_MAX, Fields, Malformed, Slots, Version, has_bare_line_feed, malformed, version};
+use crate::field::Known;
+use crate::host;
+
+/// How long a request head may be, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestLimits {
+    /// The request line, and any other line.
+    pub line_bytes_max: usize,
+    /// All of it.
+    pub head_bytes_max: usize,
+}
+
+/// A request head: positions in the buffer that it was read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Bytes of the head, the empty line included.
+    pub len: usize,
+    /// First byte; empty lines before the request line are passed over (RFC 9112 section 2.2).
+    pub start: usize,
+    /// Where the method stands.
+    pub method: Range<usize>,
+    /// Where the target stands.
+    pub target: Range<usize>,
+    /// What the target is.
+    pub form: TargetForm,
+    /// The version in the request line.
+    pub version: Version,
+    /// Where the host stands that the request is for; empty if it names none.
+    pub host: Range<usize>,
+    /// `Expect: 100-continue`.
+    pub expects_continue: bool,
+    /// The fields.
+    pub fields: Fields,
+}
+
+/// Forms of a request target (RFC 9112 section 3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetForm {
+    /// `/path?query`
+    Origin,
+    /// `http://host/path`: the path begins at this offset in the buffer; equal to the target's end for an empty path.
+    Absolute {
+        /// Where the path begins.
+        path: usize,
+    },
+    /// `host:port`, for CONNECT.
+    Authority,
+    /// `*`, for OPTIONS.
+    Asterisk,
+}
+
+impl Request {
+    /// Whether the client means to use the connection again (RFC 9112 section 9.3).
+    pub fn is_persistent(&self) -> bool {
+        !self.fields.close && (self.version == Version::Http11 || self.fields.keep_alive)
+    }
+
+    /// The target in origin form: path and query.
+    pub fn origin_target<'a>(&self, head: &'a [u8]) -> &'a [u8] {
+        match self.form {
+            TargetForm::Absolute { path } if path == self.target.end => b"/",
+            TargetForm::Absolute { path } => &head[path..self.target.end],
+            _ => &head[self.target.clone()],
+        }
+    }
+
+    /// Whether it asks for another protocol (RFC 9110 section 7.8) and can have it: the wish of one with a body is passed
+    /// over, since the other protocol could not begin before the body has ended.
+    pub fn is_upgrade(&self) -> bool {
+        self.version == Version::Http11
+            && self.fields.upgrade
+            && !self.has_body()
+            && self.fields.find(Known::Upgrade).is_some()
+    }
+
+    /// Whether a body follows (RFC 9112 section 6.3).
+    pub fn has_body(&self) -> bool {
+        self.fields.chunked || self.fields.content_length.is_some_and(|length| length > 0)
+    }
+}
+
+/// Reads a request head from the front of `bytes`; none if it is not complete yet. `fields` is memory to use again.
+pub fn parse_request(
+    bytes: &[u8],
+    limits: RequestLimits,
+    fields: Fields,
+) -> Result<Option<Request>, Malformed> {
+    let start = bytes.iter().position(|&b| b != b'\r' && b != b'\n').unwrap_or(bytes.len());
+    let mut slots: Slots<'_> = [MaybeUninit::uninit(); FIELDS_MAX];
+    let mut parsed = httparse::Request::new(&mut []);
+    let status = parsed
+        .parse_with_uninit_headers(bytes, &mut slots)
+        .map_err(|error| too_long(bytes, start, limits).unwrap_or_else(|| malformed(error, bytes)))?;
+    let httparse::Status::Complete(len) = status else {
+        return too_long(bytes, start, limits).map_or(Ok(None), Err);
+    };
+    if let Some(fault) = too_long(&bytes[..len], start, limits) {
+        return Err(fault);
+    }
+    if has_bare_line_feed(&bytes[..start]) {
+        return Err(Malformed::BareLineFeed);
+    }
+    let base = bytes.as_ptr() as usize;
+    let span = |text: &str| {
+        let begin = text.as_ptr() as usize - base;
+        begin..begin + text.len()
+    };
+    let mut request = Request {
+        len,
+        start,
+        method: span(parsed.method.ok_or(Malformed::StartLine)?),
+        target: span(parsed.path.ok_or(Malformed::StartLine)?),
+        form: TargetForm::Origin,
+        version: version(parsed.version),
+        host: 0..0,
+        expects_continue: false,
+        fields,
+    };
+    request.fields.fill(&bytes[..len], parsed.headers, request.version)?;
+    request.finish(bytes)?;
+    Ok(Some(request))
+}
+
+impl Request {
+    /// Settles form, host and expectation once the fields are known.
+    fn finish(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
+        let host_field =
+            self.fields.find(Known::Host).map(|field| field.value_start as usize..field.value_end as usize);
+        if self.fields.has_duplicate_host {
+            return Err(Malformed::DuplicateHost);
+        }
+        if self.version == Version::Http11 && host_field.is_none() {
+            return Err(Malformed::MissingHost);
+        }
+        if host_field.as_ref().is_some_and(|range| !host::is_valid(&bytes[range.clone()])) {
+            return Err(Malformed::Host);
+        }
+        self.host = host_field.unwrap_or(0..0);
+        self.settle_form(bytes)?;
+        self.expects_continue = self.version == Version::Http11
+            && match self.fields.find(Known::Expect) {
+                None => false,
+                Some(field) if field.value(bytes).eq_ignore_ascii_case(b"100-continue") => true,
+                Some(_) => return Err(Malformed::Expect),
+            };
+        Ok(())
+    }
+
+    fn settle_form(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
+        let target = &bytes[self.target.clone()];
+        self.form = match (target, &bytes[self.method.clone()]) {
+            (_, b"CONNECT") => TargetForm::Authority,
+            ([b'/', ..], _) => TargetForm::Origin,
+            (b"*", b"OPTIONS") => TargetForm::Asterisk,
+            _ => return self.settle_absolute(bytes),
+        };
+        Ok(())
+    }
+
+    /// RFC 9112 section 3.2.2: the host of an absolute target counts, and `Host` is ignored.
+    fn settle_absolute(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
+        let target = &bytes[self.target.clone()];
+        let scheme_len = [&b"http://"[..], b"https://"]
+            .iter()
+            .find(|scheme| target.len() > scheme.len() && target[..scheme.len()].eq_ignore_ascii_case(scheme))
+            .map(|scheme| scheme.len())
+            .ok_or(Malformed::StartLine)?;
+        let rest = &target[scheme_len..];
+        let authority_len = rest.iter().position(|b| b"/?#".contains(b)).unwrap_or(rest.len());
+        let begin = self.target.start + scheme_len;
+        self.host = begin..begin + authority_len;
+        if authority_len == 0 || !host::is_valid(&bytes[self.host.clone()]) {
+            return Err(Malformed::Host);
+        }
+        if rest.get(authority_len).is_some_and(|&b| b != b'/') {
+            return Err(Malformed::Target);
+        }
+        self.form = TargetForm::Absolute { path: self.host.end };
+        Ok(())
+    }
+}
+
+/// Whether what has come of a head passes a limit already.
+fn too_long(bytes: &[u8], start: usize, limits: RequestLimits) -> Option<Malformed> {
+    if bytes.len() <= limits.line_bytes_max {
+        return None;
+    }
+    let line_len = memchr::memchr(b'\n', &bytes[start..]).unwrap_or(bytes.len() - start);
+    if line_len > limits.line_bytes_max {
+        return Some(Malformed::LineTooLong);
+    }
+    let longest = bytes[start..].split(|&b| b == b'\n').map(<[u8]>::len).max().unwrap_or(0);
+    let head_is_too_long = bytes.len() > limits.head_bytes_max || longest > limits.line_bytes_max;
+    head_is_too_long.then_some(Malformed::HeadTooLarge)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! Response heads (RFC 9112 section 4).
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use super::body::Body;
+use super::head::{FIELDS_MAX, Fields, Malformed, Slots, Version, malformed, version};
+
+/// A response head: positions in the buffer that it was read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// Bytes of the head, the empty line included.
+    pub len: usize,
+    /// Three digits.
+    pub status: u16,
+    /// Where the reason phrase stands; it may be empty.
+    pub reason: Range<usize>,
+    /// The version in the status line.
+    pub version: Version,
+    /// The fields.
+    pub fields: Fields,
+}
+
+impl Response {
+    /// Whether the connection can be used again once the body is read (RFC 9112 section 9.3).
+    pub fn is_persistent(&self) -> bool {
+        !self.fields.close && (self.version == Version::Http11 || self.fields.keep_alive)
+    }
+
+    /// 1xx: another response follows.
+    pub fn is_interim(&self) -> bool {
+        self.status < 200
+    }
+
+    /// What follows the head (RFC 9112 section 6.3, in its order).
+    pub fn body(&self, answers_head: bool) -> Body {
+        if answers_head || self.is_interim() || self.status == 204 || self.status == 304 {
+            return Body::Empty;
+        }
+        if self.fields.chunked {
+            return Body::Chunked;
+        }
+        self.fields.content_length.map_or(Body::UntilClose, Body::of_length)
+    }
+}
+
+/// Reads a response head from the front of `bytes`; none if it is not complete yet. `fields` is memory to use again.
+pub fn parse_response(bytes: &[u8], fields: Fields) -> Result<Option<Response>, Malformed> {
+    let mut slots: Slots<'_> = [MaybeUninit::uninit(); FIELDS_MAX];
+    let mut parsed = httparse::Response::new(&mut []);
+    let status = httparse::ParserConfig::default()
+        .parse_response_with_uninit_headers(&mut parsed, bytes, &mut slots)
+        .map_err(|error| malformed(error, bytes))?;
+    let httparse::Status::Complete(len) = status else {
+        return Ok(None);
+    };
+    let code = parsed.code.filter(|code| (100..600).contains(code)).ok_or(Malformed::StartLine)?;
+    let mut response =
+        Response { len, status: code, reason: reason(bytes), version: version(parsed.version), fields };
+    response.fields.fill(&bytes[..len], parsed.headers, response.version)?;
+    Ok(Some(response))
+}
+
+/// `HTTP/1.1 200 ` is 13 bytes; what follows on the line is the phrase. The tokenizer hides one that is not ASCII.
+fn reason(bytes: &[u8]) -> Range<usize> {
+    const PHRASE_START: usize = 13;
+    let end = memchr::memchr(b'\r', bytes).unwrap_or(bytes.len());
+    PHRASE_START.min(end)..end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Response {
+        parse_response(text.as_bytes(), Fields::default()).unwrap().unwrap()
+    }
+
+    #[test]
+    fn a_plain_response() {
+        let text = "HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\nabc";
+        let response = parse(text);
+        assert_eq!((response.status, &text[response.reason.clone()]), (404, "Not Found"));
+        assert_eq!(response.body(false), Body::Length(3));
+        assert_eq!(response.body(true), Body::Empty);
+        assert!(response.is_persistent());
+    }
+
+    #[test]
+    fn the_phrase_may_be_missing() {
+        for text in ["HTTP/1.1 200\r\n\r\n", "HTTP/1.1 200 \r\n\r\n"] {
+            assert_eq!(&text[parse(text).reason], "", "{text:?}");
+        }
+    }
+
+    #[test]
+    fn bodies_follow_the_rules_in_their_order() {
+        for (head, body) in [
+            ("204 No Content\r\nContent-Length: 3", Body::Empty),
+            ("304 Not Modified\r\nTransfer-Encoding: chunked", Body::Empty),
+            ("100 Continue", Body::Empty),
+            ("200 OK\r\nTransfer-Encoding: chunked", Body::Chunked),
+            ("200 OK\r\nContent-Length: 0", Body::Empty),
+            ("200 OK", Body::UntilClose),
+        ] {
+            assert_eq!(parse(&format!("HTTP/1.1 {head}\r\n\r\n")).body(false), body, "{head}");
+        }
+    }
+
+    #[test]
+    fn http_10_is_persistent_only_when_it_says_so() {
+        assert!(!parse("HTTP/1.0 200 OK\r\n\r\n").is_persistent());
+        assert!(parse("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n\r\n").is_persistent());
+        assert!(!parse("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n").is_persistent());
+    }
+
+    #[test]
+    fn ambiguous_heads_are_refused() {
+        for (head, why) in [
+            (
+                "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+                Malformed::ConflictingFraming,
+            ),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", Malformed::ContentLength),
+            ("HTTP/1.1 200 OK\r\nX : 1\r\n\r\n", Malformed::SpaceBeforeColon),
+            ("HTTP/1.1 200 OK\nX: 1\r\n\r\n", Malformed::BareLineFeed),
+            ("HTTP/1.1 999 OK\r\n\r\n", Malformed::StartLine),
+            ("HTTP/3.0 200 OK\r\n\r\n", Malformed::Version),
+        ] {
+            assert_eq!(parse_response(head.as_bytes(), Fields::default()), Err(why), "{head:?}");
+        }
+    }
+}
