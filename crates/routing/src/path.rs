@@ -1,0 +1,402 @@
+//! From a path to the route of a host that takes it: a radix tree over bytes.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+
+use model::PathMatch;
+
+/// What [`PathIndex::find`] found. The numbers are those of the routes that the index was made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// This route takes the path.
+    Route(usize),
+    /// This route takes what lies below the path: the path lacks its final slash.
+    AddSlash(usize),
+}
+
+/// The paths of a host's routes.
+///
+/// Kubernetes: "precedence will be given first to the longest matching path". The walk follows the path to the longest
+/// configured one that it begins with; where none of that one's candidates takes the path, the next shorter one is asked.
+#[derive(Debug)]
+pub(crate) struct PathIndex {
+    /// The root first; the children of a node are neighbours.
+    nodes: Vec<Node>,
+    /// First byte of each node's text, by node: so the children to choose from are one short run of bytes.
+    first_bytes: Vec<u8>,
+    text: Vec<u8>,
+    leaves: Vec<Leaf>,
+    candidates: Vec<Candidate>,
+}
+
+/// A piece of text that all paths below have in common.
+#[derive(Debug)]
+struct Node {
+    text: Span,
+    children: Span,
+    leaf: Option<LeafId>,
+}
+
+/// A configured path.
+#[derive(Debug)]
+struct Leaf {
+    path_bytes: u32,
+    /// In the order in which they are asked.
+    candidates: Span,
+    /// The longest configured path that this one begins with.
+    shorter: Option<LeafId>,
+}
+
+/// A route that is configured for a path. The order is that in which the candidates of one path are asked.
+///
+/// Kubernetes: "If two paths are still equally matched, precedence will be given to paths with an exact path type over
+/// prefix path type." Of equal type, the first one in the model is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Candidate {
+    kind: Kind,
+    route: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Exact,
+    Prefix,
+    StartsWith,
+    /// Stands at `/foo` for a route at `/foo/` where nothing is configured for `/foo` itself. Like any other, it comes
+    /// before the shorter paths (nginx, `auto_redirect`).
+    AddSlash,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct LeafId(u32);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Span {
+    start: u32,
+    end: u32,
+}
+
+// === impl PathIndex ===
+
+impl PathIndex {
+    pub(crate) fn new<'a>(paths: impl Iterator<Item = &'a PathMatch>) -> Self {
+        Builder::new(candidates_by_path(paths)).build()
+    }
+
+    /// The route for a normalised path.
+    pub(crate) fn find(&self, path: &[u8]) -> Option<Found> {
+        let mut next = self.longest(path);
+        while let Some(id) = next {
+            let leaf = &self.leaves[id.0 as usize];
+            let below = &path[leaf.path_bytes as usize..];
+            let candidates = &self.candidates[leaf.candidates.range()];
+            let ends_in_slash = path[..leaf.path_bytes as usize].ends_with(b"/");
+            if let Some(taken) = candidates.iter().find(|one| one.kind.takes(below, ends_in_slash)) {
+                return Some(taken.found());
+            }
+            next = leaf.shorter;
+        }
+        None
+    }
+
+    /// The longest configured path that the path begins with.
+    fn longest(&self, path: &[u8]) -> Option<LeafId> {
+        let mut longest = None;
+        let mut rest = path;
+        let mut at = 0;
+        while let Some(node) = self.nodes.get(at) {
+            let Some(after) = rest.strip_prefix(&self.text[node.text.range()]) else { break };
+            longest = node.leaf.or(longest);
+            let Some(&byte) = after.first() else { break };
+            let Some(child) = memchr::memchr(byte, &self.first_bytes[node.children.range()]) else { break };
+            at = node.children.start as usize + child;
+            rest = after;
+        }
+        longest
+    }
+}
+
+impl Kind {
+    /// Whether it takes a path of which `below` comes after the configured one.
+    fn takes(self, below: &[u8], ends_in_slash: bool) -> bool {
+        match self {
+            Self::Exact | Self::AddSlash => below.is_empty(),
+            Self::Prefix => ends_in_slash || below.is_empty() || below[0] == b'/',
+            Self::StartsWith => true,
+        }
+    }
+}
+
+impl Candidate {
+    fn found(self) -> Found {
+        match self.kind {
+            Kind::AddSlash => Found::AddSlash(self.route as usize),
+            _ => Found::Route(self.route as usize),
+        }
+    }
+}
+
+impl Span {
+    fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+// === building ===
+
+type CandidatesByPath<'a> = BTreeMap<&'a [u8], Vec<Candidate>>;
+
+fn candidates_by_path<'a>(paths: impl Iterator<Item = &'a PathMatch>) -> CandidatesByPath<'a> {
+    let mut by_path = CandidatesByPath::new();
+    for (route, path) in (0..).zip(paths) {
+        let text = path.path().as_bytes();
+        let kind = match path {
+            PathMatch::Exact(_) => Kind::Exact,
+            PathMatch::Prefix(_) => Kind::Prefix,
+            PathMatch::StartsWith(_) => Kind::StartsWith,
+        };
+        by_path.entry(text).or_default().push(Candidate { kind, route });
+    }
+    for candidates in by_path.values_mut() {
+        candidates.sort_unstable();
+    }
+    let lacking_slash: Vec<_> = by_path.iter().filter_map(without_slash).collect();
+    for (bare, redirect) in lacking_slash {
+        by_path.entry(bare).or_insert_with(|| vec![redirect]);
+    }
+    by_path
+}
+
+/// The candidate to put at `/foo` for those at `/foo/`.
+fn without_slash<'a>((path, candidates): (&&'a [u8], &Vec<Candidate>)) -> Option<(&'a [u8], Candidate)> {
+    let bare = path.strip_suffix(b"/").filter(|bare| !bare.is_empty())?;
+    let below = candidates.iter().find(|one| one.kind != Kind::Exact)?;
+    Some((bare, Candidate { kind: Kind::AddSlash, route: below.route }))
+}
+
+/// Lays the nodes out breadth first, which makes siblings neighbours and needs no recursion.
+struct Builder<'a> {
+    paths: Vec<(&'a [u8], Vec<Candidate>)>,
+    index: PathIndex,
+    queue: VecDeque<Pending>,
+}
+
+/// A node to be made: of the paths in `paths`, which share their first `depth` bytes.
+struct Pending {
+    paths: Range<usize>,
+    depth: usize,
+    shorter: Option<LeafId>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(by_path: CandidatesByPath<'a>) -> Self {
+        let index = PathIndex {
+            nodes: Vec::new(),
+            first_bytes: Vec::new(),
+            text: Vec::new(),
+            leaves: Vec::new(),
+            candidates: Vec::new(),
+        };
+        Self { paths: by_path.into_iter().collect(), index, queue: VecDeque::new() }
+    }
+
+    fn build(mut self) -> PathIndex {
+        if !self.paths.is_empty() {
+            self.queue.push_back(Pending { paths: 0..self.paths.len(), depth: 0, shorter: None });
+        }
+        let mut enqueued = self.queue.len();
+        while let Some(pending) = self.queue.pop_front() {
+            let first = self.paths[pending.paths.start].0;
+            let end = pending.depth + self.shared_bytes(&pending);
+            let (leaf, below) = self.take_leaf(&pending, end);
+            let before = enqueued;
+            enqueued += self.enqueue_children(below, end, leaf.or(pending.shorter));
+            self.index.first_bytes.push(first.get(pending.depth).copied().unwrap_or_default());
+            let text = append(&mut self.index.text, &first[pending.depth..end]);
+            self.index.nodes.push(Node { text, children: span(before, enqueued), leaf });
+        }
+        self.index
+    }
+
+    /// Bytes from `depth` on that all the paths have in common; of sorted ones, the first and the last decide.
+    fn shared_bytes(&self, pending: &Pending) -> usize {
+        let first = &self.paths[pending.paths.start].0[pending.depth..];
+        let last = &self.paths[pending.paths.end - 1].0[pending.depth..];
+        first.iter().zip(last).take_while(|(a, b)| a == b).count()
+    }
+
+    /// Makes a leaf of the path that ends at `end`, which sorts first if there is one, and leaves the longer ones.
+    fn take_leaf(&mut self, pending: &Pending, end: usize) -> (Option<LeafId>, Range<usize>) {
+        let (path, candidates) = &self.paths[pending.paths.start];
+        if path.len() > end {
+            return (None, pending.paths.clone());
+        }
+        let id = LeafId(self.index.leaves.len() as u32);
+        let candidates = append(&mut self.index.candidates, candidates);
+        self.index.leaves.push(Leaf { path_bytes: end as u32, candidates, shorter: pending.shorter });
+        (Some(id), pending.paths.start + 1..pending.paths.end)
+    }
+
+    /// One child for each byte that comes next. Returns how many.
+    fn enqueue_children(&mut self, mut paths: Range<usize>, depth: usize, shorter: Option<LeafId>) -> usize {
+        let before = self.queue.len();
+        while !paths.is_empty() {
+            let byte = self.paths[paths.start].0[depth];
+            let same = self.paths[paths.clone()].partition_point(|(path, _)| path[depth] == byte);
+            let child = paths.start..paths.start + same;
+            paths.start = child.end;
+            self.queue.push_back(Pending { paths: child, depth, shorter });
+        }
+        self.queue.len() - before
+    }
+}
+
+fn append<T: Copy>(all: &mut Vec<T>, more: &[T]) -> Span {
+    let start = all.len();
+    all.extend_from_slice(more);
+    span(start, all.len())
+}
+
+fn span(start: usize, end: usize) -> Span {
+    Span { start: start as u32, end: end as u32 }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Reverse;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// `=/a` is [`PathMatch::Exact`], `/a` a prefix, and `^/a` a plain string prefix.
+    fn parse(text: &str) -> PathMatch {
+        match text.as_bytes()[0] {
+            b'=' => PathMatch::exact(&text[1..]).unwrap(),
+            b'^' => PathMatch::starts_with(&text[1..]).unwrap(),
+            _ => PathMatch::prefix(text).unwrap(),
+        }
+    }
+
+    fn find(paths: &[&str], path: &str) -> Option<Found> {
+        let paths: Vec<_> = paths.iter().map(|text| parse(text)).collect();
+        PathIndex::new(paths.iter()).find(path.as_bytes())
+    }
+
+    #[test]
+    fn exact_takes_only_itself() {
+        assert_eq!(find(&["=/foo"], "/foo"), Some(Found::Route(0)));
+        for path in ["/foo/", "/foobar", "/fo", "/", "", "/Foo"] {
+            assert_eq!(find(&["=/foo"], path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn prefix_goes_by_path_element() {
+        for path in ["/foo", "/foo/", "/foo/bar"] {
+            assert_eq!(find(&["/foo"], path), Some(Found::Route(0)), "{path}");
+        }
+        for path in ["/foobar", "/fo", "/", "/FOO"] {
+            assert_eq!(find(&["/foo"], path), None, "{path}");
+        }
+        assert_eq!(find(&["/"], "/anything"), Some(Found::Route(0)));
+        assert_eq!(find(&["/", "/foo"], "/foobar"), Some(Found::Route(0)), "asks the shorter one");
+    }
+
+    #[test]
+    fn starts_with_goes_by_characters() {
+        for path in ["/foo", "/foo/", "/foobar"] {
+            assert_eq!(find(&["^/foo"], path), Some(Found::Route(0)), "{path}");
+        }
+        assert_eq!(find(&["^/foo"], "/fo"), None);
+    }
+
+    #[test]
+    fn the_longest_wins_and_exact_before_prefix_before_starts_with() {
+        let paths = ["/", "^/foo", "/foo", "=/foo", "/foo/bar", "/foo"];
+        for (path, route) in
+            [("/x", 0), ("/foo", 3), ("/foo/x", 2), ("/foobar", 1), ("/foo/bar/x", 4), ("/foo/barx", 2)]
+        {
+            assert_eq!(find(&paths, path), Some(Found::Route(route)), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_missing_slash_is_asked_for_unless_the_bare_path_is_configured() {
+        for paths in [&["/foo/", "/"], &["^/foo/", "/"]] {
+            assert_eq!(find(paths, "/foo"), Some(Found::AddSlash(0)));
+            assert_eq!(find(paths, "/foo/"), Some(Found::Route(0)));
+            assert_eq!(find(paths, "/foo/x"), Some(Found::Route(0)));
+            assert_eq!(find(paths, "/foobar"), Some(Found::Route(1)));
+        }
+        for bare in ["=/foo", "/foo", "^/foo"] {
+            assert_eq!(find(&["/foo/", bare], "/foo"), Some(Found::Route(1)), "{bare}");
+        }
+        assert_eq!(find(&["^/foo/", "/foo/"], "/foo"), Some(Found::AddSlash(1)));
+        assert_eq!(find(&["=/foo/"], "/foo"), None);
+        assert_eq!(find(&["/"], ""), None);
+    }
+
+    #[test]
+    fn no_paths_take_nothing() {
+        assert_eq!(find(&[], "/"), None);
+    }
+
+    /// Asks every route in turn.
+    fn find_naively(paths: &[PathMatch], path: &str) -> Option<Found> {
+        let below = |prefix: &str| path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/'));
+        let takes = |one: &PathMatch| match one {
+            PathMatch::Exact(text) => path == text,
+            PathMatch::Prefix(text) => path == text || below(text.strip_suffix('/').unwrap_or(text)),
+            PathMatch::StartsWith(text) => path.starts_with(text),
+        };
+        let rank = |one: &PathMatch| match one {
+            PathMatch::Exact(_) => 0,
+            PathMatch::Prefix(_) => 1,
+            PathMatch::StartsWith(_) => 2,
+        };
+        let best = |taking: &dyn Fn(&PathMatch) -> bool| {
+            let taking = paths.iter().enumerate().filter(|(_, one)| taking(one));
+            taking.min_by_key(|(_, one)| (Reverse(one.path().len()), rank(one))).map(|(route, _)| route)
+        };
+        let slashed = format!("{path}/");
+        let lacks_slash = |one: &PathMatch| one.path() == slashed && rank(one) > 0 && !path.is_empty();
+        if paths.iter().all(|one| one.path() != path)
+            && let Some(route) = best(&lacks_slash)
+        {
+            return Some(Found::AddSlash(route));
+        }
+        best(&takes).map(Found::Route)
+    }
+
+    fn path() -> impl Strategy<Value = String> {
+        "(/[ab]{0,2}){1,4}/?"
+    }
+
+    fn path_match() -> impl Strategy<Value = PathMatch> {
+        prop_oneof![
+            path().prop_map(PathMatch::Exact),
+            path().prop_map(PathMatch::Prefix),
+            path().prop_map(PathMatch::StartsWith)
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn finds_what_a_linear_search_finds(
+            paths in proptest::collection::vec(path_match(), 0..12),
+            asked in proptest::collection::vec(path(), 1..20),
+        ) {
+            let index = PathIndex::new(paths.iter());
+            let configured = paths.iter().map(|one| one.path().to_owned());
+            for path in configured.chain(asked) {
+                prop_assert_eq!(index.find(path.as_bytes()), find_naively(&paths, &path), "{}", path);
+            }
+        }
+
+        #[test]
+        fn no_path_panics(paths in proptest::collection::vec(path_match(), 0..6), path: Vec<u8>) {
+            _ = PathIndex::new(paths.iter()).find(&path);
+        }
+    }
+}

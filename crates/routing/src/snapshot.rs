@@ -1,0 +1,72 @@
+use std::sync::Arc;
+
+use model::{Cluster, ClusterId, HostName, Settings};
+
+use crate::clusters::Clusters;
+use crate::host::{HostTable, Hosts};
+use crate::path::Found;
+use crate::route::Route;
+
+/// A configuration, ready to serve. Immutable; shared behind one `Arc`, which each request holds from start to end.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// Counts the configurations of this process.
+    pub generation: u64,
+    /// What holds for the proxy as a whole.
+    pub settings: Arc<Settings>,
+    pub(crate) clusters: Clusters,
+    pub(crate) hosts: Hosts,
+}
+
+/// What is to be done with a request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Resolution<'a> {
+    /// This route takes it.
+    Route(&'a Arc<Route>),
+    /// The path is that of this route but for a final slash: redirect there with 301 (nginx, `auto_redirect`).
+    AddSlash(&'a Arc<Route>),
+    /// Nothing is served for the host.
+    UnknownHost,
+    /// The host is known, and none of its routes takes the path.
+    UnknownPath,
+}
+
+impl Snapshot {
+    /// The route for a request.
+    ///
+    /// `host` is what the client sent in `Host` or `:authority`: in any letter case, with or without a port. `path` is
+    /// normalised: percent-decoded, `//` merged, `.` and `..` resolved.
+    pub fn resolve(&self, host: &[u8], path: &[u8]) -> Resolution<'_> {
+        let Some(table) = self.hosts.find(host) else { return Resolution::UnknownHost };
+        match table.paths.find(path) {
+            Some(Found::Route(route)) => Resolution::Route(&table.routes[route]),
+            Some(Found::AddSlash(route)) => Resolution::AddSlash(&table.routes[route]),
+            None => Resolution::UnknownPath,
+        }
+    }
+
+    /// The hosts in the order of the model.
+    pub fn hosts(&self) -> impl ExactSizeIterator<Item = &Arc<HostTable>> {
+        self.hosts.iter()
+    }
+
+    /// The table of a configured name.
+    pub fn host(&self, name: &HostName) -> Option<&Arc<HostTable>> {
+        self.hosts.get(name)
+    }
+
+    /// The cluster that a route of this Snapshot refers to. A cluster keeps its id from one Snapshot to the next; the id of
+    /// one that is gone may be given to another, so state that is kept by id has to look at the cluster's name too.
+    ///
+    /// # Panics
+    ///
+    /// When the id is not from a route of this Snapshot.
+    pub fn cluster(&self, id: ClusterId) -> &Arc<Cluster> {
+        self.clusters.get(id)
+    }
+
+    /// The clusters by ascending id. There may be gaps between the ids.
+    pub fn clusters(&self) -> impl Iterator<Item = (ClusterId, &Arc<Cluster>)> {
+        self.clusters.iter()
+    }
+}
