@@ -1,0 +1,288 @@
+//! Writes a line of the access log, variable by variable.
+
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use model::Labels;
+use model::log::{Escape, Format, Part, Variable};
+
+use super::{Record, Try, escape};
+
+/// Appends a request's line with its `\n`. Allocates only when `out` has to grow.
+pub fn write_line(format: &Format, record: &Record<'_>, out: &mut Vec<u8>) {
+    let mut line = Line { out, escape: format.escape };
+    for part in &format.parts {
+        match part {
+            Part::Text(text) => line.out.extend_from_slice(text.as_bytes()),
+            Part::Variable(variable) => line.variable(variable, record),
+        }
+    }
+    out.push(b'\n');
+}
+
+struct Line<'a> {
+    out: &'a mut Vec<u8>,
+    escape: Escape,
+}
+
+impl Line<'_> {
+    fn variable(&mut self, variable: &Variable, record: &Record<'_>) {
+        match variable {
+            Variable::RemoteAddr => self.ip(record.remote_addr),
+            Variable::RemotePort => self.number(record.peer.port()),
+            Variable::PeerAddr => self.ip(record.peer.ip()),
+            Variable::RemoteUser => self.bytes(record.remote_user),
+            Variable::TimeLocal => self.text(record.time.local),
+            Variable::TimeIso8601 => self.text(record.time.iso8601),
+            Variable::Msec => self.seconds(record.time.unix),
+            Variable::Request => self.bytes(record.request),
+            Variable::RequestMethod => self.bytes(record.method),
+            Variable::RequestUri => self.bytes(record.target),
+            Variable::Uri => self.bytes(record.path),
+            Variable::Args | Variable::QueryString => self.bytes(record.query),
+            Variable::Scheme => self.text(record.scheme),
+            Variable::ServerProtocol => self.bytes(record.protocol.map(str::as_bytes)),
+            Variable::Host => self.bytes(record.host),
+            Variable::Status => self.number(record.status),
+            Variable::BodyBytesSent => self.number(record.body_bytes_sent),
+            Variable::BytesSent => self.number(record.bytes_sent),
+            Variable::RequestLength => self.number(record.request_length),
+            Variable::RequestTime => self.seconds(record.request_time),
+            Variable::Connection => self.number(record.connection),
+            Variable::ConnectionRequests => self.number(record.connection_requests),
+            Variable::ProxyUpstreamName => self.bytes(record.upstream_name.map(str::as_bytes)),
+            Variable::ProxyAlternativeUpstreamName => self.text(record.alternative_upstream_name),
+            Variable::ReqId | Variable::RequestId => self.bytes(record.request_id),
+            Variable::ServerAddr => self.ip(record.server.ip()),
+            Variable::ServerPort => self.number(record.server.port()),
+            Variable::Hostname => self.text(record.hostname),
+            Variable::Pid => self.number(record.pid),
+            Variable::RequestHeader(name) => self.bytes(record.headers.request(name)),
+            Variable::ResponseHeader(name) => self.bytes(record.headers.response(name)),
+            Variable::UpstreamAddr
+            | Variable::UpstreamResponseLength
+            | Variable::UpstreamResponseTime
+            | Variable::UpstreamHeaderTime
+            | Variable::UpstreamConnectTime
+            | Variable::UpstreamStatus => self.tries(variable, record.tries),
+            Variable::Namespace
+            | Variable::IngressName
+            | Variable::ServiceName
+            | Variable::ServicePort
+            | Variable::LocationPath => self.label(variable, record.labels),
+        }
+    }
+
+    fn label(&mut self, variable: &Variable, labels: Option<&Labels>) {
+        let Some(labels) = labels else { return self.missing() };
+        self.text(match variable {
+            Variable::Namespace => &labels.namespace,
+            Variable::IngressName => &labels.object,
+            Variable::ServiceName => &labels.service,
+            Variable::ServicePort => &labels.service_port,
+            _ => &labels.path,
+        });
+    }
+
+    /// A value for each try, as nginx lists them.
+    fn tries(&mut self, variable: &Variable, tries: &[Try]) {
+        if tries.is_empty() {
+            return self.missing();
+        }
+        for (index, one) in tries.iter().enumerate() {
+            if index > 0 {
+                self.out.extend_from_slice(b", ");
+            }
+            match variable {
+                Variable::UpstreamAddr => self.address(one.address),
+                Variable::UpstreamResponseLength => self.number(one.response_bytes),
+                Variable::UpstreamResponseTime => self.listed(one.response_time, Self::seconds),
+                Variable::UpstreamHeaderTime => self.listed(one.header_time, Self::seconds),
+                Variable::UpstreamConnectTime => self.listed(one.connect_time, Self::seconds),
+                _ => self.listed(one.status, Self::number),
+            }
+        }
+    }
+
+    /// In a list, a dash stands for what is missing whatever the escaping: nginx writes the list as one value.
+    fn listed<T>(&mut self, value: Option<T>, push: fn(&mut Self, T)) {
+        match value {
+            Some(value) => push(self, value),
+            None => self.out.push(b'-'),
+        }
+    }
+
+    fn missing(&mut self) {
+        if self.escape != Escape::Json {
+            self.out.push(b'-');
+        }
+    }
+
+    fn bytes(&mut self, value: Option<&[u8]>) {
+        match value {
+            Some(value) => escape::push(self.out, self.escape, value),
+            None => self.missing(),
+        }
+    }
+
+    fn text(&mut self, value: &str) {
+        escape::push(self.out, self.escape, value.as_bytes());
+    }
+
+    fn number(&mut self, value: impl itoa::Integer) {
+        self.out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+    }
+
+    /// Seconds with three decimals.
+    fn seconds(&mut self, time: Duration) {
+        self.number(time.as_secs());
+        let millis = time.subsec_millis();
+        let digit = |value: u32| b'0' + (value % 10) as u8;
+        self.out.extend_from_slice(&[b'.', digit(millis / 100), digit(millis / 10), digit(millis)]);
+    }
+
+    fn address(&mut self, address: SocketAddr) {
+        match address.ip() {
+            IpAddr::V4(_) => self.ip(address.ip()),
+            IpAddr::V6(ip) => write!(self.out, "[{ip}]").expect("a Vec takes everything"),
+        }
+        self.out.push(b':');
+        self.number(address.port());
+    }
+
+    fn ip(&mut self, ip: IpAddr) {
+        match ip {
+            IpAddr::V4(ip) => {
+                let [first, rest @ ..] = ip.octets();
+                self.number(first);
+                for octet in rest {
+                    self.out.push(b'.');
+                    self.number(octet);
+                }
+            }
+            IpAddr::V6(ip) => write!(self.out, "{ip}").expect("a Vec takes everything"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::{Headers, Time};
+
+    struct Agent;
+
+    impl Headers for Agent {
+        fn request(&self, name: &str) -> Option<&[u8]> {
+            (name == "user-agent").then_some(b"cu\"rl")
+        }
+
+        fn response(&self, name: &str) -> Option<&[u8]> {
+            (name == "x-a").then_some(b"a")
+        }
+    }
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn one_try(address: &str, status: Option<u16>, millis: u32) -> Try {
+        let address = address.parse().unwrap();
+        let (connect_time, header_time) = (status.map(|_| MS), status.map(|_| 2 * MS));
+        Try {
+            address,
+            status,
+            response_bytes: 612,
+            connect_time,
+            header_time,
+            response_time: Some(millis * MS),
+        }
+    }
+
+    fn record() -> Record<'static> {
+        Record {
+            time: Time { unix: Duration::from_millis(1_700_000_000_042), local: "LOCAL", iso8601: "ISO" },
+            remote_addr: "192.0.2.7".parse().unwrap(),
+            peer: "[2001:db8::1]:4711".parse().unwrap(),
+            server: "10.0.0.1:80".parse().unwrap(),
+            remote_user: None,
+            request: Some(b"GET /a?b=c HTTP/1.1"),
+            method: Some(b"GET"),
+            target: Some(b"/a?b=c"),
+            path: Some(b"/a"),
+            query: Some(b"b=c"),
+            scheme: "http",
+            protocol: Some("HTTP/1.1"),
+            host: Some(b"a.test"),
+            status: 200,
+            body_bytes_sent: 612,
+            bytes_sent: 800,
+            request_length: 77,
+            request_time: Duration::from_micros(1_012_999),
+            connection: 9,
+            connection_requests: 3,
+            upstream_name: Some("default-web-80"),
+            alternative_upstream_name: "",
+            tries: &[],
+            request_id: Some(b"cafe"),
+            labels: None,
+            hostname: "pod-1",
+            pid: 7,
+            headers: &Agent,
+        }
+    }
+
+    fn line(format: &str, escape: Escape, record: &Record<'_>) -> String {
+        let mut out = b"before\n".to_vec();
+        write_line(&Format::parse(format, escape).unwrap(), record, &mut out);
+        let text = String::from_utf8(out).unwrap();
+        text.strip_prefix("before\n").and_then(|text| text.strip_suffix('\n')).unwrap().to_owned()
+    }
+
+    #[test]
+    fn the_default_format_reads_as_in_ingress_nginx() {
+        let tries = [one_try("10.0.0.2:8080", None, 5000), one_try("10.0.0.3:8080", Some(200), 7)];
+        let record = Record { tries: &tries, ..record() };
+        assert_eq!(
+            line(model::log::DEFAULT_FORMAT, Escape::Default, &record),
+            r#"192.0.2.7 - - [LOCAL] "GET /a?b=c HTTP/1.1" 200 612 "-" "cu\x22rl" 77 1.012 [default-web-80] [] "#
+                .to_owned()
+                + "10.0.0.2:8080, 10.0.0.3:8080 612, 612 5.000, 0.007 -, 200 cafe"
+        );
+    }
+
+    #[test]
+    fn what_is_missing_is_a_dash_and_in_json_nothing() {
+        let format = "<$remote_user|$upstream_addr|$namespace|$http_referer>";
+        assert_eq!(line(format, Escape::Default, &record()), "<-|-|-|->");
+        assert_eq!(line(format, Escape::None, &record()), "<-|-|-|->");
+        assert_eq!(line(format, Escape::Json, &record()), "<|||>");
+    }
+
+    #[test]
+    fn json_escapes_values_and_leaves_the_text_alone() {
+        assert_eq!(line(r#"{"a": "$http_user_agent"}"#, Escape::Json, &record()), r#"{"a": "cu\"rl"}"#);
+        assert_eq!(line("$http_user_agent", Escape::None, &record()), "cu\"rl");
+    }
+
+    /// Each variable once, so that none can be taken for another unnoticed.
+    #[test]
+    fn every_variable_has_its_value() {
+        let tries = [one_try("[2001:db8::2]:80", Some(502), 3), one_try("10.0.0.3:80", None, 4)];
+        let labels = Labels {
+            namespace: "ns".into(),
+            object: "ing".into(),
+            service: "svc".into(),
+            service_port: "http".into(),
+            path: "/p".into(),
+            host: "h".into(),
+        };
+        let record = Record { tries: &tries, labels: Some(&labels), remote_user: Some(b"me"), ..record() };
+        let lines: Vec<String> = model::log::VARIABLES
+            .iter()
+            .map(|(name, _)| *name)
+            .chain(["http_user_agent", "sent_http_x_a"])
+            .map(|name| format!("{name}: {}", line(&format!("${name}"), Escape::Default, &record)))
+            .collect();
+        insta::assert_snapshot!(lines.join("\n"));
+    }
+}

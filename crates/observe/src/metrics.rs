@@ -1,0 +1,72 @@
+//! Prometheus metrics: recorded by workers, added up on scrape.
+
+mod encode;
+mod histogram;
+pub(crate) mod names;
+mod recorder;
+mod registry;
+mod series;
+mod tally;
+mod upstream;
+
+pub use encode::CONTENT_TYPE;
+pub(crate) use recorder::WorkerCells;
+pub use recorder::{Recorder, Sample, UpstreamSample};
+pub use registry::{BuildInfo, Controller, MetricsOptions, Process, Registry};
+pub use tally::Tally;
+pub use upstream::{EndpointCells, Failure, PortCells};
+
+table! {
+    /// The method of a request. A label, so their number is bounded.
+    Method {
+        "GET" => Get, "RFC 9110.";
+        "HEAD" => Head, "RFC 9110.";
+        "POST" => Post, "RFC 9110.";
+        "PUT" => Put, "RFC 9110.";
+        "DELETE" => Delete, "RFC 9110.";
+        "CONNECT" => Connect, "RFC 9110.";
+        "OPTIONS" => Options, "RFC 9110.";
+        "TRACE" => Trace, "RFC 9110.";
+        "PATCH" => Patch, "RFC 5789.";
+        "PROPFIND" => Propfind, "RFC 4918.";
+        "PROPPATCH" => Proppatch, "RFC 4918.";
+        "MKCOL" => Mkcol, "RFC 4918.";
+        "COPY" => Copy, "RFC 4918.";
+        "MOVE" => Move, "RFC 4918.";
+        "LOCK" => Lock, "RFC 4918.";
+        "UNLOCK" => Unlock, "RFC 4918.";
+        "OTHER" => Other, "Any other one.";
+    }
+}
+
+impl Method {
+    /// The method as it stands in a request line; methods are case-sensitive.
+    pub fn from_bytes(name: &[u8]) -> Self {
+        // The commonest first, without the search.
+        if name == b"GET" {
+            return Self::Get;
+        }
+        Self::ALL.iter().copied().find(|method| method.name().as_bytes() == name).unwrap_or(Self::Other)
+    }
+}
+
+table! {
+    /// Something that a worker counts.
+    Counter {
+        "accepted" => ConnectionsAccepted, "Client connections that were accepted.";
+        "handled" => ConnectionsHandled, "Client connections that were served rather than refused by a limit.";
+        "requests" => Requests, "Requests of which a head was read.";
+        "series_dropped" => SeriesDropped, "Requests that no series had room for.";
+        "log_lines_dropped" => LogLinesDropped, "Lines of the access log that the writer had no room for.";
+    }
+}
+
+table! {
+    /// Something of which a worker has so many at the moment.
+    Gauge {
+        "active" => ConnectionsActive, "Client connections.";
+        "reading" => ConnectionsReading, "Client connections of which a request head is being read.";
+        "writing" => ConnectionsWriting, "Client connections of which a request is being served.";
+        "waiting" => ConnectionsWaiting, "Client connections between two requests.";
+    }
+}

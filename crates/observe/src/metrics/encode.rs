@@ -1,0 +1,395 @@
+//! The text that Prometheus reads (exposition format 0.0.4).
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display, Write};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::histogram::{Histogram, Unit};
+use super::names::{self, Kind, Metric};
+use super::recorder::WorkerCells;
+use super::registry::{Process, Registry, lock};
+use super::series::Identity;
+use super::tally::Tally;
+use super::upstream::{ENDPOINT_METRICS, Failure};
+use super::{Counter, Gauge};
+use crate::Reason;
+
+/// The `Content-Type` of the page.
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+impl Registry {
+    /// Appends all metrics. Cells of endpoints that are gone are let go of.
+    pub fn encode(&self, process: &Process, out: &mut String) {
+        let workers = lock(&self.workers).clone();
+        let mut page = Page { out, controller: self.controller_labels() };
+        self.encode_requests(&workers, &mut page);
+        self.encode_controller(&mut page);
+        encode_process(&workers, process, &mut page);
+        self.encode_own(&workers, &mut page);
+        self.encode_upstreams(&mut page);
+    }
+
+    fn encode_requests(&self, workers: &[Arc<WorkerCells>], page: &mut Page<'_>) {
+        let series = self.merge_series(workers);
+        page.family(&names::REQUESTS);
+        for (labels, cells) in &series {
+            let count: u64 = self.layout.request_duration.buckets(cells).iter().sum();
+            page.sample(names::REQUESTS.name, labels, count);
+        }
+        for histogram in self.layout.histograms() {
+            page.family(histogram.metric);
+            for (labels, cells) in &series {
+                page.histogram(histogram, labels, cells);
+            }
+        }
+    }
+
+    /// The series of all workers, added up where their labels read the same.
+    fn merge_series(&self, workers: &[Arc<WorkerCells>]) -> BTreeMap<String, Vec<u64>> {
+        let mut merged = BTreeMap::new();
+        for series in workers.iter().flat_map(|worker| worker.series()) {
+            let Some(identity) = series.identity() else { continue };
+            let totals =
+                merged.entry(self.series_labels(&identity)).or_insert_with(|| vec![0; self.layout.cells]);
+            for (total, tally) in totals.iter_mut().zip(&series.cells) {
+                *total += tally.get();
+            }
+        }
+        merged
+    }
+
+    fn series_labels(&self, identity: &Identity) -> String {
+        let labels = &identity.labels;
+        let mut text = self.controller_labels();
+        let status = identity.status.to_string();
+        let class = if self.options.status_classes { "xx" } else { "" };
+        push_label(&mut text, "status", &(status + class));
+        push_label(&mut text, "method", identity.method.name());
+        push_label(&mut text, "path", &labels.path);
+        push_label(&mut text, "namespace", &labels.namespace);
+        push_label(&mut text, "ingress", &labels.object);
+        push_label(&mut text, "service", &labels.service);
+        push_label(&mut text, "canary", identity.canary.as_deref().unwrap_or_default());
+        if self.options.per_host {
+            push_label(&mut text, "host", &labels.host);
+        }
+        text
+    }
+
+    fn controller_labels(&self) -> String {
+        let controller = &self.options.controller;
+        labels(&[
+            ("controller_class", &controller.class),
+            ("controller_namespace", &controller.namespace),
+            ("controller_pod", &controller.pod),
+        ])
+    }
+
+    fn encode_controller(&self, page: &mut Page<'_>) {
+        let build = &self.options.build;
+        page.family(&names::BUILD_INFO);
+        let build =
+            [("build", &*build.build), ("release", &build.release), ("repository", &build.repository)];
+        page.own(&names::BUILD_INFO, &build, 1);
+        for (metric, cell) in [
+            (&names::CONFIG_HASH, &self.config.hash),
+            (&names::CONFIG_SUCCESSFUL, &self.config.successful),
+            (&names::CONFIG_SUCCESSFUL_TIMESTAMP, &self.config.successful_at_seconds),
+            (&names::SUCCESS, &self.config.successes),
+            (&names::ERRORS, &self.config.errors),
+        ] {
+            page.only(metric, cell.load(Ordering::Relaxed));
+        }
+    }
+
+    fn encode_own(&self, workers: &[Arc<WorkerCells>], page: &mut Page<'_>) {
+        page.family(&names::FAULTS);
+        for reason in Reason::ALL {
+            let count = sum(workers, |worker| worker.reason(*reason));
+            let labels = labels(&[("side", reason.side().name()), ("reason", reason.name())]);
+            page.sample(names::FAULTS.name, &labels, count);
+        }
+        let count = |counter| sum(workers, |worker| worker.counter(counter));
+        page.family(&names::SERIES_DROPPED);
+        page.sample(names::SERIES_DROPPED.name, "", count(Counter::SeriesDropped));
+        let lost = self.log_lines_lost.load(Ordering::Relaxed);
+        page.family(&names::LOG_DROPPED);
+        page.sample(names::LOG_DROPPED.name, "", count(Counter::LogLinesDropped) + lost);
+    }
+
+    fn encode_upstreams(&self, page: &mut Page<'_>) {
+        let (endpoints, ports) = {
+            let mut upstreams = lock(&self.upstreams);
+            upstreams.sweep();
+            (upstreams.totals(), upstreams.all_ports())
+        };
+        for (index, metric) in ENDPOINT_METRICS.iter().enumerate() {
+            page.family(metric);
+            for (address, totals) in &endpoints {
+                page.sample(metric.name, &labels(&[("endpoint", &address.to_string())]), totals.plain[index]);
+            }
+        }
+        page.family(&names::UPSTREAM_FAILURES);
+        for (address, totals) in &endpoints {
+            for failure in Failure::ALL {
+                let labels = labels(&[("endpoint", &address.to_string()), ("reason", failure.name())]);
+                page.sample(names::UPSTREAM_FAILURES.name, &labels, totals.failures[*failure as usize]);
+            }
+        }
+        for metric in [&names::PORTS_IN_USE, &names::PORTS_EXHAUSTED] {
+            page.family(metric);
+            for (source, endpoint, cells) in &ports {
+                let count = if metric.kind == Kind::Gauge { cells.in_use() } else { cells.times_exhausted() };
+                let (source, endpoint) = (source.to_string(), endpoint.to_string());
+                page.sample(metric.name, &labels(&[("source", &source), ("endpoint", &endpoint)]), count);
+            }
+        }
+    }
+}
+
+fn encode_process(workers: &[Arc<WorkerCells>], process: &Process, page: &mut Page<'_>) {
+    page.family(&names::CONNECTIONS);
+    for gauge in Gauge::ALL {
+        let count = sum(workers, |worker| worker.gauge(*gauge));
+        page.own(&names::CONNECTIONS, &[("state", gauge.name())], count);
+    }
+    let count = |counter| sum(workers, |worker| worker.counter(counter));
+    page.family(&names::CONNECTIONS_TOTAL);
+    for counter in [Counter::ConnectionsAccepted, Counter::ConnectionsHandled] {
+        page.own(&names::CONNECTIONS_TOTAL, &[("state", counter.name())], count(counter));
+    }
+    page.only(&names::REQUESTS_TOTAL, count(Counter::Requests));
+    page.only(&names::CPU_SECONDS, process.cpu_seconds);
+    page.only(&names::PROCESSES, 1);
+    page.only(&names::START_TIME, process.start_time_seconds);
+    page.only(&names::READ_BYTES, process.read_bytes);
+    page.only(&names::WRITE_BYTES, process.write_bytes);
+    page.only(&names::RESIDENT_BYTES, process.resident_bytes);
+    page.only(&names::VIRTUAL_BYTES, process.virtual_bytes);
+}
+
+fn sum<'a>(workers: &'a [Arc<WorkerCells>], cell: impl Fn(&'a WorkerCells) -> &'a Tally) -> u64 {
+    workers.iter().fold(0, |sum, worker| sum.wrapping_add(cell(worker).get()))
+}
+
+// === the text ===
+
+struct Page<'a> {
+    out: &'a mut String,
+    /// Labels of all of ingress-nginx's metrics, rendered.
+    controller: String,
+}
+
+impl Page<'_> {
+    fn family(&mut self, metric: &Metric) {
+        let kind = match metric.kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
+        };
+        self.line(format_args!("# HELP {} {}", metric.name, metric.help));
+        self.line(format_args!("# TYPE {} {kind}", metric.name));
+    }
+
+    fn sample(&mut self, name: &str, labels: &str, value: impl Display) {
+        if labels.is_empty() {
+            self.line(format_args!("{name} {value}"));
+        } else {
+            self.line(format_args!("{name}{{{labels}}} {value}"));
+        }
+    }
+
+    /// A sample with the controller's labels and others.
+    fn own(&mut self, metric: &Metric, labels: &[(&str, &str)], value: impl Display) {
+        let mut text = self.controller.clone();
+        for (name, value) in labels {
+            push_label(&mut text, name, value);
+        }
+        self.sample(metric.name, &text, value);
+    }
+
+    /// The only sample of a metric.
+    fn only(&mut self, metric: &Metric, value: impl Display) {
+        self.family(metric);
+        self.own(metric, &[], value);
+    }
+
+    /// A histogram that nothing was counted in is left out.
+    fn histogram(&mut self, histogram: &Histogram, labels: &str, cells: &[u64]) {
+        let (name, buckets) = (histogram.metric.name, histogram.buckets(cells));
+        let count: u64 = buckets.iter().sum();
+        if count == 0 {
+            return;
+        }
+        let mut below = 0;
+        for (bound, bucket) in histogram.bounds.iter().zip(buckets) {
+            below += bucket;
+            self.line(format_args!("{name}_bucket{{{labels},le=\"{}\"}} {below}", GoFloat(*bound)));
+        }
+        self.line(format_args!("{name}_bucket{{{labels},le=\"+Inf\"}} {count}"));
+        let sum = histogram.sum(cells);
+        match histogram.unit {
+            Unit::Nanoseconds => self.line(format_args!("{name}_sum{{{labels}}} {}", sum as f64 / 1e9)),
+            Unit::Bytes => self.line(format_args!("{name}_sum{{{labels}}} {sum}")),
+        }
+        self.line(format_args!("{name}_count{{{labels}}} {count}"));
+    }
+
+    fn line(&mut self, line: fmt::Arguments<'_>) {
+        writeln!(self.out, "{line}").expect("a String takes everything");
+    }
+}
+
+fn labels(pairs: &[(&str, &str)]) -> String {
+    let mut text = String::new();
+    for (name, value) in pairs {
+        push_label(&mut text, name, value);
+    }
+    text
+}
+
+fn push_label(text: &mut String, name: &str, value: &str) {
+    if !text.is_empty() {
+        text.push(',');
+    }
+    text.push_str(name);
+    text.push_str("=\"");
+    for char in value.chars() {
+        match char {
+            '\\' => text.push_str("\\\\"),
+            '"' => text.push_str("\\\""),
+            '\n' => text.push_str("\\n"),
+            char => text.push(char),
+        }
+    }
+    text.push('"');
+}
+
+/// As Go writes a bound, and with it ingress-nginx: `1e+06` from a million on. Queries compare `le` as text.
+struct GoFloat(f64);
+
+impl Display for GoFloat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 < 1e6 {
+            return write!(f, "{}", self.0);
+        }
+        let text = format!("{:e}", self.0);
+        let (digits, exponent) = text.split_once('e').expect("the format has an exponent");
+        write!(f, "{digits}e+{exponent:0>2}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use model::Labels;
+
+    use super::*;
+    use crate::{BuildInfo, Controller, Method, MetricsOptions, Recorder, Sample, UpstreamSample};
+
+    #[test]
+    fn label_values_are_escaped() {
+        assert_eq!(labels(&[("a", "x\"\\\n"), ("b", "")]), r#"a="x\"\\\n",b="""#);
+    }
+
+    #[test]
+    fn bounds_read_as_in_go() {
+        let texts = [0.005, 2.5, 10.0, 100_000.0, 1e6, 1.5e7].map(|bound| GoFloat(bound).to_string());
+        assert_eq!(texts, ["0.005", "2.5", "10", "100000", "1e+06", "1.5e+07"]);
+    }
+
+    fn options() -> MetricsOptions {
+        let text = str::to_owned;
+        MetricsOptions {
+            time_buckets: vec![0.005, 1.0],
+            length_buckets: vec![10.0, 100.0],
+            size_buckets: vec![1000.0, 1e6],
+            controller: Controller {
+                namespace: text("ingress"),
+                class: text("k8s.io/ingress-nginx"),
+                pod: text("pod-1"),
+            },
+            build: BuildInfo { release: text("1.0"), build: text("abc"), repository: text("here") },
+            ..MetricsOptions::default()
+        }
+    }
+
+    fn record_requests(recorder: &mut Recorder, labels: &Arc<Labels>, canary: &Arc<str>) {
+        let time = |millis| Some(Duration::from_millis(millis));
+        let mut sample = Sample {
+            method: Method::Get,
+            status: 200,
+            request_bytes: 80,
+            response_bytes: 1200,
+            request_time: Duration::from_millis(7),
+            upstream: Some(UpstreamSample { connect: time(0), header: time(5), response: time(6) }),
+            canary: None,
+        };
+        recorder.request(labels, &sample);
+        recorder.request(labels, &Sample { request_time: Duration::from_secs(2), ..sample.clone() });
+        sample.canary = Some(canary);
+        recorder.request(labels, &sample);
+        sample.canary = None;
+        recorder.request(labels, &Sample { method: Method::Post, status: 503, upstream: None, ..sample });
+    }
+
+    fn record_connections(registry: &Registry, recorder: &Recorder) {
+        recorder.add(Counter::ConnectionsAccepted, 3);
+        recorder.add(Counter::ConnectionsHandled, 2);
+        recorder.count(Counter::Requests);
+        recorder.inc(Gauge::ConnectionsActive);
+        recorder.inc(Gauge::ConnectionsWaiting);
+        recorder.inc(Gauge::ConnectionsReading);
+        recorder.dec(Gauge::ConnectionsReading);
+        recorder.reason(Reason::UnknownHost);
+        registry.config_refused();
+        registry.config_applied(42, Duration::from_secs(1_700_000_000));
+    }
+
+    #[test]
+    fn the_page_reads_as_in_ingress_nginx() {
+        let registry = Registry::new(options());
+        let (mut one, other) = (registry.recorder(), registry.recorder());
+        let labels = Arc::new(Labels {
+            namespace: "default".into(),
+            object: "web".into(),
+            service: "web".into(),
+            service_port: "80".into(),
+            path: "/".into(),
+            host: "a.test".into(),
+        });
+        let canary = Arc::from("default-web-canary-80");
+        record_requests(&mut one, &labels, &canary);
+        record_connections(&registry, &one);
+        other.count(Counter::Requests);
+        let address = "10.0.0.2:8080".parse().unwrap();
+        let (cells, ports) = (registry.endpoint(address), registry.ports([10, 0, 0, 1].into(), address));
+        cells.opened.inc();
+        cells.idle.inc();
+        cells.fail(Failure::ConnectTimeout);
+        ports.taken();
+        ports.exhausted();
+        let process = Process {
+            cpu_seconds: 1.5,
+            start_time_seconds: 1_700_000_000.0,
+            resident_bytes: 1 << 20,
+            virtual_bytes: 1 << 21,
+            read_bytes: 10,
+            write_bytes: 20,
+        };
+        let mut page = String::new();
+        registry.encode(&process, &mut page);
+        insta::assert_snapshot!(page);
+    }
+
+    #[test]
+    fn every_metric_is_on_the_page() {
+        let mut page = String::new();
+        Registry::new(options()).encode(&Process::default(), &mut page);
+        for metric in names::METRICS {
+            assert_eq!(page.matches(&format!("# TYPE {} ", metric.name)).count(), 1, "{}", metric.name);
+        }
+    }
+}

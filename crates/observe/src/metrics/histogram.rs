@@ -1,0 +1,135 @@
+//! Where in a series' cells a value is counted.
+
+use super::names::{self, Metric};
+use super::registry::MetricsOptions;
+use super::tally::Tally;
+
+/// Of what a value is an amount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    Nanoseconds,
+    Bytes,
+}
+
+/// One histogram of a series: a sum, then a cell for each bucket, not cumulated.
+#[derive(Debug)]
+pub(super) struct Histogram {
+    pub(super) metric: &'static Metric,
+    pub(super) unit: Unit,
+    /// Upper bounds as they were configured: seconds or bytes.
+    pub(super) bounds: Vec<f64>,
+    /// Upper bounds in the unit of the values.
+    limits: Box<[u64]>,
+    sum: usize,
+}
+
+/// The histograms of a series, in its cells one after the other.
+#[derive(Debug)]
+pub(super) struct Layout {
+    pub(super) request_duration: Histogram,
+    pub(super) response_duration: Histogram,
+    pub(super) header_duration: Histogram,
+    pub(super) connect_duration: Histogram,
+    pub(super) request_size: Histogram,
+    pub(super) response_size: Histogram,
+    pub(super) bytes_sent: Histogram,
+    pub(super) cells: usize,
+}
+
+impl Layout {
+    pub(super) fn new(options: &MetricsOptions) -> Self {
+        let mut cells = 0;
+        let mut time = |metric| Histogram::new(metric, Unit::Nanoseconds, &options.time_buckets, &mut cells);
+        let request_duration = time(&names::REQUEST_DURATION);
+        let response_duration = time(&names::RESPONSE_DURATION);
+        let header_duration = time(&names::HEADER_DURATION);
+        let connect_duration = time(&names::CONNECT_DURATION);
+        let mut bytes = |metric, bounds| Histogram::new(metric, Unit::Bytes, bounds, &mut cells);
+        Self {
+            request_duration,
+            response_duration,
+            header_duration,
+            connect_duration,
+            request_size: bytes(&names::REQUEST_SIZE, &options.length_buckets),
+            response_size: bytes(&names::RESPONSE_SIZE, &options.length_buckets),
+            bytes_sent: bytes(&names::BYTES_SENT, &options.size_buckets),
+            cells,
+        }
+    }
+
+    pub(super) fn histograms(&self) -> [&Histogram; 7] {
+        [
+            &self.request_duration,
+            &self.response_duration,
+            &self.header_duration,
+            &self.connect_duration,
+            &self.request_size,
+            &self.response_size,
+            &self.bytes_sent,
+        ]
+    }
+}
+
+impl Histogram {
+    /// Takes its cells from the end of those that are taken.
+    fn new(metric: &'static Metric, unit: Unit, bounds: &[f64], cells: &mut usize) -> Self {
+        let mut bounds = bounds.to_vec();
+        bounds.sort_by(f64::total_cmp);
+        bounds.dedup();
+        let sum = *cells;
+        *cells += 1 + bounds.len() + 1;
+        let limits = bounds.iter().map(|bound| unit.limit(*bound)).collect();
+        Self { metric, unit, bounds, limits, sum }
+    }
+
+    pub(super) fn observe(&self, cells: &[Tally], value: u64) {
+        // Counting them all is branch-free, and quicker than a search for so few.
+        let bucket = self.limits.iter().filter(|limit| **limit < value).count();
+        cells[self.sum].add(value);
+        cells[self.sum + 1 + bucket].inc();
+    }
+
+    pub(super) fn sum(&self, cells: &[u64]) -> u64 {
+        cells[self.sum]
+    }
+
+    /// Values in each bucket, the last of which has no bound.
+    pub(super) fn buckets<'a>(&self, cells: &'a [u64]) -> &'a [u64] {
+        &cells[self.sum + 1..][..=self.limits.len()]
+    }
+}
+
+impl Unit {
+    #[expect(clippy::cast_sign_loss, reason = "a cast saturates, and no value is below zero")]
+    fn limit(self, bound: f64) -> u64 {
+        match self {
+            Self::Nanoseconds => (bound * 1e9).round() as u64,
+            Self::Bytes => bound.floor() as u64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_belongs_to_the_bucket_below_it() {
+        let mut cells = 3;
+        let histogram = Histogram::new(&names::REQUEST_SIZE, Unit::Bytes, &[20.0, 10.0], &mut cells);
+        assert_eq!(cells, 3 + 1 + 3);
+        let tallies: Vec<Tally> = (0..cells).map(|_| Tally::default()).collect();
+        for value in [0, 10, 11, 20, 21, 1000] {
+            histogram.observe(&tallies, value);
+        }
+        let values: Vec<u64> = tallies.iter().map(Tally::get).collect();
+        assert_eq!(histogram.buckets(&values), [2, 2, 2]);
+        assert_eq!(histogram.sum(&values), 1062);
+    }
+
+    #[test]
+    fn seconds_are_counted_in_nanoseconds() {
+        assert_eq!(Unit::Nanoseconds.limit(0.005), 5_000_000);
+        assert_eq!(Unit::Bytes.limit(10.5), 10);
+    }
+}

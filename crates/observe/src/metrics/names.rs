@@ -1,0 +1,86 @@
+//! Every metric: its name, type and meaning. The first part has ingress-nginx's names (`internal/ingress/metric`), which
+//! dashboards and alerts rely on.
+
+/// The type of a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Only grows.
+    Counter,
+    /// Comes and goes.
+    Gauge,
+    /// Counts values by their size.
+    Histogram,
+}
+
+/// A metric that `/metrics` shows.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// As Prometheus knows it.
+    pub name: &'static str,
+    /// Its type.
+    pub kind: Kind,
+    /// What it tells.
+    pub help: &'static str,
+}
+
+macro_rules! metrics {
+    ($($const:ident: $kind:ident, $name:literal, $help:literal;)*) => {
+        $(pub(crate) const $const: Metric = Metric { name: $name, kind: Kind::$kind, help: $help };)*
+
+        /// All of them, for the documentation.
+        pub const METRICS: &[Metric] = &[$($const,)*];
+    };
+}
+
+metrics! {
+    REQUESTS: Counter, "nginx_ingress_controller_requests", "Requests of clients";
+    REQUEST_DURATION: Histogram, "nginx_ingress_controller_request_duration_seconds", "Time from the first byte of a request to the last of its response";
+    RESPONSE_DURATION: Histogram, "nginx_ingress_controller_response_duration_seconds", "Time until the upstream's response had been received";
+    HEADER_DURATION: Histogram, "nginx_ingress_controller_header_duration_seconds", "Time until the head of the upstream's response had been received";
+    CONNECT_DURATION: Histogram, "nginx_ingress_controller_connect_duration_seconds", "Time until the connection to the upstream stood";
+    REQUEST_SIZE: Histogram, "nginx_ingress_controller_request_size", "Bytes of a request: line, headers and body";
+    RESPONSE_SIZE: Histogram, "nginx_ingress_controller_response_size", "Bytes of a response: line, headers and body";
+    BYTES_SENT: Histogram, "nginx_ingress_controller_bytes_sent", "Bytes of a response: line, headers and body; deprecated, use response_size";
+    BUILD_INFO: Gauge, "nginx_ingress_controller_build_info", "Always 1; the labels tell the build";
+    CONFIG_HASH: Gauge, "nginx_ingress_controller_config_hash", "Hash of the configuration that is served; 0 where the last one was refused";
+    CONFIG_SUCCESSFUL: Gauge, "nginx_ingress_controller_config_last_reload_successful", "Whether the last configuration was taken into service";
+    CONFIG_SUCCESSFUL_TIMESTAMP: Gauge, "nginx_ingress_controller_config_last_reload_successful_timestamp_seconds", "When a configuration was last taken into service";
+    SUCCESS: Counter, "nginx_ingress_controller_success", "Configurations that were taken into service";
+    ERRORS: Counter, "nginx_ingress_controller_errors", "Configurations that were refused";
+    CONNECTIONS: Gauge, "nginx_ingress_controller_nginx_process_connections", "Client connections by what they do";
+    CONNECTIONS_TOTAL: Counter, "nginx_ingress_controller_nginx_process_connections_total", "Client connections that were accepted, and that were handled";
+    REQUESTS_TOTAL: Counter, "nginx_ingress_controller_nginx_process_requests_total", "Requests of clients, for whatever host";
+    CPU_SECONDS: Counter, "nginx_ingress_controller_nginx_process_cpu_seconds_total", "CPU time used";
+    PROCESSES: Gauge, "nginx_ingress_controller_nginx_process_num_procs", "Processes";
+    START_TIME: Gauge, "nginx_ingress_controller_nginx_process_oldest_start_time_seconds", "When the process was started";
+    READ_BYTES: Counter, "nginx_ingress_controller_nginx_process_read_bytes_total", "Bytes read";
+    WRITE_BYTES: Counter, "nginx_ingress_controller_nginx_process_write_bytes_total", "Bytes written";
+    RESIDENT_BYTES: Gauge, "nginx_ingress_controller_nginx_process_resident_memory_bytes", "Resident memory";
+    VIRTUAL_BYTES: Gauge, "nginx_ingress_controller_nginx_process_virtual_memory_bytes", "Virtual memory";
+
+    FAULTS: Counter, "forebay_faults_total", "What went wrong, by whose fault it is and by reason";
+    SERIES_DROPPED: Counter, "forebay_metrics_series_dropped_total", "Requests that no series of the request metrics had room for";
+    LOG_DROPPED: Counter, "forebay_access_log_dropped_lines_total", "Lines of the access log that could not be written, or not soon enough";
+    UPSTREAM_OPENED: Counter, "forebay_upstream_connections_opened_total", "Connections that were opened";
+    UPSTREAM_REUSED: Counter, "forebay_upstream_connections_reused_total", "Requests that went over an idle connection of the same worker";
+    UPSTREAM_STOLEN: Counter, "forebay_upstream_connections_stolen_total", "Requests that went over an idle connection of another worker";
+    UPSTREAM_EVICTED: Counter, "forebay_upstream_connections_evicted_total", "Idle connections that were closed because of the cap";
+    UPSTREAM_REGRETTED: Counter, "forebay_upstream_connections_regretted_total", "Evictions that a new connection soon followed: the cap is too small";
+    UPSTREAM_STALE: Counter, "forebay_upstream_connections_stale_on_checkout_total", "Idle connections that the endpoint had closed when one was needed";
+    UPSTREAM_REQUESTS: Counter, "forebay_upstream_requests_total", "Requests that were sent, retries included";
+    UPSTREAM_FAILURES: Counter, "forebay_upstream_failures_total", "Requests that failed, by reason";
+    UPSTREAM_IDLE: Gauge, "forebay_upstream_connections_idle", "Idle connections";
+    PORTS_IN_USE: Gauge, "forebay_upstream_ports_in_use", "Local ports that connections hold, by source and endpoint";
+    PORTS_EXHAUSTED: Counter, "forebay_upstream_ports_exhausted_total", "Connections that failed because no local port was left";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique() {
+        let names: std::collections::HashSet<_> = METRICS.iter().map(|metric| metric.name).collect();
+        assert_eq!(names.len(), METRICS.len());
+    }
+}

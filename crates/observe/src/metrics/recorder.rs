@@ -1,0 +1,338 @@
+//! The single writer of a worker's cells. Must not be in here: locks or allocations on the way of a request.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, TryLockError};
+use std::time::Duration;
+
+use foldhash::fast::RandomState;
+use model::Labels;
+
+use super::registry::lock;
+use super::series::{Key, Series};
+use super::tally::Tally;
+use super::{Counter, Gauge, Method, Registry};
+use crate::Reason;
+use crate::limits::{SERIES_AHEAD, SERIES_PER_WORKER_MAX};
+
+/// What a worker records with. It can go to another thread but not be shared, so each cell has one writer.
+#[derive(Debug)]
+pub struct Recorder {
+    registry: Arc<Registry>,
+    cells: Arc<WorkerCells>,
+    series: HashMap<Key, Arc<Series>, RandomState>,
+    /// Not yet claimed. `series` has room for all of them.
+    spare: Vec<Arc<Series>>,
+    not_sync: PhantomData<Cell<()>>,
+}
+
+/// What one worker writes and a scrape reads. Aligned so that two workers never write to one pair of cache lines.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct WorkerCells {
+    counters: [Tally; Counter::ALL.len()],
+    gauges: [Tally; Gauge::ALL.len()],
+    reasons: [Tally; Reason::ALL.len()],
+    /// Claimed or not. Locked by a scrape, and by the worker between requests.
+    series: Mutex<Vec<Arc<Series>>>,
+}
+
+/// A request, when its response has ended.
+#[derive(Clone, Debug)]
+pub struct Sample<'a> {
+    /// Method.
+    pub method: Method,
+    /// Status that the client was sent.
+    pub status: u16,
+    /// Bytes received: line, headers and body.
+    pub request_bytes: u64,
+    /// Bytes sent: line, headers and body.
+    pub response_bytes: u64,
+    /// From the first byte of the request to the last of the response.
+    pub request_time: Duration,
+    /// The last try, if an endpoint was asked.
+    pub upstream: Option<UpstreamSample>,
+    /// Name of the canary that served it, if one did; the configuration's own copy, as with the labels.
+    pub canary: Option<&'a Arc<str>>,
+}
+
+/// Times of an endpoint, all from the start of the try.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UpstreamSample {
+    /// Until the connection stood.
+    pub connect: Option<Duration>,
+    /// Until the head of the response was there.
+    pub header: Option<Duration>,
+    /// Until the response had ended.
+    pub response: Option<Duration>,
+}
+
+// === impl Recorder ===
+
+impl Recorder {
+    pub(super) fn new(registry: Arc<Registry>, cells: Arc<WorkerCells>) -> Self {
+        let mut recorder = Self {
+            registry,
+            cells,
+            series: HashMap::default(),
+            spare: Vec::with_capacity(SERIES_AHEAD),
+            not_sync: PhantomData,
+        };
+        recorder.make_room();
+        recorder
+    }
+
+    /// Records a request that a route took.
+    ///
+    /// ingress-nginx leaves out requests for hosts that no Ingress names; so are routes of host `_` here, unless
+    /// `--metrics-per-undefined-host` is set.
+    pub fn request(&mut self, labels: &Arc<Labels>, sample: &Sample<'_>) {
+        if self.registry.leaves_out(labels) {
+            return;
+        }
+        let status = self.registry.status_label(sample.status);
+        let key = Key::new(labels, status, sample);
+        if let Some(series) = self.series.get(&key) {
+            return self.registry.observe(series, sample);
+        }
+        let Some(series) = self.spare.pop() else { return self.count(Counter::SeriesDropped) };
+        series.claim(labels, status, sample);
+        self.registry.observe(&series, sample);
+        self.series.insert(key, series);
+    }
+
+    /// Counts one.
+    pub fn count(&self, counter: Counter) {
+        self.add(counter, 1);
+    }
+
+    /// Counts `n`.
+    pub fn add(&self, counter: Counter, n: u64) {
+        self.cells.counters[counter as usize].add(n);
+    }
+
+    /// One more of them.
+    pub fn inc(&self, gauge: Gauge) {
+        self.cells.gauges[gauge as usize].inc();
+    }
+
+    /// One of them less.
+    pub fn dec(&self, gauge: Gauge) {
+        self.cells.gauges[gauge as usize].dec();
+    }
+
+    /// Counts a fault.
+    pub fn reason(&self, reason: Reason) {
+        self.cells.reasons[reason as usize].inc();
+    }
+
+    /// Allocates series for what is yet to be seen. To be called now and then between requests: it costs nothing where there
+    /// are enough of them, and is put off where a scrape is at work.
+    pub fn make_room(&mut self) {
+        if self.spare.len() > SERIES_AHEAD / 2 {
+            return;
+        }
+        let mut all = match self.cells.series.try_lock() {
+            Ok(all) => all,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        // A scrape took series out that belong to nobody any more.
+        if all.len() < self.series.len() + self.spare.len() {
+            self.series.retain(|_, series| !series.is_orphan());
+        }
+        let room = SERIES_PER_WORKER_MAX.saturating_sub(all.len()).min(SERIES_AHEAD - self.spare.len());
+        self.spare.extend((0..room).map(|_| Arc::new(Series::new(self.registry.cells_per_series()))));
+        all.extend(self.spare[self.spare.len() - room..].iter().cloned());
+        self.series.reserve(self.spare.len());
+    }
+
+    pub(crate) fn cells(&self) -> &Arc<WorkerCells> {
+        &self.cells
+    }
+}
+
+// === impl WorkerCells ===
+
+impl WorkerCells {
+    pub(crate) fn counter(&self, counter: Counter) -> &Tally {
+        &self.counters[counter as usize]
+    }
+
+    pub(super) fn gauge(&self, gauge: Gauge) -> &Tally {
+        &self.gauges[gauge as usize]
+    }
+
+    pub(super) fn reason(&self, reason: Reason) -> &Tally {
+        &self.reasons[reason as usize]
+    }
+
+    /// The series, without those of routes that are gone, which make room for others. A copy: the lock is not held while
+    /// they are read.
+    pub(super) fn series(&self) -> Vec<Arc<Series>> {
+        let mut all = lock(&self.series);
+        all.retain(|series| !series.is_orphan());
+        all.clone()
+    }
+}
+
+impl Default for WorkerCells {
+    fn default() -> Self {
+        Self {
+            counters: std::array::from_fn(|_| Tally::default()),
+            gauges: std::array::from_fn(|_| Tally::default()),
+            reasons: std::array::from_fn(|_| Tally::default()),
+            series: Mutex::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MetricsOptions, Process};
+
+    fn labels(path: &str) -> Arc<Labels> {
+        Arc::new(Labels { path: path.to_owned(), host: "a.test".to_owned(), ..Labels::default() })
+    }
+
+    fn sample(status: u16) -> Sample<'static> {
+        Sample {
+            method: Method::Get,
+            status,
+            request_bytes: 80,
+            response_bytes: 1200,
+            request_time: Duration::from_millis(7),
+            upstream: None,
+            canary: None,
+        }
+    }
+
+    /// The samples of a metric whose labels contain `with`: labels and value.
+    fn samples(registry: &Registry, metric: &str, with: &str) -> Vec<String> {
+        let mut page = String::new();
+        registry.encode(&Process::default(), &mut page);
+        let samples = page.lines().filter_map(|line| line.strip_prefix(metric)?.strip_prefix(['{', ' ']));
+        samples.filter(|line| line.contains(with)).map(str::to_owned).collect()
+    }
+
+    /// The sum of those samples.
+    fn total(registry: &Registry, metric: &str, with: &str) -> u64 {
+        let values = samples(registry, metric, with);
+        values.iter().map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
+    }
+
+    const REQUESTS: &str = "nginx_ingress_controller_requests";
+    const DROPPED: &str = "forebay_metrics_series_dropped_total";
+
+    #[test]
+    fn equal_labels_are_one_series_whoever_holds_them() {
+        let registry = Registry::new(MetricsOptions::default());
+        let (mut one, mut other) = (registry.recorder(), registry.recorder());
+        let (label, twin) = (labels("/"), labels("/"));
+        one.request(&label, &sample(200));
+        one.request(&twin, &sample(200));
+        other.request(&label, &sample(200));
+        one.request(&label, &sample(404));
+        assert_eq!(samples(&registry, REQUESTS, "").len(), 2);
+        assert_eq!(total(&registry, REQUESTS, "status=\"200\""), 3);
+        assert_eq!(total(&registry, REQUESTS, "status=\"404\""), 1);
+    }
+
+    #[test]
+    fn recording_allocates_nothing_and_counts_what_has_no_room() {
+        let registry = Registry::new(MetricsOptions::default());
+        let mut recorder = registry.recorder();
+        let label = labels("/");
+        let capacity = recorder.series.capacity();
+        for status in 0..SERIES_AHEAD as u16 + 3 {
+            recorder.request(&label, &sample(status));
+        }
+        assert_eq!(recorder.series.capacity(), capacity);
+        assert_eq!(total(&registry, REQUESTS, ""), SERIES_AHEAD as u64);
+        assert_eq!(total(&registry, DROPPED, ""), 3);
+        recorder.make_room();
+        recorder.request(&label, &sample(999));
+        assert_eq!(total(&registry, REQUESTS, ""), SERIES_AHEAD as u64 + 1);
+    }
+
+    #[test]
+    fn the_series_of_a_route_that_is_gone_are_gone() {
+        let registry = Registry::new(MetricsOptions::default());
+        let mut recorder = registry.recorder();
+        let (stays, goes) = (labels("/stays"), labels("/goes"));
+        recorder.request(&stays, &sample(200));
+        recorder.request(&goes, &sample(200));
+        drop(goes);
+        assert_eq!(samples(&registry, REQUESTS, "").len(), 1);
+        assert_eq!(total(&registry, REQUESTS, "/stays"), 1);
+    }
+
+    #[test]
+    fn series_are_bounded_and_a_scrape_makes_room_where_routes_are_gone() {
+        let registry = Registry::new(MetricsOptions { per_host: false, ..MetricsOptions::default() });
+        let mut recorder = registry.recorder();
+        let fill = |recorder: &mut Recorder, labels: &Arc<Labels>| {
+            for status in 0..SERIES_PER_WORKER_MAX as u16 {
+                recorder.make_room();
+                recorder.request(labels, &sample(status));
+            }
+        };
+        let (first, second) = (labels("/1"), labels("/2"));
+        fill(&mut recorder, &first);
+        recorder.make_room();
+        recorder.request(&second, &sample(200));
+        assert_eq!(recorder.cells.counter(Counter::SeriesDropped).get(), 1);
+        drop(first);
+        _ = samples(&registry, REQUESTS, "");
+        fill(&mut recorder, &second);
+        assert_eq!(recorder.cells.counter(Counter::SeriesDropped).get(), 1);
+        assert_eq!(recorder.cells.series().len(), SERIES_PER_WORKER_MAX);
+        assert_eq!(recorder.series.len(), SERIES_PER_WORKER_MAX);
+    }
+
+    #[test]
+    fn requests_for_undefined_hosts_are_left_out_unless_wished_for() {
+        let undefined = Arc::new(Labels { host: "_".to_owned(), ..Labels::default() });
+        for (per_host, per_undefined_host, counted) in [(true, false, 0), (true, true, 1), (false, false, 1)]
+        {
+            let options = MetricsOptions { per_host, per_undefined_host, ..MetricsOptions::default() };
+            let registry = Registry::new(options);
+            registry.recorder().request(&undefined, &sample(200));
+            assert_eq!(total(&registry, REQUESTS, ""), counted);
+        }
+    }
+
+    #[test]
+    fn statuses_are_put_in_classes_where_wished_for() {
+        let registry = Registry::new(MetricsOptions { status_classes: true, ..MetricsOptions::default() });
+        let mut recorder = registry.recorder();
+        let label = labels("/");
+        recorder.request(&label, &sample(200));
+        recorder.request(&label, &sample(204));
+        assert_eq!(total(&registry, REQUESTS, "status=\"2xx\""), 2);
+    }
+
+    #[test]
+    fn a_scrape_reads_while_a_worker_writes() {
+        let registry = Registry::new(MetricsOptions::default());
+        let mut recorder = registry.recorder();
+        let label = labels("/");
+        let held = Arc::clone(&label);
+        let worker = std::thread::spawn(move || {
+            for request in 0..10_000 {
+                recorder.request(&held, &sample(200 + request % 300));
+                recorder.make_room();
+            }
+        });
+        let mut before = 0;
+        while !worker.is_finished() {
+            let now = total(&registry, REQUESTS, "");
+            assert!(now >= before);
+            before = now;
+        }
+        worker.join().unwrap();
+        assert_eq!(total(&registry, REQUESTS, "") + total(&registry, DROPPED, ""), 10_000);
+    }
+}

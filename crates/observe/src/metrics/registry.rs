@@ -1,0 +1,207 @@
+//! What all recorders share, and what a scrape reads.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use model::Labels;
+
+use super::histogram::Layout;
+use super::recorder::{Recorder, Sample, WorkerCells};
+use super::series::Series;
+use super::upstream::{EndpointCells, PortCells, Upstreams};
+
+/// The host of routes that no host is named for.
+const UNDEFINED_HOST: &str = "_";
+
+/// All cells of all workers.
+#[derive(Debug)]
+pub struct Registry {
+    pub(super) options: MetricsOptions,
+    pub(super) layout: Layout,
+    pub(super) workers: Mutex<Vec<Arc<WorkerCells>>>,
+    pub(super) upstreams: Mutex<Upstreams>,
+    pub(super) config: ConfigCells,
+    /// Lines that the access log's writer thread was given and could not write.
+    pub(super) log_lines_lost: AtomicU64,
+}
+
+/// What the metrics flags say. The defaults are ingress-nginx's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MetricsOptions {
+    /// Upper bounds in seconds (`--time-buckets`).
+    pub time_buckets: Vec<f64>,
+    /// Upper bounds in bytes of `request_size` and `response_size` (`--length-buckets`).
+    pub length_buckets: Vec<f64>,
+    /// Upper bounds in bytes of `bytes_sent` (`--size-buckets`).
+    pub size_buckets: Vec<f64>,
+    /// Label requests with their host (`--metrics-per-host`).
+    pub per_host: bool,
+    /// Count requests for hosts that none is configured for (`--metrics-per-undefined-host`).
+    pub per_undefined_host: bool,
+    /// Label requests with `2xx` instead of `200` (`--report-status-classes`).
+    pub status_classes: bool,
+    /// Labels of all of ingress-nginx's metrics.
+    pub controller: Controller,
+    /// Labels of `build_info`.
+    pub build: BuildInfo,
+}
+
+/// Who this controller is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Controller {
+    /// `controller_namespace`.
+    pub namespace: String,
+    /// `controller_class`.
+    pub class: String,
+    /// `controller_pod`.
+    pub pod: String,
+}
+
+/// What was built.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BuildInfo {
+    /// Version.
+    pub release: String,
+    /// Commit.
+    pub build: String,
+    /// Where the source is.
+    pub repository: String,
+}
+
+/// What the operating system says of this process at the time of a scrape.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Process {
+    /// CPU time, user and system.
+    pub cpu_seconds: f64,
+    /// Start, in seconds since the epoch.
+    pub start_time_seconds: f64,
+    /// Resident memory in bytes.
+    pub resident_bytes: u64,
+    /// Virtual memory in bytes.
+    pub virtual_bytes: u64,
+    /// Bytes read, from `/proc/self/io`.
+    pub read_bytes: u64,
+    /// Bytes written, from `/proc/self/io`.
+    pub write_bytes: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct ConfigCells {
+    pub(super) hash: AtomicU64,
+    pub(super) successful: AtomicU64,
+    pub(super) successful_at_seconds: AtomicU64,
+    pub(super) successes: AtomicU64,
+    pub(super) errors: AtomicU64,
+}
+
+impl Registry {
+    /// A registry without workers.
+    pub fn new(options: MetricsOptions) -> Arc<Self> {
+        Arc::new(Self {
+            layout: Layout::new(&options),
+            options,
+            workers: Mutex::default(),
+            upstreams: Mutex::default(),
+            config: ConfigCells::default(),
+            log_lines_lost: AtomicU64::default(),
+        })
+    }
+
+    /// Cells for one more worker.
+    pub fn recorder(self: &Arc<Self>) -> Recorder {
+        let cells = Arc::<WorkerCells>::default();
+        lock(&self.workers).push(Arc::clone(&cells));
+        Recorder::new(Arc::clone(self), cells)
+    }
+
+    /// Cells of an endpoint for one worker, which is their only writer. Kept up while the worker holds them.
+    pub fn endpoint(&self, address: std::net::SocketAddr) -> Arc<EndpointCells> {
+        lock(&self.upstreams).endpoint(address)
+    }
+
+    /// The cells of the ports between a local address and an endpoint, the same for all workers. Kept up while anybody
+    /// holds them: to be held for as long as the endpoint is known, and by each connection for as long as it is open.
+    pub fn ports(&self, source: std::net::IpAddr, endpoint: std::net::SocketAddr) -> Arc<PortCells> {
+        lock(&self.upstreams).ports(source, endpoint)
+    }
+
+    /// A configuration was taken into service, at a time since the epoch.
+    pub fn config_applied(&self, hash: u64, at: Duration) {
+        let ConfigCells { hash: hash_cell, successful, successful_at_seconds, successes, errors: _ } =
+            &self.config;
+        hash_cell.store(hash, Ordering::Relaxed);
+        successful.store(1, Ordering::Relaxed);
+        successful_at_seconds.store(at.as_secs(), Ordering::Relaxed);
+        successes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A configuration was refused; the one before stays in service.
+    pub fn config_refused(&self) {
+        self.config.hash.store(0, Ordering::Relaxed);
+        self.config.successful.store(0, Ordering::Relaxed);
+        self.config.errors.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn log_lines_lost(&self, lines: u64) {
+        self.log_lines_lost.fetch_add(lines, Ordering::Relaxed);
+    }
+
+    // The rest is what recorders ask on behalf of a request.
+
+    pub(super) fn cells_per_series(&self) -> usize {
+        self.layout.cells
+    }
+
+    pub(super) fn leaves_out(&self, labels: &Labels) -> bool {
+        self.options.per_host && !self.options.per_undefined_host && labels.host == UNDEFINED_HOST
+    }
+
+    /// The status, or its class: 2 for 200.
+    pub(super) fn status_label(&self, status: u16) -> u16 {
+        if self.options.status_classes { status / 100 } else { status }
+    }
+
+    pub(super) fn observe(&self, series: &Series, sample: &Sample<'_>) {
+        let (layout, cells) = (&self.layout, &*series.cells);
+        layout.request_duration.observe(cells, nanoseconds(sample.request_time));
+        layout.request_size.observe(cells, sample.request_bytes);
+        layout.response_size.observe(cells, sample.response_bytes);
+        layout.bytes_sent.observe(cells, sample.response_bytes);
+        let Some(upstream) = sample.upstream else { return };
+        if let Some(time) = upstream.connect {
+            layout.connect_duration.observe(cells, nanoseconds(time));
+        }
+        if let Some(time) = upstream.header {
+            layout.header_duration.observe(cells, nanoseconds(time));
+        }
+        if let Some(time) = upstream.response {
+            layout.response_duration.observe(cells, nanoseconds(time));
+        }
+    }
+}
+
+impl Default for MetricsOptions {
+    fn default() -> Self {
+        Self {
+            time_buckets: vec![0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0],
+            length_buckets: (1..=10).map(|n| f64::from(10 * n)).collect(),
+            size_buckets: (1..=7).map(|n| 10_f64.powi(n)).collect(),
+            per_host: true,
+            per_undefined_host: false,
+            status_classes: false,
+            controller: Controller::default(),
+            build: BuildInfo::default(),
+        }
+    }
+}
+
+/// None of the locks guards something that a panic could leave half done.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Enough for 584 years.
+fn nanoseconds(time: Duration) -> u64 {
+    time.as_nanos() as u64
+}

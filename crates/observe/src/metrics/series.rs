@@ -1,0 +1,88 @@
+//! The cells of one combination of route, method, status and canary.
+
+use std::sync::{Arc, OnceLock, Weak};
+
+use model::Labels;
+
+use super::Method;
+use super::recorder::Sample;
+use super::tally::Tally;
+
+/// Cells that belong to nobody until a request of a new combination claims them.
+#[derive(Debug)]
+pub(super) struct Series {
+    owner: OnceLock<Owner>,
+    pub(super) cells: Box<[Tally]>,
+}
+
+/// What the cells count. Holding the labels weakly keeps their address from being given to others, but not their text in
+/// memory: once the route is gone from the configuration, so is the series from `/metrics`, as in ingress-nginx.
+#[derive(Debug)]
+struct Owner {
+    labels: Weak<Labels>,
+    canary: Option<Weak<str>>,
+    method: Method,
+    status: u16,
+}
+
+/// What tells series apart. Addresses stand for labels: equal labels at two addresses are put together on scrape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    labels: usize,
+    canary: usize,
+    method: Method,
+    status: u16,
+}
+
+/// The values of the labels of a series.
+pub(super) struct Identity {
+    pub(super) labels: Arc<Labels>,
+    pub(super) canary: Option<Arc<str>>,
+    pub(super) method: Method,
+    pub(super) status: u16,
+}
+
+impl Key {
+    pub(super) fn new(labels: &Arc<Labels>, status: u16, sample: &Sample<'_>) -> Self {
+        Self {
+            labels: Arc::as_ptr(labels).addr(),
+            canary: sample.canary.map_or(0, |canary| Arc::as_ptr(canary).cast::<u8>().addr()),
+            method: sample.method,
+            status,
+        }
+    }
+}
+
+impl Series {
+    pub(super) fn new(cells: usize) -> Self {
+        Self { owner: OnceLock::new(), cells: (0..cells).map(|_| Tally::default()).collect() }
+    }
+
+    pub(super) fn claim(&self, labels: &Arc<Labels>, status: u16, sample: &Sample<'_>) {
+        let claimed = self.owner.set(Owner {
+            labels: Arc::downgrade(labels),
+            canary: sample.canary.map(Arc::downgrade),
+            method: sample.method,
+            status,
+        });
+        assert!(claimed.is_ok(), "a series is claimed once");
+    }
+
+    /// Whose it is; none before it is claimed, and none when the route is gone.
+    pub(super) fn identity(&self) -> Option<Identity> {
+        let owner = self.owner.get()?;
+        let canary = match &owner.canary {
+            Some(canary) => Some(canary.upgrade()?),
+            None => None,
+        };
+        Some(Identity { labels: owner.labels.upgrade()?, canary, method: owner.method, status: owner.status })
+    }
+
+    /// Whether the route that it belongs to is gone; it does not come back.
+    pub(super) fn is_orphan(&self) -> bool {
+        self.owner.get().is_some_and(|owner| {
+            let canary_is_gone = owner.canary.as_ref().is_some_and(|canary| canary.strong_count() == 0);
+            owner.labels.strong_count() == 0 || canary_is_gone
+        })
+    }
+}

@@ -1,0 +1,30 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A number that one thread adds to and others read.
+///
+/// Adding is a load and a store, not a locked read-modify-write: with a second writer, additions would be lost.
+#[derive(Debug, Default)]
+pub struct Tally(AtomicU64);
+
+impl Tally {
+    /// Adds one.
+    pub fn inc(&self) {
+        self.add(1);
+    }
+
+    /// Takes one away: for numbers of things that come and go. The number of one worker may go below zero, where another
+    /// one saw the thing come; the sum of all does not.
+    pub fn dec(&self) {
+        self.add(u64::MAX);
+    }
+
+    /// Adds `n`.
+    pub fn add(&self, n: u64) {
+        self.0.store(self.get().wrapping_add(n), Ordering::Relaxed);
+    }
+
+    /// The number.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,234 @@
+//! Counters of endpoints, and of the local ports that connections to them hold.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::names::{self, Metric};
+use super::tally::Tally;
+use crate::limits::ENDPOINTS_UNTIL_SWEEP;
+
+table! {
+    /// How a request to an endpoint failed.
+    Failure {
+        "connect_error" => ConnectError, "The connection could not be made.";
+        "connect_timeout" => ConnectTimeout, "The connection took too long.";
+        "reset" => Reset, "The connection broke before the end of the response.";
+        "read_timeout" => ReadTimeout, "Nothing was received for too long.";
+        "send_timeout" => SendTimeout, "Nothing could be sent for too long.";
+        "bad_response" => BadResponse, "The response was malformed or too long.";
+    }
+}
+
+macro_rules! endpoint_cells {
+    ($($field:ident => $metric:ident, $doc:literal;)*) => {
+        /// What one worker counts of one endpoint.
+        #[derive(Debug, Default)]
+        pub struct EndpointCells {
+            $(#[doc = $doc] pub $field: Tally,)*
+            failures: [Tally; Failure::ALL.len()],
+        }
+
+        /// The metrics of an endpoint that have no further label, in the order of `Totals::plain`.
+        pub(super) const ENDPOINT_METRICS: &[Metric] = &[$(names::$metric,)*];
+
+        impl EndpointCells {
+            fn plain(&self) -> [&Tally; ENDPOINT_METRICS.len()] {
+                [$(&self.$field,)*]
+            }
+        }
+    };
+}
+
+endpoint_cells! {
+    opened => UPSTREAM_OPENED, "Connections opened.";
+    reused => UPSTREAM_REUSED, "Requests that took an idle connection of this worker.";
+    stolen => UPSTREAM_STOLEN, "Requests that took an idle connection of another worker.";
+    evicted => UPSTREAM_EVICTED, "Idle connections closed because of the cap.";
+    regretted => UPSTREAM_REGRETTED, "Evictions that a new connection soon followed.";
+    stale_on_checkout => UPSTREAM_STALE, "Idle connections found closed when one was needed.";
+    requests => UPSTREAM_REQUESTS, "Requests sent, retries included.";
+    idle => UPSTREAM_IDLE, "Idle connections at the moment.";
+}
+
+impl EndpointCells {
+    /// Counts a request that failed.
+    pub fn fail(&self, failure: Failure) {
+        self.failures[failure as usize].inc();
+    }
+}
+
+/// Local ports that connections from one address to one endpoint hold. Shared by all workers: written when a connection is
+/// opened or closed, which a request seldom is the cause of.
+#[derive(Debug, Default)]
+pub struct PortCells {
+    in_use: AtomicU64,
+    exhausted: AtomicU64,
+}
+
+impl PortCells {
+    /// A connection was opened.
+    pub fn taken(&self) {
+        self.in_use.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A connection was closed.
+    pub fn given_back(&self) {
+        self.in_use.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// A connection could not be opened: `EADDRNOTAVAIL`.
+    pub fn exhausted(&self) {
+        self.exhausted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Ports held at the moment.
+    pub fn in_use(&self) -> u64 {
+        self.in_use.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn times_exhausted(&self) -> u64 {
+        self.exhausted.load(Ordering::Relaxed)
+    }
+}
+
+/// The cells of all workers, by endpoint.
+#[derive(Debug, Default)]
+pub(super) struct Upstreams {
+    endpoints: BTreeMap<SocketAddr, Endpoint>,
+    ports: BTreeMap<(IpAddr, SocketAddr), Arc<PortCells>>,
+    /// Endpoints at which those that are gone are looked for.
+    sweep_at: usize,
+}
+
+#[derive(Debug, Default)]
+struct Endpoint {
+    cells: Vec<Arc<EndpointCells>>,
+    /// Of workers that have let go of their cells while others have not.
+    retired: Totals,
+}
+
+/// Numbers of one endpoint, added up.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Totals {
+    pub(super) plain: [u64; ENDPOINT_METRICS.len()],
+    pub(super) failures: [u64; Failure::ALL.len()],
+}
+
+impl Upstreams {
+    pub(super) fn endpoint(&mut self, address: SocketAddr) -> Arc<EndpointCells> {
+        if self.endpoints.len() >= self.sweep_at.max(ENDPOINTS_UNTIL_SWEEP) {
+            self.sweep();
+            self.sweep_at = 2 * self.endpoints.len();
+        }
+        let cells = Arc::default();
+        let endpoint = self.endpoints.entry(address).or_default();
+        endpoint.retire();
+        endpoint.cells.push(Arc::clone(&cells));
+        cells
+    }
+
+    pub(super) fn ports(&mut self, source: IpAddr, endpoint: SocketAddr) -> Arc<PortCells> {
+        Arc::clone(self.ports.entry((source, endpoint)).or_default())
+    }
+
+    /// Forgets endpoints of which nobody but this holds a cell.
+    pub(super) fn sweep(&mut self) {
+        self.endpoints.retain(|_, endpoint| {
+            endpoint.retire();
+            !endpoint.cells.is_empty()
+        });
+        self.ports.retain(|_, cells| Arc::get_mut(cells).is_none());
+    }
+
+    pub(super) fn totals(&self) -> Vec<(SocketAddr, Totals)> {
+        self.endpoints.iter().map(|(address, endpoint)| (*address, endpoint.totals())).collect()
+    }
+
+    pub(super) fn all_ports(&self) -> Vec<(IpAddr, SocketAddr, Arc<PortCells>)> {
+        self.ports.iter().map(|((source, endpoint), cells)| (*source, *endpoint, Arc::clone(cells))).collect()
+    }
+}
+
+impl Endpoint {
+    /// Adds up the cells that only this holds, and lets go of them.
+    fn retire(&mut self) {
+        let retired = &mut self.retired;
+        self.cells.retain_mut(|cells| {
+            let gone = Arc::get_mut(cells).is_some();
+            if gone {
+                retired.add(cells);
+            }
+            !gone
+        });
+    }
+
+    fn totals(&self) -> Totals {
+        let mut totals = self.retired.clone();
+        self.cells.iter().for_each(|cells| totals.add(cells));
+        totals
+    }
+}
+
+impl Totals {
+    fn add(&mut self, cells: &EndpointCells) {
+        let plain = self.plain.iter_mut().zip(cells.plain());
+        let failures = self.failures.iter_mut().zip(&cells.failures);
+        for (total, tally) in plain.chain(failures) {
+            *total = total.wrapping_add(tally.get());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(n: u32) -> SocketAddr {
+        SocketAddr::new(IpAddr::from(n.to_be_bytes()), 80)
+    }
+
+    #[test]
+    fn a_worker_that_lets_go_takes_nothing_away() {
+        let mut upstreams = Upstreams::default();
+        let (one, other) = (upstreams.endpoint(address(1)), upstreams.endpoint(address(1)));
+        one.opened.add(3);
+        one.fail(Failure::Reset);
+        other.opened.add(4);
+        drop(one);
+        upstreams.sweep();
+        let totals = &upstreams.totals()[0].1;
+        assert_eq!((totals.plain[0], totals.failures[Failure::Reset as usize]), (7, 1));
+        assert_eq!(upstreams.endpoints[&address(1)].cells.len(), 1);
+    }
+
+    #[test]
+    fn an_endpoint_that_everybody_let_go_of_is_forgotten() {
+        let mut upstreams = Upstreams::default();
+        drop(upstreams.endpoint(address(1)));
+        drop(upstreams.ports(IpAddr::from([127, 0, 0, 1]), address(1)));
+        upstreams.sweep();
+        assert!(upstreams.endpoints.is_empty() && upstreams.ports.is_empty());
+    }
+
+    #[test]
+    fn churn_without_scrapes_does_not_grow_memory() {
+        let mut upstreams = Upstreams::default();
+        for n in 0..10_000 {
+            drop(upstreams.endpoint(address(n)));
+        }
+        assert!(upstreams.endpoints.len() <= ENDPOINTS_UNTIL_SWEEP);
+    }
+
+    #[test]
+    fn an_idle_connection_may_go_from_one_worker_to_another() {
+        let mut upstreams = Upstreams::default();
+        let (one, other) = (upstreams.endpoint(address(1)), upstreams.endpoint(address(1)));
+        one.idle.inc();
+        one.idle.inc();
+        other.idle.dec();
+        let idle = ENDPOINT_METRICS.iter().position(|metric| *metric == names::UPSTREAM_IDLE).unwrap();
+        assert_eq!(upstreams.totals()[0].1.plain[idle], 1);
+    }
+}

@@ -1,0 +1,96 @@
+//! Why a request was not answered by an endpoint: `forebay_faults_total{side, reason}`. One line for each reason.
+
+macro_rules! reasons {
+    ($($side:ident { $($name:literal => $variant:ident, $doc:literal;)* })*) => {
+        table! {
+            /// Why something went wrong.
+            Reason { $($($name => $variant, $doc;)*)* }
+        }
+
+        impl Reason {
+            /// Whose fault it is.
+            pub fn side(self) -> Side {
+                match self {
+                    $($(Self::$variant => Side::$side,)*)*
+                }
+            }
+        }
+    };
+}
+
+table! {
+    /// Whose fault something is.
+    Side {
+        "client" => Client, "The client's.";
+        "upstream" => Upstream, "The endpoint's.";
+        "forebay" => Forebay, "The proxy's own, or its configuration's.";
+    }
+}
+
+reasons! {
+    Client {
+        "bad_request_line" => BadRequestLine, "The request line is malformed.";
+        "bad_header_name" => BadHeaderName, "A header's name is empty or has a character that no name may have.";
+        "bad_header_value" => BadHeaderValue, "A header's value has a control character.";
+        "bare_line_feed" => BareLineFeed, "A line ends in LF without CR, or has a CR without LF.";
+        "obsolete_fold" => ObsoleteFold, "A header goes on in the next line.";
+        "space_before_colon" => SpaceBeforeColon, "Space stands between a header's name and its colon.";
+        "missing_host" => MissingHost, "An HTTP/1.1 request has no Host.";
+        "duplicate_host" => DuplicateHost, "A request has more than one Host.";
+        "bad_host" => BadHost, "Host or authority has a character that none may have.";
+        "conflicting_framing" => ConflictingFraming, "Both Content-Length and Transfer-Encoding are there.";
+        "bad_content_length" => BadContentLength, "Content-Length is no number, or there are different ones.";
+        "bad_transfer_encoding" => BadTransferEncoding, "Transfer-Encoding is not just `chunked`.";
+        "bad_target" => BadTarget, "The request target has a bad escape, a NUL, or leaves the root.";
+        "method_not_allowed" => MethodNotAllowed, "CONNECT, which a reverse proxy does not serve.";
+        "bad_chunk" => BadChunk, "A chunk's size or end is malformed.";
+        "unsupported_version" => UnsupportedVersion, "The HTTP version is neither 1.0 nor 1.1.";
+        "unsupported_expectation" => UnsupportedExpectation, "Expect is not `100-continue`.";
+        "head_too_large" => HeadTooLarge, "The request head is too long.";
+        "line_too_long" => LineTooLong, "The request line is too long.";
+        "body_too_large" => BodyTooLarge, "The request body is too long.";
+        "head_timeout" => HeadTimeout, "The request head took too long.";
+        "body_timeout" => BodyTimeout, "The request body stood still for too long.";
+        "send_timeout" => SendTimeout, "The client took nothing of the response for too long.";
+        "client_aborted" => ClientAborted, "The client went away before the end of the response.";
+        "unknown_host" => UnknownHost, "Nothing is served for the host.";
+        "unknown_path" => UnknownPath, "No route of the host takes the path.";
+    }
+    Upstream {
+        "connect_refused" => ConnectRefused, "The endpoint refused the connection.";
+        "connect_timeout" => ConnectTimeout, "The connection to the endpoint took too long.";
+        "connect_failed" => ConnectFailed, "The connection to the endpoint failed in another way.";
+        "upstream_reset" => UpstreamReset, "The endpoint closed the connection before the end of its response.";
+        "upstream_read_timeout" => UpstreamReadTimeout, "The endpoint sent nothing for too long.";
+        "upstream_send_timeout" => UpstreamSendTimeout, "The endpoint took nothing of the request for too long.";
+        "upstream_bad_response" => UpstreamBadResponse, "The endpoint's response is malformed.";
+        "upstream_status" => UpstreamStatus, "The endpoint answered with a status that asks for another try.";
+        "upstream_head_too_large" => UpstreamHeadTooLarge, "The endpoint's response head is too long.";
+    }
+    Forebay {
+        "no_endpoints" => NoEndpoints, "The cluster has no endpoint.";
+        "unavailable" => Unavailable, "Something that guards the route cannot be enforced.";
+        "ports_exhausted" => PortsExhausted, "No local port is left for a connection to the endpoint.";
+        "connection_limit" => ConnectionLimit, "There are as many client connections as there may be.";
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_fit_for_a_label() {
+        let names: HashSet<_> = Reason::ALL.iter().map(|reason| reason.name()).collect();
+        assert_eq!(names.len(), Reason::ALL.len());
+        assert!(names.iter().all(|name| name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')));
+    }
+
+    #[test]
+    fn discriminants_are_indices() {
+        assert!(Reason::ALL.iter().enumerate().all(|(index, reason)| *reason as usize == index));
+        assert_eq!(Reason::UnknownHost.side(), Side::Client);
+    }
+}
