@@ -1,0 +1,111 @@
+use serde::Deserialize;
+
+use super::Metadata;
+use super::de::nullable;
+
+/// Some of the addresses behind a Service.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EndpointSlice {
+    /// Metadata; the label `kubernetes.io/service-name` names the Service.
+    pub metadata: Metadata,
+    /// `IPv4`, `IPv6` or `FQDN`.
+    #[serde(default)]
+    pub address_type: Option<String>,
+    /// Addresses.
+    #[serde(default, deserialize_with = "nullable")]
+    pub endpoints: Vec<SliceEndpoint>,
+    /// Ports that each of the addresses has.
+    #[serde(default, deserialize_with = "nullable")]
+    pub ports: Vec<EndpointPort>,
+}
+
+impl EndpointSlice {
+    /// Name of the Service that the slice belongs to.
+    pub fn service_name(&self) -> Option<&str> {
+        self.metadata.labels.get("kubernetes.io/service-name").map(String::as_str)
+    }
+}
+
+/// A Pod of an [`EndpointSlice`].
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+pub struct SliceEndpoint {
+    /// Its addresses, all of which reach the same Pod; clients use the first.
+    #[serde(default, deserialize_with = "nullable")]
+    pub addresses: Vec<String>,
+    /// How it is.
+    #[serde(default, deserialize_with = "nullable")]
+    pub conditions: Conditions,
+}
+
+/// How a Pod is. What is left out is unknown, and unknown is taken for well.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Conditions {
+    /// Takes new requests. "A nil value should be interpreted as true."
+    #[serde(default)]
+    pub ready: Option<bool>,
+    /// Answers, be it ready or terminating. "A nil value indicates an unknown state; defer to the ready condition."
+    #[serde(default)]
+    pub serving: Option<bool>,
+    /// Is going away. "A nil value should be interpreted as false."
+    #[serde(default)]
+    pub terminating: Option<bool>,
+}
+
+impl Conditions {
+    /// Whether it takes new requests.
+    pub fn is_ready(self) -> bool {
+        self.ready.unwrap_or(true)
+    }
+
+    /// Whether it is going away, and answers meanwhile.
+    pub fn is_draining(self) -> bool {
+        self.terminating.unwrap_or(false) && self.serving.unwrap_or(self.is_ready())
+    }
+}
+
+/// A port of an [`EndpointSlice`] or of [`Endpoints`].
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+pub struct EndpointPort {
+    /// Name of the Service's port that it belongs to; empty or absent for an unnamed one.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Number.
+    #[serde(default)]
+    pub port: Option<u16>,
+    /// `TCP` where nothing is said.
+    #[serde(default)]
+    pub protocol: Option<String>,
+}
+
+/// All addresses behind a Service, in the form that came before [`EndpointSlice`].
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Endpoints {
+    /// Metadata; the name is the Service's.
+    pub metadata: Metadata,
+    /// Addresses with the same ports.
+    #[serde(default, deserialize_with = "nullable")]
+    pub subsets: Vec<EndpointSubset>,
+}
+
+/// Addresses with the same ports.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EndpointSubset {
+    /// Take requests.
+    #[serde(default, deserialize_with = "nullable")]
+    pub addresses: Vec<EndpointAddress>,
+    /// Take none at present.
+    #[serde(default, deserialize_with = "nullable")]
+    pub not_ready_addresses: Vec<EndpointAddress>,
+    /// Ports.
+    #[serde(default, deserialize_with = "nullable")]
+    pub ports: Vec<EndpointPort>,
+}
+
+/// One address.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+pub struct EndpointAddress {
+    /// IP address.
+    pub ip: String,
+}

@@ -1,0 +1,202 @@
+//! The Kubernetes objects that configure the proxy: exactly the fields that translation reads.
+//!
+//! Unknown fields are passed over, as an older client passes over a newer server's; a known field of the wrong type is
+//! an error. The legacy API groups' fields are read into the same types.
+//!
+//! Never in here: where objects come from, and what they mean.
+
+mod de;
+mod endpoints;
+mod ingress;
+mod service;
+
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Deserialize;
+/// A value and the line that it stands on, where a file holds it.
+pub use serde_saphyr::Spanned as At;
+
+use crate::options::NsName;
+use crate::problem::ObjectRef;
+use de::nullable;
+
+pub use de::PortRef;
+pub use endpoints::{
+    Conditions, EndpointAddress, EndpointPort, EndpointSlice, EndpointSubset, Endpoints, SliceEndpoint,
+};
+pub use ingress::{
+    Backend, HttpRule, Ingress, IngressClass, IngressClassSpec, IngressPath, IngressRule, IngressSpec,
+    IngressTls,
+};
+pub use service::{Service, ServicePort, ServiceSpec};
+
+/// What objects of every kind have.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Metadata {
+    /// Name, unique in its namespace and kind.
+    pub name: String,
+    /// Namespace; `default` where a file says nothing.
+    #[serde(default)]
+    pub namespace: Option<String>,
+    /// RFC 3339 in UTC with whole seconds, so that texts compare as the times do. Files seldom have it.
+    #[serde(default)]
+    pub creation_timestamp: Option<String>,
+    /// Labels.
+    #[serde(default, deserialize_with = "nullable")]
+    pub labels: BTreeMap<String, String>,
+    /// Annotations.
+    #[serde(default, deserialize_with = "nullable")]
+    pub annotations: BTreeMap<String, At<String>>,
+}
+
+/// A kind of object.
+pub trait Resource {
+    /// Name of the kind.
+    const KIND: &'static str;
+    /// Whether its objects live in a namespace.
+    const NAMESPACED: bool = true;
+
+    /// The object's metadata.
+    fn metadata(&self) -> &Metadata;
+}
+
+/// An object and where it came from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sourced<T> {
+    /// Where it came from.
+    pub origin: Origin,
+    /// The object.
+    pub object: T,
+}
+
+/// Where an object came from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Origin {
+    /// The file, if it was one.
+    pub file: Option<Arc<Path>>,
+    /// First line of the object, from 1.
+    pub line: u32,
+    /// First line of its YAML document, from which the lines of its values count.
+    pub document_line: u32,
+}
+
+impl Origin {
+    /// Line of a value of this object.
+    pub fn line_of<V>(&self, value: &At<V>) -> Option<u32> {
+        let line = u32::try_from(value.referenced.line()).ok().filter(|&line| line > 0)?;
+        self.file.as_ref().map(|_| self.document_line + line - 1)
+    }
+}
+
+impl<T> Deref for Sourced<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.object
+    }
+}
+
+impl<T: Resource> Sourced<T> {
+    /// Namespace: empty where the kind has none, `default` where the object says nothing.
+    pub fn namespace(&self) -> &str {
+        if T::NAMESPACED { self.metadata().namespace.as_deref().unwrap_or("default") } else { "" }
+    }
+
+    /// Name.
+    pub fn name(&self) -> &str {
+        &self.metadata().name
+    }
+
+    /// Namespace and name.
+    pub fn key(&self) -> NsName {
+        NsName::new(self.namespace(), self.name())
+    }
+
+    /// Kind, namespace and name.
+    pub fn reference(&self) -> ObjectRef {
+        ObjectRef { kind: T::KIND, namespace: self.namespace().into(), name: self.name().into() }
+    }
+}
+
+/// Settings of the proxy, among much else.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct ConfigMap {
+    /// Metadata.
+    pub metadata: Metadata,
+    /// Keys and values.
+    #[serde(default, deserialize_with = "nullable")]
+    pub data: BTreeMap<String, At<String>>,
+}
+
+/// A certificate, among much else. Its contents are not read here.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Secret {
+    /// Metadata.
+    pub metadata: Metadata,
+    /// `kubernetes.io/tls` for a certificate.
+    #[serde(default, rename = "type")]
+    pub kind: Option<String>,
+}
+
+/// Kinds: the variant, the API versions that are read into it, and whether it lives in a namespace.
+macro_rules! kinds {
+    ($($kind:ident($($version:literal)|+) $namespaced:literal;)*) => {
+        /// An object of one of the kinds that are understood.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Object {
+            $(#[doc = concat!("A ", stringify!($kind), ".")] $kind(Arc<Sourced<$kind>>),)*
+        }
+
+        /// A kind that is understood.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Kind {
+            $($kind,)*
+        }
+
+        impl Kind {
+            /// The kind that an object's `apiVersion` and `kind` name.
+            pub(crate) fn of(api_version: &str, kind: &str) -> Option<Self> {
+                match (kind, api_version) {
+                    $((stringify!($kind), $($version)|+) => Some(Self::$kind),)*
+                    _ => None,
+                }
+            }
+
+            /// Reads an object of this kind.
+            pub(crate) fn read<'de, D>(self, de: D, origin: Origin) -> Result<Object, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                Ok(match self {
+                    $(Self::$kind => {
+                        let object = $kind::deserialize(de)?;
+                        Object::$kind(Arc::new(Sourced { origin, object }))
+                    })*
+                })
+            }
+        }
+
+        $(impl Resource for $kind {
+            const KIND: &'static str = stringify!($kind);
+            const NAMESPACED: bool = $namespaced;
+
+            fn metadata(&self) -> &Metadata {
+                &self.metadata
+            }
+        })*
+    };
+}
+
+kinds! {
+    Ingress("networking.k8s.io/v1" | "networking.k8s.io/v1beta1" | "extensions/v1beta1") true;
+    IngressClass("networking.k8s.io/v1" | "networking.k8s.io/v1beta1") false;
+    Service("v1") true;
+    EndpointSlice("discovery.k8s.io/v1" | "discovery.k8s.io/v1beta1") true;
+    Endpoints("v1") true;
+    ConfigMap("v1") true;
+    Secret("v1") true;
+}

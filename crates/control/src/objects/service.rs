@@ -1,0 +1,61 @@
+use serde::Deserialize;
+
+use super::de::nullable;
+use super::{At, Metadata, PortRef};
+
+/// A name for a group of Pods, or for something outside the cluster.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Service {
+    /// Metadata.
+    pub metadata: Metadata,
+    /// The Service.
+    #[serde(default, deserialize_with = "nullable")]
+    pub spec: ServiceSpec,
+}
+
+/// What a [`Service`] says.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceSpec {
+    /// `ClusterIP`, `NodePort`, `LoadBalancer` or `ExternalName`.
+    #[serde(default, rename = "type")]
+    pub kind: Option<String>,
+    /// Virtual address; `None` for a headless Service.
+    #[serde(default, rename = "clusterIP")]
+    pub cluster_ip: Option<String>,
+    /// Name outside the cluster, of an `ExternalName` Service.
+    #[serde(default)]
+    pub external_name: Option<At<String>>,
+    /// Ports.
+    #[serde(default, deserialize_with = "nullable")]
+    pub ports: Vec<ServicePort>,
+}
+
+/// A port of a [`Service`].
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServicePort {
+    /// Name; may be left out where there is one port only.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Number at the Service.
+    pub port: u16,
+    /// Number or name at the Pods; none for the Service's own number.
+    #[serde(default)]
+    pub target_port: Option<PortRef>,
+}
+
+impl Service {
+    /// Whether it stands for a name outside the cluster.
+    pub fn is_external(&self) -> bool {
+        self.spec.kind.as_deref() == Some("ExternalName")
+    }
+
+    /// The port that a backend names.
+    pub fn port(&self, wanted: &PortRef) -> Option<&ServicePort> {
+        self.spec.ports.iter().find(|port| match wanted {
+            PortRef::Number(number) => port.port == *number,
+            PortRef::Name(name) => port.name.as_ref() == Some(name),
+        })
+    }
+}

@@ -1,0 +1,214 @@
+//! What the command line says about sources and translation.
+
+use std::fmt;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::objects::PortRef;
+
+/// Where the configuration comes from, and how it is read. The defaults are ingress-nginx's, where it has the option.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Files and folders with manifests.
+    pub manifests: Vec<PathBuf>,
+    /// Name of the class in the annotation `kubernetes.io/ingress.class`.
+    pub ingress_class: String,
+    /// `spec.controller` of the `IngressClass`es that are ours.
+    pub controller_class: String,
+    /// Also take the `IngressClass` whose name is [`ingress_class`](Self::ingress_class), whoever its controller is.
+    pub ingress_class_by_name: bool,
+    /// Serve Ingresses without a class. True by default, other than ingress-nginx's: who names a file wants it served.
+    pub watch_ingress_without_class: bool,
+    /// Service that gets the requests which no Ingress takes. Its first port is used.
+    pub default_backend_service: Option<NsName>,
+    /// The `ConfigMap` with the settings.
+    pub configmap: Option<NsName>,
+    /// Where a Service's Pods are, when nothing else says so.
+    pub endpoints: Vec<EndpointOverride>,
+    /// Prefix of our annotations, without the slash.
+    pub annotations_prefix: String,
+    /// Leave out Ingresses that would take requests for every host.
+    pub disable_catch_all: bool,
+    /// Port that redirects name with `use-port-in-redirects`.
+    pub https_port: u16,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            manifests: Vec::new(),
+            ingress_class: "nginx".to_owned(),
+            controller_class: "k8s.io/ingress-nginx".to_owned(),
+            ingress_class_by_name: false,
+            watch_ingress_without_class: true,
+            default_backend_service: None,
+            configmap: None,
+            endpoints: Vec::new(),
+            annotations_prefix: "nginx.ingress.kubernetes.io".to_owned(),
+            disable_catch_all: false,
+            https_port: 443,
+        }
+    }
+}
+
+/// Namespace and name of an object: `kube-system/nginx-configuration`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NsName {
+    /// Namespace; empty for kinds without.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl NsName {
+    /// From its parts.
+    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+impl fmt::Display for NsName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// A text that does not name an object.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not of the form NAMESPACE/NAME")]
+pub struct InvalidNsName(String);
+
+impl FromStr for NsName {
+    type Err = InvalidNsName;
+
+    fn from_str(text: &str) -> Result<Self, InvalidNsName> {
+        match text.split_once('/') {
+            Some((namespace, name)) if !namespace.is_empty() && is_name(name) => {
+                Ok(Self::new(namespace, name))
+            }
+            _ => Err(InvalidNsName(text.to_owned())),
+        }
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && !text.contains('/')
+}
+
+/// Where a Service's Pods are: `NAMESPACE/SERVICE[:PORT]=HOST:PORT[,HOST:PORT]`.
+///
+/// A host may be a name; it is looked up once, when the text is read, and the first IPv4 address is taken before an
+/// IPv6 one: servers that are tried out on `localhost` often listen on IPv4 only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointOverride {
+    /// The Service.
+    pub service: NsName,
+    /// Its port; none for all of them.
+    pub port: Option<PortRef>,
+    /// Where the Pods are.
+    pub addresses: Vec<SocketAddr>,
+}
+
+/// A text that is not an [`EndpointOverride`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidOverride {
+    /// No `=`, or nothing on one of its sides.
+    #[error("{0:?} is not of the form NAMESPACE/SERVICE[:PORT]=HOST:PORT[,HOST:PORT]")]
+    Form(String),
+    /// What stands before the `=` names no Service.
+    #[error(transparent)]
+    Service(#[from] InvalidNsName),
+    /// What stands after the `=` is not an address.
+    #[error("{address:?} is not an address of the form HOST:PORT: {reason}")]
+    Address {
+        /// As given.
+        address: String,
+        /// Why not.
+        reason: String,
+    },
+}
+
+impl FromStr for EndpointOverride {
+    type Err = InvalidOverride;
+
+    fn from_str(text: &str) -> Result<Self, InvalidOverride> {
+        let form = || InvalidOverride::Form(text.to_owned());
+        let (target, addresses) = text.split_once('=').ok_or_else(form)?;
+        let (service, port) = match target.split_once(':') {
+            Some((_, "")) => return Err(form()),
+            Some((service, port)) => (service, Some(PortRef::parse(port))),
+            None => (target, None),
+        };
+        let addresses =
+            addresses.split(',').map(|address| look_up(address.trim())).collect::<Result<_, _>>()?;
+        Ok(Self { service: service.parse()?, port, addresses })
+    }
+}
+
+/// An address by number or by name.
+fn look_up(address: &str) -> Result<SocketAddr, InvalidOverride> {
+    let invalid = |reason: String| InvalidOverride::Address { address: address.to_owned(), reason };
+    let found: Vec<_> = address.to_socket_addrs().map_err(|error| invalid(error.to_string()))?.collect();
+    let first_v4 = found.iter().find(|address| address.is_ipv4());
+    first_v4.or(found.first()).copied().ok_or_else(|| invalid("the name has no address".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parse(text: &str) -> Result<EndpointOverride, String> {
+        text.parse::<EndpointOverride>().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn an_override_names_a_service_and_addresses() {
+        let parsed = parse("default/web:http=127.0.0.1:9000, [::1]:9001").unwrap();
+        assert_eq!(parsed.service, NsName::new("default", "web"));
+        assert_eq!(parsed.port, Some(PortRef::Name("http".to_owned())));
+        assert_eq!(parsed.addresses, ["127.0.0.1:9000".parse().unwrap(), "[::1]:9001".parse().unwrap()]);
+        assert_eq!(parse("a/b:80=127.0.0.1:1").unwrap().port, Some(PortRef::Number(80)));
+        assert_eq!(parse("a/b=127.0.0.1:1").unwrap().port, None);
+    }
+
+    #[test]
+    fn what_is_no_override_is_told_so() {
+        for text in
+            ["", "a/b", "a/b:=127.0.0.1:1", "a/b=", "a=127.0.0.1:1", "/b=127.0.0.1:1", "a/b/c=127.0.0.1:1"]
+        {
+            assert!(parse(text).is_err(), "{text}");
+        }
+        assert!(
+            parse("a/b=127.0.0.1")
+                .unwrap_err()
+                .starts_with("\"127.0.0.1\" is not an address of the form HOST:PORT")
+        );
+        assert_eq!(parse("web=127.0.0.1:1").unwrap_err(), "\"web\" is not of the form NAMESPACE/NAME");
+    }
+
+    proptest! {
+        #[test]
+        fn an_override_is_read_back(
+            (namespace, name) in ("[a-z]{1,8}", "[a-z]{1,8}"),
+            port in proptest::option::of(1..=u16::MAX),
+            addresses in proptest::collection::vec(any::<SocketAddr>(), 1..4),
+        ) {
+            // A scope id is no part of an address that a Pod could have.
+            let addresses: Vec<_> = addresses.iter().map(|a| SocketAddr::new(a.ip(), a.port())).collect();
+            let colon_port = port.map(|port| format!(":{port}")).unwrap_or_default();
+            let list: Vec<_> = addresses.iter().map(ToString::to_string).collect();
+            let parsed = parse(&format!("{namespace}/{name}{colon_port}={}", list.join(","))).unwrap();
+            prop_assert_eq!(parsed.service, NsName::new(namespace, name));
+            prop_assert_eq!(parsed.port, port.map(PortRef::Number));
+            prop_assert_eq!(parsed.addresses, addresses);
+        }
+
+        #[test]
+        fn no_text_panics(text in "[a-z/:=,.0-9\\[\\]]{0,24}") {
+            let _ = text.parse::<NsName>();
+        }
+    }
+}

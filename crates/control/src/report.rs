@@ -1,0 +1,146 @@
+//! What would be served, and what is wrong, as text for people.
+//!
+//! Never in here: IO. Everything is written to a [`fmt::Write`].
+
+use std::fmt::{self, Write};
+
+use model::{Action, Cluster, PathMatch, Route};
+
+use crate::problem::Severity;
+use crate::translate::{RouteOrigin, Translation};
+
+/// A path of a host, and where its requests go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The host, or `*` for all that no other row names.
+    pub host: String,
+    /// The path.
+    pub path: String,
+    /// `Exact`, `Prefix` or `ImplementationSpecific`.
+    pub path_type: &'static str,
+    /// Name of the upstream, or what is answered instead.
+    pub upstream: String,
+    /// Addresses of the upstream's endpoints.
+    pub endpoints: String,
+    /// Which object says so, and where it is.
+    pub origin: String,
+}
+
+/// The rows of a translation, in the order of its hosts and routes.
+pub fn rows(translation: &Translation) -> Vec<Row> {
+    let model = &translation.model;
+    let routes = model.hosts.iter().flat_map(|host| host.routes.iter().map(move |route| (host, route)));
+    let row = |((host, route), origin): ((&model::Host, &Route), &RouteOrigin)| {
+        let (upstream, endpoints) = destination(translation, route);
+        Row {
+            host: if host.name == model::HostName::Any { "*".to_owned() } else { host.name.to_string() },
+            path: route.path.path().to_owned(),
+            path_type: match route.path {
+                PathMatch::Exact(_) => "Exact",
+                PathMatch::Prefix(_) => "Prefix",
+                PathMatch::StartsWith(_) => "ImplementationSpecific",
+            },
+            upstream,
+            endpoints,
+            origin: origin.to_string(),
+        }
+    };
+    routes.zip(&translation.origins).map(row).collect()
+}
+
+fn destination(translation: &Translation, route: &Route) -> (String, String) {
+    match &route.action {
+        Action::Respond(fixed) => (format!("answer {}", fixed.status), String::new()),
+        Action::Forward(forward) => {
+            let cluster = translation.model.cluster(forward.cluster);
+            (cluster.name.clone(), endpoints(cluster))
+        }
+    }
+}
+
+fn endpoints(cluster: &Cluster) -> String {
+    if cluster.endpoints.is_empty() {
+        return "none".to_owned();
+    }
+    let addresses = cluster.endpoints.iter().map(|endpoint| match endpoint.state {
+        model::EndpointState::Ready => endpoint.address.to_string(),
+        model::EndpointState::Draining => format!("{} (draining)", endpoint.address),
+    });
+    addresses.collect::<Vec<_>>().join(" ")
+}
+
+/// `Ingress default/web (examples/web.yaml:12)`.
+impl fmt::Display for RouteOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.object)?;
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => write!(f, " ({}:{line})", file.display()),
+            (Some(file), None) => write!(f, " ({})", file.display()),
+            (None, _) => Ok(()),
+        }
+    }
+}
+
+/// Whether there is something to mend: notices are not.
+pub fn has_problems(translation: &Translation) -> bool {
+    translation.problems.iter().any(|problem| problem.severity != Severity::Notice)
+}
+
+/// Writes the table of what would be served, the problems, and a line that sums up.
+pub fn write(out: &mut impl Write, translation: &Translation) -> fmt::Result {
+    table(out, &rows(translation))?;
+    for problem in &translation.problems {
+        writeln!(out, "{:<8} {problem}", problem.severity)?;
+    }
+    if !translation.problems.is_empty() {
+        writeln!(out)?;
+    }
+    summary(out, translation)
+}
+
+const HEADINGS: [&str; 6] = ["HOST", "PATH", "TYPE", "UPSTREAM", "ENDPOINTS", "FROM"];
+
+fn table(out: &mut impl Write, rows: &[Row]) -> fmt::Result {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let cells: Vec<[&str; 6]> = std::iter::once(HEADINGS).chain(rows.iter().map(Row::cells)).collect();
+    let width = |column: usize| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<_> = (0..HEADINGS.len()).map(width).collect();
+    for row in &cells {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            write!(line, "{cell:<width$}  ")?;
+        }
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    writeln!(out)
+}
+
+impl Row {
+    fn cells(&self) -> [&str; 6] {
+        [&self.host, &self.path, self.path_type, &self.upstream, &self.endpoints, &self.origin]
+    }
+}
+
+fn summary(out: &mut impl Write, translation: &Translation) -> fmt::Result {
+    let count = |severity| translation.problems.iter().filter(|problem| problem.severity == severity).count();
+    let model = &translation.model;
+    let routes = model.hosts.iter().map(|host| host.routes.len()).sum();
+    let counts = [
+        (model.hosts.len(), "host"),
+        (routes, "route"),
+        (model.clusters.len(), "upstream"),
+        (count(Severity::Error), "error"),
+        (count(Severity::Warning), "warning"),
+        (count(Severity::Notice), "notice"),
+    ];
+    let counts =
+        counts.map(|(number, thing)| format!("{number} {thing}{}", if number == 1 { "" } else { "s" }));
+    write!(out, "{}", counts.join(", "))?;
+    if !translation.passed_over.is_empty() {
+        let kinds = translation.passed_over.iter().map(|(kind, number)| format!("{number} {kind}"));
+        write!(out, "; passed over: {}", kinds.collect::<Vec<_>>().join(", "))?;
+    }
+    writeln!(out)
+}

@@ -1,0 +1,205 @@
+//! Addresses of names outside the cluster (`ExternalName`).
+//!
+//! Translation never waits for a name: it says which names it needs and takes the addresses that are known. The driver
+//! looks names up beside it, and translates again when addresses change. Never on the way of a request.
+
+use std::collections::{BTreeSet, HashMap};
+use std::future::Future;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use hickory_resolver::{ResolverBuilder, TokioResolver};
+use tokio::task::JoinSet;
+
+/// What is known of names: addresses, or why there are none.
+pub type Resolved = HashMap<String, Result<Vec<IpAddr>, String>>;
+
+/// Time for which an answer is kept at least, however short-lived it says that it is.
+pub const KEPT_MIN: Duration = Duration::from_secs(5);
+
+/// Time for which an answer is kept at most.
+pub const KEPT_MAX: Duration = Duration::from_mins(5);
+
+/// Time after which a name is tried again that could not be looked up.
+pub const RETRY: Duration = Duration::from_secs(5);
+
+/// Looks names up.
+pub trait Resolver: Clone + Send + Sync + 'static {
+    /// The addresses of a name, and how long they hold.
+    fn look_up(&self, name: String) -> impl Future<Output = Answer> + Send;
+}
+
+/// Addresses and how long they hold, or why there are none.
+pub type Answer = Result<(Vec<IpAddr>, Duration), String>;
+
+/// The machine's resolver: `/etc/resolv.conf` and `/etc/hosts`.
+#[derive(Clone)]
+pub struct SystemResolver(Option<TokioResolver>);
+
+impl SystemResolver {
+    /// Reads the machine's configuration.
+    pub fn new() -> Self {
+        let built = TokioResolver::builder_tokio().and_then(ResolverBuilder::build);
+        Self(built.inspect_err(|error| tracing::warn!(%error, "no resolver for external names")).ok())
+    }
+}
+
+impl Default for SystemResolver {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Resolver for SystemResolver {
+    async fn look_up(&self, name: String) -> Answer {
+        let resolver = self.0.as_ref().ok_or("there is no usable /etc/resolv.conf")?;
+        // The dot keeps search domains out: an external name is whole.
+        let found = resolver.lookup_ip(format!("{name}.")).await.map_err(|error| error.to_string())?;
+        let holds = found.valid_until().saturating_duration_since(Instant::now());
+        Ok((found.iter().collect(), holds))
+    }
+}
+
+/// Keeps the addresses of the names that are needed, and no others.
+pub(crate) struct Names<R> {
+    resolver: R,
+    resolved: Resolved,
+    /// When to look a name up again; none while it is being looked up.
+    due: HashMap<String, Option<Instant>>,
+    lookups: JoinSet<(String, Answer)>,
+}
+
+impl<R: Resolver> Names<R> {
+    pub(crate) fn new(resolver: R) -> Self {
+        Self { resolver, resolved: Resolved::new(), due: HashMap::new(), lookups: JoinSet::new() }
+    }
+
+    pub(crate) fn resolved(&self) -> &Resolved {
+        &self.resolved
+    }
+
+    /// From now on, these names are needed.
+    pub(crate) fn need(&mut self, names: &BTreeSet<String>) {
+        self.due.retain(|name, _| names.contains(name));
+        self.resolved.retain(|name, _| names.contains(name));
+        for name in names {
+            if !self.due.contains_key(name) {
+                self.look_up(name);
+            }
+        }
+    }
+
+    /// Waits until what is known of a name differs.
+    pub(crate) async fn changed(&mut self) {
+        loop {
+            let next = self.due.values().flatten().min().copied();
+            let timer = async {
+                match next {
+                    Some(next) => tokio::time::sleep_until(next.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                Some(done) = self.lookups.join_next() => {
+                    let Ok((name, answer)) = done else { continue };
+                    if self.take(name, answer, Instant::now()) {
+                        return;
+                    }
+                }
+                () = timer => self.refresh(Instant::now()),
+            }
+        }
+    }
+
+    fn refresh(&mut self, now: Instant) {
+        let is_due = |due: &Option<Instant>| due.is_some_and(|due| due <= now);
+        let due: Vec<_> =
+            self.due.iter().filter(|(_, due)| is_due(due)).map(|(name, _)| name.clone()).collect();
+        for name in due {
+            self.look_up(&name);
+        }
+    }
+
+    fn look_up(&mut self, name: &str) {
+        let (name, resolver) = (name.to_owned(), self.resolver.clone());
+        self.due.insert(name.clone(), None);
+        self.lookups.spawn(async move {
+            let answer = resolver.look_up(name.clone()).await;
+            (name, answer)
+        });
+    }
+
+    /// Takes an answer. Tells whether what is known differs.
+    fn take(&mut self, name: String, answer: Answer, now: Instant) -> bool {
+        let Some(due) = self.due.get_mut(&name) else { return false };
+        let holds = answer.as_ref().map_or(RETRY, |(_, holds)| (*holds).clamp(KEPT_MIN, KEPT_MAX));
+        *due = Some(now + holds);
+        let known = self.resolved.get(&name);
+        let answer = match answer {
+            Ok((mut addresses, _)) => {
+                addresses.sort_unstable();
+                Ok(addresses)
+            }
+            // A name server that is away for a moment takes no endpoints away.
+            Err(_) if matches!(known, Some(Ok(_))) => return false,
+            Err(why) => Err(why),
+        };
+        let differs = known != Some(&answer);
+        self.resolved.insert(name, answer);
+        differs
+    }
+}
+
+/// Names that lead back to this machine, and addresses in the guise of names. What ends in a number is an address to
+/// some resolvers, be it `127.1`, `0x7f.1` or `2130706433` (WHATWG URL, "ends in a number").
+pub(crate) fn is_forbidden(name: &str) -> bool {
+    let last = name.rsplit('.').next().unwrap_or_default();
+    let is_number = last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x");
+    name == "localhost"
+        || last == "localhost"
+        || name == "localhost.localdomain"
+        || is_number
+        || name.contains(':')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_outside_name_is_forbidden() {
+        for name in ["localhost", "a.localhost", "127.0.0.1", "127.1", "0x7f.0x1", "::1", "2130706433", ""] {
+            assert!(is_forbidden(name), "{name}");
+        }
+        for name in ["example.com", "a1", "10.example.com", "db.internal"] {
+            assert!(!is_forbidden(name), "{name}");
+        }
+    }
+
+    #[derive(Clone)]
+    struct Nowhere;
+
+    impl Resolver for Nowhere {
+        async fn look_up(&self, _: String) -> Answer {
+            std::future::pending().await
+        }
+    }
+
+    #[tokio::test]
+    async fn answers_are_kept_within_bounds_and_through_failures() {
+        let mut names = Names::new(Nowhere);
+        let now = Instant::now();
+        names.need(&BTreeSet::from(["a.test".to_owned()]));
+        let address: IpAddr = "192.0.2.1".parse().unwrap();
+        let mut take = |answer| (names.take("a.test".to_owned(), answer, now), names.due["a.test"]);
+
+        assert_eq!(take(Ok((vec![address], Duration::ZERO))), (true, Some(now + KEPT_MIN)));
+        assert_eq!(take(Ok((vec![address], Duration::from_hours(1)))), (false, Some(now + KEPT_MAX)));
+        assert_eq!(take(Err("no".to_owned())), (false, Some(now + RETRY)));
+        assert_eq!(names.resolved()["a.test"], Ok(vec![address]));
+
+        names.need(&BTreeSet::new());
+        assert!(names.resolved().is_empty());
+        assert!(!names.take("a.test".to_owned(), Err("late".to_owned()), now), "nobody needs it any more");
+    }
+}

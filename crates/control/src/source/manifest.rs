@@ -1,0 +1,345 @@
+//! The text of a manifest file, read into objects: all of it, or nothing.
+//!
+//! Never in here: the filesystem.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::PassedOver;
+use crate::objects::{At, Kind, Object, Origin};
+
+/// What a file holds.
+#[derive(Debug, Default)]
+pub(super) struct Manifest {
+    /// Objects of the kinds that are understood, in order.
+    pub(super) objects: Vec<Object>,
+    /// Objects of other kinds.
+    pub(super) passed_over: PassedOver,
+}
+
+/// Why a file cannot be read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Broken {
+    /// Line in the file, from 1.
+    pub(super) line: u32,
+    /// What is wrong there.
+    pub(super) message: String,
+}
+
+impl Manifest {
+    /// Reads the text of a file.
+    pub(super) fn parse(file: &Arc<Path>, text: &str) -> Result<Self, Broken> {
+        let mut manifest = Self::default();
+        for document in documents(text) {
+            manifest.read(file, &document)?;
+        }
+        Ok(manifest)
+    }
+
+    fn read(&mut self, file: &Arc<Path>, document: &Document<'_>) -> Result<(), Broken> {
+        let Some(head) = document.parse_as::<Option<At<TypeMeta>>>()? else { return Ok(()) };
+        if head.value.is_list() {
+            let heads = document.parse_as::<ListHead>()?.items.unwrap_or_default();
+            let slots = heads.iter().map(|head| self.slot(file, document, head)).collect();
+            self.objects.extend(document.parse(ListSeed(slots))?);
+        } else if let Some(slot) = self.slot(file, document, &head) {
+            self.objects.push(document.parse(slot)?);
+        }
+        Ok(())
+    }
+
+    /// How an object is to be read; counts it if it is not.
+    fn slot(&mut self, file: &Arc<Path>, document: &Document<'_>, head: &At<TypeMeta>) -> Option<Slot> {
+        let Some(kind) = head.value.kind() else {
+            *self.passed_over.entry(head.value.name()).or_default() += 1;
+            return None;
+        };
+        let line = document.absolute(head.referenced.line());
+        let origin = Origin { file: Some(Arc::clone(file)), line, document_line: document.line };
+        Some(Slot { kind, origin })
+    }
+}
+
+// === impl Document ===
+
+/// One YAML document of a file.
+struct Document<'a> {
+    /// Its first line in the file, from 1.
+    line: u32,
+    text: &'a str,
+}
+
+/// Splits a file at its `---` lines. YAML allows such a line nowhere else (YAML 1.2, production `c-forbidden`), so that
+/// no document has to be understood to find its end.
+fn documents(text: &str) -> Vec<Document<'_>> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut documents = Vec::new();
+    let (mut start, mut first_line) = (0, 1);
+    let (mut at, mut line) = (0, 1);
+    for full_line in text.split_inclusive('\n') {
+        let has_content = !text[start..at].trim().is_empty();
+        if is_marker(full_line) && has_content {
+            documents.push(Document { line: first_line, text: &text[start..at] });
+            (start, first_line) = (at, line);
+        }
+        at += full_line.len();
+        line += 1;
+    }
+    documents.push(Document { line: first_line, text: &text[start..] });
+    documents
+}
+
+fn is_marker(line: &str) -> bool {
+    line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
+}
+
+impl Document<'_> {
+    fn parse_as<T: for<'de> Deserialize<'de>>(&self) -> Result<T, Broken> {
+        self.parse(std::marker::PhantomData)
+    }
+
+    fn parse<S: for<'de> DeserializeSeed<'de, Value = T>, T>(&self, seed: S) -> Result<T, Broken> {
+        // A folder's worth of objects in one List is not an attack: files are the operator's own. The budgets for
+        // aliases and depth stay.
+        let budget = serde_saphyr::budget! { max_events: 50_000_000, max_nodes: 20_000_000 };
+        let options = serde_saphyr::options! { budget: budget, with_snippet: false };
+        serde_saphyr::with_deserializer_from_str_with_options(self.text, options, |de| seed.deserialize(de))
+            .map_err(|error| self.broken(&error))
+    }
+
+    fn broken(&self, error: &serde_saphyr::Error) -> Broken {
+        let line = error.location().map_or(1, |location| location.line().max(1));
+        let message = plain(&error.render_with_formatter(&serde_saphyr::UserMessageFormatter));
+        let source = usize::try_from(line - 1).ok().and_then(|index| self.text.lines().nth(index));
+        let message = match source.and_then(key) {
+            Some(key) => format!("{key}: {message}"),
+            None => message,
+        };
+        Broken { line: self.absolute(line), message }
+    }
+
+    fn absolute(&self, line: u64) -> u32 {
+        self.line + u32::try_from(line.saturating_sub(1)).unwrap_or(0)
+    }
+}
+
+/// The message without its end, which tells the line in the document, and without Rust's names.
+fn plain(message: &str) -> String {
+    let end = message.find(" at line ").unwrap_or(message.len());
+    message[..end].trim_end_matches([':', ',']).replace("invalid u16", "not a whole number up to 65535")
+}
+
+/// The key on a line. The value is not shown: it may be a secret.
+fn key(line: &str) -> Option<&str> {
+    let (key, _) = line.trim_start_matches([' ', '-']).split_once(':')?;
+    let is_key = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte);
+    (!key.is_empty() && key.bytes().all(is_key)).then_some(key)
+}
+
+// === impl TypeMeta ===
+
+/// What says which kind an object is of.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TypeMeta {
+    #[serde(default)]
+    api_version: String,
+    #[serde(default)]
+    kind: String,
+}
+
+impl TypeMeta {
+    fn kind(&self) -> Option<Kind> {
+        Kind::of(&self.api_version, &self.kind)
+    }
+
+    /// `List`, or the typed `ServiceList` and the like.
+    fn is_list(&self) -> bool {
+        let of = self.kind.strip_suffix("List");
+        of.is_some_and(|kind| {
+            kind.is_empty() && self.api_version == "v1" || Kind::of(&self.api_version, kind).is_some()
+        })
+    }
+
+    /// What it is called where it is passed over.
+    fn name(&self) -> String {
+        let group = self.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+        match (self.kind.as_str(), group) {
+            ("", _) => "document without a kind".to_owned(),
+            (kind, "") => kind.to_owned(),
+            (kind, group) => format!("{kind}.{group}"),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct ListHead {
+    #[serde(default)]
+    items: Option<Vec<At<TypeMeta>>>,
+}
+
+// === seeds: a kind that is known decides how the object is read ===
+
+/// How one object is to be read.
+struct Slot {
+    kind: Kind,
+    origin: Origin,
+}
+
+impl<'de> DeserializeSeed<'de> for Slot {
+    type Value = Object;
+
+    fn deserialize<D: Deserializer<'de>>(self, de: D) -> Result<Object, D::Error> {
+        self.kind.read(de, self.origin)
+    }
+}
+
+/// How the items of a list are to be read; nothing for those that are passed over.
+struct ListSeed(Vec<Option<Slot>>);
+
+impl<'de> DeserializeSeed<'de> for ListSeed {
+    type Value = Vec<Object>;
+
+    fn deserialize<D: Deserializer<'de>>(self, de: D) -> Result<Self::Value, D::Error> {
+        de.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ListSeed {
+    type Value = Vec<Object>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of objects")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut objects = Vec::new();
+        while let Some(key) = map.next_key::<String>()? {
+            if key == "items" {
+                objects = map.next_value_seed(Items(std::mem::take(&mut self.0)))?;
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(objects)
+    }
+}
+
+struct Items(Vec<Option<Slot>>);
+
+impl<'de> DeserializeSeed<'de> for Items {
+    type Value = Vec<Object>;
+
+    fn deserialize<D: Deserializer<'de>>(self, de: D) -> Result<Self::Value, D::Error> {
+        if self.0.is_empty() {
+            return IgnoredAny::deserialize(de).map(|_| Vec::new());
+        }
+        de.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Items {
+    type Value = Vec<Object>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("objects")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+        let mut objects = Vec::new();
+        for slot in self.0 {
+            match slot {
+                Some(slot) => objects.extend(items.next_element_seed(slot)?),
+                None => drop(items.next_element::<IgnoredAny>()?),
+            }
+        }
+        Ok(objects)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Manifest, Broken> {
+        Manifest::parse(&Arc::from(Path::new("a.yaml")), text)
+    }
+
+    fn places(text: &str) -> Vec<(String, u32)> {
+        let describe = |object: &Object| match object {
+            Object::Service(it) => (it.reference().to_string(), it.origin.line),
+            Object::Secret(it) => (it.reference().to_string(), it.origin.line),
+            Object::ConfigMap(it) => {
+                let values = it.object.data.values().filter_map(|value| it.origin.line_of(value));
+                (it.reference().to_string(), values.max().unwrap_or(it.origin.line))
+            }
+            other => panic!("{other:?}"),
+        };
+        parse(text).unwrap().objects.iter().map(describe).collect()
+    }
+
+    #[test]
+    fn documents_keep_their_lines() {
+        let text = "# a comment\n---\nkind: Service\napiVersion: v1\nmetadata: {name: a}\n\n---\n# nothing\n---\n\
+                    apiVersion: v1\nkind: Secret\nmetadata:\n  name: b\n  namespace: ns\n--- # c\n\
+                    kind: ConfigMap\napiVersion: v1\nmetadata: {name: c}\ndata:\n  k: v\n";
+        let expected = [("Service default/a", 3), ("Secret ns/b", 10), ("ConfigMap default/c", 20)];
+        assert_eq!(places(text), expected.map(|(name, line)| (name.to_owned(), line)));
+    }
+
+    #[test]
+    fn lists_are_unrolled_whichever_field_comes_first() {
+        let text = "apiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Service\n  metadata: {name: a}\n\
+                    - apiVersion: apps/v1\n  kind: Deployment\n  spec: [1]\n\
+                    - kind: Secret\n  apiVersion: v1\n  metadata: {name: b}\nkind: List\n";
+        let expected = [("Service default/a", 3), ("Secret default/b", 9)];
+        assert_eq!(places(text), expected.map(|(name, line)| (name.to_owned(), line)));
+        assert_eq!(parse(text).unwrap().passed_over, PassedOver::from([("Deployment.apps".to_owned(), 1)]));
+        assert!(places("apiVersion: v1\nkind: ServiceList\nitems: []\n").is_empty());
+        assert!(places("apiVersion: v1\nkind: List\nitems: null\n").is_empty());
+    }
+
+    #[test]
+    fn json_is_read_too() {
+        let text =
+            "{\n\t\"apiVersion\": \"v1\",\n\t\"kind\": \"Service\",\n\t\"metadata\": {\"name\": \"a\"}\n}\n";
+        assert_eq!(places(text), [("Service default/a".to_owned(), 1)]);
+    }
+
+    #[test]
+    fn empty_files_hold_nothing() {
+        for text in ["", "\n", "---\n", "# comment\n", "---\n---\n", "\u{feff}# byte order mark\n"] {
+            assert!(parse(text).unwrap().objects.is_empty(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn other_kinds_are_counted() {
+        let text = "kind: Pod\napiVersion: v1\n---\nkind: Pod\napiVersion: v1\n---\nreplicas: 2\n";
+        let counts = [("Pod".to_owned(), 2), ("document without a kind".to_owned(), 1)];
+        assert_eq!(parse(text).unwrap().passed_over, PassedOver::from(counts));
+    }
+
+    #[test]
+    fn what_is_broken_is_told_with_its_line() {
+        let broken = |text: &str| parse(text).map(|_| ()).unwrap_err();
+        let service = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n";
+        let wrong_type = broken(&format!("{service}---\n{service}spec:\n  ports:\n  - port: http\n"));
+        assert_eq!(wrong_type.line, 10, "{wrong_type:?}");
+        assert_eq!(broken(&format!("{service}spec: [\n")).line, 4);
+        assert_eq!(broken("apiVersion: v1\nkind: Service\nkind: Service\n").line, 3);
+        assert_eq!(broken("- a\n").line, 1);
+        assert_eq!(broken("apiVersion: v1\nkind: Service\nmetadata: {}\n").line, 3);
+    }
+
+    #[test]
+    fn null_is_as_good_as_absent() {
+        let text =
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: null, labels: }\ndata:\n";
+        assert_eq!(places(text).len(), 1);
+    }
+}

@@ -1,0 +1,248 @@
+//! What an Ingress' annotations ask for.
+//!
+//! A value is parsed into a typed field or refused; none is ever pasted into anything. An annotation that restricts
+//! access and cannot be enforced closes what it guards.
+
+mod names;
+
+pub use names::ANNOTATIONS;
+
+use super::policy::Policy;
+use super::table::{is_default, suggestion};
+use super::value;
+use crate::objects::{At, Ingress, Sourced};
+use crate::problem::{Problem, Severity};
+
+/// An annotation that ingress-nginx knows.
+#[derive(Debug)]
+pub struct Annotation {
+    /// Name, without the prefix.
+    pub name: &'static str,
+    /// What it holds for.
+    pub scope: Scope,
+    /// The value that asks for nothing.
+    pub default: &'static str,
+    /// What it is for.
+    pub doc: &'static str,
+    pub(super) effect: Effect,
+}
+
+/// What an annotation holds for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Each path of the Ingress.
+    Location,
+    /// The Ingress as a whole; in effect its hosts, or its Services.
+    Ingress,
+}
+
+/// What is done about an annotation.
+#[derive(Debug)]
+pub(super) enum Effect {
+    /// Its value becomes part of the policy.
+    Supported(fn(&mut Policy, &str) -> Result<(), String>),
+    /// It has no counterpart here and needs none.
+    Ignored(&'static str),
+    /// Not yet.
+    Unsupported,
+    /// Not yet, and serving without it could let somebody in.
+    Restricting(Extent),
+    /// Another name of one that is in the table.
+    AliasOf(&'static str),
+}
+
+/// How much a guard guards.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Extent {
+    /// The locations of the Ingress.
+    Locations,
+    /// All locations of its hosts, whichever Ingress they are from.
+    Host,
+}
+
+impl Annotation {
+    /// What is done about it, for the documentation.
+    pub fn support(&self) -> String {
+        match self.effect {
+            Effect::Supported(_) => "supported".to_owned(),
+            Effect::Ignored(why) => format!("ignored: {why}"),
+            Effect::Unsupported => "not yet; reported".to_owned(),
+            Effect::Restricting(Extent::Locations) => "not yet; the Ingress answers 503".to_owned(),
+            Effect::Restricting(Extent::Host) => "not yet; the host answers 503".to_owned(),
+            Effect::AliasOf(name) => format!("another name of {name}"),
+        }
+    }
+
+    /// The annotation of a name, without the prefix.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        let at = ANNOTATIONS.binary_search_by_key(&name, |annotation| annotation.name).ok()?;
+        match ANNOTATIONS[at].effect {
+            Effect::AliasOf(name) => Self::named(name),
+            _ => Some(&ANNOTATIONS[at]),
+        }
+    }
+
+    /// Whether it does what ingress-nginx does.
+    pub fn is_supported(&self) -> bool {
+        matches!(self.effect, Effect::Supported(_))
+    }
+}
+
+/// Names that people carry on from other or older controllers, and that ingress-nginx ignores too.
+const CARRIED_OVER: &[(&str, &str)] = &[
+    ("add-hosts", "name the hosts in spec.rules"),
+    ("client-header-buffer-size", "it is a key of the ConfigMap"),
+    ("client-max-body-size", "use proxy-body-size"),
+    ("enable-websockets", "WebSocket needs no annotation"),
+    ("ingress-class", "use spec.ingressClassName"),
+    ("large-client-header-buffers", "it is a key of the ConfigMap"),
+    ("proxy-cache-key", "there is no such cache"),
+    ("proxy-cache-valid", "there is no such cache"),
+    ("proxy-set-headers", "it is a key of the ConfigMap"),
+    ("rate-limit", "use limit-rps"),
+    ("rate-limit-rps", "use limit-rps"),
+    ("rate-limit-window", "use limit-rpm"),
+    ("secure-backends", "use backend-protocol"),
+    ("session-cookie-hash", "cookies hold no hash"),
+    ("ssl-protocols", "it is a key of the ConfigMap"),
+    ("ssl-verify", "use proxy-ssl-verify"),
+    ("websocket-services", "WebSocket needs no annotation"),
+];
+
+/// Prefixes of other controllers' annotations, whom ingress-nginx does not obey either.
+const FOREIGN_PREFIXES: &[(&str, &str)] = &[
+    ("ingress.kubernetes.io", "the prefix that ingress-nginx gave up in version 0.9"),
+    ("nginx.org", "F5's controller"),
+    ("nginx.com", "F5's controller"),
+];
+
+/// The policy for an Ingress, from the one that holds everywhere and its annotations.
+pub(super) fn read(
+    ingress: &Sourced<Ingress>,
+    base: &Policy,
+    prefix: &str,
+    problems: &mut Vec<Problem>,
+) -> Policy {
+    let mut policy = base.clone();
+    for (key, value) in &ingress.metadata.annotations {
+        let Some((their_prefix, name)) = key.split_once('/') else { continue };
+        let found = if their_prefix == prefix {
+            apply(&mut policy, key, name, value)
+        } else {
+            FOREIGN_PREFIXES.iter().find(|(foreign, _)| *foreign == their_prefix).map(|(_, whose)| {
+                (Severity::Notice, format!("annotation {key} is of {whose}: ignored, as ingress-nginx does"))
+            })
+        };
+        if let Some((severity, message)) = found {
+            problems.push(Problem::at(severity, ingress, value, message));
+        }
+    }
+    policy
+}
+
+type Finding = Option<(Severity, String)>;
+
+fn apply(policy: &mut Policy, key: &str, name: &str, value: &At<String>) -> Finding {
+    let value = &value.value;
+    let Some(annotation) = Annotation::named(name) else {
+        return Some(unknown(key, name));
+    };
+    match annotation.effect {
+        Effect::Supported(parse) => match parse(policy, value) {
+            Ok(()) if policy.is_canary && name == "canary" => Some((
+                Severity::Warning,
+                format!(
+                    "annotation {key} is not yet supported: the Ingress is left out, its requests go to the main one"
+                ),
+            )),
+            Ok(()) => None,
+            // ingress-nginx takes an empty value for an absent one.
+            Err(_) if value.is_empty() => None,
+            Err(why) => Some((Severity::Warning, format!("annotation {key}: {why}; the default is used"))),
+        },
+        _ if is_default(value, annotation.default) => None,
+        Effect::Ignored(why) => Some((Severity::Notice, format!("annotation {key} has no effect: {why}"))),
+        Effect::Restricting(extent) => Some((Severity::Error, deny(policy, key, name, extent))),
+        Effect::Unsupported | Effect::AliasOf(_) => {
+            Some((Severity::Warning, format!("annotation {key} is not yet supported, and has no effect")))
+        }
+    }
+}
+
+/// Closes what an annotation guards.
+fn deny(policy: &mut Policy, key: &str, name: &str, extent: Extent) -> String {
+    let reason = if name.ends_with("-snippet") {
+        format!(
+            "annotation {key} may restrict access and cannot be interpreted (ingress-nginx refuses snippets by default too)"
+        )
+    } else {
+        format!("annotation {key} restricts access and is not yet supported")
+    };
+    let (denials, what) = match extent {
+        Extent::Locations => (&mut policy.denials, "the locations of this Ingress"),
+        Extent::Host => (&mut policy.host_denials, "all locations of its hosts"),
+    };
+    let message = format!("{reason}: {what} answer 503");
+    denials.push(reason);
+    message
+}
+
+fn unknown(key: &str, name: &str) -> (Severity, String) {
+    if let Ok(at) = CARRIED_OVER.binary_search_by_key(&name, |(name, _)| name) {
+        let advice = CARRIED_OVER[at].1;
+        return (Severity::Notice, format!("annotation {key} is ignored, as by ingress-nginx; {advice}"));
+    }
+    let hint = suggestion(name, ANNOTATIONS.iter().map(|annotation| annotation.name));
+    (Severity::Warning, format!("annotation {key} is unknown, and has no effect{hint}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn the_table_holds_136_names_and_2_aliases() {
+        let names: HashSet<_> = ANNOTATIONS.iter().map(|annotation| annotation.name).collect();
+        assert_eq!(names.len(), 138, "all distinct");
+        let is_alias = |annotation: &&Annotation| matches!(annotation.effect, Effect::AliasOf(_));
+        let aliases: Vec<_> = ANNOTATIONS.iter().filter(is_alias).map(|annotation| annotation.name).collect();
+        assert_eq!(aliases, ["limit-whitelist", "whitelist-source-range"]);
+        assert_eq!(ANNOTATIONS.len() - aliases.len(), 136);
+    }
+
+    #[test]
+    fn tables_are_sorted_for_the_search() {
+        assert!(ANNOTATIONS.is_sorted_by_key(|annotation| annotation.name));
+        assert!(CARRIED_OVER.is_sorted());
+        assert!(ANNOTATIONS.iter().all(|annotation| Annotation::named(annotation.name).is_some()));
+        assert!(CARRIED_OVER.iter().all(|(name, _)| Annotation::named(name).is_none()));
+    }
+
+    /// A default that its own parser refused would be reported to who writes it out.
+    #[test]
+    fn defaults_of_supported_annotations_are_what_holds_anyway() {
+        for annotation in ANNOTATIONS {
+            if let Effect::Supported(parse) = annotation.effect
+                && !annotation.default.is_empty()
+            {
+                let mut policy = Policy::default();
+                parse(&mut policy, annotation.default).unwrap();
+                assert_eq!(format!("{policy:?}"), format!("{:?}", Policy::default()), "{}", annotation.name);
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_guards_closes() {
+        for annotation in ANNOTATIONS {
+            let guards = annotation.name.starts_with("auth-")
+                || annotation.name.ends_with("-snippet")
+                || ["allowlist-source-range", "denylist-source-range", "satisfy", "enable-modsecurity"]
+                    .contains(&annotation.name);
+            let closes = matches!(annotation.effect, Effect::Restricting(_));
+            assert!(closes || !guards, "{}", annotation.name);
+        }
+    }
+}

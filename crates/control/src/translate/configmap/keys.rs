@@ -1,0 +1,317 @@
+//! ingress-nginx's `ConfigMap` keys, and those of F5's controller that its users bring along: one entry each.
+//!
+//! The default is the value that asks for nothing, and so needs no support.
+
+use model::PoolCap;
+use model::log::{Escape, Format};
+
+use super::Effect::{Ignored, Instead, Restricting, Supported, Unsupported};
+use super::value::{self, positive, set};
+use super::{Global, Key};
+
+const TUNING: &str = "it tunes nginx, and has no counterpart here";
+const DEAD: &str = "ingress-nginx reads it and does nothing with it";
+const STREAMED: &str = "bodies are streamed, with backpressure";
+const WORKERS: &str = "there is one pinned worker for each CPU that the process may use; see --workers";
+const TYPED: &str = "values of annotations are parsed, never pasted into a configuration";
+const OWN_LOG: &str = "messages go to standard error, by level as --v says";
+
+macro_rules! keys {
+    ($($name:literal, $default:literal, $effect:expr, $doc:literal;)*) => {
+        /// All keys, by name.
+        pub const KEYS: &[Key] = &[$(Key { name: $name, default: $default, doc: $doc, effect: $effect },)*];
+    };
+}
+
+keys! {
+    "access-log-off", "false", Supported(no_access_log), "F5: `disable-access-log`.";
+    "access-log-params", "", Unsupported, "Parameters of nginx's access log.";
+    "access-log-path", "/var/log/nginx/access.log", Unsupported, "File of the access log.";
+    "add-headers", "", Unsupported, "ConfigMap with headers for all responses.";
+    "allow-backend-server-header", "false", Unsupported, "Passes the endpoints' Server header on.";
+    "allow-cross-namespace-resources", "false", Unsupported,
+        "Lets annotations name objects of other namespaces.";
+    "allow-snippet-annotations", "false", Ignored(TYPED), "Obeys annotations that hold nginx configuration.";
+    "annotation-value-word-blocklist", "", Ignored(TYPED), "Words that no annotation may hold.";
+    "annotations-risk-level", "High", Ignored(TYPED), "Highest risk of annotations that are obeyed.";
+    "app-root", "", Unsupported, "Redirects `/` to this path.";
+    "bind-address", "", Unsupported, "Addresses to listen on.";
+    "block-cidrs", "", Restricting, "Networks of clients that get 403.";
+    "block-referers", "", Restricting, "Referers that get 403.";
+    "block-user-agents", "", Restricting, "User agents that get 403.";
+    "brotli-level", "4", Unsupported, "Level of brotli.";
+    "brotli-min-length", "20", Unsupported, "Shortest body to compress.";
+    "brotli-types", "", Unsupported, "Media types to compress.";
+    "client-body-buffer-size", "8k", Ignored(STREAMED), "Request body kept in memory.";
+    "client-body-timeout", "60", Supported(|g, v| set(&mut g.settings.client.body_timeout, value::seconds(v))),
+        "Seconds between two reads of a request body.";
+    "client-header-buffer-size", "1k", Ignored(TUNING), "First buffer of a request head.";
+    "client-header-timeout", "60", Supported(|g, v| set(&mut g.settings.client.header_timeout, value::seconds(v))),
+        "Seconds for a client to send a request head.";
+    "compute-full-forwarded-for", "false", Supported(|g, v| set(&mut g.settings.forwarded.compute_full, value::boolean(v))),
+        "Appends to X-Forwarded-For instead of replacing it.";
+    "custom-http-errors", "", Unsupported, "Statuses whose responses come from the default backend.";
+    "debug-connections", "", Ignored(TUNING), "Logs these clients in detail.";
+    "default-type", "text/html", Unsupported, "Media type where there is none.";
+    "denylist-source-range", "", Restricting, "Networks of clients that get 403.";
+    "disable-access-log", "false", Supported(no_access_log), "Turns the access log off.";
+    "disable-http-access-log", "false", Supported(no_access_log), "Turns the access log off.";
+    "disable-ipv6", "false", Unsupported, "Does not listen on IPv6.";
+    "disable-ipv6-dns", "false", Unsupported, "Does not look up IPv6 addresses.";
+    "disable-proxy-intercept-errors", "false", Unsupported,
+        "Leaves error responses as they are in spite of it.";
+    "disable-stream-access-log", "false", Unsupported, "Turns the access log of TCP and UDP off.";
+    "enable-access-log-for-default-backend", "false", Unsupported, "Logs requests to the default backend.";
+    "enable-aio-write", "true", Ignored(TUNING), "Writes files asynchronously.";
+    "enable-auth-access-log", "false", Unsupported, "Logs requests to the auth service.";
+    "enable-brotli", "false", Unsupported, "Compresses by brotli.";
+    "enable-modsecurity", "false", Restricting, "Turns the web application firewall on.";
+    "enable-multi-accept", "true", Ignored(TUNING), "Accepts several connections at once.";
+    "enable-ocsp", "false", Unsupported, "Staples OCSP answers.";
+    "enable-opentelemetry", "false", Unsupported, "Traces requests.";
+    "enable-owasp-modsecurity-crs", "false", Restricting, "Loads the OWASP core rules.";
+    "enable-real-ip", "false", Supported(|g, v| set(&mut g.settings.forwarded.real_ip, value::boolean(v))),
+        "Takes the client's address from `forwarded-for-header`.";
+    "enable-serial-reloads", "false", Ignored(TUNING), "Reloads one after the other.";
+    "enable-syslog", "false", Unsupported, "Logs to syslog.";
+    "enable-underscores-in-headers", "false", Supported(|g, v| set(&mut g.settings.client.underscores_in_headers, value::boolean(v))),
+        "Passes header names with underscores on.";
+    "error-log-level", "notice", Ignored(OWN_LOG), "Level of the error log.";
+    "error-log-path", "/var/log/nginx/error.log", Ignored(OWN_LOG), "File of the error log.";
+    "force-ssl-redirect", "false", Supported(|g, v| set(&mut g.policy.force_ssl_redirect, value::boolean(v))),
+        "Redirects to TLS everywhere.";
+    "forwarded-for-header", "X-Forwarded-For", Supported(|g, v| set(&mut g.settings.forwarded.header, Ok(v.trim().to_owned()))),
+        "Header that holds the client's address.";
+    "forwarded-for-proxy-protocol-header", "X-Forwarded-For-Proxy-Protocol", Unsupported,
+        "Header for the address of the PROXY protocol.";
+    "forwarded-host-header", "X-Forwarded-Host", Unsupported, "Header that holds the host asked for.";
+    "generate-request-id", "true", Supported(|g, v| set(&mut g.settings.forwarded.request_id, value::boolean(v))),
+        "Makes up an X-Request-ID where there is none.";
+    "geoip2-autoreload-in-minutes", "0", Unsupported, "Reads its database anew.";
+    "global-allowed-response-headers", "", Unsupported, "Headers that `custom-headers` may set.";
+    "global-auth-always-set-cookie", "false", Unsupported, "Passes its cookies on with every status.";
+    "global-auth-cache-duration", "200 202 401 5m", Unsupported, "How long its answers are kept.";
+    "global-auth-cache-key", "", Unsupported, "Keeps its answers, under this key.";
+    "global-auth-method", "", Unsupported, "Method of the request to the auth service.";
+    "global-auth-request-redirect", "", Unsupported, "Value of X-Auth-Request-Redirect.";
+    "global-auth-response-headers", "", Unsupported, "Headers of its answer that the endpoint gets.";
+    "global-auth-signin", "", Unsupported, "Where clients go that it refuses.";
+    "global-auth-signin-redirect-param", "rd", Unsupported, "Query parameter with the way back.";
+    "global-auth-snippet", "", Restricting, "nginx configuration for the request to it.";
+    "global-auth-url", "", Restricting, "Asks this URL whether a request is let in.";
+    "grpc-buffer-size-kb", "0", Ignored(TUNING), "Buffer for gRPC.";
+    "gzip-disable", "", Unsupported, "Clients that get nothing compressed.";
+    "gzip-level", "1", Unsupported, "Level of gzip.";
+    "gzip-min-length", "256", Unsupported, "Shortest body to compress.";
+    "gzip-types", "", Unsupported, "Media types to compress.";
+    "hide-headers", "", Unsupported, "Response headers that are left out.";
+    "hsts", "true", Unsupported, "Sends Strict-Transport-Security.";
+    "hsts-include-subdomains", "true", Unsupported, "Names subdomains in it.";
+    "hsts-max-age", "31536000", Unsupported, "Seconds that browsers remember it.";
+    "hsts-preload", "false", Unsupported, "Names preload in it.";
+    "http-access-log-path", "", Unsupported, "File of the access log of HTTP.";
+    "http-redirect-code", "308", Supported(|g, v| set(&mut g.policy.redirect_status, redirect_status(v))),
+        "Status of redirects to TLS: 301, 302, 307 or 308.";
+    "http-snippet", "", Restricting, "nginx configuration for HTTP.";
+    "http-snippets", "", Instead("use the keys for what it sets, such as keep-alive or proxy-read-timeout"),
+        "F5: nginx configuration for HTTP; ingress-nginx ignores it too.";
+    "http2-max-concurrent-streams", "128", Unsupported, "Streams of an HTTP/2 connection.";
+    "http2-max-field-size", "", Ignored(TUNING), "Longest header field of HTTP/2.";
+    "http2-max-header-size", "", Ignored(TUNING), "Longest head of HTTP/2.";
+    "http2-max-requests", "0", Ignored(TUNING), "Requests on one HTTP/2 connection.";
+    "ignore-invalid-headers", "true", Unsupported, "Leaves headers with invalid names out.";
+    "jaeger-baggage-header", "jaeger-baggage", Ignored(DEAD), "Was for Jaeger.";
+    "jaeger-collector-host", "", Ignored(DEAD), "Was for Jaeger.";
+    "jaeger-collector-port", "6831", Ignored(DEAD), "Was for Jaeger.";
+    "jaeger-debug-header", "uber-debug-id", Ignored(DEAD), "Was for Jaeger.";
+    "jaeger-endpoint", "", Ignored(DEAD), "Was for Jaeger.";
+    "jaeger-propagation-format", "jaeger", Ignored(DEAD), "Was for Jaeger.";
+    "jaeger-sampler-host", "http://127.0.0.1", Ignored(DEAD), "Was for Jaeger.";
+    "jaeger-sampler-param", "1", Ignored(DEAD), "Was for Jaeger.";
+    "jaeger-sampler-port", "5778", Ignored(DEAD), "Was for Jaeger.";
+    "jaeger-sampler-type", "const", Ignored(DEAD), "Was for Jaeger.";
+    "jaeger-service-name", "nginx", Ignored(DEAD), "Was for Jaeger.";
+    "jaeger-trace-baggage-header-prefix", "uberctx-", Ignored(DEAD), "Was for Jaeger.";
+    "jaeger-trace-context-header-name", "uber-trace-id", Ignored(DEAD), "Was for Jaeger.";
+    "keep-alive", "75", Supported(|g, v| set(&mut g.settings.client.keep_alive_timeout, value::seconds(v))),
+        "Seconds between two requests of a client connection; 0 closes after each.";
+    "keep-alive-requests", "1000", Supported(|g, v| set(&mut g.settings.client.keep_alive_requests, value::number(v))),
+        "Requests on one client connection.";
+    "keepalive", "", Supported(|g, v| set(&mut g.settings.upstream.cap, pool_cap(v))),
+        "F5: `upstream-keepalive-connections`.";
+    "keepalive-requests", "", Supported(|g, v| set(&mut g.settings.client.keep_alive_requests, value::number(v))),
+        "F5: `keep-alive-requests`.";
+    "keepalive-timeout", "", Supported(|g, v| set(&mut g.settings.client.keep_alive_timeout, value::duration(v))),
+        "F5: `keep-alive`.";
+    "large-client-header-buffers", "4 8k", Supported(header_buffers),
+        "Number and size of the buffers that a request head must fit in.";
+    "limit-conn-status-code", "503", Unsupported, "Status of connections over the limit.";
+    "limit-conn-zone-variable", "$binary_remote_addr", Unsupported, "What connections are counted by.";
+    "limit-rate", "0", Unsupported, "Speed of a response in KiB/s.";
+    "limit-rate-after", "0", Unsupported, "KiB of a response before it holds.";
+    "limit-req-status-code", "503", Unsupported, "Status of requests over the rate.";
+    "load-balance", "round_robin", Supported(|g, v| set(&mut g.policy.balance, value::balance(v))),
+        "How endpoints are picked: `round_robin` or `ewma`.";
+    "location-snippet", "", Restricting, "nginx configuration for all locations.";
+    "log-format-escape-json", "false", Supported(|g, v| set(&mut g.escape_json, value::boolean(v))),
+        "Escapes logged values as in JSON.";
+    "log-format-escape-none", "false", Supported(|g, v| set(&mut g.escape_none, value::boolean(v))),
+        "Leaves logged values as they are.";
+    "log-format-stream", "", Unsupported, "Of what a line of the TCP and UDP access log consists.";
+    "log-format-upstream", "", Supported(log_format), "Of what a line of the access log consists.";
+    "lua-shared-dicts", "", Ignored(TUNING), "Sizes of Lua's dictionaries.";
+    "main-snippet", "", Unsupported, "nginx configuration, outermost.";
+    "main-template", "", Instead("there is no template; use the keys for what it changes"),
+        "F5: the template of nginx.conf; ingress-nginx ignores it too.";
+    "map-hash-bucket-size", "64", Ignored(TUNING), "Size of a hash table.";
+    "max-worker-connections", "16384", Ignored(TUNING), "Connections of a worker.";
+    "max-worker-open-files", "0", Ignored(TUNING), "Open files of a worker.";
+    "modsecurity-snippet", "", Restricting, "Rules of the web application firewall.";
+    "nginx-status-ipv4-whitelist", "127.0.0.1", Unsupported, "Addresses that may see nginx's status.";
+    "nginx-status-ipv6-whitelist", "::1", Unsupported, "Addresses that may see nginx's status.";
+    "no-auth-locations", "/.well-known/acme-challenge", Unsupported, "Paths for which it is not asked.";
+    "no-tls-redirect-locations", "/.well-known/acme-challenge", Supported(|g, v| set(&mut g.policy.redirect_except, Ok(value::list(v)))),
+        "Path prefixes that are not redirected to TLS.";
+    "opentelemetry-config", "/etc/ingress-controller/telemetry/opentelemetry.toml", Unsupported,
+        "Configuration file of tracing.";
+    "opentelemetry-operation-name", "", Unsupported, "Name of a span.";
+    "opentelemetry-trust-incoming-span", "true", Unsupported, "Takes the client's span as parent.";
+    "otel-max-export-batch-size", "512", Unsupported, "Spans of one export.";
+    "otel-max-queuesize", "2048", Unsupported, "Spans that wait.";
+    "otel-sampler", "AlwaysOn", Unsupported, "Which spans are kept.";
+    "otel-sampler-parent-based", "true", Unsupported, "Keeps what the parent keeps.";
+    "otel-sampler-ratio", "0.01", Unsupported, "Share of spans that are kept.";
+    "otel-schedule-delay-millis", "5000", Unsupported, "Time between two exports.";
+    "otel-service-name", "nginx", Unsupported, "Name of the service in spans.";
+    "otlp-collector-host", "", Unsupported, "Host of the collector.";
+    "otlp-collector-port", "4317", Unsupported, "Port of the collector.";
+    "preserve-trailing-slash", "false", Supported(|g, v| set(&mut g.policy.keep_trailing_slash, value::boolean(v))),
+        "Keeps a trailing slash when redirecting to TLS.";
+    "proxy-add-original-uri-header", "false", Supported(|g, v| set(&mut g.settings.forwarded.original_uri, value::boolean(v))),
+        "Sends X-Original-URI.";
+    "proxy-body-size", "1m", Supported(|g, v| set(&mut g.policy.body_bytes_max, value::size(v).map(positive))),
+        "Longest request body; 0 for no limit.";
+    "proxy-buffer-size", "4k", Ignored(STREAMED), "Longest response head.";
+    "proxy-buffering", "off", Ignored(STREAMED), "Buffers responses.";
+    "proxy-buffers-number", "4", Ignored(STREAMED), "Buffers for a response.";
+    "proxy-busy-buffers-size", "", Ignored(STREAMED), "Buffers that may be busy sending.";
+    "proxy-connect-timeout", "5", Supported(|g, v| set(&mut g.policy.timeouts.connect, value::seconds(v))),
+        "Seconds for an endpoint to accept the connection.";
+    "proxy-cookie-domain", "off", Unsupported, "Rewrites the Domain of cookies.";
+    "proxy-cookie-path", "off", Unsupported, "Rewrites the Path of cookies.";
+    "proxy-headers-hash-bucket-size", "64", Ignored(TUNING), "Size of a hash table.";
+    "proxy-headers-hash-max-size", "512", Ignored(TUNING), "Size of a hash table.";
+    "proxy-http-version", "1.1", Unsupported, "HTTP version towards endpoints.";
+    "proxy-max-temp-file-size", "1024m", Ignored(STREAMED), "Disk space for a response.";
+    "proxy-next-upstream", "error timeout", Supported(|g, v| set(&mut g.policy.retry.on, value::retry_on(v))),
+        "What counts as a failed try.";
+    "proxy-next-upstream-timeout", "0", Supported(|g, v| set(&mut g.policy.retry.timeout, value::seconds(v).map(positive))),
+        "Seconds for all tries; 0 for no limit.";
+    "proxy-next-upstream-tries", "3", Supported(|g, v| set(&mut g.policy.retry.tries, value::number(v).map(positive))),
+        "Tries in all; 0 for as many as there are endpoints.";
+    "proxy-protocol-header-timeout", "5s", Unsupported, "Time for its header.";
+    "proxy-read-timeout", "60", Supported(|g, v| set(&mut g.policy.timeouts.read, value::seconds(v))),
+        "Seconds between two reads of a response.";
+    "proxy-real-ip-cidr", "0.0.0.0/0", Supported(|g, v| set(&mut g.settings.forwarded.trusted, value::networks(v))),
+        "Networks of the peers that are trusted.";
+    "proxy-redirect-from", "off", Unsupported, "Prefix of Location to replace.";
+    "proxy-redirect-to", "off", Unsupported, "What replaces it.";
+    "proxy-request-buffering", "on", Ignored(STREAMED),
+        "Reads request bodies before endpoints are contacted.";
+    "proxy-send-timeout", "60", Supported(|g, v| set(&mut g.policy.timeouts.send, value::seconds(v))),
+        "Seconds between two writes of a request.";
+    "proxy-set-headers", "", Unsupported, "ConfigMap with headers for endpoints.";
+    "proxy-ssl-location-only", "false", Unsupported, "TLS to endpoints by location.";
+    "proxy-stream-next-upstream", "true", Unsupported, "Tries TCP connections again.";
+    "proxy-stream-next-upstream-timeout", "600s", Unsupported, "Time for all tries.";
+    "proxy-stream-next-upstream-tries", "3", Unsupported, "Tries in all.";
+    "proxy-stream-responses", "1", Unsupported, "Datagrams that answer one.";
+    "proxy-stream-timeout", "600s", Unsupported, "Idle time of TCP and UDP.";
+    "relative-redirects", "false", Unsupported, "Relative Location in redirects.";
+    "retry-non-idempotent", "false", Supported(|g, v| set(&mut g.retry_non_idempotent, value::boolean(v))),
+        "Tries POST, LOCK and PATCH again too.";
+    "reuse-port", "true", Ignored(TUNING), "A listening socket for each worker.";
+    "server-name-hash-bucket-size", "", Ignored(TUNING), "Size of a hash table.";
+    "server-name-hash-max-size", "1024", Ignored(TUNING), "Size of a hash table.";
+    "server-snippet", "", Restricting, "nginx configuration for all hosts.";
+    "server-tokens", "false", Unsupported, "Sends a Server header.";
+    "service-upstream", "false", Supported(|g, v| set(&mut g.policy.service_upstream, value::boolean(v))),
+        "Sends requests to Services' virtual addresses.";
+    "skip-access-log-urls", "", Supported(|g, v| set(&mut g.settings.access_log.skip, Ok(value::list(v)))),
+        "Path prefixes that are not logged.";
+    "ssl-buffer-size", "4k", Ignored(TUNING), "Longest TLS record.";
+    "ssl-ciphers", "", Unsupported, "Cipher suites.";
+    "ssl-dh-param", "", Ignored(TUNING), "Secret with Diffie-Hellman parameters.";
+    "ssl-early-data", "false", Unsupported, "Accepts TLS early data.";
+    "ssl-ecdh-curve", "auto", Unsupported, "Curves.";
+    "ssl-protocols", "TLSv1.2 TLSv1.3", Unsupported, "TLS versions.";
+    "ssl-redirect", "true", Supported(|g, v| set(&mut g.policy.ssl_redirect, value::boolean(v))),
+        "Redirects to TLS where a host has a `tls:` section.";
+    "ssl-reject-handshake", "false", Unsupported, "Refuses handshakes for unknown names.";
+    "ssl-session-cache", "true", Unsupported, "Caches TLS sessions.";
+    "ssl-session-cache-size", "10m", Ignored(TUNING), "Size of the cache.";
+    "ssl-session-ticket-key", "", Unsupported, "Key of the tickets.";
+    "ssl-session-tickets", "false", Unsupported, "Resumes TLS sessions by tickets.";
+    "ssl-session-timeout", "10m", Unsupported, "How long a session can be resumed.";
+    "stream-access-log-path", "", Unsupported, "File of the access log of TCP and UDP.";
+    "stream-snippet", "", Unsupported, "nginx configuration for TCP and UDP.";
+    "strict-validate-path-type", "true", Ignored(TYPED), "Refuses unusual paths.";
+    "syslog-host", "", Unsupported, "Host of syslog.";
+    "syslog-port", "514", Unsupported, "Port of syslog.";
+    "upstream-hash-by", "", Ignored(DEAD), "Picks endpoints by the hash of this value.";
+    "upstream-hash-by-subset", "false", Ignored(DEAD), "Picks a group of endpoints by hash.";
+    "upstream-hash-by-subset-size", "3", Ignored(DEAD), "Endpoints in a group.";
+    "upstream-keepalive-connections", "auto", Supported(|g, v| set(&mut g.settings.upstream.cap, pool_cap(v))),
+        "Idle connections that a worker keeps to an endpoint; `auto` to go by use, which is our default.";
+    "upstream-keepalive-requests", "10000", Supported(|g, v| set(&mut g.settings.upstream.requests, value::number(v))),
+        "Requests on one connection to an endpoint.";
+    "upstream-keepalive-time", "1h", Supported(|g, v| set(&mut g.settings.upstream.lifetime, value::duration(v))),
+        "Age after which a connection to an endpoint is not used again.";
+    "upstream-keepalive-timeout", "60", Supported(|g, v| set(&mut g.settings.upstream.idle_timeout, value::seconds(v))),
+        "Seconds that a connection to an endpoint may be idle.";
+    "use-forwarded-headers", "false", Supported(|g, v| set(&mut g.settings.forwarded.use_incoming, value::boolean(v))),
+        "Believes the X-Forwarded headers of trusted peers.";
+    "use-geoip", "true", Ignored(DEAD), "Finds out countries of clients.";
+    "use-geoip2", "false", Unsupported, "Finds out countries of clients.";
+    "use-gzip", "false", Unsupported, "Compresses by gzip.";
+    "use-http2", "true", Unsupported, "Speaks HTTP/2.";
+    "use-port-in-redirects", "false", Supported(|g, v| set(&mut g.policy.port_in_redirects, value::boolean(v))),
+        "Names the port in redirects.";
+    "use-proxy-protocol", "false", Unsupported, "Reads the PROXY protocol from clients.";
+    "variables-hash-bucket-size", "256", Ignored(TUNING), "Size of a hash table.";
+    "variables-hash-max-size", "2048", Ignored(TUNING), "Size of a hash table.";
+    "whitelist-source-range", "", Restricting, "Networks of clients that are let in; others get 403.";
+    "worker-connections", "", Ignored(TUNING), "F5: connections of a worker.";
+    "worker-cpu-affinity", "", Ignored(WORKERS), "CPUs of the workers.";
+    "worker-processes", "", Ignored(WORKERS), "Number of workers.";
+    "worker-rlimit-nofile", "", Ignored(TUNING), "F5: open files of a worker.";
+    "worker-shutdown-timeout", "240s", Supported(|g, v| set(&mut g.settings.client.shutdown_timeout, value::duration(v))),
+        "Time that a stopping worker gives to requests in flight.";
+}
+
+fn pool_cap(text: &str) -> value::Parsed<PoolCap> {
+    if text.trim() == "auto" { Ok(PoolCap::Auto) } else { value::number(text).map(PoolCap::Fixed) }
+}
+
+fn redirect_status(text: &str) -> value::Parsed<u16> {
+    let status = value::number(text).ok().filter(|status| matches!(status, 301 | 302 | 307 | 308));
+    status.ok_or_else(|| format!("{text:?} is none of 301, 302, 307 and 308"))
+}
+
+fn header_buffers(global: &mut Global, text: &str) -> Result<(), String> {
+    let client = &mut global.settings.client;
+    (client.line_bytes_max, client.head_bytes_max) = value::header_buffers(text)?;
+    Ok(())
+}
+
+fn no_access_log(global: &mut Global, text: &str) -> Result<(), String> {
+    global.settings.access_log.enabled &= !value::boolean(text)?;
+    Ok(())
+}
+
+/// How values are escaped is another key's business, and added when all keys are read.
+fn log_format(global: &mut Global, text: &str) -> Result<(), String> {
+    let format = Format::parse(text, Escape::Default).map_err(|error| error.to_string())?;
+    global.settings.access_log.format = format;
+    Ok(())
+}

@@ -1,0 +1,179 @@
+//! What the `ConfigMap` sets for the proxy as a whole, and as the default of every location.
+
+mod keys;
+
+pub use keys::KEYS;
+
+use model::Settings;
+use model::log::Escape;
+
+use super::policy::Policy;
+use super::table::{is_default, suggestion};
+use super::value;
+use crate::index::Index;
+use crate::objects::{At, ConfigMap, Sourced};
+use crate::options::Options;
+use crate::problem::{Problem, Severity};
+
+/// A key of the `ConfigMap`.
+#[derive(Debug)]
+pub struct Key {
+    /// Name.
+    pub name: &'static str,
+    /// The value that asks for nothing.
+    pub default: &'static str,
+    /// What it is for.
+    pub doc: &'static str,
+    effect: Effect,
+}
+
+/// What is done about a key.
+#[derive(Debug)]
+enum Effect {
+    /// Its value becomes part of the settings.
+    Supported(fn(&mut Global, &str) -> Result<(), String>),
+    /// It has no counterpart here and needs none.
+    Ignored(&'static str),
+    /// Not yet.
+    Unsupported,
+    /// Not yet, and serving without it could let somebody in.
+    Restricting,
+    /// Never; something else does it.
+    Instead(&'static str),
+}
+
+/// What holds everywhere.
+#[derive(Debug, Default)]
+pub(super) struct Global {
+    pub(super) settings: Settings,
+    /// What each Ingress' annotations start from.
+    pub(super) policy: Policy,
+    retry_non_idempotent: bool,
+    escape_json: bool,
+    escape_none: bool,
+}
+
+impl Key {
+    /// What is done about it, for the documentation.
+    pub fn support(&self) -> String {
+        match self.effect {
+            Effect::Supported(_) => "supported".to_owned(),
+            Effect::Ignored(why) => format!("ignored: {why}"),
+            Effect::Unsupported => "not yet; reported".to_owned(),
+            Effect::Restricting => "not yet; everything answers 503".to_owned(),
+            Effect::Instead(what) => format!("not: {what}"),
+        }
+    }
+
+    /// The key of a name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        let at = KEYS.binary_search_by_key(&name, |key| key.name).ok()?;
+        Some(&KEYS[at])
+    }
+
+    /// Whether it does what ingress-nginx does.
+    pub fn is_supported(&self) -> bool {
+        matches!(self.effect, Effect::Supported(_))
+    }
+}
+
+/// Names under which the settings are commonly kept.
+const USUAL_NAMES: &[&str] = &["ingress-nginx-controller", "nginx-config", "nginx-configuration"];
+
+/// Reads the `ConfigMap` that the options name.
+pub(super) fn read(index: &Index, options: &Options, problems: &mut Vec<Problem>) -> Global {
+    let mut global = Global::default();
+    let Some(name) = &options.configmap else {
+        problems.extend(index.configmaps.iter().filter(|it| USUAL_NAMES.contains(&it.name())).map(unused));
+        return global;
+    };
+    let Some(configmap) = index.configmaps.get(name) else {
+        let message = format!("ConfigMap {name} (--configmap) is missing; the defaults are used");
+        problems.push(Problem::new(Severity::Error, message));
+        return global;
+    };
+    for (key, value) in &configmap.data {
+        if let Some((severity, message)) = apply(&mut global, key, value) {
+            problems.push(Problem::at(severity, configmap, value, message));
+        }
+    }
+    global.finish()
+}
+
+fn unused(configmap: &Sourced<ConfigMap>) -> Problem {
+    let message = format!("is not used; to take settings from it, give --configmap {}", configmap.key());
+    Problem::of(Severity::Notice, configmap, message)
+}
+
+impl Global {
+    /// Settles what several keys decide together.
+    fn finish(mut self) -> Self {
+        self.policy.retry.on.non_idempotent |= self.retry_non_idempotent;
+        self.settings.access_log.format.escape = match (self.escape_none, self.escape_json) {
+            (true, _) => Escape::None,
+            (false, true) => Escape::Json,
+            (false, false) => Escape::Default,
+        };
+        self
+    }
+}
+
+fn apply(global: &mut Global, name: &str, value: &At<String>) -> Option<(Severity, String)> {
+    let value = &value.value;
+    let Some(key) = Key::named(name) else {
+        let hint = suggestion(name, KEYS.iter().map(|key| key.name));
+        return Some((Severity::Warning, format!("key {name} is unknown, and has no effect{hint}")));
+    };
+    match key.effect {
+        Effect::Supported(_) if value.is_empty() => None,
+        Effect::Supported(parse) => parse(global, value).err().map(|why| {
+            // A log that says something else than it was told to is not noticed for weeks.
+            let severity = if name == "log-format-upstream" { Severity::Error } else { Severity::Warning };
+            (severity, format!("key {name}: {why}; the default is used"))
+        }),
+        _ if is_default(value, key.default) => None,
+        Effect::Ignored(why) => Some((Severity::Notice, format!("key {name} has no effect: {why}"))),
+        Effect::Instead(advice) => Some((Severity::Warning, format!("key {name} has no effect: {advice}"))),
+        Effect::Unsupported => {
+            Some((Severity::Warning, format!("key {name} is not yet supported, and has no effect")))
+        }
+        Effect::Restricting => {
+            let reason = format!("ConfigMap key {name} may restrict access and is not yet supported");
+            let message = format!("{reason}: all locations answer 503");
+            global.policy.denials.push(reason);
+            Some((Severity::Error, message))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_sorted_for_the_search_and_distinct() {
+        assert!(KEYS.windows(2).all(|pair| pair[0].name < pair[1].name));
+    }
+
+    /// 190 that ingress-nginx documents, 18 that only its code knows, and 8 of F5's controller.
+    #[test]
+    fn every_key_that_upstream_reads_is_known() {
+        let is_f5 = |key: &&Key| key.doc.starts_with("F5: ");
+        assert_eq!(KEYS.iter().filter(is_f5).count(), 8);
+        assert_eq!(KEYS.len(), 190 + 18 + 8);
+    }
+
+    /// A default that its own parser refused would be reported to who writes it out.
+    #[test]
+    fn defaults_of_supported_keys_are_what_holds_anyway() {
+        for key in KEYS {
+            if let Effect::Supported(parse) = key.effect
+                && !key.default.is_empty()
+            {
+                let mut global = Global::default();
+                parse(&mut global, key.default).unwrap();
+                assert_eq!(format!("{global:?}"), format!("{:?}", Global::default()), "{}", key.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! Hosts with their paths, gathered over all Ingresses.
+//!
+//! First every host is known with what holds for it as a whole (a certificate, a default backend, what closes it), then
+//! each path becomes a route. Of what is asked for twice the first stays.
+
+use std::collections::HashMap;
+
+use model::{Action, Host, HostName, Labels, PathMatch, Route};
+
+use super::configmap::Global;
+use super::endpoints::Clusters;
+use super::policy::Policy;
+use super::{Annotated, RouteOrigin};
+use crate::objects::{At, Backend, Ingress, IngressPath, IngressRule, PortRef, Sourced};
+use crate::options::{NsName, Options};
+use crate::problem::{ObjectRef, Problem, Severity};
+
+/// The hosts in order of appearance, and who asked for each of their routes.
+pub(super) fn build(
+    ingresses: &[Annotated<'_>],
+    global: &Global,
+    options: &Options,
+    clusters: &mut Clusters<'_>,
+    problems: &mut Vec<Problem>,
+) -> (Vec<Host>, Vec<RouteOrigin>) {
+    let mut builder = Builder { hosts: Hosts::default(), options, clusters, problems };
+    let served: Vec<_> = ingresses.iter().filter(|annotated| !annotated.policy.is_canary).collect();
+    for annotated in &served {
+        builder.declare(annotated);
+    }
+    for annotated in &served {
+        for rule in &annotated.ingress.spec.rules {
+            builder.paths(annotated, &rule.value);
+        }
+    }
+    builder.default_locations(global);
+    builder.hosts.finish()
+}
+
+struct Builder<'a, 'i, 'c> {
+    hosts: Hosts<'i>,
+    options: &'a Options,
+    clusters: &'a mut Clusters<'c>,
+    problems: &'a mut Vec<Problem>,
+}
+
+#[derive(Default)]
+struct Hosts<'i> {
+    drafts: Vec<Draft<'i>>,
+    places: HashMap<HostName, usize>,
+}
+
+/// A host in the making.
+struct Draft<'i> {
+    name: HostName,
+    has_tls: bool,
+    /// What closes all its locations.
+    denials: Vec<String>,
+    /// Who is asked for paths that nobody declares: the first Ingress of the host.
+    first: Option<&'i Annotated<'i>>,
+    /// The Ingress without rules, whose default backend comes before that of `first`.
+    catch_all: Option<&'i Annotated<'i>>,
+    routes: Vec<(Route, RouteOrigin)>,
+    declared: HashMap<PathMatch, ObjectRef>,
+}
+
+/// A backend and who asks for it.
+struct Target<'a> {
+    service: NsName,
+    port: PortRef,
+    asker: ObjectRef,
+    origin: RouteOrigin,
+    policy: &'a Policy,
+}
+
+// === impl Hosts ===
+
+impl<'i> Hosts<'i> {
+    fn draft(&mut self, name: HostName) -> &mut Draft<'i> {
+        let place = *self.places.entry(name.clone()).or_insert(self.drafts.len());
+        if place == self.drafts.len() {
+            self.drafts.push(Draft {
+                name,
+                has_tls: false,
+                denials: Vec::new(),
+                first: None,
+                catch_all: None,
+                routes: Vec::new(),
+                declared: HashMap::new(),
+            });
+        }
+        &mut self.drafts[place]
+    }
+
+    fn finish(self) -> (Vec<Host>, Vec<RouteOrigin>) {
+        let mut origins = Vec::new();
+        let mut hosts = Vec::with_capacity(self.drafts.len());
+        for draft in self.drafts {
+            let (routes, theirs): (Vec<_>, Vec<_>) = draft.routes.into_iter().unzip();
+            origins.extend(theirs);
+            hosts.push(Host { name: draft.name, routes });
+        }
+        (hosts, origins)
+    }
+}
+
+// === impl Builder ===
+
+impl<'i> Builder<'_, 'i, '_> {
+    /// Takes note of an Ingress' hosts.
+    fn declare(&mut self, annotated: &'i Annotated<'i>) {
+        let ingress = annotated.ingress;
+        for rule in &ingress.spec.rules {
+            match host_name(&rule.value) {
+                Ok(name) => self.declare_host(annotated, name),
+                Err((host, why)) => {
+                    let message = format!("{why}; the rule is left out");
+                    self.problems.push(Problem::at(Severity::Error, ingress, host, message));
+                }
+            }
+        }
+        let Some(backend) = &ingress.spec.default_backend else { return };
+        if backend.value.service().is_none() {
+            let message = "the default backend names no Service with a port; it is left out";
+            self.problems.push(Problem::at(Severity::Error, ingress, backend, message));
+        } else if ingress.spec.rules.is_empty() {
+            self.declare_host(annotated, HostName::Any);
+            self.declare_catch_all(annotated);
+        }
+    }
+
+    fn declare_host(&mut self, annotated: &'i Annotated<'i>, name: HostName) {
+        let has_tls = covers(annotated.ingress, &name);
+        let draft = self.hosts.draft(name);
+        draft.has_tls |= has_tls;
+        draft.denials.extend_from_slice(&annotated.policy.host_denials);
+        draft.first.get_or_insert(annotated);
+    }
+
+    fn declare_catch_all(&mut self, annotated: &'i Annotated<'i>) {
+        let draft = self.hosts.draft(HostName::Any);
+        match draft.catch_all {
+            None => draft.catch_all = Some(annotated),
+            Some(first) => {
+                let first = first.ingress.reference();
+                let message =
+                    format!("{first} is the default backend of every host already; this one is left out");
+                self.problems.push(Problem::of(Severity::Warning, annotated.ingress, message));
+            }
+        }
+    }
+
+    /// Makes routes of a rule's paths.
+    fn paths(&mut self, annotated: &Annotated<'_>, rule: &IngressRule) {
+        let Ok(name) = host_name(rule) else { return };
+        for path in rule.http.iter().flat_map(|http| &http.paths) {
+            if let Err((severity, message)) = self.path(annotated, &name, path) {
+                self.problems.push(Problem::at(severity, annotated.ingress, path, message));
+            }
+        }
+    }
+
+    fn path(
+        &mut self,
+        annotated: &Annotated<'_>,
+        name: &HostName,
+        declared: &At<IngressPath>,
+    ) -> Result<(), (Severity, String)> {
+        let error = |message: String| (Severity::Error, message);
+        let ingress = annotated.ingress;
+        let path = path_match(&declared.value).map_err(error)?;
+        let target = target(annotated, &declared.value.backend, ingress.origin.line_of(declared))
+            .ok_or_else(|| {
+                error(format!("path {} names no Service with a port; it is left out", path.path()))
+            })?;
+        if let Some(first) = self.hosts.draft(name.clone()).declared.get(&path) {
+            let (text, kind) = (path.path(), path_type(&path));
+            let message = format!(
+                "path {text} ({kind}) of host {name} is declared by {first} already; this one is left out"
+            );
+            return Err((Severity::Warning, message));
+        }
+        match self.route(name, path, &target) {
+            Some(fault) => Err(error(fault)),
+            None => Ok(()),
+        }
+    }
+
+    /// "Each host gets a "/" location: if no "/" path is declared, it is created from the first Ingress of the host (with
+    /// that Ingress' annotations) to the default backend." Without one, the path stays without a route: that is a 404 too.
+    fn default_locations(&mut self, global: &Global) {
+        if self.options.default_backend_service.is_some() {
+            self.hosts.draft(HostName::Any);
+        }
+        for place in 0..self.hosts.drafts.len() {
+            let draft = &self.hosts.drafts[place];
+            let root = |path: &PathMatch| path.path() == "/" && !matches!(path, PathMatch::Exact(_));
+            if draft.declared.keys().any(root) {
+                continue;
+            }
+            let name = draft.name.clone();
+            let first = draft.catch_all.or(draft.first);
+            let Some(target) = first.and_then(own_default).or_else(|| self.flag_default(first, global))
+            else {
+                continue;
+            };
+            if let Some(fault) = self.route(&name, PathMatch::Prefix("/".to_owned()), &target) {
+                let problem = Problem::new(Severity::Error, format!("default backend: {fault}"));
+                let RouteOrigin { object, file, line } = target.origin;
+                self.problems.push(Problem { object: Some(object), file, line, ..problem });
+            }
+        }
+    }
+
+    /// What `--default-backend-service` names, with the annotations of the host's first Ingress.
+    fn flag_default<'p>(&self, first: Option<&'p Annotated<'p>>, global: &'p Global) -> Option<Target<'p>> {
+        let service = self.options.default_backend_service.clone()?;
+        let port = self.clusters.first_port(&service).unwrap_or(PortRef::Number(80));
+        let reference =
+            ObjectRef { kind: "Service", namespace: service.namespace.clone(), name: service.name.clone() };
+        let origin = RouteOrigin { object: reference.clone(), file: None, line: None };
+        let policy = first.map_or(&global.policy, |annotated| &annotated.policy);
+        let asker = first.map_or(reference, |annotated| annotated.ingress.reference());
+        Some(Target { service, port, asker, origin, policy })
+    }
+
+    /// Adds a route. Tells what is wrong with its backend; the route is there in any case.
+    fn route(&mut self, name: &HostName, path: PathMatch, target: &Target<'_>) -> Option<String> {
+        let (cluster, fault) = self.clusters.get(&target.service, &target.port, target.policy);
+        let draft = self.hosts.draft(name.clone());
+        let route = Route {
+            filters: target.policy.filters(draft.has_tls, &draft.denials, self.options.https_port),
+            action: Action::Forward(target.policy.forward(cluster)),
+            labels: Labels {
+                namespace: target.asker.namespace.clone(),
+                object: target.asker.name.clone(),
+                service: target.service.name.clone(),
+                service_port: target.port.to_string(),
+                path: path.path().to_owned(),
+                host: name.to_string(),
+            },
+            access_log: target.policy.access_log,
+            path: path.clone(),
+        };
+        draft.declared.insert(path, target.asker.clone());
+        draft.routes.push((route, target.origin.clone()));
+        fault
+    }
+}
+
+/// "`spec.defaultBackend` without rules = catch-all; with rules = default upstream of its hosts."
+fn own_default<'p>(first: &'p Annotated<'p>) -> Option<Target<'p>> {
+    let backend = first.ingress.spec.default_backend.as_ref()?;
+    target(first, &backend.value, first.ingress.origin.line_of(backend))
+}
+
+fn target<'p>(annotated: &'p Annotated<'_>, backend: &Backend, line: Option<u32>) -> Option<Target<'p>> {
+    let ingress = annotated.ingress;
+    let (service, port) = backend.service()?;
+    let file = ingress.origin.file.as_deref().map(Into::into);
+    Some(Target {
+        service: NsName::new(ingress.namespace(), service),
+        port,
+        asker: ingress.reference(),
+        origin: RouteOrigin { object: ingress.reference(), file, line },
+        policy: &annotated.policy,
+    })
+}
+
+fn host_name(rule: &IngressRule) -> Result<HostName, (&At<String>, model::InvalidHostName)> {
+    match &rule.host {
+        Some(host) => HostName::parse(&host.value).map_err(|error| (host, error)),
+        None => Ok(HostName::Any),
+    }
+}
+
+/// What a path and its type take. Without regular expressions, `ImplementationSpecific` is a plain prefix of characters.
+fn path_match(declared: &IngressPath) -> Result<PathMatch, String> {
+    let path = declared.path.as_deref().filter(|path| !path.is_empty()).unwrap_or("/");
+    let made = match declared.path_type.as_deref() {
+        Some("Exact") => PathMatch::exact(path),
+        Some("Prefix") => PathMatch::prefix(path),
+        Some("ImplementationSpecific") | None => PathMatch::starts_with(path),
+        Some(other) => {
+            return Err(format!(
+                "path {path}: pathType {other:?} is none of Exact, Prefix and ImplementationSpecific; it is left out"
+            ));
+        }
+    };
+    made.map_err(|error| format!("{error}; it is left out"))
+}
+
+fn path_type(path: &PathMatch) -> &'static str {
+    match path {
+        PathMatch::Exact(_) => "Exact",
+        PathMatch::Prefix(_) => "Prefix",
+        PathMatch::StartsWith(_) => "ImplementationSpecific",
+    }
+}
+
+/// Whether one of the Ingress' `tls:` entries is for the host, by name or by wildcard. An entry without hosts is for all
+/// hosts of the Ingress.
+fn covers(ingress: &Sourced<Ingress>, host: &HostName) -> bool {
+    let covers_host = |entry: &str| match (HostName::parse(entry), host) {
+        (Ok(entry), host) if entry == *host => true,
+        (Ok(HostName::Wildcard(suffix)), HostName::Exact(name)) => {
+            name.split_once('.').is_some_and(|(_, rest)| rest == suffix)
+        }
+        _ => false,
+    };
+    ingress.spec.tls.iter().any(|tls| {
+        let hosts = &tls.value.hosts;
+        hosts.is_empty() || hosts.iter().any(|entry| covers_host(entry))
+    })
+}

@@ -1,0 +1,89 @@
+//! Which of several Ingresses comes first.
+
+use std::cmp::{Ordering, Reverse};
+
+use crate::objects::{Ingress, Sourced};
+
+/// Sorts the oldest first.
+///
+/// "Ingresses are sorted by creationTimestamp, ties by `namespace/name` descending." Where no age is known, as in most
+/// files, the order of appearance stands for it; and what has an age is older than what has none yet.
+pub(super) fn by_age(ingresses: &mut [&Sourced<Ingress>]) {
+    ingresses.sort_by(|a, b| compare(a, b));
+}
+
+fn compare(a: &Sourced<Ingress>, b: &Sourced<Ingress>) -> Ordering {
+    match (&a.metadata.creation_timestamp, &b.metadata.creation_timestamp) {
+        (Some(older), Some(newer)) => older.cmp(newer).then_with(|| Reverse(path(a)).cmp(&Reverse(path(b)))),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => Ordering::Equal,
+    }
+}
+
+/// One text, as upstream compares it: `a-b/c` comes before `a/c`, since `-` comes before `/`.
+fn path(ingress: &Sourced<Ingress>) -> String {
+    ingress.key().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::objects::{IngressSpec, Metadata, Origin};
+
+    fn ingress(namespace: &str, name: &str, created: Option<&str>) -> Sourced<Ingress> {
+        let metadata = Metadata {
+            name: name.to_owned(),
+            namespace: Some(namespace.to_owned()),
+            creation_timestamp: created.map(str::to_owned),
+            ..Metadata::default()
+        };
+        let object = Ingress { metadata, spec: IngressSpec::default() };
+        Sourced { origin: Origin::default(), object }
+    }
+
+    fn sorted(ingresses: &[Sourced<Ingress>]) -> Vec<String> {
+        let mut order: Vec<_> = ingresses.iter().collect();
+        by_age(&mut order);
+        order.iter().map(|ingress| ingress.key().to_string()).collect()
+    }
+
+    const OLD: Option<&str> = Some("2024-01-01T00:00:00Z");
+    const NEW: Option<&str> = Some("2024-01-02T00:00:00Z");
+
+    #[test]
+    fn the_oldest_comes_first() {
+        assert_eq!(sorted(&[ingress("a", "x", NEW), ingress("b", "y", OLD)]), ["b/y", "a/x"]);
+    }
+
+    #[test]
+    fn ties_go_by_name_descending() {
+        let same_age = [ingress("a", "x", OLD), ingress("a", "z", OLD), ingress("a-b", "x", OLD)];
+        assert_eq!(sorted(&same_age), ["a/z", "a/x", "a-b/x"]);
+    }
+
+    #[test]
+    fn without_ages_the_order_of_appearance_stays() {
+        let files = [ingress("b", "x", None), ingress("c", "x", None), ingress("a", "x", None)];
+        assert_eq!(sorted(&files), ["b/x", "c/x", "a/x"]);
+        assert_eq!(sorted(&[ingress("a", "x", None), ingress("b", "y", NEW)]), ["b/y", "a/x"]);
+    }
+
+    proptest! {
+        /// Were the comparison not a total order, sorting could panic or depend on how it is done.
+        #[test]
+        fn the_order_is_total(picks in proptest::collection::vec((0..2, 0..2, 0..3), 3)) {
+            let make = |(namespace, name, age): &(i32, i32, i32)| {
+                let created = [None, OLD, NEW][usize::try_from(*age).unwrap()];
+                ingress(&format!("ns{namespace}"), &format!("n{name}"), created)
+            };
+            let [a, b, c] = [make(&picks[0]), make(&picks[1]), make(&picks[2])];
+            prop_assert_eq!(compare(&a, &b), compare(&b, &a).reverse());
+            if compare(&a, &b).is_le() && compare(&b, &c).is_le() {
+                prop_assert!(compare(&a, &c).is_le());
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The values of annotations and `ConfigMap` keys: text to what it means, or why it means nothing.
+
+use std::time::Duration;
+
+use ipnet::IpNet;
+use model::{Balance, ConnectionHeader, RetryOn};
+
+/// What is wrong with a value, for its author.
+pub(super) type Parsed<T> = Result<T, String>;
+
+/// Sets a field, unless the value means nothing.
+pub(super) fn set<T>(field: &mut T, parsed: Parsed<T>) -> Parsed<()> {
+    *field = parsed?;
+    Ok(())
+}
+
+/// Where zero stands for no limit.
+pub(super) fn positive<T: Default + PartialEq>(value: T) -> Option<T> {
+    (value != T::default()).then_some(value)
+}
+
+/// As Go's `strconv.ParseBool`, by which ingress-nginx reads booleans.
+pub(super) fn boolean(text: &str) -> Parsed<bool> {
+    match text.trim() {
+        "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
+        "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(false),
+        _ => Err(format!("{text:?} is neither \"true\" nor \"false\"")),
+    }
+}
+
+pub(super) fn seconds(text: &str) -> Parsed<Duration> {
+    model::parse_seconds(text).map_err(|error| error.to_string())
+}
+
+pub(super) fn duration(text: &str) -> Parsed<Duration> {
+    model::parse_duration(text).map_err(|error| error.to_string())
+}
+
+pub(super) fn size(text: &str) -> Parsed<u64> {
+    model::parse_size(text).map_err(|error| error.to_string())
+}
+
+pub(super) fn number<T: std::str::FromStr>(text: &str) -> Parsed<T> {
+    text.trim().parse().map_err(|_| format!("{text:?} is not a whole number"))
+}
+
+/// Items between commas, without blanks.
+pub(super) fn list(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
+}
+
+/// Networks in CIDR notation between commas; a lone address is a network of one.
+pub(super) fn networks(text: &str) -> Parsed<Vec<IpNet>> {
+    let network = |item: &String| {
+        let address = || item.parse::<std::net::IpAddr>().map(IpNet::from);
+        item.parse()
+            .or_else(|_| address())
+            .map_err(|_| format!("{item:?} is not a network such as 10.0.0.0/8"))
+    };
+    list(text).iter().map(network).collect()
+}
+
+pub(super) fn balance(text: &str) -> Parsed<Balance> {
+    match text.trim() {
+        "round_robin" => Ok(Balance::RoundRobin),
+        "ewma" => Ok(Balance::Ewma),
+        _ => Err(format!("{text:?} is neither \"round_robin\" nor \"ewma\"")),
+    }
+}
+
+pub(super) fn connection_header(text: &str) -> Parsed<ConnectionHeader> {
+    match text.trim() {
+        "close" => Ok(ConnectionHeader::Close),
+        "keep-alive" => Ok(ConnectionHeader::KeepAlive),
+        _ => Err(format!("{text:?} is neither \"close\" nor \"keep-alive\"")),
+    }
+}
+
+/// nginx's `proxy_next_upstream`: what counts as failed, between blanks.
+pub(super) fn retry_on(text: &str) -> Parsed<RetryOn> {
+    let mut on = RetryOn { error: false, timeout: false, ..RetryOn::default() };
+    for word in text.split_whitespace() {
+        match word {
+            "error" => on.error = true,
+            "timeout" => on.timeout = true,
+            "invalid_header" => on.invalid_header = true,
+            "non_idempotent" => on.non_idempotent = true,
+            "off" => return Ok(RetryOn { error: false, timeout: false, ..RetryOn::default() }),
+            _ => on.statuses.push(retry_status(word)?),
+        }
+    }
+    Ok(on)
+}
+
+fn retry_status(word: &str) -> Parsed<u16> {
+    let status = word.strip_prefix("http_").and_then(|digits| digits.parse().ok());
+    status.filter(|status| matches!(status, 403 | 404 | 429 | 500 | 502 | 503 | 504)).ok_or_else(|| {
+        format!("{word:?} is none of error, timeout, invalid_header, non_idempotent, off, and http_500 and the like")
+    })
+}
+
+/// nginx's `large_client_header_buffers`: number and size. Returns the size of one, and of all.
+pub(super) fn header_buffers(text: &str) -> Parsed<(usize, usize)> {
+    let invalid = || format!("{text:?} is not a number and a size such as \"4 8k\"");
+    let (count, bytes) = text.trim().split_once(char::is_whitespace).ok_or_else(invalid)?;
+    let count: usize = count.parse().map_err(|_| invalid())?;
+    let line = size(bytes).ok().and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(invalid)?;
+    let head = line.checked_mul(count).filter(|&bytes| bytes > 0).ok_or_else(invalid)?;
+    Ok((line, head))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn booleans_are_go_s() {
+        assert_eq!((boolean("true"), boolean(" F ")), (Ok(true), Ok(false)));
+        assert!(boolean("yes").is_err() && boolean("").is_err() && boolean("tRue").is_err());
+    }
+
+    #[test]
+    fn networks_may_be_lone_addresses() {
+        let parsed = networks("10.0.0.0/8, 127.0.0.1,::1").unwrap();
+        assert_eq!(
+            parsed.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            ["10.0.0.0/8", "127.0.0.1/32", "::1/128"]
+        );
+        assert!(networks("10.0.0.0/33").is_err());
+        assert_eq!(networks(""), Ok(vec![]));
+    }
+
+    #[test]
+    fn retry_conditions() {
+        let on = retry_on("error http_502 non_idempotent").unwrap();
+        assert!(on.error && !on.timeout && on.non_idempotent);
+        assert_eq!(on.statuses, [502]);
+        assert_eq!(retry_on("off").unwrap(), RetryOn { error: false, timeout: false, ..RetryOn::default() });
+        assert!(retry_on("http_200").is_err() && retry_on("errors").is_err());
+    }
+
+    #[test]
+    fn header_buffers_are_a_number_and_a_size() {
+        assert_eq!(header_buffers("4 8k"), Ok((8192, 32768)));
+        for text in ["", "4", "8k", "0 8k", "4 0", "99999999999999999999 8k"] {
+            assert!(header_buffers(text).is_err(), "{text}");
+        }
+    }
+}

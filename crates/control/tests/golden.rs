@@ -1,0 +1,146 @@
+//! Manifests in, model and problems out: each file in `cases` and what becomes of it in `snapshots`.
+//!
+//! `# option NAME = VALUE` lines stand for the command line, `# resolved NAME = ADDRESSES` lines for the DNS.
+
+use std::fmt::{Debug, Write};
+use std::path::Path;
+
+use control::index::Index;
+use control::report;
+use control::resolve::Resolved;
+use control::source::files::Files;
+use control::translate::translate;
+use control::{Options, Severity, Translation, load_once};
+use model::{Action, Model};
+
+#[test]
+fn cases() {
+    insta::glob!("cases/*.yaml", |path| {
+        let text = std::fs::read_to_string(path).unwrap();
+        let options = Options { manifests: vec![path.to_owned()], ..options(&text) };
+        let resolved = resolved(&text);
+        let translation = if resolved.is_empty() {
+            load_once(&options).unwrap()
+        } else {
+            let files = Files::open(&options.manifests).unwrap();
+            translate(&Index::build(files.objects()).0, &options, &resolved)
+        };
+        insta::assert_snapshot!(describe(&translation, path.parent().unwrap()));
+    });
+}
+
+#[test]
+fn examples_have_no_errors() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").canonicalize().unwrap();
+    let mut files = Vec::new();
+    collect(&examples, &mut files);
+    assert!(files.len() >= 6, "{files:?}");
+    files.sort();
+    for file in &files {
+        let options = Options { manifests: vec![file.clone()], ..Options::default() };
+        let translation = load_once(&options).unwrap();
+        let errors: Vec<_> =
+            translation.problems.iter().filter(|problem| problem.severity == Severity::Error).collect();
+        assert!(errors.is_empty(), "{errors:?}");
+        let has_kind = !translation.passed_over.is_empty() || translation.model != Model::default();
+        assert!(has_kind || !translation.problems.is_empty(), "{} holds nothing", file.display());
+    }
+    // Together, as a newcomer would serve them.
+    let options = Options {
+        manifests: vec![examples.clone()],
+        configmap: Some("kube-system/nginx-configuration".parse().unwrap()),
+        endpoints: vec![
+            "default/web=127.0.0.1:9001".parse().unwrap(),
+            "default/web-server-svc=127.0.0.1:9002".parse().unwrap(),
+        ],
+        ..Options::default()
+    };
+    insta::assert_snapshot!(describe(&load_once(&options).unwrap(), &examples));
+}
+
+fn collect(folder: &Path, files: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { collect(&path, files) } else { files.push(path) }
+    }
+}
+
+fn directives<'t>(text: &'t str, word: &'t str) -> impl Iterator<Item = (&'t str, &'t str)> {
+    let directive = move |line: &'t str| line.strip_prefix("# ")?.strip_prefix(word)?.split_once('=');
+    text.lines().filter_map(directive).map(|(name, value)| (name.trim(), value.trim()))
+}
+
+fn options(text: &str) -> Options {
+    let mut options = Options::default();
+    for (name, value) in directives(text, "option ") {
+        match name {
+            "annotations-prefix" => value.clone_into(&mut options.annotations_prefix),
+            "configmap" => options.configmap = Some(value.parse().unwrap()),
+            "controller-class" => value.clone_into(&mut options.controller_class),
+            "default-backend-service" => options.default_backend_service = Some(value.parse().unwrap()),
+            "disable-catch-all" => options.disable_catch_all = value == "true",
+            "endpoints" => options.endpoints.push(value.parse().unwrap()),
+            "ingress-class-by-name" => options.ingress_class_by_name = value == "true",
+            "watch-ingress-without-class" => options.watch_ingress_without_class = value == "true",
+            other => panic!("no option {other}"),
+        }
+    }
+    options
+}
+
+fn resolved(text: &str) -> Resolved {
+    let answer = |value: &str| {
+        let addresses: Result<Vec<_>, _> = value.split_whitespace().map(str::parse).collect();
+        addresses.map_err(|_| value.to_owned())
+    };
+    directives(text, "resolved ").map(|(name, value)| (name.to_owned(), answer(value))).collect()
+}
+
+/// What `check` prints, then what it leaves out: filters, settings and policies where they are not the default.
+fn describe(translation: &Translation, folder: &Path) -> String {
+    let mut text = String::new();
+    report::write(&mut text, translation).unwrap();
+    let model = &translation.model;
+    for host in &model.hosts {
+        if host.routes.is_empty() {
+            write!(text, "\n{} without routes\n", host.name).unwrap();
+        }
+        for route in &host.routes {
+            let mut details: Vec<String> =
+                route.filters.iter().map(|filter| format!("  {filter:?}\n")).collect();
+            if let Action::Forward(forward) = &route.action {
+                let plain = "timeouts: Timeouts { connect: 5s, read: 60s, send: 60s }, retry: RetryPolicy { on: RetryOn { \
+                             error: true, timeout: true, invalid_header: false, statuses: [], non_idempotent: false }, \
+                             tries: Some(3), timeout: None }, body_bytes_max: Some(1048576), connection_header: None";
+                let debug = format!("{forward:?}");
+                if !debug.contains(plain) {
+                    details.push(format!("  {debug}\n"));
+                }
+            }
+            if !route.access_log {
+                details.push("  not in the access log\n".to_owned());
+            }
+            if !details.is_empty() {
+                write!(text, "\n{} {:?}\n{}", host.name, route.path, details.concat()).unwrap();
+            }
+        }
+    }
+    for cluster in model.clusters.iter().filter(|cluster| cluster.balance != model::Balance::default()) {
+        write!(text, "\nupstream {}: {:?}\n", cluster.name, cluster.balance).unwrap();
+    }
+    let changed = changed_lines(&model::Settings::default(), &model.settings);
+    if !changed.is_empty() {
+        write!(text, "\nsettings\n{changed}").unwrap();
+    }
+    if !translation.names.is_empty() {
+        write!(text, "\nnames needed: {:?}\n", translation.names).unwrap();
+    }
+    text.replace(&format!("{}/", folder.display()), "")
+}
+
+fn changed_lines(before: &impl Debug, after: &impl Debug) -> String {
+    let before = format!("{before:#?}");
+    let after = format!("{after:#?}");
+    let known: Vec<_> = before.lines().collect();
+    after.lines().filter(|line| !known.contains(line)).fold(String::new(), |text, line| text + line + "\n")
+}

@@ -1,0 +1,242 @@
+//! Changes of files while the control plane runs: events are awaited, nothing sleeps.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use control::resolve::{Answer, Resolver};
+use control::{LoadError, Options, Translation, run_with};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::task::LocalSet;
+
+/// Far more than it takes: a test that runs into this has failed.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[derive(Clone)]
+struct OneAddress;
+
+impl Resolver for OneAddress {
+    async fn look_up(&self, _: String) -> Answer {
+        Ok((vec!["192.0.2.7".parse().unwrap()], Duration::from_mins(1)))
+    }
+}
+
+/// A running control plane, and what it has published.
+struct Running {
+    updates: UnboundedReceiver<Translation>,
+    /// The hosts of every translation so far.
+    history: Vec<Vec<String>>,
+}
+
+impl Running {
+    fn start(paths: &[&Path]) -> Self {
+        let (sender, updates) = unbounded_channel();
+        let manifests = paths.iter().map(|path| path.to_path_buf()).collect();
+        let options = Options { manifests, ..Options::default() };
+        tokio::task::spawn_local(run_with(options, OneAddress, move |translation| {
+            // The test may be over.
+            let _ = sender.send(translation);
+        }));
+        Self { updates, history: Vec::new() }
+    }
+
+    async fn next(&mut self) -> Translation {
+        let update = tokio::time::timeout(PATIENCE, self.updates.recv()).await;
+        let translation = update.expect("an update in time").expect("it runs");
+        self.history.push(hosts(&translation));
+        translation
+    }
+
+    /// Waits until these hosts are served, and some or no problems reported.
+    async fn until(&mut self, expected: &[&str], broken: bool) -> Translation {
+        loop {
+            let translation = self.next().await;
+            if hosts(&translation) == expected && translation.problems.is_empty() != broken {
+                return translation;
+            }
+        }
+    }
+}
+
+fn hosts(translation: &Translation) -> Vec<String> {
+    translation.model.hosts.iter().map(|host| host.name.to_string()).collect()
+}
+
+fn ingress(host: &str) -> String {
+    format!(
+        "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {{name: {host}}}\n\
+         spec: {{rules: [{{host: {host}}}]}}\n"
+    )
+}
+
+async fn in_folder<F: Future<Output = ()>>(test: impl FnOnce(PathBuf) -> F) {
+    let folder = tempfile::tempdir().unwrap();
+    LocalSet::new().run_until(test(folder.path().to_owned())).await;
+}
+
+#[tokio::test]
+async fn files_are_added_edited_and_removed() {
+    in_folder(async |root| {
+        fs::write(root.join("a.yaml"), ingress("a")).unwrap();
+        let mut running = Running::start(&[&root]);
+        running.until(&["a"], false).await;
+        fs::write(root.join("b.yaml"), ingress("b")).unwrap();
+        running.until(&["a", "b"], false).await;
+        fs::write(root.join("a.yaml"), ingress("c")).unwrap();
+        running.until(&["c", "b"], false).await;
+        fs::remove_file(root.join("b.yaml")).unwrap();
+        running.until(&["c"], false).await;
+        fs::create_dir_all(root.join("deep/er")).unwrap();
+        fs::write(root.join("deep/er/d.yaml"), ingress("d")).unwrap();
+        running.until(&["c", "d"], false).await;
+        fs::remove_dir_all(root.join("deep")).unwrap();
+        running.until(&["c"], false).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_file_is_replaced_at_once() {
+    in_folder(async |root| {
+        let file = root.join("a.yaml");
+        fs::write(&file, ingress("a")).unwrap();
+        let mut running = Running::start(&[&file]);
+        running.until(&["a"], false).await;
+        fs::write(root.join("new"), ingress("b")).unwrap();
+        fs::rename(root.join("new"), &file).unwrap();
+        running.until(&["b"], false).await;
+        assert_eq!(running.history, [["a"], ["b"]]);
+    })
+    .await;
+}
+
+/// How the kubelet updates a mounted `ConfigMap`.
+#[tokio::test]
+async fn a_mounted_configmap_is_swapped_as_a_whole() {
+    in_folder(async |root| {
+        let fill = |version: &str, hosts: [&str; 2]| {
+            fs::create_dir(root.join(version)).unwrap();
+            fs::write(root.join(version).join("a.yaml"), ingress(hosts[0])).unwrap();
+            fs::write(root.join(version).join("b.yaml"), ingress(hosts[1])).unwrap();
+        };
+        fill("..1", ["a1", "b1"]);
+        symlink("..1", root.join("..data")).unwrap();
+        symlink("..data/a.yaml", root.join("a.yaml")).unwrap();
+        symlink("..data/b.yaml", root.join("b.yaml")).unwrap();
+        let mut running = Running::start(&[&root]);
+        running.until(&["a1", "b1"], false).await;
+
+        fill("..2", ["a2", "b2"]);
+        symlink("..2", root.join("..data_tmp")).unwrap();
+        fs::rename(root.join("..data_tmp"), root.join("..data")).unwrap();
+        running.until(&["a2", "b2"], false).await;
+        fs::remove_dir_all(root.join("..1")).unwrap();
+
+        fill("..3", ["a3", "b3"]);
+        symlink("..3", root.join("..data_tmp")).unwrap();
+        fs::rename(root.join("..data_tmp"), root.join("..data")).unwrap();
+        running.until(&["a3", "b3"], false).await;
+        assert_eq!(running.history, [["a1", "b1"], ["a2", "b2"], ["a3", "b3"]]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_broken_file_is_reported_once_and_changes_nothing() {
+    in_folder(async |root| {
+        let file = root.join("a.yaml");
+        fs::write(&file, ingress("a")).unwrap();
+        let mut running = Running::start(&[&root]);
+        running.until(&["a"], false).await;
+        fs::write(&file, ingress("b") + "---\nkind: [\n").unwrap();
+        let broken = running.until(&["a"], true).await;
+        let problem = &broken.problems[0];
+        assert_eq!((problem.file.as_deref(), problem.line), (Some(file.as_path()), Some(6)));
+        // Something else changes; the file does not.
+        fs::write(root.join("z.yaml"), ingress("z")).unwrap();
+        assert_eq!(running.until(&["a", "z"], true).await.problems, broken.problems);
+        fs::write(&file, ingress("c")).unwrap();
+        running.until(&["c", "z"], false).await;
+        assert!(running.history.iter().flatten().all(|host| host != "b"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_file_that_is_broken_at_the_start_contributes_nothing() {
+    in_folder(async |root| {
+        fs::write(root.join("a.yaml"), ingress("a") + "---\n]\n").unwrap();
+        fs::write(root.join("b.yaml"), ingress("b")).unwrap();
+        let mut running = Running::start(&[&root]);
+        running.until(&["b"], true).await;
+        fs::write(root.join("a.yaml"), ingress("a")).unwrap();
+        running.until(&["a", "b"], false).await;
+    })
+    .await;
+}
+
+/// Each half is a manifest of its own: only that the file is still open tells that there is more to come.
+#[tokio::test]
+async fn a_file_is_not_read_while_it_is_written() {
+    in_folder(async |root| {
+        fs::write(root.join("a.yaml"), ingress("a")).unwrap();
+        let mut running = Running::start(&[&root]);
+        running.until(&["a"], false).await;
+        let mut file = fs::File::create(root.join("b.yaml")).unwrap();
+        file.write_all((ingress("b1") + "---\n").as_bytes()).unwrap();
+        // What changes beside it is served meanwhile, which also shows that the first half has been noticed.
+        fs::write(root.join("c.yaml"), ingress("c")).unwrap();
+        running.until(&["a", "c"], false).await;
+        file.write_all(ingress("b2").as_bytes()).unwrap();
+        drop(file);
+        running.until(&["a", "b1", "b2", "c"], false).await;
+        assert_eq!(running.history.len(), 3, "{:?}", running.history);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_folder_that_is_replaced_is_followed() {
+    in_folder(async |root| {
+        let (folder, other) = (root.join("live"), root.join("other"));
+        for (folder, host) in [(&folder, "a"), (&other, "b")] {
+            fs::create_dir(folder).unwrap();
+            fs::write(folder.join("x.yaml"), ingress(host)).unwrap();
+        }
+        let mut running = Running::start(&[&folder]);
+        running.until(&["a"], false).await;
+        fs::rename(&folder, root.join("old")).unwrap();
+        fs::rename(&other, &folder).unwrap();
+        running.until(&["b"], false).await;
+        fs::write(folder.join("x.yaml"), ingress("c")).unwrap();
+        running.until(&["c"], false).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn addresses_of_outside_names_come_when_they_are_known() {
+    in_folder(async |root| {
+        let text = "apiVersion: v1\nkind: Service\nmetadata: {name: out}\n\
+                    spec: {type: ExternalName, externalName: out.example.com}\n---\n\
+                    apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web}\n\
+                    spec: {defaultBackend: {service: {name: out, port: {number: 80}}}}\n";
+        fs::write(root.join("a.yaml"), text).unwrap();
+        let mut running = Running::start(&[&root]);
+        let first = running.next().await;
+        assert!(first.model.clusters[0].endpoints.is_empty());
+        let second = running.next().await;
+        assert_eq!(second.model.clusters[0].endpoints[0].address, "192.0.2.7:80".parse().unwrap());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_path_that_is_missing_is_told_in_one_line() {
+    let options = Options { manifests: vec!["/nowhere/at/all".into()], ..Options::default() };
+    let Err(error) = run_with(options, OneAddress, |_| ()).await;
+    assert!(matches!(error, LoadError::Path { .. }));
+    assert_eq!(error.to_string(), "cannot read /nowhere/at/all: No such file or directory (os error 2)");
+}
