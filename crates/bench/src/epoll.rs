@@ -1,0 +1,96 @@
+//! Readiness of sockets: a thin, safe face on `epoll(7)`, always edge-triggered and for both directions.
+//!
+//! A socket is added once in its life and leaves by being closed, so a request costs no `epoll_ctl`.
+//! Must not be in here: sockets, HTTP, or anything that remembers what a token stands for.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::io::Errno;
+
+/// How many events one [`Epoll::wait`] hands over at most.
+const EVENTS_MAX: usize = 512;
+
+/// A set of sockets that are watched.
+#[derive(Debug)]
+pub struct Epoll(OwnedFd);
+
+/// Where [`Epoll::wait`] puts what it saw; kept between waits so that none of them allocates.
+pub struct Events(Vec<Event>);
+
+/// Something happened to the socket that was added as `token`.
+///
+/// It may be about an earlier socket that had the same token and was closed in the same turn: a hint to look, not a fact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ready {
+    /// What the socket was added as.
+    pub token: usize,
+    /// The peer will send no more: a short read does not show that the end was seen, so read on to it.
+    pub ending: bool,
+}
+
+/// Ends a [`Epoll::wait`] from another thread.
+#[derive(Debug)]
+pub struct Waker(OwnedFd);
+
+impl Epoll {
+    /// An empty set.
+    pub fn new() -> io::Result<Epoll> {
+        Ok(Epoll(epoll::create(CreateFlags::CLOEXEC)?))
+    }
+
+    /// Watches `source` until it is closed.
+    pub fn add(&self, source: impl AsFd, token: usize) -> io::Result<()> {
+        self.add_for(source, token, EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP)
+    }
+
+    fn add_for(&self, source: impl AsFd, token: usize, flags: EventFlags) -> io::Result<()> {
+        Ok(epoll::add(&self.0, source, EventData::new_u64(token as u64), flags | EventFlags::ET)?)
+    }
+
+    /// Waits until something is ready, or `timeout` is over; `None` waits for ever.
+    pub fn wait(&self, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+        events.0.clear();
+        match epoll::wait(&self.0, spare_capacity(&mut events.0), timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Events {
+    /// What the last wait saw.
+    pub fn iter(&self) -> impl Iterator<Item = Ready> {
+        self.0.iter().map(|event| {
+            let (data, flags) = (event.data, event.flags);
+            let ending = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+            Ready { token: data.u64() as usize, ending }
+        })
+    }
+}
+
+impl Default for Events {
+    fn default() -> Events {
+        Events(Vec::with_capacity(EVENTS_MAX))
+    }
+}
+
+impl Waker {
+    /// A waker of whoever waits on `epoll`, who sees `token`.
+    pub fn new(epoll: &Epoll, token: usize) -> io::Result<Waker> {
+        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        // An eventfd can always be written to, which is no news.
+        epoll.add_for(&fd, token, EventFlags::IN)?;
+        Ok(Waker(fd))
+    }
+
+    /// Wakes; a wake-up that is already on its way is enough.
+    pub fn wake(&self) {
+        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+    }
+}

@@ -1,0 +1,104 @@
+//! Responses as they arrive: bytes in, verdict out (RFC 9112 section 6.3).
+//!
+//! Must not be in here: what was expected.
+
+use crate::framing::{Body, Framing, HEADERS_MAX, Malformed, PartialHead};
+
+/// An answer that came whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Response {
+    pub(super) status: u16,
+    pub(super) body_bytes: u64,
+    /// Whether the connection can carry another request.
+    pub(super) persists: bool,
+}
+
+/// Reads the answers of one connection, one after the other.
+#[derive(Debug, Default)]
+pub(super) struct ResponseReader {
+    partial: PartialHead,
+    current: Option<(Response, Body)>,
+}
+
+impl ResponseReader {
+    /// Takes `bytes`, all of which must belong to one answer: there is never more than one on its way.
+    pub(super) fn feed(&mut self, mut bytes: &[u8], is_head: bool) -> Result<Option<Response>, Malformed> {
+        while self.current.is_none() && !bytes.is_empty() {
+            let (used, head) = self.partial.feed(bytes, |bytes| parse_head(bytes, is_head))?;
+            bytes = &bytes[used..];
+            // 1xx are not the answer yet.
+            self.current = head.filter(|(response, _)| response.status >= 200);
+        }
+        let Some((response, body)) = &mut self.current else { return Ok(None) };
+        let used = body.take(bytes, |data| response.body_bytes += data.len() as u64)?;
+        if used < bytes.len() {
+            return Err(Malformed);
+        }
+        if body.is_done() { Ok(self.current.take().map(|(response, _)| response)) } else { Ok(None) }
+    }
+
+    /// The server ended the connection: the answer, where that is what ends it.
+    pub(super) fn end(&mut self) -> Option<Response> {
+        let (response, body) = self.current.take()?;
+        (body == Body::UntilClose).then_some(response)
+    }
+}
+
+/// An answer's head, and the body that follows it.
+type Head = (Response, Body);
+
+fn parse_head(bytes: &[u8], is_head: bool) -> Result<Option<(Head, usize)>, Malformed> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut parsed = httparse::Response::new(&mut headers);
+    let httparse::Status::Complete(length) = parsed.parse(bytes)? else { return Ok(None) };
+    let (Some(status), Some(minor)) = (parsed.code, parsed.version) else { return Err(Malformed) };
+    let framing = Framing::of(parsed.headers)?;
+    let body = match framing {
+        _ if is_head || status < 200 || matches!(status, 204 | 304) => Body::Length(0),
+        Framing { chunked: true, .. } => Body::CHUNKED,
+        Framing { length: Some(length), .. } => Body::Length(length),
+        _ => Body::UntilClose,
+    };
+    let persists = framing.persists(minor) && body != Body::UntilClose;
+    Ok(Some(((Response { status, body_bytes: 0, persists }, body), length)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: &[u8], step: usize) -> Result<Option<Response>, Malformed> {
+        let mut reader = ResponseReader::default();
+        let mut response = None;
+        for piece in bytes.chunks(step) {
+            assert_eq!(response, None, "whole before its end");
+            response = reader.feed(piece, false)?;
+        }
+        Ok(response.or_else(|| reader.end()))
+    }
+
+    #[test]
+    fn each_framing_is_read_however_it_is_cut() {
+        let table: [(&[u8], Response); 4] = [
+            (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", Response { status: 200, body_bytes: 2, persists: true }),
+            (
+                b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 404 \r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+                Response { status: 404, body_bytes: 3, persists: true },
+            ),
+            (b"HTTP/1.0 200 OK\r\n\r\nto the end", Response { status: 200, body_bytes: 10, persists: false }),
+            (b"HTTP/1.1 204 \r\nConnection: close\r\n\r\n", Response { status: 204, body_bytes: 0, persists: false }),
+        ];
+        for (bytes, response) in table {
+            for step in 1..=bytes.len() {
+                assert_eq!(read(bytes, step), Ok(Some(response)), "{}", bytes.escape_ascii());
+            }
+        }
+    }
+
+    #[test]
+    fn a_byte_too_many_or_too_few_is_no_answer() {
+        assert_eq!(read(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nhi", 99), Err(Malformed));
+        assert_eq!(read(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhi", 99), Ok(None));
+        assert_eq!(read(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n", 99), Ok(None));
+    }
+}

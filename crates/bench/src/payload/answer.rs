@@ -1,0 +1,295 @@
+//! What the payload server serves, and the bytes of its answers.
+//!
+//! An answer is a script: bytes to send and pauses between them. Must not be in here: sockets and clocks.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use httparse::Header;
+use serde_json::json;
+
+use super::Counts;
+use super::request::Request;
+
+/// What can be asked for: a target and what it answers.
+pub const RESOURCES: &[(&str, &str)] = &[
+    ("/0", "an empty body"),
+    ("/1k", "1 KB (also /, /1kb and /1k.bin)"),
+    ("/10k", "10 KB"),
+    ("/1m", "1 MB"),
+    ("/delay/MS", "answers after MS milliseconds"),
+    ("/status/CODE", "answers with that status"),
+    ("/echo", "the request that was seen, as JSON"),
+    ("/chunked/N", "a chunked body of N chunks (10 without N)"),
+    ("/slow/N", "a body in N pieces, 100 ms apart (10 without N)"),
+    ("/count", "requests and connections so far, as JSON"),
+];
+
+/// The sizes of the static bodies.
+const SIZES: [usize; 4] = [0, 1024, 10 * 1024, 1024 * 1024];
+
+const SLOW_PAUSE: Duration = Duration::from_millis(100);
+const PIECES_DEFAULT: usize = 10;
+const PIECES_MAX: usize = 10_000;
+const PIECE: &[u8; 16] = b"0123456789abcde\n";
+const DELAY_MAX: Duration = Duration::from_hours(1);
+
+const TEXT: &str = "text/plain";
+const JSON: &str = "application/json";
+
+/// What a request asks for.
+#[derive(Debug, PartialEq)]
+pub(super) enum Resource {
+    /// The static body with this index in [`SIZES`].
+    Static(usize),
+    Delay(Duration),
+    Status(u16),
+    Echo(Box<Seen>),
+    Chunked(usize),
+    Slow(usize),
+    Count,
+    Missing,
+}
+
+/// What `/echo` answers with.
+#[derive(Debug, PartialEq)]
+pub(super) struct Seen {
+    method: String,
+    target: String,
+    headers: Vec<(String, String)>,
+}
+
+/// One thing to do next on a connection.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Step {
+    Send(Arc<[u8]>),
+    Wait(Duration),
+}
+
+pub(super) type Script = VecDeque<Step>;
+
+/// What a connection's end is told in an answer.
+#[derive(Clone, Copy)]
+enum Persistence {
+    /// Nothing: HTTP/1.1 persists by itself.
+    Implied,
+    Close,
+    /// HTTP/1.0 must be told.
+    KeepAlive,
+}
+
+/// The answers that are made once.
+pub(super) struct Answers {
+    /// By index in [`SIZES`], then by [`Persistence`].
+    fixed: [[Arc<[u8]>; 3]; SIZES.len()],
+}
+
+impl Resource {
+    pub(super) fn of(method: &str, target: &str, headers: &[Header]) -> Resource {
+        let path = target.split_once('?').map_or(target, |(path, _)| path);
+        let (name, argument) =
+            path[1.min(path.len())..].split_once('/').unwrap_or((path.trim_start_matches('/'), ""));
+        let number = argument.parse::<usize>().ok();
+        let pieces =
+            if argument.is_empty() { Some(PIECES_DEFAULT) } else { number.filter(|n| *n <= PIECES_MAX) };
+        let found = match name {
+            "0" => Some(Resource::Static(0)),
+            "" | "1k" | "1kb" | "1k.bin" => Some(Resource::Static(1)),
+            "10k" => Some(Resource::Static(2)),
+            "1m" => Some(Resource::Static(3)),
+            "delay" => number.map(|ms| Resource::Delay(Duration::from_millis(ms as u64).min(DELAY_MAX))),
+            "status" => {
+                number.filter(|code| (200..600).contains(code)).map(|code| Resource::Status(code as u16))
+            }
+            "echo" => Some(Resource::Echo(Box::new(Seen::new(method, target, headers)))),
+            "chunked" => pieces.map(Resource::Chunked),
+            "slow" => pieces.map(Resource::Slow),
+            "count" => Some(Resource::Count),
+            _ => None,
+        };
+        found.unwrap_or(Resource::Missing)
+    }
+}
+
+impl Seen {
+    fn new(method: &str, target: &str, headers: &[Header]) -> Seen {
+        let text = |value| String::from_utf8_lossy(value).into_owned();
+        let headers = headers.iter().map(|header| (header.name.into(), text(header.value))).collect();
+        Seen { method: method.into(), target: target.into(), headers }
+    }
+
+    fn to_json(&self, request: &Request, peer: Option<SocketAddr>) -> Vec<u8> {
+        let whole = request.body.len() as u64 == request.body_bytes;
+        let body = std::str::from_utf8(&request.body).ok().filter(|_| whole);
+        let seen = json!({
+            "method": self.method,
+            "target": self.target,
+            "version": format!("HTTP/1.{}", request.minor),
+            "headers": self.headers,
+            "body_bytes": request.body_bytes,
+            "body": body,
+            "peer": peer.map(|peer| peer.to_string()),
+        });
+        format!("{seen}\n").into_bytes()
+    }
+}
+
+impl Answers {
+    pub(super) fn new() -> Answers {
+        let fixed = SIZES.map(|size| {
+            let body: Vec<u8> = PIECE.iter().copied().cycle().take(size).collect();
+            [Persistence::Implied, Persistence::Close, Persistence::KeepAlive]
+                .map(|persistence| response(200, TEXT, &body, persistence, false))
+        });
+        Answers { fixed }
+    }
+
+    /// The whole answer, where it is one of those that are made once.
+    pub(super) fn fixed(&self, request: &Request) -> Option<&Arc<[u8]>> {
+        match request.resource {
+            Resource::Static(index) if !request.is_head => {
+                Some(&self.fixed[index][request.persistence() as usize])
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The answer to `request`, which `peer` sent.
+pub(super) fn script(request: &Request, counts: Counts, peer: Option<SocketAddr>) -> Script {
+    let answer = |status, kind, body: &[u8]| {
+        Step::Send(response(status, kind, body, request.persistence(), request.is_head))
+    };
+    match &request.resource {
+        Resource::Static(index) => {
+            let body: Vec<u8> = PIECE.iter().copied().cycle().take(SIZES[*index]).collect();
+            [answer(200, TEXT, &body)].into()
+        }
+        Resource::Delay(delay) => {
+            let body = format!("delayed by {} ms\n", delay.as_millis());
+            [Step::Wait(*delay), answer(200, TEXT, body.as_bytes())].into()
+        }
+        Resource::Status(status) => [answer(*status, TEXT, format!("status {status}\n").as_bytes())].into(),
+        Resource::Echo(seen) => [answer(200, JSON, &seen.to_json(request, peer))].into(),
+        Resource::Chunked(chunks) => chunked(request, *chunks),
+        Resource::Slow(pieces) => slow(request, *pieces),
+        Resource::Count => {
+            let Counts { requests, accepted, open } = counts;
+            let body = json!({"requests": requests, "accepted": accepted, "open": open});
+            [answer(200, JSON, format!("{body}\n").as_bytes())].into()
+        }
+        Resource::Missing => [answer(404, TEXT, b"nothing here\n")].into(),
+    }
+}
+
+/// What is sent where bytes came that are no request.
+pub(super) fn bad_request() -> Script {
+    [Step::Send(response(400, TEXT, b"malformed request\n", Persistence::Close, false))].into()
+}
+
+/// What a client that expects it is told.
+pub(super) fn go_on() -> Script {
+    [Step::Send(Arc::from(*b"HTTP/1.1 100 Continue\r\n\r\n"))].into()
+}
+
+/// HTTP/1.0 knows no chunks: its body ends with the connection.
+fn chunked(request: &Request, chunks: usize) -> Script {
+    let mut bytes = head(200, TEXT, request.persistence());
+    let body = if request.minor == 0 {
+        PIECE.repeat(chunks)
+    } else {
+        bytes.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+        let chunk = [b"10\r\n", &PIECE[..], b"\r\n"].concat();
+        [chunk.repeat(chunks), b"0\r\n\r\n".to_vec()].concat()
+    };
+    bytes.extend_from_slice(b"\r\n");
+    if !request.is_head {
+        bytes.extend_from_slice(&body);
+    }
+    [Step::Send(bytes.into())].into()
+}
+
+fn slow(request: &Request, pieces: usize) -> Script {
+    let mut bytes = head(200, TEXT, request.persistence());
+    bytes.extend_from_slice(format!("Content-Length: {}\r\n\r\n", pieces * PIECE.len()).as_bytes());
+    let mut script = Script::from([Step::Send(bytes.into())]);
+    if !request.is_head {
+        let piece: Arc<[u8]> = Arc::from(*PIECE);
+        script.extend((0..pieces).flat_map(|_| [Step::Wait(SLOW_PAUSE), Step::Send(Arc::clone(&piece))]));
+    }
+    script
+}
+
+impl Request {
+    /// Whether the connection outlives the answer.
+    pub(super) fn keeps_connection(&self) -> bool {
+        let ends_with_connection = matches!(self.resource, Resource::Chunked(_)) && self.minor == 0;
+        self.persists && !ends_with_connection
+    }
+
+    fn persistence(&self) -> Persistence {
+        match (self.keeps_connection(), self.minor) {
+            (false, _) => Persistence::Close,
+            (true, 0) => Persistence::KeepAlive,
+            (true, _) => Persistence::Implied,
+        }
+    }
+}
+
+/// A response in one piece, so that it leaves in one send.
+fn response(status: u16, kind: &str, body: &[u8], persistence: Persistence, is_head: bool) -> Arc<[u8]> {
+    let mut bytes = head(status, kind, persistence);
+    // RFC 9110 section 8.6: none on a 204; a 304 may leave it out.
+    let has_body = !matches!(status, 204 | 304);
+    if has_body {
+        bytes.extend_from_slice(format!("Content-Length: {}\r\n", body.len()).as_bytes());
+    }
+    bytes.extend_from_slice(b"\r\n");
+    if has_body && !is_head {
+        bytes.extend_from_slice(body);
+    }
+    bytes.into()
+}
+
+/// A response's head, up to where more headers can follow.
+fn head(status: u16, kind: &str, persistence: Persistence) -> Vec<u8> {
+    let reason = match status {
+        200 => "OK",
+        400 => "Bad Request",
+        404 => "Not Found",
+        // A reason is optional (RFC 9112 section 4).
+        _ => "",
+    };
+    let connection = match persistence {
+        Persistence::Implied => "",
+        Persistence::Close => "Connection: close\r\n",
+        Persistence::KeepAlive => "Connection: keep-alive\r\n",
+    };
+    format!("HTTP/1.1 {status} {reason}\r\nServer: payload\r\nContent-Type: {kind}\r\n{connection}")
+        .into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_name_resources() {
+        let table = [
+            ("/", Resource::Static(1)),
+            ("/1k.bin?x=/delay/9", Resource::Static(1)),
+            ("/delay/250", Resource::Delay(Duration::from_millis(250))),
+            ("/status/503", Resource::Status(503)),
+            ("/status/99", Resource::Missing),
+            ("/chunked", Resource::Chunked(10)),
+            ("/slow/3", Resource::Slow(3)),
+            ("/slow/x", Resource::Missing),
+            ("*", Resource::Missing),
+        ];
+        for (target, resource) in table {
+            assert_eq!(Resource::of("GET", target, &[]), resource, "{target}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The life of one client connection of the payload server: read a request, play its answer, read the next.
+//!
+//! Must not be in here: what is answered, and who tells the time.
+
+use std::io;
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::answer::{self, Script, Step};
+use super::increment;
+use super::request::{Progress, Request, RequestReader};
+use super::server::Shared;
+use crate::socket::{self, Received};
+
+/// One client.
+pub(super) struct Connection {
+    stream: TcpStream,
+    reader: RequestReader,
+    /// Received, and behind an answer that is still being played.
+    unread: Vec<u8>,
+    script: Script,
+    /// How much of the script's first step was sent.
+    sent: usize,
+    /// The script goes on then.
+    wake_at: Option<Instant>,
+    /// Close when the script is over.
+    closing: bool,
+}
+
+/// What a connection waits for.
+pub(super) enum Verdict {
+    /// Its socket.
+    Ready,
+    /// A time.
+    Time(Instant),
+    /// Nothing: it is over.
+    Over,
+}
+
+impl Connection {
+    pub(super) fn new(stream: TcpStream) -> Connection {
+        Connection {
+            stream,
+            reader: RequestReader::default(),
+            unread: Vec::new(),
+            script: Script::new(),
+            sent: 0,
+            wake_at: None,
+            closing: false,
+        }
+    }
+
+    /// Goes as far as it can: called when its socket is ready, or its time has come.
+    pub(super) fn advance(&mut self, shared: &mut Shared, ending: bool) -> Verdict {
+        self.try_advance(shared, ending).unwrap_or(Verdict::Over)
+    }
+
+    fn try_advance(&mut self, shared: &mut Shared, ending: bool) -> io::Result<Verdict> {
+        // After an answer that took more than one turn, earlier edges may have been missed.
+        let mut exhaust = ending || !self.script.is_empty();
+        loop {
+            if let Some(verdict) = self.play()? {
+                return Ok(verdict);
+            }
+            if !self.unread.is_empty() {
+                let unread = std::mem::take(&mut self.unread);
+                self.take(&unread, shared)?;
+                exhaust = true;
+                continue;
+            }
+            match socket::receive(&self.stream, &mut shared.buffer)? {
+                Received::Nothing => return Ok(Verdict::Ready),
+                Received::End => return Ok(Verdict::Over),
+                Received::Bytes(count) => {
+                    let buffer = std::mem::take(&mut shared.buffer);
+                    let taken = self.take(&buffer[..count], shared);
+                    let drained = count < buffer.len() && !exhaust;
+                    shared.buffer = buffer;
+                    taken?;
+                    if drained && self.script.is_empty() && !self.closing {
+                        return Ok(Verdict::Ready);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Plays the script; `None` when it is over and the next request may be read.
+    fn play(&mut self) -> io::Result<Option<Verdict>> {
+        while let Some(step) = self.script.front() {
+            match step {
+                Step::Send(bytes) => {
+                    self.sent += socket::send(&self.stream, &bytes[self.sent..])?;
+                    if self.sent < bytes.len() {
+                        return Ok(Some(Verdict::Ready));
+                    }
+                    self.sent = 0;
+                }
+                Step::Wait(pause) => {
+                    let wake_at = *self.wake_at.get_or_insert_with(|| Instant::now() + *pause);
+                    if Instant::now() < wake_at {
+                        return Ok(Some(Verdict::Time(wake_at)));
+                    }
+                    self.wake_at = None;
+                }
+            }
+            self.script.pop_front();
+        }
+        Ok(self.closing.then_some(Verdict::Over))
+    }
+
+    /// Answers the requests in `bytes`, up to one whose answer takes longer; keeps what is behind that.
+    fn take(&mut self, mut bytes: &[u8], shared: &mut Shared) -> io::Result<()> {
+        while !bytes.is_empty() && self.script.is_empty() && !self.closing {
+            match self.reader.feed(bytes) {
+                Err(_) => {
+                    self.closing = true;
+                    self.script = answer::bad_request();
+                }
+                Ok((used, progress)) => {
+                    bytes = &bytes[used..];
+                    match progress {
+                        Progress::Partial => {}
+                        Progress::ContinueExpected => self.script = answer::go_on(),
+                        Progress::Whole(request) => self.answer(&request, shared)?,
+                    }
+                }
+            }
+        }
+        self.unread.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Sends the answer that is at hand, or what of it the kernel takes; else writes the script of it.
+    fn answer(&mut self, request: &Request, shared: &mut Shared) -> io::Result<()> {
+        increment(&shared.counters.requests);
+        self.closing = !request.keeps_connection();
+        if let Some(bytes) = shared.answers.fixed(request) {
+            self.sent = socket::send(&self.stream, bytes)?;
+            if self.sent == bytes.len() {
+                self.sent = 0;
+            } else {
+                self.script.push_back(Step::Send(Arc::clone(bytes)));
+            }
+        } else {
+            self.script = answer::script(request, shared.counters.read(), self.stream.peer_addr().ok());
+        }
+        Ok(())
+    }
+}
