@@ -1,1 +1,204 @@
-//! placeholder
+//! The data plane: client connections in, requests routed and forwarded, connections to endpoints kept.
+//!
+//! One thread per CPU, each with an event loop of its own; a request never leaves the thread that it came in on. The
+//! modules stand in the order of a request's way through them: see `docs/life-of-a-request.md`.
+//!
+//! Never in here: Kubernetes types, YAML, the filesystem.
+
+mod thread;
+mod ticker;
+mod worker;
+
+mod listen;
+
+mod conn;
+
+mod h1;
+
+mod exchange;
+
+mod filters;
+
+mod upstream;
+
+mod attempt;
+mod response;
+
+mod relay;
+mod tunnel;
+
+mod reply;
+
+mod record;
+
+mod limits;
+
+mod buffer;
+mod clock;
+mod deadline;
+mod pipe;
+mod random;
+mod socket;
+mod sys;
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use jiff::tz::TimeZone;
+use observe::Registry;
+use observe::access::TimeCache;
+use observe::log::Writer;
+use routing::Snapshot;
+use tokio::sync::{Notify, watch};
+
+use crate::clock::Clock;
+use crate::deadline::Deadlines;
+use crate::thread::{Orders, Seat};
+use crate::ticker::Ticker;
+use crate::upstream::{Depot, Pool, Sources};
+use crate::worker::{Log, Parts};
+
+/// What does not change while a proxy runs.
+#[derive(Debug)]
+pub struct Options {
+    /// Where clients connect to. Port 0 is any free one.
+    pub listen: Vec<SocketAddr>,
+    /// One worker for each entry, which is the CPU that it stays on, if any.
+    pub workers: Vec<Option<usize>>,
+    /// Local addresses to connect to endpoints from; empty to have the kernel choose.
+    pub source_addresses: Vec<IpAddr>,
+    /// Client connections of one worker.
+    pub connections_max: usize,
+    /// The machine's name, for the access log.
+    pub hostname: String,
+}
+
+/// A running proxy.
+#[derive(Debug)]
+pub struct Proxy {
+    addresses: Vec<SocketAddr>,
+    snapshot: watch::Sender<Arc<Snapshot>>,
+    stopping: watch::Sender<bool>,
+    acknowledged: Vec<Arc<AtomicU64>>,
+    threads: Vec<JoinHandle<io::Result<()>>>,
+    ticker: Ticker,
+}
+
+/// Tells what a proxy serves.
+#[derive(Clone, Debug)]
+pub struct Observer {
+    snapshot: watch::Receiver<Arc<Snapshot>>,
+    acknowledged: Vec<Arc<AtomicU64>>,
+}
+
+impl Observer {
+    /// The configuration in force.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.snapshot.borrow())
+    }
+
+    /// The generation that every worker serves, or a later one; 0 while a worker has not begun.
+    pub fn acknowledged(&self) -> u64 {
+        self.acknowledged.iter().map(|generation| generation.load(Ordering::Acquire)).min().unwrap_or(0)
+    }
+}
+
+impl Proxy {
+    /// Binds the listeners and starts the workers. Nothing runs if a listener cannot be bound: the error says which.
+    pub fn start(
+        options: &Options,
+        snapshot: Arc<Snapshot>,
+        registry: &Arc<Registry>,
+        log: &Writer,
+    ) -> io::Result<Self> {
+        let (addresses, mut listeners) = bind_all(&options.listen, options.workers.len())?;
+        let (snapshot, snapshots) = watch::channel(snapshot);
+        let (stopping, stops) = watch::channel(false);
+        let depot = Depot::new(options.workers.len());
+        let (start, hostname) = (Clock::begin(), Arc::from(options.hostname.as_str()));
+        let ticks: Vec<Arc<Notify>> = options.workers.iter().map(|_| Arc::default()).collect();
+        let ticker = Ticker::start(ticks.clone())?;
+        let mut proxy =
+            Self { addresses, snapshot, stopping, acknowledged: Vec::new(), threads: Vec::new(), ticker };
+        for (index, (&cpu, ticks)) in options.workers.iter().zip(ticks).enumerate() {
+            let acknowledged = Arc::new(AtomicU64::new(0));
+            proxy.acknowledged.push(Arc::clone(&acknowledged));
+            let orders = Orders { snapshot: snapshots.clone(), stopping: stops.clone() };
+            let seat = Seat { cpu, listeners: listeners.remove(0), orders, acknowledged, ticks };
+            let (clock, recorder) = (Clock::new(start), registry.recorder());
+            let sink = log.sink(&recorder);
+            let (depot, registry, sources) =
+                (Arc::clone(&depot), Arc::clone(registry), options.source_addresses.clone());
+            let (hostname, connections_max) = (Arc::clone(&hostname), options.connections_max);
+            let run = move || {
+                let deadlines = Deadlines::new(clock.clone());
+                let sources = Sources::new(sources);
+                let pool = Pool::new(index, clock.clone(), Rc::clone(&deadlines), depot, registry, sources);
+                let log = Log { sink, time: TimeCache::new(TimeZone::system()), hostname };
+                thread::run(seat, Parts { clock, deadlines, pool, recorder, log, connections_max })
+            };
+            proxy.threads.push(std::thread::Builder::new().name(format!("worker {index}")).spawn(run)?);
+        }
+        Ok(proxy)
+    }
+
+    /// Where clients connect to, with the ports that were chosen.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Has the workers go over to another configuration. Requests that have begun keep theirs.
+    pub fn publish(&self, snapshot: Arc<Snapshot>) {
+        self.snapshot.send_replace(snapshot);
+    }
+
+    /// For those who want to know what is served.
+    pub fn observer(&self) -> Observer {
+        Observer { snapshot: self.snapshot.subscribe(), acknowledged: self.acknowledged.clone() }
+    }
+
+    /// Stops accepting, and has every worker end once its requests are done or their time is up.
+    pub fn stop(&self) {
+        self.stopping.send_replace(true);
+    }
+
+    /// Waits for the workers to end.
+    pub fn join(self) -> io::Result<()> {
+        for thread in self.threads {
+            match thread.join() {
+                Ok(result) => result?,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        // Their deadlines, too, were its ticks.
+        drop(self.ticker);
+        Ok(())
+    }
+}
+
+/// Binds every address once for each worker: all sockets are there before the first connection is accepted, since the
+/// kernel would otherwise give it to too few.
+fn bind_all(
+    addresses: &[SocketAddr],
+    workers: usize,
+) -> io::Result<(Vec<SocketAddr>, Vec<Vec<TcpListener>>)> {
+    let mut bound = Vec::new();
+    let mut by_worker: Vec<Vec<TcpListener>> = (0..workers).map(|_| Vec::new()).collect();
+    for &address in addresses {
+        listen::probe(address)
+            .map_err(|error| io::Error::new(error.kind(), format!("{address}: {error}")))?;
+        let mut local = address;
+        for listeners in &mut by_worker {
+            let listener = listen::bind(local)
+                .map_err(|error| io::Error::new(error.kind(), format!("{local}: {error}")))?;
+            local = listener.local_addr()?;
+            listeners.push(listener);
+        }
+        bound.push(local);
+    }
+    Ok((bound, by_worker))
+}

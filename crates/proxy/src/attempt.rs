@@ -1,0 +1,307 @@
+//! One try to have a request answered by an endpoint: connection, request, response.
+
+use std::future::{Future, pending, poll_fn};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use model::{ConnectionHeader, Forward};
+use observe::{Failure, Reason};
+use wire::h1::{Body, BodyDecoder, InvalidBody};
+
+use crate::buffer::Buffer;
+use crate::conn::Conn;
+use crate::deadline::{Deadline, Elapsed};
+use crate::exchange::{Exchange, Next};
+use crate::limits::{FAILED_RESPONSE_TIME, HALF_CLOSED_GRACE};
+use crate::relay::{Broken, Framing, Incoming, Meter, Outgoing, relay, transcode};
+use crate::reply::{Fault, Retry};
+use crate::response::{Received, Receiver};
+use crate::socket::{Socket, Unwritten};
+use crate::upstream::h1::{HeadOptions, write_request_head};
+use crate::upstream::{Endpoint, Lease, NoConnection, Trust};
+
+/// A request as it goes to endpoints, again and again if need be.
+pub(crate) struct Outbound<'x, 'a> {
+    exchange: &'x Exchange<'a>,
+    forward: &'x Forward,
+    /// The head, and as much of the body as came with it.
+    bytes: Buffer,
+    /// The rest of the body.
+    body: BodyDecoder,
+    /// What has been read of it.
+    rest: &'x mut Buffer,
+    framing: Framing,
+}
+
+impl<'x, 'a> Outbound<'x, 'a> {
+    pub(crate) fn new(
+        exchange: &'x Exchange<'a>,
+        forward: &'x Forward,
+        rest: &'x mut Buffer,
+    ) -> Result<Self, Reason> {
+        let (request, settings) = (exchange.request, exchange.pinned.settings());
+        let length = request.fields.content_length.unwrap_or(0);
+        if forward.body_bytes_max.is_some_and(|max| length > max) {
+            return Err(Reason::BodyTooLarge);
+        }
+        let mut bytes = Buffer::small(&exchange.worker.buffers);
+        let options = HeadOptions {
+            forwarded: &exchange.forwarded,
+            last_lines: Some(&exchange.conn.last_lines).filter(|_| exchange.conn.requests > 1),
+            request_id: exchange.id.as_bytes(),
+            original_uri: settings.forwarded.original_uri,
+            connection: forward.connection_header,
+            underscores: settings.client.underscores_in_headers,
+        };
+        write_request_head(exchange.head, request, &options, &mut bytes);
+        let (body, framing) = if request.fields.chunked {
+            (Body::Chunked, Framing::Chunked)
+        } else {
+            (Body::of_length(length), Framing::Raw)
+        };
+        let mut outbound = Self { exchange, forward, bytes, body: BodyDecoder::new(body), rest, framing };
+        outbound.take_what_has_come()?;
+        Ok(outbound)
+    }
+
+    fn take_what_has_come(&mut self) -> Result<(), Reason> {
+        let report = &self.exchange.report;
+        report.body_begun.set(true);
+        let meter = request_meter(self.exchange, self.forward);
+        let done = transcode(self.rest, &mut self.body, self.framing, &meter, &mut self.bytes);
+        report.body_done.set(done.map_err(|broken| request_fault(&broken).reason)?);
+        Ok(())
+    }
+
+    /// Whether the request can be sent again after a fault.
+    pub(crate) fn is_repeatable(&self, retry: Retry) -> bool {
+        let report = &self.exchange.report;
+        !report.answered.get() && !report.body_streamed.get() && self.exchange.may_repeat(self.forward, retry)
+    }
+
+    /// Sends the request to an endpoint and its response to the client. An idle connection that turns out to be dead is
+    /// replaced by a fresh one, which is no try of its own: it says nothing about the endpoint.
+    pub(crate) async fn attempt(&mut self, endpoint: &Rc<Endpoint>, is_last: bool) -> Result<Next, Fault> {
+        let (exchange, pool) = (self.exchange, &self.exchange.worker.pool);
+        exchange.report.begin_try(endpoint.address, exchange.worker.clock.now());
+        let can_be_repeated = self.is_repeatable(Retry::Sent) && exchange.report.body_done.get();
+        let trust = if can_be_repeated { Trust::EventLoop } else { Trust::Socket };
+        let mut idle = pool.take_idle(endpoint, trust);
+        let result = loop {
+            let is_reused = idle.is_some();
+            let lease = match idle.take() {
+                Some(lease) => Ok(lease),
+                None => self.open(endpoint).await,
+            };
+            let result = match lease {
+                Ok(lease) => self.converse(endpoint, lease, is_last).await,
+                Err(fault) => Err(fault),
+            };
+            match result {
+                Err(fault) if is_reused && self.is_worth_a_fresh_one(fault) => {}
+                done => break done,
+            }
+        };
+        exchange.report.end_try(exchange.worker.clock.now());
+        if let Some(failure) = result.err().and_then(|fault| failure(fault.reason)) {
+            endpoint.cells.fail(failure);
+            endpoint.note_response(FAILED_RESPONSE_TIME, exchange.worker.clock.now());
+        }
+        result
+    }
+
+    /// Whether the fault may be no more than an idle connection that had died.
+    fn is_worth_a_fresh_one(&self, fault: Fault) -> bool {
+        fault.reason == Reason::UpstreamReset && self.is_repeatable(fault.retry)
+    }
+
+    async fn open(&self, endpoint: &Endpoint) -> Result<Lease, Fault> {
+        let pool = &self.exchange.worker.pool;
+        let timeout = self.forward.timeouts.connect;
+        let mut opening = Box::pin(pool.open(endpoint));
+        match self.exchange.conn.deadline.within(timeout, |cx| opening.as_mut().poll(cx)).await {
+            Ok(Ok(lease)) => Ok(lease),
+            Ok(Err(error)) => Err(connect_fault(&error)),
+            Err(Elapsed) if pool.is_short_of_ports(endpoint) => Err(Fault::unsent(Reason::PortsExhausted)),
+            Err(Elapsed) => Err(Fault::unsent(Reason::ConnectTimeout)),
+        }
+    }
+
+    async fn converse(
+        &mut self,
+        endpoint: &Rc<Endpoint>,
+        lease: Lease,
+        is_last: bool,
+    ) -> Result<Next, Fault> {
+        let (exchange, forward) = (self.exchange, self.forward);
+        let mut connection = lease.connection;
+        connection.requests += 1;
+        endpoint.cells.requests.add(1);
+        if let Some(took) = lease.connect_time {
+            exchange.report.note_connected(took);
+        }
+        self.send(connection.socket()).await?;
+        let receiver = Receiver { exchange, forward, endpoint, socket: connection.socket(), is_last };
+        let received = if exchange.request.is_upgrade() {
+            unless(pin!(receiver.receive(Some(self.rest))), pin!(client_gone_unanswered(exchange))).await?
+        } else {
+            let (upstream, rest, body) = (connection.socket(), &mut *self.rest, &mut self.body);
+            let upload = Upload { exchange, forward, upstream, rest, body, framing: self.framing };
+            unless(pin!(receiver.receive(None)), pin!(upload.accompany())).await?
+        };
+        let Received { reusable, keep_alive, idle_max, closes_in_order } = received;
+        connection.closes_in_order = closes_in_order;
+        let body_done = exchange.report.body_done.get();
+        let is_to_close = forward.connection_header == Some(ConnectionHeader::Close);
+        if reusable && body_done && !is_to_close {
+            connection.idle_max = idle_max;
+            exchange.worker.pool.put_back(endpoint, connection);
+        }
+        Ok(match (body_done, keep_alive) {
+            (false, _) => Next::Linger,
+            (true, true) => Next::KeepAlive,
+            (true, false) => Next::Close,
+        })
+    }
+
+    async fn send(&self, socket: &Socket) -> Result<(), Fault> {
+        let mut unwritten = Unwritten::new(&[self.bytes.data()]);
+        let timeout = self.forward.timeouts.send;
+        let sent =
+            self.exchange.conn.deadline.within(timeout, |cx| socket.poll_write_all(cx, &mut unwritten)).await;
+        match sent {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) if unwritten.len() == self.bytes.len() => Err(Fault::unsent(Reason::UpstreamReset)),
+            Ok(Err(_)) => Err(Fault::sent(Reason::UpstreamReset)),
+            Err(Elapsed) => Err(Fault::sent(Reason::UpstreamSendTimeout)),
+        }
+    }
+}
+
+/// Runs `main` to its end, or until `side` comes upon a fault that makes its result useless.
+async fn unless<T>(
+    mut main: Pin<&mut impl Future<Output = Result<T, Fault>>>,
+    mut side: Pin<&mut impl Future<Output = Fault>>,
+) -> Result<T, Fault> {
+    poll_fn(|cx| match main.as_mut().poll(cx) {
+        Poll::Ready(result) => Poll::Ready(result),
+        Poll::Pending => side.as_mut().poll(cx).map(Err),
+    })
+    .await
+}
+
+/// The rest of a request's body on its way to an endpoint.
+struct Upload<'x, 'a> {
+    exchange: &'x Exchange<'a>,
+    forward: &'x Forward,
+    upstream: &'x Socket,
+    rest: &'x mut Buffer,
+    body: &'x mut BodyDecoder,
+    framing: Framing,
+}
+
+impl Upload<'_, '_> {
+    /// What goes on beside the wait for a response: what is left of the body is sent, and then the client is watched.
+    async fn accompany(self) -> Fault {
+        let exchange = self.exchange;
+        if !exchange.report.body_done.get()
+            && let Err(broken) = Box::pin(self.send()).await
+        {
+            return match broken {
+                // The endpoint may have answered before it stopped reading; the wait for the response finds out.
+                Broken::Write => pending().await,
+                broken => request_fault(&broken),
+            };
+        }
+        client_gone(exchange).await
+    }
+
+    async fn send(self) -> Result<(), Broken> {
+        let Self { exchange, forward, upstream, rest, body, framing } = self;
+        let (worker, conn, report) = (exchange.worker, exchange.conn, &exchange.report);
+        let timeout = exchange.pinned.settings().client.body_timeout;
+        let deadline = Deadline::new(&worker.deadlines);
+        report.body_streamed.set(true);
+        if exchange.request.expects_continue && rest.is_empty() && !report.answered.get() {
+            invite(conn, &deadline, timeout).await?;
+        }
+        let incoming = Incoming { socket: &conn.socket, buffer: rest, decoder: body, timeout };
+        let outgoing = Outgoing { socket: upstream, framing, timeout: forward.timeouts.send };
+        relay(incoming, outgoing, request_meter(exchange, forward), &deadline, &worker.pipes).await?;
+        report.body_done.set(true);
+        Ok(())
+    }
+}
+
+/// Tells a client that waits for it to send its body (RFC 9110 section 10.1.1). An endpoint is ready for it by now.
+async fn invite(conn: &Conn, deadline: &Deadline, timeout: Duration) -> Result<(), Broken> {
+    let mut unwritten = Unwritten::new(&[b"HTTP/1.1 100 Continue\r\n\r\n"]);
+    let sent = deadline.within(timeout, |cx| conn.socket.poll_write_all(cx, &mut unwritten)).await;
+    if matches!(sent, Ok(Ok(()))) { Ok(()) } else { Err(Broken::Read) }
+}
+
+/// Ends when the client has gone away without a response. One that has shut down its sending side gets some time: it
+/// cannot be told from one that is gone.
+async fn client_gone(exchange: &Exchange<'_>) -> Fault {
+    let gone = Fault::never(Reason::ClientAborted);
+    match poll_fn(|cx| exchange.conn.socket.poll_peek(cx)).await {
+        Err(_) => return gone,
+        // The next request has come; a client that sends requests is there.
+        Ok(1..) => return pending().await,
+        Ok(0) => {}
+    }
+    let grace = Deadline::new(&exchange.worker.deadlines);
+    // Nothing else can end this wait.
+    let _ = grace.within(HALF_CLOSED_GRACE, |_| Poll::<()>::Pending).await;
+    if exchange.report.answered.get() {
+        // Whether it still reads shows when it is written to.
+        return pending().await;
+    }
+    gone
+}
+
+/// As [`client_gone`], until the client is answered: a tunnel sees for itself who leaves it.
+async fn client_gone_unanswered(exchange: &Exchange<'_>) -> Fault {
+    let gone = client_gone(exchange).await;
+    if exchange.report.answered.get() { pending().await } else { gone }
+}
+
+fn request_meter<'x>(exchange: &'x Exchange<'_>, forward: &Forward) -> Meter<'x> {
+    Meter { content: &exchange.report.received_body, max: forward.body_bytes_max }
+}
+
+fn request_fault(broken: &Broken) -> Fault {
+    match broken {
+        Broken::Read | Broken::Invalid(InvalidBody::Truncated) => Fault::never(Reason::ClientAborted),
+        Broken::ReadTimeout => Fault::never(Reason::BodyTimeout),
+        Broken::Invalid(_) => Fault::never(Reason::BadChunk),
+        Broken::TooLarge => Fault::never(Reason::BodyTooLarge),
+        Broken::Write => Fault::sent(Reason::UpstreamReset),
+        Broken::WriteTimeout => Fault::sent(Reason::UpstreamSendTimeout),
+    }
+}
+
+fn connect_fault(error: &NoConnection) -> Fault {
+    Fault::unsent(match error {
+        NoConnection::PortsExhausted => Reason::PortsExhausted,
+        NoConnection::Failed(error) => match error.kind() {
+            std::io::ErrorKind::ConnectionRefused => Reason::ConnectRefused,
+            std::io::ErrorKind::TimedOut => Reason::ConnectTimeout,
+            _ => Reason::ConnectFailed,
+        },
+    })
+}
+
+fn failure(reason: Reason) -> Option<Failure> {
+    Some(match reason {
+        Reason::ConnectRefused | Reason::ConnectFailed | Reason::PortsExhausted => Failure::ConnectError,
+        Reason::ConnectTimeout => Failure::ConnectTimeout,
+        Reason::UpstreamReset => Failure::Reset,
+        Reason::UpstreamReadTimeout => Failure::ReadTimeout,
+        Reason::UpstreamSendTimeout => Failure::SendTimeout,
+        Reason::UpstreamBadResponse | Reason::UpstreamHeadTooLarge => Failure::BadResponse,
+        _ => return None,
+    })
+}

@@ -1,0 +1,73 @@
+//! The worker's coarse clock: read once per turn of its loop, and by nothing else.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Time since the proxy began, as of the present turn of its loop.
+#[derive(Clone)]
+pub(crate) struct Clock(Arc<Inner>);
+
+struct Inner {
+    start: Start,
+    nanos: AtomicU64,
+}
+
+/// Where the clocks of all workers begin, so that their times can be compared.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Start {
+    instant: Instant,
+    unix: Duration,
+}
+
+/// A point in time on a worker's [`Clock`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Moment(u64);
+
+impl Clock {
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
+    pub(crate) fn begin() -> Start {
+        Start {
+            instant: Instant::now(),
+            unix: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
+        }
+    }
+
+    pub(crate) fn new(start: Start) -> Self {
+        let clock = Self(Arc::new(Inner { start, nanos: AtomicU64::new(0) }));
+        clock.update();
+        clock
+    }
+
+    /// Reads the machine's clock. Called when the loop wakes.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
+    pub(crate) fn update(&self) {
+        let nanos = Instant::now().duration_since(self.0.start.instant).as_nanos() as u64;
+        self.0.nanos.store(nanos, Ordering::Relaxed);
+    }
+
+    /// Lets time pass.
+    #[cfg(test)]
+    pub(crate) fn advance(&self, time: Duration) {
+        self.0.nanos.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn now(&self) -> Moment {
+        Moment(self.0.nanos.load(Ordering::Relaxed))
+    }
+
+    /// The present turn's time since 1970.
+    pub(crate) fn unix(&self) -> Duration {
+        self.0.start.unix + Duration::from_nanos(self.0.nanos.load(Ordering::Relaxed))
+    }
+}
+
+impl Moment {
+    pub(crate) fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+
+    pub(crate) fn after(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
+    }
+}

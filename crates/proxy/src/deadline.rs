@@ -1,0 +1,204 @@
+//! Deadlines of connections, checked lazily: to set one is to store a number; a sweep per tick wakes those that are due.
+//!
+//! Nothing is armed or re-armed per request. The price is that a deadline fires up to a tick late.
+
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use crate::clock::{Clock, Moment};
+
+/// The deadlines of a worker.
+pub(crate) struct Deadlines {
+    clock: Clock,
+    slots: RefCell<Slots>,
+}
+
+/// Columns, so that a sweep over ten thousand connections reads nothing but their due times.
+#[derive(Default)]
+struct Slots {
+    due: Vec<Option<Moment>>,
+    state: Vec<State>,
+    free: Vec<usize>,
+}
+
+#[derive(Default)]
+struct State {
+    waker: Option<Waker>,
+    fired: bool,
+    /// Between two requests: to be woken when the worker drains.
+    idle: bool,
+}
+
+/// A deadline that was not met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Elapsed;
+
+/// One deadline of a connection; it can be set again and again.
+pub(crate) struct Deadline {
+    deadlines: Rc<Deadlines>,
+    index: usize,
+}
+
+impl Deadlines {
+    pub(crate) fn new(clock: Clock) -> Rc<Self> {
+        Rc::new(Self { clock, slots: RefCell::default() })
+    }
+
+    /// Wakes whoever is due.
+    pub(crate) fn sweep(&self) {
+        let now = self.clock.now();
+        self.fire(|slots, index| slots.due[index].is_some_and(|due| due <= now));
+    }
+
+    /// Wakes whoever waits for a next request.
+    pub(crate) fn fire_idle(&self) {
+        self.fire(|slots, index| slots.state[index].idle);
+    }
+
+    fn fire(&self, is_due: impl Fn(&Slots, usize) -> bool) {
+        let mut slots = self.slots.borrow_mut();
+        for index in 0..slots.due.len() {
+            if is_due(&slots, index) {
+                slots.due[index] = None;
+                slots.state[index].fired = true;
+                // A waker only queues its task; none of our code runs inside.
+                if let Some(waker) = slots.state[index].waker.take() {
+                    waker.wake();
+                }
+            }
+        }
+    }
+}
+
+impl Deadline {
+    pub(crate) fn new(deadlines: &Rc<Deadlines>) -> Self {
+        let mut slots = deadlines.slots.borrow_mut();
+        let index = slots.free.pop().unwrap_or_else(|| {
+            slots.due.push(None);
+            slots.state.push(State::default());
+            slots.due.len() - 1
+        });
+        slots.state[index] = State::default();
+        Self { deadlines: Rc::clone(deadlines), index }
+    }
+
+    /// Polls for at most `timeout`. It takes what to poll, not a future: one more future around each read and write would be
+    /// moved and resumed for every request.
+    pub(crate) fn within<T>(
+        &self,
+        timeout: Duration,
+        poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> impl Future<Output = Result<T, Elapsed>> {
+        self.set(timeout, false);
+        self.guard(poll)
+    }
+
+    /// As [`within`](Self::within), and ends when the worker drains.
+    pub(crate) async fn within_idle<T>(
+        &self,
+        timeout: Duration,
+        poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Result<T, Elapsed> {
+        self.set(timeout, true);
+        let output = self.guard(poll).await;
+        self.deadlines.slots.borrow_mut().state[self.index].idle = false;
+        output
+    }
+
+    /// Polls until the deadline that was last set.
+    pub(crate) fn guard<T>(
+        &self,
+        mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> impl Future<Output = Result<T, Elapsed>> {
+        poll_fn(move |cx| match poll(cx) {
+            Poll::Ready(output) => Poll::Ready(Ok(output)),
+            Poll::Pending => self.poll_elapsed(cx).map(|()| Err(Elapsed)),
+        })
+    }
+
+    /// Sets the deadline without waiting for anything.
+    pub(crate) fn start(&self, timeout: Duration) {
+        self.set(timeout, false);
+    }
+
+    fn set(&self, timeout: Duration, idle: bool) {
+        let mut slots = self.deadlines.slots.borrow_mut();
+        slots.due[self.index] = Some(self.deadlines.clock.now().after(timeout));
+        let state = &mut slots.state[self.index];
+        state.fired = false;
+        state.idle = idle;
+    }
+
+    fn poll_elapsed(&self, cx: &Context<'_>) -> Poll<()> {
+        let mut slots = self.deadlines.slots.borrow_mut();
+        let state = &mut slots.state[self.index];
+        if state.fired {
+            return Poll::Ready(());
+        }
+        if !state.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            state.waker = Some(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Deadline {
+    fn drop(&mut self) {
+        let mut slots = self.deadlines.slots.borrow_mut();
+        slots.due[self.index] = None;
+        slots.state[self.index] = State::default();
+        slots.free.push(self.index);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use super::*;
+
+    fn never(_: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+
+    fn poll<F: Future>(future: &mut std::pin::Pin<&mut F>) -> Poll<F::Output> {
+        future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn a_deadline_fires_at_the_sweep_after_it_is_due() {
+        let deadlines = Deadlines::new(Clock::new(Clock::begin()));
+        let deadline = Deadline::new(&deadlines);
+        let mut waiting = pin!(deadline.within(Duration::ZERO, never));
+        assert_eq!(poll(&mut waiting), Poll::Pending);
+        deadlines.sweep();
+        assert_eq!(poll(&mut waiting), Poll::Ready(Err(Elapsed)));
+    }
+
+    #[test]
+    fn a_later_deadline_does_not_fire() {
+        let deadlines = Deadlines::new(Clock::new(Clock::begin()));
+        let deadline = Deadline::new(&deadlines);
+        let mut waiting = pin!(deadline.within(Duration::from_secs(60), never));
+        assert_eq!(poll(&mut waiting), Poll::Pending);
+        deadlines.sweep();
+        deadlines.fire_idle();
+        assert_eq!(poll(&mut waiting), Poll::Pending);
+    }
+
+    #[test]
+    fn draining_wakes_the_idle_only() {
+        let deadlines = Deadlines::new(Clock::new(Clock::begin()));
+        let (idle, busy) = (Deadline::new(&deadlines), Deadline::new(&deadlines));
+        let forever = Duration::MAX;
+        let mut waiting = pin!(idle.within_idle(forever, never));
+        let mut working = pin!(busy.within(forever, never));
+        assert!(poll(&mut waiting).is_pending() && poll(&mut working).is_pending());
+        deadlines.fire_idle();
+        assert_eq!(poll(&mut waiting), Poll::Ready(Err(Elapsed)));
+        assert_eq!(poll(&mut working), Poll::Pending);
+    }
+}

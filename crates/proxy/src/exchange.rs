@@ -1,0 +1,325 @@
+//! The request path, whatever the protocols on both sides: route, request filters, upstream, reply, record.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use model::{Action, Forward, HostName};
+use observe::Reason;
+use routing::{Resolution, Route};
+use wire::Known;
+use wire::h1::{Request, TargetForm};
+
+use crate::attempt::Outbound;
+use crate::buffer::Buffer;
+use crate::clock::Moment;
+use crate::conn::{Conn, claimed_version};
+use crate::filters::{self, Flow, Forwarded, Subject};
+use crate::h1::connection_option;
+use crate::random::Random;
+use crate::record::{self, Report};
+use crate::reply::{self, Answer, CLIENT_CLOSED_REQUEST, Fault, Retry};
+use crate::socket::Unwritten;
+use crate::upstream::{Cluster, Endpoint};
+use crate::worker::{Pinned, Worker};
+
+/// What becomes of the client's connection after a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// It waits for another.
+    KeepAlive,
+    /// It is closed.
+    Close,
+    /// It is closed once the client has been heard out.
+    Linger,
+}
+
+/// A request on its way.
+pub(crate) struct Exchange<'a> {
+    pub(crate) worker: &'a Rc<Worker>,
+    pub(crate) conn: &'a Conn,
+    /// The configuration that it began with.
+    pub(crate) pinned: &'a Pinned,
+    /// The head's bytes, to which `request` refers.
+    pub(crate) head: &'a [u8],
+    pub(crate) request: &'a Request,
+    pub(crate) forwarded: Forwarded<'a>,
+    /// Normalised path.
+    pub(crate) path: Cow<'a, [u8]>,
+    /// Where it goes, once that is known.
+    pub(crate) route: Cell<Option<&'a Arc<Route>>>,
+    pub(crate) id: RequestId<'a>,
+    pub(crate) report: Report,
+}
+
+/// What a request is called in logs, here and behind.
+pub(crate) enum RequestId<'a> {
+    Incoming(&'a [u8]),
+    Own([u8; 32]),
+    None,
+}
+
+/// What is to be done with a request.
+enum Decision<'a> {
+    Answer(Answer),
+    Forward(&'a Forward),
+}
+
+/// Where load balancers ask whether the proxy is there: on every host that is not served by name, as in ingress-nginx.
+const HEALTH_PATH: &[u8] = b"/healthz";
+
+/// Serves a request. `rest` holds what has been read after its head.
+pub(crate) async fn serve(
+    worker: &Rc<Worker>,
+    conn: &Conn,
+    head: &[u8],
+    request: &Request,
+    rest: &mut Buffer,
+    begin: Moment,
+) -> Next {
+    let pinned = worker.pinned();
+    let target = wire::path::of_target(request.origin_target(head));
+    let Ok(path) = wire::path::normalize(target) else {
+        return refuse(worker, conn, head, Reason::BadTarget, begin).await;
+    };
+    let settings = &pinned.settings().forwarded;
+    let exchange = Exchange {
+        worker,
+        conn,
+        pinned: &pinned,
+        head,
+        request,
+        forwarded: Forwarded::of(head, request, conn.peer, conn.local.port(), settings),
+        path,
+        route: Cell::new(None),
+        id: RequestId::of(head, request, &worker.random, settings.request_id),
+        report: Report::new(begin, request.len as u64),
+    };
+    let next = exchange.run(rest).await;
+    record::record(&exchange);
+    next
+}
+
+/// Answers a request of which not even the head could be used.
+pub(crate) async fn refuse(
+    worker: &Rc<Worker>,
+    conn: &Conn,
+    head: &[u8],
+    reason: Reason,
+    begin: Moment,
+) -> Next {
+    let report = Report::new(begin, head.len() as u64);
+    let option = connection_option(claimed_version(head), false);
+    let sent = send_answer(worker, conn, &Answer::to(reason), option, true, &report).await;
+    record::record_refused(worker, conn, head, &report, reason);
+    if sent { Next::Linger } else { Next::Close }
+}
+
+async fn send_answer(
+    worker: &Worker,
+    conn: &Conn,
+    answer: &Answer,
+    connection: Option<&str>,
+    with_body: bool,
+    report: &Report,
+) -> bool {
+    let mut out = Buffer::small(&worker.buffers);
+    answer.write(&mut out, &worker.date(), connection, with_body);
+    let body_len = if with_body { answer.body.len() } else { 0 };
+    report.status.set(answer.status);
+    report.sent_head.set((out.len() - body_len) as u64);
+    report.sent_body.set(body_len as u64);
+    let timeout = worker.pinned().settings().client.send_timeout;
+    let mut unwritten = Unwritten::new(&[out.data()]);
+    let sent = conn.deadline.within(timeout, |cx| conn.socket.poll_write_all(cx, &mut unwritten)).await;
+    matches!(sent, Ok(Ok(())))
+}
+
+impl<'a> RequestId<'a> {
+    fn of(head: &'a [u8], request: &Request, random: &Random, generate: bool) -> Self {
+        match request.fields.find(Known::XRequestId).map(|field| field.value(head)) {
+            Some(id) if !id.is_empty() => Self::Incoming(id),
+            _ if generate => Self::Own(random.hex_id()),
+            _ => Self::None,
+        }
+    }
+
+    pub(crate) fn as_bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Incoming(id) => Some(id),
+            Self::Own(id) => Some(id),
+            Self::None => None,
+        }
+    }
+}
+
+impl<'a> Exchange<'a> {
+    async fn run(&self, rest: &mut Buffer) -> Next {
+        let result = match self.decide() {
+            Ok(Decision::Answer(answer)) => return self.answer(&answer, rest).await,
+            Ok(Decision::Forward(forward)) => self.forward(forward, rest).await,
+            Err(reason) => Err(reason),
+        };
+        match result {
+            Ok(next) => next,
+            Err(reason) => self.fail(reason, rest).await,
+        }
+    }
+
+    /// Route and request filters.
+    fn decide(&self) -> Result<Decision<'a>, Reason> {
+        if self.request.form == TargetForm::Authority {
+            return Err(Reason::MethodNotAllowed);
+        }
+        let path = if self.request.form == TargetForm::Asterisk { b"/" } else { &*self.path };
+        let route = match self.pinned.snapshot.resolve(self.forwarded.host, path) {
+            Resolution::Route(route) if *route.host == HostName::Any && path == HEALTH_PATH => {
+                return Ok(Decision::Answer(Answer::healthy()));
+            }
+            Resolution::Route(route) => route,
+            Resolution::AddSlash(route) => {
+                self.route.set(Some(route));
+                return Ok(Decision::Answer(self.add_slash(route)));
+            }
+            Resolution::UnknownHost if path == HEALTH_PATH => return Ok(Decision::Answer(Answer::healthy())),
+            Resolution::UnknownHost => return Err(Reason::UnknownHost),
+            Resolution::UnknownPath => return Err(Reason::UnknownPath),
+        };
+        self.route.set(Some(route));
+        let target = self.request.origin_target(self.head);
+        match filters::request(&route.filters, &Subject { target, path, forwarded: &self.forwarded }) {
+            Flow::Answer(answer) => return Ok(Decision::Answer(answer)),
+            Flow::Refuse(reason) => return Err(reason),
+            Flow::Continue => {}
+        }
+        Ok(match &route.action {
+            Action::Forward(forward) => Decision::Forward(forward),
+            Action::Respond(fixed) => {
+                Decision::Answer(Answer { status: fixed.status, location: None, body: fixed.body.clone() })
+            }
+        })
+    }
+
+    /// The redirect that nginx makes to a location whose name ends in a slash when just that is missing.
+    fn add_slash(&self, route: &Route) -> Answer {
+        let target = self.request.origin_target(self.head);
+        let query = &target[wire::path::of_target(target).len()..];
+        let scheme = self.forwarded.own_scheme.escape_ascii();
+        let host = self.forwarded.host.escape_ascii();
+        let path = route.path.path();
+        Answer::redirect(301, format!("{scheme}://{host}{path}{}", query.escape_ascii()))
+    }
+
+    /// Tries endpoints until one answers or no other try is allowed.
+    async fn forward(&self, forward: &Forward, rest: &mut Buffer) -> Result<Next, Reason> {
+        let cluster = self.pinned.cluster(forward.cluster);
+        if cluster.len() == 0 {
+            return Err(Reason::NoEndpoints);
+        }
+        let mut outbound = Outbound::new(self, forward, rest)?;
+        loop {
+            let Some(endpoint) = self.pick(cluster) else {
+                return Err(self.report.last_fault());
+            };
+            let is_last = !self.has_another(cluster, forward);
+            match outbound.attempt(endpoint, is_last).await {
+                Ok(next) => return Ok(next),
+                Err(fault) if !is_last && Self::may_retry(fault, forward, &outbound) => {
+                    self.report.note_fault(fault.reason);
+                }
+                Err(fault) => return Err(fault.reason),
+            }
+        }
+    }
+
+    fn pick<'c>(&self, cluster: &'c Cluster) -> Option<&'c Rc<Endpoint>> {
+        let was_tried = |endpoint: &Endpoint| self.report.was_tried(endpoint.address);
+        cluster.pick(was_tried, &self.worker.random, self.worker.clock.now())
+    }
+
+    /// Whether the policy and the number of endpoints leave room for a try after the next one.
+    fn has_another(&self, cluster: &Cluster, forward: &Forward) -> bool {
+        let tries = self.report.tries_len() as u32 + 1;
+        let elapsed = self.worker.clock.now().since(self.report.begin);
+        (tries as usize) < cluster.len()
+            && forward.retry.tries.is_none_or(|max| tries < max)
+            && forward.retry.timeout.is_none_or(|max| elapsed < max)
+    }
+
+    /// nginx's `proxy_next_upstream`: whether the fault counts, and whether to repeat the request does no harm.
+    fn may_retry(fault: Fault, forward: &Forward, outbound: &Outbound<'_, '_>) -> bool {
+        let on = &forward.retry.on;
+        let counts = match fault.reason {
+            Reason::ConnectTimeout | Reason::UpstreamReadTimeout | Reason::UpstreamSendTimeout => on.timeout,
+            Reason::UpstreamBadResponse | Reason::UpstreamHeadTooLarge => on.invalid_header,
+            Reason::UpstreamStatus => true,
+            _ => on.error,
+        };
+        counts && outbound.is_repeatable(fault.retry)
+    }
+
+    /// Whether a request may be sent again though an endpoint may have acted on it (RFC 9110 section 9.2.2, with nginx's
+    /// list of methods).
+    pub(crate) fn may_repeat(&self, forward: &Forward, retry: Retry) -> bool {
+        let harmless = !matches!(&self.head[self.request.method.clone()], b"POST" | b"LOCK" | b"PATCH");
+        match retry {
+            Retry::Never => false,
+            Retry::Unsent => true,
+            Retry::Sent => harmless || forward.retry.on.non_idempotent,
+        }
+    }
+
+    /// Whether the client's connection may stay open after this request.
+    pub(crate) fn may_keep_alive(&self) -> bool {
+        let client = &self.pinned.settings().client;
+        // What follows a refused CONNECT may be meant for the tunnel that it asked for.
+        self.request.form != TargetForm::Authority
+            && self.request.is_persistent()
+            && !client.keep_alive_timeout.is_zero()
+            && self.conn.requests < client.keep_alive_requests
+            && !self.worker.is_draining()
+    }
+
+    pub(crate) fn is_head(&self) -> bool {
+        &self.head[self.request.method.clone()] == b"HEAD"
+    }
+
+    /// Answers a fault, where the client can still be answered.
+    async fn fail(&self, reason: Reason, rest: &mut Buffer) -> Next {
+        self.worker.recorder.borrow().reason(reason);
+        if self.report.answered.get() {
+            return Next::Close;
+        }
+        if reply::status(reason) == CLIENT_CLOSED_REQUEST {
+            self.report.status.set(CLIENT_CLOSED_REQUEST);
+            return Next::Close;
+        }
+        self.answer(&Answer::to(reason), rest).await
+    }
+
+    async fn answer(&self, answer: &Answer, rest: &mut Buffer) -> Next {
+        let body_is_past = self.pass_over_body(rest);
+        let keep_alive = self.may_keep_alive() && body_is_past;
+        let option = connection_option(self.request.version, keep_alive);
+        let sent = send_answer(self.worker, self.conn, answer, option, !self.is_head(), &self.report).await;
+        match (sent, keep_alive, body_is_past) {
+            (true, true, _) => Next::KeepAlive,
+            (true, false, false) => Next::Linger,
+            (false, ..) | (true, false, true) => Next::Close,
+        }
+    }
+
+    /// Passes over the request's body if it has come with the head; otherwise the connection cannot be used again.
+    fn pass_over_body(&self, rest: &mut Buffer) -> bool {
+        if self.report.body_begun.get() || self.request.fields.chunked {
+            return self.report.body_done.get();
+        }
+        let length = self.request.fields.content_length.unwrap_or(0);
+        let has_come = length <= rest.len() as u64;
+        if has_come {
+            rest.consume(length as usize);
+        }
+        has_come
+    }
+}

@@ -1,0 +1,276 @@
+//! Who the client is, and what an endpoint is told about it: the `X-Forwarded-*` headers as ingress-nginx sets them.
+
+use std::cell::RefCell;
+use std::io::Write as _;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
+
+use model::ForwardedSettings;
+use wire::h1::Request;
+use wire::{Known, field};
+
+use crate::buffer::Buffer;
+
+/// The facts that the headers tell.
+pub(crate) struct Forwarded<'a> {
+    /// Address of the client, behind the proxies that are trusted.
+    pub(crate) client: IpAddr,
+    /// Host asked for, with its port if it came with one.
+    pub(crate) host: &'a [u8],
+    /// Scheme that the client used.
+    pub(crate) scheme: &'a [u8],
+    /// Scheme that the connection to this proxy uses.
+    pub(crate) own_scheme: &'a [u8],
+    port: Port<'a>,
+    /// Incoming `X-Forwarded-For` and `X-Forwarded-Host`, told apart from ours under other names.
+    original_for: Option<&'a [u8]>,
+    original_host: Option<&'a [u8]>,
+    /// Address to append to the incoming list, where that is kept.
+    append: Option<IpAddr>,
+}
+
+/// The lines that were written last on a connection, and what they depended on.
+#[derive(Default)]
+pub(crate) struct LastLines {
+    client: Option<IpAddr>,
+    /// Where the host stands in the lines.
+    host: Range<usize>,
+    lines: Box<[u8]>,
+}
+
+impl LastLines {
+    fn host(&self) -> &[u8] {
+        &self.lines[self.host.clone()]
+    }
+}
+
+enum Port<'a> {
+    Own(u16),
+    Reported(&'a [u8]),
+}
+
+impl<'a> Forwarded<'a> {
+    /// Settles the facts for a request in clear text.
+    pub(crate) fn of(
+        head: &'a [u8],
+        request: &'a Request,
+        peer: SocketAddr,
+        port: u16,
+        settings: &ForwardedSettings,
+    ) -> Self {
+        let value = |known| {
+            request.fields.find(known).map(|field| field.value(head)).filter(|value| !value.is_empty())
+        };
+        let peer_ip = peer.ip().to_canonical();
+        let believed = settings.use_incoming;
+        let reported = |known| if believed { value(known) } else { None };
+        let own_scheme = b"http";
+        let incoming_for = value(Known::XForwardedFor);
+        Self {
+            client: client_address(head, request, peer_ip, settings),
+            host: reported(Known::XForwardedHost)
+                .and_then(|hosts| field::list(hosts).next())
+                .filter(|host| wire::host::is_valid(host))
+                .unwrap_or(&head[request.host.clone()]),
+            scheme: reported(Known::XForwardedProto).unwrap_or(own_scheme),
+            own_scheme,
+            port: reported(Known::XForwardedPort).map_or(Port::Own(port), Port::Reported),
+            original_for: incoming_for,
+            original_host: value(Known::XForwardedHost),
+            append: (believed && settings.compute_full && incoming_for.is_some()).then_some(peer_ip),
+        }
+    }
+
+    /// Appends the header lines. Those of a connection's requests are nearly always the same, so that the last ones are kept.
+    pub(crate) fn write(&self, last: Option<&RefCell<LastLines>>, out: &mut Buffer) {
+        let Some(last) = last.filter(|_| self.depends_on_connection_and_host_only()) else {
+            self.write_lines(out);
+            return;
+        };
+        let mut last = last.borrow_mut();
+        if last.client == Some(self.client) && last.host() == self.host {
+            return out.extend(&last.lines);
+        }
+        let start = out.len();
+        let host_end = self.write_lines(out) - start;
+        *last = LastLines {
+            client: Some(self.client),
+            host: host_end - self.host.len()..host_end,
+            lines: out.data()[start..].into(),
+        };
+    }
+
+    fn depends_on_connection_and_host_only(&self) -> bool {
+        self.original_for.is_none()
+            && self.original_host.is_none()
+            && self.scheme == self.own_scheme
+            && matches!(self.port, Port::Own(_))
+    }
+
+    /// Returns where the value of `X-Forwarded-Host` ends.
+    fn write_lines(&self, out: &mut Buffer) -> usize {
+        let mut text = [0; 64];
+        let client = display(&mut text, self.client);
+        line(out, b"X-Real-IP", client);
+        match (self.append, self.original_for) {
+            (Some(peer), Some(list)) => {
+                out.extend(b"X-Forwarded-For: ");
+                out.extend(list);
+                out.extend(b", ");
+                out.extend(display(&mut [0; 64], peer));
+                out.extend(b"\r\n");
+            }
+            _ => line(out, b"X-Forwarded-For", client),
+        }
+        line(out, b"X-Forwarded-Host", self.host);
+        let host_end = out.len() - b"\r\n".len();
+        match self.port {
+            Port::Own(port) => line(out, b"X-Forwarded-Port", itoa::Buffer::new().format(port).as_bytes()),
+            Port::Reported(port) => line(out, b"X-Forwarded-Port", port),
+        }
+        for name in [&b"X-Forwarded-Proto"[..], b"X-Forwarded-Scheme", b"X-Scheme"] {
+            line(out, name, self.scheme);
+        }
+        if let Some(value) = self.original_for {
+            line(out, b"X-Original-Forwarded-For", value);
+        }
+        if let Some(value) = self.original_host {
+            line(out, b"X-Original-Forwarded-Host", value);
+        }
+        host_end
+    }
+
+    #[cfg(test)]
+    pub(crate) fn sample_behind_tls() -> Self {
+        Self { scheme: b"https", ..Self::sample() }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn sample() -> Self {
+        Self {
+            client: IpAddr::from([127, 0, 0, 1]),
+            host: b"web.test.com:8080",
+            scheme: b"http",
+            own_scheme: b"http",
+            port: Port::Own(8080),
+            original_for: None,
+            original_host: None,
+            append: None,
+        }
+    }
+}
+
+/// Whether ours replaces an incoming field.
+pub(crate) fn replaces(known: Known) -> bool {
+    matches!(
+        known,
+        Known::XRealIp
+            | Known::XForwardedFor
+            | Known::XForwardedHost
+            | Known::XForwardedPort
+            | Known::XForwardedProto
+            | Known::XForwardedScheme
+            | Known::XScheme
+            | Known::XOriginalForwardedFor
+            | Known::XOriginalForwardedHost
+    )
+}
+
+fn line(out: &mut Buffer, name: &[u8], value: &[u8]) {
+    out.extend(name);
+    out.extend(b": ");
+    out.extend(value);
+    out.extend(b"\r\n");
+}
+
+fn display(text: &mut [u8; 64], address: IpAddr) -> &[u8] {
+    let mut rest = &mut text[..];
+    write!(rest, "{address}").expect("an address has at most 45 characters");
+    let left = rest.len();
+    let used = text.len() - left;
+    &text[..used]
+}
+
+/// nginx's `real_ip` module with `real_ip_recursive`: from the last address of the list back to the first that is not a
+/// trusted proxy's, beginning with the peer's own.
+fn client_address(head: &[u8], request: &Request, peer: IpAddr, settings: &ForwardedSettings) -> IpAddr {
+    if !settings.use_incoming && !settings.real_ip {
+        return peer;
+    }
+    let mut client = peer;
+    let fields = request.fields.iter().rev();
+    let values = fields.filter(|field| field.name(head).eq_ignore_ascii_case(settings.header.as_bytes()));
+    for address in values.flat_map(|field| field.value(head).rsplit(|&b| b == b',')) {
+        let is_trusted = settings.trusted.iter().any(|network| network.contains(&client));
+        match parse_address(address.trim_ascii()) {
+            Some(next) if is_trusted => client = next,
+            _ => break,
+        }
+    }
+    client
+}
+
+/// An address with or without a port.
+fn parse_address(text: &[u8]) -> Option<IpAddr> {
+    let text = std::str::from_utf8(text).ok()?;
+    let plain = || text.trim_start_matches('[').trim_end_matches(']').parse().ok();
+    text.parse::<SocketAddr>().map(|address| address.ip()).ok().or_else(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use wire::h1::{Fields, RequestLimits, parse_request};
+
+    use super::*;
+    use crate::buffer::Buffers;
+
+    fn written(fields: &str, settings: &ForwardedSettings) -> String {
+        let head = format!("GET / HTTP/1.1\r\nHost: a:81\r\n{fields}\r\n");
+        let limits = RequestLimits { line_bytes_max: 8192, head_bytes_max: 8192 };
+        let request = parse_request(head.as_bytes(), limits, Fields::default()).unwrap().unwrap();
+        let peer = "10.0.0.9:4711".parse().unwrap();
+        let mut out = Buffer::empty(&Rc::new(Buffers::default()));
+        Forwarded::of(head.as_bytes(), &request, peer, 80, settings).write(None, &mut out);
+        String::from_utf8(out.data().to_vec()).unwrap()
+    }
+
+    #[test]
+    fn incoming_values_are_replaced_by_default() {
+        let text = written(
+            "X-Forwarded-For: 1.2.3.4\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: b\r\n",
+            &ForwardedSettings::default(),
+        );
+        assert_eq!(
+            text,
+            "X-Real-IP: 10.0.0.9\r\nX-Forwarded-For: 10.0.0.9\r\nX-Forwarded-Host: a:81\r\n\
+             X-Forwarded-Port: 80\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Scheme: http\r\nX-Scheme: http\r\n\
+             X-Original-Forwarded-For: 1.2.3.4\r\nX-Original-Forwarded-Host: b\r\n"
+        );
+    }
+
+    #[test]
+    fn a_trusted_proxy_is_believed() {
+        let settings =
+            ForwardedSettings { use_incoming: true, compute_full: true, ..ForwardedSettings::default() };
+        let text = written(
+            "X-Forwarded-For: 1.2.3.4, 10.1.1.1\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Port: 443\r\n",
+            &settings,
+        );
+        assert!(text.starts_with(
+            "X-Real-IP: 1.2.3.4\r\nX-Forwarded-For: 1.2.3.4, 10.1.1.1, 10.0.0.9\r\nX-Forwarded-Host: a:81\r\n\
+             X-Forwarded-Port: 443\r\nX-Forwarded-Proto: https\r\n"
+        ), "{text}");
+    }
+
+    #[test]
+    fn the_walk_ends_at_the_first_stranger() {
+        let trusted = vec!["10.0.0.0/8".parse().unwrap()];
+        let settings = ForwardedSettings { real_ip: true, trusted, ..ForwardedSettings::default() };
+        let text = written("X-Forwarded-For: 6.6.6.6, 1.2.3.4, 10.1.1.1\r\n", &settings);
+        assert!(text.starts_with("X-Real-IP: 1.2.3.4\r\n"), "{text}");
+        let text = written("X-Forwarded-For: 6.6.6.6, nonsense\r\n", &settings);
+        assert!(text.starts_with("X-Real-IP: 10.0.0.9\r\n"), "{text}");
+    }
+}

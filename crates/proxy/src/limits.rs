@@ -1,0 +1,52 @@
+//! Every bound of the data plane that the configuration does not set, with its unit.
+
+use std::time::Duration;
+
+/// Bytes of the buffer that a request head is read into at first, and that heads are written to.
+pub(crate) const SMALL_BUFFER_BYTES: usize = 4 << 10;
+/// Bytes of the buffer that responses and bodies are read into.
+pub(crate) const LARGE_BUFFER_BYTES: usize = 16 << 10;
+/// Bytes in the buffers of one size that a worker keeps for later. A request that waits for its response holds two small
+/// ones; what is not kept is allocated and zeroed anew.
+pub(crate) const BUFFER_BYTES_KEPT_MAX: usize = 8 << 20;
+/// Bytes of an endpoint's response head.
+pub(crate) const RESPONSE_HEAD_BYTES_MAX: usize = 64 << 10;
+/// Interim (1xx) responses before the final one.
+pub(crate) const INTERIM_RESPONSES_MAX: u32 = 16;
+
+/// Remaining bytes of a body from which on it is spliced instead of copied.
+pub(crate) const SPLICE_BYTES_MIN: u64 = 64 << 10;
+/// Bytes asked of the kernel for a pipe; it may grant less.
+pub(crate) const PIPE_BYTES: usize = 1 << 20;
+/// Empty pipes that a worker keeps for later.
+pub(crate) const PIPES_KEPT_MAX: usize = 64;
+
+/// Connections that a worker accepts before others get a turn.
+pub(crate) const ACCEPTS_PER_TURN_MAX: usize = 64;
+/// Connections that the kernel holds for a worker to accept; `somaxconn` bounds it too.
+pub(crate) const ACCEPT_BACKLOG: i32 = 4096;
+/// Pause after an accept that failed for want of descriptors or memory.
+pub(crate) const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
+
+/// Between two looks at the deadlines, and between two flushes of the access log.
+pub(crate) const TICK: Duration = Duration::from_millis(100);
+/// Ticks between two sweeps of the idle upstream connections.
+pub(crate) const TICKS_PER_SWEEP: u64 = 10;
+/// Time for which an endpoint may still answer a client that has shut down its sending side. Such a client cannot be
+/// told from one that is gone.
+pub(crate) const HALF_CLOSED_GRACE: Duration = Duration::from_secs(1);
+/// Time for which a request is waited for on a connection that was accepted while the worker stops.
+pub(crate) const LAST_REQUEST_GRACE: Duration = Duration::from_millis(100);
+/// Time for which what a client still sends is read after its last response, so that a reset does not destroy it.
+pub(crate) const LINGER: Duration = Duration::from_secs(5);
+/// Bytes read while lingering.
+pub(crate) const LINGER_BYTES_MAX: usize = 1 << 20;
+/// Between an eviction from the pool and a connect to the same endpoint, for the eviction to count as regretted.
+pub(crate) const REGRET_WINDOW: Duration = Duration::from_secs(5);
+/// Turns of the scheduler between two looks at the sockets. Measured equal to bare epoll; tokio's 61 costs about a
+/// microsecond a request at 512 connections.
+pub(crate) const EVENT_INTERVAL: u32 = 4096;
+/// What a failed try counts for in an endpoint's average response time: one that refuses at once is not a fast one.
+pub(crate) const FAILED_RESPONSE_TIME: Duration = Duration::from_secs(1);
+/// Half-life of an endpoint's average response time, as in ingress-nginx's `ewma` balancer.
+pub(crate) const EWMA_DECAY: Duration = Duration::from_secs(10);

@@ -1,0 +1,86 @@
+//! Listening: a socket per worker on the same address, among which the kernel spreads the connections.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::{SocketAddr, TcpListener as StdListener};
+use std::rc::Rc;
+use std::task::Poll;
+
+use observe::Counter;
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::conn;
+use crate::deadline::Deadline;
+use crate::limits::{ACCEPT_BACKLOG, ACCEPT_RETRY_DELAY, ACCEPTS_PER_TURN_MAX};
+use crate::worker::Worker;
+
+/// Binds one worker's socket. Connections inherit `TCP_NODELAY`, so that it is set once and not for each of them.
+pub(crate) fn bind(address: SocketAddr) -> io::Result<StdListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(true)?;
+    socket.set_tcp_nodelay(true)?;
+    socket.set_nonblocking(true)?;
+    if address.is_ipv6() {
+        // `[::]` takes IPv4 too.
+        socket.set_only_v6(false)?;
+    }
+    socket.bind(&address.into())?;
+    socket.listen(ACCEPT_BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Fails if somebody listens at the address already: the workers' sockets would share it with another process that has set
+/// `SO_REUSEPORT` too, such as a second proxy, and each would get some of the connections.
+pub(crate) fn probe(address: SocketAddr) -> io::Result<()> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    socket.bind(&address.into())
+}
+
+/// Accepts connections for as long as it is polled.
+pub(crate) async fn accept(worker: Rc<Worker>, listener: Rc<TcpListener>, local: SocketAddr) {
+    loop {
+        for _ in 0..ACCEPTS_PER_TURN_MAX {
+            match listener.accept().await {
+                Ok((stream, peer)) => admit(&worker, stream, peer, local),
+                Err(error) if is_about_one_connection(&error) => {}
+                Err(error) => {
+                    tracing::warn!(%error, %local, "cannot accept connections for the moment");
+                    let pause = Deadline::new(&worker.deadlines);
+                    let _ = pause.within(ACCEPT_RETRY_DELAY, |_| Poll::<()>::Pending).await;
+                }
+            }
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Takes what clients have established already; a listener that is closed would reset them.
+pub(crate) async fn accept_last(worker: &Rc<Worker>, listener: &TcpListener, local: SocketAddr) {
+    poll_fn(|cx| {
+        while let Poll::Ready(Ok((stream, peer))) = listener.poll_accept(cx) {
+            admit(worker, stream, peer, local);
+        }
+        Poll::Ready(())
+    })
+    .await;
+}
+
+fn admit(worker: &Rc<Worker>, stream: TcpStream, peer: SocketAddr, local: SocketAddr) {
+    worker.recorder.borrow().count(Counter::ConnectionsAccepted);
+    // Through a socket for both families IPv4 clients come in as `::ffff:1.2.3.4`.
+    let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+    if worker.has_room() {
+        tokio::task::spawn_local(conn::serve(Rc::clone(worker), stream, peer, local));
+    }
+}
+
+/// The client went away between its handshake and `accept`.
+fn is_about_one_connection(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset)
+}

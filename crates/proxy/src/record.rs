@@ -1,0 +1,312 @@
+//! What is told of a request when it is over: metrics and the access log.
+
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use model::Labels;
+use observe::access::{Headers, Record, Time, Try, write_line};
+use observe::{Counter, Method, Reason, Sample, UpstreamSample};
+use smallvec::SmallVec;
+use wire::h1::{Request, Version};
+
+use crate::clock::Moment;
+use crate::conn::Conn;
+use crate::exchange::Exchange;
+use crate::worker::{Log, Worker};
+
+/// What is noted while a request is served. Cells, since the body goes up while the response comes down.
+pub(crate) struct Report {
+    /// When its first byte was seen.
+    pub(crate) begin: Moment,
+    /// Bytes of its head.
+    received_head: u64,
+    /// Bytes of its body.
+    pub(crate) received_body: Cell<u64>,
+    /// Status sent to the client.
+    pub(crate) status: Cell<u16>,
+    pub(crate) sent_head: Cell<u64>,
+    pub(crate) sent_body: Cell<u64>,
+    /// The client has been sent the beginning of a final response.
+    pub(crate) answered: Cell<bool>,
+    /// Something of the body has been taken.
+    pub(crate) body_begun: Cell<bool>,
+    /// All of it has been.
+    pub(crate) body_done: Cell<bool>,
+    /// Some of it has been passed on and is not kept.
+    pub(crate) body_streamed: Cell<bool>,
+    /// Head of the response, where the log's format asks for its fields.
+    pub(crate) response_head: RefCell<Vec<u8>>,
+    tries: RefCell<SmallVec<[Try; 1]>>,
+    try_begin: Cell<Moment>,
+    sent_before_try: Cell<u64>,
+    last_fault: Cell<Reason>,
+}
+
+impl Report {
+    pub(crate) fn new(begin: Moment, received_head: u64) -> Self {
+        Self {
+            begin,
+            received_head,
+            received_body: Cell::new(0),
+            status: Cell::new(0),
+            sent_head: Cell::new(0),
+            sent_body: Cell::new(0),
+            answered: Cell::new(false),
+            body_begun: Cell::new(false),
+            body_done: Cell::new(false),
+            body_streamed: Cell::new(false),
+            response_head: RefCell::default(),
+            tries: RefCell::default(),
+            try_begin: Cell::new(begin),
+            sent_before_try: Cell::new(0),
+            last_fault: Cell::new(Reason::NoEndpoints),
+        }
+    }
+
+    pub(crate) fn begin_try(&self, address: SocketAddr, now: Moment) {
+        self.try_begin.set(now);
+        self.sent_before_try.set(self.sent_body.get());
+        self.tries.borrow_mut().push(Try {
+            address,
+            status: None,
+            response_bytes: 0,
+            connect_time: None,
+            header_time: None,
+            response_time: None,
+        });
+    }
+
+    pub(crate) fn note_connected(&self, took: Duration) {
+        self.with_try(|one| one.connect_time = Some(took));
+    }
+
+    /// Returns how long the endpoint took for the head.
+    pub(crate) fn note_header(&self, status: u16, now: Moment) -> Duration {
+        let took = now.since(self.try_begin.get());
+        self.with_try(|one| {
+            one.status = Some(status);
+            one.header_time = Some(took);
+        });
+        took
+    }
+
+    pub(crate) fn end_try(&self, now: Moment) {
+        let took = now.since(self.try_begin.get());
+        let bytes = self.sent_body.get() - self.sent_before_try.get();
+        self.with_try(|one| {
+            one.response_time = Some(took);
+            one.response_bytes = bytes;
+        });
+    }
+
+    /// Notes why another try is made.
+    pub(crate) fn note_fault(&self, reason: Reason) {
+        self.last_fault.set(reason);
+    }
+
+    pub(crate) fn last_fault(&self) -> Reason {
+        self.last_fault.get()
+    }
+
+    pub(crate) fn was_tried(&self, address: SocketAddr) -> bool {
+        self.tries.borrow().iter().any(|one| one.address == address)
+    }
+
+    pub(crate) fn tries_len(&self) -> usize {
+        self.tries.borrow().len()
+    }
+
+    fn with_try(&self, note: impl FnOnce(&mut Try)) {
+        if let Some(last) = self.tries.borrow_mut().last_mut() {
+            note(last);
+        }
+    }
+
+    fn request_bytes(&self) -> u64 {
+        self.received_head + self.received_body.get()
+    }
+
+    fn sent_bytes(&self) -> u64 {
+        self.sent_head.get() + self.sent_body.get()
+    }
+}
+
+/// Records a request that was served or answered.
+pub(crate) fn record(exchange: &Exchange<'_>) {
+    let (worker, report) = (exchange.worker, &exchange.report);
+    let took = worker.clock.now().since(report.begin);
+    let route = exchange.route.get();
+    let mut recorder = worker.recorder.borrow_mut();
+    recorder.count(Counter::Requests);
+    let labels = route.map_or(&worker.no_labels, |route| &route.labels);
+    recorder.request(labels, &sample(exchange, took));
+    drop(recorder);
+    let log = &exchange.pinned.settings().access_log;
+    let is_skipped = || log.skip.iter().any(|prefix| exchange.path.starts_with(prefix.as_bytes()));
+    if log.enabled && route.is_none_or(|route| route.access_log) && !is_skipped() {
+        write_log(exchange, took, route.map(|route| &*route.labels));
+    }
+}
+
+fn sample(exchange: &Exchange<'_>, took: Duration) -> Sample<'static> {
+    let report = &exchange.report;
+    let tries = report.tries.borrow();
+    Sample {
+        method: Method::from_bytes(&exchange.head[exchange.request.method.clone()]),
+        status: report.status.get(),
+        request_bytes: report.request_bytes(),
+        response_bytes: report.sent_bytes(),
+        request_time: took,
+        upstream: tries.last().map(|one| UpstreamSample {
+            connect: one.connect_time,
+            header: one.header_time,
+            response: one.response_time,
+        }),
+        canary: None,
+    }
+}
+
+fn write_log(exchange: &Exchange<'_>, took: Duration, labels: Option<&Labels>) {
+    let (worker, conn, head, request) = (exchange.worker, exchange.conn, exchange.head, exchange.request);
+    let report = &exchange.report;
+    let target = &head[request.target.clone()];
+    let response_head = report.response_head.borrow();
+    let tries = report.tries.borrow();
+    let host = lower_case_host(exchange.forwarded.host);
+    let upstream = exchange.route.get().and_then(|route| match &route.action {
+        model::Action::Forward(forward) => Some(exchange.pinned.cluster(forward.cluster).name()),
+        model::Action::Respond(_) => None,
+    });
+    let user = basic_user(head, request);
+    let Log { sink, time, hostname } = &mut *worker.log.borrow_mut();
+    let record = Record {
+        time: time.at(worker.clock.unix()),
+        hostname,
+        remote_addr: exchange.forwarded.client,
+        remote_user: user.as_deref(),
+        request: Some(request_line(head, request)),
+        method: Some(&head[request.method.clone()]),
+        target: Some(target),
+        path: Some(&exchange.path),
+        query: target.iter().position(|&b| b == b'?').map(|at| &target[at + 1..]),
+        protocol: Some(if request.version == Version::Http11 { "HTTP/1.1" } else { "HTTP/1.0" }),
+        host: Some(&host),
+        status: report.status.get(),
+        body_bytes_sent: report.sent_body.get(),
+        bytes_sent: report.sent_bytes(),
+        request_length: report.request_bytes(),
+        request_time: took,
+        upstream_name: upstream,
+        tries: &tries,
+        request_id: exchange.id.as_bytes(),
+        labels,
+        headers: &Heads { head, request, response: &response_head },
+        ..blank_record(conn)
+    };
+    sink.line(|out| write_line(&exchange.pinned.settings().access_log.format, &record, out));
+}
+
+/// Records a request that was refused before it could be understood.
+pub(crate) fn record_refused(worker: &Rc<Worker>, conn: &Conn, head: &[u8], report: &Report, reason: Reason) {
+    worker.recorder.borrow().reason(reason);
+    let pinned = worker.pinned();
+    let log = &pinned.settings().access_log;
+    if !log.enabled {
+        return;
+    }
+    let line = head.split(|&b| b == b'\r' || b == b'\n').find(|line| !line.is_empty()).unwrap_or_default();
+    let Log { sink, time, hostname } = &mut *worker.log.borrow_mut();
+    let record = Record {
+        time: time.at(worker.clock.unix()),
+        hostname,
+        request: Some(line),
+        status: report.status.get(),
+        body_bytes_sent: report.sent_body.get(),
+        bytes_sent: report.sent_bytes(),
+        request_length: report.request_bytes(),
+        request_time: worker.clock.now().since(report.begin),
+        ..blank_record(conn)
+    };
+    sink.line(|out| write_line(&log.format, &record, out));
+}
+
+/// What is known before the request is: the rest is missing.
+fn blank_record(conn: &Conn) -> Record<'static> {
+    Record {
+        time: Time::default(),
+        hostname: "",
+        pid: std::process::id(),
+        remote_addr: conn.peer.ip().to_canonical(),
+        peer: conn.peer,
+        server: conn.local,
+        remote_user: None,
+        request: None,
+        method: None,
+        target: None,
+        path: None,
+        query: None,
+        scheme: "http",
+        protocol: None,
+        host: None,
+        status: 0,
+        body_bytes_sent: 0,
+        bytes_sent: 0,
+        request_length: 0,
+        request_time: Duration::ZERO,
+        connection: conn.serial,
+        connection_requests: conn.requests,
+        upstream_name: None,
+        alternative_upstream_name: "",
+        tries: &[],
+        request_id: None,
+        labels: None,
+        headers: &(),
+    }
+}
+
+/// The user of Basic authentication (RFC 7617 section 2), whether or not anybody asked for it.
+fn basic_user(head: &[u8], request: &Request) -> Option<Vec<u8>> {
+    let field = request.fields.find_name(head, b"authorization")?;
+    let (scheme, credentials) = field.value(head).split_at_checked(6)?;
+    if !scheme.eq_ignore_ascii_case(b"basic ") {
+        return None;
+    }
+    let mut user = STANDARD.decode(credentials.trim_ascii()).ok()?;
+    user.truncate(memchr::memchr(b':', &user)?);
+    Some(user)
+}
+
+fn request_line<'a>(head: &'a [u8], request: &Request) -> &'a [u8] {
+    let line = &head[request.start..];
+    let end = memchr::memchr(b'\r', line).unwrap_or(line.len());
+    &line[..end]
+}
+
+fn lower_case_host(host: &[u8]) -> Cow<'_, [u8]> {
+    let (name, _) = wire::host::split_port(host);
+    if name.iter().any(u8::is_ascii_uppercase) { name.to_ascii_lowercase().into() } else { name.into() }
+}
+
+struct Heads<'a> {
+    head: &'a [u8],
+    request: &'a Request,
+    response: &'a [u8],
+}
+
+impl Headers for Heads<'_> {
+    fn request(&self, name: &str) -> Option<&[u8]> {
+        self.request.fields.find_name(self.head, name.as_bytes()).map(|field| field.value(self.head))
+    }
+
+    fn response(&self, name: &str) -> Option<&[u8]> {
+        self.response.split(|&b| b == b'\n').find_map(|line| {
+            let colon = memchr::memchr(b':', line)?;
+            line[..colon].eq_ignore_ascii_case(name.as_bytes()).then(|| line[colon + 1..].trim_ascii())
+        })
+    }
+}

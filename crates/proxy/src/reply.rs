@@ -1,0 +1,170 @@
+//! Every answer that Forebay makes itself, and the one table from faults to statuses.
+
+use observe::Reason;
+
+use crate::buffer::Buffer;
+
+/// What went wrong with a request, and whether it may be tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) reason: Reason,
+    pub(crate) retry: Retry,
+}
+
+/// Whether another try is allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Retry {
+    /// Not: it would fail again, or the client has seen part of an answer.
+    Never,
+    /// The endpoint has seen nothing of the request: whatever its method, it can be sent to another.
+    Unsent,
+    /// The endpoint may have acted on it: only where doing it twice does no harm.
+    Sent,
+}
+
+/// An answer without an endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// Value of `Location`.
+    pub(crate) location: Option<String>,
+    /// Plain text.
+    pub(crate) body: String,
+}
+
+impl Fault {
+    pub(crate) fn never(reason: Reason) -> Self {
+        Self { reason, retry: Retry::Never }
+    }
+
+    pub(crate) fn unsent(reason: Reason) -> Self {
+        Self { reason, retry: Retry::Unsent }
+    }
+
+    pub(crate) fn sent(reason: Reason) -> Self {
+        Self { reason, retry: Retry::Sent }
+    }
+}
+
+/// nginx's status for a client that went away; it is logged, not sent.
+pub(crate) const CLIENT_CLOSED_REQUEST: u16 = 499;
+
+/// The status that a client gets for each reason.
+pub(crate) fn status(reason: Reason) -> u16 {
+    match reason {
+        Reason::ClientAborted | Reason::SendTimeout => CLIENT_CLOSED_REQUEST,
+        Reason::HeadTimeout | Reason::BodyTimeout => 408,
+        Reason::UnknownHost | Reason::UnknownPath => 404,
+        Reason::MethodNotAllowed => 405,
+        Reason::BodyTooLarge => 413,
+        Reason::LineTooLong => 414,
+        Reason::UnsupportedExpectation => 417,
+        Reason::HeadTooLarge => 431,
+        Reason::UnsupportedVersion => 505,
+        Reason::NoEndpoints | Reason::Unavailable => 503,
+        Reason::ConnectTimeout | Reason::UpstreamReadTimeout | Reason::UpstreamSendTimeout => 504,
+        Reason::ConnectRefused
+        | Reason::ConnectFailed
+        | Reason::PortsExhausted
+        | Reason::UpstreamReset
+        | Reason::UpstreamStatus
+        | Reason::UpstreamBadResponse
+        | Reason::UpstreamHeadTooLarge => 502,
+        _ => 400,
+    }
+}
+
+impl Answer {
+    /// The answer to a fault.
+    pub(crate) fn to(reason: Reason) -> Self {
+        let status = status(reason);
+        let body = match reason {
+            Reason::UnknownHost => "404 Not Found: no Ingress matches this host\n".to_owned(),
+            Reason::UnknownPath => "404 Not Found: no Ingress matches this path of the host\n".to_owned(),
+            _ => format!("{status} {}\n", phrase(status)),
+        };
+        Self { status, location: None, body }
+    }
+
+    /// The answer to a load balancer's health check.
+    pub(crate) fn healthy() -> Self {
+        Self { status: 200, location: None, body: String::new() }
+    }
+
+    /// A redirect.
+    pub(crate) fn redirect(status: u16, location: String) -> Self {
+        Self { status, location: Some(location), body: format!("{status} {}\n", phrase(status)) }
+    }
+
+    /// Writes the answer as HTTP/1; `with_body` is false for HEAD.
+    pub(crate) fn write(&self, out: &mut Buffer, date: &str, connection: Option<&str>, with_body: bool) {
+        out.extend(
+            format!("HTTP/1.1 {} {}\r\nDate: {date}\r\n", self.status, phrase(self.status)).as_bytes(),
+        );
+        if let Some(location) = &self.location {
+            out.extend(format!("Location: {location}\r\n").as_bytes());
+        }
+        if let Some(connection) = connection {
+            out.extend(format!("Connection: {connection}\r\n").as_bytes());
+        }
+        let len = self.body.len();
+        out.extend(
+            format!("Content-Type: text/plain; charset=utf-8\r\nContent-Length: {len}\r\n\r\n").as_bytes(),
+        );
+        if with_body {
+            out.extend(self.body.as_bytes());
+        }
+    }
+}
+
+/// Reason phrases of RFC 9110 section 15 and RFC 6585, for the statuses that Forebay or its configuration can give.
+fn phrase(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        204 => "No Content",
+        300 => "Multiple Choices",
+        301 => "Moved Permanently",
+        302 => "Found",
+        303 => "See Other",
+        307 => "Temporary Redirect",
+        308 => "Permanent Redirect",
+        400 => "Bad Request",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        408 => "Request Timeout",
+        413 => "Content Too Large",
+        414 => "URI Too Long",
+        417 => "Expectation Failed",
+        431 => "Request Header Fields Too Large",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        505 => "HTTP Version Not Supported",
+        _ => "Unknown",
+    }
+}
+
+/// The name under which a refused head is counted.
+pub(crate) fn malformed(fault: wire::h1::Malformed) -> Reason {
+    use wire::h1::Malformed;
+    match fault {
+        Malformed::StartLine => Reason::BadRequestLine,
+        Malformed::Target => Reason::BadTarget,
+        Malformed::Version => Reason::UnsupportedVersion,
+        Malformed::FieldName => Reason::BadHeaderName,
+        Malformed::FieldValue => Reason::BadHeaderValue,
+        Malformed::BareLineFeed => Reason::BareLineFeed,
+        Malformed::ObsoleteFold => Reason::ObsoleteFold,
+        Malformed::SpaceBeforeColon => Reason::SpaceBeforeColon,
+        Malformed::TooManyFields | Malformed::HeadTooLarge => Reason::HeadTooLarge,
+        Malformed::LineTooLong => Reason::LineTooLong,
+        Malformed::MissingHost => Reason::MissingHost,
+        Malformed::DuplicateHost => Reason::DuplicateHost,
+        Malformed::Host => Reason::BadHost,
+        Malformed::ConflictingFraming => Reason::ConflictingFraming,
+        Malformed::ContentLength => Reason::BadContentLength,
+        Malformed::TransferEncoding => Reason::BadTransferEncoding,
+        Malformed::Expect => Reason::UnsupportedExpectation,
+    }
+}

@@ -1,0 +1,240 @@
+//! The response of an endpoint on its way to the client.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use model::Forward;
+use observe::Reason;
+use wire::h1::{Body, BodyDecoder, Decoded, InvalidBody, Response, Version};
+
+use crate::buffer::Buffer;
+use crate::deadline::Elapsed;
+use crate::exchange::Exchange;
+use crate::h1::{Delivery, write_interim_head, write_response_head};
+use crate::limits::INTERIM_RESPONSES_MAX;
+use crate::relay::{Broken, Framing, Incoming, Meter, Outgoing, relay, transcode};
+use crate::reply::Fault;
+use crate::socket::{Socket, Unwritten};
+use crate::tunnel::{End, tunnel};
+use crate::upstream::Endpoint;
+use crate::upstream::h1::{keep_alive_hint, read_response_head};
+
+/// Receives the response to a request that has been sent.
+pub(crate) struct Receiver<'x, 'a> {
+    pub(crate) exchange: &'x Exchange<'a>,
+    pub(crate) forward: &'x Forward,
+    pub(crate) endpoint: &'x Rc<Endpoint>,
+    pub(crate) socket: &'x Socket,
+    /// Whether the client gets the response whatever its status.
+    pub(crate) is_last: bool,
+}
+
+/// What a delivered response means to the connections on both sides.
+pub(crate) struct Received {
+    /// The endpoint's connection can take another request.
+    pub(crate) reusable: bool,
+    /// The client's can.
+    pub(crate) keep_alive: bool,
+    /// How long the endpoint keeps it.
+    pub(crate) idle_max: Option<Duration>,
+    /// The endpoint may not have read yet all that it was sent.
+    pub(crate) closes_in_order: bool,
+}
+
+impl Receiver<'_, '_> {
+    /// Receives and delivers the response. `upgrade` is what has been read of the client's side of the other protocol, if
+    /// it asked for one.
+    pub(crate) async fn receive(&self, upgrade: Option<&mut Buffer>) -> Result<Received, Fault> {
+        let mut buffer = Buffer::empty(&self.exchange.worker.buffers);
+        let response = self.final_head(&mut buffer).await?;
+        let worker = self.exchange.worker;
+        let took = self.exchange.report.note_header(response.status, worker.clock.now());
+        self.endpoint.note_response(took, worker.clock.now());
+        let received = match (response.status, upgrade) {
+            (101, Some(rest)) => Box::pin(self.switch(&response, buffer, rest)).await,
+            (101, None) => Err(Fault::sent(Reason::UpstreamBadResponse)),
+            (status, _) if !self.is_last && self.forward.retry.on.statuses.contains(&status) => {
+                Err(Fault::sent(Reason::UpstreamStatus))
+            }
+            _ => self.deliver(&response, buffer).await,
+        };
+        worker.keep_fields(response.fields);
+        received
+    }
+
+    /// Reads heads up to the final one, or one that switches protocols; passes interim ones on.
+    async fn final_head(&self, buffer: &mut Buffer) -> Result<Response, Fault> {
+        let (exchange, timeout) = (self.exchange, self.forward.timeouts.read);
+        for _ in 0..=INTERIM_RESPONSES_MAX {
+            let fields = exchange.worker.spare_fields();
+            let response =
+                read_response_head(self.socket, buffer, fields, timeout, &exchange.conn.deadline).await?;
+            if !response.is_interim() || response.status == 101 {
+                return Ok(response);
+            }
+            // 100 answers an expectation that ended here; HTTP/1.0 knows no interim responses.
+            if response.status != 100 && exchange.request.version == Version::Http11 {
+                let mut out = Buffer::small(&exchange.worker.buffers);
+                write_interim_head(buffer.data(), &response, &mut out);
+                self.write(&[out.data()]).await?;
+            }
+            buffer.consume(response.len);
+        }
+        Err(Fault::sent(Reason::UpstreamBadResponse))
+    }
+
+    async fn deliver(&self, response: &Response, mut buffer: Buffer) -> Result<Received, Fault> {
+        let body = response.body(self.exchange.is_head());
+        let delivery = self.delivery(response, body);
+        let idle_max = keep_alive_hint(buffer.data(), response);
+        let mut out = Buffer::small(&self.exchange.worker.buffers);
+        let date = self.exchange.worker.date();
+        write_response_head(buffer.data(), response, delivery, &date, &mut out);
+        self.note_head(response.status, out.data());
+        buffer.consume(response.len);
+        let mut decoder = BodyDecoder::new(body);
+        let done = self.send_first(&mut out, &mut buffer, &mut decoder, delivery.framing).await?;
+        drop(out);
+        if !done {
+            Box::pin(self.relay_rest(&mut buffer, &mut decoder, delivery.framing)).await?;
+        }
+        Ok(Received {
+            // More than was announced is no beginning of a next response.
+            reusable: response.is_persistent() && body != Body::UntilClose && buffer.is_empty(),
+            keep_alive: delivery.keep_alive,
+            idle_max,
+            closes_in_order: false,
+        })
+    }
+
+    /// How the body's end is told to a client that may not know chunks.
+    fn delivery(&self, response: &Response, body: Body) -> Delivery {
+        let (exchange, version) = (self.exchange, self.exchange.request.version);
+        let has_length = matches!(body, Body::Empty | Body::Length(_));
+        let framing = if has_length || version == Version::Http10 { Framing::Raw } else { Framing::Chunked };
+        // A response that refuses the request while its body is still being sent will not see the end of it.
+        let refused_early = response.status >= 400 && !exchange.report.body_done.get();
+        let keep_alive =
+            exchange.may_keep_alive() && (has_length || framing == Framing::Chunked) && !refused_early;
+        Delivery { framing, keep_alive, version }
+    }
+
+    fn note_head(&self, status: u16, head: &[u8]) {
+        let report = &self.exchange.report;
+        report.status.set(status);
+        report.sent_head.set(head.len() as u64);
+        report.answered.set(true);
+        if self.exchange.pinned.logs_response_headers {
+            *report.response_head.borrow_mut() = head.to_vec();
+        }
+    }
+
+    /// Sends the head, and with it what has come of the body. True if that is all.
+    async fn send_first(
+        &self,
+        out: &mut Buffer,
+        buffer: &mut Buffer,
+        decoder: &mut BodyDecoder,
+        framing: Framing,
+    ) -> Result<bool, Fault> {
+        if framing == Framing::Chunked {
+            let done = transcode(buffer, decoder, framing, &self.meter(), out);
+            let done = done.map_err(|broken| response_fault(&broken))?;
+            self.write(&[out.data()]).await?;
+            return Ok(done);
+        }
+        // Chunks that an HTTP/1.0 client cannot read are taken apart by the relay.
+        let content = match &mut *decoder {
+            BodyDecoder::Chunked(_) => 0,
+            lengths => match lengths
+                .decode(buffer.data())
+                .map_err(|broken| response_fault(&Broken::Invalid(broken)))?
+            {
+                Decoded::Data { len, .. } => len,
+                Decoded::More { .. } | Decoded::End { .. } => 0,
+            },
+        };
+        let body = &buffer.data()[..content];
+        if content <= out.room() {
+            // To copy a little costs less than a system call with two slices.
+            out.extend(body);
+            self.write(&[out.data()]).await?;
+        } else {
+            self.write(&[out.data(), body]).await?;
+        }
+        buffer.consume(content);
+        self.exchange.report.sent_body.set(content as u64);
+        Ok(decoder.is_done())
+    }
+
+    async fn relay_rest(
+        &self,
+        buffer: &mut Buffer,
+        decoder: &mut BodyDecoder,
+        framing: Framing,
+    ) -> Result<(), Fault> {
+        let (exchange, timeouts) = (self.exchange, self.forward.timeouts);
+        let incoming = Incoming { socket: self.socket, buffer, decoder, timeout: timeouts.read };
+        let timeout = exchange.pinned.settings().client.send_timeout;
+        let outgoing = Outgoing { socket: &exchange.conn.socket, framing, timeout };
+        let relayed =
+            relay(incoming, outgoing, self.meter(), &exchange.conn.deadline, &exchange.worker.pipes);
+        relayed.await.map_err(|broken| response_fault(&broken))
+    }
+
+    /// Passes on the agreement to speak another protocol, and then whatever is spoken.
+    async fn switch(
+        &self,
+        response: &Response,
+        mut buffer: Buffer,
+        rest: &mut Buffer,
+    ) -> Result<Received, Fault> {
+        let (exchange, timeouts) = (self.exchange, self.forward.timeouts);
+        let mut out = Buffer::small(&exchange.worker.buffers);
+        write_interim_head(buffer.data(), response, &mut out);
+        self.note_head(response.status, out.data());
+        buffer.consume(response.len);
+        self.write(&[out.data()]).await?;
+        let passed = tunnel(
+            End { socket: &exchange.conn.socket, read_ahead: rest },
+            End { socket: self.socket, read_ahead: &mut buffer },
+            timeouts.read.max(timeouts.send),
+            &exchange.worker.deadlines,
+        )
+        .await;
+        exchange.report.sent_body.set(passed.to_client);
+        exchange.report.received_body.set(passed.to_upstream);
+        Ok(Received {
+            reusable: false,
+            keep_alive: false,
+            idle_max: None,
+            closes_in_order: passed.is_complete,
+        })
+    }
+
+    fn meter(&self) -> Meter<'_> {
+        Meter { content: &self.exchange.report.sent_body, max: None }
+    }
+
+    async fn write(&self, slices: &[&[u8]]) -> Result<(), Fault> {
+        let conn = self.exchange.conn;
+        let timeout = self.exchange.pinned.settings().client.send_timeout;
+        let mut unwritten = Unwritten::new(slices);
+        match conn.deadline.within(timeout, |cx| conn.socket.poll_write_all(cx, &mut unwritten)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(Fault::never(Reason::ClientAborted)),
+            Err(Elapsed) => Err(Fault::never(Reason::SendTimeout)),
+        }
+    }
+}
+
+/// The client has seen part of the response: nothing can be tried again.
+fn response_fault(broken: &Broken) -> Fault {
+    Fault::never(match broken {
+        Broken::Read | Broken::Invalid(InvalidBody::Truncated) => Reason::UpstreamReset,
+        Broken::ReadTimeout => Reason::UpstreamReadTimeout,
+        Broken::Invalid(_) | Broken::TooLarge => Reason::UpstreamBadResponse,
+        Broken::Write => Reason::ClientAborted,
+        Broken::WriteTimeout => Reason::SendTimeout,
+    })
+}

@@ -1,0 +1,83 @@
+//! Which endpoint of a cluster takes the next request.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use model::{Balance, EndpointState};
+
+use super::pool::{Endpoint, Pool};
+use crate::clock::Moment;
+use crate::random::Random;
+
+/// A cluster as one worker sees it.
+pub(crate) struct Cluster {
+    name: String,
+    balance: Balance,
+    /// Those that take new requests; when none is ready, those that are going away.
+    endpoints: Vec<Rc<Endpoint>>,
+    cursor: Cell<usize>,
+}
+
+impl Cluster {
+    pub(crate) fn new(cluster: &model::Cluster, pool: &Pool, random: &Random) -> Self {
+        let in_state = |state| {
+            let chosen = cluster.endpoints.iter().filter(move |endpoint| endpoint.state == state);
+            chosen.map(|endpoint| pool.endpoint(endpoint.address)).collect::<Vec<_>>()
+        };
+        let ready = in_state(EndpointState::Ready);
+        let endpoints = if ready.is_empty() { in_state(EndpointState::Draining) } else { ready };
+        // Workers that all began with the first endpoint would favour it.
+        let cursor = Cell::new(random.below(endpoints.len().max(1)));
+        Self { name: cluster.name.clone(), balance: cluster.balance, endpoints, cursor }
+    }
+
+    /// `namespace-service-port`
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How many endpoints there are to choose from.
+    pub(crate) fn len(&self) -> usize {
+        self.endpoints.len()
+    }
+
+    /// Picks an endpoint that `was_tried` does not know; none when there is no other.
+    pub(crate) fn pick(
+        &self,
+        was_tried: impl Fn(&Endpoint) -> bool,
+        random: &Random,
+        now: Moment,
+    ) -> Option<&Rc<Endpoint>> {
+        match self.balance {
+            Balance::Ewma if self.endpoints.len() > 1 => self.better_of_two(was_tried, random, now),
+            _ => self.next_in_turn(was_tried),
+        }
+    }
+
+    fn next_in_turn(&self, was_tried: impl Fn(&Endpoint) -> bool) -> Option<&Rc<Endpoint>> {
+        (0..self.endpoints.len()).find_map(|_| {
+            let at = self.cursor.get();
+            self.cursor.set(if at + 1 < self.endpoints.len() { at + 1 } else { 0 });
+            let endpoint = &self.endpoints[at];
+            (!was_tried(endpoint)).then_some(endpoint)
+        })
+    }
+
+    /// Power of two choices: nearly as good as the best of all, and it does not send everybody to the same one.
+    fn better_of_two(
+        &self,
+        was_tried: impl Fn(&Endpoint) -> bool,
+        random: &Random,
+        now: Moment,
+    ) -> Option<&Rc<Endpoint>> {
+        let count = self.endpoints.len();
+        let first = random.below(count);
+        let second = (first + 1 + random.below(count - 1)) % count;
+        let two = [&self.endpoints[first], &self.endpoints[second]];
+        let better = two
+            .into_iter()
+            .filter(|endpoint| !was_tried(endpoint))
+            .min_by(|a, b| a.response_time(now).total_cmp(&b.response_time(now)));
+        better.or_else(|| self.next_in_turn(was_tried))
+    }
+}

@@ -1,0 +1,116 @@
+//! Opening and closing connections to endpoints.
+
+use std::cell::Cell;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use observe::PortCells;
+use tokio::net::{TcpSocket, TcpStream};
+
+use crate::clock::Moment;
+use crate::socket::Socket;
+use crate::sys;
+
+/// A connection to an endpoint.
+pub(crate) struct Connection {
+    socket: Option<Socket>,
+    /// When it was opened.
+    pub(crate) opened: Moment,
+    /// When it was last put on a shelf.
+    pub(crate) idle_since: Moment,
+    /// How long the endpoint said that it keeps idle connections (`Keep-Alive: timeout`).
+    pub(crate) idle_max: Option<Duration>,
+    /// Requests made on it.
+    pub(crate) requests: u64,
+    /// Whether what is in flight still has to arrive when it is closed.
+    pub(crate) closes_in_order: bool,
+    ports: Arc<PortCells>,
+}
+
+/// The local addresses to connect from, in turn. Each has a port range of its own.
+pub(crate) struct Sources {
+    addresses: Vec<IpAddr>,
+    next: Cell<usize>,
+}
+
+impl Connection {
+    pub(crate) fn new(stream: TcpStream, opened: Moment, ports: Arc<PortCells>) -> Self {
+        ports.taken();
+        Self {
+            socket: Some(Socket::new(stream)),
+            opened,
+            idle_since: opened,
+            idle_max: None,
+            requests: 0,
+            closes_in_order: false,
+            ports,
+        }
+    }
+
+    pub(crate) fn socket(&self) -> &Socket {
+        self.socket.as_ref().expect("a connection loses its socket only when it is dropped or moved")
+    }
+
+    /// Whether it has neither ended nor received anything while it was idle. What the event loop has noted decides, at no
+    /// system call; the socket is asked only where it was noted ready, which a read that filled its buffer leaves behind too.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.socket().poll_peek(&mut Context::from_waker(Waker::noop())).is_pending()
+    }
+
+    /// The same, and the socket is asked.
+    pub(crate) fn is_quiet_now(&self) -> bool {
+        self.socket().peek_now().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    /// Moves the connection to the event loop of the calling worker.
+    pub(crate) fn adopt(mut self) -> io::Result<Self> {
+        if let Some(socket) = self.socket.take() {
+            let stream = TcpStream::from_std(socket.into_inner().into_std()?)?;
+            self.socket = Some(Socket::new(stream));
+        }
+        Ok(self)
+    }
+}
+
+impl Drop for Connection {
+    /// Resets the connection, other than after a tunnel: nothing else that matters is in flight when we close one, and a
+    /// reset leaves no `TIME_WAIT` behind that would occupy a port for a minute.
+    fn drop(&mut self) {
+        if let Some(socket) = self.socket.take().filter(|_| !self.closes_in_order) {
+            // A socket that refuses is gone already.
+            let _ = socket.into_inner().set_zero_linger();
+        }
+        self.ports.given_back();
+    }
+}
+
+impl Sources {
+    pub(crate) fn new(addresses: Vec<IpAddr>) -> Self {
+        Self { addresses, next: Cell::new(0) }
+    }
+
+    /// The source addresses that can reach `address`, beginning with the next in turn; none for "let the kernel choose".
+    pub(crate) fn in_turn(&self, address: SocketAddr) -> impl Iterator<Item = Option<IpAddr>> {
+        let matching: Vec<IpAddr> =
+            self.addresses.iter().copied().filter(|source| source.is_ipv4() == address.is_ipv4()).collect();
+        let first = self.next.replace(self.next.get().wrapping_add(1));
+        let count = matching.len().max(1);
+        (0..count).map(move |at| {
+            if matching.is_empty() { None } else { Some(matching[first.wrapping_add(at) % count]) }
+        })
+    }
+}
+
+/// Connects from one source address.
+pub(crate) async fn connect(address: SocketAddr, source: Option<IpAddr>) -> io::Result<TcpStream> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_nodelay(true)?;
+    if let Some(source) = source {
+        sys::set_bind_address_no_port(&socket)?;
+        socket.bind(SocketAddr::new(source, 0))?;
+    }
+    socket.connect(address).await
+}

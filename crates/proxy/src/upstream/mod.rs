@@ -1,0 +1,18 @@
+//! Connections to endpoints: which endpoint, which connection, and what to do when there is none.
+//!
+//! Reuse is the point of the product: a worker keeps idle connections for each endpoint, the last used on top; one that has
+//! none takes one of another worker's before it connects.
+
+pub(crate) mod balance;
+mod connect;
+mod depot;
+pub(crate) mod h1;
+mod pool;
+
+pub(crate) use balance::Cluster;
+pub(crate) use connect::Sources;
+pub(crate) use depot::Depot;
+pub(crate) use pool::{Endpoint, Lease, NoConnection, Pool, Trust};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,311 @@
+//! A worker's connections to endpoints: taken from its shelf, from another worker's, or opened.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::{PoolCap, UpstreamConnections};
+use observe::{EndpointCells, PortCells, Registry};
+use tokio::sync::Notify;
+
+use super::connect::{Connection, Sources, connect};
+use super::depot::{Depot, Shelves};
+use crate::clock::{Clock, Moment};
+use crate::deadline::{Deadline, Deadlines};
+use crate::limits::{EWMA_DECAY, REGRET_WINDOW, TICK};
+
+/// What a worker knows of all endpoints.
+pub(crate) struct Pool {
+    worker: usize,
+    clock: Clock,
+    deadlines: Rc<Deadlines>,
+    depot: Arc<Depot>,
+    registry: Arc<Registry>,
+    sources: Sources,
+    settings: RefCell<UpstreamConnections>,
+    endpoints: RefCell<HashMap<SocketAddr, Rc<Endpoint>>>,
+}
+
+/// What a worker knows of one endpoint.
+pub(crate) struct Endpoint {
+    /// Where it is.
+    pub(crate) address: SocketAddr,
+    /// What is counted about it.
+    pub(crate) cells: Arc<EndpointCells>,
+    shelves: Arc<Shelves>,
+    /// No longer part of the configuration: its connections finish what they have and are closed.
+    gone: Cell<bool>,
+    /// Moving average of its response times in seconds, and when it was last moved.
+    average: Cell<(f64, Option<Moment>)>,
+    /// When connections were evicted lately for want of room.
+    evictions: RefCell<VecDeque<Moment>>,
+    /// The ports towards it, by source address.
+    ports: RefCell<Vec<(IpAddr, Arc<PortCells>)>>,
+    /// When a connection last found no port.
+    short_of_ports: Cell<Option<Moment>>,
+    /// A connection has been put back.
+    returned: Notify,
+}
+
+/// A connection for one request.
+pub(crate) struct Lease {
+    /// The connection.
+    pub(crate) connection: Connection,
+    /// How long it took to open, if it had to be.
+    pub(crate) connect_time: Option<Duration>,
+}
+
+/// Whose word is taken for it that an idle connection is alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trust {
+    /// The event loop's, of its last turn, at no system call: a request that meets a dead one is sent again.
+    EventLoop,
+    /// The socket's own: the request could not be sent again.
+    Socket,
+}
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(crate) enum NoConnection {
+    /// Every source address is out of ports towards the endpoint (`EADDRNOTAVAIL`), and no connection came back in time.
+    PortsExhausted,
+    /// The connection could not be made.
+    Failed(io::Error),
+}
+
+impl Pool {
+    pub(crate) fn new(
+        worker: usize,
+        clock: Clock,
+        deadlines: Rc<Deadlines>,
+        depot: Arc<Depot>,
+        registry: Arc<Registry>,
+        sources: Sources,
+    ) -> Self {
+        Self {
+            worker,
+            clock,
+            deadlines,
+            depot,
+            registry,
+            sources,
+            settings: RefCell::default(),
+            endpoints: RefCell::default(),
+        }
+    }
+
+    /// What is known of an endpoint. Not for the path of a request.
+    pub(crate) fn endpoint(&self, address: SocketAddr) -> Rc<Endpoint> {
+        let mut endpoints = self.endpoints.borrow_mut();
+        let endpoint = endpoints.entry(address).or_insert_with(|| {
+            Rc::new(Endpoint {
+                address,
+                cells: self.registry.endpoint(address),
+                shelves: self.depot.shelves(address),
+                gone: Cell::new(false),
+                average: Cell::default(),
+                evictions: RefCell::default(),
+                ports: RefCell::default(),
+                short_of_ports: Cell::new(None),
+                returned: Notify::new(),
+            })
+        });
+        Rc::clone(endpoint)
+    }
+
+    /// Goes over to another configuration: endpoints that are not part of it lose their idle connections at once.
+    pub(crate) fn retain(&self, settings: &UpstreamConnections, is_known: impl Fn(SocketAddr) -> bool) {
+        *self.settings.borrow_mut() = settings.clone();
+        self.endpoints.borrow_mut().retain(|&address, endpoint| {
+            let known = is_known(address);
+            if !known {
+                endpoint.gone.set(true);
+                endpoint.close_idle(self.worker, |_| true);
+            }
+            known
+        });
+        self.depot.sweep();
+    }
+
+    /// Closes idle connections that are too old, or that the endpoint has closed.
+    pub(crate) fn sweep(&self) {
+        let (now, settings) = (self.clock.now(), self.settings.borrow());
+        for endpoint in self.endpoints.borrow().values() {
+            endpoint.close_idle(self.worker, |connection| {
+                is_expired(connection, &settings, now) || !connection.is_quiet()
+            });
+            endpoint.forget_evictions(now);
+        }
+    }
+
+    /// An idle connection, the worker's own or another's.
+    pub(crate) fn take_idle(&self, endpoint: &Endpoint, trust: Trust) -> Option<Lease> {
+        let now = self.clock.now();
+        let usable = |connection: &Connection| {
+            let quiet = connection.is_quiet() && (trust == Trust::EventLoop || connection.is_quiet_now());
+            if !quiet {
+                endpoint.cells.stale_on_checkout.inc();
+            }
+            quiet && !is_expired(connection, &self.settings.borrow(), now)
+        };
+        while let Some(connection) = endpoint.shelves.take(self.worker) {
+            endpoint.cells.idle.dec();
+            if usable(&connection) {
+                endpoint.cells.reused.inc();
+                return Some(Lease { connection, connect_time: None });
+            }
+        }
+        while let Some(connection) = endpoint.shelves.steal(self.worker) {
+            endpoint.cells.idle.dec();
+            if !usable(&connection) {
+                continue;
+            }
+            if let Ok(connection) = connection.adopt() {
+                endpoint.cells.stolen.inc();
+                return Some(Lease { connection, connect_time: None });
+            }
+        }
+        None
+    }
+
+    /// Opens a connection. Where no port is left, waits for an idle connection instead; the caller bounds the wait.
+    pub(crate) async fn open(&self, endpoint: &Endpoint) -> Result<Lease, NoConnection> {
+        let begin = self.clock.now();
+        loop {
+            match self.open_from_any_source(endpoint, begin).await {
+                Err(NoConnection::PortsExhausted) => {}
+                done => return done,
+            }
+            // Another worker's connection comes back without a word, so that this one looks around at each tick, too.
+            let mut returned = pin!(endpoint.returned.notified());
+            let _ = Deadline::new(&self.deadlines).within(TICK, |cx| returned.as_mut().poll(cx)).await;
+            if let Some(lease) = self.take_idle(endpoint, Trust::EventLoop) {
+                return Ok(lease);
+            }
+        }
+    }
+
+    async fn open_from_any_source(&self, endpoint: &Endpoint, begin: Moment) -> Result<Lease, NoConnection> {
+        for source in self.sources.in_turn(endpoint.address) {
+            match connect(endpoint.address, source).await {
+                Ok(stream) => {
+                    let local = stream.local_addr().map_err(NoConnection::Failed)?;
+                    let now = self.clock.now();
+                    endpoint.note_opened(now);
+                    let ports = endpoint.ports(local.ip(), &self.registry);
+                    let connection = Connection::new(stream, now, ports);
+                    return Ok(Lease { connection, connect_time: Some(now.since(begin)) });
+                }
+                Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
+                    let source = source.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+                    endpoint.ports(source, &self.registry).exhausted();
+                    endpoint.short_of_ports.set(Some(self.clock.now()));
+                }
+                Err(error) => return Err(NoConnection::Failed(error)),
+            }
+        }
+        Err(NoConnection::PortsExhausted)
+    }
+
+    /// Whether connections to the endpoint fail for want of ports at the moment.
+    pub(crate) fn is_short_of_ports(&self, endpoint: &Endpoint) -> bool {
+        endpoint.short_of_ports.get().is_some_and(|at| self.clock.now().since(at) <= 3 * TICK)
+    }
+
+    /// Takes a connection back after a request that left it fit for another.
+    pub(crate) fn put_back(&self, endpoint: &Endpoint, mut connection: Connection) {
+        let (now, settings) = (self.clock.now(), self.settings.borrow());
+        connection.idle_since = now;
+        let cap = match settings.cap {
+            PoolCap::Auto => None,
+            PoolCap::Fixed(cap) => Some(cap as usize),
+        };
+        if endpoint.gone.get() || cap == Some(0) || is_expired(&connection, &settings, now) {
+            return;
+        }
+        match endpoint.shelves.put(self.worker, connection, cap) {
+            None => {
+                endpoint.cells.idle.inc();
+                if endpoint.short_of_ports.get().is_some() {
+                    endpoint.returned.notify_one();
+                }
+            }
+            Some(evicted) => {
+                drop(evicted);
+                endpoint.cells.evicted.inc();
+                endpoint.evictions.borrow_mut().push_back(now);
+            }
+        }
+    }
+}
+
+fn is_expired(connection: &Connection, settings: &UpstreamConnections, now: Moment) -> bool {
+    let idle_max = connection.idle_max.map_or(settings.idle_timeout, |hint| hint.min(settings.idle_timeout));
+    connection.requests >= settings.requests
+        || now.since(connection.idle_since) >= idle_max
+        || now.since(connection.opened) >= settings.lifetime
+}
+
+/// What is left of an average's weight.
+fn fading(last: Moment, now: Moment) -> f64 {
+    (-now.since(last).as_secs_f64() / EWMA_DECAY.as_secs_f64()).exp()
+}
+
+impl Endpoint {
+    /// Moving average of its response times in seconds. It fades while there are none, so that one that was slow is tried
+    /// again; zero while there has been none, so that it is tried at all.
+    pub(crate) fn response_time(&self, now: Moment) -> f64 {
+        let (average, last) = self.average.get();
+        average * last.map_or(0.0, |last| fading(last, now))
+    }
+
+    /// Moves the average by one response: the longer ago the last one was, the more this one counts.
+    pub(crate) fn note_response(&self, took: Duration, now: Moment) {
+        let sample = took.as_secs_f64();
+        let average = match self.average.get() {
+            (_, None) => sample,
+            (average, Some(last)) => {
+                let weight = fading(last, now);
+                average * weight + sample * (1.0 - weight)
+            }
+        };
+        self.average.set((average, Some(now)));
+    }
+
+    fn note_opened(&self, now: Moment) {
+        self.cells.opened.inc();
+        self.forget_evictions(now);
+        if self.evictions.borrow_mut().pop_front().is_some() {
+            self.cells.regretted.inc();
+        }
+    }
+
+    fn forget_evictions(&self, now: Moment) {
+        let mut evictions = self.evictions.borrow_mut();
+        while evictions.front().is_some_and(|&at| now.since(at) > REGRET_WINDOW) {
+            evictions.pop_front();
+        }
+    }
+
+    fn close_idle(&self, worker: usize, is_due: impl Fn(&Connection) -> bool) {
+        for _closed in self.shelves.sweep(worker, |connection| !is_due(connection)) {
+            self.cells.idle.dec();
+        }
+    }
+
+    fn ports(&self, source: IpAddr, registry: &Registry) -> Arc<PortCells> {
+        let mut known = self.ports.borrow_mut();
+        let found = known.iter().position(|(address, _)| *address == source);
+        let at = found.unwrap_or_else(|| {
+            known.push((source, registry.ports(source, self.address)));
+            known.len() - 1
+        });
+        Arc::clone(&known[at].1)
+    }
+}

@@ -1,0 +1,235 @@
+//! A worker: one thread with an event loop of its own, and everything that its requests need.
+//!
+//! Nothing in here is shared with other workers but the idle upstream connections, which another may take.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use model::log::{Part, Variable};
+use model::{ClusterId, HostName, Labels, Settings};
+use observe::access::TimeCache;
+use observe::log::Sink;
+use observe::{Counter, Gauge, Reason, Recorder};
+use routing::Snapshot;
+use tokio::sync::Notify;
+use wire::h1::Fields;
+
+use crate::buffer::Buffers;
+use crate::clock::Clock;
+use crate::deadline::{Deadline, Deadlines};
+use crate::limits::TICKS_PER_SWEEP;
+use crate::pipe::Pipes;
+use crate::random::Random;
+use crate::upstream::{Cluster, Pool};
+
+/// What a worker owns.
+pub(crate) struct Worker {
+    pub(crate) clock: Clock,
+    pub(crate) deadlines: Rc<Deadlines>,
+    pub(crate) buffers: Rc<Buffers>,
+    pub(crate) pipes: Pipes,
+    pub(crate) random: Random,
+    pub(crate) pool: Pool,
+    pub(crate) recorder: RefCell<Recorder>,
+    /// For requests that no route took.
+    pub(crate) no_labels: Arc<Labels>,
+    pub(crate) log: RefCell<Log>,
+    pinned: RefCell<Rc<Pinned>>,
+    spare_fields: RefCell<Vec<Fields>>,
+    date: RefCell<(u64, Rc<str>)>,
+    draining: Cell<bool>,
+    connections: Cell<usize>,
+    connections_max: usize,
+    serial: Cell<u64>,
+    ticks: Cell<u64>,
+    /// A connection has been closed.
+    closed: Notify,
+}
+
+/// A configuration as one worker uses it.
+pub(crate) struct Pinned {
+    pub(crate) snapshot: Arc<Snapshot>,
+    /// By id; there may be gaps.
+    clusters: Vec<Option<Rc<Cluster>>>,
+    /// Whether the access log's format asks for fields of the response.
+    pub(crate) logs_response_headers: bool,
+}
+
+/// The worker's end of the access log.
+pub(crate) struct Log {
+    pub(crate) sink: Sink,
+    pub(crate) time: TimeCache,
+    pub(crate) hostname: Arc<str>,
+}
+
+/// What a worker is made from.
+pub(crate) struct Parts {
+    pub(crate) clock: Clock,
+    pub(crate) deadlines: Rc<Deadlines>,
+    pub(crate) pool: Pool,
+    pub(crate) recorder: Recorder,
+    pub(crate) log: Log,
+    pub(crate) connections_max: usize,
+}
+
+/// Heads that a worker parses into again.
+const SPARE_FIELDS_MAX: usize = 64;
+
+impl Worker {
+    pub(crate) fn new(parts: Parts, snapshot: Arc<Snapshot>) -> Rc<Self> {
+        let random = Random::new();
+        let pinned = Pinned::new(snapshot, None, &parts.pool, &random);
+        Rc::new(Self {
+            deadlines: parts.deadlines,
+            clock: parts.clock,
+            buffers: Rc::default(),
+            pipes: Pipes::default(),
+            random,
+            pool: parts.pool,
+            recorder: RefCell::new(parts.recorder),
+            no_labels: Arc::new(Labels { host: HostName::Any.to_string(), ..Labels::default() }),
+            log: RefCell::new(parts.log),
+            pinned: RefCell::new(Rc::new(pinned)),
+            spare_fields: RefCell::default(),
+            date: RefCell::new((u64::MAX, Rc::from(""))),
+            draining: Cell::new(false),
+            connections: Cell::new(0),
+            connections_max: parts.connections_max,
+            serial: Cell::new(0),
+            ticks: Cell::new(0),
+            closed: Notify::new(),
+        })
+    }
+
+    /// The configuration for a request that begins now.
+    pub(crate) fn pinned(&self) -> Rc<Pinned> {
+        Rc::clone(&self.pinned.borrow())
+    }
+
+    /// Goes over to another configuration. Requests in flight keep the one that they began with.
+    pub(crate) fn install(&self, snapshot: Arc<Snapshot>) {
+        let pinned = Pinned::new(snapshot, Some(&self.pinned()), &self.pool, &self.random);
+        *self.pinned.borrow_mut() = Rc::new(pinned);
+    }
+
+    /// What has to be done now and then: deadlines, the log, room for metrics, old connections.
+    pub(crate) fn tick(&self) {
+        self.clock.update();
+        self.deadlines.sweep();
+        self.log.borrow_mut().sink.flush();
+        self.recorder.borrow_mut().make_room();
+        self.ticks.set(self.ticks.get() + 1);
+        if self.ticks.get().is_multiple_of(TICKS_PER_SWEEP) {
+            self.pool.sweep();
+        }
+    }
+
+    pub(crate) fn spare_fields(&self) -> Fields {
+        self.spare_fields.borrow_mut().pop().unwrap_or_default()
+    }
+
+    pub(crate) fn keep_fields(&self, fields: Fields) {
+        let mut spare = self.spare_fields.borrow_mut();
+        if spare.len() < SPARE_FIELDS_MAX {
+            spare.push(fields);
+        }
+    }
+
+    /// The present second, for `Date`.
+    pub(crate) fn date(&self) -> Rc<str> {
+        let seconds = self.clock.unix().as_secs();
+        let mut date = self.date.borrow_mut();
+        if date.0 != seconds {
+            *date = (seconds, wire::date::imf_fixdate(seconds).into());
+        }
+        Rc::clone(&date.1)
+    }
+
+    // Connections.
+
+    pub(crate) fn next_serial(&self) -> u64 {
+        self.serial.set(self.serial.get() + 1);
+        self.serial.get()
+    }
+
+    pub(crate) fn connection_opened(&self) {
+        self.connections.set(self.connections.get() + 1);
+        let recorder = self.recorder.borrow();
+        recorder.count(Counter::ConnectionsHandled);
+        recorder.inc(Gauge::ConnectionsActive);
+    }
+
+    pub(crate) fn connection_closed(&self) {
+        self.connections.set(self.connections.get() - 1);
+        self.recorder.borrow().dec(Gauge::ConnectionsActive);
+        self.closed.notify_waiters();
+    }
+
+    /// Whether another client connection may be opened; one that may not is counted.
+    pub(crate) fn has_room(&self) -> bool {
+        let has_room = self.connections.get() < self.connections_max;
+        if !has_room {
+            self.recorder.borrow().reason(Reason::ConnectionLimit);
+        }
+        has_room
+    }
+
+    // Draining.
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.get()
+    }
+
+    /// Closes connections that wait for a request, and all others after the one they serve; ends when none is left, or when
+    /// their time is up.
+    pub(crate) async fn drain(&self) {
+        self.draining.set(true);
+        // The event loop is looked at once more: a request that has come already makes its connection anything but idle.
+        tokio::task::yield_now().await;
+        self.deadlines.fire_idle();
+        let timeout = self.pinned().settings().client.shutdown_timeout;
+        let mut drained = pin!(async {
+            while self.connections.get() > 0 {
+                self.closed.notified().await;
+            }
+        });
+        // Those that are not done by then are cut off.
+        let _ = Deadline::new(&self.deadlines).within(timeout, |cx| drained.as_mut().poll(cx)).await;
+    }
+}
+
+impl Pinned {
+    fn new(snapshot: Arc<Snapshot>, previous: Option<&Self>, pool: &Pool, random: &Random) -> Self {
+        let mut clusters = Vec::new();
+        let mut known = std::collections::HashSet::new();
+        for (id, cluster) in snapshot.clusters() {
+            known.extend(cluster.endpoints.iter().map(|endpoint| endpoint.address));
+            let same = previous.and_then(|old| old.same_cluster(id, cluster));
+            let at = id.0 as usize;
+            clusters.resize_with(clusters.len().max(at + 1), || None);
+            clusters[at] = Some(same.unwrap_or_else(|| Rc::new(Cluster::new(cluster, pool, random))));
+        }
+        pool.retain(&snapshot.settings.upstream, |address| known.contains(&address));
+        let parts = &snapshot.settings.access_log.format.parts;
+        let logs_response_headers =
+            parts.iter().any(|part| matches!(part, Part::Variable(Variable::ResponseHeader(_))));
+        Self { snapshot, clusters, logs_response_headers }
+    }
+
+    /// The cluster as it is in use, with its place in the round, if it has not changed.
+    fn same_cluster(&self, id: ClusterId, cluster: &Arc<model::Cluster>) -> Option<Rc<Cluster>> {
+        let old = self.clusters.get(id.0 as usize)?.as_ref()?;
+        Arc::ptr_eq(self.snapshot.cluster(id), cluster).then(|| Rc::clone(old))
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.snapshot.settings
+    }
+
+    pub(crate) fn cluster(&self, id: ClusterId) -> &Cluster {
+        self.clusters[id.0 as usize].as_ref().expect("a route refers to a cluster of its own Snapshot")
+    }
+}
