@@ -1,0 +1,227 @@
+//! The command line. Flags carry ingress-nginx's names and defaults where ingress-nginx has them.
+#![expect(clippy::doc_markdown, reason = "doc comments are help texts, in which backticks would be printed")]
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{ArgAction, Args, Parser, Subcommand};
+use control::{EndpointOverride, NsName};
+
+use crate::EXIT_UNUSABLE;
+
+/// A Kubernetes ingress controller with its own HTTP proxy: the ingress that costs no QPS.
+#[derive(Debug, Parser)]
+#[command(version, arg_required_else_help = true, args_override_self = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the proxy.
+    Serve(Box<Serve>),
+    /// Load manifests as `serve` would, and print what would be served and every problem. Exit status: 0 clean,
+    /// 1 problems, 2 unusable arguments.
+    Check(Check),
+    /// Run the static payload server that the demo, the tests and the benchmarks put behind the proxy.
+    Payload(Payload),
+}
+
+/// How manifests are read: what `serve` and `check` have in common.
+#[derive(Args, Debug)]
+pub(crate) struct Reading {
+    /// ConfigMap with the settings.
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    pub(crate) configmap: Option<NsName>,
+    /// Where a Service's Pods are when no EndpointSlice says so. May be given several times.
+    #[arg(long, value_name = "NS/SERVICE[:PORT]=HOST:PORT[,HOST:PORT]")]
+    pub(crate) endpoints: Vec<EndpointOverride>,
+    /// Class of the Ingresses that are served, in the annotation kubernetes.io/ingress.class.
+    #[arg(long, value_name = "NAME", default_value = "nginx")]
+    pub(crate) ingress_class: String,
+    /// Controller of the IngressClasses that are served.
+    #[arg(long, value_name = "CONTROLLER", default_value = "k8s.io/ingress-nginx")]
+    pub(crate) controller_class: String,
+    /// Also serve the IngressClass that is named as --ingress-class says, whatever its controller.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub(crate) ingress_class_by_name: bool,
+    /// Serve Ingresses without a class. ingress-nginx does not by default; in files, who names them wants them served.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
+    pub(crate) watch_ingress_without_class: bool,
+    /// Service for requests that no Ingress takes.
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    pub(crate) default_backend_service: Option<NsName>,
+    /// Prefix of the annotations.
+    #[arg(long, value_name = "PREFIX", default_value = "nginx.ingress.kubernetes.io")]
+    pub(crate) annotations_prefix: String,
+    /// Leave out Ingresses that would take requests for every host.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub(crate) disable_catch_all: bool,
+    /// Port for HTTPS, which redirects name.
+    #[arg(long, value_name = "PORT", default_value_t = 443)]
+    pub(crate) https_port: u16,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Serve {
+    /// File or folder with Kubernetes manifests. Watched; may be given several times.
+    #[arg(long, value_name = "PATH", required = true)]
+    pub(crate) manifests: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    /// Port for HTTP; 0 is any free one.
+    #[arg(long, value_name = "PORT", default_value_t = 80)]
+    pub(crate) http_port: u16,
+    /// Port of the admin server: /healthz, /metrics, /configuration.
+    #[arg(long, value_name = "PORT", default_value_t = 10254)]
+    pub(crate) healthz_port: u16,
+    /// Address of the admin server; all addresses without it.
+    #[arg(long, value_name = "ADDRESS", default_value = "")]
+    pub(crate) healthz_host: String,
+    /// Worker threads [default: the CPUs that the cgroup and the affinity mask allow].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) workers: Option<u16>,
+    /// Local address for connections to endpoints. May be given several times: each has a port range of its own.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) upstream_source_address: Vec<IpAddr>,
+    /// Seconds between SIGTERM, which fails /healthz at once, and the end of accepting.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    pub(crate) shutdown_grace_period: u64,
+    #[command(flatten)]
+    pub(crate) metrics: Metrics,
+}
+
+#[derive(Args, Debug)]
+#[expect(clippy::struct_field_names, reason = "fields are named as the flags are")]
+pub(crate) struct Metrics {
+    /// Serve /metrics. ingress-nginx does not by default, since its metrics are costly; these are not.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
+    pub(crate) enable_metrics: bool,
+    /// Label metrics with the host.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
+    pub(crate) metrics_per_host: bool,
+    /// Count requests for hosts that no Ingress names.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub(crate) metrics_per_undefined_host: bool,
+    /// Label metrics with 2xx instead of 200.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub(crate) report_status_classes: bool,
+    /// Upper bounds of the time histograms, in seconds.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) time_buckets: Vec<f64>,
+    /// Upper bounds of the histograms of request and response lengths, in bytes.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) length_buckets: Vec<f64>,
+    /// Upper bounds of the histogram of bytes sent.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) size_buckets: Vec<f64>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Check {
+    /// Files and folders with Kubernetes manifests.
+    #[arg(value_name = "PATH", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Payload {
+    /// Port; 0 is any free one.
+    #[arg(long, value_name = "PORT")]
+    pub(crate) port: u16,
+    /// Address.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub(crate) host: IpAddr,
+    /// Threads.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) threads: usize,
+}
+
+impl Reading {
+    pub(crate) fn into_options(self, manifests: Vec<PathBuf>) -> control::Options {
+        control::Options {
+            manifests,
+            ingress_class: self.ingress_class,
+            controller_class: self.controller_class,
+            ingress_class_by_name: self.ingress_class_by_name,
+            watch_ingress_without_class: self.watch_ingress_without_class,
+            default_backend_service: self.default_backend_service,
+            configmap: self.configmap,
+            endpoints: self.endpoints,
+            annotations_prefix: self.annotations_prefix,
+            disable_catch_all: self.disable_catch_all,
+            https_port: self.https_port,
+        }
+    }
+}
+
+impl Payload {
+    pub(crate) fn address(&self) -> SocketAddr {
+        SocketAddr::new(self.host, self.port)
+    }
+}
+
+/// Prints what clap has to say: help as it is, an error in one line with its suggestion.
+pub(crate) fn explain(error: &clap::Error) -> ExitCode {
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let _ = error.print();
+        return ExitCode::from(EXIT_UNUSABLE);
+    }
+    let text = error.to_string();
+    let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    let missing = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::Strings(arguments)) if first.ends_with(':') => {
+            format!(" {}", arguments.join(", "))
+        }
+        _ => String::new(),
+    };
+    let hint = match error.get(ContextKind::SuggestedArg).or(error.get(ContextKind::SuggestedSubcommand)) {
+        Some(ContextValue::String(name)) => format!("; did you mean {name}?"),
+        Some(ContextValue::Strings(names)) => format!("; did you mean {}?", names.join(" or ")),
+        _ => String::new(),
+    };
+    eprintln!("forebay: {first}{missing}{hint}");
+    ExitCode::from(EXIT_UNUSABLE)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn of_a_flag_given_twice_the_last_holds_and_lists_grow() {
+        let line =
+            "forebay serve --manifests a --manifests b --workers 1 --http-port 1 --workers 2 --http-port 2";
+        let cli = Cli::try_parse_from(line.split(' ')).unwrap();
+        let Command::Serve(serve) = cli.command else { panic!("not serve") };
+        assert_eq!((serve.workers, serve.http_port, serve.manifests.len()), (Some(2), 2, 2));
+    }
+
+    #[test]
+    fn switches_are_written_as_pflag_has_them() {
+        let parse = |switch: &str| {
+            let cli = Cli::try_parse_from(["forebay", "check", switch, "x.yaml"]).unwrap();
+            let Command::Check(check) = cli.command else { panic!("not check") };
+            check.reading.watch_ingress_without_class
+        };
+        assert!(parse("--watch-ingress-without-class"));
+        assert!(!parse("--watch-ingress-without-class=false"));
+        assert!(parse("--disable-catch-all"));
+    }
+}

@@ -1,0 +1,71 @@
+//! `/configuration`: the Snapshot in force, as JSON.
+
+use model::{Action, EndpointState, Filter, PathMatch};
+use routing::{HostTable, Route, Snapshot};
+use serde_json::{Value, json};
+
+/// Describes a Snapshot. `acknowledged` is the generation that every worker serves.
+pub(crate) fn describe(snapshot: &Snapshot, acknowledged: u64) -> Value {
+    json!({
+        "generation": snapshot.generation,
+        "acknowledged": acknowledged,
+        "hosts": snapshot.hosts().map(|table| host(table, snapshot)).collect::<Vec<_>>(),
+        "clusters": snapshot.clusters().map(|(_, one)| cluster(one)).collect::<Vec<_>>(),
+    })
+}
+
+fn host(table: &HostTable, snapshot: &Snapshot) -> Value {
+    json!({
+        "host": table.name().to_string(),
+        "routes": table.routes().iter().map(|one| route(one, snapshot)).collect::<Vec<_>>(),
+    })
+}
+
+fn route(route: &Route, snapshot: &Snapshot) -> Value {
+    let path_type = match &route.path {
+        PathMatch::Exact(_) => "Exact",
+        PathMatch::Prefix(_) => "Prefix",
+        PathMatch::StartsWith(_) => "ImplementationSpecific",
+    };
+    json!({
+        "path": route.path.path(),
+        "pathType": path_type,
+        "namespace": route.labels.namespace,
+        "ingress": route.labels.object,
+        "service": route.labels.service,
+        "servicePort": route.labels.service_port,
+        "filters": route.filters.iter().map(filter).collect::<Vec<_>>(),
+        "action": action(&route.action, snapshot),
+    })
+}
+
+fn filter(filter: &Filter) -> Value {
+    match filter {
+        Filter::TlsRedirect(redirect) => {
+            json!({"tlsRedirect": {"status": redirect.status, "force": redirect.force}})
+        }
+        Filter::Unavailable { reason } => json!({"unavailable": reason}),
+    }
+}
+
+fn action(action: &Action, snapshot: &Snapshot) -> Value {
+    match action {
+        Action::Respond(fixed) => json!({"respond": fixed.status}),
+        Action::Forward(forward) => json!({
+            "upstream": snapshot.cluster(forward.cluster).name,
+            "connectTimeoutSeconds": forward.timeouts.connect.as_secs_f64(),
+            "readTimeoutSeconds": forward.timeouts.read.as_secs_f64(),
+            "sendTimeoutSeconds": forward.timeouts.send.as_secs_f64(),
+            "bodyBytesMax": forward.body_bytes_max,
+            "tries": forward.retry.tries,
+        }),
+    }
+}
+
+fn cluster(cluster: &model::Cluster) -> Value {
+    let endpoint = |endpoint: &model::Endpoint| json!({"address": endpoint.address.to_string(), "draining": endpoint.state == EndpointState::Draining});
+    json!({
+        "upstream": cluster.name,
+        "endpoints": cluster.endpoints.iter().map(endpoint).collect::<Vec<_>>(),
+    })
+}

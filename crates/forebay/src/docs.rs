@@ -1,0 +1,82 @@
+//! docs/compatibility.md, written from the tables that the code runs on; the test fails when the two differ.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use clap::{Arg, CommandFactory};
+use control::translate::annotations::ANNOTATIONS;
+use control::translate::configmap::KEYS;
+use model::log::VARIABLES;
+use observe::{METRICS, Reason};
+
+use crate::cli::Cli;
+use crate::ignored::IGNORED;
+
+/// Set to write the page instead of comparing it.
+const WRITE: &str = "FOREBAY_WRITE_DOCS";
+
+#[test]
+fn the_page_is_in_step_with_the_tables() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/compatibility.md");
+    let page = page();
+    if std::env::var_os(WRITE).is_some() {
+        std::fs::write(&file, &page).unwrap();
+    }
+    let written = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(written == page, "out of step; run: {WRITE}=1 cargo test -p forebay docs");
+}
+
+fn page() -> String {
+    let mut page = String::from(
+        "# Compatibility with ingress-nginx\n\nWritten from the tables in the code by \
+         `FOREBAY_WRITE_DOCS=1 cargo test -p forebay docs`.\n",
+    );
+    let flags = serve_flags();
+    section(&mut page, "Flags of `forebay serve`", ["flag", "default", "what"], flags);
+    let ignored = IGNORED.iter().map(|flag| [code(&format!("--{}", flag.name)), flag.why.to_owned()]);
+    section(&mut page, "Flags of ingress-nginx that warn and do nothing", ["flag", "why"], ignored);
+    let annotations = ANNOTATIONS.iter().map(|one| [code(one.name), one.support(), one.doc.to_owned()]);
+    section(&mut page, "Annotations", ["`nginx.ingress.kubernetes.io/`", "here", "what"], annotations);
+    let keys = KEYS.iter().map(|key| [code(key.name), key.support(), key.doc.to_owned()]);
+    section(&mut page, "ConfigMap keys", ["key", "here", "what"], keys);
+    let metrics = METRICS.iter().map(|metric| [code(metric.name), metric.help.to_owned()]);
+    section(&mut page, "Metrics", ["metric", "what"], metrics);
+    let reasons =
+        Reason::ALL.iter().map(|one| [code(one.name()), one.side().name().to_owned(), one.doc().to_owned()]);
+    section(&mut page, "Reasons in `forebay_faults_total`", ["reason", "side", "what"], reasons);
+    let variables = VARIABLES.iter().map(|(name, what)| [code(&format!("${name}")), what.trim().to_owned()]);
+    section(&mut page, "Variables of `log-format-upstream`", ["variable", "what"], variables);
+    page.push_str(
+        "\nAlso `$http_NAME` and `$sent_http_NAME`: a header of the request and of the response.\n",
+    );
+    page
+}
+
+fn serve_flags() -> impl Iterator<Item = [String; 3]> {
+    let command = Cli::command();
+    let serve = command.find_subcommand("serve").expect("there is a command to serve").clone();
+    let flags: Vec<_> = serve.get_arguments().filter(|arg| arg.get_long().is_some()).map(flag_row).collect();
+    flags.into_iter()
+}
+
+fn flag_row(arg: &Arg) -> [String; 3] {
+    let defaults: Vec<_> = arg.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
+    let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    [code(&format!("--{}", arg.get_long().unwrap_or_default())), code(&defaults.join(",")), help]
+}
+
+fn section<const N: usize>(
+    page: &mut String,
+    title: &str,
+    headings: [&str; N],
+    rows: impl Iterator<Item = [String; N]>,
+) {
+    write!(page, "\n## {title}\n\n| {} |\n|{}\n", headings.join(" | "), "---|".repeat(N)).unwrap();
+    for row in rows {
+        writeln!(page, "| {} |", row.map(|cell| cell.replace('|', "\\|")).join(" | ")).unwrap();
+    }
+}
+
+fn code(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("`{text}`") }
+}

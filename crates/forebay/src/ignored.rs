@@ -1,0 +1,148 @@
+//! Flags of ingress-nginx that have no meaning here: installers pass them, so they warn and do nothing.
+
+use std::ffi::OsString;
+
+/// A flag that is taken and not acted on.
+pub(crate) struct Ignored {
+    pub(crate) name: &'static str,
+    /// Whether the next argument is its value, where none is given with `=`.
+    takes_value: bool,
+    /// Why nothing is missing without it, or what is.
+    pub(crate) why: &'static str,
+}
+
+const NO_RELOAD: &str = "there are no reloads to pace";
+const NO_CLUSTER: &str = "the Kubernetes API is not a source yet";
+const NO_STATUS: &str = "the status of Ingresses is not written yet";
+const NO_TLS: &str = "TLS is not served yet";
+const NO_STREAMS: &str = "TCP and UDP services are not served yet";
+const NO_WEBHOOK: &str = "there is no admission webhook yet";
+const NO_GEOIP: &str = "there is no GeoIP yet";
+const NO_INTERNAL_PORT: &str = "there is no inner server that needs a port";
+const NO_PROFILER: &str = "there is no profiler port";
+const OWN_METRICS: &str = "metrics are kept per worker at a fixed cost";
+
+macro_rules! ignored {
+    ($($name:literal $takes_value:literal $why:expr;)*) => {
+        &[$(Ignored { name: $name, takes_value: $takes_value, why: $why },)*]
+    };
+}
+
+/// From ingress-nginx's `docs/user-guide/cli-arguments.md`.
+pub(crate) const IGNORED: &[Ignored] = ignored! {
+    "apiserver-host" true NO_CLUSTER;
+    "bucket-factor" true OWN_METRICS;
+    "certificate-authority" true NO_CLUSTER;
+    "deep-inspect" false "paths are never pasted into a configuration";
+    "default-server-port" true NO_INTERNAL_PORT;
+    "default-ssl-certificate" true NO_TLS;
+    "disable-full-test" false NO_WEBHOOK;
+    "disable-leader-election" false NO_STATUS;
+    "disable-svc-external-name" false "ExternalName Services are resolved, and never to addresses of this machine";
+    "disable-sync-events" false NO_CLUSTER;
+    "dynamic-configuration-retries" true "a configuration is handed over in memory and cannot fail to arrive";
+    "election-id" true NO_STATUS;
+    "election-ttl" true NO_STATUS;
+    "enable-annotation-validation" false "annotations are always validated";
+    "enable-ssl-chain-completion" false NO_TLS;
+    "enable-ssl-passthrough" false NO_TLS;
+    "enable-topology-aware-routing" false NO_CLUSTER;
+    "exclude-socket-metrics" true OWN_METRICS;
+    "health-check-path" true "the health check is at /healthz";
+    "health-check-timeout" true "the health check does not leave the process";
+    "internal-logger-address" true NO_INTERNAL_PORT;
+    "kubeconfig" true NO_CLUSTER;
+    "max-buckets" true OWN_METRICS;
+    "maxmind-edition-ids" true NO_GEOIP;
+    "maxmind-license-key" true NO_GEOIP;
+    "maxmind-mirror" true NO_GEOIP;
+    "maxmind-retries-count" true NO_GEOIP;
+    "maxmind-retries-timeout" true NO_GEOIP;
+    "monitor-max-batch-size" true OWN_METRICS;
+    "post-shutdown-grace-period" true "the process ends when the last request has";
+    "profiler-address" true NO_PROFILER;
+    "profiler-port" true NO_PROFILER;
+    "profiling" false NO_PROFILER;
+    "publish-service" true NO_STATUS;
+    "publish-status-address" true NO_STATUS;
+    "report-node-internal-ip-address" false NO_STATUS;
+    "ssl-passthrough-proxy-port" true NO_TLS;
+    "status-port" true NO_INTERNAL_PORT;
+    "status-update-interval" true NO_STATUS;
+    "stream-port" true NO_INTERNAL_PORT;
+    "sync-period" true NO_CLUSTER;
+    "sync-rate-limit" true NO_RELOAD;
+    "tcp-services-configmap" true NO_STREAMS;
+    "udp-services-configmap" true NO_STREAMS;
+    "update-status" false NO_STATUS;
+    "update-status-on-shutdown" false NO_STATUS;
+    "v" true "verbosity is set by the environment variable FOREBAY_LOG";
+    "validating-webhook" true NO_WEBHOOK;
+    "validating-webhook-certificate" true NO_WEBHOOK;
+    "validating-webhook-key" true NO_WEBHOOK;
+    "watch-namespace" true NO_CLUSTER;
+    "watch-namespace-selector" true NO_CLUSTER;
+};
+
+/// Splits the arguments into those that mean something and the flags that do not.
+pub(crate) fn split_off(
+    arguments: impl IntoIterator<Item = OsString>,
+) -> (Vec<OsString>, Vec<&'static Ignored>) {
+    let (mut kept, mut ignored) = (Vec::new(), Vec::new());
+    let mut arguments = arguments.into_iter().peekable();
+    while let Some(argument) = arguments.next() {
+        let Some((flag, has_value)) = argument.to_str().and_then(find) else {
+            kept.push(argument);
+            continue;
+        };
+        ignored.push(flag);
+        let value_follows = arguments.peek().is_some_and(|next| !next.to_string_lossy().starts_with('-'));
+        if flag.takes_value && !has_value && value_follows {
+            arguments.next();
+        }
+    }
+    (kept, ignored)
+}
+
+/// The flag that an argument is, and whether it brings its value along.
+fn find(argument: &str) -> Option<(&'static Ignored, bool)> {
+    let body = argument.strip_prefix("--").or_else(|| argument.strip_prefix('-'))?;
+    let (name, has_value) = body.split_once('=').map_or((body, false), |(name, _)| (name, true));
+    IGNORED.iter().find(|flag| flag.name == name).map(|flag| (flag, has_value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(arguments: &[&str]) -> (Vec<OsString>, Vec<&'static str>) {
+        let (kept, ignored) = split_off(arguments.iter().map(OsString::from));
+        (kept, ignored.iter().map(|flag| flag.name).collect())
+    }
+
+    #[test]
+    fn ignored_flags_take_their_values_along() {
+        let (kept, ignored) = split(&[
+            "serve",
+            "--election-id=x",
+            "--publish-service",
+            "a/b",
+            "--manifests",
+            "m",
+            "-v=2",
+            "--profiling",
+        ]);
+        assert_eq!(kept, ["serve", "--manifests", "m"]);
+        assert_eq!(ignored, ["election-id", "publish-service", "v", "profiling"]);
+    }
+
+    #[test]
+    fn unknown_flags_are_left_for_the_parser() {
+        assert_eq!(split(&["serve", "--nonsense=1"]).0, ["serve", "--nonsense=1"]);
+    }
+
+    #[test]
+    fn the_table_is_sorted_and_has_no_flag_twice() {
+        assert!(IGNORED.windows(2).all(|pair| pair[0].name < pair[1].name));
+    }
+}

@@ -1,0 +1,133 @@
+//! What the machine allows: CPUs, descriptors; and what this process has used of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{CpuSet, sched_getaffinity};
+
+/// Descriptors left to everything that is no connection of a client or to an endpoint.
+const DESCRIPTORS_RESERVED: u64 = 256;
+
+/// The CPUs for `requested` workers: each its own if they take all that the process may use, otherwise none. A worker that
+/// was pinned to some of many CPUs could share one with another process that thought the same.
+pub(crate) fn worker_cpus(requested: Option<u16>) -> anyhow::Result<Vec<Option<usize>>> {
+    let mask = sched_getaffinity(None).context("cannot read the affinity mask")?;
+    let allowed: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&cpu| mask.is_set(cpu)).collect();
+    let count =
+        requested.map_or_else(|| allowed.len().min(quota().unwrap_or(usize::MAX)).max(1), usize::from);
+    if count == allowed.len() { Ok(allowed.into_iter().map(Some).collect()) } else { Ok(vec![None; count]) }
+}
+
+/// CPUs that the cgroup's quota is worth, rounded up: a worker more than that would only be throttled.
+fn quota() -> Option<usize> {
+    let cgroups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    cgroups.lines().filter_map(quota_of_line).min()
+}
+
+/// One line of `/proc/self/cgroup`: `ID:CONTROLLERS:PATH`. The limits of all groups above count, too.
+fn quota_of_line(line: &str) -> Option<usize> {
+    let mut parts = line.splitn(3, ':').skip(1);
+    let (controllers, path) = (parts.next()?, parts.next()?.trim_start_matches('/'));
+    let is_v2 = controllers.is_empty();
+    let root = if is_v2 {
+        Path::new("/sys/fs/cgroup").to_path_buf()
+    } else if controllers.split(',').any(|controller| controller == "cpu") {
+        ["/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu"]
+            .iter()
+            .map(PathBuf::from)
+            .find(|root| root.exists())?
+    } else {
+        return None;
+    };
+    let group = root.join(path);
+    let groups = group.ancestors().take_while(|group| group.starts_with(&root));
+    groups.filter_map(|group| if is_v2 { quota_v2(group) } else { quota_v1(group) }).min()
+}
+
+fn quota_v2(group: &Path) -> Option<usize> {
+    let text = fs::read_to_string(group.join("cpu.max")).ok()?;
+    let (quota, period) = text.trim().split_once(' ')?;
+    cpus(quota.parse().ok()?, period.parse().ok()?)
+}
+
+fn quota_v1(group: &Path) -> Option<usize> {
+    let read = |file| fs::read_to_string(group.join(file)).ok()?.trim().parse::<i64>().ok();
+    cpus(read("cpu.cfs_quota_us")?, read("cpu.cfs_period_us")?)
+}
+
+fn cpus(quota: i64, period: i64) -> Option<usize> {
+    if quota <= 0 || period <= 0 { None } else { usize::try_from((quota + period - 1) / period).ok() }
+}
+
+/// Raises the limit on descriptors as far as it goes, and returns how many client connections each worker may have. A quarter
+/// is left for connections to endpoints: most clients are idle most of the time, and those that are not share.
+pub(crate) fn connections_max(workers: usize) -> usize {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    // What cannot be raised is counted as it is.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::from(u32::MAX));
+    let per_worker = limit.saturating_sub(DESCRIPTORS_RESERVED) / 4 * 3 / workers as u64;
+    usize::try_from(per_worker).unwrap_or(usize::MAX).max(1)
+}
+
+/// The machine's name.
+pub(crate) fn hostname() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// What this process has used. What cannot be read is zero.
+pub(crate) fn process() -> observe::Process {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let io = fs::read_to_string("/proc/self/io").unwrap_or_default();
+    // The name in brackets may hold spaces; what follows it is numbered from field 3 (proc_pid_stat(5)).
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let field = |number: usize| fields.get(number - 3).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    let ticks_per_second = rustix::param::clock_ticks_per_second() as f64;
+    let of_io = |name: &str| {
+        let value = io.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        value.and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+    };
+    observe::Process {
+        cpu_seconds: (field(14) + field(15)) as f64 / ticks_per_second,
+        start_time_seconds: boot_time() + field(22) as f64 / ticks_per_second,
+        virtual_bytes: field(23),
+        resident_bytes: field(24) * rustix::param::page_size() as u64,
+        read_bytes: of_io("rchar"),
+        write_bytes: of_io("wchar"),
+    }
+}
+
+/// Seconds since 1970 at which the machine started.
+fn boot_time() -> f64 {
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let line = stat.lines().find_map(|line| line.strip_prefix("btime "));
+    line.and_then(|text| text.trim().parse().ok()).unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotas_are_rounded_up_to_whole_cpus() {
+        assert_eq!(cpus(150_000, 100_000), Some(2));
+        assert_eq!(cpus(50_000, 100_000), Some(1));
+        assert_eq!(cpus(-1, 100_000), None);
+    }
+
+    #[test]
+    fn pinning_takes_all_cpus_or_none() {
+        let all = worker_cpus(None).unwrap();
+        let more = worker_cpus(Some(1024)).unwrap();
+        assert!(!all.is_empty() && more.len() == 1024 && more.iter().all(Option::is_none));
+    }
+
+    #[test]
+    fn the_process_has_used_something() {
+        let process = process();
+        assert!(process.resident_bytes > 0 && process.virtual_bytes >= process.resident_bytes);
+        assert!(process.start_time_seconds > 1e9);
+    }
+}

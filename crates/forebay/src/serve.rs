@@ -1,0 +1,219 @@
+//! `forebay serve`: joins the control plane and the data plane, and ends them in order.
+
+use std::cell::Cell;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::IsTerminal;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::Context;
+use control::{Problem, Severity, Translation};
+use observe::{BuildInfo, Controller, MetricsOptions, Registry, log::Writer};
+use proxy::Proxy;
+use routing::Snapshot;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+use crate::admin::{self, Admin};
+use crate::cli;
+use crate::ignored::Ignored;
+use crate::machine;
+
+/// Environment variable with what is logged: `info`, `debug`, `control=debug,info`.
+const LOG_VARIABLE: &str = "FOREBAY_LOG";
+
+pub(crate) fn run(options: cli::Serve, ignored: &[&Ignored]) -> anyhow::Result<ExitCode> {
+    start_logging();
+    for flag in ignored {
+        tracing::warn!(flag = format!("--{}", flag.name), "ignored: {}", flag.why);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(serve(options))
+}
+
+fn start_logging() {
+    let filter = EnvFilter::try_from_env(LOG_VARIABLE).unwrap_or_else(|_| EnvFilter::new("info"));
+    let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colour).init();
+}
+
+async fn serve(options: cli::Serve) -> anyhow::Result<ExitCode> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let grace = Duration::from_secs(options.shutdown_grace_period);
+    let foundation = Foundation::lay(&options)?;
+    let control_options = options.reading.into_options(options.manifests);
+    let mut house: Option<House> = None;
+    let mut before = Translation::default();
+    let (fail, failed) = tokio::sync::oneshot::channel();
+    let mut fail = Some(fail);
+    let control = control::run(control_options, |translation| {
+        translation.new_problems(&before).for_each(report);
+        match &mut house {
+            Some(house) => house.apply(&translation),
+            None => match House::build(&foundation, &translation) {
+                Ok(built) => house = Some(built),
+                // The other end waits for it, and for nothing else once it has come.
+                Err(error) => drop(fail.take().map(|fail| fail.send(error))),
+            },
+        }
+        before = translation;
+    });
+    tokio::select! {
+        ended = control => match ended? {},
+        Ok(error) = failed => return Err(error),
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    let Some(house) = house else { return Ok(ExitCode::SUCCESS) };
+    tokio::select! {
+        ended = house.stop(grace) => ended?,
+        _ = terminate.recv() => tracing::warn!("told to stop again: requests in flight are cut off"),
+        _ = interrupt.recv() => tracing::warn!("told to stop again: requests in flight are cut off"),
+    }
+    // Not a return: on a second signal workers are still at it.
+    std::process::exit(0);
+}
+
+/// What there is before there is a configuration: it fails early and in one line.
+struct Foundation {
+    registry: Arc<Registry>,
+    proxy: proxy::Options,
+    admin: Cell<Option<TcpListener>>,
+    metrics: bool,
+}
+
+/// What runs once there is a configuration to run with.
+struct House {
+    registry: Arc<Registry>,
+    snapshot: Arc<Snapshot>,
+    proxy: Proxy,
+    admin: Arc<Admin>,
+    log: Writer,
+}
+
+impl Foundation {
+    fn lay(options: &cli::Serve) -> anyhow::Result<Self> {
+        let admin_address = match options.healthz_host.as_str() {
+            "" => any_address(options.healthz_port),
+            host => SocketAddr::new(
+                host.parse().with_context(|| format!("--healthz-host {host} is not an address"))?,
+                options.healthz_port,
+            ),
+        };
+        let workers = machine::worker_cpus(options.workers)?;
+        let connections_max = machine::connections_max(workers.len());
+        Ok(Self {
+            registry: Registry::new(metrics_options(&options.metrics, &options.reading)),
+            proxy: proxy::Options {
+                listen: vec![any_address(options.http_port)],
+                workers,
+                source_addresses: options.upstream_source_address.clone(),
+                connections_max,
+                hostname: machine::hostname(),
+            },
+            admin: Cell::new(Some(
+                admin::bind(admin_address).with_context(|| format!("cannot listen on {admin_address}"))?,
+            )),
+            metrics: options.metrics.enable_metrics,
+        })
+    }
+}
+
+impl House {
+    fn build(foundation: &Foundation, translation: &Translation) -> anyhow::Result<Self> {
+        let registry = Arc::clone(&foundation.registry);
+        let log = Writer::spawn(std::io::stdout(), &registry)?;
+        let snapshot = Arc::new(routing::compile(&translation.model, None, 1));
+        let proxy = Proxy::start(&foundation.proxy, Arc::clone(&snapshot), &registry, &log)
+            .context("cannot listen")?;
+        let admin = Arc::new(Admin {
+            registry: Arc::clone(&registry),
+            observer: proxy.observer(),
+            stopping: AtomicBool::new(false),
+            metrics: foundation.metrics,
+        });
+        let listener = foundation.admin.take().expect("a house is built once");
+        let admin_address = listener.local_addr()?;
+        admin::spawn(listener, Arc::clone(&admin))?;
+        let addresses = proxy.addresses().iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        let (workers, hosts) = (foundation.proxy.workers.len(), translation.model.hosts.len());
+        let house = Self { registry, snapshot, proxy, admin, log };
+        house.note_applied(translation);
+        tracing::info!(http = addresses, admin = %admin_address, workers, hosts, "serving");
+        Ok(house)
+    }
+
+    /// Goes over to another configuration.
+    fn apply(&mut self, translation: &Translation) {
+        let generation = self.snapshot.generation + 1;
+        self.snapshot = Arc::new(routing::compile(&translation.model, Some(&self.snapshot), generation));
+        self.proxy.publish(Arc::clone(&self.snapshot));
+        self.note_applied(translation);
+        tracing::info!(generation, hosts = translation.model.hosts.len(), "configuration applied");
+    }
+
+    fn note_applied(&self, translation: &Translation) {
+        let mut hasher = DefaultHasher::new();
+        format!("{:?}", translation.model).hash(&mut hasher);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.registry.config_applied(hasher.finish(), now);
+    }
+
+    /// Fails the health check, waits until that is known, and ends when the last request has.
+    async fn stop(self, grace: Duration) -> anyhow::Result<()> {
+        self.admin.stopping.store(true, Ordering::Relaxed);
+        tracing::info!("stopping: requests in flight are finished");
+        tokio::time::sleep(grace).await;
+        self.proxy.stop();
+        let Self { proxy, log, .. } = self;
+        tokio::task::spawn_blocking(move || {
+            proxy.join()?;
+            log.join();
+            Ok(())
+        })
+        .await?
+    }
+}
+
+fn report(problem: &Problem) {
+    match problem.severity {
+        Severity::Error => tracing::error!("{problem}"),
+        Severity::Warning => tracing::warn!("{problem}"),
+        Severity::Notice => tracing::info!("{problem}"),
+    }
+}
+
+/// Every address, IPv6 included where the machine has it.
+fn any_address(port: u16) -> SocketAddr {
+    let has_ipv6 = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok();
+    let any = if has_ipv6 { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { IpAddr::V4(Ipv4Addr::UNSPECIFIED) };
+    SocketAddr::new(any, port)
+}
+
+fn metrics_options(metrics: &cli::Metrics, reading: &cli::Reading) -> MetricsOptions {
+    let defaults = MetricsOptions::default();
+    let given = |list: &[f64], default: Vec<f64>| if list.is_empty() { default } else { list.to_vec() };
+    let variable = |name| std::env::var(name).unwrap_or_default();
+    MetricsOptions {
+        time_buckets: given(&metrics.time_buckets, defaults.time_buckets),
+        length_buckets: given(&metrics.length_buckets, defaults.length_buckets),
+        size_buckets: given(&metrics.size_buckets, defaults.size_buckets),
+        per_host: metrics.metrics_per_host,
+        per_undefined_host: metrics.metrics_per_undefined_host,
+        status_classes: metrics.report_status_classes,
+        controller: Controller {
+            namespace: variable("POD_NAMESPACE"),
+            class: reading.controller_class.clone(),
+            pod: variable("POD_NAME"),
+        },
+        build: BuildInfo {
+            release: env!("CARGO_PKG_VERSION").to_owned(),
+            build: option_env!("FOREBAY_BUILD").unwrap_or_default().to_owned(),
+            repository: String::new(),
+        },
+    }
+}
