@@ -1,0 +1,184 @@
+//! The command line: what each command says, and how it ends.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use testkit::Connection;
+use testkit::manifest::{Ingress, service};
+
+use crate::{FOREBAY, setup};
+
+/// Runs a command to its end; returns exit code, standard output and standard error.
+fn run(arguments: &[&str]) -> (i32, String, String) {
+    let output = Command::new(FOREBAY).args(arguments).stdin(Stdio::null()).output().expect("it runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it writes text");
+    (output.status.code().expect("it exits"), text(output.stdout), text(output.stderr))
+}
+
+/// A folder with one file of manifests.
+fn manifests(text: &str) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("web.yaml");
+    std::fs::write(&file, text).expect("a file");
+    let file = file.to_str().expect("a path of text").to_owned();
+    (folder, file)
+}
+
+#[test]
+fn what_cannot_be_used_is_said_in_one_line() {
+    let (_folder, file) = manifests("");
+    let taken = TcpListener::bind("[::]:0").or_else(|_| TcpListener::bind("0.0.0.0:0")).expect("a free port");
+    let port = taken.local_addr().expect("it listens").port();
+    let (http, admin) = (format!("--http-port={port}"), format!("--healthz-port={port}"));
+    for (arguments, said) in [
+        (&["serve", "--manifests", &file, "--http-prot=1"][..], "did you mean --http-port?"),
+        (&["serv"], "did you mean serve?"),
+        (&["serve", "--manifests", &file, "--http-port=many"], "--http-port"),
+        (&["serve", "--manifests", &file, "--workers=0"], "--workers"),
+        (&["serve"], "--manifests"),
+        (&["serve", "--manifests", &file, "--endpoints=nonsense"], "NAMESPACE/SERVICE"),
+        (&["serve", "--manifests", &file, "--configmap=nonsense"], "NAMESPACE/NAME"),
+        (&["serve", "--manifests", "/nonexistent", "--http-port=0", "--healthz-port=0"], "/nonexistent"),
+        (&["serve", "--manifests", &file, &http, "--healthz-port=0"], &format!(":{port}")),
+        (&["serve", "--manifests", &file, "--http-port=0", &admin], &format!(":{port}")),
+        (&["check", "/nonexistent"], "/nonexistent"),
+        (&["check"], "PATH"),
+        (&["payload", &format!("--port={port}"), "--host=0.0.0.0"], &format!(":{port}")),
+    ] {
+        let (code, stdout, stderr) = run(arguments);
+        assert_eq!((code, &*stdout), (2, ""), "{arguments:?}: {stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{arguments:?}: {stderr}");
+        assert!(stderr.starts_with("forebay: ") && stderr.contains(said), "{arguments:?}: {stderr}");
+    }
+}
+
+#[test]
+fn a_port_is_not_shared_with_another_forebay() {
+    let forebay = setup().start();
+    let (_folder, file) = manifests("");
+    let http = format!("--http-port={}", forebay.address().port());
+    let (code, _, stderr) = run(&["serve", "--manifests", &file, &http, "--healthz-port=0"]);
+    assert_eq!((code, stderr.lines().count()), (2, 1), "{stderr}");
+}
+
+#[test]
+fn flags_of_ingress_nginx_that_mean_nothing_here_are_passed_over() {
+    let forebay = setup()
+        .arguments(["--election-id=x", "--publish-service", "a/b", "--update-status=false", "-v=2"])
+        .start();
+    for flag in ["--election-id", "--publish-service", "--update-status", "--v"] {
+        let line = forebay.await_log(&format!("flag=\"{flag}\""));
+        assert!(line.contains(" WARN ") && line.contains("ignored: "), "{line}");
+    }
+}
+
+#[test]
+fn help_is_no_mistake() {
+    for arguments in [&["--help"][..], &["serve", "--help"], &["--version"]] {
+        let (code, stdout, stderr) = run(arguments);
+        assert_eq!((code, &*stderr), (0, ""), "{arguments:?}");
+        assert!(!stdout.is_empty());
+    }
+}
+
+#[test]
+fn check_shows_what_would_be_served() {
+    let (_folder, file) = manifests(
+        &(Ingress::new("web").path("web.test", "Prefix", "/a", "web").document()
+            + &service("web", &["192.0.2.1:8080".parse().expect("an address")])),
+    );
+    let (code, stdout, stderr) = run(&["check", &file]);
+    assert_eq!((code, &*stderr), (0, ""), "{stdout}");
+    let row = stdout.lines().find(|line| line.starts_with("web.test ")).expect("a row");
+    let cells: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(cells[1..6], ["/a", "Prefix", "default-web-80", "192.0.2.1:8080", "Ingress"]);
+    assert!(row.contains(&format!("default/web ({file}:")), "{row}");
+    assert!(stdout.ends_with("1 host, 1 route, 1 upstream, 0 errors, 0 warnings, 0 notices\n"), "{stdout}");
+}
+
+#[test]
+fn check_names_every_problem_with_its_place() {
+    let (_folder, file) = manifests(
+        "apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata:
+  name: web
+  namespace: default
+  annotations:
+    nginx.ingress.kubernetes.io/proxy-read-timeout: soon
+    nginx.ingress.kubernetes.io/auth-url: http://auth.test
+spec:
+  rules:
+  - host: web.test
+    http:
+      paths:
+      - {path: /, pathType: Prefix, backend: {service: {name: missing, port: {number: 80}}}}
+",
+    );
+    let (_other_folder, broken) = manifests("kind: Ingress\nspec: [\n");
+    let (code, stdout, stderr) = run(&["check", &file, &broken]);
+    assert_eq!((code, &*stderr), (1, ""), "{stdout}");
+    for (line, what) in [(7, "proxy-read-timeout"), (8, "auth-url"), (14, "missing")] {
+        let place = format!("{file}:{line}: Ingress default/web: ");
+        assert!(
+            stdout.lines().any(|said| said.contains(&place) && said.contains(what)),
+            "{line} in {stdout}"
+        );
+    }
+    let place = format!("{broken}:2: ");
+    assert!(stdout.lines().any(|said| said.starts_with("error ") && said.contains(&place)), "{stdout}");
+}
+
+/// A process that is killed with its test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn the_payload_server_says_where_it_is_and_what_it_has() {
+    let mut command = Command::new(FOREBAY);
+    let child = command.args(["payload", "--port=0"]).stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut payload = Running(child);
+    let mut lines = BufReader::new(payload.0.stdout.take().expect("it is piped")).lines();
+    let first = lines.next().expect("a line").expect("text");
+    let address = first.split("http://").nth(1).and_then(|text| text.parse().ok()).expect("an address");
+    let mut client = Connection::to(address);
+    for (path, status, len) in
+        [("/1k", 200, 1024), ("/0", 200, 0), ("/status/418", 418, 11), ("/1m", 200, 1 << 20)]
+    {
+        let response = client.get("x", path);
+        assert_eq!((response.status, response.body.len()), (status, len), "{path}");
+    }
+}
+
+/// The folder `examples`, if there is one.
+fn examples() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    paths
+        .filter(|path| path.is_dir() || path.extension().is_some_and(|extension| extension == "yaml"))
+        .collect()
+}
+
+#[test]
+fn every_example_can_be_checked_and_served() {
+    for example in examples() {
+        let path = example.to_str().expect("a path of text");
+        let (code, stdout, stderr) = run(&["check", path]);
+        // Problems there may be: field cases are as people have them.
+        assert!(code < 2 && stderr.is_empty() && stdout.contains(" 0 errors, "), "{path}: {stdout}{stderr}");
+        let forebay = setup().manifest("web.yaml", "").arguments(["--manifests", path]).start();
+        assert_eq!(forebay.admin("/healthz").status, 200, "{path}");
+        let hosts = forebay.configuration()["hosts"].as_array().map_or(0, Vec::len);
+        assert!(hosts > 0, "{path} serves nothing");
+    }
+}

@@ -1,0 +1,34 @@
+//! The whole proxy over loopback: raw bytes in at one end, raw bytes out at the other, the real binary between them.
+
+mod bodies;
+mod commands;
+mod connections;
+mod endpoints;
+mod failures;
+mod heads;
+mod life;
+mod namespace;
+mod refusals;
+mod routing;
+mod seeing;
+mod upgrade;
+
+use testkit::{Forebay, Setup, Upstream};
+
+/// The binary under test.
+const FOREBAY: &str = env!("CARGO_BIN_EXE_forebay");
+
+/// A plain request for the host that is served by default.
+const GET: &str = "GET / HTTP/1.1\r\nHost: web.test\r\n\r\n";
+
+/// A plain response.
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+fn setup() -> Setup {
+    Setup::new(FOREBAY)
+}
+
+/// `web.test` leads to this upstream, all settings being as they are by default.
+fn serving(upstream: &Upstream) -> Forebay {
+    setup().endpoint(upstream.address()).start()
+}

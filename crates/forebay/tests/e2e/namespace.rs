@@ -1,0 +1,75 @@
+//! Running out of local ports, in a network namespace of the test's own.
+
+use std::io;
+use std::process::Command;
+
+use rustix::thread::UnshareFlags;
+use testkit::{Connection, Upstream};
+
+use crate::{GET, OK, serving};
+
+const PORT_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
+
+/// Moves the calling thread, and whatever it starts, to a network of its own.
+#[expect(deprecated, reason = "its successor is unsafe for the sake of flags other than this one")]
+fn enter_own_network() -> io::Result<()> {
+    rustix::thread::unshare(UnshareFlags::NEWNET)?;
+    let status = Command::new("ip").args(["link", "set", "lo", "up"]).status()?;
+    if status.success() { Ok(()) } else { Err(io::Error::other("ip cannot bring up the loopback interface")) }
+}
+
+/// Runs a test in a network of its own, or says why that cannot be.
+fn in_own_network(test: fn()) {
+    let run = move || match enter_own_network() {
+        Ok(()) => test(),
+        Err(why) => eprintln!("skipped: no network namespace for this test: {why}"),
+    };
+    if let Err(panic) = std::thread::spawn(run).join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+#[test]
+fn without_a_free_port_a_request_waits_for_a_connection() {
+    in_own_network(|| {
+        let upstream = Upstream::new();
+        let forebay = serving(&upstream);
+        let mut clients = [(); 3].map(|()| forebay.client());
+        // From here on there are two ports towards any one destination.
+        std::fs::write(PORT_RANGE, "61000 61001").expect("it is the namespace's own");
+        for client in &mut clients {
+            client.send(GET);
+        }
+        let mut peers: [Connection; 2] = [(); 2].map(|()| upstream.accept_request().0);
+        forebay.await_that("a connection to fail for want of a port", || {
+            forebay.metrics().sum("forebay_upstream_ports_exhausted_total", &[]) >= 1
+        });
+        assert_eq!(forebay.metrics().sum("forebay_upstream_ports_in_use", &[]), 2);
+        assert!(upstream.is_left_alone());
+        let [first, second] = &mut peers;
+        first.send(OK);
+        assert!(first.read_head().starts_with("GET / "), "the third goes over the connection that came free");
+        first.send(OK);
+        second.send(OK);
+        for client in &mut clients {
+            assert_eq!(client.read_response().said(), (200, "ok"));
+        }
+    });
+}
+
+#[test]
+fn a_request_for_which_no_port_comes_free_is_answered_in_the_end() {
+    in_own_network(|| {
+        let upstream = Upstream::new();
+        let forebay =
+            crate::setup().endpoint(upstream.address()).annotation("proxy-connect-timeout", "1").start();
+        let mut clients = [(); 2].map(|()| forebay.client());
+        std::fs::write(PORT_RANGE, "61000 61000").expect("it is the namespace's own");
+        clients[0].send(GET);
+        let (mut peer, _) = upstream.accept_request();
+        assert_eq!(clients[1].ask(GET).status, 502);
+        forebay.await_metric("forebay_faults_total", &[("reason", "ports_exhausted")], 1);
+        peer.send(OK);
+        assert_eq!(clients[0].read_response().said(), (200, "ok"));
+    });
+}

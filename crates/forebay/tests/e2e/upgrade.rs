@@ -1,0 +1,177 @@
+//! Upgrades: what begins as HTTP and goes on as something else, as WebSocket does.
+
+use testkit::{Connection, Ending, Forebay, Upstream};
+
+use crate::{GET, OK, serving, setup};
+
+const UPGRADE: &str = "GET /chat HTTP/1.1\r\nHost: web.test\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\
+                       Sec-WebSocket-Key: x\r\n\r\n";
+const SWITCHED: &str = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+                        Sec-WebSocket-Accept: y\r\n\r\n";
+
+/// Both ends of a tunnel that stands.
+fn tunnel(forebay: &Forebay, upstream: &Upstream) -> (Connection, Connection) {
+    let mut client = forebay.client();
+    client.send(UPGRADE);
+    let (mut peer, _) = upstream.accept_request();
+    peer.send(SWITCHED);
+    assert!(client.read_head().starts_with("HTTP/1.1 101 "));
+    (client, peer)
+}
+
+#[test]
+fn both_sides_agree_and_then_say_what_they_like() {
+    let upstream = Upstream::new();
+    let forebay = serving(&upstream);
+    let mut client = forebay.client();
+    client.send(format!("{UPGRADE}early"));
+    let (mut peer, head) = upstream.accept_request();
+    assert!(head.contains("\r\nConnection: upgrade\r\nUpgrade: websocket\r\n"), "{head}");
+    assert!(head.contains("\r\nSec-WebSocket-Key: x\r\n"), "{head}");
+    peer.send(format!("{SWITCHED}prompt"));
+    let head = client.read_head();
+    assert_eq!(
+        head.to_lowercase().split("\r\n").filter(|line| !line.is_empty()).collect::<Vec<_>>(),
+        [
+            "http/1.1 101 switching protocols",
+            "upgrade: websocket",
+            "sec-websocket-accept: y",
+            "connection: upgrade",
+        ]
+    );
+    assert_eq!(client.read_exactly(6), b"prompt");
+    assert_eq!(peer.read_exactly(5), b"early");
+    for _ in 0..3 {
+        client.send(b"\x00\xff\r\n\r\n");
+        assert_eq!(peer.read_exactly(6), b"\x00\xff\r\n\r\n");
+        peer.send("HTTP/1.1 200 OK\r\n\r\n");
+        assert_eq!(client.read_exactly(19), b"HTTP/1.1 200 OK\r\n\r\n");
+    }
+    client.shutdown_write();
+    assert_eq!(peer.ending(), Ending::Closed);
+    drop(peer);
+    assert_eq!(client.ending(), Ending::Closed);
+    let line = forebay.await_access_log("GET /chat");
+    assert!(line.contains("\" 101 "), "{line}");
+}
+
+#[test]
+fn either_side_may_fall_silent_first() {
+    let upstream = Upstream::new();
+    let forebay = serving(&upstream);
+    let (mut client, mut peer) = tunnel(&forebay, &upstream);
+    client.shutdown_write();
+    assert_eq!(peer.ending(), Ending::Closed);
+    peer.send("still here");
+    peer.shutdown_write();
+    assert_eq!(client.read_to_end(), (b"still here".to_vec(), Ending::Closed));
+
+    let (mut client, mut peer) = tunnel(&forebay, &upstream);
+    peer.shutdown_write();
+    assert_eq!(client.ending(), Ending::Closed);
+    client.send("still here");
+    client.shutdown_write();
+    assert_eq!(peer.read_to_end(), (b"still here".to_vec(), Ending::Closed));
+}
+
+/// Nothing may be cut off that the other side has not read yet.
+#[test]
+fn what_was_said_last_arrives_whoever_reads_slowly() {
+    const BYTES: usize = 3_000_000;
+    let upstream = Upstream::new();
+    let forebay = serving(&upstream);
+    let (mut client, mut peer) = tunnel(&forebay, &upstream);
+    peer.shutdown_write();
+    assert_eq!(client.ending(), Ending::Closed);
+    let mut sender = client.sender();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            sender.send(vec![b'x'; BYTES]);
+            sender.shutdown_write();
+        });
+        // The request is over for Forebay when all has been taken from the client.
+        forebay.await_access_log("GET /chat");
+        let (seen, ending) = peer.read_to_end();
+        assert_eq!((seen.len(), ending), (BYTES, Ending::Closed));
+    });
+}
+
+#[test]
+fn a_side_that_breaks_off_ends_the_other() {
+    let upstream = Upstream::new();
+    let forebay = serving(&upstream);
+    let (client, mut peer) = tunnel(&forebay, &upstream);
+    client.reset();
+    assert_eq!(peer.ending(), Ending::Reset);
+    let (mut client, peer) = tunnel(&forebay, &upstream);
+    peer.reset();
+    client.ending();
+}
+
+#[test]
+fn a_tunnel_in_which_nobody_speaks_is_closed() {
+    let upstream = Upstream::new();
+    let forebay = setup()
+        .endpoint(upstream.address())
+        .annotation("proxy-read-timeout", "1")
+        .annotation("proxy-send-timeout", "1")
+        .start();
+    let (mut client, mut peer) = tunnel(&forebay, &upstream);
+    assert_eq!(client.ending(), Ending::Closed);
+    peer.ending();
+}
+
+#[test]
+fn an_endpoint_may_decline() {
+    let upstream = Upstream::new();
+    let forebay = serving(&upstream);
+    let mut client = forebay.client();
+    client.send(UPGRADE);
+    let (mut peer, _) = upstream.accept_request();
+    peer.send(OK);
+    assert_eq!(client.read_response().said(), (200, "ok"));
+    client.send(UPGRADE);
+    peer.read_head();
+    peer.send("HTTP/1.1 426 Upgrade Required\r\nUpgrade: other\r\nContent-Length: 0\r\n\r\n");
+    assert_eq!(client.read_response().status, 426);
+    client.send(GET);
+    assert!(peer.read_head().starts_with("GET / "), "both connections go on");
+    peer.send(OK);
+    assert_eq!(client.read_response().said(), (200, "ok"));
+}
+
+#[test]
+fn an_upgrade_that_nobody_is_there_for_fails_as_any_request() {
+    let forebay = setup().start();
+    assert_eq!(forebay.client().ask(UPGRADE).status, 503);
+}
+
+/// A request with a body stays HTTP (RFC 9110 section 7.8 lets a server ignore the wish): `curl --http2` asks for h2c with
+/// every request.
+#[test]
+fn a_request_with_a_body_stays_as_it_is() {
+    let upstream = Upstream::new();
+    let forebay = serving(&upstream);
+    let mut client = forebay.client();
+    client.send(
+        "POST / HTTP/1.1\r\nHost: web.test\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n\
+         HTTP2-Settings: AAMAAABkAAQ\r\nContent-Length: 4\r\n\r\n",
+    );
+    let (mut peer, head) = upstream.accept_request();
+    assert!(!head.contains("Upgrade") && !head.contains("HTTP2-Settings"), "{head}");
+    client.send("body");
+    assert_eq!(peer.read_exactly(4), b"body");
+    peer.send(OK);
+    assert_eq!(client.read_response().said(), (200, "ok"));
+}
+
+#[test]
+fn a_client_that_goes_away_before_the_answer_takes_its_upgrade_along() {
+    let upstream = Upstream::new();
+    let forebay = serving(&upstream);
+    let mut client = forebay.client();
+    client.send(UPGRADE);
+    let (mut peer, _) = upstream.accept_request();
+    client.reset();
+    assert_eq!(peer.ending(), Ending::Reset);
+}

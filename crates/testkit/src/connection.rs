@@ -1,0 +1,245 @@
+//! One end of a TCP connection, byte by byte. A client and an upstream are alike in that.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use socket2::{Domain, SockRef, Socket, Type};
+
+use crate::{PATIENCE, Response};
+
+/// An open connection, with what has been received and not been read yet.
+#[derive(Debug)]
+pub struct Connection {
+    stream: TcpStream,
+    unread: Vec<u8>,
+}
+
+/// How the other end said that no more comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// In order.
+    Closed,
+    /// By a reset.
+    Reset,
+}
+
+const PIECE_BYTES: usize = 16 * 1024;
+
+impl Connection {
+    /// Connects.
+    pub fn to(address: SocketAddr) -> Self {
+        Self::new(
+            TcpStream::connect(address)
+                .unwrap_or_else(|error| panic!("cannot connect to {address}: {error}")),
+        )
+    }
+
+    /// Connects from an address of one's own.
+    pub fn from_to(source: IpAddr, address: SocketAddr) -> Self {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None).expect("a socket");
+        socket.bind(&SocketAddr::new(source, 0).into()).expect("an address of this machine");
+        socket.connect(&address.into()).expect("somebody listens");
+        Self::new(socket.into())
+    }
+
+    /// Connects with a small receive buffer, so that it soon stands full.
+    pub fn narrow_to(address: SocketAddr) -> Self {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None).expect("a socket");
+        socket.set_recv_buffer_size(4096).expect("a size");
+        socket.connect(&address.into()).expect("somebody listens");
+        Self::new(socket.into())
+    }
+
+    pub(crate) fn new(stream: TcpStream) -> Self {
+        stream.set_nodelay(true).expect("a socket option");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket option");
+        stream.set_write_timeout(Some(PATIENCE)).expect("a socket option");
+        Self { stream, unread: Vec::new() }
+    }
+
+    /// The address of the other end.
+    pub fn peer_address(&self) -> SocketAddr {
+        self.stream.peer_addr().expect("it is connected")
+    }
+
+    /// The address of this end.
+    pub fn address(&self) -> SocketAddr {
+        self.stream.local_addr().expect("it is connected")
+    }
+
+    // Sending.
+
+    /// Sends bytes.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.try_send(bytes).expect("the other end takes it");
+    }
+
+    /// Sends bytes to somebody who may not be there any more.
+    pub fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+        self.stream.write_all(bytes.as_ref())
+    }
+
+    /// Sends bytes until the other end has taken none for `quiet`; returns how many were taken.
+    pub fn send_until_blocked(&mut self, quiet: Duration, max: usize) -> usize {
+        self.stream.set_write_timeout(Some(quiet)).expect("a socket option");
+        let mut sent = 0;
+        while sent < max {
+            match self.stream.write(&[b'x'; PIECE_BYTES][..PIECE_BYTES.min(max - sent)]) {
+                Ok(len) => sent += len,
+                Err(error) if is_timeout(&error) => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => panic!("cannot send: {error}"),
+            }
+        }
+        self.stream.set_write_timeout(Some(PATIENCE)).expect("a socket option");
+        sent
+    }
+
+    /// Says that no more will be sent.
+    pub fn shutdown_write(&mut self) {
+        self.stream.shutdown(Shutdown::Write).expect("it is open");
+    }
+
+    /// Closes by a reset.
+    pub fn reset(self) {
+        SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)).expect("a socket option");
+    }
+
+    /// Another handle to the same connection, for a thread that only sends.
+    #[must_use]
+    pub fn sender(&self) -> Self {
+        Self { stream: self.stream.try_clone().expect("a descriptor"), unread: Vec::new() }
+    }
+
+    // Receiving.
+
+    /// Reads up to and including an empty line.
+    pub fn read_head(&mut self) -> String {
+        let len = self.read_until(b"\r\n\r\n");
+        String::from_utf8(self.take(len)).expect("heads in tests are text")
+    }
+
+    /// Reads a line; returns it without its CRLF.
+    pub fn read_line(&mut self) -> String {
+        let len = self.read_until(b"\r\n");
+        let line = self.take(len);
+        String::from_utf8(line[..len - 2].to_vec()).expect("lines in tests are text")
+    }
+
+    /// Reads so many bytes.
+    pub fn read_exactly(&mut self, len: usize) -> Vec<u8> {
+        while self.unread.len() < len {
+            self.read_more_of("bytes");
+        }
+        self.take(len)
+    }
+
+    /// Reads a chunked body as it comes, framing and all.
+    pub fn read_raw_chunks(&mut self) -> String {
+        let len = self.read_until(b"0\r\n");
+        let mut raw = String::from_utf8(self.take(len)).expect("bodies in tests are text");
+        loop {
+            let line = self.read_line();
+            raw += &line;
+            raw += "\r\n";
+            if line.is_empty() {
+                return raw;
+            }
+        }
+    }
+
+    /// Reads until the other end is done.
+    pub fn read_to_end(&mut self) -> (Vec<u8>, Ending) {
+        let ending = loop {
+            match self.read_more() {
+                Ok(0) => break Ending::Closed,
+                Ok(_) => {}
+                Err(error) if is_reset(&error) => break Ending::Reset,
+                Err(error) => panic!("the other end does not close: {error}, after {:?}", self.unread_text()),
+            }
+        };
+        (std::mem::take(&mut self.unread), ending)
+    }
+
+    /// Waits for the other end to close without another byte.
+    pub fn ending(&mut self) -> Ending {
+        let (bytes, ending) = self.read_to_end();
+        assert!(bytes.is_empty(), "closed, but after {:?}", String::from_utf8_lossy(&bytes));
+        ending
+    }
+
+    /// Whether nothing has come that was not read, not even an end.
+    pub fn is_quiet(&self) -> bool {
+        self.stream.set_nonblocking(true).expect("a socket option");
+        let peeked = self.stream.peek(&mut [0]);
+        self.stream.set_nonblocking(false).expect("a socket option");
+        self.unread.is_empty() && matches!(peeked, Err(error) if error.kind() == ErrorKind::WouldBlock)
+    }
+
+    /// Reads a response to a request that was not HEAD.
+    pub fn read_response(&mut self) -> Response {
+        Response::read(self, "GET")
+    }
+
+    /// Reads a response to a HEAD.
+    pub fn read_response_to_head(&mut self) -> Response {
+        Response::read(self, "HEAD")
+    }
+
+    /// Sends a request and reads the response.
+    pub fn ask(&mut self, request: &str) -> Response {
+        self.send(request);
+        Response::read(self, request.split(' ').next().unwrap_or_default())
+    }
+
+    /// Sends a GET for `host` and reads the response.
+    pub fn get(&mut self, host: &str, target: &str) -> Response {
+        self.ask(&format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n"))
+    }
+
+    fn read_until(&mut self, end: &[u8]) -> usize {
+        loop {
+            if let Some(at) = self.unread.windows(end.len()).position(|window| window == end) {
+                return at + end.len();
+            }
+            self.read_more_of("text");
+        }
+    }
+
+    fn read_more_of(&mut self, what: &str) {
+        match self.read_more() {
+            Ok(0) => panic!("closed instead of {what}, after {:?}", self.unread_text()),
+            Ok(_) => {}
+            Err(error) => panic!("no {what}: {error}, after {:?}", self.unread_text()),
+        }
+    }
+
+    fn read_more(&mut self) -> io::Result<usize> {
+        let mut piece = [0; PIECE_BYTES];
+        let len = loop {
+            match self.stream.read(&mut piece) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                result => break result?,
+            }
+        };
+        self.unread.extend_from_slice(&piece[..len]);
+        Ok(len)
+    }
+
+    fn take(&mut self, len: usize) -> Vec<u8> {
+        self.unread.drain(..len).collect()
+    }
+
+    fn unread_text(&self) -> String {
+        String::from_utf8_lossy(&self.unread[..self.unread.len().min(500)]).into_owned()
+    }
+}
+
+pub(crate) fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
+
+fn is_reset(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,276 @@
+//! The real binary, running.
+
+use std::ffi::OsString;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Instant;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::manifest::{Ingress, service, settings};
+use crate::metrics::Metrics;
+use crate::output::Output;
+use crate::{Connection, PATIENCE, Response};
+
+/// What is to be served, before it is. Host `web.test` leads to Service `default/web` unless [`manifest`](Self::manifest)
+/// says otherwise.
+#[derive(Debug)]
+pub struct Setup {
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    ingress: Ingress,
+    endpoints: Vec<SocketAddr>,
+    settings: Vec<(String, String)>,
+    manifests: Vec<(String, String)>,
+}
+
+/// A running `forebay serve`. Killed when it is dropped.
+#[derive(Debug)]
+pub struct Forebay {
+    child: Child,
+    ingress: Ingress,
+    folder: TempDir,
+    log: Output,
+    access_log: Output,
+    http: SocketAddr,
+    admin: SocketAddr,
+}
+
+/// A process that has ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// How.
+    pub status: ExitStatus,
+    /// What it wrote to standard output.
+    pub stdout: String,
+    /// What it wrote to standard error.
+    pub stderr: String,
+}
+
+impl Setup {
+    /// Runs this program, with one worker: what a test sees then does not hang on which of them took a connection.
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        let arguments = ["--http-port=0", "--healthz-port=0", "--workers=1", "--configmap=default/settings"];
+        Self {
+            program: program.into(),
+            arguments: arguments.map(OsString::from).into(),
+            ingress: Ingress::new("web").path("web.test", "Prefix", "/", "web"),
+            endpoints: Vec::new(),
+            settings: Vec::new(),
+            manifests: Vec::new(),
+        }
+    }
+
+    /// Adds an endpoint of Service `web`.
+    #[must_use]
+    pub fn endpoint(mut self, address: SocketAddr) -> Self {
+        self.endpoints.push(address);
+        self
+    }
+
+    /// Adds an annotation to the Ingress, without its prefix.
+    #[must_use]
+    pub fn annotation(mut self, name: &str, value: &str) -> Self {
+        self.ingress = self.ingress.annotation(name, value);
+        self
+    }
+
+    /// Adds a key of the `ConfigMap`.
+    #[must_use]
+    pub fn setting(mut self, key: &str, value: &str) -> Self {
+        self.settings.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn arguments<A: Into<OsString>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
+        self.arguments.extend(arguments.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds a file of manifests. `web.yaml` replaces Ingress and Service `web`.
+    #[must_use]
+    pub fn manifest(mut self, file: &str, text: impl Into<String>) -> Self {
+        self.manifests.push((file.to_owned(), text.into()));
+        self
+    }
+
+    /// Starts it and waits until it serves.
+    pub fn start(self) -> Forebay {
+        let folder = tempfile::tempdir().expect("a folder");
+        let manifests = folder.path().join("manifests");
+        std::fs::create_dir(&manifests).expect("a folder");
+        let web = self.ingress.document() + &service("web", &self.endpoints);
+        for (file, text) in [("web.yaml", web), ("settings.yaml", settings(&self.settings))] {
+            write(&manifests.join(file), &text);
+        }
+        for (file, text) in &self.manifests {
+            write(&manifests.join(file), text);
+        }
+        let mut command = Command::new(&self.program);
+        command.arg("serve").arg("--manifests").arg(&manifests).args(&self.arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the binary runs");
+        let log = Output::read(child.stderr.take().expect("it is piped"));
+        let access_log = Output::read(child.stdout.take().expect("it is piped"));
+        let unknown = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let ingress = self.ingress;
+        let mut forebay = Forebay { child, ingress, folder, log, access_log, http: unknown, admin: unknown };
+        let line = forebay.await_log(" serving ");
+        forebay.http.set_port(port(&line, "http="));
+        forebay.admin.set_port(port(&line, "admin="));
+        forebay.await_that("every worker to begin", || forebay.admin("/healthz").status == 200);
+        forebay
+    }
+}
+
+impl Forebay {
+    // Talking to it.
+
+    /// Connects as a client.
+    pub fn client(&self) -> Connection {
+        Connection::to(self.http)
+    }
+
+    /// Asks for a path of `web.test` on a connection of its own.
+    pub fn get(&self, target: &str) -> Response {
+        self.client().get("web.test", target)
+    }
+
+    /// Where clients connect to.
+    pub fn address(&self) -> SocketAddr {
+        self.http
+    }
+
+    /// Asks the admin server.
+    pub fn admin(&self, path: &str) -> Response {
+        Connection::to(self.admin)
+            .ask(&format!("GET {path} HTTP/1.1\r\nHost: admin\r\nConnection: close\r\n\r\n"))
+    }
+
+    /// Scrapes the metrics.
+    pub fn metrics(&self) -> Metrics {
+        Metrics::parse(self.admin("/metrics").text())
+    }
+
+    /// The configuration in force.
+    pub fn configuration(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.admin("/configuration").body).expect("it is JSON")
+    }
+
+    /// Scrapes until a metric is what it is to be.
+    pub fn await_metric(&self, name: &str, labels: &[(&str, &str)], value: u64) {
+        let sum = || self.metrics().sum(name, labels);
+        self.await_that(&format!("{name}{labels:?} to be {value}"), || sum() == value);
+    }
+
+    /// Asks over and over until something holds. For what has no event of its own; each look is a round trip.
+    pub fn await_that(&self, what: &str, mut holds: impl FnMut() -> bool) {
+        let end = Instant::now() + PATIENCE;
+        while !holds() {
+            assert!(Instant::now() < end, "waited in vain for {what}");
+        }
+    }
+
+    // What it says.
+
+    /// Waits for a line on standard error that holds `text`.
+    pub fn await_log(&self, text: &str) -> String {
+        self.log
+            .find(|line| line.contains(text))
+            .unwrap_or_else(|| panic!("no line with {text:?} in {:#?}", self.log.so_far()))
+    }
+
+    /// The lines on standard error so far.
+    pub fn log(&self) -> Vec<String> {
+        self.log.so_far()
+    }
+
+    /// Waits for a line of the access log that holds `text`.
+    pub fn await_access_log(&self, text: &str) -> String {
+        self.access_log
+            .find(|line| line.contains(text))
+            .unwrap_or_else(|| panic!("no line with {text:?} in {:#?}", self.access_log.so_far()))
+    }
+
+    // Its manifests.
+
+    /// The folder with the manifests.
+    pub fn manifests(&self) -> PathBuf {
+        self.folder.path().join("manifests")
+    }
+
+    /// Replaces a file of manifests at one stroke.
+    pub fn replace(&self, file: &str, text: &str) {
+        let aside = self.folder.path().join("aside");
+        write(&aside, text);
+        std::fs::rename(&aside, self.manifests().join(file)).expect("a rename");
+    }
+
+    /// Gives Service `web` other endpoints, and waits until they are in force.
+    pub fn set_endpoints(&self, endpoints: &[SocketAddr]) {
+        let wanted: Vec<String> = endpoints.iter().map(ToString::to_string).collect();
+        self.replace("web.yaml", &(self.ingress.document() + &service("web", endpoints)));
+        self.await_that("the endpoints to be in force", || {
+            let configuration = self.configuration();
+            let clusters = configuration["clusters"].as_array().expect("a list");
+            let web = clusters.iter().find(|one| one["upstream"] == "default-web-80").expect("the upstream");
+            let addresses = web["endpoints"].as_array().expect("a list").iter().map(|one| &one["address"]);
+            addresses.eq(&wanted) && configuration["generation"] == configuration["acknowledged"]
+        });
+    }
+
+    // Its end.
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).expect("it runs");
+    }
+
+    /// Waits until it has ended by itself.
+    pub fn wait(mut self) -> Ended {
+        assert!(self.log.ends(), "still running: {:#?}", self.log.so_far());
+        let status = self.child.wait().expect("it is our child");
+        Ended { status, stdout: self.access_log.finish().join("\n"), stderr: self.log.finish().join("\n") }
+    }
+
+    /// Resident memory in KiB.
+    pub fn resident_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a process has memory");
+        line.trim().trim_end_matches(" kB").parse().expect("a number")
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+}
+
+impl Drop for Forebay {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("forebay said: {:#?}", self.log.finish());
+        }
+    }
+}
+
+fn write(path: &Path, text: &str) {
+    std::fs::write(path, text).unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
+}
+
+/// The port of an address in a line of the log: `http="[::]:8080"`.
+fn port(line: &str, name: &str) -> u16 {
+    let value = line.split(name).nth(1).unwrap_or_else(|| panic!("no {name} in {line:?}"));
+    let address = value.split(' ').next().unwrap_or_default().trim_matches('"');
+    address
+        .rsplit(':')
+        .next()
+        .and_then(|port| port.parse().ok())
+        .unwrap_or_else(|| panic!("no port: {line:?}"))
+}

@@ -1,0 +1,215 @@
+//! Upstreams: one that the test plays itself, and one that always says the same.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use rustix::net::{Shutdown as Both, shutdown};
+use socket2::{Domain, SockRef, Socket, Type};
+
+use crate::connection::is_timeout;
+use crate::{Connection, PATIENCE};
+
+/// A listener whose connections the test takes one by one and answers as it likes.
+#[derive(Debug)]
+pub struct Upstream {
+    listener: TcpListener,
+}
+
+impl Default for Upstream {
+    fn default() -> Self {
+        Self::at(IpAddr::V4(Ipv4Addr::LOCALHOST), 1024)
+    }
+}
+
+impl Upstream {
+    /// Listens at any free port.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Listens, and has room for so many connections that nobody has taken.
+    pub fn at(address: IpAddr, backlog: i32) -> Self {
+        let address = SocketAddr::new(address, 0);
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None).expect("a socket");
+        socket.bind(&address.into()).expect("a free port");
+        socket.listen(backlog).expect("a listener");
+        // `accept` heeds it too (socket(7)).
+        socket.set_read_timeout(Some(PATIENCE)).expect("a socket option");
+        Self { listener: socket.into() }
+    }
+
+    /// An upstream that takes no connection, not even by the kernel, beyond those returned, which fill its room.
+    pub fn full() -> (Self, Vec<Connection>) {
+        let upstream = Self::at(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+        let filling = vec![Connection::to(upstream.address())];
+        (upstream, filling)
+    }
+
+    /// Listens at all addresses of the machine: as many endpoints as one likes, of which the test sees in which order they
+    /// are asked.
+    pub fn everywhere() -> Self {
+        Self::at(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 1024)
+    }
+
+    /// Where the endpoint `127.0.0.number` of one that listens everywhere is.
+    pub fn endpoint(&self, number: u8) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, number], self.address().port()))
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.listener.local_addr().expect("it listens")
+    }
+
+    /// Takes the next connection, waiting for it.
+    pub fn accept(&self) -> Connection {
+        match self.listener.accept() {
+            Ok((stream, _)) => Connection::new(stream),
+            Err(error) if is_timeout(&error) => panic!("nobody connects to {}", self.address()),
+            Err(error) => panic!("{}: {error}", self.address()),
+        }
+    }
+
+    /// Takes the next connection and the head of the first request on it.
+    pub fn accept_request(&self) -> (Connection, String) {
+        let mut peer = self.accept();
+        let head = peer.read_head();
+        (peer, head)
+    }
+
+    /// Whether nobody has connected that was not accepted.
+    pub fn is_left_alone(&self) -> bool {
+        self.listener.set_nonblocking(true).expect("a socket option");
+        let accepted = self.listener.accept();
+        self.listener.set_nonblocking(false).expect("a socket option");
+        matches!(accepted, Err(error) if error.kind() == ErrorKind::WouldBlock)
+    }
+}
+
+/// An address that refuses connections: a port that is held and not listened at.
+#[derive(Debug)]
+pub struct Refusing {
+    address: SocketAddr,
+    _held: Socket,
+}
+
+impl Default for Refusing {
+    fn default() -> Self {
+        let held = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+        held.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).expect("a free port");
+        let address = held.local_addr().ok().and_then(|address| address.as_socket());
+        Self { address: address.expect("it is bound"), _held: held }
+    }
+}
+
+impl Refusing {
+    /// Where nobody listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+/// An upstream that gives the same answer to whoever asks, on as many connections as it is asked on. It reads heads only.
+#[derive(Debug)]
+pub struct Canned {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    accepting: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    listener: TcpListener,
+    answer: Vec<u8>,
+    connections: AtomicUsize,
+    heads: Mutex<Vec<String>>,
+    open: Mutex<Vec<TcpStream>>,
+}
+
+impl Canned {
+    /// Answers with a 200 and this text.
+    pub fn saying(text: &str) -> Self {
+        Self::answering(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}", text.len()))
+    }
+
+    /// Answers with these bytes.
+    pub fn answering(answer: impl Into<Vec<u8>>) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let address = listener.local_addr().expect("it listens");
+        let shared = Arc::new(Shared {
+            listener,
+            answer: answer.into(),
+            connections: AtomicUsize::new(0),
+            heads: Mutex::default(),
+            open: Mutex::default(),
+        });
+        let for_thread = Arc::clone(&shared);
+        let accepting = Some(std::thread::spawn(move || for_thread.accept()));
+        Self { shared, address, accepting }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Connections so far.
+    pub fn connections(&self) -> usize {
+        self.shared.connections.load(Ordering::SeqCst)
+    }
+
+    /// Heads of the requests so far.
+    pub fn heads(&self) -> Vec<String> {
+        self.shared.heads.lock().expect("no thread panics with it").clone()
+    }
+}
+
+impl Drop for Canned {
+    fn drop(&mut self) {
+        // Wakes `accept` (Linux); one that has ended is fine, too.
+        let _ = shutdown(&self.shared.listener, Both::Both);
+        if let Some(thread) = self.accepting.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn accept(self: &Arc<Self>) {
+        std::thread::scope(|scope| {
+            while let Ok((stream, _)) = self.listener.accept() {
+                self.connections.fetch_add(1, Ordering::SeqCst);
+                self.open
+                    .lock()
+                    .expect("no thread panics with it")
+                    .push(stream.try_clone().expect("a descriptor"));
+                scope.spawn(move || self.serve(stream));
+            }
+            for stream in self.open.lock().expect("no thread panics with it").drain(..) {
+                let _ = stream.shutdown(Shutdown::Both);
+            }
+        });
+    }
+
+    /// Ends when the other end does, or the connection is shut down.
+    fn serve(&self, mut stream: TcpStream) {
+        let _ = SockRef::from(&stream).set_tcp_nodelay(true);
+        let (mut unread, mut piece) = (Vec::new(), [0; 16 * 1024]);
+        while let Ok(len @ 1..) = stream.read(&mut piece) {
+            unread.extend_from_slice(&piece[..len]);
+            while let Some(at) = unread.windows(4).position(|window| window == b"\r\n\r\n") {
+                let head: Vec<u8> = unread.drain(..at + 4).collect();
+                self.heads
+                    .lock()
+                    .expect("no thread panics with it")
+                    .push(String::from_utf8_lossy(&head).into_owned());
+                if stream.write_all(&self.answer).is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
