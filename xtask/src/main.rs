@@ -1,1 +1,58 @@
-fn main() {}
+//! What is automated about this repository: `cargo xtask ...`.
+//!
+//! Must not be in here: anything that ships.
+
+mod backend;
+mod child;
+mod demo;
+mod interrupt;
+mod load;
+mod machine;
+mod peers;
+mod quota;
+mod tidy;
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Automation of the Forebay repository.
+#[derive(Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Checks what lints cannot see: lengths, crate edges, module docs, forbidden crates and words.
+    Tidy,
+    /// Measures Forebay and its peers side by side.
+    Peers(peers::Arguments),
+    /// Serves the examples and runs field case A's experiment.
+    Demo(demo::Arguments),
+    /// A payload server, for the processes that this program starts.
+    #[command(hide = true)]
+    Payload { listen: SocketAddr },
+    /// A byte relay, likewise.
+    #[command(hide = true)]
+    Relay { listen: SocketAddr, upstream: SocketAddr },
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().task {
+        Task::Tidy => tidy::run(),
+        Task::Peers(arguments) => peers::run(&arguments),
+        Task::Demo(arguments) => demo::run(&arguments),
+        Task::Payload { listen } => child::serve_payload(listen),
+        Task::Relay { listen, upstream } => child::serve_relay(listen, upstream),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The server behind the proxies: a process of its own, with a share of a CPU where one is wanted.
+//!
+//! Must not be in here: what stands in front of it.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::child::{Program, free_address, get, this_program};
+use crate::interrupt::Interrupt;
+use crate::quota::Quota;
+
+/// A running server.
+pub(crate) struct Backend {
+    kind: Kind,
+    program: Program,
+    pub(crate) address: SocketAddr,
+    // Behind the program, and so dropped after it: a cgroup can go when its processes are gone.
+    quota: Option<Quota>,
+}
+
+/// Which server it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Ours: so lean that it is never the limit.
+    Payload,
+    /// What field case A's Pods run. A connection costs it several times what a request does, as it does most servers.
+    Nginx,
+}
+
+impl Backend {
+    /// Starts the payload server.
+    pub(crate) fn start(name: &str, cpus: &[usize], folder: &Path, interrupt: &Interrupt) -> Result<Backend> {
+        Backend::start_at(free_address()?, name, cpus, folder, interrupt)
+    }
+
+    /// Starts the payload server at an address of the caller's choice.
+    pub(crate) fn start_at(
+        address: SocketAddr,
+        name: &str,
+        cpus: &[usize],
+        folder: &Path,
+        interrupt: &Interrupt,
+    ) -> Result<Backend> {
+        let program = Program::start(name, this_program("payload", [address.to_string()])?, cpus, folder)?;
+        Backend { kind: Kind::Payload, program, address, quota: None }.ready(interrupt)
+    }
+
+    /// Starts an nginx that serves `/1k` from a file, in one process so that one share of CPU holds all of it.
+    pub(crate) fn start_nginx(cpus: &[usize], folder: &Path, interrupt: &Interrupt) -> Result<Backend> {
+        let address = free_address()?;
+        let folder = folder.join("backend");
+        fs::create_dir_all(&folder)?;
+        fs::write(folder.join("1k"), vec![b'x'; 1024])?;
+        let config = folder.join("nginx.conf");
+        fs::write(
+            &config,
+            format!(include_str!("backend.conf"), address = address, folder = folder.display()),
+        )?;
+        let mut command = Command::new("nginx");
+        command.arg("-c").arg(config).arg("-p").arg(&folder);
+        let program = Program::start("backend-nginx", command, cpus, &folder)?;
+        Backend { kind: Kind::Nginx, program, address, quota: None }.ready(interrupt)
+    }
+
+    fn ready(mut self, interrupt: &Interrupt) -> Result<Backend> {
+        self.program.wait_for(self.address, interrupt)?;
+        Ok(self)
+    }
+
+    /// Holds it to so much of one CPU; an error says why that cannot be.
+    pub(crate) fn hold(&mut self, percent: u32) -> Result<()> {
+        self.quota = Some(Quota::hold(self.program.pid(), percent)?);
+        Ok(())
+    }
+
+    /// How many connections it has accepted, that of this question among them.
+    fn accepted(&self) -> Result<u64> {
+        let answer = get(self.address, "/count")?;
+        match self.kind {
+            Kind::Payload => {
+                let counts: Value = serde_json::from_str(&answer)?;
+                counts["accepted"].as_u64().context("no count of connections")
+            }
+            // The line after "server accepts handled requests".
+            Kind::Nginx => {
+                let numbers = answer.lines().nth(2).and_then(|line| line.split_whitespace().next());
+                Ok(numbers.context("no count of connections")?.parse()?)
+            }
+        }
+    }
+}
+
+/// How many connections several backends had accepted at a time.
+pub(crate) struct Accepted(u64);
+
+impl Accepted {
+    pub(crate) fn now(backends: &[Backend]) -> Result<Accepted> {
+        backends.iter().map(Backend::accepted).sum::<Result<u64>>().map(Accepted)
+    }
+
+    /// How many more they have accepted since, without the questions.
+    pub(crate) fn opened_since(&self, backends: &[Backend]) -> Result<u64> {
+        let questions = backends.len() as u64;
+        Ok((Accepted::now(backends)?.0 - self.0).saturating_sub(questions))
+    }
+}

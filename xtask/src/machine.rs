@@ -1,0 +1,101 @@
+//! The machine that measures: CPUs, limits, sockets, and how it is described beside the figures.
+//!
+//! Must not be in here: changes that outlive this process.
+
+use std::process::Command;
+use std::{fs, thread};
+
+use anyhow::Result;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Descriptors for the workloads of ten thousand clients, on both sides of a proxy.
+const DESCRIPTORS: u64 = 65_536;
+
+/// Who runs where.
+pub(crate) struct Cpus {
+    /// What is measured.
+    pub(crate) proxy: Vec<usize>,
+    /// Generator and backend.
+    pub(crate) load: Vec<usize>,
+}
+
+impl Cpus {
+    /// The first CPU that this process may use for the proxy, the second for the load; the same where there is but one.
+    pub(crate) fn choose() -> Result<Cpus> {
+        let allowed = rustix::thread::sched_getaffinity(None)?;
+        let mut cpus = (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
+        let first = cpus.next().unwrap_or(0);
+        let second = cpus.next().unwrap_or(first);
+        Ok(Cpus { proxy: vec![first], load: vec![second] })
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> Vec<usize> {
+        [self.proxy.as_slice(), &self.load].concat()
+    }
+}
+
+/// As many descriptors as this user may have; children inherit it.
+pub(crate) fn raise_descriptor_limit() {
+    let hard = getrlimit(Resource::Nofile).maximum;
+    let wanted =
+        Rlimit { current: Some(DESCRIPTORS), maximum: Some(DESCRIPTORS.max(hard.unwrap_or(DESCRIPTORS))) };
+    if setrlimit(Resource::Nofile, wanted).is_err() {
+        // Only root may raise the hard limit.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: hard, maximum: hard });
+    }
+}
+
+/// Sockets in `TIME_WAIT` whose remote port is one of `ports`: those that were closed on this side first.
+pub(crate) fn time_wait_towards(ports: &[u16]) -> Result<usize> {
+    let table = fs::read_to_string("/proc/net/tcp")?;
+    Ok(table.lines().filter_map(time_wait_remote_port).filter(|port| ports.contains(port)).count())
+}
+
+fn time_wait_remote_port(line: &str) -> Option<u16> {
+    const TIME_WAIT: &str = "06";
+    let mut fields = line.split_whitespace().skip(2);
+    let (remote, state) = (fields.next()?, fields.next()?);
+    let port = remote.rsplit_once(':')?.1;
+    if state == TIME_WAIT { u16::from_str_radix(port, 16).ok() } else { None }
+}
+
+/// CPU, kernel, and versions of the peers, as lines of Markdown.
+pub(crate) fn describe() -> String {
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("unknown");
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let versions: Vec<_> = [("nginx", "-v"), ("haproxy", "-v"), ("wrk", "-v")]
+        .into_iter()
+        .filter_map(|(program, flag)| first_line(program, flag))
+        .collect();
+    let model = model.trim_start_matches([' ', '\t', ':']);
+    format!(
+        "- {model}, {cores} CPUs to use, Linux {}, all over loopback\n- {}\n",
+        kernel.trim(),
+        versions.join("; ")
+    )
+}
+
+fn first_line(program: &str, flag: &str) -> Option<String> {
+    let output = Command::new(program).arg(flag).output().ok()?;
+    let text = [output.stdout, output.stderr].concat();
+    let line = String::from_utf8_lossy(&text).lines().next()?.to_owned();
+    // HAProxy and wrk add their home page and features.
+    let line = line.split(" - ").next()?.split(" [").next()?;
+    Some(line.trim_start_matches("nginx version: ").into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_wait_is_told_by_its_remote_port() {
+        let line = |state| format!("  12: 0100007F:D431 0100007F:1F90 {state} 00000000:00000000 03:00001234");
+        assert_eq!(time_wait_remote_port(&line("06")), Some(8080));
+        assert_eq!(time_wait_remote_port(&line("01")), None);
+        assert_eq!(time_wait_remote_port("  sl  local_address rem_address   st"), None);
+    }
+}

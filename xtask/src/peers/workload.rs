@@ -1,0 +1,201 @@
+//! The workloads and their goals: one table.
+//!
+//! Must not be in here: how anything is measured.
+
+use anyhow::Result;
+
+use super::figures::{Figure, Figures, Results};
+use super::measure::Bench;
+use super::proxy::Peer::{self, Direct, Forebay, Haproxy, Nginx, Relay};
+
+/// One thing that peers are compared by.
+pub(crate) struct Workload {
+    pub(crate) name: &'static str,
+    pub(crate) what: &'static str,
+    pub(crate) peers: &'static [Peer],
+    pub(crate) measure: fn(&Bench, Peer) -> Result<Figures>,
+    pub(crate) goals: &'static [Goal],
+}
+
+/// What Forebay is to reach.
+pub(crate) struct Goal {
+    pub(crate) what: &'static str,
+    /// `None` where a figure is missing.
+    pub(crate) met: fn(&Results) -> Option<bool>,
+}
+
+const PROXIES: &[Peer] = &[Relay, Nginx, Haproxy, Forebay];
+
+const LEANER_THAN_NGINX: Goal = Goal {
+    what: "CPU per request at most 0.80 of nginx's",
+    met: |results| Some(cpu_ratio(results, Nginx)? <= 0.80),
+};
+
+const NEAR_THE_FLOOR: Goal = Goal {
+    what: "CPU per request at most 1.12 of the byte relay's",
+    met: |results| Some(cpu_ratio(results, Relay)? <= 1.12),
+};
+
+/// Forebay's CPU per request over another's, where both carried the load: one that did not was never idle, batched more,
+/// and looks better than it is.
+fn cpu_ratio(results: &Results, other: Peer) -> Option<f64> {
+    let carried_as_much = (results.ratio(Forebay, other, Figure::Rate)? - 1.0).abs() <= 0.02;
+    results.ratio(Forebay, other, Figure::Cpu).filter(|_| carried_as_much)
+}
+
+/// What case A's backend has of a CPU, in percent: what the proxies are compared with, and `cpu: 60m`.
+const FIFTH: u32 = 20;
+const LIMIT_OF_THE_CASE: u32 = 6;
+
+const CASE_A: &[Goal] = &[
+    Goal {
+        what: "at least 1.5 times the requests/s of direct access",
+        met: |results| Some(results.ratio(Forebay, Direct, Figure::Rate)? >= 1.5),
+    },
+    Goal {
+        what: "at least nginx's requests/s",
+        met: |results| Some(results.ratio(Forebay, Nginx, Figure::Rate)? >= 1.0),
+    },
+    Goal {
+        what: "upstream connections opened at most 1 % of requests",
+        met: |results| Some(results.median(Forebay, Figure::OpenedPercent)? <= 1.0),
+    },
+];
+
+/// All of them, in the order of the report.
+pub(crate) const WORKLOADS: &[Workload] = &[
+    Workload {
+        name: "generator",
+        what: "our generator and wrk in a closed loop, on one CPU each in turn, 1 KB, 64 connections, no proxy",
+        peers: &[Direct],
+        measure: |bench, _| bench.generator(),
+        goals: &[Goal {
+            what: "our generator reaches at least 0.8 of wrk's rate",
+            met: |results| {
+                Some(results.median(Direct, Figure::Rate)? / results.median(Direct, Figure::RateMax)? >= 0.8)
+            },
+        }],
+    },
+    Workload {
+        name: "keepalive-64",
+        what: "1 KB, kept alive on both sides, 64 connections, 20,000 requests/s",
+        peers: PROXIES,
+        measure: |bench, peer| bench.keepalive(peer, 64, false),
+        goals: &[LEANER_THAN_NGINX, NEAR_THE_FLOOR],
+    },
+    Workload {
+        name: "keepalive-512",
+        what: "1 KB, kept alive on both sides, 512 connections, 20,000 requests/s",
+        peers: PROXIES,
+        measure: |bench, peer| bench.keepalive(peer, 512, false),
+        goals: &[LEANER_THAN_NGINX, NEAR_THE_FLOOR],
+    },
+    Workload {
+        name: "logged-64",
+        what: "keepalive-64 with access logs written to files",
+        peers: &[Nginx, Haproxy, Forebay],
+        measure: |bench, peer| bench.keepalive(peer, 64, true),
+        goals: &[LEANER_THAN_NGINX],
+    },
+    Workload {
+        name: "case-a-200",
+        what: "200 clients, each request on a new client connection, a backend with a fifth of a CPU; \
+               nginx's keepalive tuned by hand",
+        peers: &[Direct, Relay, Nginx, Haproxy, Forebay],
+        measure: |bench, peer| bench.case_a(peer, 200, FIFTH),
+        goals: CASE_A,
+    },
+    Workload {
+        name: "case-a-1000",
+        what: "the same with 1,000 clients",
+        peers: &[Direct, Relay, Nginx, Haproxy, Forebay],
+        measure: |bench, peer| bench.case_a(peer, 1000, FIFTH),
+        goals: CASE_A,
+    },
+    Workload {
+        name: "case-a-60m",
+        what: "200 clients as before, and a backend with the 6 % of a CPU that the case's manifest gives it",
+        peers: &[Direct, Relay, Nginx, Haproxy, Forebay],
+        measure: |bench, peer| bench.case_a(peer, 200, LIMIT_OF_THE_CASE),
+        goals: CASE_A,
+    },
+    Workload {
+        name: "case-d",
+        what: "bursts of 1,200 clients, 5 upstreams that answer after 250 ms; nginx's keepalive tuned by hand",
+        peers: &[Nginx, Haproxy, Forebay],
+        measure: |bench, peer| bench.case_d(peer, None),
+        goals: &[
+            Goal {
+                what: "no new upstream connections after the first burst",
+                met: |results| Some(results.median(Forebay, Figure::OpenedLater)? == 0.0),
+            },
+            Goal {
+                what: "no TIME_WAIT towards upstreams",
+                met: |results| Some(results.median(Forebay, Figure::TimeWait)? == 0.0),
+            },
+        ],
+    },
+    Workload {
+        name: "case-d-8",
+        what: "the same with at most 8 idle upstream connections, as in the case",
+        peers: &[Nginx, Forebay],
+        measure: |bench, peer| bench.case_d(peer, Some(8)),
+        goals: &[
+            Goal {
+                what: "regretted evictions are counted",
+                met: |results| Some(results.median(Forebay, Figure::Regretted)? > 0.0),
+            },
+            Goal {
+                what: "no TIME_WAIT towards upstreams",
+                met: |results| Some(results.median(Forebay, Figure::TimeWait)? == 0.0),
+            },
+        ],
+    },
+    Workload {
+        name: "large-1m",
+        what: "1 MB responses, 16 connections, 300 requests/s",
+        peers: PROXIES,
+        measure: |bench, peer| bench.large(peer),
+        goals: &[Goal {
+            what: "CPU per request at most 0.45 of nginx's",
+            met: |results| Some(cpu_ratio(results, Nginx)? <= 0.45),
+        }],
+    },
+    Workload {
+        name: "two-workers",
+        what: "20 clients, 200 requests/s, 1 worker and 2",
+        peers: &[Nginx, Forebay],
+        measure: |bench, peer| bench.two_workers(peer),
+        goals: &[Goal {
+            what: "2 workers open at most one upstream connection more than 1, for each may be the first to need one",
+            met: |results| {
+                let [one, two] = [Figure::OpenedByOne, Figure::OpenedByTwo];
+                Some(results.median(Forebay, two)? <= results.median(Forebay, one)? + 1.0)
+            },
+        }],
+    },
+    Workload {
+        name: "idle-10000",
+        what: "10,000 clients that made one request and stay",
+        // HAProxy takes so many clients only where it may have twice as many descriptors.
+        peers: &[Nginx, Forebay],
+        measure: |bench, peer| bench.idle(peer),
+        goals: &[Goal {
+            what: "at most 4 KB resident for each",
+            met: |results| Some(results.median(Forebay, Figure::IdleBytes)? <= 4096.0),
+        }],
+    },
+    Workload {
+        name: "routing-5-5000",
+        what: "keepalive-64 with 5 Ingresses and with 5,000",
+        peers: &[Forebay],
+        measure: |bench, peer| bench.routing(peer),
+        goals: &[Goal {
+            what: "5,000 Ingresses cost at most 3 % more CPU per request",
+            met: |results| {
+                let few = results.median(Forebay, Figure::CpuFew)?;
+                Some(results.median(Forebay, Figure::CpuMany)? / few <= 1.03)
+            },
+        }],
+    },
+];
