@@ -1,0 +1,39 @@
+# Thin: what a target does is in the command that it calls.
+
+# Build products outlive a clone.
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/forebay
+export PATH := $(CACHE)/tools/bin:$(PATH)
+CARGO_DENY := cargo-deny@0.20.2
+
+.PHONY: help demo test lint unit peers release
+
+help: ## Say what there is
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+demo: release ## Serve the examples and repeat field case A: what does an ingress cost?
+	@cargo xtask demo
+
+test: lint unit ## Everything that a commit has to pass
+
+lint: tools
+	cargo fmt --all --check
+	cargo clippy --quiet --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
+	cargo xtask tidy
+	cargo deny --log-level error check bans licenses
+
+unit: tools
+	cargo test --quiet --workspace
+
+peers: release ## Measure Forebay beside nginx and HAProxy; needs both, and wrk
+	cargo build --quiet --release --package xtask
+	cargo run --quiet --release --package xtask -- peers --write
+
+release: tools
+	cargo build --release --package forebay
+
+.PHONY: tools
+tools:
+	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust 1.95 or later with rustup" >&2; exit 1; }
+	@command -v cc >/dev/null || { echo "a C compiler is missing: apt-get install gcc make" >&2; exit 1; }
+	@command -v cargo-deny >/dev/null || cargo install --quiet --locked --root $(CACHE)/tools $(CARGO_DENY)
