@@ -26,8 +26,7 @@ unit: tools
 	cargo test --quiet --workspace
 
 peers: release ## Measure Forebay beside nginx and HAProxy; needs both, and wrk
-	cargo build --quiet --release --package xtask
-	cargo run --quiet --release --package xtask -- peers --write
+	cargo xtask peers --write
 
 release: tools
 	cargo build --release --package forebay

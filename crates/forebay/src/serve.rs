@@ -1,7 +1,8 @@
 //! `forebay serve`: joins the control plane and the data plane, and ends them in order.
 
 use std::cell::Cell;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::fmt::{self, Write as _};
+use std::hash::{DefaultHasher, Hasher};
 use std::io::IsTerminal;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::process::ExitCode;
@@ -104,6 +105,12 @@ impl Foundation {
                 options.healthz_port,
             ),
         };
+        for &source in &options.upstream_source_address {
+            // An address that is not this machine's would look like one that has run out of ports, request by request.
+            TcpListener::bind((source, 0)).with_context(|| {
+                format!("--upstream-source-address {source} is not an address of this machine")
+            })?;
+        }
         let workers = machine::worker_cpus(options.workers)?;
         let connections_max = machine::connections_max(workers.len());
         Ok(Self {
@@ -157,10 +164,10 @@ impl House {
     }
 
     fn note_applied(&self, translation: &Translation) {
-        let mut hasher = DefaultHasher::new();
-        format!("{:?}", translation.model).hash(&mut hasher);
+        let mut hash = TextHash::default();
+        write!(hash, "{:?}", translation.model).expect("a hash takes any text");
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.registry.config_applied(hasher.finish(), now);
+        self.registry.config_applied(hash.0.finish(), now);
     }
 
     /// Fails the health check, waits until that is known, and ends when the last request has.
@@ -176,6 +183,17 @@ impl House {
             Ok(())
         })
         .await?
+    }
+}
+
+/// The hash of a text that is never held as a whole.
+#[derive(Default)]
+struct TextHash(DefaultHasher);
+
+impl fmt::Write for TextHash {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.write(text.as_bytes());
+        Ok(())
     }
 }
 

@@ -90,16 +90,15 @@ impl<'x, 'a> Outbound<'x, 'a> {
         let trust = if can_be_repeated { Trust::EventLoop } else { Trust::Socket };
         let mut idle = pool.take_idle(endpoint, trust);
         let result = loop {
-            let is_reused = idle.is_some();
             let lease = match idle.take() {
-                Some(lease) => Ok(lease),
-                None => self.open(endpoint).await,
+                Some(lease) => lease,
+                None => match self.open(endpoint, trust).await {
+                    Ok(lease) => lease,
+                    Err(fault) => break Err(fault),
+                },
             };
-            let result = match lease {
-                Ok(lease) => self.converse(endpoint, lease, is_last).await,
-                Err(fault) => Err(fault),
-            };
-            match result {
+            let is_reused = lease.connect_time.is_none();
+            match self.converse(endpoint, lease, is_last).await {
                 Err(fault) if is_reused && self.is_worth_a_fresh_one(fault) => {}
                 done => break done,
             }
@@ -117,10 +116,10 @@ impl<'x, 'a> Outbound<'x, 'a> {
         fault.reason == Reason::UpstreamReset && self.is_repeatable(fault.retry)
     }
 
-    async fn open(&self, endpoint: &Endpoint) -> Result<Lease, Fault> {
+    async fn open(&self, endpoint: &Endpoint, trust: Trust) -> Result<Lease, Fault> {
         let pool = &self.exchange.worker.pool;
         let timeout = self.forward.timeouts.connect;
-        let mut opening = Box::pin(pool.open(endpoint));
+        let mut opening = Box::pin(pool.open(endpoint, trust));
         match self.exchange.conn.deadline.within(timeout, |cx| opening.as_mut().poll(cx)).await {
             Ok(Ok(lease)) => Ok(lease),
             Ok(Err(error)) => Err(connect_fault(&error)),

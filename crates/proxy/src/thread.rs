@@ -63,10 +63,11 @@ fn runtime(clock: Clock) -> io::Result<LocalRuntime> {
 async fn serve(seat: Seat, parts: Parts) -> io::Result<()> {
     let Orders { mut snapshot, mut stopping } = seat.orders;
     let first = Arc::clone(&snapshot.borrow_and_update());
-    seat.acknowledged.store(first.generation, Ordering::Release);
+    let generation = first.generation;
     let worker = Worker::new(parts, first);
     let ticking = tokio::task::spawn_local(tick(Rc::clone(&worker), seat.ticks));
     let (listeners, accepting) = start_listening(&worker, seat.listeners)?;
+    seat.acknowledged.store(generation, Ordering::Release);
     loop {
         tokio::select! {
             changed = snapshot.changed() => {

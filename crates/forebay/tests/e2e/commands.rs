@@ -40,6 +40,8 @@ fn what_cannot_be_used_is_said_in_one_line() {
         (&["serve"], "--manifests"),
         (&["serve", "--manifests", &file, "--endpoints=nonsense"], "NAMESPACE/SERVICE"),
         (&["serve", "--manifests", &file, "--configmap=nonsense"], "NAMESPACE/NAME"),
+        // TEST-NET-1 (RFC 5737) is nobody's.
+        (&["serve", "--manifests", &file, "--upstream-source-address=192.0.2.1"], "192.0.2.1"),
         (&["serve", "--manifests", "/nonexistent", "--http-port=0", "--healthz-port=0"], "/nonexistent"),
         (&["serve", "--manifests", &file, &http, "--healthz-port=0"], &format!(":{port}")),
         (&["serve", "--manifests", &file, "--http-port=0", &admin], &format!(":{port}")),

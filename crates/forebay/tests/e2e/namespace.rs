@@ -73,3 +73,27 @@ fn a_request_for_which_no_port_comes_free_is_answered_in_the_end() {
         assert_eq!(clients[0].read_response().said(), (200, "ok"));
     });
 }
+
+#[test]
+fn a_connection_that_was_waited_for_and_is_dead_is_replaced() {
+    in_own_network(|| {
+        let upstream = Upstream::new();
+        let forebay = serving(&upstream);
+        let mut clients = [(); 2].map(|()| forebay.client());
+        std::fs::write(PORT_RANGE, "61000 61000").expect("it is the namespace's own");
+        clients[0].send(GET);
+        let (mut peer, _) = upstream.accept_request();
+        clients[1].send(GET);
+        forebay.await_that("a connection to fail for want of a port", || {
+            forebay.metrics().sum("forebay_upstream_ports_exhausted_total", &[]) >= 1
+        });
+        peer.send(OK);
+        assert!(peer.read_head().starts_with("GET / "), "the second goes over the connection that came free");
+        peer.reset();
+        let (mut peer, _) = upstream.accept_request();
+        peer.send(OK);
+        for client in &mut clients {
+            assert_eq!(client.read_response().said(), (200, "ok"));
+        }
+    });
+}

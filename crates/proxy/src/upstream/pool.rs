@@ -57,7 +57,7 @@ pub(crate) struct Endpoint {
 pub(crate) struct Lease {
     /// The connection.
     pub(crate) connection: Connection,
-    /// How long it took to open, if it had to be.
+    /// How long it took to open; none for one that has served requests before.
     pub(crate) connect_time: Option<Duration>,
 }
 
@@ -175,7 +175,7 @@ impl Pool {
     }
 
     /// Opens a connection. Where no port is left, waits for an idle connection instead; the caller bounds the wait.
-    pub(crate) async fn open(&self, endpoint: &Endpoint) -> Result<Lease, NoConnection> {
+    pub(crate) async fn open(&self, endpoint: &Endpoint, trust: Trust) -> Result<Lease, NoConnection> {
         let begin = self.clock.now();
         loop {
             match self.open_from_any_source(endpoint, begin).await {
@@ -185,7 +185,7 @@ impl Pool {
             // Another worker's connection comes back without a word, so that this one looks around at each tick, too.
             let mut returned = pin!(endpoint.returned.notified());
             let _ = Deadline::new(&self.deadlines).within(TICK, |cx| returned.as_mut().poll(cx)).await;
-            if let Some(lease) = self.take_idle(endpoint, Trust::EventLoop) {
+            if let Some(lease) = self.take_idle(endpoint, trust) {
                 return Ok(lease);
             }
         }

@@ -61,7 +61,7 @@ impl World {
 }
 
 async fn open(pool: &Pool, endpoint: &Endpoint) -> Lease {
-    pool.open(endpoint).await.expect("it listens")
+    pool.open(endpoint, Trust::EventLoop).await.expect("it listens")
 }
 
 fn give_back(pool: &Pool, endpoint: &Endpoint, lease: Lease) {
