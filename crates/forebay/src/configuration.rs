@@ -44,6 +44,10 @@ fn filter(filter: &Filter) -> Value {
         Filter::TlsRedirect(redirect) => {
             json!({"tlsRedirect": {"status": redirect.status, "force": redirect.force}})
         }
+        Filter::ClientCertificate(certificate) => {
+            json!({"clientCertificate": {"verify": format!("{:?}", certificate.verify)}})
+        }
+        Filter::Forbidden { reason } => json!({"forbidden": reason}),
         Filter::Unavailable { reason } => json!({"unavailable": reason}),
     }
 }

@@ -116,7 +116,7 @@ impl Foundation {
         Ok(Self {
             registry: Registry::new(metrics_options(&options.metrics, &options.reading)),
             proxy: proxy::Options {
-                listen: vec![any_address(options.http_port)],
+                listen: vec![proxy::Listen { address: any_address(options.http_port), tls: false }],
                 workers,
                 source_addresses: options.upstream_source_address.clone(),
                 connections_max,

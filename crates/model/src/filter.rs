@@ -1,3 +1,5 @@
+use crate::{Pattern, VerifyClient};
+
 /// A step that a request goes through before it is forwarded, and its response before it is sent.
 ///
 /// The order in which filters run is not the order of this list: `proxy::filters` fixes it.
@@ -5,11 +7,32 @@
 pub enum Filter {
     /// Send clients that came in clear to the TLS port.
     TlsRedirect(TlsRedirect),
+    /// Let only clients pass that have shown a good certificate.
+    ClientCertificate(ClientCertificate),
+    /// Answer 403 and say why: something that guards the whole host cannot be enforced.
+    Forbidden {
+        /// What is wrong, for the log and the `/configuration` page; the client is not told.
+        reason: String,
+    },
     /// Answer 503 and say why: something that guards this route cannot be enforced.
     Unavailable {
         /// What is wrong, for the log and the `/configuration` page; the client is not told.
         reason: String,
     },
+}
+
+/// What becomes of clients by the certificate that they have shown (ingress-nginx: `auth-tls-*`). One that is missing or bad
+/// is answered with 400, as nginx does; which are asked for, and who is believed, says [`HostTls`](crate::HostTls).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientCertificate {
+    /// What has to be shown.
+    pub verify: VerifyClient,
+    /// What the subject's name has to match (`CN=...`); else the answer is 403.
+    pub match_subject: Option<Pattern>,
+    /// Where to send clients instead of the 400: an absolute URL.
+    pub error_page: Option<String>,
+    /// Pass the certificate on to the endpoint, in `ssl-client-cert`.
+    pub pass_certificate: bool,
 }
 
 /// Redirect from clear text to TLS: `Location: https://<host without port><request URI>`.

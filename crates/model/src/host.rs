@@ -1,12 +1,14 @@
 use std::fmt;
 
-use crate::Route;
+use crate::{HostTls, Route};
 
 /// A name that clients ask for, with what is served there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Host {
     /// Which requests come here.
     pub name: HostName,
+    /// How it is served over TLS.
+    pub tls: HostTls,
     /// In the order of their age; of two with an equal [`PathMatch`](crate::PathMatch) the first is served.
     pub routes: Vec<Route>,
 }

@@ -9,18 +9,27 @@ mod cluster;
 mod filter;
 mod host;
 pub mod log;
+mod pattern;
 mod route;
 mod settings;
+mod stream;
+mod tls;
 mod unit;
 
-pub use cluster::{Balance, Cluster, ClusterId, Endpoint, EndpointState};
-pub use filter::{Filter, TlsRedirect};
+pub use cluster::{Balance, Cluster, ClusterId, Encryption, Endpoint, EndpointState, HttpVersion};
+pub use filter::{ClientCertificate, Filter, TlsRedirect};
 pub use host::{Host, HostName, InvalidHostName};
+pub use pattern::{InvalidPattern, Pattern};
 pub use route::{
     Action, ConnectionHeader, Fixed, Forward, InvalidPath, Labels, PathMatch, RetryOn, RetryPolicy, Route,
     Timeouts,
 };
 pub use settings::{AccessLog, ClientSettings, ForwardedSettings, PoolCap, Settings, UpstreamConnections};
+pub use stream::{Stream, StreamSettings, Transport};
+pub use tls::{
+    Authorities, Certificate, CertificateInfo, CipherSuite, ClientAuth, HostTls, KeyEncoding, PrivateKey,
+    TlsSettings, TlsVersions, UpstreamTls, VerifyClient,
+};
 pub use unit::{InvalidUnit, parse_duration, parse_seconds, parse_size};
 
 /// A whole configuration, as one source or several together describe it.
@@ -31,6 +40,8 @@ pub struct Model {
     pub hosts: Vec<Host>,
     /// Groups of endpoints, referred to by [`ClusterId`]: the index in this list.
     pub clusters: Vec<Cluster>,
+    /// Ports whose bytes are passed on as they are. A port occurs at most once for each transport.
+    pub streams: Vec<Stream>,
     /// What holds for the proxy as a whole.
     pub settings: Settings,
 }

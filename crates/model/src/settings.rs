@@ -3,18 +3,23 @@ use std::time::Duration;
 use ipnet::IpNet;
 
 use crate::log::Format;
+use crate::{StreamSettings, TlsSettings};
 
 /// What holds for the proxy as a whole. The defaults are ingress-nginx's.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
     /// Towards clients.
     pub client: ClientSettings,
+    /// TLS with clients.
+    pub tls: TlsSettings,
     /// Connections to endpoints.
     pub upstream: UpstreamConnections,
     /// Who the client is, and what an endpoint is told about it.
     pub forwarded: ForwardedSettings,
     /// The access log.
     pub access_log: AccessLog,
+    /// What is passed on as it is.
+    pub stream: StreamSettings,
 }
 
 /// What clients may do, and for how long.
@@ -38,6 +43,10 @@ pub struct ClientSettings {
     pub underscores_in_headers: bool,
     /// Time that a stopping worker gives to requests in flight.
     pub shutdown_timeout: Duration,
+    /// HTTP/2 streams of one connection that may be open at once.
+    pub http2_streams_max: u32,
+    /// Time for a PROXY header where connections have to begin with one (`use-proxy-protocol`); none where they have not.
+    pub proxy_header_timeout: Option<Duration>,
 }
 
 impl Default for ClientSettings {
@@ -52,6 +61,8 @@ impl Default for ClientSettings {
             head_bytes_max: 4 * (8 << 10),
             underscores_in_headers: false,
             shutdown_timeout: Duration::from_secs(240),
+            http2_streams_max: 128,
+            proxy_header_timeout: None,
         }
     }
 }

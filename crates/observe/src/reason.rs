@@ -70,6 +70,7 @@ reasons! {
     Forebay {
         "no_endpoints" => NoEndpoints, "The cluster has no endpoint.";
         "unavailable" => Unavailable, "Something that guards the route cannot be enforced.";
+        "forbidden" => Forbidden, "Something that guards the whole host cannot be enforced.";
         "ports_exhausted" => PortsExhausted, "No local port is left for a connection to the endpoint.";
         "connection_limit" => ConnectionLimit, "There are as many client connections as there may be.";
     }

@@ -65,8 +65,8 @@ use crate::worker::{Log, Parts};
 /// What does not change while a proxy runs.
 #[derive(Debug)]
 pub struct Options {
-    /// Where clients connect to. Port 0 is any free one.
-    pub listen: Vec<SocketAddr>,
+    /// Where clients connect to.
+    pub listen: Vec<Listen>,
     /// One worker for each entry, which is the CPU that it stays on, if any.
     pub workers: Vec<Option<usize>>,
     /// Local addresses to connect to endpoints from; empty to have the kernel choose.
@@ -75,6 +75,15 @@ pub struct Options {
     pub connections_max: usize,
     /// The machine's name, for the access log.
     pub hostname: String,
+}
+
+/// An address that clients connect to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listen {
+    /// Port 0 is any free one.
+    pub address: SocketAddr,
+    /// Whether they speak TLS there.
+    pub tls: bool,
 }
 
 /// A running proxy.
@@ -182,13 +191,10 @@ impl Proxy {
 
 /// Binds every address once for each worker: all sockets are there before the first connection is accepted, since the
 /// kernel would otherwise give it to too few.
-fn bind_all(
-    addresses: &[SocketAddr],
-    workers: usize,
-) -> io::Result<(Vec<SocketAddr>, Vec<Vec<TcpListener>>)> {
+fn bind_all(listen: &[Listen], workers: usize) -> io::Result<(Vec<SocketAddr>, Vec<Vec<TcpListener>>)> {
     let mut bound = Vec::new();
     let mut by_worker: Vec<Vec<TcpListener>> = (0..workers).map(|_| Vec::new()).collect();
-    for &address in addresses {
+    for &Listen { address, tls: _ } in listen {
         listen::probe(address)
             .map_err(|error| io::Error::new(error.kind(), format!("{address}: {error}")))?;
         let mut local = address;

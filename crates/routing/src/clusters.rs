@@ -73,12 +73,10 @@ fn fill_vacancy(slots: &mut Vec<Option<Arc<Cluster>>>, vacant: &mut usize, clust
 
 #[cfg(test)]
 mod tests {
-    use model::Balance;
-
     use super::*;
 
     fn named(name: &str) -> Cluster {
-        Cluster { name: name.to_owned(), balance: Balance::default(), endpoints: Vec::new() }
+        Cluster { name: name.to_owned(), ..Cluster::default() }
     }
 
     fn names(clusters: &Clusters) -> Vec<(u32, &str)> {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use model::{Action, Forward, Host, Labels, Model, Settings};
+use model::{Action, Forward, Host, HostTls, Labels, Model, Settings, Stream};
 
 use crate::clusters::{Clusters, Slots};
 use crate::host::HostTable;
@@ -24,6 +24,7 @@ pub fn compile(model: &Model, previous: Option<&Snapshot>, generation: u64) -> S
         settings: compile_settings(&model.settings, previous),
         clusters,
         hosts: model.hosts.iter().map(table).collect(),
+        streams: model.streams.iter().map(|stream| place_stream(stream, &slots)).collect(),
     }
 }
 
@@ -36,9 +37,9 @@ fn compile_settings(settings: &Settings, previous: Option<&Snapshot>) -> Arc<Set
 
 fn compile_host(host: &Host, slots: &Slots, old: Option<&Arc<HostTable>>) -> Arc<HostTable> {
     let Some(old) = old else {
-        let name = Arc::new(host.name.clone());
+        let (name, tls) = (Arc::new(host.name.clone()), Arc::new(place_tls(&host.tls, slots)));
         let routes = host.routes.iter().map(|route| compile_route(route, &name, slots, None));
-        return Arc::new(HostTable::new(Arc::clone(&name), routes.collect()));
+        return Arc::new(HostTable::new(Arc::clone(&name), tls, routes.collect()));
     };
     if is_unchanged(host, slots, old) {
         return Arc::clone(old);
@@ -48,12 +49,17 @@ fn compile_host(host: &Host, slots: &Slots, old: Option<&Arc<HostTable>>) -> Arc
         let old_route = by_labels.get(&route.labels).copied();
         compile_route(route, &old.name, slots, old_route)
     });
-    Arc::new(HostTable::new(Arc::clone(&old.name), routes.collect()))
+    let tls = place_tls(&host.tls, slots);
+    let tls = if tls == *old.tls { Arc::clone(&old.tls) } else { Arc::new(tls) };
+    Arc::new(HostTable::new(Arc::clone(&old.name), tls, routes.collect()))
 }
 
 fn is_unchanged(host: &Host, slots: &Slots, old: &HostTable) -> bool {
-    host.routes.len() == old.routes.len()
-        && host.routes.iter().zip(&old.routes).all(|(route, old)| is_same(route, slots, old))
+    // Names all fields, so that a new one cannot be forgotten here.
+    let Host { name: _, tls, routes } = host;
+    place_tls(tls, slots) == *old.tls
+        && routes.len() == old.routes.len()
+        && routes.iter().zip(&old.routes).all(|(route, old)| is_same(route, slots, old))
 }
 
 fn is_same(route: &model::Route, slots: &Slots, old: &Route) -> bool {
@@ -86,6 +92,15 @@ fn compile_route(
         labels: old.map_or_else(|| Arc::new(route.labels.clone()), |old| Arc::clone(&old.labels)),
         access_log: route.access_log,
     })
+}
+
+/// What is said of TLS, with the cluster's slot in place of its index in the model.
+fn place_tls(tls: &HostTls, slots: &Slots) -> HostTls {
+    HostTls { passthrough: tls.passthrough.map(|cluster| slots.of(cluster)), ..tls.clone() }
+}
+
+fn place_stream(stream: &Stream, slots: &Slots) -> Stream {
+    Stream { cluster: slots.of(stream.cluster), ..stream.clone() }
 }
 
 /// The action with the cluster's slot in place of its index in the model.
@@ -122,11 +137,11 @@ mod tests {
     }
 
     fn host(name: &str, routes: Vec<model::Route>) -> Host {
-        Host { name: HostName::parse(name).unwrap(), routes }
+        Host { name: HostName::parse(name).unwrap(), tls: HostTls::default(), routes }
     }
 
     fn cluster(name: &str) -> Cluster {
-        Cluster { name: name.to_owned(), balance: Balance::default(), endpoints: Vec::new() }
+        Cluster { name: name.to_owned(), ..Cluster::default() }
     }
 
     /// Host `h<i>.test` forwards `/` to cluster `c<i>`.
@@ -134,7 +149,7 @@ mod tests {
         Model {
             hosts: (0..hosts).map(|i| host(&format!("h{i}.test"), vec![route("/", forward(i))])).collect(),
             clusters: (0..hosts).map(|i| cluster(&format!("c{i}"))).collect(),
-            settings: Settings::default(),
+            ..Model::default()
         }
     }
 

@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use model::HostName;
+use model::{HostName, HostTls};
 
 use crate::path::PathIndex;
 use crate::route::Route;
@@ -18,20 +18,26 @@ const NAME_BYTES_MAX: usize = 253;
 #[derive(Debug)]
 pub struct HostTable {
     pub(crate) name: Arc<HostName>,
+    pub(crate) tls: Arc<HostTls>,
     /// In the order of the model, which is what the indices in `paths` count.
     pub(crate) routes: Vec<Arc<Route>>,
     pub(crate) paths: PathIndex,
 }
 
 impl HostTable {
-    pub(crate) fn new(name: Arc<HostName>, routes: Vec<Arc<Route>>) -> Self {
+    pub(crate) fn new(name: Arc<HostName>, tls: Arc<HostTls>, routes: Vec<Arc<Route>>) -> Self {
         let paths = PathIndex::new(routes.iter().map(|route| &route.path));
-        Self { name, routes, paths }
+        Self { name, tls, routes, paths }
     }
 
     /// Which requests come here.
     pub fn name(&self) -> &HostName {
         &self.name
+    }
+
+    /// How it is served over TLS. The same allocation for as long as it stays the same.
+    pub fn tls(&self) -> &Arc<HostTls> {
+        &self.tls
     }
 
     /// Its routes in the order of the model, those included that another one of equal path hides.
@@ -153,7 +159,7 @@ mod tests {
 
     fn hosts(names: &[&str]) -> Hosts {
         let parse = |name: &&str| if *name == "_" { HostName::Any } else { HostName::parse(name).unwrap() };
-        let table = |name| Arc::new(HostTable::new(Arc::new(name), Vec::new()));
+        let table = |name| Arc::new(HostTable::new(Arc::new(name), Arc::default(), Vec::new()));
         names.iter().map(parse).map(table).collect()
     }
 

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use model::{Cluster, ClusterId, HostName, Settings};
+use model::{Cluster, ClusterId, HostName, Settings, Stream};
 
 use crate::clusters::Clusters;
 use crate::host::{HostTable, Hosts};
@@ -16,6 +16,8 @@ pub struct Snapshot {
     pub settings: Arc<Settings>,
     pub(crate) clusters: Clusters,
     pub(crate) hosts: Hosts,
+    /// Ports whose bytes are passed on as they are.
+    pub streams: Vec<Stream>,
 }
 
 /// What is to be done with a request.
@@ -43,6 +45,11 @@ impl Snapshot {
             Some(Found::AddSlash(route)) => Resolution::AddSlash(&table.routes[route]),
             None => Resolution::UnknownPath,
         }
+    }
+
+    /// The table of the host that a client names, be it in `Host`, `:authority` or the handshake's server name.
+    pub fn find_host(&self, host: &[u8]) -> Option<&Arc<HostTable>> {
+        self.hosts.find(host)
     }
 
     /// The hosts in the order of the model.

@@ -76,6 +76,7 @@ impl<'a> Clusters<'a> {
             name: format!("{}-{}-{port}", name.namespace, name.name),
             balance: policy.balance,
             endpoints,
+            ..Cluster::default()
         });
         self.known.insert(key, (id, fault.clone()));
         (id, fault)

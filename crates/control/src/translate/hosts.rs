@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use model::{Action, Host, HostName, Labels, PathMatch, Route};
+use model::{Action, Host, HostName, HostTls, Labels, PathMatch, Route};
 
 use super::configmap::Global;
 use super::endpoints::Clusters;
@@ -98,7 +98,7 @@ impl<'i> Hosts<'i> {
         for draft in self.drafts {
             let (routes, theirs): (Vec<_>, Vec<_>) = draft.routes.into_iter().unzip();
             origins.extend(theirs);
-            hosts.push(Host { name: draft.name, routes });
+            hosts.push(Host { name: draft.name, tls: HostTls::default(), routes });
         }
         (hosts, origins)
     }

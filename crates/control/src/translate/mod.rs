@@ -82,7 +82,7 @@ pub fn translate(index: &Index, options: &Options, resolved: &Resolved) -> Trans
     problems.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
     // Several hosts may need the same thing that is missing.
     problems.dedup();
-    let model = Model { hosts, clusters, settings: global.settings };
+    let model = Model { hosts, clusters, streams: Vec::new(), settings: global.settings };
     Translation { model, problems, passed_over, origins, names }
 }
 

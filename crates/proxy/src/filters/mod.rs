@@ -37,12 +37,14 @@ pub(crate) enum Flow {
 fn phase(filter: &Filter) -> u8 {
     match filter {
         Filter::TlsRedirect(_) => 0,
-        Filter::Unavailable { .. } => 1,
+        Filter::Forbidden { .. } => 1,
+        Filter::ClientCertificate(_) => 2,
+        Filter::Unavailable { .. } => 3,
     }
 }
 
 /// One past the last phase.
-const PHASES: u8 = 2;
+const PHASES: u8 = 4;
 
 /// Runs a route's filters.
 pub(crate) fn request(filters: &[Filter], subject: &Subject<'_>) -> Flow {
@@ -62,7 +64,8 @@ pub(crate) fn request(filters: &[Filter], subject: &Subject<'_>) -> Flow {
 fn apply(filter: &Filter, subject: &Subject<'_>) -> Flow {
     match filter {
         Filter::TlsRedirect(redirect) => tls_redirect::apply(redirect, subject),
-        Filter::Unavailable { .. } => Flow::Refuse(Reason::Unavailable),
+        Filter::Forbidden { .. } => Flow::Refuse(Reason::Forbidden),
+        Filter::ClientCertificate(_) | Filter::Unavailable { .. } => Flow::Refuse(Reason::Unavailable),
     }
 }
 

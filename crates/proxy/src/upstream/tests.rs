@@ -51,7 +51,12 @@ impl World {
     fn cluster(&self, balance: Balance, seed: u64) -> Cluster {
         let endpoints = (0..self.listeners.len())
             .map(|index| model::Endpoint { address: self.address(index), state: EndpointState::Ready });
-        let cluster = model::Cluster { name: "web".to_owned(), balance, endpoints: endpoints.collect() };
+        let cluster = model::Cluster {
+            name: "web".to_owned(),
+            balance,
+            endpoints: endpoints.collect(),
+            ..model::Cluster::default()
+        };
         Cluster::new(&cluster, &self.pools[0], &Random::seeded(seed))
     }
 

@@ -1,0 +1,46 @@
+use regex::{Regex, RegexBuilder};
+
+/// A regular expression that is matched in linear time, whatever the text.
+#[derive(Clone, Debug)]
+pub struct Pattern(Regex);
+
+/// A text that is no regular expression, or one that would take too much memory.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidPattern(String);
+
+/// Bytes that a compiled expression may take.
+const PATTERN_BYTES_MAX: usize = 1 << 20;
+
+impl Pattern {
+    /// Reads an expression.
+    pub fn parse(text: &str) -> Result<Self, InvalidPattern> {
+        let built = RegexBuilder::new(text).size_limit(PATTERN_BYTES_MAX).build();
+        built.map(Self).map_err(|error| InvalidPattern(error.to_string()))
+    }
+
+    /// Whether it is found anywhere in a text.
+    pub fn is_match(&self, text: &str) -> bool {
+        self.0.is_match(text)
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_str() == other.0.as_str()
+    }
+}
+
+impl Eq for Pattern {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_expression_or_too_large_is_refused() {
+        assert!(Pattern::parse("CN=(alice|bob)").unwrap().is_match("O=x,CN=bob"));
+        assert!(Pattern::parse("(").is_err());
+        assert!(Pattern::parse("(((a{100}){100}){100})").is_err());
+    }
+}

@@ -1,0 +1,60 @@
+use std::time::Duration;
+
+use crate::{ClusterId, Labels};
+
+/// A port whose bytes or datagrams are passed on as they are (ingress-nginx: `tcp-services`, `udp-services`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stream {
+    /// Port that clients connect to, on every address.
+    pub port: u16,
+    /// What they speak.
+    pub transport: Transport,
+    /// To whom.
+    pub cluster: ClusterId,
+    /// Connections begin with a PROXY header that says who the client is.
+    pub accepts_proxy_header: bool,
+    /// Endpoints are sent a PROXY header.
+    pub sends_proxy_header: bool,
+    /// What it is called in metrics and logs.
+    pub labels: Labels,
+}
+
+/// Transport protocols.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Transport {
+    /// TCP
+    Tcp,
+    /// UDP
+    Udp,
+}
+
+/// What holds for all streams. The defaults are ingress-nginx's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StreamSettings {
+    /// Time without a byte either way after which a stream is closed (`proxy-stream-timeout`).
+    pub idle_timeout: Duration,
+    /// Datagrams that answer one of a client's (`proxy-stream-responses`): after so many the session ends; none for no such
+    /// number.
+    pub responses: Option<u32>,
+    /// Try another endpoint where one cannot be connected to (`proxy-stream-next-upstream`).
+    pub next_upstream: bool,
+    /// Endpoints that are tried; none for all (`proxy-stream-next-upstream-tries`).
+    pub tries: Option<u32>,
+    /// To connect, over all tries (`proxy-stream-next-upstream-timeout`).
+    pub connect_timeout: Duration,
+    /// An answer that takes longer than this after the message counts as over the threshold.
+    pub response_threshold: Duration,
+}
+
+impl Default for StreamSettings {
+    fn default() -> Self {
+        Self {
+            idle_timeout: Duration::from_secs(600),
+            responses: Some(1),
+            next_upstream: true,
+            tries: Some(3),
+            connect_timeout: Duration::from_secs(600),
+            response_threshold: Duration::from_millis(10),
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Certificates, and what TLS is spoken with clients and endpoints.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::ClusterId;
+
+/// A certificate chain with its private key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// DER of the certificates, the leaf first.
+    pub chain: Vec<Vec<u8>>,
+    /// The leaf's private key.
+    pub key: PrivateKey,
+    /// What is told of it in metrics.
+    pub info: CertificateInfo,
+}
+
+/// What is told of a certificate in metrics (ingress-nginx: `ssl_certificate_info`, `ssl_expire_time_seconds`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CertificateInfo {
+    /// Namespace of the object that it comes from.
+    pub namespace: String,
+    /// Name of the object that it comes from.
+    pub object: String,
+    /// Serial number in decimal digits.
+    pub serial_number: String,
+    /// Common name of the issuer, or empty.
+    pub issuer_common_name: String,
+    /// Organization of the issuer, or empty.
+    pub issuer_organization: String,
+    /// `RSA`, `ECDSA` or `Ed25519`.
+    pub public_key_algorithm: String,
+    /// End of its validity in seconds since 1970.
+    pub not_after: i64,
+}
+
+/// A private key in DER. It is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PrivateKey {
+    /// How it is encoded.
+    pub encoding: KeyEncoding,
+    /// The key.
+    pub der: Vec<u8>,
+}
+
+impl fmt::Debug for PrivateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PrivateKey({:?})", self.encoding)
+    }
+}
+
+/// Encodings of a private key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyEncoding {
+    /// `BEGIN PRIVATE KEY` (RFC 5958)
+    Pkcs8,
+    /// `BEGIN RSA PRIVATE KEY` (RFC 8017)
+    Pkcs1,
+    /// `BEGIN EC PRIVATE KEY` (RFC 5915)
+    Sec1,
+}
+
+/// Certificate authorities, and what they have revoked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Authorities {
+    /// DER of their certificates.
+    pub certificates: Vec<Vec<u8>>,
+    /// DER of revocation lists.
+    pub revocations: Vec<Vec<u8>>,
+}
+
+/// How a host is served over TLS.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostTls {
+    /// What the host shows; none for the default certificate.
+    pub certificate: Option<Arc<Certificate>>,
+    /// What clients have to show.
+    pub client_auth: Option<ClientAuth>,
+    /// TLS 1.2 suites that are offered; none for those of the settings.
+    pub ciphers: Option<Vec<CipherSuite>>,
+    /// Connections are not decrypted but passed on to this cluster.
+    pub passthrough: Option<ClusterId>,
+}
+
+/// What certificates the clients of a host have to show. What is done with those that do not is up to
+/// [`Filter::ClientCertificate`](crate::Filter::ClientCertificate).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientAuth {
+    /// Whom to believe.
+    pub authorities: Arc<Authorities>,
+    /// Whether one has to be shown.
+    pub verify: VerifyClient,
+    /// Most certificates between the client's and an authority's (nginx: `ssl_verify_depth`).
+    pub depth: u32,
+}
+
+/// Whether clients have to show a certificate (nginx: `ssl_verify_client`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum VerifyClient {
+    /// One that an authority has signed.
+    #[default]
+    On,
+    /// None is asked for.
+    Off,
+    /// None, or one that an authority has signed.
+    Optional,
+    /// None or any; whether an authority has signed it is told to the endpoint.
+    OptionalNoCa,
+}
+
+/// How TLS is spoken with clients. The defaults are ingress-nginx's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TlsSettings {
+    /// Versions that are offered.
+    pub versions: TlsVersions,
+    /// Suites of TLS 1.2 that are offered, the most wanted first. TLS 1.3 has its own, as in OpenSSL.
+    pub ciphers: Vec<CipherSuite>,
+    /// The order of [`ciphers`](Self::ciphers) counts, not that of the client.
+    pub prefer_server_ciphers: bool,
+    /// Resume sessions from tickets that clients keep.
+    pub session_tickets: bool,
+    /// Resume sessions from what is kept here.
+    pub session_cache: bool,
+    /// Age after which a session is not resumed.
+    pub session_timeout: Duration,
+    /// For hosts without one of their own; none for one that is made up when the proxy starts.
+    pub default_certificate: Option<Arc<Certificate>>,
+    /// Refuse handshakes for names that are not served.
+    pub reject_unknown_names: bool,
+    /// Offer HTTP/2.
+    pub http2: bool,
+    /// Value of `Strict-Transport-Security` on every response over TLS; none for no such header.
+    pub strict_transport_security: Option<String>,
+}
+
+impl Default for TlsSettings {
+    fn default() -> Self {
+        Self {
+            versions: TlsVersions::default(),
+            ciphers: CipherSuite::DEFAULT.to_vec(),
+            prefer_server_ciphers: true,
+            session_tickets: false,
+            session_cache: true,
+            session_timeout: Duration::from_secs(600),
+            default_certificate: None,
+            reject_unknown_names: false,
+            http2: true,
+            strict_transport_security: Some("max-age=31536000; includeSubDomains".to_owned()),
+        }
+    }
+}
+
+/// Versions of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TlsVersions {
+    /// TLS 1.2 (RFC 5246)
+    pub v12: bool,
+    /// TLS 1.3 (RFC 8446)
+    pub v13: bool,
+}
+
+impl Default for TlsVersions {
+    fn default() -> Self {
+        Self { v12: true, v13: true }
+    }
+}
+
+/// Names and suites: one entry per suite.
+macro_rules! suites {
+    ($($variant:ident = $openssl:literal,)*) => {
+        /// A TLS 1.2 suite with forward secrecy and authenticated encryption: what can be had.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum CipherSuite {
+            $(#[doc = concat!("`", $openssl, "`")] $variant,)*
+        }
+
+        impl CipherSuite {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// The name that OpenSSL gives it, as `ssl-ciphers` has it.
+            pub fn openssl_name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $openssl,)*
+                }
+            }
+        }
+    };
+}
+
+suites! {
+    EcdheEcdsaAes128Gcm = "ECDHE-ECDSA-AES128-GCM-SHA256",
+    EcdheRsaAes128Gcm = "ECDHE-RSA-AES128-GCM-SHA256",
+    EcdheEcdsaAes256Gcm = "ECDHE-ECDSA-AES256-GCM-SHA384",
+    EcdheRsaAes256Gcm = "ECDHE-RSA-AES256-GCM-SHA384",
+    EcdheEcdsaChaCha20 = "ECDHE-ECDSA-CHACHA20-POLY1305",
+    EcdheRsaChaCha20 = "ECDHE-RSA-CHACHA20-POLY1305",
+}
+
+impl CipherSuite {
+    /// In ingress-nginx's order.
+    pub const DEFAULT: &[Self] = Self::ALL;
+}
+
+/// How TLS is spoken with endpoints (nginx: `proxy_ssl_*`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UpstreamTls {
+    /// What is shown to endpoints that ask.
+    pub certificate: Option<Arc<Certificate>>,
+    /// Whom to believe. Without `verify` endpoints may show any certificate.
+    pub authorities: Arc<Authorities>,
+    /// Whether endpoints have to show a certificate of an authority for [`name`](Self::name).
+    pub verify: bool,
+    /// Most certificates between the endpoint's and an authority's.
+    pub depth: u32,
+    /// The name that the certificate has to be for, and that is sent if one is sent.
+    pub name: String,
+    /// Send the name (RFC 6066 section 3).
+    pub send_name: bool,
+    /// Versions that are offered.
+    pub versions: TlsVersions,
+    /// TLS 1.2 suites that are offered; empty for all.
+    pub ciphers: Vec<CipherSuite>,
+}
