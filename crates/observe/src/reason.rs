@@ -45,6 +45,11 @@ reasons! {
         "method_not_allowed" => MethodNotAllowed, "CONNECT, which a reverse proxy does not serve.";
         "bad_chunk" => BadChunk, "A chunk's size or end is malformed.";
         "unsupported_version" => UnsupportedVersion, "The HTTP version is neither 1.0 nor 1.1.";
+        "forbidden_header" => ForbiddenHeader, "An HTTP/2 request has a header that speaks of an HTTP/1 connection.";
+        "unsupported_protocol" => UnsupportedProtocol, "Another protocol is asked for in a way that cannot be passed on.";
+        "http2_error" => Http2Error, "What came is no HTTP/2 (RFC 9113): the connection was closed with GOAWAY.";
+        "http2_stream_error" => Http2StreamError, "An HTTP/2 request is malformed (RFC 9113): its stream was reset.";
+        "http2_flood" => Http2Flood, "Too many HTTP/2 frames that serve no request: the connection was closed with GOAWAY.";
         "unsupported_expectation" => UnsupportedExpectation, "Expect is not `100-continue`.";
         "head_too_large" => HeadTooLarge, "The request head is too long.";
         "line_too_long" => LineTooLong, "The request line is too long.";

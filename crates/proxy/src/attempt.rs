@@ -4,22 +4,22 @@ use std::future::{Future, pending, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::Duration;
 
-use model::{ConnectionHeader, Forward};
+use model::{ConnectionHeader, Forward, HttpVersion};
 use observe::{Failure, Reason};
 use wire::h1::{Body, BodyDecoder, InvalidBody};
 
 use crate::buffer::Buffer;
-use crate::conn::Conn;
+use crate::client::{Client, Patience};
 use crate::deadline::{Deadline, Elapsed};
 use crate::exchange::{Exchange, Next};
-use crate::limits::{FAILED_RESPONSE_TIME, HALF_CLOSED_GRACE};
-use crate::relay::{Broken, Framing, Incoming, Meter, Outgoing, relay, transcode};
+use crate::limits::FAILED_RESPONSE_TIME;
+use crate::relay::{Broken, Framing, Incoming, Meter, Outgoing, Sink, Source, relay, take_frames, transcode};
 use crate::reply::{Fault, Retry};
-use crate::response::{Received, Receiver};
+use crate::response::{Received, Receiver, Upstream};
 use crate::socket::{Socket, Unwritten};
 use crate::upstream::h1::{HeadOptions, write_request_head};
+use crate::upstream::h2::Session;
 use crate::upstream::{Endpoint, Lease, NoConnection, Trust};
 
 /// A request as it goes to endpoints, again and again if need be.
@@ -28,6 +28,7 @@ pub(crate) struct Outbound<'x, 'a> {
     forward: &'x Forward,
     /// The head, and as much of the body as came with it.
     bytes: Buffer,
+    head_len: usize,
     /// The rest of the body.
     body: BodyDecoder,
     /// What has been read of it.
@@ -49,28 +50,33 @@ impl<'x, 'a> Outbound<'x, 'a> {
         let mut bytes = Buffer::small(&exchange.worker.buffers);
         let options = HeadOptions {
             forwarded: &exchange.forwarded,
-            last_lines: Some(&exchange.conn.last_lines).filter(|_| exchange.conn.requests > 1),
+            last_lines: Some(&exchange.conn.last_lines).filter(|_| exchange.conn.requests.get() > 1),
             request_id: exchange.id.as_bytes(),
             original_uri: settings.forwarded.original_uri,
             connection: forward.connection_header,
             underscores: settings.client.underscores_in_headers,
         };
         write_request_head(exchange.head, request, &options, &mut bytes);
-        let (body, framing) = if request.fields.chunked {
-            (Body::Chunked, Framing::Chunked)
-        } else {
-            (Body::of_length(length), Framing::Raw)
-        };
-        let mut outbound = Self { exchange, forward, bytes, body: BodyDecoder::new(body), rest, framing };
+        let body = if request.fields.chunked { Body::Chunked } else { Body::of_length(length) };
+        // Frames need no chunks.
+        let speaks_http2 = exchange.pinned.cluster(forward.cluster).version() == HttpVersion::Http2;
+        let framing = if request.fields.chunked && !speaks_http2 { Framing::Chunked } else { Framing::Raw };
+        let (body, head_len) = (BodyDecoder::new(body), bytes.len());
+        let mut outbound = Self { exchange, forward, bytes, head_len, body, rest, framing };
         outbound.take_what_has_come()?;
         Ok(outbound)
     }
 
     fn take_what_has_come(&mut self) -> Result<(), Reason> {
-        let report = &self.exchange.report;
+        let (exchange, report) = (self.exchange, &self.exchange.report);
         report.body_begun.set(true);
-        let meter = request_meter(self.exchange, self.forward);
-        let done = transcode(self.rest, &mut self.body, self.framing, &meter, &mut self.bytes);
+        let meter = request_meter(exchange, self.forward);
+        let done = match exchange.client {
+            // What follows belongs to the protocol that is asked for.
+            _ if exchange.request.is_upgrade() => Ok(true),
+            Client::Http1(_) => transcode(self.rest, &mut self.body, self.framing, &meter, &mut self.bytes),
+            Client::Http2(stream) => take_frames(&stream.body, self.framing, &meter, &mut self.bytes),
+        };
         report.body_done.set(done.map_err(|broken| request_fault(&broken).reason)?);
         Ok(())
     }
@@ -84,24 +90,11 @@ impl<'x, 'a> Outbound<'x, 'a> {
     /// Sends the request to an endpoint and its response to the client. An idle connection that turns out to be dead is
     /// replaced by a fresh one, which is no try of its own: it says nothing about the endpoint.
     pub(crate) async fn attempt(&mut self, endpoint: &Rc<Endpoint>, is_last: bool) -> Result<Next, Fault> {
-        let (exchange, pool) = (self.exchange, &self.exchange.worker.pool);
+        let exchange = self.exchange;
         exchange.report.begin_try(endpoint.address, exchange.worker.clock.now());
-        let can_be_repeated = self.is_repeatable(Retry::Sent) && exchange.report.body_done.get();
-        let trust = if can_be_repeated { Trust::EventLoop } else { Trust::Socket };
-        let mut idle = pool.take_idle(endpoint, trust);
-        let result = loop {
-            let lease = match idle.take() {
-                Some(lease) => lease,
-                None => match self.open(endpoint, trust).await {
-                    Ok(lease) => lease,
-                    Err(fault) => break Err(fault),
-                },
-            };
-            let is_reused = lease.connect_time.is_none();
-            match self.converse(endpoint, lease, is_last).await {
-                Err(fault) if is_reused && self.is_worth_a_fresh_one(fault) => {}
-                done => break done,
-            }
+        let result = match endpoint.version {
+            HttpVersion::Http1 => self.attempt_http1(endpoint, is_last).await,
+            HttpVersion::Http2 => Box::pin(self.attempt_http2(endpoint, is_last)).await,
         };
         exchange.report.end_try(exchange.worker.clock.now());
         if let Some(failure) = result.err().and_then(|fault| failure(fault.reason)) {
@@ -109,6 +102,44 @@ impl<'x, 'a> Outbound<'x, 'a> {
             endpoint.note_response(FAILED_RESPONSE_TIME, exchange.worker.clock.now());
         }
         result
+    }
+
+    async fn attempt_http1(&mut self, endpoint: &Rc<Endpoint>, is_last: bool) -> Result<Next, Fault> {
+        let (exchange, pool) = (self.exchange, &self.exchange.worker.pool);
+        let can_be_repeated = self.is_repeatable(Retry::Sent) && exchange.report.body_done.get();
+        let trust = if can_be_repeated { Trust::EventLoop } else { Trust::Socket };
+        let mut idle = pool.take_idle(endpoint, trust);
+        loop {
+            let lease = match idle.take() {
+                Some(lease) => lease,
+                None => self.open(endpoint, trust).await?,
+            };
+            let is_reused = lease.connect_time.is_none();
+            match self.converse(endpoint, lease, is_last).await {
+                Err(fault) if is_reused && self.is_worth_a_fresh_one(fault) => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// The same over HTTP/2, where requests share connections.
+    async fn attempt_http2(&mut self, endpoint: &Rc<Endpoint>, is_last: bool) -> Result<Next, Fault> {
+        let exchange = self.exchange;
+        loop {
+            let timeout = self.forward.timeouts.connect;
+            let mut opening = pin!(exchange.worker.pool.session(endpoint));
+            let opened = exchange.deadline.within(timeout, |cx| opening.as_mut().poll(cx)).await;
+            let session = match opened {
+                Ok(Ok(session)) => session,
+                Ok(Err(error)) => return Err(connect_fault(&error)),
+                Err(Elapsed) => return Err(Fault::unsent(Reason::ConnectTimeout)),
+            };
+            let is_reused = session.note_use();
+            match self.call(endpoint, &session, is_last).await {
+                Err(fault) if is_reused && self.is_worth_a_fresh_one(fault) => session.retire(),
+                done => return done,
+            }
+        }
     }
 
     /// Whether the fault may be no more than an idle connection that had died.
@@ -120,7 +151,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
         let pool = &self.exchange.worker.pool;
         let timeout = self.forward.timeouts.connect;
         let mut opening = Box::pin(pool.open(endpoint, trust));
-        match self.exchange.conn.deadline.within(timeout, |cx| opening.as_mut().poll(cx)).await {
+        match self.exchange.deadline.within(timeout, |cx| opening.as_mut().poll(cx)).await {
             Ok(Ok(lease)) => Ok(lease),
             Ok(Err(error)) => Err(connect_fault(&error)),
             Err(Elapsed) if pool.is_short_of_ports(endpoint) => Err(Fault::unsent(Reason::PortsExhausted)),
@@ -142,12 +173,14 @@ impl<'x, 'a> Outbound<'x, 'a> {
             exchange.report.note_connected(took);
         }
         self.send(connection.socket()).await?;
-        let receiver = Receiver { exchange, forward, endpoint, socket: connection.socket(), is_last };
+        let upstream = Upstream::Http1(connection.socket());
+        let receiver = Receiver { exchange, forward, endpoint, upstream, is_last };
         let received = if exchange.request.is_upgrade() {
             unless(pin!(receiver.receive(Some(self.rest))), pin!(client_gone_unanswered(exchange))).await?
         } else {
-            let (upstream, rest, body) = (connection.socket(), &mut *self.rest, &mut self.body);
-            let upload = Upload { exchange, forward, upstream, rest, body, framing: self.framing };
+            let sink = Sink::Http1 { socket: connection.socket(), framing: self.framing };
+            let (rest, body) = (&mut *self.rest, &mut self.body);
+            let upload = Upload { exchange, forward, sink, begun: &[], rest, body };
             unless(pin!(receiver.receive(None)), pin!(upload.accompany())).await?
         };
         let Received { reusable, keep_alive, idle_max, closes_in_order } = received;
@@ -165,11 +198,36 @@ impl<'x, 'a> Outbound<'x, 'a> {
         })
     }
 
+    /// Makes the request on a session, which goes on to serve others.
+    async fn call(
+        &mut self,
+        endpoint: &Rc<Endpoint>,
+        session: &Session,
+        is_last: bool,
+    ) -> Result<Next, Fault> {
+        let (exchange, forward) = (self.exchange, self.forward);
+        endpoint.cells.requests.add(1);
+        let (head, begun) = self.bytes.data().split_at(self.head_len);
+        let is_all = exchange.report.body_done.get();
+        let te = exchange.request.fields.find(wire::Known::Te).is_some();
+        let call = session.call(head, te, is_all && begun.is_empty())?;
+        let receiver = Receiver { exchange, forward, endpoint, upstream: Upstream::Http2(&call), is_last };
+        let (sink, rest, body) = (Sink::Http2(call.sender()), &mut *self.rest, &mut self.body);
+        let upload = Upload { exchange, forward, sink, begun, rest, body };
+        let received = unless(pin!(receiver.receive(None)), pin!(upload.accompany())).await?;
+        let body_done = exchange.report.body_done.get();
+        Ok(match (body_done, received.keep_alive) {
+            (false, _) => Next::Linger,
+            (true, true) => Next::KeepAlive,
+            (true, false) => Next::Close,
+        })
+    }
+
     async fn send(&self, socket: &Socket) -> Result<(), Fault> {
         let mut unwritten = Unwritten::new(&[self.bytes.data()]);
         let timeout = self.forward.timeouts.send;
         let sent =
-            self.exchange.conn.deadline.within(timeout, |cx| socket.poll_write_all(cx, &mut unwritten)).await;
+            self.exchange.deadline.within(timeout, |cx| socket.poll_write_all(cx, &mut unwritten)).await;
         match sent {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) if unwritten.len() == self.bytes.len() => Err(Fault::unsent(Reason::UpstreamReset)),
@@ -195,17 +253,18 @@ async fn unless<T>(
 struct Upload<'x, 'a> {
     exchange: &'x Exchange<'a>,
     forward: &'x Forward,
-    upstream: &'x Socket,
+    sink: Sink<'x>,
+    /// What is kept of the body for another try, where it does not go with the head.
+    begun: &'x [u8],
     rest: &'x mut Buffer,
     body: &'x mut BodyDecoder,
-    framing: Framing,
 }
 
 impl Upload<'_, '_> {
     /// What goes on beside the wait for a response: what is left of the body is sent, and then the client is watched.
     async fn accompany(self) -> Fault {
         let exchange = self.exchange;
-        if !exchange.report.body_done.get()
+        if !(exchange.report.body_done.get() && self.begun.is_empty())
             && let Err(broken) = Box::pin(self.send()).await
         {
             return match broken {
@@ -218,16 +277,26 @@ impl Upload<'_, '_> {
     }
 
     async fn send(self) -> Result<(), Broken> {
-        let Self { exchange, forward, upstream, rest, body, framing } = self;
-        let (worker, conn, report) = (exchange.worker, exchange.conn, &exchange.report);
+        let Self { exchange, forward, sink, begun, rest, body } = self;
+        let (worker, report) = (exchange.worker, &exchange.report);
         let timeout = exchange.pinned.settings().client.body_timeout;
         let deadline = Deadline::new(&worker.deadlines);
+        let outgoing = Outgoing { sink, timeout: forward.timeouts.send };
+        let is_all = report.body_done.get();
+        outgoing.write(begun, is_all, &deadline).await?;
+        if is_all {
+            return Ok(());
+        }
         report.body_streamed.set(true);
         if exchange.request.expects_continue && rest.is_empty() && !report.answered.get() {
-            invite(conn, &deadline, timeout).await?;
+            let patience = Patience { deadline: &deadline, send_timeout: timeout };
+            invite(exchange.client, patience).await?;
         }
-        let incoming = Incoming { socket: &conn.socket, buffer: rest, decoder: body, timeout };
-        let outgoing = Outgoing { socket: upstream, framing, timeout: forward.timeouts.send };
+        let source = match exchange.client {
+            Client::Http1(socket) => Source::Http1 { socket, buffer: rest, decoder: body },
+            Client::Http2(stream) => Source::stream(&stream.body),
+        };
+        let incoming = Incoming { source, timeout };
         relay(incoming, outgoing, request_meter(exchange, forward), &deadline, &worker.pipes).await?;
         report.body_done.set(true);
         Ok(())
@@ -235,30 +304,14 @@ impl Upload<'_, '_> {
 }
 
 /// Tells a client that waits for it to send its body (RFC 9110 section 10.1.1). An endpoint is ready for it by now.
-async fn invite(conn: &Conn, deadline: &Deadline, timeout: Duration) -> Result<(), Broken> {
-    let mut unwritten = Unwritten::new(&[b"HTTP/1.1 100 Continue\r\n\r\n"]);
-    let sent = deadline.within(timeout, |cx| conn.socket.poll_write_all(cx, &mut unwritten)).await;
-    if matches!(sent, Ok(Ok(()))) { Ok(()) } else { Err(Broken::Read) }
+async fn invite(client: Client<'_>, patience: Patience<'_>) -> Result<(), Broken> {
+    client.inform(100, b"HTTP/1.1 100 Continue\r\n\r\n", patience).await.map_err(|_| Broken::Read)
 }
 
-/// Ends when the client has gone away without a response. One that has shut down its sending side gets some time: it
-/// cannot be told from one that is gone.
+/// Ends when the client has gone away without a response.
 async fn client_gone(exchange: &Exchange<'_>) -> Fault {
-    let gone = Fault::never(Reason::ClientAborted);
-    match poll_fn(|cx| exchange.conn.socket.poll_peek(cx)).await {
-        Err(_) => return gone,
-        // The next request has come; a client that sends requests is there.
-        Ok(1..) => return pending().await,
-        Ok(0) => {}
-    }
-    let grace = Deadline::new(&exchange.worker.deadlines);
-    // Nothing else can end this wait.
-    let _ = grace.within(HALF_CLOSED_GRACE, |_| Poll::<()>::Pending).await;
-    if exchange.report.answered.get() {
-        // Whether it still reads shows when it is written to.
-        return pending().await;
-    }
-    gone
+    exchange.client.gone(exchange.worker, || exchange.report.answered.get()).await;
+    Fault::never(Reason::ClientAborted)
 }
 
 /// As [`client_gone`], until the client is answered: a tunnel sees for itself who leaves it.

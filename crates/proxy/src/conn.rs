@@ -1,27 +1,29 @@
 //! The life of a client connection: one request after the other, idle between them, and a clean end.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+use model::Settings;
 use observe::Gauge;
 use tokio::net::TcpStream;
-use wire::h1::{RequestLimits, Version};
+use wire::h1::Version;
 
 use crate::buffer::Buffer;
+use crate::client::Client;
 use crate::deadline::Deadline;
-use crate::exchange::{self, Next};
+use crate::exchange::{self, Arrival, Next};
+use crate::filters::Via;
 use crate::filters::forwarded::LastLines;
 use crate::h1::{self, NoRequest};
+use crate::h2::{self, Preface};
 use crate::limits::{LAST_REQUEST_GRACE, LINGER, LINGER_BYTES_MAX};
 use crate::socket::Socket;
 use crate::worker::Worker;
 
 /// A client connection, as the requests on it see it.
 pub(crate) struct Conn {
-    pub(crate) socket: Socket,
-    pub(crate) deadline: Deadline,
     /// Who is at the other end.
     pub(crate) peer: SocketAddr,
     /// Where it was accepted.
@@ -29,8 +31,30 @@ pub(crate) struct Conn {
     /// Serial number among the worker's connections.
     pub(crate) serial: u64,
     /// Requests so far.
-    pub(crate) requests: u64,
+    pub(crate) requests: Cell<u64>,
     pub(crate) last_lines: RefCell<LastLines>,
+    /// Whether it is encrypted.
+    pub(crate) tls: bool,
+}
+
+impl Conn {
+    /// `http` or `https`.
+    pub(crate) fn scheme(&self) -> &'static str {
+        if self.tls { "https" } else { "http" }
+    }
+
+    pub(crate) fn via(&self) -> Via {
+        Via { peer: self.peer.ip(), port: self.local.port(), scheme: self.scheme() }
+    }
+
+    /// What clients are told of the future of clear text, where they have come without it.
+    pub(crate) fn strict_transport_security<'s>(&self, settings: &'s Settings) -> Option<&'s str> {
+        if self.tls { settings.tls.strict_transport_security.as_deref() } else { None }
+    }
+
+    pub(crate) fn count_request(&self) {
+        self.requests.set(self.requests.get() + 1);
+    }
 }
 
 /// Serves a connection to its end. It counts as open from now on, before the future is first polled.
@@ -45,43 +69,71 @@ pub(crate) fn serve(
 }
 
 async fn serve_open(worker: &Rc<Worker>, stream: TcpStream, peer: SocketAddr, local: SocketAddr) {
-    let mut conn = Conn {
-        socket: Socket::new(stream),
-        deadline: Deadline::new(&worker.deadlines),
+    let conn = Conn {
         peer,
         local,
         serial: worker.next_serial(),
-        requests: 0,
+        requests: Cell::new(0),
         last_lines: RefCell::default(),
+        tls: false,
     };
-    if serve_requests(worker, &mut conn).await == Next::Linger {
-        linger(worker, &conn).await;
+    let (socket, deadline) = (Socket::new(stream), Deadline::new(&worker.deadlines));
+    let mut buffer = Buffer::empty(&worker.buffers);
+    match serve_http1(worker, &conn, &socket, &deadline, &mut buffer).await {
+        End::Http2 => Box::pin(h2::serve(worker, conn, socket, deadline, buffer)).await,
+        End::Next(Next::Linger) => linger(worker, &socket, &deadline).await,
+        End::Next(_) => {}
     }
 }
 
-async fn serve_requests(worker: &Rc<Worker>, conn: &mut Conn) -> Next {
-    let mut buffer = Buffer::empty(&worker.buffers);
+/// How a connection stops speaking HTTP/1.
+enum End {
+    Next(Next),
+    /// It never did: it began with the preface of HTTP/2, which is in the buffer.
+    Http2,
+}
+
+async fn serve_http1(
+    worker: &Rc<Worker>,
+    conn: &Conn,
+    socket: &Socket,
+    deadline: &Deadline,
+    buffer: &mut Buffer,
+) -> End {
     loop {
         if buffer.is_empty() {
             buffer.clear();
-            if !await_request(worker, conn, &mut buffer).await {
-                return Next::Close;
+            if !await_request(worker, conn, socket, deadline, buffer).await {
+                return End::Next(Next::Close);
+            }
+            if conn.requests.get() == 0 && h2::may_begin(buffer.data()) {
+                match Box::pin(h2::await_preface(worker, socket, deadline, buffer)).await {
+                    Preface::Whole => return End::Http2,
+                    Preface::Gone => return End::Next(Next::Close),
+                    Preface::Other => {}
+                }
             }
         }
         // On the heap, so that an idle connection does not keep the room that a request takes; and the room that the last
         // request left is in the CPU's cache.
-        match Box::pin(serve_request(worker, conn, &mut buffer)).await {
+        match Box::pin(serve_request(worker, conn, socket, deadline, buffer)).await {
             Next::KeepAlive => {}
             // What is not read when the socket is closed resets the connection.
-            Next::Close if !buffer.is_empty() => return Next::Linger,
-            next => return next,
+            Next::Close if !buffer.is_empty() => return End::Next(Next::Linger),
+            next => return End::Next(next),
         }
     }
 }
 
 /// Waits for a request to begin; the buffer has no memory meanwhile. False when none comes.
-async fn await_request(worker: &Worker, conn: &Conn, buffer: &mut Buffer) -> bool {
-    let is_first = conn.requests == 0;
+async fn await_request(
+    worker: &Worker,
+    conn: &Conn,
+    socket: &Socket,
+    deadline: &Deadline,
+    buffer: &mut Buffer,
+) -> bool {
+    let is_first = conn.requests.get() == 0;
     let timeout = match worker.is_draining() {
         // It was accepted when the worker had been told to stop: its request may have come already.
         true if is_first => LAST_REQUEST_GRACE,
@@ -93,30 +145,33 @@ async fn await_request(worker: &Worker, conn: &Conn, buffer: &mut Buffer) -> boo
         }
     };
     let _waiting = Waiting::count(worker);
-    let read = conn.deadline.within_idle(timeout, |cx| conn.socket.poll_fill_small(cx, buffer)).await;
+    let read = deadline.within_idle(timeout, |cx| socket.poll_fill_small(cx, buffer)).await;
     matches!(read, Ok(Ok(1..)))
 }
 
 /// Serves one request; what of `buffer` belongs to the next stays in it.
-async fn serve_request(worker: &Rc<Worker>, conn: &mut Conn, buffer: &mut Buffer) -> Next {
+async fn serve_request(
+    worker: &Rc<Worker>,
+    conn: &Conn,
+    socket: &Socket,
+    deadline: &Deadline,
+    buffer: &mut Buffer,
+) -> Next {
     let begin = worker.clock.now();
-    let (limits, timeout) = {
-        let pinned = worker.pinned();
-        let client = &pinned.settings().client;
-        let (line_bytes_max, head_bytes_max) = (client.line_bytes_max, client.head_bytes_max);
-        (RequestLimits { line_bytes_max, head_bytes_max }, client.header_timeout)
-    };
+    let (limits, timeout) = (worker.request_limits(), worker.pinned().settings().client.header_timeout);
     let fields = worker.spare_fields();
-    let read = h1::read_request(&conn.socket, buffer, fields, limits, timeout, &conn.deadline).await;
+    let read = h1::read_request(socket, buffer, fields, limits, timeout, deadline).await;
+    let client = Client::Http1(socket);
     let request = match read {
         Ok(request) => request,
         Err(NoRequest::Gone) => return Next::Close,
         Err(NoRequest::Refused(reason)) => {
-            conn.requests += 1;
-            return exchange::refuse(worker, conn, buffer.data(), reason, begin).await;
+            conn.count_request();
+            let arrival = Arrival { conn, client, deadline, head: buffer.data(), begin };
+            return exchange::refuse(worker, arrival, reason).await;
         }
     };
-    conn.requests += 1;
+    conn.count_request();
     // The head stays as it is until the request is done; what follows it lives on.
     let mut rest = Buffer::empty(&worker.buffers);
     if buffer.len() > request.len {
@@ -124,23 +179,24 @@ async fn serve_request(worker: &Rc<Worker>, conn: &mut Conn, buffer: &mut Buffer
         buffer.truncate(request.len);
     }
     let head = std::mem::replace(buffer, rest);
-    let next = exchange::serve(worker, conn, head.data(), &request, buffer, begin).await;
+    let arrival = Arrival { conn, client, deadline, head: head.data(), begin };
+    let next = exchange::serve(worker, arrival, &request, buffer).await;
     worker.keep_fields(request.fields);
     next
 }
 
 /// Reads for a while what the client still sends: a socket that is closed with unread data resets the connection, and the
 /// reset may overtake the response.
-async fn linger(worker: &Worker, conn: &Conn) {
-    if poll_fn(|cx| conn.socket.poll_shutdown(cx)).await.is_err() {
+async fn linger(worker: &Worker, socket: &Socket, deadline: &Deadline) {
+    if poll_fn(|cx| socket.poll_shutdown(cx)).await.is_err() {
         return;
     }
     let mut left = LINGER_BYTES_MAX;
     let mut buffer = Buffer::large(&worker.buffers);
-    conn.deadline.start(LINGER);
+    deadline.start(LINGER);
     while left > 0 {
         // To run out of time is one of the three ways in which this ends well.
-        match conn.deadline.guard(|cx| conn.socket.poll_read(cx, &mut buffer)).await {
+        match deadline.guard(|cx| socket.poll_read(cx, &mut buffer)).await {
             Ok(Ok(len)) if len > 0 => left = left.saturating_sub(len),
             _ => return,
         }

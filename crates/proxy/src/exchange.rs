@@ -13,14 +13,15 @@ use wire::h1::{Request, TargetForm};
 
 use crate::attempt::Outbound;
 use crate::buffer::Buffer;
+use crate::client::{Client, Patience};
 use crate::clock::Moment;
 use crate::conn::{Conn, claimed_version};
+use crate::deadline::Deadline;
 use crate::filters::{self, Flow, Forwarded, Subject};
 use crate::h1::connection_option;
 use crate::random::Random;
 use crate::record::{self, Report};
 use crate::reply::{self, Answer, CLIENT_CLOSED_REQUEST, Fault, Retry};
-use crate::socket::Unwritten;
 use crate::upstream::{Cluster, Endpoint};
 use crate::worker::{Pinned, Worker};
 
@@ -39,6 +40,10 @@ pub(crate) enum Next {
 pub(crate) struct Exchange<'a> {
     pub(crate) worker: &'a Rc<Worker>,
     pub(crate) conn: &'a Conn,
+    /// Where the request came from.
+    pub(crate) client: Client<'a>,
+    /// For one wait at a time.
+    pub(crate) deadline: &'a Deadline,
     /// The configuration that it began with.
     pub(crate) pinned: &'a Pinned,
     /// The head's bytes, to which `request` refers.
@@ -69,28 +74,40 @@ enum Decision<'a> {
 /// Where load balancers ask whether the proxy is there: on every host that is not served by name, as in ingress-nginx.
 const HEALTH_PATH: &[u8] = b"/healthz";
 
+/// A request as it came in.
+#[derive(Clone, Copy)]
+pub(crate) struct Arrival<'a> {
+    pub(crate) conn: &'a Conn,
+    pub(crate) client: Client<'a>,
+    pub(crate) deadline: &'a Deadline,
+    /// The bytes of its head.
+    pub(crate) head: &'a [u8],
+    pub(crate) begin: Moment,
+}
+
 /// Serves a request. `rest` holds what has been read after its head.
 pub(crate) async fn serve(
     worker: &Rc<Worker>,
-    conn: &Conn,
-    head: &[u8],
+    arrival: Arrival<'_>,
     request: &Request,
     rest: &mut Buffer,
-    begin: Moment,
 ) -> Next {
+    let Arrival { conn, client, deadline, head, begin } = arrival;
     let pinned = worker.pinned();
     let target = wire::path::of_target(request.origin_target(head));
     let Ok(path) = wire::path::normalize(target) else {
-        return refuse(worker, conn, head, Reason::BadTarget, begin).await;
+        return refuse(worker, arrival, Reason::BadTarget).await;
     };
     let settings = &pinned.settings().forwarded;
     let exchange = Exchange {
         worker,
         conn,
+        client,
+        deadline,
         pinned: &pinned,
         head,
         request,
-        forwarded: Forwarded::of(head, request, conn.peer, conn.local.port(), settings),
+        forwarded: Forwarded::of(head, request, conn.via(), settings),
         path,
         route: Cell::new(None),
         id: RequestId::of(head, request, &worker.random, settings.request_id),
@@ -102,38 +119,34 @@ pub(crate) async fn serve(
 }
 
 /// Answers a request of which not even the head could be used.
-pub(crate) async fn refuse(
-    worker: &Rc<Worker>,
-    conn: &Conn,
-    head: &[u8],
-    reason: Reason,
-    begin: Moment,
-) -> Next {
+pub(crate) async fn refuse(worker: &Rc<Worker>, arrival: Arrival<'_>, reason: Reason) -> Next {
+    let Arrival { conn, head, begin, .. } = arrival;
     let report = Report::new(begin, head.len() as u64);
     let option = connection_option(claimed_version(head), false);
-    let sent = send_answer(worker, conn, &Answer::to(reason), option, true, &report).await;
+    let sent = send_answer(worker, arrival, &Answer::to(reason), option, true, &report).await;
     record::record_refused(worker, conn, head, &report, reason);
     if sent { Next::Linger } else { Next::Close }
 }
 
 async fn send_answer(
     worker: &Worker,
-    conn: &Conn,
+    arrival: Arrival<'_>,
     answer: &Answer,
     connection: Option<&str>,
     with_body: bool,
     report: &Report,
 ) -> bool {
-    let mut out = Buffer::small(&worker.buffers);
-    answer.write(&mut out, &worker.date(), connection, with_body);
-    let body_len = if with_body { answer.body.len() } else { 0 };
+    let Arrival { conn, client, deadline, .. } = arrival;
+    let pinned = worker.pinned();
+    let mut head = Buffer::small(&worker.buffers);
+    let hsts = conn.strict_transport_security(pinned.settings());
+    answer.write_head(&mut head, &worker.date(), hsts, connection);
+    let body = if with_body { answer.body.as_bytes() } else { &[] };
     report.status.set(answer.status);
-    report.sent_head.set((out.len() - body_len) as u64);
-    report.sent_body.set(body_len as u64);
-    let timeout = worker.pinned().settings().client.send_timeout;
-    let mut unwritten = Unwritten::new(&[out.data()]);
-    let sent = conn.deadline.within(timeout, |cx| conn.socket.poll_write_all(cx, &mut unwritten)).await;
-    matches!(sent, Ok(Ok(())))
+    report.sent_head.set(head.len() as u64);
+    report.sent_body.set(body.len() as u64);
+    let patience = Patience { deadline, send_timeout: pinned.settings().client.send_timeout };
+    client.answer(answer.status, head.data(), body, patience).await.is_ok()
 }
 
 impl<'a> RequestId<'a> {
@@ -195,9 +208,12 @@ impl<'a> Exchange<'a> {
         }
         Ok(match &route.action {
             Action::Forward(forward) => Decision::Forward(forward),
-            Action::Respond(fixed) => {
-                Decision::Answer(Answer { status: fixed.status, location: None, body: fixed.body.clone() })
-            }
+            Action::Respond(fixed) => Decision::Answer(Answer {
+                status: fixed.status,
+                location: None,
+                body: fixed.body.clone(),
+                grpc: None,
+            }),
         })
     }
 
@@ -277,7 +293,7 @@ impl<'a> Exchange<'a> {
         self.request.form != TargetForm::Authority
             && self.request.is_persistent()
             && !client.keep_alive_timeout.is_zero()
-            && self.conn.requests < client.keep_alive_requests
+            && self.conn.requests.get() < client.keep_alive_requests
             && !self.worker.is_draining()
     }
 
@@ -289,20 +305,43 @@ impl<'a> Exchange<'a> {
     async fn fail(&self, reason: Reason, rest: &mut Buffer) -> Next {
         self.worker.recorder.borrow().reason(reason);
         if self.report.answered.get() {
+            self.client.break_off();
             return Next::Close;
         }
         if reply::status(reason) == CLIENT_CLOSED_REQUEST {
             self.report.status.set(CLIENT_CLOSED_REQUEST);
+            self.client.break_off();
             return Next::Close;
         }
         self.answer(&Answer::to(reason), rest).await
+    }
+
+    /// The client's end, with the time that it has.
+    pub(crate) fn patience(&self) -> Patience<'_> {
+        Patience { deadline: self.deadline, send_timeout: self.pinned.settings().client.send_timeout }
+    }
+
+    /// Whether the client speaks gRPC, and has to be told of faults in its terms.
+    fn is_grpc(&self) -> bool {
+        let content_type = self.request.fields.find_name(self.head, b"content-type");
+        self.client.is_http2()
+            && content_type.is_some_and(|field| field.value(self.head).starts_with(b"application/grpc"))
     }
 
     async fn answer(&self, answer: &Answer, rest: &mut Buffer) -> Next {
         let body_is_past = self.pass_over_body(rest);
         let keep_alive = self.may_keep_alive() && body_is_past;
         let option = connection_option(self.request.version, keep_alive);
-        let sent = send_answer(self.worker, self.conn, answer, option, !self.is_head(), &self.report).await;
+        let arrival = Arrival {
+            conn: self.conn,
+            client: self.client,
+            deadline: self.deadline,
+            head: self.head,
+            begin: self.report.begin,
+        };
+        let grpc = if self.is_grpc() { answer.in_grpc() } else { None };
+        let answer = grpc.as_ref().unwrap_or(answer);
+        let sent = send_answer(self.worker, arrival, answer, option, !self.is_head(), &self.report).await;
         match (sent, keep_alive, body_is_past) {
             (true, true, _) => Next::KeepAlive,
             (true, false, false) => Next::Linger,

@@ -74,12 +74,20 @@ pub(crate) fn write_response_head(
     response: &Response,
     delivery: Delivery,
     date: &str,
+    hsts: Option<&str>,
     out: &mut Buffer,
 ) {
     write_status_line(head, response, out);
     copy_lines(head, &response.fields, out, |field| {
-        ends_at_proxy(field.known) || matches!(field.known, Known::Server)
+        ends_at_proxy(field.known)
+            || matches!(field.known, Known::Server)
+            || (hsts.is_some() && field.known == Known::StrictTransportSecurity)
     });
+    if let Some(hsts) = hsts {
+        out.extend(b"Strict-Transport-Security: ");
+        out.extend(hsts.as_bytes());
+        out.extend(b"\r\n");
+    }
     if response.fields.find(Known::Date).is_none() {
         out.extend(b"Date: ");
         out.extend(date.as_bytes());

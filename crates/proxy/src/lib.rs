@@ -14,6 +14,9 @@ mod listen;
 mod conn;
 
 mod h1;
+mod h2;
+
+mod client;
 
 mod exchange;
 

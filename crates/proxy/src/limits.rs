@@ -50,3 +50,19 @@ pub(crate) const EVENT_INTERVAL: u32 = 4096;
 pub(crate) const FAILED_RESPONSE_TIME: Duration = Duration::from_secs(1);
 /// Half-life of an endpoint's average response time, as in ingress-nginx's `ewma` balancer.
 pub(crate) const EWMA_DECAY: Duration = Duration::from_secs(10);
+
+/// Bytes that a client may send on one stream before they are taken, and on all streams of a connection.
+pub(crate) const HTTP2_STREAM_WINDOW_BYTES: u32 = 256 << 10;
+pub(crate) const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
+/// Bytes of one stream that wait to be written to its connection.
+pub(crate) const HTTP2_SEND_BUFFER_BYTES: usize = 64 << 10;
+/// Bytes of the table with which a peer's headers are compressed (RFC 7541 section 4.2).
+pub(crate) const HTTP2_HEADER_TABLE_BYTES: u32 = 4 << 10;
+/// Streams that were reset here and are remembered, since frames of theirs may be on the way.
+pub(crate) const HTTP2_RESETS_REMEMBERED_MAX: usize = 64;
+/// Streams that a client has reset before they were served ("rapid reset", CVE-2023-44487); more end the connection.
+pub(crate) const HTTP2_RESETS_PENDING_MAX: usize = 32;
+/// Streams of one connection that may be malformed; more end it.
+pub(crate) const HTTP2_MALFORMED_STREAMS_MAX: usize = 256;
+/// Streams that are opened to an endpoint before it has said how many it takes.
+pub(crate) const HTTP2_STREAMS_ASSUMED: usize = 100;

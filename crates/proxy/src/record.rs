@@ -14,6 +14,7 @@ use observe::{Counter, Method, Reason, Sample, UpstreamSample};
 use smallvec::SmallVec;
 use wire::h1::{Request, Version};
 
+use crate::client::Client;
 use crate::clock::Moment;
 use crate::conn::Conn;
 use crate::exchange::Exchange;
@@ -183,18 +184,23 @@ fn write_log(exchange: &Exchange<'_>, took: Duration, labels: Option<&Labels>) {
         model::Action::Respond(_) => None,
     });
     let user = basic_user(head, request);
+    let (line, protocol) = match (exchange.client, request.version) {
+        (Client::Http2(_), _) => (request_line_http2(head, request).into(), "HTTP/2.0"),
+        (Client::Http1(_), Version::Http11) => (Cow::Borrowed(request_line(head, request)), "HTTP/1.1"),
+        (Client::Http1(_), Version::Http10) => (Cow::Borrowed(request_line(head, request)), "HTTP/1.0"),
+    };
     let Log { sink, time, hostname } = &mut *worker.log.borrow_mut();
     let record = Record {
         time: time.at(worker.clock.unix()),
         hostname,
         remote_addr: exchange.forwarded.client,
         remote_user: user.as_deref(),
-        request: Some(request_line(head, request)),
+        request: Some(&line),
         method: Some(&head[request.method.clone()]),
         target: Some(target),
         path: Some(&exchange.path),
         query: target.iter().position(|&b| b == b'?').map(|at| &target[at + 1..]),
-        protocol: Some(if request.version == Version::Http11 { "HTTP/1.1" } else { "HTTP/1.0" }),
+        protocol: Some(protocol),
         host: Some(&host),
         status: report.status.get(),
         body_bytes_sent: report.sent_body.get(),
@@ -250,7 +256,7 @@ fn blank_record(conn: &Conn) -> Record<'static> {
         target: None,
         path: None,
         query: None,
-        scheme: "http",
+        scheme: conn.scheme(),
         protocol: None,
         host: None,
         status: 0,
@@ -259,7 +265,7 @@ fn blank_record(conn: &Conn) -> Record<'static> {
         request_length: 0,
         request_time: Duration::ZERO,
         connection: conn.serial,
-        connection_requests: conn.requests,
+        connection_requests: conn.requests.get(),
         upstream_name: None,
         alternative_upstream_name: "",
         tries: &[],
@@ -285,6 +291,11 @@ fn request_line<'a>(head: &'a [u8], request: &Request) -> &'a [u8] {
     let line = &head[request.start..];
     let end = memchr::memchr(b'\r', line).unwrap_or(line.len());
     &line[..end]
+}
+
+/// HTTP/2 has no such line; nginx logs this one.
+fn request_line_http2(head: &[u8], request: &Request) -> Vec<u8> {
+    [&head[request.method.clone()], b" ", &head[request.target.clone()], b" HTTP/2.0"].concat()
 }
 
 fn lower_case_host(host: &[u8]) -> Cow<'_, [u8]> {

@@ -1,9 +1,10 @@
-//! Bodies on their way from one socket to another: small ones copied, large ones spliced.
+//! Bodies on their way from one peer to another, whatever both speak: copied, or spliced where they are large and pass as they are.
 
 use std::cell::Cell;
 use std::io;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 use wire::Known;
@@ -11,26 +12,48 @@ use wire::h1::{BodyDecoder, Decoded, InvalidBody, chunk_head, write_chunk_head};
 
 use crate::buffer::Buffer;
 use crate::deadline::{Deadline, Elapsed};
+use crate::h2::{Body, Sender};
 use crate::limits::{LARGE_BUFFER_BYTES, SPLICE_BYTES_MIN};
 use crate::pipe::Pipes;
 use crate::socket::{Socket, Unwritten};
 
 /// Where a body comes from.
 pub(crate) struct Incoming<'a> {
-    pub(crate) socket: &'a Socket,
-    /// What has been read already.
-    pub(crate) buffer: &'a mut Buffer,
-    pub(crate) decoder: &'a mut BodyDecoder,
+    pub(crate) source: Source<'a>,
     /// Between two reads.
     pub(crate) timeout: Duration,
 }
 
+/// What a body is read from.
+pub(crate) enum Source<'a> {
+    Http1 {
+        socket: &'a Socket,
+        /// What has been read already.
+        buffer: &'a mut Buffer,
+        decoder: &'a mut BodyDecoder,
+    },
+    Http2(Frames<'a>),
+}
+
+/// Content of a stream, frame by frame.
+pub(crate) struct Frames<'a> {
+    body: &'a Body,
+    frame: Bytes,
+    trailers: Vec<u8>,
+}
+
 /// Where a body goes.
 pub(crate) struct Outgoing<'a> {
-    pub(crate) socket: &'a Socket,
-    pub(crate) framing: Framing,
+    pub(crate) sink: Sink<'a>,
     /// Between two writes.
     pub(crate) timeout: Duration,
+}
+
+/// What a body is written to.
+#[derive(Clone, Copy)]
+pub(crate) enum Sink<'a> {
+    Http1 { socket: &'a Socket, framing: Framing },
+    Http2(&'a Sender),
 }
 
 /// How the end of a body is told to its reader.
@@ -101,6 +124,31 @@ pub(crate) fn transcode(
     }
 }
 
+/// As [`transcode`], of the content of a stream. Trailers are left to the relay.
+pub(crate) fn take_frames(
+    body: &Body,
+    framing: Framing,
+    meter: &Meter<'_>,
+    out: &mut Buffer,
+) -> Result<bool, Broken> {
+    while !body.is_end() {
+        if out.len() > LARGE_BUFFER_BYTES {
+            return Ok(false);
+        }
+        let Some(frame) = body.data_now() else { return Ok(false) };
+        let frame = frame.map_err(|_| Broken::Read)?;
+        meter.count(frame.len())?;
+        if !frame.is_empty() {
+            append(out, &frame, framing);
+        }
+        body.release(frame.len());
+    }
+    if framing == Framing::Chunked {
+        write_last_chunk(&[], out);
+    }
+    Ok(true)
+}
+
 /// Passes on the rest of a body, to its end.
 pub(crate) async fn relay(
     mut incoming: Incoming<'_>,
@@ -110,28 +158,41 @@ pub(crate) async fn relay(
     pipes: &Pipes,
 ) -> Result<(), Broken> {
     loop {
-        match incoming.decoder.decode(incoming.buffer.data()).map_err(Broken::Invalid)? {
-            Decoded::Data { skip, len } => {
+        match incoming.next(&outgoing, deadline).await? {
+            Piece::Content { skip, len } => {
                 meter.count(len)?;
-                outgoing.write(&incoming.buffer.data()[skip..skip + len], deadline).await?;
-                incoming.buffer.consume(skip + len);
-            }
-            Decoded::More { skip } => {
-                incoming.buffer.consume(skip);
-                if let Some(length) = incoming.spliceable(&outgoing) {
-                    splice(&incoming, &outgoing, length, &meter, deadline, pipes).await?;
-                    *incoming.decoder = BodyDecoder::Length(0);
-                } else if incoming.read(deadline).await? == 0 {
-                    incoming.decoder.finish().map_err(Broken::Invalid)?;
+                let is_last = incoming.is_last();
+                outgoing.write(incoming.content(skip, len), is_last, deadline).await?;
+                incoming.consume(skip + len);
+                if is_last {
+                    return Ok(());
                 }
             }
-            Decoded::End { skip, trailers } => {
-                outgoing.finish(&incoming.buffer.data()[trailers..skip], deadline).await?;
-                incoming.buffer.consume(skip);
+            Piece::Large { length } => {
+                let Source::Http1 { socket, decoder, .. } = &mut incoming.source else { continue };
+                let Sink::Http1 { socket: to, .. } = outgoing.sink else { continue };
+                let passage = Passage { from: (socket, incoming.timeout), to: (to, outgoing.timeout) };
+                splice(&passage, length, &meter, deadline, pipes).await?;
+                **decoder = BodyDecoder::Length(0);
+                return Ok(());
+            }
+            Piece::End { skip, trailers } => {
+                outgoing.finish(incoming.content(trailers, skip - trailers), deadline).await?;
+                incoming.consume(skip);
                 return Ok(());
             }
         }
     }
+}
+
+/// What is next of a body.
+enum Piece {
+    /// `skip` bytes of framing, then `len` bytes of content.
+    Content { skip: usize, len: usize },
+    /// So many bytes that can pass without being looked at.
+    Large { length: u64 },
+    /// The end: `skip` bytes of framing, of which the trailer fields are the part from `trailers`.
+    End { skip: usize, trailers: usize },
 }
 
 // === impl Meter ===
@@ -146,25 +207,91 @@ impl Meter<'_> {
 
 // === impl Incoming ===
 
+impl<'a> Source<'a> {
+    pub(crate) fn stream(body: &'a Body) -> Self {
+        Self::Http2(Frames { body, frame: Bytes::new(), trailers: Vec::new() })
+    }
+}
+
 impl Incoming<'_> {
-    /// Reads more; the buffer is held only while there is something to put into it.
-    async fn read(&mut self, deadline: &Deadline) -> Result<usize, Broken> {
-        self.buffer.release();
-        let read = deadline.within(self.timeout, |cx| self.socket.poll_fill(cx, self.buffer)).await;
-        read.map_err(|Elapsed| Broken::ReadTimeout)?.map_err(|_| Broken::Read)
+    async fn next(&mut self, outgoing: &Outgoing<'_>, deadline: &Deadline) -> Result<Piece, Broken> {
+        let (socket, buffer, decoder) = match &mut self.source {
+            Source::Http1 { socket, buffer, decoder } => (socket, buffer, decoder),
+            Source::Http2(frames) => return frames.next(self.timeout, deadline).await,
+        };
+        loop {
+            match decoder.decode(buffer.data()).map_err(Broken::Invalid)? {
+                Decoded::Data { skip, len } => return Ok(Piece::Content { skip, len }),
+                Decoded::End { skip, trailers } => return Ok(Piece::End { skip, trailers }),
+                Decoded::More { skip } => buffer.consume(skip),
+            }
+            if buffer.is_empty()
+                && let Some(length) = spliceable(socket, decoder, outgoing)
+            {
+                return Ok(Piece::Large { length });
+            }
+            // The buffer is held only while there is something to put into it.
+            buffer.release();
+            let read = deadline.within(self.timeout, |cx| socket.poll_fill(cx, buffer)).await;
+            if read.map_err(|Elapsed| Broken::ReadTimeout)?.map_err(|_| Broken::Read)? == 0 {
+                decoder.finish().map_err(Broken::Invalid)?;
+            }
+        }
     }
 
-    /// How much of the body can pass without being looked at.
-    fn spliceable(&self, outgoing: &Outgoing<'_>) -> Option<u64> {
-        match &*self.decoder {
-            BodyDecoder::Length(rest)
-                if *rest >= SPLICE_BYTES_MIN
-                    && self.buffer.is_empty()
-                    && outgoing.framing == Framing::Raw =>
-            {
-                Some(*rest)
+    fn content(&self, skip: usize, len: usize) -> &[u8] {
+        match &self.source {
+            Source::Http1 { buffer, .. } => &buffer.data()[skip..skip + len],
+            Source::Http2(frames) if frames.frame.is_empty() => &frames.trailers[skip..skip + len],
+            Source::Http2(frames) => &frames.frame[skip..skip + len],
+        }
+    }
+
+    /// Whether nothing follows the content that came last, trailers included.
+    fn is_last(&self) -> bool {
+        match &self.source {
+            Source::Http1 { decoder, .. } => matches!(decoder, BodyDecoder::Length(0)),
+            Source::Http2(frames) => frames.body.is_end(),
+        }
+    }
+
+    fn consume(&mut self, len: usize) {
+        match &mut self.source {
+            Source::Http1 { buffer, .. } => buffer.consume(len),
+            Source::Http2(frames) => {
+                frames.body.release(frames.frame.len());
+                frames.frame = Bytes::new();
             }
-            _ => None,
+        }
+    }
+}
+
+/// How much of a body can pass without being looked at.
+fn spliceable(_from: &Socket, decoder: &BodyDecoder, outgoing: &Outgoing<'_>) -> Option<u64> {
+    let Sink::Http1 { framing: Framing::Raw, .. } = outgoing.sink else { return None };
+    match decoder {
+        BodyDecoder::Length(rest) if *rest >= SPLICE_BYTES_MIN => Some(*rest),
+        _ => None,
+    }
+}
+
+impl Frames<'_> {
+    async fn next(&mut self, timeout: Duration, deadline: &Deadline) -> Result<Piece, Broken> {
+        let next = deadline.within(timeout, |cx| self.body.poll_data(cx)).await;
+        match next.map_err(|Elapsed| Broken::ReadTimeout)? {
+            Some(Ok(frame)) => {
+                let len = frame.len();
+                self.frame = frame;
+                Ok(Piece::Content { skip: 0, len })
+            }
+            Some(Err(_)) => Err(Broken::Read),
+            None => {
+                let trailers = deadline.within(timeout, |cx| self.body.poll_trailers(cx)).await;
+                let trailers = trailers.map_err(|Elapsed| Broken::ReadTimeout)?.map_err(|_| Broken::Read)?;
+                let skip = trailers.len();
+                self.trailers = trailers;
+                Ok(Piece::End { skip, trailers: 0 })
+            }
         }
     }
 }
@@ -172,27 +299,62 @@ impl Incoming<'_> {
 // === impl Outgoing ===
 
 impl Outgoing<'_> {
-    async fn write(&self, content: &[u8], deadline: &Deadline) -> Result<(), Broken> {
-        if self.framing == Framing::Raw {
-            return self.write_slices(&[content], deadline).await;
+    /// Writes content; after the last of it nothing is to follow.
+    pub(crate) async fn write(
+        &self,
+        content: &[u8],
+        is_last: bool,
+        deadline: &Deadline,
+    ) -> Result<(), Broken> {
+        match self.sink {
+            _ if content.is_empty() => {
+                if is_last {
+                    self.finish(&[], deadline).await
+                } else {
+                    Ok(())
+                }
+            }
+            Sink::Http1 { socket, framing: Framing::Raw } => {
+                self.write_slices(socket, &[content], deadline).await
+            }
+            Sink::Http1 { socket, framing: Framing::Chunked } => {
+                let (head, start) = chunk_head(content.len());
+                let end: &[u8] = if is_last { b"\r\n0\r\n\r\n" } else { b"\r\n" };
+                self.write_slices(socket, &[&head[start..], content, end], deadline).await
+            }
+            Sink::Http2(sender) => {
+                let mut rest = content;
+                let sent = deadline.within(self.timeout, |cx| sender.poll_send(cx, &mut rest, is_last)).await;
+                sent.map_err(|Elapsed| Broken::WriteTimeout)?.map_err(|_| Broken::Write)
+            }
         }
-        let (head, start) = chunk_head(content.len());
-        self.write_slices(&[&head[start..], content, b"\r\n"], deadline).await
     }
 
+    /// Ends the body, with trailer fields where there are any.
     async fn finish(&self, trailers: &[u8], deadline: &Deadline) -> Result<(), Broken> {
-        if self.framing == Framing::Raw {
-            return Ok(());
+        match self.sink {
+            Sink::Http1 { framing: Framing::Raw, .. } => Ok(()),
+            Sink::Http1 { socket, framing: Framing::Chunked } => {
+                let mut end = Vec::with_capacity(trailers.len() + 5);
+                write_last_chunk_to(trailers, &mut |bytes| end.extend_from_slice(bytes));
+                self.write_slices(socket, &[&end], deadline).await
+            }
+            Sink::Http2(sender) => {
+                let mut kept = Vec::with_capacity(trailers.len());
+                keep_trailers(trailers, &mut |bytes| kept.extend_from_slice(bytes));
+                sender.finish(&kept).map_err(|_| Broken::Write)
+            }
         }
-        let mut end = Vec::with_capacity(trailers.len() + 5);
-        write_last_chunk_to(trailers, &mut |bytes| end.extend_from_slice(bytes));
-        self.write_slices(&[&end], deadline).await
     }
 
-    async fn write_slices(&self, slices: &[&[u8]], deadline: &Deadline) -> Result<(), Broken> {
+    async fn write_slices(
+        &self,
+        socket: &Socket,
+        slices: &[&[u8]],
+        deadline: &Deadline,
+    ) -> Result<(), Broken> {
         let mut unwritten = Unwritten::new(slices);
-        let written =
-            deadline.within(self.timeout, |cx| self.socket.poll_write_all(cx, &mut unwritten)).await;
+        let written = deadline.within(self.timeout, |cx| socket.poll_write_all(cx, &mut unwritten)).await;
         written.map_err(|Elapsed| Broken::WriteTimeout)?.map_err(|_| Broken::Write)
     }
 }
@@ -216,29 +378,40 @@ fn write_last_chunk(trailers: &[u8], out: &mut Buffer) {
 /// not (RFC 9110 section 6.5.1).
 fn write_last_chunk_to(trailers: &[u8], write: &mut dyn FnMut(&[u8])) {
     write(b"0\r\n");
+    keep_trailers(trailers, write);
+    write(b"\r\n");
+}
+
+/// The trailer fields that may stand at the end of a body.
+fn keep_trailers(trailers: &[u8], write: &mut dyn FnMut(&[u8])) {
     for line in trailers.split_inclusive(|&b| b == b'\n') {
         let name = line.split(|&b| b == b':').next().unwrap_or_default();
         if name.len() < line.len() && Known::of(name) == Known::Other {
             write(line);
         }
     }
-    write(b"\r\n");
+}
+
+/// From one socket to another, with the time that each has.
+struct Passage<'a> {
+    from: (&'a Socket, Duration),
+    to: (&'a Socket, Duration),
 }
 
 /// Moves `length` bytes from socket to socket inside the kernel.
 async fn splice(
-    incoming: &Incoming<'_>,
-    outgoing: &Outgoing<'_>,
+    passage: &Passage<'_>,
     mut length: u64,
     meter: &Meter<'_>,
     deadline: &Deadline,
     pipes: &Pipes,
 ) -> Result<(), Broken> {
+    let ((from, read_timeout), (to, write_timeout)) = (passage.from, passage.to);
     let pipe = pipes.take().map_err(|_| Broken::Read)?;
     while length > 0 {
         let fill = |stream: &TcpStream| pipe.fill(stream, length);
         let filled = deadline
-            .within(incoming.timeout, |cx| incoming.socket.poll_io(cx, Interest::READABLE, fill))
+            .within(read_timeout, |cx| from.poll_io(cx, Interest::READABLE, fill))
             .await
             .map_err(|Elapsed| Broken::ReadTimeout)?;
         let mut held = match filled {
@@ -250,7 +423,7 @@ async fn splice(
         while held > 0 {
             let drain = |stream: &TcpStream| pipe.drain(stream, held);
             let drained = deadline
-                .within(outgoing.timeout, |cx| outgoing.socket.poll_io(cx, Interest::WRITABLE, drain))
+                .within(write_timeout, |cx| to.poll_io(cx, Interest::WRITABLE, drain))
                 .await
                 .map_err(|Elapsed| Broken::WriteTimeout)?;
             let drained = drained.map_err(|_: io::Error| Broken::Write)?;

@@ -30,6 +30,8 @@ pub(crate) struct Answer {
     pub(crate) location: Option<String>,
     /// Plain text.
     pub(crate) body: String,
+    /// Status and message of gRPC, which take the place of the body.
+    pub(crate) grpc: Option<(u8, String)>,
 }
 
 impl Fault {
@@ -61,6 +63,7 @@ pub(crate) fn status(reason: Reason) -> u16 {
         Reason::LineTooLong => 414,
         Reason::UnsupportedExpectation => 417,
         Reason::HeadTooLarge => 431,
+        Reason::UnsupportedProtocol => 501,
         Reason::UnsupportedVersion => 505,
         Reason::NoEndpoints | Reason::Unavailable => 503,
         Reason::ConnectTimeout | Reason::UpstreamReadTimeout | Reason::UpstreamSendTimeout => 504,
@@ -84,37 +87,71 @@ impl Answer {
             Reason::UnknownPath => "404 Not Found: no Ingress matches this path of the host\n".to_owned(),
             _ => format!("{status} {}\n", phrase(status)),
         };
-        Self { status, location: None, body }
+        Self { status, location: None, body, grpc: None }
     }
 
     /// The answer to a load balancer's health check.
     pub(crate) fn healthy() -> Self {
-        Self { status: 200, location: None, body: String::new() }
+        Self { status: 200, location: None, body: String::new(), grpc: None }
     }
 
     /// A redirect.
     pub(crate) fn redirect(status: u16, location: String) -> Self {
-        Self { status, location: Some(location), body: format!("{status} {}\n", phrase(status)) }
+        Self { status, location: Some(location), body: format!("{status} {}\n", phrase(status)), grpc: None }
     }
 
-    /// Writes the answer as HTTP/1; `with_body` is false for HEAD.
-    pub(crate) fn write(&self, out: &mut Buffer, date: &str, connection: Option<&str>, with_body: bool) {
+    /// The same answer for a client that speaks gRPC: a response of trailers only. The codes are those of gRPC's
+    /// `http-grpc-status-mapping.md`. Redirects and what is no fault stay as they are.
+    pub(crate) fn in_grpc(&self) -> Option<Self> {
+        const INTERNAL: u8 = 13;
+        const UNAUTHENTICATED: u8 = 16;
+        const PERMISSION_DENIED: u8 = 7;
+        const UNIMPLEMENTED: u8 = 12;
+        const UNAVAILABLE: u8 = 14;
+        const UNKNOWN: u8 = 2;
+        let code = match self.status {
+            ..400 => return None,
+            400 => INTERNAL,
+            401 => UNAUTHENTICATED,
+            403 => PERMISSION_DENIED,
+            404 => UNIMPLEMENTED,
+            429 | 502..=504 => UNAVAILABLE,
+            _ => UNKNOWN,
+        };
+        let message = format!("{} {}", self.status, phrase(self.status));
+        Some(Self { status: 200, location: None, body: String::new(), grpc: Some((code, message)) })
+    }
+
+    /// Writes the answer's head as HTTP/1.
+    pub(crate) fn write_head(
+        &self,
+        out: &mut Buffer,
+        date: &str,
+        hsts: Option<&str>,
+        connection: Option<&str>,
+    ) {
         out.extend(
             format!("HTTP/1.1 {} {}\r\nDate: {date}\r\n", self.status, phrase(self.status)).as_bytes(),
         );
         if let Some(location) = &self.location {
             out.extend(format!("Location: {location}\r\n").as_bytes());
         }
+        if let Some(hsts) = hsts {
+            out.extend(format!("Strict-Transport-Security: {hsts}\r\n").as_bytes());
+        }
         if let Some(connection) = connection {
             out.extend(format!("Connection: {connection}\r\n").as_bytes());
+        }
+        if let Some((code, message)) = &self.grpc {
+            let lines = format!(
+                "Content-Type: application/grpc\r\nGrpc-Status: {code}\r\nGrpc-Message: {message}\r\n\r\n"
+            );
+            return out.extend(lines.as_bytes());
         }
         let len = self.body.len();
         out.extend(
             format!("Content-Type: text/plain; charset=utf-8\r\nContent-Length: {len}\r\n\r\n").as_bytes(),
         );
-        if with_body {
-            out.extend(self.body.as_bytes());
-        }
     }
 }
 
@@ -138,6 +175,7 @@ fn phrase(status: u16) -> &'static str {
         414 => "URI Too Long",
         417 => "Expectation Failed",
         431 => "Request Header Fields Too Large",
+        501 => "Not Implemented",
         502 => "Bad Gateway",
         503 => "Service Unavailable",
         504 => "Gateway Timeout",
@@ -166,6 +204,8 @@ pub(crate) fn malformed(fault: wire::h1::Malformed) -> Reason {
         Malformed::ConflictingFraming => Reason::ConflictingFraming,
         Malformed::ContentLength => Reason::BadContentLength,
         Malformed::TransferEncoding => Reason::BadTransferEncoding,
+        Malformed::ForbiddenField => Reason::ForbiddenHeader,
+        Malformed::Upgrade => Reason::UnsupportedProtocol,
         Malformed::Expect => Reason::UnsupportedExpectation,
     }
 }

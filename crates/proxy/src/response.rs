@@ -8,25 +8,33 @@ use observe::Reason;
 use wire::h1::{Body, BodyDecoder, Decoded, InvalidBody, Response, Version};
 
 use crate::buffer::Buffer;
-use crate::deadline::Elapsed;
+use crate::client::{self, Client};
 use crate::exchange::Exchange;
 use crate::h1::{Delivery, write_interim_head, write_response_head};
+use crate::h2::tunnel_stream;
 use crate::limits::INTERIM_RESPONSES_MAX;
-use crate::relay::{Broken, Framing, Incoming, Meter, Outgoing, relay, transcode};
+use crate::relay::{Broken, Framing, Incoming, Meter, Outgoing, Source, relay, take_frames, transcode};
 use crate::reply::Fault;
-use crate::socket::{Socket, Unwritten};
+use crate::socket::Socket;
 use crate::tunnel::{End, tunnel};
-use crate::upstream::Endpoint;
 use crate::upstream::h1::{keep_alive_hint, read_response_head};
+use crate::upstream::{self, Endpoint};
 
 /// Receives the response to a request that has been sent.
 pub(crate) struct Receiver<'x, 'a> {
     pub(crate) exchange: &'x Exchange<'a>,
     pub(crate) forward: &'x Forward,
     pub(crate) endpoint: &'x Rc<Endpoint>,
-    pub(crate) socket: &'x Socket,
+    pub(crate) upstream: Upstream<'x>,
     /// Whether the client gets the response whatever its status.
     pub(crate) is_last: bool,
+}
+
+/// The endpoint's end of an exchange, whatever it speaks.
+#[derive(Clone, Copy)]
+pub(crate) enum Upstream<'x> {
+    Http1(&'x Socket),
+    Http2(&'x upstream::h2::Call),
 }
 
 /// What a delivered response means to the connections on both sides.
@@ -64,11 +72,9 @@ impl Receiver<'_, '_> {
 
     /// Reads heads up to the final one, or one that switches protocols; passes interim ones on.
     async fn final_head(&self, buffer: &mut Buffer) -> Result<Response, Fault> {
-        let (exchange, timeout) = (self.exchange, self.forward.timeouts.read);
+        let exchange = self.exchange;
         for _ in 0..=INTERIM_RESPONSES_MAX {
-            let fields = exchange.worker.spare_fields();
-            let response =
-                read_response_head(self.socket, buffer, fields, timeout, &exchange.conn.deadline).await?;
+            let response = self.head(buffer).await?;
             if !response.is_interim() || response.status == 101 {
                 return Ok(response);
             }
@@ -76,27 +82,63 @@ impl Receiver<'_, '_> {
             if response.status != 100 && exchange.request.version == Version::Http11 {
                 let mut out = Buffer::small(&exchange.worker.buffers);
                 write_interim_head(buffer.data(), &response, &mut out);
-                self.write(&[out.data()]).await?;
+                exchange.client.inform(response.status, out.data(), exchange.patience()).await?;
             }
             buffer.consume(response.len);
         }
         Err(Fault::sent(Reason::UpstreamBadResponse))
     }
 
+    async fn head(&self, buffer: &mut Buffer) -> Result<Response, Fault> {
+        let (exchange, timeout) = (self.exchange, self.forward.timeouts.read);
+        match self.upstream {
+            Upstream::Http1(socket) => {
+                let fields = exchange.worker.spare_fields();
+                read_response_head(socket, buffer, fields, timeout, exchange.deadline).await
+            }
+            Upstream::Http2(call) => Box::pin(call.head(buffer, timeout, exchange.deadline)).await,
+        }
+    }
+
     async fn deliver(&self, response: &Response, mut buffer: Buffer) -> Result<Received, Fault> {
-        let body = response.body(self.exchange.is_head());
+        let exchange = self.exchange;
+        let body = response.body(exchange.is_head());
         let delivery = self.delivery(response, body);
         let idle_max = keep_alive_hint(buffer.data(), response);
-        let mut out = Buffer::small(&self.exchange.worker.buffers);
-        let date = self.exchange.worker.date();
-        write_response_head(buffer.data(), response, delivery, &date, &mut out);
+        let mut out = Buffer::small(&exchange.worker.buffers);
+        let date = exchange.worker.date();
+        let hsts = exchange.conn.strict_transport_security(exchange.pinned.settings());
+        write_response_head(buffer.data(), response, delivery, &date, hsts, &mut out);
         self.note_head(response.status, out.data());
         buffer.consume(response.len);
         let mut decoder = BodyDecoder::new(body);
-        let done = self.send_first(&mut out, &mut buffer, &mut decoder, delivery.framing).await?;
+        let framing = delivery.framing;
+        let done = match (exchange.client, self.upstream) {
+            (Client::Http1(socket), Upstream::Http1(_)) => {
+                self.send_first(socket, &mut out, &mut buffer, &mut decoder, framing).await?
+            }
+            (Client::Http1(socket), Upstream::Http2(call)) => {
+                let taken = match body {
+                    Body::Empty => Ok(true),
+                    _ => take_frames(call.body(), framing, &self.meter(), &mut out),
+                };
+                let done = taken.map_err(|broken| response_fault(&broken))?;
+                client::write(socket, &[out.data()], exchange.patience()).await?;
+                done
+            }
+            (Client::Http2(stream), upstream) => {
+                let done = match upstream {
+                    Upstream::Http1(_) => decoder.is_done(),
+                    Upstream::Http2(call) => body == Body::Empty || call.body().is_end(),
+                };
+                let sent = stream.respond(response.status, out.data(), done);
+                sent.map_err(|_| Fault::never(Reason::ClientAborted))?;
+                done
+            }
+        };
         drop(out);
         if !done {
-            Box::pin(self.relay_rest(&mut buffer, &mut decoder, delivery.framing)).await?;
+            Box::pin(self.relay_rest(&mut buffer, &mut decoder, framing)).await?;
         }
         Ok(Received {
             // More than was announced is no beginning of a next response.
@@ -111,7 +153,8 @@ impl Receiver<'_, '_> {
     fn delivery(&self, response: &Response, body: Body) -> Delivery {
         let (exchange, version) = (self.exchange, self.exchange.request.version);
         let has_length = matches!(body, Body::Empty | Body::Length(_));
-        let framing = if has_length || version == Version::Http10 { Framing::Raw } else { Framing::Chunked };
+        let is_raw = has_length || version == Version::Http10 || exchange.client.is_http2();
+        let framing = if is_raw { Framing::Raw } else { Framing::Chunked };
         // A response that refuses the request while its body is still being sent will not see the end of it.
         let refused_early = response.status >= 400 && !exchange.report.body_done.get();
         let keep_alive =
@@ -132,6 +175,7 @@ impl Receiver<'_, '_> {
     /// Sends the head, and with it what has come of the body. True if that is all.
     async fn send_first(
         &self,
+        socket: &Socket,
         out: &mut Buffer,
         buffer: &mut Buffer,
         decoder: &mut BodyDecoder,
@@ -140,7 +184,7 @@ impl Receiver<'_, '_> {
         if framing == Framing::Chunked {
             let done = transcode(buffer, decoder, framing, &self.meter(), out);
             let done = done.map_err(|broken| response_fault(&broken))?;
-            self.write(&[out.data()]).await?;
+            client::write(socket, &[out.data()], self.exchange.patience()).await?;
             return Ok(done);
         }
         // Chunks that an HTTP/1.0 client cannot read are taken apart by the relay.
@@ -158,9 +202,9 @@ impl Receiver<'_, '_> {
         if content <= out.room() {
             // To copy a little costs less than a system call with two slices.
             out.extend(body);
-            self.write(&[out.data()]).await?;
+            client::write(socket, &[out.data()], self.exchange.patience()).await?;
         } else {
-            self.write(&[out.data(), body]).await?;
+            client::write(socket, &[out.data(), body], self.exchange.patience()).await?;
         }
         buffer.consume(content);
         self.exchange.report.sent_body.set(content as u64);
@@ -174,11 +218,14 @@ impl Receiver<'_, '_> {
         framing: Framing,
     ) -> Result<(), Fault> {
         let (exchange, timeouts) = (self.exchange, self.forward.timeouts);
-        let incoming = Incoming { socket: self.socket, buffer, decoder, timeout: timeouts.read };
-        let timeout = exchange.pinned.settings().client.send_timeout;
-        let outgoing = Outgoing { socket: &exchange.conn.socket, framing, timeout };
-        let relayed =
-            relay(incoming, outgoing, self.meter(), &exchange.conn.deadline, &exchange.worker.pipes);
+        let source = match self.upstream {
+            Upstream::Http1(socket) => Source::Http1 { socket, buffer, decoder },
+            Upstream::Http2(call) => Source::stream(call.body()),
+        };
+        let incoming = Incoming { source, timeout: timeouts.read };
+        let outgoing =
+            Outgoing { sink: exchange.client.sink(framing), timeout: exchange.patience().send_timeout };
+        let relayed = relay(incoming, outgoing, self.meter(), exchange.deadline, &exchange.worker.pipes);
         relayed.await.map_err(|broken| response_fault(&broken))
     }
 
@@ -189,21 +236,38 @@ impl Receiver<'_, '_> {
         mut buffer: Buffer,
         rest: &mut Buffer,
     ) -> Result<Received, Fault> {
+        let Upstream::Http1(upstream) = self.upstream else {
+            return Err(Fault::sent(Reason::UpstreamBadResponse));
+        };
         let (exchange, timeouts) = (self.exchange, self.forward.timeouts);
         let mut out = Buffer::small(&exchange.worker.buffers);
         write_interim_head(buffer.data(), response, &mut out);
-        self.note_head(response.status, out.data());
+        // In HTTP/2 the tunnel is the content of a response that succeeds (RFC 8441 section 5).
+        let status = if exchange.client.is_http2() { 200 } else { response.status };
+        self.note_head(status, out.data());
         buffer.consume(response.len);
-        self.write(&[out.data()]).await?;
-        let passed = tunnel(
-            End { socket: &exchange.conn.socket, read_ahead: rest },
-            End { socket: self.socket, read_ahead: &mut buffer },
-            timeouts.read.max(timeouts.send),
-            &exchange.worker.deadlines,
-        )
-        .await;
+        let idle = timeouts.read.max(timeouts.send);
+        let passed = match exchange.client {
+            Client::Http1(socket) => {
+                client::write(socket, &[out.data()], exchange.patience()).await?;
+                tunnel(
+                    End { socket, read_ahead: rest },
+                    End { socket: upstream, read_ahead: &mut buffer },
+                    idle,
+                    &exchange.worker.deadlines,
+                )
+                .await
+            }
+            Client::Http2(stream) => {
+                let sent = stream.respond(status, out.data(), false);
+                sent.map_err(|_| Fault::never(Reason::ClientAborted))?;
+                let end = End { socket: upstream, read_ahead: &mut buffer };
+                tunnel_stream(stream, end, idle, &exchange.worker.deadlines).await
+            }
+        };
         exchange.report.sent_body.set(passed.to_client);
         exchange.report.received_body.set(passed.to_upstream);
+        exchange.report.body_done.set(true);
         Ok(Received {
             reusable: false,
             keep_alive: false,
@@ -214,17 +278,6 @@ impl Receiver<'_, '_> {
 
     fn meter(&self) -> Meter<'_> {
         Meter { content: &self.exchange.report.sent_body, max: None }
-    }
-
-    async fn write(&self, slices: &[&[u8]]) -> Result<(), Fault> {
-        let conn = self.exchange.conn;
-        let timeout = self.exchange.pinned.settings().client.send_timeout;
-        let mut unwritten = Unwritten::new(slices);
-        match conn.deadline.within(timeout, |cx| conn.socket.poll_write_all(cx, &mut unwritten)).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(Fault::never(Reason::ClientAborted)),
-            Err(Elapsed) => Err(Fault::never(Reason::SendTimeout)),
-        }
     }
 }
 

@@ -40,6 +40,29 @@ impl Socket {
         Poll::Ready(Ok(len))
     }
 
+    /// Reads into the room of somebody else's buffer.
+    pub(crate) fn poll_read_into(
+        &self,
+        cx: &mut Context<'_>,
+        space: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.0.borrow_mut()).poll_read(cx, space)
+    }
+
+    /// Writes as much as there is room for.
+    pub(crate) fn poll_write_some(
+        &self,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *self.0.borrow_mut()).poll_write_vectored(cx, slices)
+    }
+
+    /// Sends on what has been written.
+    pub(crate) fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.0.borrow_mut()).poll_flush(cx)
+    }
+
     /// Reads into a buffer that keeps its memory only if something came: to take it and give it back costs less than to
     /// ask for readiness first.
     pub(crate) fn poll_fill(&self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {

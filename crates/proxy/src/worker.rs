@@ -15,7 +15,7 @@ use observe::log::Sink;
 use observe::{Counter, Gauge, Reason, Recorder};
 use routing::Snapshot;
 use tokio::sync::Notify;
-use wire::h1::Fields;
+use wire::h1::{Fields, RequestLimits};
 
 use crate::buffer::Buffers;
 use crate::clock::Clock;
@@ -136,6 +136,13 @@ impl Worker {
         if spare.len() < SPARE_FIELDS_MAX {
             spare.push(fields);
         }
+    }
+
+    /// How long a request head may be.
+    pub(crate) fn request_limits(&self) -> RequestLimits {
+        let pinned = self.pinned.borrow();
+        let client = &pinned.settings().client;
+        RequestLimits { line_bytes_max: client.line_bytes_max, head_bytes_max: client.head_bytes_max }
     }
 
     /// The present second, for `Date`.

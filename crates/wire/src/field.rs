@@ -79,6 +79,7 @@ known! {
     Expect = "expect",
     Date = "date",
     Server = "server",
+    StrictTransportSecurity = "strict-transport-security",
     XRequestId = "x-request-id",
     XRealIp = "x-real-ip",
     XForwardedFor = "x-forwarded-for",

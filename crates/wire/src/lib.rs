@@ -5,6 +5,7 @@
 pub mod date;
 pub mod field;
 pub mod h1;
+pub mod h2;
 pub mod host;
 pub mod path;
 

@@ -29,6 +29,17 @@ pub(crate) struct Forwarded<'a> {
     append: Option<IpAddr>,
 }
 
+/// How a request came in.
+#[derive(Clone, Copy)]
+pub(crate) struct Via {
+    /// Who is at the other end of the connection, or whom a PROXY header names.
+    pub(crate) peer: IpAddr,
+    /// Port that it was accepted at.
+    pub(crate) port: u16,
+    /// `http` or `https`.
+    pub(crate) scheme: &'static str,
+}
+
 /// The lines that were written last on a connection, and what they depended on.
 #[derive(Default)]
 pub(crate) struct LastLines {
@@ -50,21 +61,15 @@ enum Port<'a> {
 }
 
 impl<'a> Forwarded<'a> {
-    /// Settles the facts for a request in clear text.
-    pub(crate) fn of(
-        head: &'a [u8],
-        request: &'a Request,
-        peer: SocketAddr,
-        port: u16,
-        settings: &ForwardedSettings,
-    ) -> Self {
+    /// Settles the facts for a request.
+    pub(crate) fn of(head: &'a [u8], request: &'a Request, via: Via, settings: &ForwardedSettings) -> Self {
         let value = |known| {
             request.fields.find(known).map(|field| field.value(head)).filter(|value| !value.is_empty())
         };
-        let peer_ip = peer.ip().to_canonical();
+        let peer_ip = via.peer.to_canonical();
         let believed = settings.use_incoming;
         let reported = |known| if believed { value(known) } else { None };
-        let own_scheme = b"http";
+        let own_scheme = via.scheme.as_bytes();
         let incoming_for = value(Known::XForwardedFor);
         Self {
             client: client_address(head, request, peer_ip, settings),
@@ -74,7 +79,7 @@ impl<'a> Forwarded<'a> {
                 .unwrap_or(&head[request.host.clone()]),
             scheme: reported(Known::XForwardedProto).unwrap_or(own_scheme),
             own_scheme,
-            port: reported(Known::XForwardedPort).map_or(Port::Own(port), Port::Reported),
+            port: reported(Known::XForwardedPort).map_or(Port::Own(via.port), Port::Reported),
             original_for: incoming_for,
             original_host: value(Known::XForwardedHost),
             append: (believed && settings.compute_full && incoming_for.is_some()).then_some(peer_ip),
@@ -230,9 +235,9 @@ mod tests {
         let head = format!("GET / HTTP/1.1\r\nHost: a:81\r\n{fields}\r\n");
         let limits = RequestLimits { line_bytes_max: 8192, head_bytes_max: 8192 };
         let request = parse_request(head.as_bytes(), limits, Fields::default()).unwrap().unwrap();
-        let peer = "10.0.0.9:4711".parse().unwrap();
+        let via = Via { peer: IpAddr::from([10, 0, 0, 9]), port: 80, scheme: "http" };
         let mut out = Buffer::empty(&Rc::new(Buffers::default()));
-        Forwarded::of(head.as_bytes(), &request, peer, 80, settings).write(None, &mut out);
+        Forwarded::of(head.as_bytes(), &request, via, settings).write(None, &mut out);
         String::from_utf8(out.data().to_vec()).unwrap()
     }
 

@@ -10,7 +10,7 @@ use model::Filter;
 use observe::Reason;
 
 use crate::reply::Answer;
-pub(crate) use forwarded::Forwarded;
+pub(crate) use forwarded::{Forwarded, Via};
 
 /// What the filters know of a request.
 pub(crate) struct Subject<'a> {

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use model::{Balance, EndpointState};
+use model::{Balance, EndpointState, HttpVersion};
 
 use super::pool::{Endpoint, Pool};
 use crate::clock::Moment;
@@ -13,6 +13,7 @@ use crate::random::Random;
 pub(crate) struct Cluster {
     name: String,
     balance: Balance,
+    version: HttpVersion,
     /// Those that take new requests; when none is ready, those that are going away.
     endpoints: Vec<Rc<Endpoint>>,
     cursor: Cell<usize>,
@@ -22,18 +23,29 @@ impl Cluster {
     pub(crate) fn new(cluster: &model::Cluster, pool: &Pool, random: &Random) -> Self {
         let in_state = |state| {
             let chosen = cluster.endpoints.iter().filter(move |endpoint| endpoint.state == state);
-            chosen.map(|endpoint| pool.endpoint(endpoint.address)).collect::<Vec<_>>()
+            chosen.map(|endpoint| pool.endpoint(endpoint.address, cluster.version)).collect::<Vec<_>>()
         };
         let ready = in_state(EndpointState::Ready);
         let endpoints = if ready.is_empty() { in_state(EndpointState::Draining) } else { ready };
         // Workers that all began with the first endpoint would favour it.
         let cursor = Cell::new(random.below(endpoints.len().max(1)));
-        Self { name: cluster.name.clone(), balance: cluster.balance, endpoints, cursor }
+        Self {
+            name: cluster.name.clone(),
+            balance: cluster.balance,
+            version: cluster.version,
+            endpoints,
+            cursor,
+        }
     }
 
     /// `namespace-service-port`
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What its endpoints speak.
+    pub(crate) fn version(&self) -> HttpVersion {
+        self.version
     }
 
     /// How many endpoints there are to choose from.

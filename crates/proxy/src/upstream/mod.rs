@@ -7,10 +7,11 @@ pub(crate) mod balance;
 mod connect;
 mod depot;
 pub(crate) mod h1;
+pub(crate) mod h2;
 mod pool;
 
 pub(crate) use balance::Cluster;
-pub(crate) use connect::Sources;
+pub(crate) use connect::{Connection, Sources};
 pub(crate) use depot::Depot;
 pub(crate) use pool::{Endpoint, Lease, NoConnection, Pool, Trust};
 

@@ -10,12 +10,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{PoolCap, UpstreamConnections};
+use http::uri::Scheme;
+use model::{HttpVersion, PoolCap, UpstreamConnections};
 use observe::{EndpointCells, PortCells, Registry};
 use tokio::sync::Notify;
 
 use super::connect::{Connection, Sources, connect};
 use super::depot::{Depot, Shelves};
+use super::h2::{Session, Sessions};
 use crate::clock::{Clock, Moment};
 use crate::deadline::{Deadline, Deadlines};
 use crate::limits::{EWMA_DECAY, REGRET_WINDOW, TICK};
@@ -29,16 +31,19 @@ pub(crate) struct Pool {
     registry: Arc<Registry>,
     sources: Sources,
     settings: RefCell<UpstreamConnections>,
-    endpoints: RefCell<HashMap<SocketAddr, Rc<Endpoint>>>,
+    endpoints: RefCell<HashMap<(SocketAddr, HttpVersion), Rc<Endpoint>>>,
 }
 
 /// What a worker knows of one endpoint.
 pub(crate) struct Endpoint {
     /// Where it is.
     pub(crate) address: SocketAddr,
+    /// What it speaks.
+    pub(crate) version: HttpVersion,
     /// What is counted about it.
     pub(crate) cells: Arc<EndpointCells>,
     shelves: Arc<Shelves>,
+    sessions: Sessions,
     /// No longer part of the configuration: its connections finish what they have and are closed.
     gone: Cell<bool>,
     /// Moving average of its response times in seconds, and when it was last moved.
@@ -101,13 +106,15 @@ impl Pool {
     }
 
     /// What is known of an endpoint. Not for the path of a request.
-    pub(crate) fn endpoint(&self, address: SocketAddr) -> Rc<Endpoint> {
+    pub(crate) fn endpoint(&self, address: SocketAddr, version: HttpVersion) -> Rc<Endpoint> {
         let mut endpoints = self.endpoints.borrow_mut();
-        let endpoint = endpoints.entry(address).or_insert_with(|| {
+        let endpoint = endpoints.entry((address, version)).or_insert_with(|| {
             Rc::new(Endpoint {
                 address,
+                version,
                 cells: self.registry.endpoint(address),
                 shelves: self.depot.shelves(address),
+                sessions: Sessions::default(),
                 gone: Cell::new(false),
                 average: Cell::default(),
                 evictions: RefCell::default(),
@@ -122,11 +129,12 @@ impl Pool {
     /// Goes over to another configuration: endpoints that are not part of it lose their idle connections at once.
     pub(crate) fn retain(&self, settings: &UpstreamConnections, is_known: impl Fn(SocketAddr) -> bool) {
         *self.settings.borrow_mut() = settings.clone();
-        self.endpoints.borrow_mut().retain(|&address, endpoint| {
+        self.endpoints.borrow_mut().retain(|&(address, _), endpoint| {
             let known = is_known(address);
             if !known {
                 endpoint.gone.set(true);
                 endpoint.close_idle(self.worker, |_| true);
+                endpoint.sessions.sweep(|_| true);
             }
             known
         });
@@ -140,6 +148,7 @@ impl Pool {
             endpoint.close_idle(self.worker, |connection| {
                 is_expired(connection, &settings, now) || !connection.is_quiet()
             });
+            endpoint.sessions.sweep(|session| is_worn_out(session, &settings, now));
             endpoint.forget_evictions(now);
         }
     }
@@ -189,6 +198,21 @@ impl Pool {
                 return Ok(lease);
             }
         }
+    }
+
+    /// A session with an endpoint that speaks HTTP/2.
+    pub(crate) async fn session(&self, endpoint: &Endpoint) -> Result<Rc<Session>, NoConnection> {
+        let session = endpoint.sessions.get(|| self.open_session(endpoint)).await?;
+        if session.used.get() > 0 {
+            endpoint.cells.reused.inc();
+        }
+        Ok(session)
+    }
+
+    async fn open_session(&self, endpoint: &Endpoint) -> Result<Session, NoConnection> {
+        let lease = self.open_from_any_source(endpoint, self.clock.now()).await?;
+        let session = Session::begin(lease.connection, Scheme::HTTP, self.clock.clone()).await;
+        session.map_err(|error| NoConnection::Failed(io::Error::other(error)))
     }
 
     async fn open_from_any_source(&self, endpoint: &Endpoint, begin: Moment) -> Result<Lease, NoConnection> {
@@ -250,6 +274,13 @@ fn is_expired(connection: &Connection, settings: &UpstreamConnections, now: Mome
     connection.requests >= settings.requests
         || now.since(connection.idle_since) >= idle_max
         || now.since(connection.opened) >= settings.lifetime
+}
+
+/// Whether a session is better replaced; one that is used up goes on with the calls that it has.
+fn is_worn_out(session: &Session, settings: &UpstreamConnections, now: Moment) -> bool {
+    session.used.get() >= settings.requests
+        || now.since(session.opened) >= settings.lifetime
+        || session.is_idle() && now.since(session.idle_since.get()) >= settings.idle_timeout
 }
 
 /// What is left of an average's weight.

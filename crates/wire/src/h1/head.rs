@@ -70,6 +70,12 @@ pub enum Malformed {
     /// An `Expect` other than `100-continue` (RFC 9110 section 10.1.1).
     #[error("unsupported Expect")]
     Expect,
+    /// A field that speaks of one connection, where there is none of HTTP/1 (RFC 9113 section 8.2.2).
+    #[error("header that HTTP/2 does not have")]
+    ForbiddenField,
+    /// Another protocol is asked for in a way that cannot be passed on.
+    #[error("unsupported protocol")]
+    Upgrade,
     /// A target with a bad escape, a NUL, or that leaves the root.
     #[error("malformed target")]
     Target,

@@ -1,0 +1,124 @@
+//! The client's end of an exchange, whatever it speaks.
+
+use std::future::{pending, poll_fn};
+use std::task::Poll;
+use std::time::Duration;
+
+use h2::Reason as Http2Reason;
+use observe::Reason;
+
+use crate::deadline::{Deadline, Elapsed};
+use crate::h2::Stream;
+use crate::limits::HALF_CLOSED_GRACE;
+use crate::relay::{Framing, Sink};
+use crate::reply::Fault;
+use crate::socket::{Socket, Unwritten};
+use crate::worker::Worker;
+
+/// Where a request came from, and where its response goes.
+#[derive(Clone, Copy)]
+pub(crate) enum Client<'a> {
+    Http1(&'a Socket),
+    Http2(&'a Stream),
+}
+
+/// The client's end with the time that it has.
+#[derive(Clone, Copy)]
+pub(crate) struct Patience<'a> {
+    pub(crate) deadline: &'a Deadline,
+    /// Between two writes.
+    pub(crate) send_timeout: Duration,
+}
+
+impl<'a> Client<'a> {
+    pub(crate) fn is_http2(self) -> bool {
+        matches!(self, Self::Http2(_))
+    }
+
+    /// Sends an interim response, of which `head` is all.
+    pub(crate) async fn inform(self, status: u16, head: &[u8], patience: Patience<'_>) -> Result<(), Fault> {
+        match self {
+            Self::Http1(socket) => write(socket, &[head], patience).await,
+            Self::Http2(stream) => {
+                stream.inform(status, head).map_err(|_| Fault::never(Reason::ClientAborted))
+            }
+        }
+    }
+
+    /// Sends a whole response.
+    pub(crate) async fn answer(
+        self,
+        status: u16,
+        head: &[u8],
+        body: &[u8],
+        patience: Patience<'_>,
+    ) -> Result<(), Fault> {
+        let stream = match self {
+            Self::Http1(socket) => return write(socket, &[head, body], patience).await,
+            Self::Http2(stream) => stream,
+        };
+        stream.respond(status, head, body.is_empty()).map_err(|_| Fault::never(Reason::ClientAborted))?;
+        if body.is_empty() {
+            return Ok(());
+        }
+        let mut rest = body;
+        let sent = patience
+            .deadline
+            .within(patience.send_timeout, |cx| stream.sender().poll_send(cx, &mut rest, true))
+            .await;
+        client_fault(sent.map(|sent| sent.is_ok()))
+    }
+
+    /// Where the content of the response goes, once its head has been sent.
+    pub(crate) fn sink(self, framing: Framing) -> Sink<'a> {
+        match self {
+            Self::Http1(socket) => Sink::Http1 { socket, framing },
+            Self::Http2(stream) => Sink::Http2(stream.sender()),
+        }
+    }
+
+    /// Lets the client know that a response which has begun will not be finished. HTTP/1 knows no way but to close.
+    pub(crate) fn break_off(self) {
+        if let Self::Http2(stream) = self {
+            stream.reset(Http2Reason::INTERNAL_ERROR);
+        }
+    }
+
+    /// Ends when the client has gone away. One that has shut down its sending side gets some time: it cannot be told from
+    /// one that is gone; `is_answered` says whether it is being answered by then.
+    pub(crate) async fn gone(self, worker: &Worker, is_answered: impl Fn() -> bool) {
+        let socket = match self {
+            Self::Http1(socket) => socket,
+            Self::Http2(stream) => return poll_fn(|cx| stream.poll_gone(cx)).await,
+        };
+        match poll_fn(|cx| socket.poll_peek(cx)).await {
+            Err(_) => return,
+            // The next request has come; a client that sends requests is there.
+            Ok(1..) => return pending().await,
+            Ok(0) => {}
+        }
+        let grace = Deadline::new(&worker.deadlines);
+        // Nothing else can end this wait.
+        let _ = grace.within(HALF_CLOSED_GRACE, |_| Poll::<()>::Pending).await;
+        if is_answered() {
+            // Whether it still reads shows when it is written to.
+            pending::<()>().await;
+        }
+    }
+}
+
+/// Writes to a client that speaks HTTP/1.
+pub(crate) async fn write(socket: &Socket, slices: &[&[u8]], patience: Patience<'_>) -> Result<(), Fault> {
+    let mut unwritten = Unwritten::new(slices);
+    let written =
+        patience.deadline.within(patience.send_timeout, |cx| socket.poll_write_all(cx, &mut unwritten)).await;
+    client_fault(written.map(|written| written.is_ok()))
+}
+
+fn client_fault(sent: Result<bool, Elapsed>) -> Result<(), Fault> {
+    match sent {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Fault::never(Reason::ClientAborted)),
+        Err(Elapsed) => Err(Fault::never(Reason::SendTimeout)),
+    }
+}

@@ -1,0 +1,120 @@
+//! The two directions of a stream, shared by the tasks' parts as a [`Socket`](crate::socket::Socket) is.
+
+use std::cell::RefCell;
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::Bytes;
+use h2::{Reason, RecvStream, SendStream};
+use http::HeaderMap;
+use http::header::{HeaderName, HeaderValue};
+
+/// Content that comes in on a stream.
+pub(crate) struct Body(RefCell<RecvStream>);
+
+/// Content that goes out on a stream.
+pub(crate) struct Sender(RefCell<SendStream<Bytes>>);
+
+impl Body {
+    pub(crate) fn new(stream: RecvStream) -> Self {
+        Self(RefCell::new(stream))
+    }
+
+    /// The next piece; none at the end of the content, which trailers may follow. Who has done with a piece says so with
+    /// [`release`](Self::release).
+    pub(crate) fn poll_data(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, h2::Error>>> {
+        self.0.borrow_mut().poll_data(cx)
+    }
+
+    /// The next piece if it has come.
+    pub(crate) fn data_now(&self) -> Option<Result<Bytes, h2::Error>> {
+        match self.poll_data(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(next) => next,
+            Poll::Pending => None,
+        }
+    }
+
+    /// Lets the peer send as much again.
+    pub(crate) fn release(&self, len: usize) {
+        // The connection is gone if this fails, and then nobody sends.
+        let _ = self.0.borrow_mut().flow_control().release_capacity(len);
+    }
+
+    /// The trailers, as lines of HTTP/1.
+    pub(crate) fn poll_trailers(&self, cx: &mut Context<'_>) -> Poll<Result<Vec<u8>, h2::Error>> {
+        let trailers = ready!(self.0.borrow_mut().poll_trailers(cx))?;
+        let mut lines = Vec::new();
+        if let Some(trailers) = trailers {
+            wire::h2::write_trailers(pairs(&trailers), &mut lines);
+        }
+        Poll::Ready(Ok(lines))
+    }
+
+    /// Whether neither content nor trailers follow.
+    pub(crate) fn is_end(&self) -> bool {
+        self.0.borrow().is_end_stream()
+    }
+}
+
+impl Sender {
+    pub(crate) fn new(stream: SendStream<Bytes>) -> Self {
+        Self(RefCell::new(stream))
+    }
+
+    /// Hands over `content`, of which it takes off what the peer has granted room for, until all of it is; with the last of it
+    /// the stream ends if `end` says so.
+    pub(crate) fn poll_send(
+        &self,
+        cx: &mut Context<'_>,
+        content: &mut &[u8],
+        end: bool,
+    ) -> Poll<Result<(), h2::Error>> {
+        let mut stream = self.0.borrow_mut();
+        while !content.is_empty() {
+            stream.reserve_capacity(content.len());
+            let room = match stream.capacity() {
+                0 => match ready!(stream.poll_capacity(cx)) {
+                    Some(room) => room?,
+                    None => return Poll::Ready(Err(Reason::STREAM_CLOSED.into())),
+                },
+                room => room,
+            };
+            let (now, later) = content.split_at(room.min(content.len()));
+            *content = later;
+            stream.send_data(Bytes::copy_from_slice(now), end && later.is_empty())?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Ends the stream with trailers, which are lines of HTTP/1; none for none.
+    pub(crate) fn finish(&self, trailers: &[u8]) -> Result<(), h2::Error> {
+        let fields = header_map(trailers);
+        let mut stream = self.0.borrow_mut();
+        if fields.is_empty() { stream.send_data(Bytes::new(), true) } else { stream.send_trailers(fields) }
+    }
+
+    /// Breaks the stream off.
+    pub(crate) fn reset(&self, reason: Reason) {
+        self.0.borrow_mut().send_reset(reason);
+    }
+
+    /// Ready when the peer has broken the stream off.
+    pub(crate) fn poll_reset(&self, cx: &mut Context<'_>) -> Poll<Result<Reason, h2::Error>> {
+        self.0.borrow_mut().poll_reset(cx)
+    }
+}
+
+/// Names and values of a map.
+pub(crate) fn pairs(fields: &HeaderMap) -> impl Iterator<Item = (&[u8], &[u8])> {
+    fields.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()))
+}
+
+/// The fields of a head or of trailers in the form of HTTP/1. Names that have no place in HTTP/2 are left out.
+pub(crate) fn header_map(head: &[u8]) -> HeaderMap {
+    let mut fields = HeaderMap::new();
+    for (name, value) in wire::h2::lines(head) {
+        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) {
+            fields.append(name, value);
+        }
+    }
+    fields
+}

@@ -1,0 +1,152 @@
+//! A socket as the `h2` crate wants it, with an eye on the frames that pass.
+
+use std::cell::Cell;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use wire::h2::FloodGuard;
+
+use crate::buffer::Buffer;
+use crate::clock::Clock;
+use crate::socket::Socket;
+use crate::upstream::Connection;
+
+/// A connection that speaks HTTP/2.
+pub(crate) struct Io {
+    end: End,
+    /// What was read before it was known that it is HTTP/2.
+    ahead: Buffer,
+    watch: Option<Watch>,
+}
+
+/// Whose connection it is.
+enum End {
+    Client(Socket),
+    Endpoint(Connection),
+}
+
+/// Follows the frames of a client.
+struct Watch {
+    guard: FloodGuard,
+    clock: Clock,
+    seen: Rc<Seen>,
+}
+
+/// What was seen in a connection's frames.
+#[derive(Default)]
+pub(crate) struct Seen {
+    /// There were too many that serve no request.
+    pub(crate) flood: Cell<bool>,
+    /// Streams that were reset because the request was malformed.
+    pub(crate) malformed: Cell<u32>,
+}
+
+impl Io {
+    /// The connection of a client, watched.
+    pub(crate) fn watched(socket: Socket, ahead: Buffer, clock: Clock) -> (Self, Rc<Seen>) {
+        let seen = Rc::<Seen>::default();
+        let guard = FloodGuard::new(clock.unix());
+        (
+            Self {
+                end: End::Client(socket),
+                ahead,
+                watch: Some(Watch { guard, clock, seen: Rc::clone(&seen) }),
+            },
+            seen,
+        )
+    }
+
+    /// The connection to an endpoint.
+    pub(crate) fn of_endpoint(connection: Connection) -> Self {
+        Self { end: End::Endpoint(connection), ahead: Buffer::empty(&Rc::default()), watch: None }
+    }
+}
+
+impl End {
+    fn socket(&self) -> &Socket {
+        match self {
+            Self::Client(socket) => socket,
+            Self::Endpoint(connection) => connection.socket(),
+        }
+    }
+}
+
+impl Watch {
+    fn received(&mut self, bytes: &[u8]) {
+        if self.guard.received(bytes, self.clock.unix()).is_err() {
+            self.seen.flood.set(true);
+        }
+    }
+
+    fn sent(&mut self, bytes: &[u8]) {
+        let malformed = self.guard.sent(bytes);
+        self.seen.malformed.set(self.seen.malformed.get() + malformed);
+    }
+}
+
+impl AsyncRead for Io {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        space: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let before = space.filled().len();
+        if this.ahead.is_empty() {
+            ready!(this.end.socket().poll_read_into(cx, space))?;
+        } else {
+            let len = this.ahead.len().min(space.remaining());
+            space.put_slice(&this.ahead.data()[..len]);
+            this.ahead.consume(len);
+            this.ahead.release();
+        }
+        if let Some(watch) = &mut this.watch {
+            watch.received(&space.filled()[before..]);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Io {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let this = &mut *self;
+        let len = ready!(this.end.socket().poll_write_some(cx, &[IoSlice::new(bytes)]))?;
+        if let Some(watch) = &mut this.watch {
+            watch.sent(&bytes[..len]);
+        }
+        Poll::Ready(Ok(len))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = &mut *self;
+        let len = ready!(this.end.socket().poll_write_some(cx, slices))?;
+        if let Some(watch) = &mut this.watch {
+            let mut left = len;
+            for slice in slices {
+                let taken = left.min(slice.len());
+                watch.sent(&slice[..taken]);
+                left -= taken;
+            }
+        }
+        Poll::Ready(Ok(len))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.end.socket().poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.end.socket().poll_shutdown(cx)
+    }
+}

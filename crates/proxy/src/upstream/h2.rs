@@ -1,0 +1,300 @@
+//! HTTP/2 towards endpoints: sessions that many requests share, and the calls made on them.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::Reason as Code;
+use h2::client::{ResponseFuture, SendRequest};
+use http::header::{HeaderValue, TE};
+use http::uri::{Authority, PathAndQuery, Scheme, Uri};
+use http::{Method, Request};
+use observe::Reason;
+use tokio::sync::Notify;
+use wire::h1::{Fields, Response, parse_response};
+
+use super::connect::Connection;
+use super::pool::NoConnection;
+use crate::buffer::Buffer;
+use crate::clock::{Clock, Moment};
+use crate::deadline::{Deadline, Elapsed};
+use crate::h2::{Body, Io, Sender, header_map, pairs};
+use crate::limits::{
+    HTTP2_CONNECTION_WINDOW_BYTES, HTTP2_HEADER_TABLE_BYTES, HTTP2_RESETS_REMEMBERED_MAX,
+    HTTP2_SEND_BUFFER_BYTES, HTTP2_STREAM_WINDOW_BYTES, HTTP2_STREAMS_ASSUMED, RESPONSE_HEAD_BYTES_MAX,
+};
+use crate::reply::Fault;
+
+/// A connection to an endpoint that takes many requests at once.
+pub(crate) struct Session {
+    requests: SendRequest<Bytes>,
+    scheme: Scheme,
+    clock: Clock,
+    /// Calls on it that have not ended.
+    calls: Rc<Cell<usize>>,
+    /// Requests made on it.
+    pub(crate) used: Cell<u64>,
+    pub(crate) opened: Moment,
+    /// When it was last without calls.
+    pub(crate) idle_since: Rc<Cell<Moment>>,
+    /// It takes no more requests.
+    retired: Rc<Cell<bool>>,
+}
+
+/// A request that has been made on a session.
+pub(crate) struct Call {
+    response: RefCell<ResponseFuture>,
+    body: OnceCell<Body>,
+    sender: Sender,
+    _counted: Counted,
+}
+
+/// Counts a call while it lasts.
+struct Counted {
+    calls: Rc<Cell<usize>>,
+    idle_since: Rc<Cell<Moment>>,
+    clock: Clock,
+}
+
+/// The sessions with an endpoint.
+#[derive(Default)]
+pub(crate) struct Sessions {
+    open: RefCell<Vec<Rc<Session>>>,
+    /// Somebody is opening one.
+    is_opening: Cell<bool>,
+    opened: Notify,
+}
+
+impl Sessions {
+    /// A session with room for a call: one is opened only when those that are there have reached the endpoint's limit, and
+    /// by one request at a time, while the others wait for it.
+    pub(super) async fn get<F>(&self, open: impl Fn() -> F) -> Result<Rc<Session>, NoConnection>
+    where
+        F: Future<Output = Result<Session, NoConnection>>,
+    {
+        loop {
+            if let Some(session) = self.open.borrow().iter().find(|session| session.has_room()) {
+                return Ok(Rc::clone(session));
+            }
+            if self.is_opening.get() {
+                self.opened.notified().await;
+                continue;
+            }
+            let opening = Opening::begin(self);
+            let session = Rc::new(open().await?);
+            self.open.borrow_mut().push(Rc::clone(&session));
+            drop(opening);
+            return Ok(session);
+        }
+    }
+
+    /// Lets go of sessions that are of no more use: calls on them go on.
+    pub(super) fn sweep(&self, mut is_due: impl FnMut(&Session) -> bool) {
+        self.open.borrow_mut().retain(|session| !session.retired.get() && !is_due(session));
+    }
+}
+
+/// While somebody opens a session; the others are told when that is over, however it ends.
+struct Opening<'a>(&'a Sessions);
+
+impl<'a> Opening<'a> {
+    fn begin(sessions: &'a Sessions) -> Self {
+        sessions.is_opening.set(true);
+        Self(sessions)
+    }
+}
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        self.0.is_opening.set(false);
+        self.0.opened.notify_waiters();
+    }
+}
+
+// === impl Session ===
+
+impl Session {
+    /// Begins to speak HTTP/2 on a connection.
+    pub(super) async fn begin(
+        connection: Connection,
+        scheme: Scheme,
+        clock: Clock,
+    ) -> Result<Self, h2::Error> {
+        let opened = connection.opened;
+        let (requests, driver) = builder().handshake::<_, Bytes>(Io::of_endpoint(connection)).await?;
+        let retired = Rc::new(Cell::new(false));
+        let ended = Rc::clone(&retired);
+        tokio::task::spawn_local(async move {
+            // Each call hears of an error by itself.
+            let _ = driver.await;
+            ended.set(true);
+        });
+        let idle_since = Rc::new(Cell::new(opened));
+        Ok(Self {
+            requests,
+            scheme,
+            clock,
+            calls: Rc::default(),
+            used: Cell::new(0),
+            opened,
+            idle_since,
+            retired,
+        })
+    }
+
+    fn has_room(&self) -> bool {
+        !self.retired.get() && self.calls.get() < self.requests.current_max_send_streams()
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.calls.get() == 0
+    }
+
+    /// Takes note of a request. True if it is not the first.
+    pub(crate) fn note_use(&self) -> bool {
+        self.used.set(self.used.get() + 1);
+        self.used.get() > 1
+    }
+
+    /// Has it take no more requests.
+    pub(crate) fn retire(&self) {
+        self.retired.set(true);
+    }
+
+    /// Makes a request. `head` is written as HTTP/1; `te` has the endpoint send trailers; `is_all` where no content follows.
+    pub(crate) fn call(&self, head: &[u8], te: bool, is_all: bool) -> Result<Call, Fault> {
+        let request = request(head, &self.scheme, te).ok_or(Fault::never(Reason::BadTarget))?;
+        let counted = Counted::begin(self);
+        let sent = self.requests.clone().send_request(request, is_all);
+        let (response, sender) = sent.map_err(|_| {
+            self.retire();
+            Fault::unsent(Reason::UpstreamReset)
+        })?;
+        Ok(Call {
+            response: RefCell::new(response),
+            body: OnceCell::new(),
+            sender: Sender::new(sender),
+            _counted: counted,
+        })
+    }
+}
+
+/// Every bound of the crate, set on purpose.
+fn builder() -> h2::client::Builder {
+    let mut builder = h2::client::Builder::new();
+    builder
+        .enable_push(false)
+        .max_header_list_size(RESPONSE_HEAD_BYTES_MAX as u32)
+        .header_table_size(HTTP2_HEADER_TABLE_BYTES)
+        .initial_window_size(HTTP2_STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(HTTP2_CONNECTION_WINDOW_BYTES)
+        .max_send_buffer_size(HTTP2_SEND_BUFFER_BYTES)
+        .initial_max_send_streams(HTTP2_STREAMS_ASSUMED)
+        .max_concurrent_reset_streams(HTTP2_RESETS_REMEMBERED_MAX);
+    builder
+}
+
+/// The request that a head of HTTP/1 makes; none if HTTP/2 cannot say it.
+fn request(head: &[u8], scheme: &Scheme, te: bool) -> Option<Request<()>> {
+    let line_end = memchr::memchr(b'\r', head)?;
+    let mut words = head[..line_end].split(|&b| b == b' ');
+    let (method, target) = (words.next()?, words.next()?);
+    let mut fields = header_map(&head[line_end..]);
+    let host = fields.remove(http::header::HOST)?;
+    let mut uri = http::uri::Parts::default();
+    uri.scheme = Some(scheme.clone());
+    uri.authority = Some(Authority::try_from(host.as_bytes()).ok()?);
+    uri.path_and_query = Some(PathAndQuery::try_from(target).ok()?);
+    if te {
+        fields.insert(TE, HeaderValue::from_static("trailers"));
+    }
+    let mut request = Request::new(());
+    *request.method_mut() = Method::from_bytes(method).ok()?;
+    *request.uri_mut() = Uri::from_parts(uri).ok()?;
+    *request.headers_mut() = fields;
+    Some(request)
+}
+
+// === impl Call ===
+
+impl Call {
+    /// Where the content of the request goes.
+    pub(crate) fn sender(&self) -> &Sender {
+        &self.sender
+    }
+
+    /// Content of the response, once its final head has come.
+    pub(crate) fn body(&self) -> &Body {
+        self.body.get().expect("content follows a head")
+    }
+
+    /// Waits for the next head, interim or final, which it writes to `buffer` as HTTP/1.
+    pub(crate) async fn head(
+        &self,
+        buffer: &mut Buffer,
+        timeout: Duration,
+        deadline: &Deadline,
+    ) -> Result<Response, Fault> {
+        let mut head = Vec::new();
+        let written = match deadline.within(timeout, |cx| self.poll_head(cx)).await {
+            Err(Elapsed) => return Err(Fault::sent(Reason::UpstreamReadTimeout)),
+            Ok(Err(error)) => return Err(call_fault(&error)),
+            Ok(Ok(parts)) => {
+                let has_body = !parts.status.is_informational() && !self.body().is_end();
+                let fields = pairs(&parts.headers);
+                wire::h2::write_response_head(parts.status.as_u16(), fields, has_body, &mut head)
+            }
+        };
+        let parsed = written.and_then(|()| parse_response(&head, Fields::default()));
+        let response = parsed.ok().flatten().ok_or(Fault::sent(Reason::UpstreamBadResponse))?;
+        buffer.clear();
+        buffer.extend(&head);
+        Ok(response)
+    }
+
+    fn poll_head(&self, cx: &mut Context<'_>) -> Poll<Result<http::response::Parts, h2::Error>> {
+        let mut response = self.response.borrow_mut();
+        if let Some(interim) = ready!(response.poll_informational(cx)) {
+            return Poll::Ready(interim.map(|interim| interim.into_parts().0));
+        }
+        let (parts, body) = ready!(Pin::new(&mut *response).poll(cx))?.into_parts();
+        // There is one final head.
+        let _ = self.body.set(Body::new(body));
+        Poll::Ready(Ok(parts))
+    }
+}
+
+/// A request that the endpoint says it has not looked at can go elsewhere (RFC 9113 section 8.7).
+fn call_fault(error: &h2::Error) -> Fault {
+    match error.reason() {
+        Some(Code::REFUSED_STREAM) => Fault::unsent(Reason::UpstreamReset),
+        // Only streams beyond the last one that it names end with the GOAWAY itself (section 6.8).
+        Some(Code::NO_ERROR) if error.is_go_away() && error.is_remote() => {
+            Fault::unsent(Reason::UpstreamReset)
+        }
+        Some(Code::PROTOCOL_ERROR) if error.is_library() => Fault::sent(Reason::UpstreamBadResponse),
+        _ => Fault::sent(Reason::UpstreamReset),
+    }
+}
+
+impl Counted {
+    fn begin(session: &Session) -> Self {
+        session.calls.set(session.calls.get() + 1);
+        Self {
+            calls: Rc::clone(&session.calls),
+            idle_since: Rc::clone(&session.idle_since),
+            clock: session.clock.clone(),
+        }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.calls.set(self.calls.get() - 1);
+        self.idle_since.set(self.clock.now());
+    }
+}

@@ -1,0 +1,223 @@
+//! Frames that cost more to take than to send: told from traffic by their number.
+//!
+//! Rapid resets, CONTINUATION and small DATA frames are bounded by the `h2` crate; what is left are frames that it answers or
+//! passes over one by one: PING, SETTINGS, PRIORITY, `WINDOW_UPDATE`, `RST_STREAM`, empty DATA and unknown ones. A connection
+//! has a budget of them, which grows with time and with the requests and data that they may belong to.
+
+use std::time::Duration;
+
+/// A connection with too many frames that serve no request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a flood of frames that serve no request")]
+pub struct Flood;
+
+/// Follows the frames of one connection.
+#[derive(Clone, Debug)]
+pub struct FloodGuard {
+    received: Frames,
+    sent: Frames,
+    /// Frames that may still come.
+    budget: u32,
+    /// When the budget last grew with time.
+    refilled: Duration,
+}
+
+/// Where frames begin in one direction of a connection.
+#[derive(Clone, Debug)]
+struct Frames {
+    /// Bytes until the next frame's header.
+    skip: usize,
+    /// The header so far, and of `RST_STREAM` the error code behind it.
+    header: [u8; FRAME_HEADER_BYTES + CODE_BYTES],
+    filled: usize,
+}
+
+/// What is to be known of a frame.
+struct Frame {
+    kind: u8,
+    flags: u8,
+    len: usize,
+    /// Only of `RST_STREAM`.
+    code: [u8; CODE_BYTES],
+}
+
+/// RFC 9113 section 4.1.
+const FRAME_HEADER_BYTES: usize = 9;
+/// RFC 9113 section 6.4.
+const CODE_BYTES: usize = 4;
+/// RFC 9113 section 3.4.
+const PREFACE_BYTES: usize = 24;
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const END_STREAM: u8 = 1;
+/// RFC 9113 section 7.
+const PROTOCOL_ERROR: [u8; CODE_BYTES] = [0, 0, 0, 1];
+
+/// Frames without use that a connection may send at once.
+const BURST_FRAMES: u32 = 1000;
+/// Frames without use for each second: keep-alive and round-trip measurements need a few.
+const FRAMES_PER_SECOND: u32 = 100;
+/// Frames that may come with each request.
+const FRAMES_PER_REQUEST: u32 = 8;
+/// Frames that may answer each DATA frame that is sent: window updates for stream and connection, and a PING that
+/// measures.
+const FRAMES_PER_DATA: u32 = 4;
+
+impl FloodGuard {
+    /// A guard for a connection at its preface.
+    pub fn new(now: Duration) -> Self {
+        Self {
+            received: Frames::after(PREFACE_BYTES),
+            sent: Frames::after(0),
+            budget: BURST_FRAMES,
+            refilled: now,
+        }
+    }
+
+    /// Takes note of bytes that were received. `now` is time on any clock that does not go back.
+    pub fn received(&mut self, bytes: &[u8], now: Duration) -> Result<(), Flood> {
+        let mut budget = self.budget;
+        let mut spent = 0_u32;
+        self.received.follow(bytes, |frame| match frame.kind {
+            HEADERS => budget = budget.saturating_add(FRAMES_PER_REQUEST),
+            DATA if frame.len > 0 || frame.flags & END_STREAM != 0 => {}
+            _ => spent += 1,
+        });
+        self.budget = budget.min(BURST_FRAMES);
+        if spent > self.budget {
+            self.refill(now);
+        }
+        self.budget = self.budget.checked_sub(spent).ok_or(Flood)?;
+        Ok(())
+    }
+
+    /// Takes note of bytes that were sent. Returns how many streams they reset because a request was malformed.
+    pub fn sent(&mut self, bytes: &[u8]) -> u32 {
+        let (mut budget, mut malformed) = (self.budget, 0);
+        self.sent.follow(bytes, |frame| match frame.kind {
+            DATA => budget = budget.saturating_add(FRAMES_PER_DATA),
+            RST_STREAM if frame.code == PROTOCOL_ERROR => malformed += 1,
+            _ => {}
+        });
+        self.budget = budget.min(BURST_FRAMES);
+        malformed
+    }
+
+    fn refill(&mut self, now: Duration) {
+        let seconds = now.saturating_sub(self.refilled).as_secs();
+        let more = u32::try_from(seconds).unwrap_or(u32::MAX).saturating_mul(FRAMES_PER_SECOND);
+        self.budget = self.budget.saturating_add(more).min(BURST_FRAMES);
+        self.refilled += Duration::from_secs(seconds);
+    }
+}
+
+impl Frames {
+    fn after(skip: usize) -> Self {
+        Self { skip, header: [0; FRAME_HEADER_BYTES + CODE_BYTES], filled: 0 }
+    }
+
+    /// Calls `on_frame` for each frame whose header is complete.
+    fn follow(&mut self, mut bytes: &[u8], mut on_frame: impl FnMut(Frame)) {
+        loop {
+            let skipped = self.skip.min(bytes.len());
+            self.skip -= skipped;
+            bytes = &bytes[skipped..];
+            if bytes.is_empty() {
+                return;
+            }
+            let taken = (self.wanted() - self.filled).min(bytes.len());
+            self.header[self.filled..self.filled + taken].copy_from_slice(&bytes[..taken]);
+            self.filled += taken;
+            bytes = &bytes[taken..];
+            if self.filled < self.wanted() {
+                continue;
+            }
+            let [a, b, c, kind, flags, _, _, _, _, code @ ..] = self.header;
+            let len = usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c);
+            self.skip = len.saturating_sub(self.filled - FRAME_HEADER_BYTES);
+            self.filled = 0;
+            on_frame(Frame { kind, flags, len, code });
+        }
+    }
+
+    /// Bytes that tell what is to be known of a frame; of an incomplete header, those of a header.
+    fn wanted(&self) -> usize {
+        let is_reset = self.filled >= FRAME_HEADER_BYTES
+            && self.header[3] == RST_STREAM
+            && self.header[2] >= CODE_BYTES as u8;
+        FRAME_HEADER_BYTES + if is_reset { CODE_BYTES } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PING: u8 = 6;
+
+    fn frame(kind: u8, flags: u8, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0, (len >> 8) as u8, len as u8, kind, flags, 0, 0, 0, 1];
+        bytes.resize(FRAME_HEADER_BYTES + len, 0);
+        bytes
+    }
+
+    fn guard() -> FloodGuard {
+        let mut guard = FloodGuard::new(Duration::ZERO);
+        guard.received(&[0; PREFACE_BYTES], Duration::ZERO).unwrap();
+        guard
+    }
+
+    #[test]
+    fn a_flood_is_one_however_it_is_cut() {
+        let flood: Vec<u8> = (0..=BURST_FRAMES).flat_map(|_| frame(PING, 0, 8)).collect();
+        for size in [1, 7, 4096] {
+            let mut guard = guard();
+            let fine =
+                flood.chunks(size).take_while(|piece| guard.received(piece, Duration::ZERO).is_ok()).count();
+            let last = (flood.len() - 8).div_ceil(size) - 1;
+            assert_eq!(fine, last, "{size}");
+        }
+    }
+
+    #[test]
+    fn time_requests_and_sent_data_pay_for_frames() {
+        let ping = frame(PING, 0, 8);
+        let mut guard = guard();
+        for second in 0..100 {
+            for _ in 0..FRAMES_PER_SECOND {
+                guard.received(&ping, Duration::from_secs(second)).unwrap();
+            }
+        }
+        for _ in 0..10 * BURST_FRAMES {
+            guard.received(&frame(HEADERS, 4, 20), Duration::ZERO).unwrap();
+            guard.received(&ping, Duration::ZERO).unwrap();
+            guard.sent(&frame(DATA, 0, 100));
+            guard.received(&ping, Duration::ZERO).unwrap();
+        }
+    }
+
+    #[test]
+    fn resets_of_malformed_requests_are_counted() {
+        let mut reset = frame(RST_STREAM, 0, 4);
+        reset[12] = 1;
+        let bytes =
+            [frame(HEADERS, 5, 9), reset.clone(), frame(RST_STREAM, 0, 4), frame(DATA, 0, 3), reset].concat();
+        for size in [1, 5, 100] {
+            let mut guard = guard();
+            assert_eq!(bytes.chunks(size).map(|piece| guard.sent(piece)).sum::<u32>(), 2, "{size}");
+        }
+    }
+
+    #[test]
+    fn data_is_no_flood_but_empty_data_is() {
+        let mut guard = guard();
+        for _ in 0..10 * BURST_FRAMES {
+            guard.received(&frame(DATA, 0, 1), Duration::ZERO).unwrap();
+            guard.received(&frame(DATA, END_STREAM, 0), Duration::ZERO).unwrap();
+        }
+        let empty = frame(DATA, 0, 0);
+        assert!((0..=BURST_FRAMES).any(|_| guard.received(&empty, Duration::ZERO).is_err()));
+    }
+}
