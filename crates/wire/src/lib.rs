@@ -2,11 +2,13 @@
 //!
 //! Never in here: sockets, clocks, randomness, tokio. What depends on the time takes it as an argument.
 
+pub mod client_hello;
 pub mod date;
 pub mod field;
 pub mod h1;
 pub mod h2;
 pub mod host;
 pub mod path;
+pub mod proxy_protocol;
 
 pub use field::{Field, Known};

@@ -1,9 +1,14 @@
 //! What must hold whatever the input is. The fuzz targets and the smoke test call the same functions.
 
+use std::time::Duration;
+
+use wire::client_hello::{self, HELLO_BYTES_MAX, Peek};
 use wire::h1::{
     Body, BodyDecoder, Decoded, Fields, RequestLimits, TargetForm, Version, parse_request, parse_response,
 };
-use wire::{host, path};
+use wire::h2::Pseudo;
+use wire::proxy_protocol::{self, Carrier, HEADER_BYTES_MAX, Header};
+use wire::{h2, host, path};
 
 const LIMITS: RequestLimits = RequestLimits { line_bytes_max: 1024, head_bytes_max: 4096 };
 
@@ -113,4 +118,84 @@ pub(crate) fn path(input: &[u8]) {
     if !normal.contains(&b'%') {
         assert_eq!(path::normalize(&normal).as_deref(), Ok(&*normal));
     }
+}
+
+/// A hello says the same from its last byte on, and nothing before it.
+pub(crate) fn client_hello(input: &[u8]) {
+    let whole = client_hello::server_name(input);
+    let first = (0..input.len()).find(|&end| client_hello::server_name(&input[..end]) != Peek::Partial);
+    if let Some(end) = first {
+        assert_eq!(client_hello::server_name(&input[..end]), whole, "after {end} bytes");
+    }
+    match whole {
+        Peek::Partial => assert!(input.len() < HELLO_BYTES_MAX),
+        Peek::NotHello | Peek::Hello { server_name: None } => {}
+        Peek::Hello { server_name: Some(name) } => {
+            assert!((1..256).contains(&name.len()) && name.iter().all(u8::is_ascii_graphic));
+            let is_there = input.windows(name.len()).any(|window| window == &*name);
+            assert!(is_there || matches!(name, std::borrow::Cow::Owned(_)), "made up");
+        }
+    }
+}
+
+/// A PROXY header says the same when it is written again, and nothing before its last byte.
+pub(crate) fn proxy_header(input: &[u8]) {
+    let Ok(Some((header, len))) = proxy_protocol::parse(input) else { return };
+    assert!((1..=HEADER_BYTES_MAX.min(input.len())).contains(&len));
+    assert_eq!(proxy_protocol::parse(&input[..len]), Ok(Some((header, len))));
+    for end in [0, 1, 13.min(len - 1), len / 2, len - 1] {
+        assert_eq!(proxy_protocol::parse(&input[..end]), Ok(None), "after {end} bytes");
+    }
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    proxy_protocol::write_v1(header.addresses, &mut first);
+    proxy_protocol::write_v2(header.addresses, Carrier::Stream, &mut second);
+    for written in [first, second] {
+        let addresses = header.addresses;
+        assert_eq!(proxy_protocol::parse(&written), Ok(Some((Header { addresses }, written.len()))));
+    }
+}
+
+/// A request of HTTP/2 that is accepted reads in HTTP/1 as one request with the same method, target, host and fields. The
+/// input's parts, which 0xff ends, are method, authority and path, then names and values.
+pub(crate) fn http2_head(input: &[u8]) {
+    let mut parts = input.split(|&b| b == 0xff);
+    let mut part = || parts.next().unwrap_or_default();
+    let (method, authority, target) = (part(), part(), part());
+    let rest: Vec<&[u8]> = parts.collect();
+    let named: Vec<(&[u8], &[u8])> = rest.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+    let pseudo = Pseudo { method, authority: Some(authority), path: Some(target), ..Pseudo::default() };
+    let mut head = Vec::new();
+    let has_body = input.len() % 2 == 0;
+    if h2::write_request_head(pseudo, named.iter().copied(), has_body, "", &mut head).is_err() {
+        return;
+    }
+    let Ok(request) = parse_request(&head, LIMITS, Fields::default()) else { return };
+    let request = request.expect("a head is written with its end");
+    assert_eq!(request.len, head.len(), "one head became two");
+    assert_eq!((&head[request.method.clone()], &head[request.target.clone()]), (method, target));
+    assert_eq!(
+        request.fields.find(wire::Known::Host).map(|field| field.value(&head)),
+        Some(authority.trim_ascii())
+    );
+    let own = [&b"host"[..], b"cookie", b"transfer-encoding"];
+    let theirs = |name: &[u8]| !own.contains(&name);
+    let kept: Vec<_> = request.fields.iter().map(|field| (field.name(&head), field.value(&head))).collect();
+    let kept = kept.into_iter().filter(|(name, _)| theirs(name));
+    let sent = named.iter().filter(|(name, _)| theirs(name)).map(|(name, value)| (*name, value.trim_ascii()));
+    assert!(kept.eq(sent), "fields came or went");
+    assert!(!request.fields.chunked || has_body);
+}
+
+/// How frames are cut makes no difference to whether they are a flood.
+pub(crate) fn http2_frames(input: &[u8]) {
+    let follow = |size| {
+        let mut guard = h2::FloodGuard::new(Duration::ZERO);
+        let fine = input.chunks(size).all(|piece| guard.received(piece, Duration::ZERO).is_ok());
+        let malformed: u32 = input.chunks(size).map(|piece| guard.sent(piece)).sum();
+        (fine, malformed)
+    };
+    let (whole, cut) = (follow(input.len().max(1)), follow(1));
+    // Requests in one piece pay for the frames that follow them and for those before.
+    assert!(whole.0 || !cut.0);
+    assert_eq!(whole.1, cut.1);
 }

@@ -31,6 +31,14 @@ const WORDS: &[&[u8]] = &[
     b"%2e%2e",
     b"/../",
     b"%",
+    b"\x16\x03\x01\x00\x01",
+    b"\x00\x00\x00\x09\x00\x07\x00\x00\x04a.te",
+    b"PROXY ",
+    b"TCP6 ::1 ",
+    b"UNKNOWN",
+    b"65535",
+    b"\r\n\r\n\x00\r\nQUIT\n",
+    b"\x03\x00\x04",
 ];
 
 /// `SplitMix64`: a seed, and the same numbers ever again.
@@ -104,4 +112,24 @@ fn chunked_bodies() {
 #[test]
 fn paths() {
     smoke("path", checks::path);
+}
+
+#[test]
+fn client_hellos() {
+    smoke("client_hello", checks::client_hello);
+}
+
+#[test]
+fn proxy_headers() {
+    smoke("proxy_header", checks::proxy_header);
+}
+
+#[test]
+fn http2_heads() {
+    smoke("http2_head", checks::http2_head);
+}
+
+#[test]
+fn http2_frames() {
+    smoke("http2_frames", checks::http2_frames);
 }
