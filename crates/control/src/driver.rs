@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::pending;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::index::Index;
 use crate::options::Options;
@@ -15,9 +15,17 @@ use crate::translate::{Translation, translate};
 /// Time for which a file that was written to and not closed is waited for.
 const WRITER_PATIENCE: Duration = Duration::from_secs(1);
 
+/// Longest sleep until a certificate begins or ends: the machine's clock may be set meanwhile.
+const SLEEP_MAX: Duration = Duration::from_hours(1);
+
 /// Loads the manifests and translates them. Names outside the cluster are not looked up.
 pub fn load_once(options: &Options) -> Result<Translation, LoadError> {
-    Ok(build(&Files::open(&options.manifests)?, options, &Resolved::new()))
+    load_at(options, SystemTime::now())
+}
+
+/// [`load_once`], as it would be at a time.
+pub fn load_at(options: &Options, now: SystemTime) -> Result<Translation, LoadError> {
+    Ok(build(&Files::open(&options.manifests)?, options, &Resolved::new(), now))
 }
 
 /// Loads the manifests, and again whenever they or the addresses of outside names change. Each whole translation that
@@ -41,9 +49,9 @@ pub async fn run_with<R: Resolver>(
     }
 }
 
-fn build(files: &Files, options: &Options, resolved: &Resolved) -> Translation {
+fn build(files: &Files, options: &Options, resolved: &Resolved, now: SystemTime) -> Translation {
     let (index, duplicates) = Index::build(files.objects());
-    let mut translation = translate(&index, options, resolved);
+    let mut translation = translate(&index, options, resolved, now);
     let of_source = files.problems().cloned().chain(duplicates);
     translation.problems.splice(0..0, of_source);
     for (kind, count) in files.passed_over() {
@@ -60,6 +68,8 @@ struct Driver<R, P> {
     settle: Settle,
     /// When to stop waiting for files to be closed.
     writers_end: Option<Instant>,
+    /// When to look whether what was published still holds.
+    review: Option<Instant>,
     published: Option<Translation>,
     publish: P,
 }
@@ -72,14 +82,23 @@ impl<R: Resolver, P: FnMut(Translation)> Driver<R, P> {
         let files = Files::open(&options.manifests)?;
         let names = Names::new(resolver);
         let settle = Settle::default();
-        let mut driver =
-            Self { options, files, watch, names, settle, writers_end: None, published: None, publish };
+        let mut driver = Self {
+            options,
+            files,
+            watch,
+            names,
+            settle,
+            writers_end: None,
+            review: None,
+            published: None,
+            publish,
+        };
         driver.look()?;
         Ok(driver)
     }
 
     async fn step(&mut self) {
-        let due = self.settle.due().into_iter().chain(self.writers_end).min();
+        let due = self.settle.due().into_iter().chain(self.writers_end).chain(self.review).min();
         let timer = async {
             match due {
                 Some(due) => tokio::time::sleep_until(due.into()).await,
@@ -102,6 +121,9 @@ impl<R: Resolver, P: FnMut(Translation)> Driver<R, P> {
         if self.writers_end.take_if(|end| *end <= now).is_some() {
             self.watch.give_up_on_writers();
             self.settle.touch(now);
+        }
+        if self.review.is_some_and(|review| review <= now) {
+            self.build_and_publish();
         }
         if self.settle.take(now) {
             match self.look() {
@@ -126,11 +148,33 @@ impl<R: Resolver, P: FnMut(Translation)> Driver<R, P> {
     }
 
     fn build_and_publish(&mut self) {
-        let translation = build(&self.files, &self.options, self.names.resolved());
+        let now = SystemTime::now();
+        let translation = build(&self.files, &self.options, self.names.resolved(), now);
         self.names.need(&translation.names);
+        self.review = translation.valid_until.map(|end| Instant::now() + until(end, now));
         if self.published.as_ref() != Some(&translation) {
             self.published = Some(translation.clone());
             (self.publish)(translation);
         }
+    }
+}
+
+/// Time until a second since 1970: at least one, at most [`SLEEP_MAX`].
+fn until(second: i64, now: SystemTime) -> Duration {
+    let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let end = Duration::from_secs(u64::try_from(second).unwrap_or_default());
+    end.saturating_sub(now).clamp(Duration::from_secs(1), SLEEP_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_sleep_is_too_short_or_too_long() {
+        let now = UNIX_EPOCH + Duration::from_millis(100_500);
+        assert_eq!(until(103, now), Duration::from_millis(2500));
+        assert_eq!(until(-1, now), Duration::from_secs(1));
+        assert_eq!(until(i64::MAX, now), SLEEP_MAX);
     }
 }

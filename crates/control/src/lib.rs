@@ -5,6 +5,7 @@
 //!
 //! Never in here: a client's bytes, and how requests are served.
 
+mod certificate;
 mod driver;
 pub mod index;
 pub mod objects;
@@ -16,8 +17,8 @@ pub mod settle;
 pub mod source;
 pub mod translate;
 
-pub use driver::{load_once, run, run_with};
+pub use driver::{load_at, load_once, run, run_with};
 pub use options::{EndpointOverride, NsName, Options};
 pub use problem::{ObjectRef, Problem, Severity};
 pub use source::files::LoadError;
-pub use translate::{RouteOrigin, Translation};
+pub use translate::{HostCertificate, RouteOrigin, Translation};

@@ -32,6 +32,8 @@ pub struct Options {
     pub disable_catch_all: bool,
     /// Port that redirects name with `use-port-in-redirects`.
     pub https_port: u16,
+    /// Secret with the certificate for hosts without one of their own.
+    pub default_ssl_certificate: Option<NsName>,
 }
 
 impl Default for Options {
@@ -48,6 +50,7 @@ impl Default for Options {
             annotations_prefix: "nginx.ingress.kubernetes.io".to_owned(),
             disable_catch_all: false,
             https_port: 443,
+            default_ssl_certificate: None,
         }
     }
 }

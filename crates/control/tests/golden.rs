@@ -1,17 +1,22 @@
 //! Manifests in, model and problems out: each file in `cases` and what becomes of it in `snapshots`.
 //!
-//! `# option NAME = VALUE` lines stand for the command line, `# resolved NAME = ADDRESSES` lines for the DNS.
+//! `# option NAME = VALUE` lines stand for the command line, `# resolved NAME = ADDRESSES` lines for the DNS. It is always
+//! [`NOW_S`]: the certificates in the cases, whose keys are for tests only, are made for that.
 
 use std::fmt::{Debug, Write};
 use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use control::index::Index;
 use control::report;
 use control::resolve::Resolved;
 use control::source::files::Files;
 use control::translate::translate;
-use control::{Options, Severity, Translation, load_once};
-use model::{Action, Model};
+use control::{Options, Severity, Translation, load_at};
+use model::{Action, HostTls, Model};
+
+/// The first of July 2026, in seconds since 1970.
+const NOW_S: u64 = 1_782_864_000;
 
 #[test]
 fn cases() {
@@ -20,10 +25,10 @@ fn cases() {
         let options = Options { manifests: vec![path.to_owned()], ..options(&text) };
         let resolved = resolved(&text);
         let translation = if resolved.is_empty() {
-            load_once(&options).unwrap()
+            load_at(&options, now()).unwrap()
         } else {
             let files = Files::open(&options.manifests).unwrap();
-            translate(&Index::build(files.objects()).0, &options, &resolved)
+            translate(&Index::build(files.objects()).0, &options, &resolved, now())
         };
         insta::assert_snapshot!(describe(&translation, path.parent().unwrap()));
     });
@@ -38,7 +43,7 @@ fn examples_have_no_errors() {
     files.sort();
     for file in &files {
         let options = Options { manifests: vec![file.clone()], ..Options::default() };
-        let translation = load_once(&options).unwrap();
+        let translation = load_at(&options, now()).unwrap();
         let errors: Vec<_> =
             translation.problems.iter().filter(|problem| problem.severity == Severity::Error).collect();
         assert!(errors.is_empty(), "{errors:?}");
@@ -55,7 +60,11 @@ fn examples_have_no_errors() {
         ],
         ..Options::default()
     };
-    insta::assert_snapshot!(describe(&load_once(&options).unwrap(), &examples));
+    insta::assert_snapshot!(describe(&load_at(&options, now()).unwrap(), &examples));
+}
+
+fn now() -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(NOW_S)
 }
 
 fn collect(folder: &Path, files: &mut Vec<std::path::PathBuf>) {
@@ -77,6 +86,7 @@ fn options(text: &str) -> Options {
             "annotations-prefix" => value.clone_into(&mut options.annotations_prefix),
             "configmap" => options.configmap = Some(value.parse().unwrap()),
             "controller-class" => value.clone_into(&mut options.controller_class),
+            "default-ssl-certificate" => options.default_ssl_certificate = Some(value.parse().unwrap()),
             "default-backend-service" => options.default_backend_service = Some(value.parse().unwrap()),
             "disable-catch-all" => options.disable_catch_all = value == "true",
             "endpoints" => options.endpoints.push(value.parse().unwrap()),
@@ -105,6 +115,9 @@ fn describe(translation: &Translation, folder: &Path) -> String {
         if host.routes.is_empty() {
             write!(text, "\n{} without routes\n", host.name).unwrap();
         }
+        if host.tls != model::HostTls::default() {
+            write!(text, "\n{} {}\n", host.name, tls(&host.tls)).unwrap();
+        }
         for route in &host.routes {
             let mut details: Vec<String> =
                 route.filters.iter().map(|filter| format!("  {filter:?}\n")).collect();
@@ -128,7 +141,10 @@ fn describe(translation: &Translation, folder: &Path) -> String {
     for cluster in model.clusters.iter().filter(|cluster| cluster.balance != model::Balance::default()) {
         write!(text, "\nupstream {}: {:?}\n", cluster.name, cluster.balance).unwrap();
     }
-    let changed = changed_lines(&model::Settings::default(), &model.settings);
+    write_certificates(&mut text, translation);
+    let mut settings = model.settings.clone();
+    settings.tls.default_certificate = None;
+    let changed = changed_lines(&model::Settings::default(), &settings);
     if !changed.is_empty() {
         write!(text, "\nsettings\n{changed}").unwrap();
     }
@@ -136,6 +152,45 @@ fn describe(translation: &Translation, folder: &Path) -> String {
         write!(text, "\nnames needed: {:?}\n", translation.names).unwrap();
     }
     text.replace(&format!("{}/", folder.display()), "")
+}
+
+fn tls(tls: &HostTls) -> String {
+    let HostTls { certificate, client_auth, ciphers, passthrough } = tls;
+    let mut parts = Vec::new();
+    if let Some(certificate) = certificate {
+        parts.push(format!("shows {}", shown(certificate)));
+    }
+    if let Some(auth) = client_auth {
+        parts.push(format!("{auth:?}"));
+    }
+    if let Some(ciphers) = ciphers {
+        parts.push(format!("{ciphers:?}"));
+    }
+    if let Some(cluster) = passthrough {
+        parts.push(format!("passed through to {cluster:?}"));
+    }
+    parts.join("; ")
+}
+
+fn shown(certificate: &model::Certificate) -> String {
+    let info = &certificate.info;
+    format!("{}/{} ({})", info.namespace, info.object, info.public_key_algorithm)
+}
+
+fn write_certificates(text: &mut String, translation: &Translation) {
+    if translation.valid_until.is_some() {
+        text.push('\n');
+    }
+    if let Some(certificate) = &translation.model.settings.tls.default_certificate {
+        writeln!(text, "default certificate {}", shown(certificate)).unwrap();
+    }
+    for control::HostCertificate { host, info } in &translation.certificates {
+        writeln!(text, "metric for {host}: {}/{} until {}", info.namespace, info.object, info.not_after)
+            .unwrap();
+    }
+    if let Some(end) = translation.valid_until {
+        writeln!(text, "valid until {end}").unwrap();
+    }
 }
 
 fn changed_lines(before: &impl Debug, after: &impl Debug) -> String {

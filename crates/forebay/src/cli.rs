@@ -60,9 +60,12 @@ pub(crate) struct Reading {
     /// Leave out Ingresses that would take requests for every host.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub(crate) disable_catch_all: bool,
-    /// Port for HTTPS, which redirects name.
+    /// Port for HTTPS, which redirects name; 0 is any free one.
     #[arg(long, value_name = "PORT", default_value_t = 443)]
     pub(crate) https_port: u16,
+    /// Secret with the certificate for hosts without one of their own [default: one that is made up at the start].
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    pub(crate) default_ssl_certificate: Option<NsName>,
 }
 
 #[derive(Args, Debug)]
@@ -156,6 +159,7 @@ impl Reading {
             annotations_prefix: self.annotations_prefix,
             disable_catch_all: self.disable_catch_all,
             https_port: self.https_port,
+            default_ssl_certificate: self.default_ssl_certificate,
         }
     }
 }

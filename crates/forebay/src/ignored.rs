@@ -35,7 +35,6 @@ pub(crate) const IGNORED: &[Ignored] = ignored! {
     "certificate-authority" true NO_CLUSTER;
     "deep-inspect" false "paths are never pasted into a configuration";
     "default-server-port" true NO_INTERNAL_PORT;
-    "default-ssl-certificate" true NO_TLS;
     "disable-full-test" false NO_WEBHOOK;
     "disable-leader-election" false NO_STATUS;
     "disable-svc-external-name" false "ExternalName Services are resolved, and never to addresses of this machine";

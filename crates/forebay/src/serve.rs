@@ -116,7 +116,10 @@ impl Foundation {
         Ok(Self {
             registry: Registry::new(metrics_options(&options.metrics, &options.reading)),
             proxy: proxy::Options {
-                listen: vec![proxy::Listen { address: any_address(options.http_port), tls: false }],
+                listen: vec![
+                    proxy::Listen { address: any_address(options.http_port), tls: false },
+                    proxy::Listen { address: any_address(options.reading.https_port), tls: true },
+                ],
                 workers,
                 source_addresses: options.upstream_source_address.clone(),
                 connections_max,
@@ -146,11 +149,11 @@ impl House {
         let listener = foundation.admin.take().expect("a house is built once");
         let admin_address = listener.local_addr()?;
         admin::spawn(listener, Arc::clone(&admin))?;
-        let addresses = proxy.addresses().iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        let (http, https) = (proxy.addresses()[0], proxy.addresses()[1]);
         let (workers, hosts) = (foundation.proxy.workers.len(), translation.model.hosts.len());
         let house = Self { registry, snapshot, proxy, admin, log };
         house.note_applied(translation);
-        tracing::info!(http = addresses, admin = %admin_address, workers, hosts, "serving");
+        tracing::info!(%http, %https, admin = %admin_address, workers, hosts, "serving");
         Ok(house)
     }
 
@@ -168,6 +171,8 @@ impl House {
         write!(hash, "{:?}", translation.model).expect("a hash takes any text");
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.registry.config_applied(hash.0.finish(), now);
+        let certificates = translation.certificates.iter().map(|one| (one.host.clone(), one.info.clone()));
+        self.registry.set_certificates(certificates.collect());
     }
 
     /// Fails the health check, waits until that is known, and ends when the last request has.

@@ -1,13 +1,14 @@
 //! Certificates, and what TLS is spoken with clients and endpoints.
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::ClusterId;
 
 /// A certificate chain with its private key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Certificate {
     /// DER of the certificates, the leaf first.
     pub chain: Vec<Vec<u8>>,
@@ -15,6 +16,28 @@ pub struct Certificate {
     pub key: PrivateKey,
     /// What is told of it in metrics.
     pub info: CertificateInfo,
+}
+
+impl fmt::Debug for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { chain, key, info } = self;
+        f.debug_struct("Certificate")
+            .field("chain", &Der(chain))
+            .field("key", key)
+            .field("info", info)
+            .finish()
+    }
+}
+
+/// Encoded objects, of which a debug output shows number and digest: thousands of hosts have kilobytes each.
+struct Der<'a>(&'a [Vec<u8>]);
+
+impl fmt::Debug for Der<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut hasher = DefaultHasher::new();
+        self.0.hash(&mut hasher);
+        write!(f, "{} ({:016x})", self.0.len(), hasher.finish())
+    }
 }
 
 /// What is told of a certificate in metrics (ingress-nginx: `ssl_certificate_info`, `ssl_expire_time_seconds`).
@@ -63,12 +86,22 @@ pub enum KeyEncoding {
 }
 
 /// Certificate authorities, and what they have revoked.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Authorities {
     /// DER of their certificates.
     pub certificates: Vec<Vec<u8>>,
     /// DER of revocation lists.
     pub revocations: Vec<Vec<u8>>,
+}
+
+impl fmt::Debug for Authorities {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { certificates, revocations } = self;
+        f.debug_struct("Authorities")
+            .field("certificates", &Der(certificates))
+            .field("revocations", &Der(revocations))
+            .finish()
+    }
 }
 
 /// How a host is served over TLS.

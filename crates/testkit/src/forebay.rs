@@ -35,6 +35,7 @@ pub struct Forebay {
     log: Output,
     access_log: Output,
     http: SocketAddr,
+    https: SocketAddr,
     admin: SocketAddr,
 }
 
@@ -52,7 +53,13 @@ pub struct Ended {
 impl Setup {
     /// Runs this program, with one worker: what a test sees then does not hang on which of them took a connection.
     pub fn new(program: impl Into<PathBuf>) -> Self {
-        let arguments = ["--http-port=0", "--healthz-port=0", "--workers=1", "--configmap=default/settings"];
+        let arguments = [
+            "--http-port=0",
+            "--https-port=0",
+            "--healthz-port=0",
+            "--workers=1",
+            "--configmap=default/settings",
+        ];
         Self {
             program: program.into(),
             arguments: arguments.map(OsString::from).into(),
@@ -118,9 +125,19 @@ impl Setup {
         let access_log = Output::read(child.stdout.take().expect("it is piped"));
         let unknown = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let ingress = self.ingress;
-        let mut forebay = Forebay { child, ingress, folder, log, access_log, http: unknown, admin: unknown };
+        let mut forebay = Forebay {
+            child,
+            ingress,
+            folder,
+            log,
+            access_log,
+            http: unknown,
+            https: unknown,
+            admin: unknown,
+        };
         let line = forebay.await_log(" serving ");
         forebay.http.set_port(port(&line, "http="));
+        forebay.https.set_port(port(&line, "https="));
         forebay.admin.set_port(port(&line, "admin="));
         forebay.await_that("every worker to begin", || forebay.admin("/healthz").status == 200);
         forebay
@@ -143,6 +160,11 @@ impl Forebay {
     /// Where clients connect to.
     pub fn address(&self) -> SocketAddr {
         self.http
+    }
+
+    /// Where clients connect to with TLS.
+    pub fn https_address(&self) -> SocketAddr {
+        self.https
     }
 
     /// Asks the admin server.

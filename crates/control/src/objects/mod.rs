@@ -8,6 +8,7 @@
 mod de;
 mod endpoints;
 mod ingress;
+mod secret;
 mod service;
 
 use std::collections::BTreeMap;
@@ -31,6 +32,7 @@ pub use ingress::{
     Backend, HttpRule, Ingress, IngressClass, IngressClassSpec, IngressPath, IngressRule, IngressSpec,
     IngressTls,
 };
+pub use secret::Secret;
 pub use service::{Service, ServicePort, ServiceSpec};
 
 /// What objects of every kind have.
@@ -130,16 +132,6 @@ pub struct ConfigMap {
     /// Keys and values.
     #[serde(default, deserialize_with = "nullable")]
     pub data: BTreeMap<String, At<String>>,
-}
-
-/// A certificate, among much else. Its contents are not read here.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Secret {
-    /// Metadata.
-    pub metadata: Metadata,
-    /// `kubernetes.io/tls` for a certificate.
-    #[serde(default, rename = "type")]
-    pub kind: Option<String>,
 }
 
 /// Kinds: the variant, the API versions that are read into it, and whether it lives in a namespace.

@@ -7,23 +7,25 @@ use std::collections::HashMap;
 
 use model::{Action, Host, HostName, HostTls, Labels, PathMatch, Route};
 
+use super::certificates::Certificates;
 use super::configmap::Global;
 use super::endpoints::Clusters;
 use super::policy::Policy;
 use super::{Annotated, RouteOrigin};
-use crate::objects::{At, Backend, Ingress, IngressPath, IngressRule, PortRef, Sourced};
+use crate::objects::{At, Backend, IngressPath, IngressRule, PortRef};
 use crate::options::{NsName, Options};
 use crate::problem::{ObjectRef, Problem, Severity};
 
 /// The hosts in order of appearance, and who asked for each of their routes.
-pub(super) fn build(
+pub(super) fn build<'c>(
     ingresses: &[Annotated<'_>],
     global: &Global,
     options: &Options,
-    clusters: &mut Clusters<'_>,
+    clusters: &mut Clusters<'c>,
+    certificates: &mut Certificates<'c>,
     problems: &mut Vec<Problem>,
 ) -> (Vec<Host>, Vec<RouteOrigin>) {
-    let mut builder = Builder { hosts: Hosts::default(), options, clusters, problems };
+    let mut builder = Builder { hosts: Hosts::default(), options, clusters, certificates, problems };
     let served: Vec<_> = ingresses.iter().filter(|annotated| !annotated.policy.is_canary).collect();
     for annotated in &served {
         builder.declare(annotated);
@@ -41,6 +43,7 @@ struct Builder<'a, 'i, 'c> {
     hosts: Hosts<'i>,
     options: &'a Options,
     clusters: &'a mut Clusters<'c>,
+    certificates: &'a mut Certificates<'c>,
     problems: &'a mut Vec<Problem>,
 }
 
@@ -53,7 +56,9 @@ struct Hosts<'i> {
 /// A host in the making.
 struct Draft<'i> {
     name: HostName,
+    /// Some `tls:` entry is for it, be its certificate good or bad.
     has_tls: bool,
+    tls: HostTls,
     /// What closes all its locations.
     denials: Vec<String>,
     /// Who is asked for paths that nobody declares: the first Ingress of the host.
@@ -82,6 +87,7 @@ impl<'i> Hosts<'i> {
             self.drafts.push(Draft {
                 name,
                 has_tls: false,
+                tls: HostTls::default(),
                 denials: Vec::new(),
                 first: None,
                 catch_all: None,
@@ -98,7 +104,7 @@ impl<'i> Hosts<'i> {
         for draft in self.drafts {
             let (routes, theirs): (Vec<_>, Vec<_>) = draft.routes.into_iter().unzip();
             origins.extend(theirs);
-            hosts.push(Host { name: draft.name, tls: HostTls::default(), routes });
+            hosts.push(Host { name: draft.name, tls: draft.tls, routes });
         }
         (hosts, origins)
     }
@@ -130,9 +136,13 @@ impl<'i> Builder<'_, 'i, '_> {
     }
 
     fn declare_host(&mut self, annotated: &'i Annotated<'i>, name: HostName) {
-        let has_tls = covers(annotated.ingress, &name);
+        if !self.hosts.draft(name.clone()).has_tls {
+            let certificate = self.certificates.of_host(annotated.ingress, &name);
+            let draft = self.hosts.draft(name.clone());
+            draft.has_tls = certificate.is_some();
+            draft.tls.certificate = certificate.flatten();
+        }
         let draft = self.hosts.draft(name);
-        draft.has_tls |= has_tls;
         draft.denials.extend_from_slice(&annotated.policy.host_denials);
         draft.first.get_or_insert(annotated);
     }
@@ -296,20 +306,4 @@ fn path_type(path: &PathMatch) -> &'static str {
         PathMatch::Prefix(_) => "Prefix",
         PathMatch::StartsWith(_) => "ImplementationSpecific",
     }
-}
-
-/// Whether one of the Ingress' `tls:` entries is for the host, by name or by wildcard. An entry without hosts is for all
-/// hosts of the Ingress.
-fn covers(ingress: &Sourced<Ingress>, host: &HostName) -> bool {
-    let covers_host = |entry: &str| match (HostName::parse(entry), host) {
-        (Ok(entry), host) if entry == *host => true,
-        (Ok(HostName::Wildcard(suffix)), HostName::Exact(name)) => {
-            name.split_once('.').is_some_and(|(_, rest)| rest == suffix)
-        }
-        _ => false,
-    };
-    ingress.spec.tls.iter().any(|tls| {
-        let hosts = &tls.value.hosts;
-        hosts.is_empty() || hosts.iter().any(|entry| covers_host(entry))
-    })
 }

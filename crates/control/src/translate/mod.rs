@@ -1,11 +1,13 @@
 //! Objects to a model, in ordered passes.
 //!
 //! `configmap` sets what holds everywhere; `class` selects Ingresses and `order` sorts them by age; `annotations` gives
-//! each a `policy`; `hosts` gathers their hosts and paths, and asks `endpoints` for the clusters behind them.
+//! each a `policy`; `hosts` gathers their hosts and paths, and asks `endpoints` for the clusters behind them and
+//! `certificates` for what they show.
 //!
-//! Never in here: IO, clocks, or state that outlives a call. The same objects give the same translation.
+//! Never in here: IO, clocks, or state that outlives a call. The same objects at the same time give the same translation.
 
 pub mod annotations;
+mod certificates;
 mod class;
 pub mod configmap;
 mod endpoints;
@@ -17,16 +19,20 @@ mod value;
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use model::Model;
 
 use crate::index::Index;
 use crate::objects::{Ingress, Sourced};
-use crate::options::{NsName, Options};
-use crate::problem::{ObjectRef, Problem, Severity};
+use crate::options::Options;
+use crate::problem::{ObjectRef, Problem};
 use crate::resolve::Resolved;
 use crate::source::PassedOver;
+use certificates::Certificates;
 use policy::Policy;
+
+pub use certificates::HostCertificate;
 
 /// A whole new model, and what there is to say about it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -41,6 +47,10 @@ pub struct Translation {
     pub origins: Vec<RouteOrigin>,
     /// Names whose addresses the model depends on.
     pub names: BTreeSet<String>,
+    /// The certificates of hosts.
+    pub certificates: Vec<HostCertificate>,
+    /// Second since 1970 from which the same objects translate to something else: a certificate begins or ends.
+    pub valid_until: Option<i64>,
 }
 
 impl Translation {
@@ -62,53 +72,38 @@ pub struct RouteOrigin {
     pub line: Option<u32>,
 }
 
-/// Translates all objects.
-pub fn translate(index: &Index, options: &Options, resolved: &Resolved) -> Translation {
+/// Translates all objects, as it is to be at a time.
+pub fn translate(index: &Index, options: &Options, resolved: &Resolved, now: SystemTime) -> Translation {
+    let now = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().cast_signed();
     let mut problems = Vec::new();
     let mut passed_over = PassedOver::new();
-    let global = configmap::read(index, options, &mut problems);
+    let mut global = configmap::read(index, options, &mut problems);
     let mut ingresses = class::select(index, options, &mut passed_over, &mut problems);
     order::by_age(&mut ingresses);
-    check_certificates(index, &ingresses, &mut problems);
+    let mut certificates = Certificates::new(index, now);
+    global.settings.tls.default_certificate = certificates.default(options);
+    ingresses.iter().for_each(|ingress| certificates.check(ingress));
     let read = |ingress| Annotated {
         ingress,
         policy: annotations::read(ingress, &global.policy, &options.annotations_prefix, &mut problems),
     };
     let annotated: Vec<_> = ingresses.into_iter().map(read).collect();
     let mut clusters = endpoints::Clusters::new(index, options, resolved);
-    let (hosts, origins) = hosts::build(&annotated, &global, options, &mut clusters, &mut problems);
-    let endpoints::Built { clusters, names, problems: cluster_problems } = clusters.finish();
-    problems.extend(cluster_problems);
+    let (hosts, origins) =
+        hosts::build(&annotated, &global, options, &mut clusters, &mut certificates, &mut problems);
+    let endpoints::Built { clusters, names, problems: of_clusters } = clusters.finish();
+    let certificates::Found { used: certificates, valid_until, problems: of_certificates } =
+        certificates.finish();
+    problems.extend(of_clusters.into_iter().chain(of_certificates));
     problems.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
     // Several hosts may need the same thing that is missing.
     problems.dedup();
     let model = Model { hosts, clusters, streams: Vec::new(), settings: global.settings };
-    Translation { model, problems, passed_over, origins, names }
+    Translation { model, problems, passed_over, origins, names, certificates, valid_until }
 }
 
 /// An Ingress with what its annotations ask for.
 struct Annotated<'a> {
     ingress: &'a Sourced<Ingress>,
     policy: Policy,
-}
-
-/// A certificate that cannot be had does not keep a host from being served: it gets the default certificate.
-fn check_certificates(index: &Index, ingresses: &[&Sourced<Ingress>], problems: &mut Vec<Problem>) {
-    for ingress in ingresses {
-        for name in ingress.spec.tls.iter().filter_map(|tls| tls.value.secret_name.as_ref()) {
-            let fault = match index.secrets.get(&NsName::new(ingress.namespace(), &name.value)) {
-                None => "is missing".to_owned(),
-                Some(secret) if secret.kind.as_deref() == Some("kubernetes.io/tls") => continue,
-                Some(secret) => {
-                    let kind = secret.kind.as_deref().unwrap_or("Opaque");
-                    format!("is of type {kind}, not kubernetes.io/tls")
-                }
-            };
-            let message = format!(
-                "TLS Secret {:?} {fault}; when TLS is served, it will be with the default certificate",
-                name.value
-            );
-            problems.push(Problem::at(Severity::Warning, ingress, name, message));
-        }
-    }
 }

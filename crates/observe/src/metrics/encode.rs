@@ -25,6 +25,7 @@ impl Registry {
         let mut page = Page { out, controller: self.controller_labels() };
         self.encode_requests(&workers, &mut page);
         self.encode_controller(&mut page);
+        self.encode_certificates(&mut page);
         encode_process(&workers, process, &mut page);
         self.encode_own(&workers, &mut page);
         self.encode_upstreams(&mut page);
@@ -100,6 +101,37 @@ impl Registry {
             (&names::ERRORS, &self.config.errors),
         ] {
             page.only(metric, cell.load(Ordering::Relaxed));
+        }
+    }
+
+    fn encode_certificates(&self, page: &mut Page<'_>) {
+        let class = &self.options.controller.class;
+        let certificates = lock(&self.certificates).clone();
+        page.family(&names::CERTIFICATE_EXPIRES);
+        for (host, info) in &certificates {
+            let labels = [
+                ("class", class.as_str()),
+                ("host", host),
+                ("namespace", &info.namespace),
+                ("secret_name", &info.object),
+            ];
+            page.own(&names::CERTIFICATE_EXPIRES, &labels, info.not_after);
+        }
+        page.family(&names::CERTIFICATE_INFO);
+        for (host, info) in &certificates {
+            let labels = [
+                ("class", class.as_str()),
+                ("host", host),
+                // "The couple issuer / serial number", of which the first hardly ever has a number.
+                ("identifier", &format!("-{}", info.serial_number)),
+                ("issuer_common_name", &info.issuer_common_name),
+                ("issuer_organization", &info.issuer_organization),
+                ("namespace", &info.namespace),
+                ("public_key_algorithm", &info.public_key_algorithm),
+                ("secret_name", &info.object),
+                ("serial_number", &info.serial_number),
+            ];
+            page.own(&names::CERTIFICATE_INFO, &labels, 1);
         }
     }
 
@@ -284,7 +316,7 @@ impl Display for GoFloat {
 mod tests {
     use std::time::Duration;
 
-    use model::Labels;
+    use model::{CertificateInfo, Labels};
 
     use super::*;
     use crate::{BuildInfo, Controller, Method, MetricsOptions, Recorder, Sample, UpstreamSample};
@@ -348,6 +380,18 @@ mod tests {
         registry.config_applied(42, Duration::from_secs(1_700_000_000));
     }
 
+    fn certificate() -> CertificateInfo {
+        CertificateInfo {
+            namespace: "default".to_owned(),
+            object: "web-tls".to_owned(),
+            serial_number: "4711".to_owned(),
+            issuer_common_name: "An authority".to_owned(),
+            issuer_organization: "Tests".to_owned(),
+            public_key_algorithm: "RSA".to_owned(),
+            not_after: 1_800_000_000,
+        }
+    }
+
     #[test]
     fn the_page_reads_as_in_ingress_nginx() {
         let registry = Registry::new(options());
@@ -371,6 +415,7 @@ mod tests {
         cells.fail(Failure::ConnectTimeout);
         ports.taken();
         ports.exhausted();
+        registry.set_certificates(vec![("a.test".to_owned(), certificate())]);
         let process = Process {
             cpu_seconds: 1.5,
             start_time_seconds: 1_700_000_000.0,

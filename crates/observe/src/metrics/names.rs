@@ -47,6 +47,8 @@ metrics! {
     CONFIG_SUCCESSFUL_TIMESTAMP: Gauge, "nginx_ingress_controller_config_last_reload_successful_timestamp_seconds", "When a configuration was last taken into service";
     SUCCESS: Counter, "nginx_ingress_controller_success", "Configurations that were taken into service";
     ERRORS: Counter, "nginx_ingress_controller_errors", "Configurations that were refused";
+    CERTIFICATE_EXPIRES: Gauge, "nginx_ingress_controller_ssl_expire_time_seconds", "Second since 1970 at which the certificate of a host ends";
+    CERTIFICATE_INFO: Gauge, "nginx_ingress_controller_ssl_certificate_info", "Always 1; the labels tell of the certificate of a host";
     CONNECTIONS: Gauge, "nginx_ingress_controller_nginx_process_connections", "Client connections by what they do";
     CONNECTIONS_TOTAL: Counter, "nginx_ingress_controller_nginx_process_connections_total", "Client connections that were accepted, and that were handled";
     REQUESTS_TOTAL: Counter, "nginx_ingress_controller_nginx_process_requests_total", "Requests of clients, for whatever host";

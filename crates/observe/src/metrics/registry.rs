@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use model::Labels;
+use model::{CertificateInfo, Labels};
 
 use super::histogram::Layout;
 use super::recorder::{Recorder, Sample, WorkerCells};
@@ -22,6 +22,8 @@ pub struct Registry {
     pub(super) workers: Mutex<Vec<Arc<WorkerCells>>>,
     pub(super) upstreams: Mutex<Upstreams>,
     pub(super) config: ConfigCells,
+    /// By host, or `_`.
+    pub(super) certificates: Mutex<Vec<(String, CertificateInfo)>>,
     /// Lines that the access log's writer thread was given and could not write.
     pub(super) log_lines_lost: AtomicU64,
 }
@@ -104,6 +106,7 @@ impl Registry {
             workers: Mutex::default(),
             upstreams: Mutex::default(),
             config: ConfigCells::default(),
+            certificates: Mutex::default(),
             log_lines_lost: AtomicU64::default(),
         })
     }
@@ -141,6 +144,11 @@ impl Registry {
         self.config.hash.store(0, Ordering::Relaxed);
         self.config.successful.store(0, Ordering::Relaxed);
         self.config.errors.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The certificates of hosts are these from now on.
+    pub fn set_certificates(&self, certificates: Vec<(String, CertificateInfo)>) {
+        *lock(&self.certificates) = certificates;
     }
 
     pub(crate) fn log_lines_lost(&self, lines: u64) {

@@ -1,0 +1,149 @@
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use model::Authorities;
+use serde::Deserialize;
+
+use super::de::nullable;
+use super::{Metadata, Sourced};
+use crate::certificate::{self, Pair};
+
+/// Bytes that are not for everybody: a certificate with its key, among much else.
+///
+/// What is read out of it is read once, when it is first needed, and stays with it: an object that did not change costs the
+/// next translation nothing, and one that nobody names costs nothing at all.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Secret {
+    /// Metadata.
+    pub metadata: Metadata,
+    /// `kubernetes.io/tls` for a certificate.
+    #[serde(default, rename = "type")]
+    pub kind: Option<String>,
+    #[serde(default, deserialize_with = "nullable")]
+    data: BTreeMap<String, Hidden>,
+    #[serde(default, rename = "stringData", deserialize_with = "nullable")]
+    string_data: BTreeMap<String, Hidden>,
+    #[serde(skip)]
+    pair: Memo<Arc<Pair>>,
+    #[serde(skip)]
+    authorities: Memo<Arc<Authorities>>,
+}
+
+impl Secret {
+    /// The bytes under a key; nothing where there is no such key. "`stringData` overwrites `data`."
+    fn bytes(&self, key: &str) -> Option<Result<Vec<u8>, String>> {
+        if let Some(text) = self.string_data.get(key) {
+            return Some(Ok(text.0.clone().unwrap_or_default().into_bytes()));
+        }
+        let mut text = self.data.get(key)?.0.clone().unwrap_or_default();
+        text.retain(|char| !char.is_ascii_whitespace());
+        Some(STANDARD.decode(text).map_err(|_| format!("{key} is not base64")))
+    }
+
+    fn required(&self, key: &str) -> Result<Vec<u8>, String> {
+        self.bytes(key).unwrap_or_else(|| Err(format!("there is no {key}")))
+    }
+}
+
+impl Sourced<Secret> {
+    /// The certificate and its key (`tls.crt`, `tls.key`), or why there is none.
+    pub(crate) fn pair(&self) -> &Result<Arc<Pair>, String> {
+        self.pair.get(|| {
+            let (chain, key) = (self.required("tls.crt")?, self.required("tls.key")?);
+            Pair::parse(&self.key(), &chain, &key).map(Arc::new)
+        })
+    }
+
+    /// Whether there is a certificate, good or bad.
+    pub(crate) fn has_pair(&self) -> bool {
+        self.bytes("tls.crt").is_some()
+    }
+
+    /// The authorities and what they have revoked (`ca.crt`, `ca.crl`), or why there are none.
+    pub(crate) fn authorities(&self) -> &Result<Arc<Authorities>, String> {
+        self.authorities.get(|| {
+            let revoked = self.bytes("ca.crl").transpose()?;
+            certificate::authorities(&self.required("ca.crt")?, revoked.as_deref()).map(Arc::new)
+        })
+    }
+}
+
+/// A text that is not shown.
+#[derive(Clone, PartialEq, Deserialize)]
+struct Hidden(Option<String>);
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hidden")
+    }
+}
+
+/// What was read out of an object. It follows from the object, and so is no part of what makes two equal.
+struct Memo<T>(OnceLock<Result<T, String>>);
+
+impl<T> Memo<T> {
+    fn get(&self, read: impl FnOnce() -> Result<T, String>) -> &Result<T, String> {
+        self.0.get_or_init(read)
+    }
+}
+
+impl<T> Default for Memo<T> {
+    fn default() -> Self {
+        Self(OnceLock::new())
+    }
+}
+
+impl<T: Clone> Clone for Memo<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T> PartialEq for Memo<T> {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl<T> fmt::Debug for Memo<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Memo")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::objects::Origin;
+
+    fn secret(fields: &str) -> Sourced<Secret> {
+        let text = format!("metadata: {{name: a}}\n{fields}\n");
+        Sourced { origin: Origin::default(), object: serde_saphyr::from_str(&text).unwrap() }
+    }
+
+    #[test]
+    fn text_comes_before_base64() {
+        let one = secret("data: {a: 'eA ==', b: eA, n: }\nstringData: {a: y}");
+        assert_eq!(one.bytes("a"), Some(Ok(b"y".to_vec())));
+        assert_eq!(one.bytes("b"), Some(Err("b is not base64".to_owned())));
+        assert_eq!(one.bytes("n"), Some(Ok(vec![])));
+        assert_eq!(one.bytes("c"), None);
+        assert_eq!(secret("data: {a: \"e\\nA==\"}").bytes("a"), Some(Ok(b"x".to_vec())));
+    }
+
+    #[test]
+    fn nothing_of_it_is_shown() {
+        assert!(!format!("{:?}", secret("data: {tls.key: c2VjcmV0}")).contains("c2VjcmV0"));
+    }
+
+    #[test]
+    fn what_was_read_stays() {
+        let one = secret("stringData: {tls.crt: x}");
+        assert!(std::ptr::eq(one.pair(), one.pair()));
+        assert_eq!(one.pair().as_ref().unwrap_err(), "there is no tls.key");
+        assert_eq!(one.authorities().as_ref().unwrap_err(), "there is no ca.crt");
+    }
+}

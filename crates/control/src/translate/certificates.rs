@@ -1,0 +1,203 @@
+//! Which certificate a host shows.
+//!
+//! One that cannot be used does not keep a host from being served: it shows the default certificate instead.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use model::{Certificate, CertificateInfo, HostName};
+
+use crate::certificate::{Pair, date};
+use crate::index::Index;
+use crate::objects::{At, Ingress, IngressTls, Secret, Sourced};
+use crate::options::{NsName, Options};
+use crate::problem::{Problem, Severity};
+
+/// A certificate that a host shows, or would show if it could be used: who watches for certificates that end wants to know
+/// of those that have ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostCertificate {
+    /// The host; `_` for those without a certificate of their own.
+    pub host: String,
+    /// What there is to tell.
+    pub info: CertificateInfo,
+}
+
+/// Finds certificates, and keeps what there is to say about them.
+pub(super) struct Certificates<'a> {
+    index: &'a Index,
+    /// Seconds since 1970.
+    now: i64,
+    used: Vec<HostCertificate>,
+    /// Seconds at which some certificate begins, ends or is about to end.
+    turns: BTreeSet<i64>,
+    problems: Vec<Problem>,
+}
+
+/// What was found.
+pub(super) struct Found {
+    pub(super) used: Vec<HostCertificate>,
+    /// Second since 1970 at which the same objects will translate to something else.
+    pub(super) valid_until: Option<i64>,
+    pub(super) problems: Vec<Problem>,
+}
+
+/// The time before its end at which a certificate is about to end, as ingress-nginx has it.
+const ENDING_S: i64 = 10 * 86_400;
+
+const INSTEAD: &str = "the default certificate is shown instead";
+
+impl<'a> Certificates<'a> {
+    pub(super) fn new(index: &'a Index, now: i64) -> Self {
+        Self { index, now, used: Vec::new(), turns: BTreeSet::new(), problems: Vec::new() }
+    }
+
+    /// Says what is wrong with the Secrets that an Ingress names, be there a host for them or not.
+    pub(super) fn check(&mut self, ingress: &Sourced<Ingress>) {
+        for name in ingress.spec.tls.iter().filter_map(|tls| tls.value.secret_name.as_ref()) {
+            let key = NsName::new(ingress.namespace(), &name.value);
+            let said = match self.find(&key) {
+                Err(fault) => Some(format!("TLS Secret {:?} {fault}; {INSTEAD}", name.value)),
+                Ok((secret, pair)) => remark(secret, self.fault_of_time(pair), pair, self.now)
+                    .map(|remark| format!("TLS Secret {:?} {remark}", name.value)),
+            };
+            let problem = said.map(|message| Problem::at(Severity::Warning, ingress, name, message));
+            self.problems.extend(problem);
+        }
+    }
+
+    /// The certificate of a host by the `tls:` entries of one of its Ingresses. Nothing if none of them is for the host;
+    /// inside, nothing if it is to show the default certificate.
+    pub(super) fn of_host(
+        &mut self,
+        ingress: &Sourced<Ingress>,
+        host: &HostName,
+    ) -> Option<Option<Arc<Certificate>>> {
+        let entry = self.entry(ingress, host)?;
+        let Some(name) = &entry.secret_name else { return Some(None) };
+        // What is wrong with the Secret itself has been said.
+        let Ok((_, pair)) = self.find(&NsName::new(ingress.namespace(), &name.value)) else {
+            return Some(None);
+        };
+        self.used.push(HostCertificate { host: host.to_string(), info: pair.certificate.info.clone() });
+        if !pair.is_for(&host.to_string()) {
+            let whom = if *host == HostName::Any { "hosts without a rule" } else { "host" };
+            let name_of_host = if *host == HostName::Any { String::new() } else { format!(" {host}") };
+            let message = format!(
+                "TLS Secret {:?} is for {}, not for {whom}{name_of_host}; {INSTEAD}",
+                name.value,
+                pair.names()
+            );
+            self.problems.push(Problem::at(Severity::Warning, ingress, name, message));
+            return Some(None);
+        }
+        Some(self.fault_of_time(pair).is_none().then(|| Arc::clone(&pair.certificate)))
+    }
+
+    /// The certificate for hosts without one of their own. One that has ended is still better known than one that is made up.
+    pub(super) fn default(&mut self, options: &Options) -> Option<Arc<Certificate>> {
+        let name = options.default_ssl_certificate.as_ref()?;
+        let (severity, said, certificate) = match self.find(name) {
+            Err(fault) => {
+                (Severity::Error, Some(format!("{fault}; a self-signed certificate is shown instead")), None)
+            }
+            Ok((_, pair)) => {
+                let info = pair.certificate.info.clone();
+                self.used.push(HostCertificate { host: HostName::Any.to_string(), info });
+                let ending = (pair.not_after() - ENDING_S <= self.now).then(|| ending(pair));
+                let said = self.fault_of_time(pair).or(ending);
+                (Severity::Warning, said, Some(Arc::clone(&pair.certificate)))
+            }
+        };
+        let problem = said
+            .map(|said| Problem::new(severity, format!("Secret {name} (--default-ssl-certificate) {said}")));
+        self.problems.extend(problem);
+        certificate
+    }
+
+    pub(super) fn finish(self) -> Found {
+        let valid_until = self.turns.range(self.now + 1..).next().copied();
+        Found { used: self.used, valid_until, problems: self.problems }
+    }
+
+    /// "The Secret of the entry that lists the host; if none does, of the first whose certificate is for the host."
+    fn entry<'i>(&self, ingress: &'i Sourced<Ingress>, host: &HostName) -> Option<&'i IngressTls> {
+        let entries = || ingress.spec.tls.iter().map(|entry| &entry.value);
+        let lists = |fits: fn(&HostName, &HostName) -> bool| {
+            entries().find(|entry| {
+                let listed = entry.hosts.iter().filter_map(|listed| HostName::parse(listed).ok());
+                listed.into_iter().any(|listed| fits(&listed, host))
+            })
+        };
+        let has_certificate = |entry: &&IngressTls| {
+            let name = entry.secret_name.as_ref();
+            let secret = name.and_then(|name| self.secret(ingress, name));
+            secret
+                .is_some_and(|secret| secret.pair().as_ref().is_ok_and(|pair| pair.is_for(&host.to_string())))
+        };
+        lists(|listed, host| listed == host)
+            .or_else(|| lists(takes))
+            .or_else(|| entries().find(has_certificate))
+            .or_else(|| entries().find(|entry| entry.hosts.is_empty()))
+    }
+
+    fn secret(&self, ingress: &Sourced<Ingress>, name: &At<String>) -> Option<&'a Sourced<Secret>> {
+        self.index.secrets.get(&NsName::new(ingress.namespace(), &name.value))
+    }
+
+    fn find(&mut self, name: &NsName) -> Result<(&'a Sourced<Secret>, &'a Pair), String> {
+        let secret = self.index.secrets.get(name).ok_or("is missing")?;
+        let is_of_type = secret.kind.as_deref() == Some(TLS_TYPE);
+        if !is_of_type && !secret.has_pair() {
+            return Err(format!("is of type {}, not {TLS_TYPE}", type_of(secret)));
+        }
+        let pair = secret.pair().as_ref().map_err(|why| format!("cannot be used: {why}"))?;
+        self.turns.extend([pair.not_before(), pair.not_after() - ENDING_S, pair.not_after() + 1]);
+        Ok((secret, pair))
+    }
+
+    fn fault_of_time(&self, pair: &Pair) -> Option<String> {
+        if self.now < pair.not_before() {
+            Some(format!("is not valid before {}", date(pair.not_before())))
+        } else if self.now > pair.not_after() {
+            Some(format!("has expired on {}", date(pair.not_after())))
+        } else {
+            None
+        }
+    }
+}
+
+const TLS_TYPE: &str = "kubernetes.io/tls";
+
+fn type_of(secret: &Secret) -> &str {
+    secret.kind.as_deref().unwrap_or("Opaque")
+}
+
+/// What to say of a certificate that is there. ingress-nginx does not look at the type of a Secret, and neither is one of
+/// another type refused.
+fn remark(secret: &Secret, fault: Option<String>, pair: &Pair, now: i64) -> Option<String> {
+    let is_of_type = secret.kind.as_deref() == Some(TLS_TYPE);
+    if let Some(fault) = fault {
+        Some(format!("{fault}; {INSTEAD}"))
+    } else if pair.not_after() - ENDING_S <= now {
+        Some(ending(pair))
+    } else if is_of_type {
+        None
+    } else {
+        Some(format!("is of type {}, not {TLS_TYPE}; its certificate is used all the same", type_of(secret)))
+    }
+}
+
+fn ending(pair: &Pair) -> String {
+    format!("expires on {}", date(pair.not_after()))
+}
+
+/// Whether a wildcard stands for a name: for one label (H1).
+fn takes(listed: &HostName, host: &HostName) -> bool {
+    match (listed, host) {
+        (HostName::Wildcard(suffix), HostName::Exact(name)) => {
+            name.split_once('.').is_some_and(|(_, rest)| rest == suffix)
+        }
+        _ => false,
+    }
+}
