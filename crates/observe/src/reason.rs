@@ -58,6 +58,17 @@ reasons! {
         "body_timeout" => BodyTimeout, "The request body stood still for too long.";
         "send_timeout" => SendTimeout, "The client took nothing of the response for too long.";
         "client_aborted" => ClientAborted, "The client went away before the end of the response.";
+        "bad_handshake" => BadHandshake, "A TLS handshake was malformed or failed.";
+        "handshake_aborted" => HandshakeAborted, "The client went away during the TLS handshake.";
+        "handshake_timeout" => HandshakeTimeout, "The TLS handshake took too long.";
+        "unknown_server_name" => UnknownServerName, "Nothing is served for the name in the TLS handshake.";
+        "no_common_tls_parameters" => NoCommonTlsParameters, "The client offered no TLS version, suite or protocol that is allowed.";
+        "certificate_refused" => CertificateRefused, "The client did not like the certificate that it was shown.";
+        "plain_http" => PlainHttp, "The client spoke HTTP in clear on the TLS port.";
+        "client_certificate_missing" => ClientCertificateMissing, "The client has shown no certificate where one is required.";
+        "client_certificate_bad" => ClientCertificateBad, "The client has shown a certificate that is not good.";
+        "client_certificate_subject" => ClientCertificateSubject, "The certificate of the client is for somebody else.";
+        "misdirected" => Misdirected, "The host asks for client certificates, and the TLS connection was made for another one.";
         "unknown_host" => UnknownHost, "Nothing is served for the host.";
         "unknown_path" => UnknownPath, "No route of the host takes the path.";
     }
@@ -65,6 +76,8 @@ reasons! {
         "connect_refused" => ConnectRefused, "The endpoint refused the connection.";
         "connect_timeout" => ConnectTimeout, "The connection to the endpoint took too long.";
         "connect_failed" => ConnectFailed, "The connection to the endpoint failed in another way.";
+        "upstream_handshake_failed" => UpstreamHandshakeFailed, "The TLS handshake with the endpoint failed.";
+        "upstream_certificate_bad" => UpstreamCertificateBad, "The endpoint's certificate is not good.";
         "upstream_reset" => UpstreamReset, "The endpoint closed the connection before the end of its response.";
         "upstream_read_timeout" => UpstreamReadTimeout, "The endpoint sent nothing for too long.";
         "upstream_send_timeout" => UpstreamSendTimeout, "The endpoint took nothing of the request for too long.";
@@ -77,6 +90,7 @@ reasons! {
         "unavailable" => Unavailable, "Something that guards the route cannot be enforced.";
         "forbidden" => Forbidden, "Something that guards the whole host cannot be enforced.";
         "ports_exhausted" => PortsExhausted, "No local port is left for a connection to the endpoint.";
+        "handshake_limit" => HandshakeLimit, "There are as many TLS handshakes in progress as there may be.";
         "connection_limit" => ConnectionLimit, "There are as many client connections as there may be.";
     }
 }

@@ -13,6 +13,7 @@ use crate::buffer::Buffer;
 use crate::client::{Client, Patience};
 use crate::deadline::{Deadline, Elapsed};
 use crate::exchange::{Exchange, Next};
+use crate::filters::client_certificate;
 use crate::limits::FAILED_RESPONSE_TIME;
 use crate::relay::{Broken, Framing, Incoming, Meter, Outgoing, Sink, Source, relay, take_frames, transcode};
 use crate::reply::{Fault, Retry};
@@ -55,6 +56,10 @@ impl<'x, 'a> Outbound<'x, 'a> {
             original_uri: settings.forwarded.original_uri,
             connection: forward.connection_header,
             underscores: settings.client.underscores_in_headers,
+            client_certificate: exchange
+                .route
+                .get()
+                .and_then(|route| client_certificate::told(&route.filters, exchange.conn.tls.as_deref())),
         };
         write_request_head(exchange.head, request, &options, &mut bytes);
         let body = if request.fields.chunked { Body::Chunked } else { Body::of_length(length) };
@@ -92,7 +97,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
     pub(crate) async fn attempt(&mut self, endpoint: &Rc<Endpoint>, is_last: bool) -> Result<Next, Fault> {
         let exchange = self.exchange;
         exchange.report.begin_try(endpoint.address, exchange.worker.clock.now());
-        let result = match endpoint.version {
+        let result = match endpoint.protocol.version {
             HttpVersion::Http1 => self.attempt_http1(endpoint, is_last).await,
             HttpVersion::Http2 => Box::pin(self.attempt_http2(endpoint, is_last)).await,
         };
@@ -336,19 +341,16 @@ fn request_fault(broken: &Broken) -> Fault {
 }
 
 fn connect_fault(error: &NoConnection) -> Fault {
-    Fault::unsent(match error {
-        NoConnection::PortsExhausted => Reason::PortsExhausted,
-        NoConnection::Failed(error) => match error.kind() {
-            std::io::ErrorKind::ConnectionRefused => Reason::ConnectRefused,
-            std::io::ErrorKind::TimedOut => Reason::ConnectTimeout,
-            _ => Reason::ConnectFailed,
-        },
-    })
+    Fault::unsent(error.reason())
 }
 
 fn failure(reason: Reason) -> Option<Failure> {
     Some(match reason {
-        Reason::ConnectRefused | Reason::ConnectFailed | Reason::PortsExhausted => Failure::ConnectError,
+        Reason::ConnectRefused
+        | Reason::ConnectFailed
+        | Reason::PortsExhausted
+        | Reason::UpstreamHandshakeFailed
+        | Reason::UpstreamCertificateBad => Failure::ConnectError,
         Reason::ConnectTimeout => Failure::ConnectTimeout,
         Reason::UpstreamReset => Failure::Reset,
         Reason::UpstreamReadTimeout => Failure::ReadTimeout,

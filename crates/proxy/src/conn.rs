@@ -6,10 +6,12 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use model::Settings;
-use observe::Gauge;
+use observe::{Gauge, Reason};
 use tokio::net::TcpStream;
 use wire::h1::Version;
 
+use crate::Listen;
+use crate::accept;
 use crate::buffer::Buffer;
 use crate::client::Client;
 use crate::deadline::Deadline;
@@ -20,10 +22,13 @@ use crate::h1::{self, NoRequest};
 use crate::h2::{self, Preface};
 use crate::limits::{LAST_REQUEST_GRACE, LINGER, LINGER_BYTES_MAX};
 use crate::socket::Socket;
+use crate::tls::ClientTls;
 use crate::worker::Worker;
 
 /// A client connection, as the requests on it see it.
 pub(crate) struct Conn {
+    /// What is known of a client that came over TLS.
+    pub(crate) tls: Option<Box<ClientTls>>,
     /// Who is at the other end.
     pub(crate) peer: SocketAddr,
     /// Where it was accepted.
@@ -33,23 +38,21 @@ pub(crate) struct Conn {
     /// Requests so far.
     pub(crate) requests: Cell<u64>,
     pub(crate) last_lines: RefCell<LastLines>,
-    /// Whether it is encrypted.
-    pub(crate) tls: bool,
 }
 
 impl Conn {
-    /// `http` or `https`.
+    /// The scheme of what is asked for on it.
     pub(crate) fn scheme(&self) -> &'static str {
-        if self.tls { "https" } else { "http" }
+        if self.tls.is_some() { "https" } else { "http" }
     }
 
     pub(crate) fn via(&self) -> Via {
         Via { peer: self.peer.ip(), port: self.local.port(), scheme: self.scheme() }
     }
 
-    /// What clients are told of the future of clear text, where they have come without it.
-    pub(crate) fn strict_transport_security<'s>(&self, settings: &'s Settings) -> Option<&'s str> {
-        if self.tls { settings.tls.strict_transport_security.as_deref() } else { None }
+    /// Value of `Strict-Transport-Security` on responses, which only counts over TLS (RFC 6797 section 7.2).
+    pub(crate) fn strict_transport_security<'a>(&self, settings: &'a Settings) -> Option<&'a str> {
+        self.tls.as_ref().and(settings.tls.strict_transport_security.as_deref())
     }
 
     pub(crate) fn count_request(&self) {
@@ -62,35 +65,67 @@ pub(crate) fn serve(
     worker: Rc<Worker>,
     stream: TcpStream,
     peer: SocketAddr,
-    local: SocketAddr,
+    listen: Listen,
 ) -> impl Future<Output = ()> {
     let open = Open::count(worker);
-    async move { serve_open(&open.0, stream, peer, local).await }
-}
-
-async fn serve_open(worker: &Rc<Worker>, stream: TcpStream, peer: SocketAddr, local: SocketAddr) {
-    let conn = Conn {
+    let mut conn = Conn {
+        tls: None,
         peer,
-        local,
-        serial: worker.next_serial(),
+        local: listen.address,
+        serial: open.0.next_serial(),
         requests: Cell::new(0),
         last_lines: RefCell::default(),
-        tls: false,
     };
-    let (socket, deadline) = (Socket::new(stream), Deadline::new(&worker.deadlines));
-    let mut buffer = Buffer::empty(&worker.buffers);
-    match serve_http1(worker, &conn, &socket, &deadline, &mut buffer).await {
-        End::Http2 => Box::pin(h2::serve(worker, conn, socket, deadline, buffer)).await,
-        End::Next(Next::Linger) => linger(worker, &socket, &deadline).await,
-        End::Next(_) => {}
+    let is_tls = listen.tls;
+    // One block, since what is passed on from one future to another takes room in both.
+    async move {
+        let worker = &open.0;
+        let deadline = Deadline::new(&worker.deadlines);
+        let socket = if is_tls {
+            match Box::pin(accept::establish(worker, &mut conn, stream, &deadline)).await {
+                Some(socket) => socket,
+                None => return,
+            }
+        } else {
+            Socket::clear(stream)
+        };
+        let mut buffer = Buffer::empty(&worker.buffers);
+        let end = match &conn.tls {
+            Some(tls) if tls.http2 => End::Http2,
+            _ => serve_http1(worker, &conn, &socket, &deadline, &mut buffer).await,
+        };
+        match end {
+            End::Http2 => Box::pin(h2::serve(worker, conn, socket, deadline, buffer)).await,
+            End::Next(Next::Linger) => Box::pin(linger(worker, &socket, &deadline)).await,
+            // Without a word a client under TLS takes the end for an attack, and with one a response that was cut off for
+            // whole.
+            End::Next(Next::Close | Next::KeepAlive) => socket.notify_close(),
+            End::Next(Next::Abort) => {}
+        }
     }
 }
 
 /// How a connection stops speaking HTTP/1.
 enum End {
     Next(Next),
-    /// It never did: it began with the preface of HTTP/2, which is in the buffer.
+    /// It never did: it agreed on HTTP/2, or began with its preface, which is in the buffer.
     Http2,
+}
+
+/// Tells a client that speaks HTTP where it ought to speak TLS.
+pub(crate) async fn refuse_plain_http(
+    worker: &Rc<Worker>,
+    conn: &Conn,
+    socket: &Socket,
+    deadline: &Deadline,
+    said: &Buffer,
+) {
+    conn.count_request();
+    let client = Client::Http1(socket);
+    let arrival = Arrival { conn, client, deadline, head: said.data(), begin: worker.clock.now() };
+    if exchange::refuse(worker, arrival, Reason::PlainHttp).await == Next::Linger {
+        linger(worker, socket, deadline).await;
+    }
 }
 
 async fn serve_http1(
@@ -252,7 +287,7 @@ mod tests {
     use super::*;
 
     /// What a future of this function takes; it need not be made for that.
-    fn size_of_future<F>(_: fn(Rc<Worker>, TcpStream, SocketAddr, SocketAddr) -> F) -> usize {
+    fn size_of_future<F>(_: fn(Rc<Worker>, TcpStream, SocketAddr, Listen) -> F) -> usize {
         size_of::<F>()
     }
 

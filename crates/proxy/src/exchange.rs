@@ -17,11 +17,12 @@ use crate::client::{Client, Patience};
 use crate::clock::Moment;
 use crate::conn::{Conn, claimed_version};
 use crate::deadline::Deadline;
-use crate::filters::{self, Flow, Forwarded, Subject};
+use crate::filters::{self, Flow, Forwarded, Presented, Subject};
 use crate::h1::connection_option;
 use crate::random::Random;
 use crate::record::{self, Report};
-use crate::reply::{self, Answer, CLIENT_CLOSED_REQUEST, Fault, Retry};
+use crate::reply::{self, Answer, CLIENT_CLOSED_REQUEST, Fault, Lines, Retry};
+use crate::tls::ClientTls;
 use crate::upstream::{Cluster, Endpoint};
 use crate::worker::{Pinned, Worker};
 
@@ -34,6 +35,8 @@ pub(crate) enum Next {
     Close,
     /// It is closed once the client has been heard out.
     Linger,
+    /// It is closed in the middle of a response.
+    Abort,
 }
 
 /// A request on its way.
@@ -139,8 +142,9 @@ async fn send_answer(
     let Arrival { conn, client, deadline, .. } = arrival;
     let pinned = worker.pinned();
     let mut head = Buffer::small(&worker.buffers);
-    let hsts = conn.strict_transport_security(pinned.settings());
-    answer.write_head(&mut head, &worker.date(), hsts, connection);
+    let transport_security = conn.strict_transport_security(pinned.settings());
+    let lines = Lines { connection, strict_transport_security: transport_security };
+    answer.write_head(&mut head, &worker.date(), lines);
     let body = if with_body { answer.body.as_bytes() } else { &[] };
     report.status.set(answer.status);
     report.sent_head.set(head.len() as u64);
@@ -201,7 +205,9 @@ impl<'a> Exchange<'a> {
         };
         self.route.set(Some(route));
         let target = self.request.origin_target(self.head);
-        match filters::request(&route.filters, &Subject { target, path, forwarded: &self.forwarded }) {
+        let client = self.conn.tls.as_deref().map(|tls| self.presented(tls, route));
+        let subject = Subject { target, path, forwarded: &self.forwarded, client };
+        match filters::request(&route.filters, &subject) {
             Flow::Answer(answer) => return Ok(Decision::Answer(answer)),
             Flow::Refuse(reason) => return Err(reason),
             Flow::Continue => {}
@@ -217,6 +223,17 @@ impl<'a> Exchange<'a> {
         })
     }
 
+    /// What the filters know of a client over TLS.
+    fn presented(&self, tls: &'a ClientTls, route: &'a Route) -> Presented<'a> {
+        Presented {
+            tls,
+            host: &route.host,
+            snapshot: &self.pinned.snapshot,
+            acceptors: &self.pinned.acceptors,
+            now: self.worker.clock.unix(),
+        }
+    }
+
     /// The redirect that nginx makes to a location whose name ends in a slash when just that is missing.
     fn add_slash(&self, route: &Route) -> Answer {
         let target = self.request.origin_target(self.head);
@@ -229,7 +246,7 @@ impl<'a> Exchange<'a> {
 
     /// Tries endpoints until one answers or no other try is allowed.
     async fn forward(&self, forward: &Forward, rest: &mut Buffer) -> Result<Next, Reason> {
-        let cluster = self.pinned.cluster(forward.cluster);
+        let cluster = self.pinned.cluster(forward.cluster).for_client(self.conn.tls.is_some());
         if cluster.len() == 0 {
             return Err(Reason::NoEndpoints);
         }
@@ -306,12 +323,12 @@ impl<'a> Exchange<'a> {
         self.worker.recorder.borrow().reason(reason);
         if self.report.answered.get() {
             self.client.break_off();
-            return Next::Close;
+            return Next::Abort;
         }
         if reply::status(reason) == CLIENT_CLOSED_REQUEST {
             self.report.status.set(CLIENT_CLOSED_REQUEST);
             self.client.break_off();
-            return Next::Close;
+            return Next::Abort;
         }
         self.answer(&Answer::to(reason), rest).await
     }

@@ -68,24 +68,25 @@ pub(crate) struct Delivery {
     pub(crate) version: Version,
 }
 
-/// Appends the head of a response as the client is to see it.
+/// Appends the head of a response as the client is to see it. A value for `Strict-Transport-Security` replaces the
+/// endpoint's.
 pub(crate) fn write_response_head(
     head: &[u8],
     response: &Response,
     delivery: Delivery,
+    strict_transport_security: Option<&str>,
     date: &str,
-    hsts: Option<&str>,
     out: &mut Buffer,
 ) {
     write_status_line(head, response, out);
     copy_lines(head, &response.fields, out, |field| {
         ends_at_proxy(field.known)
-            || matches!(field.known, Known::Server)
-            || (hsts.is_some() && field.known == Known::StrictTransportSecurity)
+            || field.known == Known::Server
+            || (field.known == Known::StrictTransportSecurity && strict_transport_security.is_some())
     });
-    if let Some(hsts) = hsts {
+    if let Some(value) = strict_transport_security {
         out.extend(b"Strict-Transport-Security: ");
-        out.extend(hsts.as_bytes());
+        out.extend(value.as_bytes());
         out.extend(b"\r\n");
     }
     if response.fields.find(Known::Date).is_none() {

@@ -11,6 +11,9 @@ mod worker;
 
 mod listen;
 
+mod accept;
+mod tls;
+
 mod conn;
 
 mod h1;
@@ -60,8 +63,9 @@ use tokio::sync::{Notify, watch};
 
 use crate::clock::Clock;
 use crate::deadline::Deadlines;
-use crate::thread::{Orders, Seat};
+use crate::thread::{Orders, Published, Seat};
 use crate::ticker::Ticker;
+use crate::tls::{Acceptors, Lasting};
 use crate::upstream::{Depot, Pool, Sources};
 use crate::worker::{Log, Parts};
 
@@ -90,10 +94,11 @@ pub struct Listen {
 }
 
 /// A running proxy.
-#[derive(Debug)]
 pub struct Proxy {
     addresses: Vec<SocketAddr>,
-    snapshot: watch::Sender<Arc<Snapshot>>,
+    published: watch::Sender<Published>,
+    /// What handshakes of all generations have in common.
+    lasting: Arc<Lasting>,
     stopping: watch::Sender<bool>,
     acknowledged: Vec<Arc<AtomicU64>>,
     threads: Vec<JoinHandle<io::Result<()>>>,
@@ -101,16 +106,16 @@ pub struct Proxy {
 }
 
 /// Tells what a proxy serves.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Observer {
-    snapshot: watch::Receiver<Arc<Snapshot>>,
+    published: watch::Receiver<Published>,
     acknowledged: Vec<Arc<AtomicU64>>,
 }
 
 impl Observer {
     /// The configuration in force.
     pub fn snapshot(&self) -> Arc<Snapshot> {
-        Arc::clone(&self.snapshot.borrow())
+        Arc::clone(&self.published.borrow().snapshot)
     }
 
     /// The generation that every worker serves, or a later one; 0 while a worker has not begun.
@@ -128,18 +133,27 @@ impl Proxy {
         log: &Writer,
     ) -> io::Result<Self> {
         let (addresses, mut listeners) = bind_all(&options.listen, options.workers.len())?;
-        let (snapshot, snapshots) = watch::channel(snapshot);
+        let (start, hostname) = (Clock::begin(), Arc::from(options.hostname.as_str()));
+        let lasting = Lasting::new(start)?;
+        let acceptors = Acceptors::new(&snapshot, &lasting, None);
+        let (published, orders) = watch::channel(Published { snapshot, acceptors });
         let (stopping, stops) = watch::channel(false);
         let depot = Depot::new(options.workers.len());
-        let (start, hostname) = (Clock::begin(), Arc::from(options.hostname.as_str()));
         let ticks: Vec<Arc<Notify>> = options.workers.iter().map(|_| Arc::default()).collect();
         let ticker = Ticker::start(ticks.clone())?;
-        let mut proxy =
-            Self { addresses, snapshot, stopping, acknowledged: Vec::new(), threads: Vec::new(), ticker };
+        let mut proxy = Self {
+            addresses,
+            published,
+            lasting,
+            stopping,
+            acknowledged: Vec::new(),
+            threads: Vec::new(),
+            ticker,
+        };
         for (index, (&cpu, ticks)) in options.workers.iter().zip(ticks).enumerate() {
             let acknowledged = Arc::new(AtomicU64::new(0));
             proxy.acknowledged.push(Arc::clone(&acknowledged));
-            let orders = Orders { snapshot: snapshots.clone(), stopping: stops.clone() };
+            let orders = Orders { published: orders.clone(), stopping: stops.clone() };
             let seat = Seat { cpu, listeners: listeners.remove(0), orders, acknowledged, ticks };
             let (clock, recorder) = (Clock::new(start), registry.recorder());
             let sink = log.sink(&recorder);
@@ -165,12 +179,13 @@ impl Proxy {
 
     /// Has the workers go over to another configuration. Requests that have begun keep theirs.
     pub fn publish(&self, snapshot: Arc<Snapshot>) {
-        self.snapshot.send_replace(snapshot);
+        let acceptors = Acceptors::new(&snapshot, &self.lasting, Some(&self.published.borrow().acceptors));
+        self.published.send_replace(Published { snapshot, acceptors });
     }
 
     /// For those who want to know what is served.
     pub fn observer(&self) -> Observer {
-        Observer { snapshot: self.snapshot.subscribe(), acknowledged: self.acknowledged.clone() }
+        Observer { published: self.published.subscribe(), acknowledged: self.acknowledged.clone() }
     }
 
     /// Stops accepting, and has every worker end once its requests are done or their time is up.
@@ -192,12 +207,15 @@ impl Proxy {
     }
 }
 
+/// A worker's listeners, each with whether TLS is spoken there.
+type Listeners = Vec<(TcpListener, bool)>;
+
 /// Binds every address once for each worker: all sockets are there before the first connection is accepted, since the
 /// kernel would otherwise give it to too few.
-fn bind_all(listen: &[Listen], workers: usize) -> io::Result<(Vec<SocketAddr>, Vec<Vec<TcpListener>>)> {
+fn bind_all(listen: &[Listen], workers: usize) -> io::Result<(Vec<SocketAddr>, Vec<Listeners>)> {
     let mut bound = Vec::new();
-    let mut by_worker: Vec<Vec<TcpListener>> = (0..workers).map(|_| Vec::new()).collect();
-    for &Listen { address, tls: _ } in listen {
+    let mut by_worker: Vec<Listeners> = (0..workers).map(|_| Vec::new()).collect();
+    for &Listen { address, tls } in listen {
         listen::probe(address)
             .map_err(|error| io::Error::new(error.kind(), format!("{address}: {error}")))?;
         let mut local = address;
@@ -205,7 +223,7 @@ fn bind_all(listen: &[Listen], workers: usize) -> io::Result<(Vec<SocketAddr>, V
             let listener = listen::bind(local)
                 .map_err(|error| io::Error::new(error.kind(), format!("{local}: {error}")))?;
             local = listener.local_addr()?;
-            listeners.push(listener);
+            listeners.push((listener, tls));
         }
         bound.push(local);
     }

@@ -14,6 +14,25 @@ pub(crate) const RESPONSE_HEAD_BYTES_MAX: usize = 64 << 10;
 /// Interim (1xx) responses before the final one.
 pub(crate) const INTERIM_RESPONSES_MAX: u32 = 16;
 
+/// Handshakes of clients that a worker has in progress; further clients are refused. Each takes about 10 KB.
+pub(crate) const HANDSHAKES_MAX: usize = 4096;
+/// Costly steps of handshakes in one turn of a worker's loop. A signature takes as long as ten requests: with more of them
+/// in a turn, established connections would wait for a flood of handshakes.
+pub(crate) const HANDSHAKES_PER_TURN_MAX: usize = 1;
+/// To connect to an endpoint that a client speaks TLS with: nginx's default in ingress-nginx, `proxy-connect-timeout`.
+pub(crate) const PASSTHROUGH_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Bytes of TLS records read at once where there is no room of the caller's to read into.
+pub(crate) const TLS_PEEK_BYTES: usize = 4 << 10;
+/// Bytes that are decrypted before they are read; rustls' own limit.
+pub(crate) const PLAINTEXT_BYTES_MAX: usize = 16 << 10;
+/// Bytes of the sessions that are kept to be resumed, all workers together: some 40,000, as nginx keeps in ingress-nginx's
+/// `ssl-session-cache-size` of 10 MB.
+pub(crate) const SESSION_BYTES_MAX: usize = 16 << 20;
+/// Sessions that a client is given to resume after a handshake. Each costs two per cent of it; one that is used is replaced.
+pub(crate) const SESSIONS_PER_HANDSHAKE: usize = 1;
+/// Sessions that a worker keeps to be resumed with one endpoint.
+pub(crate) const UPSTREAM_SESSIONS_MAX: usize = 8;
+
 /// Remaining bytes of a body from which on it is spliced instead of copied.
 pub(crate) const SPLICE_BYTES_MIN: u64 = 64 << 10;
 /// Bytes asked of the kernel for a pipe; it may grant less.

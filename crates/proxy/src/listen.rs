@@ -10,6 +10,7 @@ use observe::Counter;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::Listen;
 use crate::conn;
 use crate::deadline::Deadline;
 use crate::limits::{ACCEPT_BACKLOG, ACCEPT_RETRY_DELAY, ACCEPTS_PER_TURN_MAX};
@@ -43,14 +44,14 @@ pub(crate) fn probe(address: SocketAddr) -> io::Result<()> {
 }
 
 /// Accepts connections for as long as it is polled.
-pub(crate) async fn accept(worker: Rc<Worker>, listener: Rc<TcpListener>, local: SocketAddr) {
+pub(crate) async fn accept(worker: Rc<Worker>, listener: Rc<TcpListener>, listen: Listen) {
     loop {
         for _ in 0..ACCEPTS_PER_TURN_MAX {
             match listener.accept().await {
-                Ok((stream, peer)) => admit(&worker, stream, peer, local),
+                Ok((stream, peer)) => admit(&worker, stream, peer, listen),
                 Err(error) if is_about_one_connection(&error) => {}
                 Err(error) => {
-                    tracing::warn!(%error, %local, "cannot accept connections for the moment");
+                    tracing::warn!(%error, local = %listen.address, "cannot accept connections for the moment");
                     let pause = Deadline::new(&worker.deadlines);
                     let _ = pause.within(ACCEPT_RETRY_DELAY, |_| Poll::<()>::Pending).await;
                 }
@@ -61,22 +62,22 @@ pub(crate) async fn accept(worker: Rc<Worker>, listener: Rc<TcpListener>, local:
 }
 
 /// Takes what clients have established already; a listener that is closed would reset them.
-pub(crate) async fn accept_last(worker: &Rc<Worker>, listener: &TcpListener, local: SocketAddr) {
+pub(crate) async fn accept_last(worker: &Rc<Worker>, listener: &TcpListener, listen: Listen) {
     poll_fn(|cx| {
         while let Poll::Ready(Ok((stream, peer))) = listener.poll_accept(cx) {
-            admit(worker, stream, peer, local);
+            admit(worker, stream, peer, listen);
         }
         Poll::Ready(())
     })
     .await;
 }
 
-fn admit(worker: &Rc<Worker>, stream: TcpStream, peer: SocketAddr, local: SocketAddr) {
+fn admit(worker: &Rc<Worker>, stream: TcpStream, peer: SocketAddr, listen: Listen) {
     worker.recorder.borrow().count(Counter::ConnectionsAccepted);
     // Through a socket for both families IPv4 clients come in as `::ffff:1.2.3.4`.
     let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
     if worker.has_room() {
-        tokio::task::spawn_local(conn::serve(Rc::clone(worker), stream, peer, local));
+        tokio::task::spawn_local(conn::serve(Rc::clone(worker), stream, peer, listen));
     }
 }
 

@@ -267,10 +267,12 @@ impl Incoming<'_> {
 }
 
 /// How much of a body can pass without being looked at.
-fn spliceable(_from: &Socket, decoder: &BodyDecoder, outgoing: &Outgoing<'_>) -> Option<u64> {
-    let Sink::Http1 { framing: Framing::Raw, .. } = outgoing.sink else { return None };
+fn spliceable(from: &Socket, decoder: &BodyDecoder, outgoing: &Outgoing<'_>) -> Option<u64> {
+    let Sink::Http1 { socket: to, framing: Framing::Raw } = outgoing.sink else { return None };
     match decoder {
-        BodyDecoder::Length(rest) if *rest >= SPLICE_BYTES_MIN => Some(*rest),
+        BodyDecoder::Length(rest) if *rest >= SPLICE_BYTES_MIN && from.is_clear() && to.is_clear() => {
+            Some(*rest)
+        }
         _ => None,
     }
 }

@@ -34,6 +34,15 @@ pub(crate) struct Answer {
     pub(crate) grpc: Option<(u8, String)>,
 }
 
+/// Header lines of an answer that depend on the connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lines<'a> {
+    /// Value of `Connection`.
+    pub(crate) connection: Option<&'a str>,
+    /// Value of `Strict-Transport-Security`.
+    pub(crate) strict_transport_security: Option<&'a str>,
+}
+
 impl Fault {
     pub(crate) fn never(reason: Reason) -> Self {
         Self { reason, retry: Retry::Never }
@@ -56,12 +65,13 @@ pub(crate) fn status(reason: Reason) -> u16 {
     match reason {
         Reason::ClientAborted | Reason::SendTimeout => CLIENT_CLOSED_REQUEST,
         Reason::HeadTimeout | Reason::BodyTimeout => 408,
-        Reason::Forbidden => 403,
+        Reason::Forbidden | Reason::ClientCertificateSubject => 403,
         Reason::UnknownHost | Reason::UnknownPath => 404,
         Reason::MethodNotAllowed => 405,
         Reason::BodyTooLarge => 413,
         Reason::LineTooLong => 414,
         Reason::UnsupportedExpectation => 417,
+        Reason::Misdirected => 421,
         Reason::HeadTooLarge => 431,
         Reason::UnsupportedProtocol => 501,
         Reason::UnsupportedVersion => 505,
@@ -70,6 +80,8 @@ pub(crate) fn status(reason: Reason) -> u16 {
         Reason::ConnectRefused
         | Reason::ConnectFailed
         | Reason::PortsExhausted
+        | Reason::UpstreamHandshakeFailed
+        | Reason::UpstreamCertificateBad
         | Reason::UpstreamReset
         | Reason::UpstreamStatus
         | Reason::UpstreamBadResponse
@@ -85,6 +97,14 @@ impl Answer {
         let body = match reason {
             Reason::UnknownHost => "404 Not Found: no Ingress matches this host\n".to_owned(),
             Reason::UnknownPath => "404 Not Found: no Ingress matches this path of the host\n".to_owned(),
+            Reason::PlainHttp => {
+                "400 Bad Request: the plain HTTP request was sent to the HTTPS port\n".to_owned()
+            }
+            Reason::ClientCertificateMissing => {
+                "400 Bad Request: no required SSL certificate was sent\n".to_owned()
+            }
+            Reason::ClientCertificateBad => "400 Bad Request: the SSL certificate error\n".to_owned(),
+            Reason::ClientCertificateSubject => "403 Forbidden: client certificate unauthorized\n".to_owned(),
             _ => format!("{status} {}\n", phrase(status)),
         };
         Self { status, location: None, body, grpc: None }
@@ -123,21 +143,16 @@ impl Answer {
     }
 
     /// Writes the answer's head as HTTP/1.
-    pub(crate) fn write_head(
-        &self,
-        out: &mut Buffer,
-        date: &str,
-        hsts: Option<&str>,
-        connection: Option<&str>,
-    ) {
+    pub(crate) fn write_head(&self, out: &mut Buffer, date: &str, lines: Lines<'_>) {
         out.extend(
             format!("HTTP/1.1 {} {}\r\nDate: {date}\r\n", self.status, phrase(self.status)).as_bytes(),
         );
         if let Some(location) = &self.location {
             out.extend(format!("Location: {location}\r\n").as_bytes());
         }
-        if let Some(hsts) = hsts {
-            out.extend(format!("Strict-Transport-Security: {hsts}\r\n").as_bytes());
+        let Lines { connection, strict_transport_security } = lines;
+        if let Some(value) = strict_transport_security {
+            out.extend(format!("Strict-Transport-Security: {value}\r\n").as_bytes());
         }
         if let Some(connection) = connection {
             out.extend(format!("Connection: {connection}\r\n").as_bytes());
@@ -174,6 +189,7 @@ fn phrase(status: u16) -> &'static str {
         413 => "Content Too Large",
         414 => "URI Too Long",
         417 => "Expectation Failed",
+        421 => "Misdirected Request",
         431 => "Request Header Fields Too Large",
         501 => "Not Implemented",
         502 => "Bad Gateway",

@@ -107,8 +107,8 @@ impl Receiver<'_, '_> {
         let idle_max = keep_alive_hint(buffer.data(), response);
         let mut out = Buffer::small(&exchange.worker.buffers);
         let date = exchange.worker.date();
-        let hsts = exchange.conn.strict_transport_security(exchange.pinned.settings());
-        write_response_head(buffer.data(), response, delivery, &date, hsts, &mut out);
+        let transport_security = exchange.conn.strict_transport_security(exchange.pinned.settings());
+        write_response_head(buffer.data(), response, delivery, transport_security, &date, &mut out);
         self.note_head(response.status, out.data());
         buffer.consume(response.len);
         let mut decoder = BodyDecoder::new(body);

@@ -1,4 +1,4 @@
-//! A connected socket that can be read and written at the same time from one task.
+//! A connected socket, in clear or under TLS, that can be read and written at the same time from one task.
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
@@ -10,9 +10,16 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
 use crate::buffer::Buffer;
+use crate::tls::Session;
 
 /// Borrowed only while it is polled, so that a body can be sent while the answer to it is read.
-pub(crate) struct Socket(RefCell<TcpStream>);
+pub(crate) struct Socket(RefCell<Transport>);
+
+enum Transport {
+    Clear(TcpStream),
+    /// On the heap, so that it costs a connection in clear nothing.
+    Tls(Box<Session>),
+}
 
 /// What is still to be written of a few slices.
 pub(crate) struct Unwritten<'a>([&'a [u8]; SLICES_MAX]);
@@ -21,21 +28,56 @@ pub(crate) struct Unwritten<'a>([&'a [u8]; SLICES_MAX]);
 const SLICES_MAX: usize = 3;
 
 impl Socket {
-    pub(crate) fn new(stream: TcpStream) -> Self {
-        Self(RefCell::new(stream))
+    pub(crate) fn clear(stream: TcpStream) -> Self {
+        Self(RefCell::new(Transport::Clear(stream)))
     }
 
-    pub(crate) fn into_inner(self) -> TcpStream {
-        self.0.into_inner()
+    pub(crate) fn tls(session: Box<Session>) -> Self {
+        Self(RefCell::new(Transport::Tls(session)))
+    }
+
+    /// Whether its bytes are those that the peer means, so that the kernel can pass them on unseen.
+    pub(crate) fn is_clear(&self) -> bool {
+        matches!(&*self.0.borrow(), Transport::Clear(_))
+    }
+
+    /// Closes the connection without a word: what is in flight is lost, and no `TIME_WAIT` stays behind.
+    pub(crate) fn reset(self) {
+        let stream = match self.0.into_inner() {
+            Transport::Clear(stream) => stream,
+            Transport::Tls(session) => session.into_stream(),
+        };
+        // A socket that refuses is gone already.
+        let _ = stream.set_zero_linger();
+    }
+
+    /// Tells a peer under TLS that all has been sent that was to be; one in clear sees the connection end.
+    pub(crate) fn notify_close(&self) {
+        if let Transport::Tls(session) = &mut *self.0.borrow_mut() {
+            session.notify_close();
+        }
+    }
+
+    /// Moves the connection to the event loop of the calling worker.
+    pub(crate) fn adopt(self) -> io::Result<Self> {
+        Ok(match self.0.into_inner() {
+            Transport::Clear(stream) => Self::clear(TcpStream::from_std(stream.into_std()?)?),
+            Transport::Tls(session) => Self::tls(Box::new(session.adopt()?)),
+        })
     }
 
     /// Reads into the room that the buffer has, of which there must be some; 0 is the end.
     pub(crate) fn poll_read(&self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
         debug_assert!(buffer.room() > 0, "a read into no room looks like the end");
-        // Only `poll_read` knows that a short read has drained the socket, and saves the read that would say so.
-        let mut space = ReadBuf::new(buffer.free());
-        ready!(Pin::new(&mut *self.0.borrow_mut()).poll_read(cx, &mut space))?;
-        let len = space.filled().len();
+        let len = match &mut *self.0.borrow_mut() {
+            Transport::Clear(stream) => {
+                // Only `poll_read` knows that a short read has drained the socket, and saves the read that would say so.
+                let mut space = ReadBuf::new(buffer.free());
+                ready!(Pin::new(stream).poll_read(cx, &mut space))?;
+                space.filled().len()
+            }
+            Transport::Tls(session) => ready!(session.poll_read(cx, buffer.free()))?,
+        };
         buffer.filled(len);
         Poll::Ready(Ok(len))
     }
@@ -46,7 +88,14 @@ impl Socket {
         cx: &mut Context<'_>,
         space: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.0.borrow_mut()).poll_read(cx, space)
+        match &mut *self.0.borrow_mut() {
+            Transport::Clear(stream) => Pin::new(stream).poll_read(cx, space),
+            Transport::Tls(session) => {
+                let len = ready!(session.poll_read(cx, space.initialize_unfilled()))?;
+                space.advance(len);
+                Poll::Ready(Ok(()))
+            }
+        }
     }
 
     /// Writes as much as there is room for.
@@ -55,12 +104,18 @@ impl Socket {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *self.0.borrow_mut()).poll_write_vectored(cx, slices)
+        match &mut *self.0.borrow_mut() {
+            Transport::Clear(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
+            Transport::Tls(session) => session.poll_write(cx, slices),
+        }
     }
 
     /// Sends on what has been written.
     pub(crate) fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.0.borrow_mut()).poll_flush(cx)
+        match &mut *self.0.borrow_mut() {
+            Transport::Clear(stream) => Pin::new(stream).poll_flush(cx),
+            Transport::Tls(session) => session.poll_flush(cx),
+        }
     }
 
     /// Reads into a buffer that keeps its memory only if something came: to take it and give it back costs less than to
@@ -91,13 +146,21 @@ impl Socket {
     /// Whether the peer has closed or sent something, without taking it: 0 is the end. Where the event loop has noted
     /// nothing, the socket is not asked.
     pub(crate) fn poll_peek(&self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        self.0.borrow().poll_peek(cx, &mut ReadBuf::new(&mut [0]))
+        match &mut *self.0.borrow_mut() {
+            Transport::Clear(stream) => stream.poll_peek(cx, &mut ReadBuf::new(&mut [0])),
+            Transport::Tls(session) => session.poll_peek(cx),
+        }
     }
 
     /// What is to be read at this moment, without taking it.
     pub(crate) fn peek_now(&self) -> io::Result<usize> {
-        let (len, _) = recv(&*self.0.borrow(), &mut [0], RecvFlags::PEEK | RecvFlags::DONTWAIT)?;
-        Ok(len)
+        match &mut *self.0.borrow_mut() {
+            Transport::Clear(stream) => {
+                let (len, _) = recv(&*stream, &mut [0], RecvFlags::PEEK | RecvFlags::DONTWAIT)?;
+                Ok(len)
+            }
+            Transport::Tls(session) => session.peek_now(),
+        }
     }
 
     /// Writes all of it, in one system call where the socket has room.
@@ -106,48 +169,71 @@ impl Socket {
         cx: &mut Context<'_>,
         unwritten: &mut Unwritten<'_>,
     ) -> Poll<io::Result<()>> {
-        let mut stream = self.0.borrow_mut();
-        while let Some(first) = unwritten.0.iter().position(|slice| !slice.is_empty()) {
-            let stream = Pin::new(&mut *stream);
-            let is_only = unwritten.0[first + 1..].iter().all(|slice| slice.is_empty());
-            let len = if is_only {
-                ready!(stream.poll_write(cx, unwritten.0[first]))?
-            } else {
-                ready!(stream.poll_write_vectored(cx, &unwritten.0.map(IoSlice::new)))?
-            };
-            if len == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+        match &mut *self.0.borrow_mut() {
+            Transport::Clear(stream) => poll_write_clear(stream, cx, unwritten),
+            Transport::Tls(session) => {
+                while unwritten.len() > 0 {
+                    let len = ready!(session.poll_write(cx, &unwritten.0.map(IoSlice::new)))?;
+                    unwritten.advance(len);
+                }
+                // What is encrypted is not yet written.
+                session.poll_flush(cx)
             }
-            unwritten.advance(len);
         }
-        Poll::Ready(Ok(()))
     }
 
     /// Says to the peer that no more will come.
     pub(crate) fn poll_shutdown(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.0.borrow_mut()).poll_shutdown(cx)
+        match &mut *self.0.borrow_mut() {
+            Transport::Clear(stream) => Pin::new(stream).poll_shutdown(cx),
+            Transport::Tls(session) => session.poll_shutdown(cx),
+        }
     }
 
-    /// Does something with the socket's descriptor when it is ready for it.
+    /// Does something with the descriptor of a socket in clear when it is ready for it.
     pub(crate) fn poll_io<T>(
         &self,
         cx: &mut Context<'_>,
         interest: Interest,
         mut act: impl FnMut(&TcpStream) -> io::Result<T>,
     ) -> Poll<io::Result<T>> {
-        let stream = self.0.borrow();
+        let transport = self.0.borrow();
+        let Transport::Clear(stream) = &*transport else {
+            return Poll::Ready(Err(io::ErrorKind::Unsupported.into()));
+        };
         loop {
             ready!(if interest.is_readable() {
                 stream.poll_read_ready(cx)
             } else {
                 stream.poll_write_ready(cx)
             })?;
-            match stream.try_io(interest, || act(&stream)) {
+            match stream.try_io(interest, || act(stream)) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 done => return Poll::Ready(done),
             }
         }
     }
+}
+
+fn poll_write_clear(
+    stream: &mut TcpStream,
+    cx: &mut Context<'_>,
+    unwritten: &mut Unwritten<'_>,
+) -> Poll<io::Result<()>> {
+    while let Some(first) = unwritten.0.iter().position(|slice| !slice.is_empty()) {
+        let stream = Pin::new(&mut *stream);
+        let is_only = unwritten.0[first + 1..].iter().all(|slice| slice.is_empty());
+        let len = if is_only {
+            ready!(stream.poll_write(cx, unwritten.0[first]))?
+        } else {
+            ready!(stream.poll_write_vectored(cx, &unwritten.0.map(IoSlice::new)))?
+        };
+        if len == 0 {
+            return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+        }
+        unwritten.advance(len);
+    }
+    Poll::Ready(Ok(()))
 }
 
 impl<'a> Unwritten<'a> {

@@ -1,7 +1,7 @@
 //! The thread of a worker: pinned to a CPU, one event loop, told of new configurations and of the end.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener as StdListener};
+use std::net::TcpListener as StdListener;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,15 +12,25 @@ use tokio::net::TcpListener;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::{Notify, watch};
 
+use crate::Listen;
 use crate::clock::Clock;
 use crate::limits::EVENT_INTERVAL;
 use crate::listen;
+use crate::tls::Acceptors;
 use crate::worker::{Parts, Worker};
+
+/// A configuration with what has been made of it for all workers.
+#[derive(Clone)]
+pub(crate) struct Published {
+    pub(crate) snapshot: Arc<Snapshot>,
+    /// How handshakes are answered.
+    pub(crate) acceptors: Arc<Acceptors>,
+}
 
 /// What is told to all workers.
 pub(crate) struct Orders {
     /// The configuration in force.
-    pub(crate) snapshot: watch::Receiver<Arc<Snapshot>>,
+    pub(crate) published: watch::Receiver<Published>,
     /// Whether to stop.
     pub(crate) stopping: watch::Receiver<bool>,
 }
@@ -29,7 +39,8 @@ pub(crate) struct Orders {
 pub(crate) struct Seat {
     /// The CPU that it stays on; none to be moved about.
     pub(crate) cpu: Option<usize>,
-    pub(crate) listeners: Vec<StdListener>,
+    /// Each with whether TLS is spoken there.
+    pub(crate) listeners: Vec<(StdListener, bool)>,
     pub(crate) orders: Orders,
     /// Generation of the configuration that it serves.
     pub(crate) acknowledged: Arc<AtomicU64>,
@@ -61,21 +72,22 @@ fn runtime(clock: Clock) -> io::Result<LocalRuntime> {
 }
 
 async fn serve(seat: Seat, parts: Parts) -> io::Result<()> {
-    let Orders { mut snapshot, mut stopping } = seat.orders;
-    let first = Arc::clone(&snapshot.borrow_and_update());
-    let generation = first.generation;
+    let Orders { mut published, mut stopping } = seat.orders;
+    let first = published.borrow_and_update().clone();
+    let generation = first.snapshot.generation;
     let worker = Worker::new(parts, first);
     let ticking = tokio::task::spawn_local(tick(Rc::clone(&worker), seat.ticks));
+    let attending = tokio::task::spawn_local(attend(Rc::clone(&worker)));
     let (listeners, accepting) = start_listening(&worker, seat.listeners)?;
     seat.acknowledged.store(generation, Ordering::Release);
     loop {
         tokio::select! {
-            changed = snapshot.changed() => {
+            changed = published.changed() => {
                 if changed.is_err() {
                     break;
                 }
-                let next = Arc::clone(&snapshot.borrow_and_update());
-                let generation = next.generation;
+                let next = published.borrow_and_update().clone();
+                let generation = next.snapshot.generation;
                 worker.install(next);
                 seat.acknowledged.store(generation, Ordering::Release);
             }
@@ -85,11 +97,12 @@ async fn serve(seat: Seat, parts: Parts) -> io::Result<()> {
     for task in accepting {
         task.abort();
     }
-    for (listener, local) in &listeners {
-        listen::accept_last(&worker, listener, *local).await;
+    for (listener, listen) in &listeners {
+        listen::accept_last(&worker, listener, *listen).await;
     }
     drop(listeners);
     worker.drain().await;
+    attending.abort();
     ticking.abort();
     worker.tick();
     Ok(())
@@ -102,15 +115,19 @@ async fn tick(worker: Rc<Worker>, ticks: Arc<Notify>) {
     }
 }
 
-type Listening = (Vec<(Rc<TcpListener>, SocketAddr)>, Vec<tokio::task::JoinHandle<()>>);
+async fn attend(worker: Rc<Worker>) {
+    worker.turnstile.attend().await;
+}
 
-fn start_listening(worker: &Rc<Worker>, listeners: Vec<StdListener>) -> io::Result<Listening> {
+type Listening = (Vec<(Rc<TcpListener>, Listen)>, Vec<tokio::task::JoinHandle<()>>);
+
+fn start_listening(worker: &Rc<Worker>, listeners: Vec<(StdListener, bool)>) -> io::Result<Listening> {
     let (mut open, mut tasks) = (Vec::new(), Vec::new());
-    for listener in listeners {
-        let local = listener.local_addr()?;
+    for (listener, tls) in listeners {
+        let listen = Listen { address: listener.local_addr()?, tls };
         let listener = Rc::new(TcpListener::from_std(listener)?);
-        tasks.push(tokio::task::spawn_local(listen::accept(Rc::clone(worker), Rc::clone(&listener), local)));
-        open.push((listener, local));
+        tasks.push(tokio::task::spawn_local(listen::accept(Rc::clone(worker), Rc::clone(&listener), listen)));
+        open.push((listener, listen));
     }
     Ok((open, tasks))
 }

@@ -23,7 +23,9 @@ use crate::deadline::{Deadline, Deadlines};
 use crate::limits::TICKS_PER_SWEEP;
 use crate::pipe::Pipes;
 use crate::random::Random;
-use crate::upstream::{Cluster, Pool};
+use crate::thread::Published;
+use crate::tls::{Acceptors, Turnstile};
+use crate::upstream::{Cluster, Pool, Target};
 
 /// What a worker owns.
 pub(crate) struct Worker {
@@ -33,6 +35,7 @@ pub(crate) struct Worker {
     pub(crate) pipes: Pipes,
     pub(crate) random: Random,
     pub(crate) pool: Pool,
+    pub(crate) turnstile: Turnstile,
     pub(crate) recorder: RefCell<Recorder>,
     /// For requests that no route took.
     pub(crate) no_labels: Arc<Labels>,
@@ -52,6 +55,8 @@ pub(crate) struct Worker {
 /// A configuration as one worker uses it.
 pub(crate) struct Pinned {
     pub(crate) snapshot: Arc<Snapshot>,
+    /// How handshakes are answered.
+    pub(crate) acceptors: Arc<Acceptors>,
     /// By id; there may be gaps.
     clusters: Vec<Option<Rc<Cluster>>>,
     /// Whether the access log's format asks for fields of the response.
@@ -79,9 +84,9 @@ pub(crate) struct Parts {
 const SPARE_FIELDS_MAX: usize = 64;
 
 impl Worker {
-    pub(crate) fn new(parts: Parts, snapshot: Arc<Snapshot>) -> Rc<Self> {
+    pub(crate) fn new(parts: Parts, first: Published) -> Rc<Self> {
         let random = Random::new();
-        let pinned = Pinned::new(snapshot, None, &parts.pool, &random);
+        let pinned = Pinned::new(first, None, &parts.pool, &random);
         Rc::new(Self {
             deadlines: parts.deadlines,
             clock: parts.clock,
@@ -89,6 +94,7 @@ impl Worker {
             pipes: Pipes::default(),
             random,
             pool: parts.pool,
+            turnstile: Turnstile::default(),
             recorder: RefCell::new(parts.recorder),
             no_labels: Arc::new(Labels { host: HostName::Any.to_string(), ..Labels::default() }),
             log: RefCell::new(parts.log),
@@ -110,8 +116,8 @@ impl Worker {
     }
 
     /// Goes over to another configuration. Requests in flight keep the one that they began with.
-    pub(crate) fn install(&self, snapshot: Arc<Snapshot>) {
-        let pinned = Pinned::new(snapshot, Some(&self.pinned()), &self.pool, &self.random);
+    pub(crate) fn install(&self, next: Published) {
+        let pinned = Pinned::new(next, Some(&self.pinned()), &self.pool, &self.random);
         *self.pinned.borrow_mut() = Rc::new(pinned);
     }
 
@@ -209,21 +215,26 @@ impl Worker {
 }
 
 impl Pinned {
-    fn new(snapshot: Arc<Snapshot>, previous: Option<&Self>, pool: &Pool, random: &Random) -> Self {
+    fn new(published: Published, previous: Option<&Self>, pool: &Pool, random: &Random) -> Self {
+        let Published { snapshot, acceptors } = published;
         let mut clusters = Vec::new();
         let mut known = std::collections::HashSet::new();
         for (id, cluster) in snapshot.clusters() {
-            known.extend(cluster.endpoints.iter().map(|endpoint| endpoint.address));
+            let (protocol, for_tls) = pool.protocols(cluster);
+            for protocol in [Some(protocol), for_tls].into_iter().flatten() {
+                let targets = cluster.endpoints.iter();
+                known.extend(targets.map(|one| Target { address: one.address, protocol: protocol.clone() }));
+            }
             let same = previous.and_then(|old| old.same_cluster(id, cluster));
             let at = id.0 as usize;
             clusters.resize_with(clusters.len().max(at + 1), || None);
             clusters[at] = Some(same.unwrap_or_else(|| Rc::new(Cluster::new(cluster, pool, random))));
         }
-        pool.retain(&snapshot.settings.upstream, |address| known.contains(&address));
+        pool.retain(&snapshot.settings.upstream, |target| known.contains(target));
         let parts = &snapshot.settings.access_log.format.parts;
         let logs_response_headers =
             parts.iter().any(|part| matches!(part, Part::Variable(Variable::ResponseHeader(_))));
-        Self { snapshot, clusters, logs_response_headers }
+        Self { snapshot, acceptors, clusters, logs_response_headers }
     }
 
     /// The cluster as it is in use, with its place in the round, if it has not changed.

@@ -79,7 +79,6 @@ known! {
     Expect = "expect",
     Date = "date",
     Server = "server",
-    StrictTransportSecurity = "strict-transport-security",
     XRequestId = "x-request-id",
     XRealIp = "x-real-ip",
     XForwardedFor = "x-forwarded-for",
@@ -91,6 +90,11 @@ known! {
     XOriginalUri = "x-original-uri",
     XOriginalForwardedFor = "x-original-forwarded-for",
     XOriginalForwardedHost = "x-original-forwarded-host",
+    SslClientVerify = "ssl-client-verify",
+    SslClientSubjectDn = "ssl-client-subject-dn",
+    SslClientIssuerDn = "ssl-client-issuer-dn",
+    SslClientCert = "ssl-client-cert",
+    StrictTransportSecurity = "strict-transport-security",
 }
 
 /// Whether a name holds only letters, digits and dashes: what nginx takes for a valid name.

@@ -3,6 +3,7 @@
 //! They run in the order of [`request`], whatever their order in the route. It is nginx's order of phases as
 //! ingress-nginx uses them: redirects come before anything that refuses.
 
+pub(crate) mod client_certificate;
 pub(crate) mod forwarded;
 mod tls_redirect;
 
@@ -10,6 +11,7 @@ use model::Filter;
 use observe::Reason;
 
 use crate::reply::Answer;
+pub(crate) use client_certificate::Presented;
 pub(crate) use forwarded::{Forwarded, Via};
 
 /// What the filters know of a request.
@@ -20,6 +22,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) path: &'a [u8],
     /// Who asks, and what for.
     pub(crate) forwarded: &'a Forwarded<'a>,
+    /// What its connection says of it, if it came over TLS.
+    pub(crate) client: Option<Presented<'a>>,
 }
 
 /// What becomes of a request.
@@ -65,7 +69,8 @@ fn apply(filter: &Filter, subject: &Subject<'_>) -> Flow {
     match filter {
         Filter::TlsRedirect(redirect) => tls_redirect::apply(redirect, subject),
         Filter::Forbidden { .. } => Flow::Refuse(Reason::Forbidden),
-        Filter::ClientCertificate(_) | Filter::Unavailable { .. } => Flow::Refuse(Reason::Unavailable),
+        Filter::ClientCertificate(demand) => client_certificate::apply(demand, subject),
+        Filter::Unavailable { .. } => Flow::Refuse(Reason::Unavailable),
     }
 }
 
@@ -86,7 +91,7 @@ mod tests {
         });
         let unavailable = Filter::Unavailable { reason: "auth-url".to_owned() };
         let forwarded = Forwarded::sample();
-        let subject = Subject { target: b"/a", path: b"/a", forwarded: &forwarded };
+        let subject = Subject { target: b"/a", path: b"/a", forwarded: &forwarded, client: None };
         let flow = request(&[unavailable.clone(), redirect], &subject);
         assert!(matches!(flow, Flow::Answer(answer) if answer.status == 308));
         assert_eq!(request(&[unavailable], &subject), Flow::Refuse(Reason::Unavailable));

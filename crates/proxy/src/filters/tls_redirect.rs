@@ -41,7 +41,10 @@ mod tests {
 
     fn location_of(redirect: &TlsRedirect, target: &str, forwarded: &Forwarded<'_>) -> Option<String> {
         let target = target.as_bytes();
-        match apply(redirect, &Subject { target, path: wire::path::of_target(target), forwarded }) {
+        match apply(
+            redirect,
+            &Subject { target, path: wire::path::of_target(target), forwarded, client: None },
+        ) {
             Flow::Answer(answer) => answer.location,
             _ => None,
         }

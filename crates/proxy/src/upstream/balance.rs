@@ -6,6 +6,7 @@ use std::rc::Rc;
 use model::{Balance, EndpointState, HttpVersion};
 
 use super::pool::{Endpoint, Pool};
+use super::protocol::Protocol;
 use crate::clock::Moment;
 use crate::random::Random;
 
@@ -17,13 +18,21 @@ pub(crate) struct Cluster {
     /// Those that take new requests; when none is ready, those that are going away.
     endpoints: Vec<Rc<Endpoint>>,
     cursor: Cell<usize>,
+    /// The same endpoints, as they are spoken to for clients that came over TLS, where that makes a difference.
+    for_tls: Option<Box<Self>>,
 }
 
 impl Cluster {
     pub(crate) fn new(cluster: &model::Cluster, pool: &Pool, random: &Random) -> Self {
+        let (protocol, for_tls) = pool.protocols(cluster);
+        let for_tls = for_tls.map(|protocol| Box::new(Self::speaking(cluster, &protocol, pool, random)));
+        Self { for_tls, ..Self::speaking(cluster, &protocol, pool, random) }
+    }
+
+    fn speaking(cluster: &model::Cluster, protocol: &Protocol, pool: &Pool, random: &Random) -> Self {
         let in_state = |state| {
             let chosen = cluster.endpoints.iter().filter(move |endpoint| endpoint.state == state);
-            chosen.map(|endpoint| pool.endpoint(endpoint.address, cluster.version)).collect::<Vec<_>>()
+            chosen.map(|endpoint| pool.endpoint(endpoint.address, protocol)).collect::<Vec<_>>()
         };
         let ready = in_state(EndpointState::Ready);
         let endpoints = if ready.is_empty() { in_state(EndpointState::Draining) } else { ready };
@@ -35,7 +44,13 @@ impl Cluster {
             version: cluster.version,
             endpoints,
             cursor,
+            for_tls: None,
         }
+    }
+
+    /// The cluster as it is for a client, by whether that came over TLS.
+    pub(crate) fn for_client(&self, is_tls: bool) -> &Self {
+        self.for_tls.as_deref().filter(|_| is_tls).unwrap_or(self)
     }
 
     /// `namespace-service-port`

@@ -37,10 +37,10 @@ pub(crate) struct Sources {
 }
 
 impl Connection {
-    pub(crate) fn new(stream: TcpStream, opened: Moment, ports: Arc<PortCells>) -> Self {
+    pub(crate) fn new(socket: Socket, opened: Moment, ports: Arc<PortCells>) -> Self {
         ports.taken();
         Self {
-            socket: Some(Socket::new(stream)),
+            socket: Some(socket),
             opened,
             idle_since: opened,
             idle_max: None,
@@ -68,8 +68,7 @@ impl Connection {
     /// Moves the connection to the event loop of the calling worker.
     pub(crate) fn adopt(mut self) -> io::Result<Self> {
         if let Some(socket) = self.socket.take() {
-            let stream = TcpStream::from_std(socket.into_inner().into_std()?)?;
-            self.socket = Some(Socket::new(stream));
+            self.socket = Some(socket.adopt()?);
         }
         Ok(self)
     }
@@ -80,8 +79,7 @@ impl Drop for Connection {
     /// reset leaves no `TIME_WAIT` behind that would occupy a port for a minute.
     fn drop(&mut self) {
         if let Some(socket) = self.socket.take().filter(|_| !self.closes_in_order) {
-            // A socket that refuses is gone already.
-            let _ = socket.into_inner().set_zero_linger();
+            socket.reset();
         }
         self.ports.given_back();
     }

@@ -1,18 +1,21 @@
 //! Where idle connections wait: a shelf for each worker and endpoint. The one thing of a worker that others may reach into.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
 use super::connect::Connection;
+use super::protocol::Target;
+use crate::tls::upstream::Profiles;
 
 /// The shelves of all endpoints, shared by all workers.
 pub(crate) struct Depot {
     workers: usize,
-    endpoints: Mutex<HashMap<SocketAddr, Arc<Shelves>>>,
+    endpoints: Mutex<HashMap<Target, Arc<Shelves>>>,
+    /// What there is of TLS towards endpoints.
+    pub(crate) profiles: Profiles,
 }
 
 /// The idle connections to one endpoint.
@@ -25,19 +28,20 @@ pub(crate) struct Shelves {
 
 impl Depot {
     pub(crate) fn new(workers: usize) -> Arc<Self> {
-        Arc::new(Self { workers, endpoints: Mutex::default() })
+        Arc::new(Self { workers, endpoints: Mutex::default(), profiles: Profiles::default() })
     }
 
     /// The shelves of an endpoint. Not for the path of a request.
-    pub(crate) fn shelves(&self, address: SocketAddr) -> Arc<Shelves> {
+    pub(crate) fn shelves(&self, target: &Target) -> Arc<Shelves> {
         let mut endpoints = self.endpoints.lock();
-        let shelves = endpoints.entry(address).or_insert_with(|| Shelves::new(self.workers));
+        let shelves = endpoints.entry(target.clone()).or_insert_with(|| Shelves::new(self.workers));
         Arc::clone(shelves)
     }
 
     /// Forgets endpoints that no worker knows any more.
     pub(crate) fn sweep(&self) {
         self.endpoints.lock().retain(|_, shelves| Arc::strong_count(shelves) > 1);
+        self.profiles.sweep();
     }
 }
 

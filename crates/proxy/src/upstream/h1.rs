@@ -10,6 +10,7 @@ use wire::h1::{Fields, Request, Response, parse_response};
 
 use crate::buffer::Buffer;
 use crate::deadline::{Deadline, Elapsed};
+use crate::filters::client_certificate::{self, Told};
 use crate::filters::forwarded::{self, Forwarded, LastLines};
 use crate::limits::RESPONSE_HEAD_BYTES_MAX;
 use crate::reply::Fault;
@@ -27,6 +28,8 @@ pub(crate) struct HeadOptions<'a> {
     pub(crate) connection: Option<ConnectionHeader>,
     /// Whether names with an underscore are passed on.
     pub(crate) underscores: bool,
+    /// What is told of the client's certificate, where the route asks for one.
+    pub(crate) client_certificate: Option<Told<'a>>,
 }
 
 /// Appends the head of a request as the endpoint is to see it: the client's lines in their order and letter case, less
@@ -54,8 +57,12 @@ pub(crate) fn write_request_head(
         out.extend(&head[request.target.clone()]);
         out.extend(b"\r\n");
     }
+    if let Some(told) = &options.client_certificate {
+        told.write(out);
+    }
     copy_lines(head, &request.fields, out, |field| {
         ends_at_proxy(field.known)
+            || (options.client_certificate.is_some() && client_certificate::replaces(field.known))
             || forwarded::replaces(field.known)
             || matches!(field.known, Known::Host | Known::Expect | Known::Proxy)
             || (field.known == Known::XRequestId && options.request_id.is_some())

@@ -9,11 +9,13 @@ mod depot;
 pub(crate) mod h1;
 pub(crate) mod h2;
 mod pool;
+mod protocol;
 
 pub(crate) use balance::Cluster;
 pub(crate) use connect::{Connection, Sources};
 pub(crate) use depot::Depot;
 pub(crate) use pool::{Endpoint, Lease, NoConnection, Pool, Trust};
+pub(crate) use protocol::{Protocol, Target};
 
 #[cfg(test)]
 mod tests;

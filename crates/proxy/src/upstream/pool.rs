@@ -1,6 +1,6 @@
 //! A worker's connections to endpoints: taken from its shelf, from another worker's, or opened.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::io;
@@ -11,16 +11,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::uri::Scheme;
-use model::{HttpVersion, PoolCap, UpstreamConnections};
-use observe::{EndpointCells, PortCells, Registry};
+use model::{PoolCap, UpstreamConnections};
+use observe::{EndpointCells, PortCells, Reason, Registry};
+use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use super::connect::{Connection, Sources, connect};
 use super::depot::{Depot, Shelves};
 use super::h2::{Session, Sessions};
+use super::protocol::{Protocol, Target};
 use crate::clock::{Clock, Moment};
 use crate::deadline::{Deadline, Deadlines};
 use crate::limits::{EWMA_DECAY, REGRET_WINDOW, TICK};
+use crate::socket::Socket;
+use crate::tls::upstream::{Dialer, NoSession};
 
 /// What a worker knows of all endpoints.
 pub(crate) struct Pool {
@@ -31,15 +35,18 @@ pub(crate) struct Pool {
     registry: Arc<Registry>,
     sources: Sources,
     settings: RefCell<UpstreamConnections>,
-    endpoints: RefCell<HashMap<(SocketAddr, HttpVersion), Rc<Endpoint>>>,
+    endpoints: RefCell<HashMap<Target, Rc<Endpoint>>>,
 }
 
-/// What a worker knows of one endpoint.
+/// What a worker knows of one endpoint. What listens at one address and is spoken to in two ways is two of them: their
+/// connections never mix.
 pub(crate) struct Endpoint {
     /// Where it is.
     pub(crate) address: SocketAddr,
-    /// What it speaks.
-    pub(crate) version: HttpVersion,
+    /// How it is spoken to.
+    pub(crate) protocol: Protocol,
+    /// What there is of TLS with it.
+    dialer: OnceCell<Result<Dialer, NoSession>>,
     /// What is counted about it.
     pub(crate) cells: Arc<EndpointCells>,
     shelves: Arc<Shelves>,
@@ -82,6 +89,24 @@ pub(crate) enum NoConnection {
     PortsExhausted,
     /// The connection could not be made.
     Failed(io::Error),
+    /// It could, and TLS could not be spoken on it.
+    NoSession(NoSession),
+}
+
+impl NoConnection {
+    /// The name under which it is counted.
+    pub(crate) fn reason(&self) -> Reason {
+        match self {
+            Self::PortsExhausted => Reason::PortsExhausted,
+            Self::Failed(error) => match error.kind() {
+                io::ErrorKind::ConnectionRefused => Reason::ConnectRefused,
+                io::ErrorKind::TimedOut => Reason::ConnectTimeout,
+                _ => Reason::ConnectFailed,
+            },
+            Self::NoSession(NoSession::BadCertificate) => Reason::UpstreamCertificateBad,
+            Self::NoSession(NoSession::HandshakeFailed) => Reason::UpstreamHandshakeFailed,
+        }
+    }
 }
 
 impl Pool {
@@ -105,15 +130,23 @@ impl Pool {
         }
     }
 
+    /// What is spoken with a cluster's endpoints, for clients in clear and for those over TLS where that makes a difference.
+    pub(crate) fn protocols(&self, cluster: &model::Cluster) -> (Protocol, Option<Protocol>) {
+        Protocol::of(cluster, &self.depot.profiles)
+    }
+
     /// What is known of an endpoint. Not for the path of a request.
-    pub(crate) fn endpoint(&self, address: SocketAddr, version: HttpVersion) -> Rc<Endpoint> {
+    pub(crate) fn endpoint(&self, address: SocketAddr, protocol: &Protocol) -> Rc<Endpoint> {
         let mut endpoints = self.endpoints.borrow_mut();
-        let endpoint = endpoints.entry((address, version)).or_insert_with(|| {
+        let target = Target { address, protocol: protocol.clone() };
+        let shelves = || self.depot.shelves(&Target { address, protocol: protocol.clone() });
+        let endpoint = endpoints.entry(target).or_insert_with(|| {
             Rc::new(Endpoint {
                 address,
-                version,
+                protocol: protocol.clone(),
+                dialer: OnceCell::new(),
                 cells: self.registry.endpoint(address),
-                shelves: self.depot.shelves(address),
+                shelves: shelves(),
                 sessions: Sessions::default(),
                 gone: Cell::new(false),
                 average: Cell::default(),
@@ -127,10 +160,10 @@ impl Pool {
     }
 
     /// Goes over to another configuration: endpoints that are not part of it lose their idle connections at once.
-    pub(crate) fn retain(&self, settings: &UpstreamConnections, is_known: impl Fn(SocketAddr) -> bool) {
+    pub(crate) fn retain(&self, settings: &UpstreamConnections, is_known: impl Fn(&Target) -> bool) {
         *self.settings.borrow_mut() = settings.clone();
-        self.endpoints.borrow_mut().retain(|&(address, _), endpoint| {
-            let known = is_known(address);
+        self.endpoints.borrow_mut().retain(|target, endpoint| {
+            let known = is_known(target);
             if !known {
                 endpoint.gone.set(true);
                 endpoint.close_idle(self.worker, |_| true);
@@ -211,7 +244,8 @@ impl Pool {
 
     async fn open_session(&self, endpoint: &Endpoint) -> Result<Session, NoConnection> {
         let lease = self.open_from_any_source(endpoint, self.clock.now()).await?;
-        let session = Session::begin(lease.connection, Scheme::HTTP, self.clock.clone()).await;
+        let scheme = if endpoint.protocol.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP };
+        let session = Session::begin(lease.connection, scheme, self.clock.clone()).await;
         session.map_err(|error| NoConnection::Failed(io::Error::other(error)))
     }
 
@@ -220,10 +254,11 @@ impl Pool {
             match connect(endpoint.address, source).await {
                 Ok(stream) => {
                     let local = stream.local_addr().map_err(NoConnection::Failed)?;
+                    let socket = endpoint.establish(stream).await.map_err(NoConnection::NoSession)?;
                     let now = self.clock.now();
                     endpoint.note_opened(now);
                     let ports = endpoint.ports(local.ip(), &self.registry);
-                    let connection = Connection::new(stream, now, ports);
+                    let connection = Connection::new(socket, now, ports);
                     return Ok(Lease { connection, connect_time: Some(now.since(begin)) });
                 }
                 Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
@@ -307,6 +342,14 @@ impl Endpoint {
             }
         };
         self.average.set((average, Some(now)));
+    }
+
+    /// From a TCP connection to one on which HTTP can be spoken.
+    async fn establish(&self, stream: TcpStream) -> Result<Socket, NoSession> {
+        let Some(profile) = &self.protocol.tls else { return Ok(Socket::clear(stream)) };
+        let dialer = self.dialer.get_or_init(|| profile.dialer(self.address.ip()));
+        let session = Box::pin(dialer.as_ref().map_err(|&error| error)?.handshake(stream)).await?;
+        Ok(Socket::tls(session))
     }
 
     fn note_opened(&self, now: Moment) {

@@ -6,10 +6,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Balance, EndpointState, HttpVersion, PoolCap, UpstreamConnections};
+use model::{Balance, EndpointState, PoolCap, UpstreamConnections};
 use observe::{EndpointCells, MetricsOptions, Registry};
 
-use super::{Cluster, Depot, Endpoint, Lease, Pool, Sources, Trust};
+use super::{Cluster, Depot, Endpoint, Lease, Pool, Protocol, Sources, Trust};
 use crate::clock::Clock;
 use crate::deadline::Deadlines;
 use crate::limits::REGRET_WINDOW;
@@ -122,7 +122,7 @@ fn by_response_time_the_slowest_is_left_alone_and_tried_again_in_time() {
         let slow = world.address(0);
         for index in 0..3 {
             let took = if index == 0 { 100 } else { 10 };
-            let endpoint = world.pools[0].endpoint(world.address(index), HttpVersion::Http1);
+            let endpoint = world.pools[0].endpoint(world.address(index), &Protocol::default());
             endpoint.note_response(Duration::from_millis(took), world.clock.now());
         }
         let picks_slow = |fast_ones_answer: bool| {
@@ -149,7 +149,7 @@ fn the_connection_used_last_is_used_next() {
     run(async {
         let world = World::new(1, 1);
         let (pool, endpoint) =
-            (&world.pools[0], world.pools[0].endpoint(world.address(0), HttpVersion::Http1));
+            (&world.pools[0], world.pools[0].endpoint(world.address(0), &Protocol::default()));
         let (first, second) = (open(pool, &endpoint).await, open(pool, &endpoint).await);
         let opened = world.clock.now();
         world.clock.advance(SECOND);
@@ -165,10 +165,10 @@ fn the_connection_used_last_is_used_next() {
 fn a_cap_evicts_what_was_idle_longest_and_regrets_it_for_a_while() {
     run(async {
         let world = World::new(1, 1);
-        world.pools[0].endpoint(world.address(0), HttpVersion::Http1);
+        world.pools[0].endpoint(world.address(0), &Protocol::default());
         world.set(&UpstreamConnections { cap: PoolCap::Fixed(2), ..UpstreamConnections::default() });
         let (pool, endpoint) =
-            (&world.pools[0], world.pools[0].endpoint(world.address(0), HttpVersion::Http1));
+            (&world.pools[0], world.pools[0].endpoint(world.address(0), &Protocol::default()));
         let burst = async || {
             let mut leases = Vec::new();
             for _ in 0..4 {
@@ -204,10 +204,10 @@ fn connections_are_given_up_by_age_use_and_hint() {
             lifetime: 25 * SECOND,
             ..UpstreamConnections::default()
         };
-        world.pools[0].endpoint(world.address(0), HttpVersion::Http1);
+        world.pools[0].endpoint(world.address(0), &Protocol::default());
         world.set(&settings);
         let (pool, endpoint) =
-            (&world.pools[0], world.pools[0].endpoint(world.address(0), HttpVersion::Http1));
+            (&world.pools[0], world.pools[0].endpoint(world.address(0), &Protocol::default()));
         for (what, uses, pause, hint) in [
             ("idle for too long", 1, 10, None),
             ("asked often enough", 5, 1, None),
@@ -233,7 +233,8 @@ fn an_endpoint_that_is_gone_keeps_nothing() {
     run(async {
         let world = World::new(2, 1);
         let address = world.address(0);
-        let endpoints = [0, 1].map(|worker: usize| world.pools[worker].endpoint(address, HttpVersion::Http1));
+        let endpoints =
+            [0, 1].map(|worker: usize| world.pools[worker].endpoint(address, &Protocol::default()));
         let (busy, idle) =
             (open(&world.pools[0], &endpoints[0]).await, open(&world.pools[0], &endpoints[0]).await);
         let others = open(&world.pools[1], &endpoints[1]).await;
@@ -261,7 +262,7 @@ async fn schedule(seed: u64, cap: PoolCap) {
     let world = World::new(2, 1);
     let address = world.address(0);
     let endpoints: Vec<Rc<Endpoint>> =
-        world.pools.iter().map(|pool| pool.endpoint(address, HttpVersion::Http1)).collect();
+        world.pools.iter().map(|pool| pool.endpoint(address, &Protocol::default())).collect();
     let settings = UpstreamConnections { cap, requests: 8, idle_timeout: 5 * SECOND, lifetime: 30 * SECOND };
     world.set(&settings);
     let (random, mut leases) = (Random::seeded(seed), Vec::new());

@@ -1,0 +1,183 @@
+//! Lets only clients pass that have shown a good certificate (ingress-nginx: `auth-tls-*`).
+//!
+//! As with nginx, whose `ssl_verify_client` is about connections over TLS, a client in clear is not asked for a certificate:
+//! that it is redirected to the TLS port is up to `ssl-redirect`. Only a pattern for the subject is matched all the same,
+//! against no subject.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use model::{ClientCertificate, Filter, HostName, VerifyClient};
+use observe::Reason;
+use routing::Snapshot;
+use wire::Known;
+
+use super::{Flow, Subject};
+use crate::buffer::Buffer;
+use crate::reply::Answer;
+use crate::tls::{Acceptors, ClientTls, Misdirected, Verdict};
+
+/// A client over TLS, and what is needed to judge its certificate.
+pub(crate) struct Presented<'a> {
+    pub(crate) tls: &'a ClientTls,
+    /// The host that the request is for.
+    pub(crate) host: &'a HostName,
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) acceptors: &'a Acceptors,
+    /// Time since 1970.
+    pub(crate) now: Duration,
+}
+
+/// What an endpoint is told of a client's certificate.
+pub(crate) struct Told<'a> {
+    tls: Option<&'a ClientTls>,
+    with_certificate: bool,
+}
+
+/// Characters in a line of PEM (RFC 7468 section 2).
+const PEM_LINE_CHARS: usize = 64;
+
+pub(super) fn apply(demand: &ClientCertificate, subject: &Subject<'_>) -> Flow {
+    if let Some(client) = &subject.client {
+        let verdict = client.tls.verdict(client.host, client.snapshot, client.acceptors, client.now);
+        let Ok(verdict) = verdict else { return Flow::Refuse(Reason::Misdirected) };
+        if let Some(reason) = objection(demand.verify, verdict) {
+            return match &demand.error_page {
+                Some(url) => Flow::Answer(Answer::redirect(302, url.clone())),
+                None => Flow::Refuse(reason),
+            };
+        }
+    }
+    let certificate = subject.client.as_ref().and_then(|client| client.tls.certificate.as_ref());
+    let name = certificate.map_or("", |certificate| &certificate.subject);
+    match &demand.match_subject {
+        Some(pattern) if !pattern.is_match(name) => Flow::Refuse(Reason::ClientCertificateSubject),
+        _ => Flow::Continue,
+    }
+}
+
+/// What stands against the client, by nginx's `ssl_verify_client`.
+fn objection(verify: VerifyClient, verdict: Verdict) -> Option<Reason> {
+    match (verify, verdict) {
+        (VerifyClient::Off, _) | (_, Verdict::Good) => None,
+        (VerifyClient::On, Verdict::None) => Some(Reason::ClientCertificateMissing),
+        (_, Verdict::None) => None,
+        (VerifyClient::OptionalNoCa, Verdict::Bad { is_untrusted: true, .. }) => None,
+        (_, Verdict::Bad { .. }) => Some(Reason::ClientCertificateBad),
+    }
+}
+
+/// What an endpoint is told, where a route asks for certificates: also that there is none, so that nobody else can say that
+/// there is one.
+pub(crate) fn told<'a>(filters: &[Filter], tls: Option<&'a ClientTls>) -> Option<Told<'a>> {
+    filters.iter().find_map(|filter| match filter {
+        Filter::ClientCertificate(demand) => Some(Told { tls, with_certificate: demand.pass_certificate }),
+        _ => None,
+    })
+}
+
+/// Whether only we may say what a field says.
+pub(crate) fn replaces(known: Known) -> bool {
+    matches!(
+        known,
+        Known::SslClientVerify | Known::SslClientSubjectDn | Known::SslClientIssuerDn | Known::SslClientCert
+    )
+}
+
+impl Told<'_> {
+    /// Appends the header lines.
+    pub(crate) fn write(&self, out: &mut Buffer) {
+        let Some(tls) = self.tls else { return };
+        match tls.last_verdict() {
+            Verdict::None => line(out, "ssl-client-verify", &["NONE"]),
+            Verdict::Good => line(out, "ssl-client-verify", &["SUCCESS"]),
+            Verdict::Bad { why, .. } => line(out, "ssl-client-verify", &["FAILED:", why]),
+        }
+        let Some(certificate) = &tls.certificate else { return };
+        line(out, "ssl-client-subject-dn", &[&certificate.subject]);
+        line(out, "ssl-client-issuer-dn", &[&certificate.issuer]);
+        if self.with_certificate {
+            line(out, "ssl-client-cert", &[&escaped_pem(certificate.der())]);
+        }
+    }
+}
+
+fn line(out: &mut Buffer, name: &str, value: &[&str]) {
+    out.extend(name.as_bytes());
+    out.extend(b": ");
+    value.iter().for_each(|part| out.extend(part.as_bytes()));
+    out.extend(b"\r\n");
+}
+
+/// nginx's `$ssl_client_escaped_cert`: PEM with all but letters, digits and `-._~` escaped.
+fn escaped_pem(der: &[u8]) -> String {
+    let base64 = STANDARD.encode(der);
+    let mut text = String::with_capacity(2 * base64.len());
+    text.push_str("-----BEGIN%20CERTIFICATE-----%0A");
+    for (at, char) in base64.chars().enumerate() {
+        if at > 0 && at % PEM_LINE_CHARS == 0 {
+            text.push_str("%0A");
+        }
+        match char {
+            '+' => text.push_str("%2B"),
+            '/' => text.push_str("%2F"),
+            '=' => text.push_str("%3D"),
+            plain => text.push(plain),
+        }
+    }
+    text.push_str("%0A-----END%20CERTIFICATE-----%0A");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Pattern;
+
+    use super::super::Forwarded;
+    use super::*;
+
+    const UNTRUSTED: Verdict = Verdict::Bad { why: "self-signed certificate", is_untrusted: true };
+    const EXPIRED: Verdict = Verdict::Bad { why: "certificate has expired", is_untrusted: false };
+
+    #[test]
+    fn what_stands_against_a_client() {
+        use VerifyClient::{Off, On, Optional, OptionalNoCa};
+        let (missing, bad) = (Some(Reason::ClientCertificateMissing), Some(Reason::ClientCertificateBad));
+        for (verify, expected) in [
+            (On, [None, missing, bad, bad]),
+            (Off, [None; 4]),
+            (Optional, [None, None, bad, bad]),
+            (OptionalNoCa, [None, None, None, bad]),
+        ] {
+            let verdicts = [Verdict::Good, Verdict::None, UNTRUSTED, EXPIRED];
+            assert_eq!(verdicts.map(|verdict| objection(verify, verdict)), expected, "{verify:?}");
+        }
+    }
+
+    #[test]
+    fn in_clear_only_the_subject_counts() {
+        let forwarded = Forwarded::sample();
+        let subject = Subject { target: b"/", path: b"/", forwarded: &forwarded, client: None };
+        let demand = |pattern: Option<&str>| ClientCertificate {
+            verify: VerifyClient::On,
+            match_subject: pattern.map(|pattern| Pattern::parse(pattern).unwrap()),
+            error_page: None,
+            pass_certificate: false,
+        };
+        assert_eq!(apply(&demand(None), &subject), Flow::Continue);
+        assert_eq!(apply(&demand(Some("CN=a")), &subject), Flow::Refuse(Reason::ClientCertificateSubject));
+    }
+
+    #[test]
+    fn a_certificate_is_escaped_as_nginx_does() {
+        let text = escaped_pem(&[0xfb; 50]);
+        assert_eq!(text.matches("%2B").count(), 16 + 1, "{text}");
+        assert!(text.starts_with("-----BEGIN%20CERTIFICATE-----%0A"));
+        assert!(text.ends_with("%0A-----END%20CERTIFICATE-----%0A"));
+        let body: String =
+            text.replace("%0A", "\n").replace("%2B", "+").replace("%2F", "/").replace("%3D", "=");
+        let lines: Vec<usize> = body.lines().map(str::len).collect();
+        assert_eq!(lines[1..3], [64, 4]);
+    }
+}

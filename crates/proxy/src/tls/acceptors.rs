@@ -1,0 +1,248 @@
+//! How handshakes of clients are answered: a rustls configuration for each way in which hosts are served.
+//!
+//! Made when a Snapshot is published, away from the workers; each configuration is completed at the first handshake that
+//! needs it, so that a hundred thousand hosts cost nothing until clients come.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+use model::{Certificate, CipherSuite, ClientAuth, HostName, HostTls, TlsSettings, VerifyClient};
+use routing::{HostTable, Snapshot};
+use rustls::crypto::CryptoProvider;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::{Error, ServerConfig};
+
+use super::certificate::{certified_key, fake};
+use super::chain::Trust;
+use super::client_auth::AnyCertificate;
+use super::provider::{provider, versions};
+use super::resumption::{Resumption, Scope, Scoped};
+use crate::clock::Start;
+use crate::limits::SESSIONS_PER_HANDSHAKE;
+
+/// What stays the same from one generation to the next.
+pub(crate) struct Lasting {
+    resumption: Arc<Resumption>,
+    fake: Arc<CertifiedKey>,
+}
+
+/// The ways in which the hosts of a Snapshot are served.
+pub(crate) struct Acceptors {
+    profile: Arc<Profile>,
+    default: Arc<Acceptor>,
+    special: HashMap<Identity, Arc<Acceptor>>,
+    has_passthrough: bool,
+}
+
+/// What holds for all hosts.
+struct Profile {
+    lasting: Arc<Lasting>,
+    settings: TlsSettings,
+    /// The certificate of the host that takes whatever no other does.
+    any: Option<Arc<Certificate>>,
+    provider: Arc<CryptoProvider>,
+    certificate: Arc<CertifiedKey>,
+}
+
+/// How one host is served, or several that are served alike.
+pub(crate) struct Acceptor {
+    profile: Arc<Profile>,
+    certificate: Option<Arc<Certificate>>,
+    client_auth: Option<ClientAuth>,
+    ciphers: Option<Vec<CipherSuite>>,
+    config: OnceLock<Arc<ServerConfig>>,
+    trust: OnceLock<Trust>,
+}
+
+/// What tells one acceptor from another. The addresses are those of what the acceptor holds, so that nothing else can be
+/// there meanwhile.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Identity {
+    certificate: usize,
+    authorities: usize,
+    is_required: bool,
+    depth: u32,
+    ciphers: Option<Vec<CipherSuite>>,
+}
+
+/// Who answers a handshake.
+#[derive(Clone, Copy)]
+pub(crate) struct Selection<'a> {
+    /// How.
+    pub(crate) acceptor: &'a Arc<Acceptor>,
+    /// For which host; none where no host answers to the name.
+    pub(crate) host: Option<&'a Arc<HostTable>>,
+}
+
+impl Lasting {
+    pub(crate) fn new(start: Start) -> io::Result<Arc<Self>> {
+        let fake = fake(&provider(CipherSuite::DEFAULT)).map_err(io::Error::other)?;
+        Ok(Arc::new(Self { resumption: Resumption::new(start), fake }))
+    }
+}
+
+impl Acceptors {
+    /// What is the same in the previous generation is taken over from it.
+    pub(crate) fn new(snapshot: &Snapshot, lasting: &Arc<Lasting>, previous: Option<&Self>) -> Arc<Self> {
+        let any = snapshot.host(&HostName::Any).and_then(|host| host.tls().certificate.clone());
+        let settings = &snapshot.settings.tls;
+        let kept = previous.filter(|old| old.profile.is_same(settings, any.as_ref()));
+        let profile =
+            kept.map_or_else(|| Profile::new(lasting, settings, any), |old| Arc::clone(&old.profile));
+        let default =
+            kept.map_or_else(|| Acceptor::new(&profile, &HostTls::default()), |old| Arc::clone(&old.default));
+        let mut special = HashMap::new();
+        let mut has_passthrough = false;
+        for tls in snapshot.hosts().map(|host| host.tls()) {
+            has_passthrough |= tls.passthrough.is_some();
+            let identity = Identity::of(tls);
+            if identity == Identity::default() {
+                continue;
+            }
+            special.entry(identity).or_insert_with_key(|identity| {
+                let old = kept.and_then(|old| old.special.get(identity));
+                old.map_or_else(|| Acceptor::new(&profile, tls), Arc::clone)
+            });
+        }
+        Arc::new(Self { profile, default, special, has_passthrough })
+    }
+
+    /// Whether connections to some host are not decrypted.
+    pub(crate) fn has_passthrough(&self) -> bool {
+        self.has_passthrough
+    }
+
+    /// Who answers a client that asks for a name, or for none; nobody where names that are not served are refused.
+    pub(crate) fn select<'a>(&'a self, snapshot: &'a Snapshot, name: Option<&str>) -> Option<Selection<'a>> {
+        let host = match name {
+            Some(name) => snapshot.find_host(name.as_bytes()),
+            None => snapshot.host(&HostName::Any),
+        };
+        let is_known = host.is_some_and(|host| *host.name() != HostName::Any);
+        if self.profile.settings.reject_unknown_names && !is_known {
+            return None;
+        }
+        Some(Selection { acceptor: self.of_host(host), host })
+    }
+
+    /// How a host is served.
+    pub(super) fn of_host(&self, host: Option<&Arc<HostTable>>) -> &Arc<Acceptor> {
+        host.and_then(|host| self.special.get(&Identity::of(host.tls()))).unwrap_or(&self.default)
+    }
+}
+
+impl Identity {
+    fn of(tls: &HostTls) -> Self {
+        let client_auth = tls.client_auth.as_ref().filter(|auth| auth.verify != VerifyClient::Off);
+        Self {
+            certificate: tls.certificate.as_ref().map_or(0, |one| Arc::as_ptr(one).addr()),
+            authorities: client_auth.map_or(0, |auth| Arc::as_ptr(&auth.authorities).addr()),
+            is_required: client_auth.is_some_and(|auth| auth.verify == VerifyClient::On),
+            depth: client_auth.map_or(0, |auth| auth.depth),
+            ciphers: tls.ciphers.clone(),
+        }
+    }
+}
+
+impl Profile {
+    fn new(lasting: &Arc<Lasting>, settings: &TlsSettings, any: Option<Arc<Certificate>>) -> Arc<Self> {
+        let provider = provider(&settings.ciphers);
+        let configured = [any.as_ref(), settings.default_certificate.as_ref()].into_iter().flatten();
+        let usable = configured.filter_map(|certificate| usable_key(certificate, &provider)).next();
+        Arc::new(Self {
+            lasting: Arc::clone(lasting),
+            settings: settings.clone(),
+            any,
+            provider,
+            certificate: usable.unwrap_or_else(|| Arc::clone(&lasting.fake)),
+        })
+    }
+
+    fn is_same(&self, settings: &TlsSettings, any: Option<&Arc<Certificate>>) -> bool {
+        self.settings == *settings && self.any.as_ref().map(Arc::as_ptr) == any.map(Arc::as_ptr)
+    }
+}
+
+/// The certificate ready to be shown; where it cannot be, that is said once, and the default one is shown.
+fn usable_key(certificate: &Certificate, provider: &CryptoProvider) -> Option<Arc<CertifiedKey>> {
+    let key = certified_key(certificate, provider);
+    key.inspect_err(|error| {
+        let (namespace, object) = (&certificate.info.namespace, &certificate.info.object);
+        tracing::warn!(%namespace, %object, %error, "a certificate cannot be used; the default one is shown");
+    })
+    .ok()
+}
+
+impl Acceptor {
+    fn new(profile: &Arc<Profile>, tls: &HostTls) -> Arc<Self> {
+        Arc::new(Self {
+            profile: Arc::clone(profile),
+            certificate: tls.certificate.clone(),
+            client_auth: tls.client_auth.clone().filter(|auth| auth.verify != VerifyClient::Off),
+            ciphers: tls.ciphers.clone(),
+            config: OnceLock::new(),
+            trust: OnceLock::new(),
+        })
+    }
+
+    /// The configuration, which is completed when it is first asked for.
+    pub(super) fn config(&self) -> Result<Arc<ServerConfig>, Error> {
+        if let Some(config) = self.config.get() {
+            return Ok(Arc::clone(config));
+        }
+        let config = Arc::new(self.complete()?);
+        Ok(Arc::clone(self.config.get_or_init(|| config)))
+    }
+
+    /// Whether clients are asked for a certificate.
+    pub(super) fn asks_clients(&self) -> bool {
+        self.client_auth.is_some()
+    }
+
+    /// Whom to believe.
+    pub(super) fn trust(&self) -> Option<&Trust> {
+        let ClientAuth { authorities, depth, .. } = self.client_auth.as_ref()?;
+        Some(self.trust.get_or_init(|| Trust::new(authorities, *depth)))
+    }
+
+    fn complete(&self) -> Result<ServerConfig, Error> {
+        let Profile { lasting, settings, provider: common, certificate: default, .. } = &*self.profile;
+        let provider = self.ciphers.as_ref().map_or_else(|| Arc::clone(common), |suites| provider(suites));
+        let suites = self.ciphers.as_ref().unwrap_or(&settings.ciphers);
+        let own = self.certificate.as_ref().and_then(|certificate| usable_key(certificate, &provider));
+        let key = own.unwrap_or_else(|| Arc::clone(default));
+        let verifier = match self.trust() {
+            Some(trust) => Arc::new(AnyCertificate::new(trust)),
+            None => WebPkiClientVerifier::no_client_auth(),
+        };
+        let leaf = key.cert.first().map_or(&[][..], |leaf| leaf);
+        let scope = Scope::new(leaf, self.client_auth.as_ref());
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&versions(settings.versions, suites))?
+            .with_client_cert_verifier(verifier)
+            .with_cert_resolver(Arc::new(SingleCertAndKey::from(key)));
+        config.ignore_client_order = settings.prefer_server_ciphers;
+        config.alpn_protocols = if settings.http2 {
+            vec![b"h2".to_vec(), b"http/1.1".to_vec()]
+        } else {
+            vec![b"http/1.1".to_vec()]
+        };
+        let scoped = Arc::new(Scoped {
+            shared: Arc::clone(&lasting.resumption),
+            scope,
+            timeout: settings.session_timeout,
+        });
+        config.send_tls13_tickets =
+            if settings.session_cache || settings.session_tickets { SESSIONS_PER_HANDSHAKE } else { 0 };
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        if settings.session_cache {
+            config.session_storage = Arc::clone(&scoped) as _;
+        }
+        if settings.session_tickets {
+            config.ticketer = scoped;
+        }
+        Ok(config)
+    }
+}

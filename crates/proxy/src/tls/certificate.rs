@@ -1,0 +1,51 @@
+//! From certificates of the model to what rustls shows, and the one that is shown where there is none.
+
+use std::sync::Arc;
+
+use model::{Certificate, KeyEncoding};
+use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{
+    CertificateDer, PrivateKeyDer, PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, PrivateSec1KeyDer,
+};
+use rustls::sign::CertifiedKey;
+use rustls::{Error, InconsistentKeys};
+
+/// A certificate ready to be shown; an error where rustls cannot use it.
+pub(super) fn certified_key(
+    certificate: &Certificate,
+    provider: &CryptoProvider,
+) -> Result<Arc<CertifiedKey>, Error> {
+    let der = certificate.key.der.clone();
+    let key = match certificate.key.encoding {
+        KeyEncoding::Pkcs8 => PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(der)),
+        KeyEncoding::Pkcs1 => PrivateKeyDer::Pkcs1(PrivatePkcs1KeyDer::from(der)),
+        KeyEncoding::Sec1 => PrivateKeyDer::Sec1(PrivateSec1KeyDer::from(der)),
+    };
+    let chain: Vec<_> = certificate.chain.iter().cloned().map(CertificateDer::from).collect();
+    if chain.is_empty() {
+        return Err(Error::NoCertificatesPresented);
+    }
+    let certified = CertifiedKey::new(chain, provider.key_provider.load_private_key(key)?);
+    match certified.keys_match() {
+        // Other errors are about certificates of X.509 version 1, which webpki does not read and which can be shown.
+        Err(error @ Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => Err(error),
+        _ => Ok(Arc::new(certified)),
+    }
+}
+
+/// The certificate for hosts without one of their own, where none is configured: ingress-nginx's, but with a key that takes
+/// no time to make.
+pub(super) fn fake(provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, Error> {
+    let general = |error: rcgen::Error| Error::General(error.to_string());
+    let mut name = DistinguishedName::new();
+    name.push(DnType::OrganizationName, "Acme Co");
+    name.push(DnType::CommonName, "Kubernetes Ingress Controller Fake Certificate");
+    let mut params = CertificateParams::new(vec!["ingress.local".to_owned()]).map_err(general)?;
+    params.distinguished_name = name;
+    let key = KeyPair::generate().map_err(general)?;
+    let certificate = params.self_signed(&key).map_err(general)?;
+    let der = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    let key = provider.key_provider.load_private_key(der)?;
+    Ok(Arc::new(CertifiedKey::new(vec![certificate.der().clone()], key)))
+}

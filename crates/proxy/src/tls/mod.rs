@@ -1,0 +1,25 @@
+//! TLS towards clients and endpoints. Everything that knows rustls is in here.
+//!
+//! Must not be in here: HTTP, and what is done with a client whose certificate is not good.
+
+mod acceptors;
+mod certificate;
+mod chain;
+mod client;
+mod client_auth;
+mod handshake;
+mod name;
+mod provider;
+mod resumption;
+mod session;
+mod turnstile;
+pub(crate) mod upstream;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use acceptors::{Acceptors, Lasting};
+pub(crate) use client::{ClientCertificate, ClientTls, Misdirected, Verdict};
+pub(crate) use handshake::{Refused, accept};
+pub(crate) use session::Session;
+pub(crate) use turnstile::Turnstile;

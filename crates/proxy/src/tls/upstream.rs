@@ -1,0 +1,221 @@
+//! TLS towards endpoints: one configuration for all that are spoken to alike.
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::hash::{Hash, Hasher};
+use std::io;
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use model::{CipherSuite, HttpVersion, UpstreamTls};
+use parking_lot::Mutex;
+use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::sign::SingleCertAndKey;
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, Connection, DigitallySignedStruct, Error, OtherError,
+    SignatureScheme,
+};
+use tokio::net::TcpStream;
+use webpki::EndEntityCert;
+
+use super::certificate::certified_key;
+use super::chain::{Purpose, Trust, algorithms};
+use super::client_auth::{verify_tls12_signature, verify_tls13_signature};
+use super::provider::{provider, versions};
+use super::session::Session;
+use crate::limits::UPSTREAM_SESSIONS_MAX;
+
+/// The ways in which endpoints are spoken to over TLS, all workers together: settings that are equal are one [`Profile`],
+/// so that connections can be told apart by it.
+#[derive(Default)]
+pub(crate) struct Profiles(Mutex<HashMap<Key, Arc<Profile>>>);
+
+/// A way in which endpoints are spoken to over TLS.
+pub(crate) struct Profile {
+    settings: Arc<UpstreamTls>,
+    version: HttpVersion,
+    config: OnceLock<Result<ClientConfig, Error>>,
+}
+
+/// TLS with one endpoint, whose sessions are resumed.
+pub(crate) struct Dialer {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+}
+
+/// Why an endpoint cannot be spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoSession {
+    /// It has shown a certificate that is not good.
+    BadCertificate,
+    /// It is not ready to speak TLS, or not with us.
+    HandshakeFailed,
+}
+
+#[derive(Clone)]
+struct Key(Arc<UpstreamTls>, HttpVersion);
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.1 == other.1 && (Arc::ptr_eq(&self.0, &other.0) || *self.0 == *other.0)
+    }
+}
+
+impl Eq for Key {}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.0.name, self.0.verify, self.0.send_name, self.1).hash(state);
+    }
+}
+
+impl Profiles {
+    /// The profile for some settings. Not for the path of a request.
+    pub(crate) fn get(&self, settings: &Arc<UpstreamTls>, version: HttpVersion) -> Arc<Profile> {
+        let new = || Profile { settings: Arc::clone(settings), version, config: OnceLock::new() };
+        let mut profiles = self.0.lock();
+        Arc::clone(profiles.entry(Key(Arc::clone(settings), version)).or_insert_with(|| Arc::new(new())))
+    }
+
+    /// Forgets what nobody uses any more.
+    pub(crate) fn sweep(&self) {
+        self.0.lock().retain(|_, profile| Arc::strong_count(profile) > 1);
+    }
+}
+
+impl Profile {
+    /// What is needed to speak to one endpoint.
+    pub(crate) fn dialer(&self, address: IpAddr) -> Result<Dialer, NoSession> {
+        let config = self.config.get_or_init(|| self.complete()).as_ref().map_err(|error| {
+            tracing::debug!(%error, "endpoints cannot be spoken to over TLS");
+            NoSession::HandshakeFailed
+        })?;
+        let mut config = config.clone();
+        // Endpoints may not share their tickets' keys, though they share a name.
+        config.resumption = Resumption::in_memory_sessions(UPSTREAM_SESSIONS_MAX);
+        let named = ServerName::try_from(self.settings.name.clone()).ok().filter(|_| self.settings.send_name);
+        Ok(Dialer { config: Arc::new(config), name: named.unwrap_or_else(|| ServerName::from(address)) })
+    }
+
+    fn complete(&self) -> Result<ClientConfig, Error> {
+        let settings = &*self.settings;
+        let suites = if settings.ciphers.is_empty() { CipherSuite::DEFAULT } else { &settings.ciphers };
+        let provider = provider(suites);
+        let shown = settings.certificate.as_ref().map(|certificate| certified_key(certificate, &provider));
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&versions(settings.versions, suites))?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Verifier::new(settings)));
+        let mut config = match shown.transpose()? {
+            Some(key) => config.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(key))),
+            None => config.with_no_client_auth(),
+        };
+        config.enable_sni = settings.send_name;
+        config.alpn_protocols = vec![match self.version {
+            HttpVersion::Http1 => b"http/1.1".to_vec(),
+            HttpVersion::Http2 => b"h2".to_vec(),
+        }];
+        Ok(config)
+    }
+}
+
+impl Dialer {
+    /// Speaks TLS over a connection.
+    pub(crate) async fn handshake(&self, stream: TcpStream) -> Result<Box<Session>, NoSession> {
+        let tls = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
+        let tls = tls.map_err(|error| reason(&error))?;
+        let mut session = Box::new(Session::new(stream, Connection::Client(tls)));
+        let done = poll_fn(|cx| session.poll_handshake(cx)).await;
+        done.map_err(|error: io::Error| {
+            let tls = error.get_ref().and_then(|error| error.downcast_ref::<Error>());
+            tls.map_or(NoSession::HandshakeFailed, reason)
+        })?;
+        Ok(session)
+    }
+}
+
+fn reason(error: &Error) -> NoSession {
+    tracing::debug!(%error, "handshake with an endpoint failed");
+    match error {
+        Error::InvalidCertificate(_) => NoSession::BadCertificate,
+        _ => NoSession::HandshakeFailed,
+    }
+}
+
+/// Judges what endpoints show.
+#[derive(Debug)]
+struct Verifier {
+    /// None where any certificate will do.
+    demands: Option<Demands>,
+}
+
+#[derive(Debug)]
+struct Demands {
+    trust: Trust,
+    /// None where it is no name that a certificate could be for.
+    name: Option<ServerName<'static>>,
+}
+
+impl Verifier {
+    fn new(settings: &UpstreamTls) -> Self {
+        let demands = settings.verify.then(|| Demands {
+            trust: Trust::new(&settings.authorities, settings.depth),
+            name: ServerName::try_from(settings.name.clone()).ok(),
+        });
+        Self { demands }
+    }
+}
+
+impl Demands {
+    fn judge(
+        &self,
+        leaf: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<(), webpki::Error> {
+        let chain: Vec<_> = std::iter::once(leaf).chain(intermediates).cloned().collect();
+        self.trust.judge(&chain, Purpose::Server, Duration::from_secs(now.as_secs()))?;
+        let name = self.name.as_ref().ok_or(webpki::Error::UnsupportedNameType)?;
+        EndEntityCert::try_from(leaf)?.verify_is_valid_for_subject_name(name)
+    }
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        leaf: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let judged = self.demands.as_ref().map_or(Ok(()), |demands| demands.judge(leaf, intermediates, now));
+        judged.map_err(|error| CertificateError::Other(OtherError(Arc::new(error))))?;
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        leaf: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, leaf, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        leaf: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, leaf, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        algorithms().supported_schemes()
+    }
+}

@@ -1,0 +1,54 @@
+//! How an endpoint is spoken to: part of what tells it from others.
+
+use std::hash::{Hash, Hasher};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use model::{Encryption, HttpVersion, UpstreamTls};
+
+use crate::tls::upstream::{Profile, Profiles};
+
+/// What is spoken with an endpoint.
+#[derive(Clone, Default)]
+pub(crate) struct Protocol {
+    /// The version of HTTP.
+    pub(crate) version: HttpVersion,
+    /// What it is spoken over, if not in clear.
+    pub(crate) tls: Option<Arc<Profile>>,
+}
+
+/// An endpoint, as far as connections to it can stand in for each other.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Target {
+    pub(crate) address: SocketAddr,
+    pub(crate) protocol: Protocol,
+}
+
+impl Protocol {
+    /// What is spoken with a cluster's endpoints for clients in clear, and for those over TLS where that makes a difference.
+    pub(crate) fn of(cluster: &model::Cluster, profiles: &Profiles) -> (Self, Option<Self>) {
+        let version = cluster.version;
+        let clear = Self { version, tls: None };
+        let over = |tls: &Arc<UpstreamTls>| Self { version, tls: Some(profiles.get(tls, version)) };
+        match &cluster.encryption {
+            Encryption::Never => (clear, None),
+            Encryption::Always(tls) => (over(tls), None),
+            Encryption::AsClient(tls) => (clear, Some(over(tls))),
+        }
+    }
+}
+
+impl PartialEq for Protocol {
+    fn eq(&self, other: &Self) -> bool {
+        self.version == other.version
+            && self.tls.as_ref().map(Arc::as_ptr) == other.tls.as_ref().map(Arc::as_ptr)
+    }
+}
+
+impl Eq for Protocol {}
+
+impl Hash for Protocol {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.version, self.tls.as_ref().map(Arc::as_ptr)).hash(state);
+    }
+}
