@@ -13,7 +13,7 @@ use control::resolve::Resolved;
 use control::source::files::Files;
 use control::translate::translate;
 use control::{Options, Severity, Translation, load_at};
-use model::{Action, HostTls, Model};
+use model::{Action, Encryption, HostTls, Model, UpstreamTls};
 
 /// The first of July 2026, in seconds since 1970.
 const NOW_S: u64 = 1_782_864_000;
@@ -138,8 +138,8 @@ fn describe(translation: &Translation, folder: &Path) -> String {
             }
         }
     }
-    for cluster in model.clusters.iter().filter(|cluster| cluster.balance != model::Balance::default()) {
-        write!(text, "\nupstream {}: {:?}\n", cluster.name, cluster.balance).unwrap();
+    for cluster in &model.clusters {
+        write_cluster(&mut text, cluster);
     }
     write_certificates(&mut text, translation);
     let mut settings = model.settings.clone();
@@ -152,6 +152,32 @@ fn describe(translation: &Translation, folder: &Path) -> String {
         write!(text, "\nnames needed: {:?}\n", translation.names).unwrap();
     }
     text.replace(&format!("{}/", folder.display()), "")
+}
+
+fn write_cluster(text: &mut String, cluster: &model::Cluster) {
+    let plain = model::Cluster::default();
+    if cluster.balance != plain.balance {
+        write!(text, "\nupstream {}: {:?}\n", cluster.name, cluster.balance).unwrap();
+    }
+    if cluster.version != plain.version || cluster.encryption != plain.encryption {
+        let encryption = match &cluster.encryption {
+            Encryption::Never => "in clear".to_owned(),
+            Encryption::Always(tls) => format!("over TLS, {}", upstream_tls(tls)),
+            Encryption::AsClient(tls) => format!("as the client, {}", upstream_tls(tls)),
+        };
+        write!(text, "\nupstream {}: {:?} {encryption}\n", cluster.name, cluster.version).unwrap();
+    }
+}
+
+fn upstream_tls(tls: &UpstreamTls) -> String {
+    let UpstreamTls { certificate, authorities, verify, depth, name, send_name, versions, ciphers } = tls;
+    let shows = certificate.as_ref().map(|it| format!("shows {}, ", shown(it))).unwrap_or_default();
+    let believes = if *verify { "believes" } else { "would believe" };
+    let sends = if *send_name { "sends" } else { "does not send" };
+    format!(
+        "{shows}{believes} {} authorities to depth {depth}, {sends} {name:?}, {versions:?} {ciphers:?}",
+        authorities.certificates.len()
+    )
 }
 
 fn tls(tls: &HostTls) -> String {

@@ -114,6 +114,10 @@ variables! {
     "server_port" => ServerPort, "Port that the client connected to.";
     "hostname" => Hostname, "Name of the machine.";
     "pid" => Pid, "Process id.";
+    "ssl_protocol" => SslProtocol, "Version of TLS that the client speaks.";
+    "ssl_cipher" => SslCipher, "Cipher suite.";
+    "ssl_server_name" => SslServerName, "Name that the client asked for in the handshake.";
+    "ssl_session_reused" => SslSessionReused, "`r` where an earlier session was resumed, `.` where not.";
 }
 
 impl Variable {

@@ -37,6 +37,8 @@ pub struct Record<'a> {
     pub query: Option<&'a [u8]>,
     /// `http` or `https`.
     pub scheme: &'a str,
+    /// What is spoken underneath, where that is TLS.
+    pub tls: Option<Tls<'a>>,
     /// `HTTP/1.1` and the like.
     pub protocol: Option<&'a str>,
     /// Host asked for, in lower case, without a port.
@@ -71,6 +73,19 @@ pub struct Record<'a> {
     pub pid: u32,
     /// Headers of both directions.
     pub headers: &'a dyn Headers,
+}
+
+/// A session of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tls<'a> {
+    /// `TLSv1.3` and the like.
+    pub version: &'a str,
+    /// As OpenSSL calls it.
+    pub cipher: &'a str,
+    /// Asked for in the handshake.
+    pub server_name: Option<&'a str>,
+    /// An earlier session was resumed.
+    pub is_resumed: bool,
 }
 
 /// An endpoint that was asked. Times count from the start of the try.

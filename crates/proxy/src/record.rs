@@ -9,7 +9,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use model::Labels;
-use observe::access::{Headers, Record, Time, Try, write_line};
+use observe::access::{Headers, Record, Time, Tls, Try, write_line};
 use observe::{Counter, Method, Reason, Sample, UpstreamSample};
 use smallvec::SmallVec;
 use wire::h1::{Request, Version};
@@ -242,7 +242,7 @@ pub(crate) fn record_refused(worker: &Rc<Worker>, conn: &Conn, head: &[u8], repo
 }
 
 /// What is known before the request is: the rest is missing.
-fn blank_record(conn: &Conn) -> Record<'static> {
+fn blank_record(conn: &Conn) -> Record<'_> {
     Record {
         time: Time::default(),
         hostname: "",
@@ -257,6 +257,12 @@ fn blank_record(conn: &Conn) -> Record<'static> {
         path: None,
         query: None,
         scheme: conn.scheme(),
+        tls: conn.tls.as_deref().map(|tls| Tls {
+            version: tls.version,
+            cipher: tls.cipher,
+            server_name: tls.server_name.as_deref(),
+            is_resumed: tls.is_resumed,
+        }),
         protocol: None,
         host: None,
         status: 0,

@@ -33,6 +33,7 @@ pub use ingress::{
     IngressTls,
 };
 pub use secret::Secret;
+pub(crate) use service::is_of;
 pub use service::{Service, ServicePort, ServiceSpec};
 
 /// What objects of every kind have.

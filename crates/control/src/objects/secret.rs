@@ -43,6 +43,10 @@ impl Secret {
         Some(STANDARD.decode(text).map_err(|_| format!("{key} is not base64")))
     }
 
+    fn has(&self, key: &str) -> bool {
+        self.bytes(key).is_some_and(|bytes| bytes.is_err() || bytes.is_ok_and(|bytes| !bytes.is_empty()))
+    }
+
     fn required(&self, key: &str) -> Result<Vec<u8>, String> {
         self.bytes(key).unwrap_or_else(|| Err(format!("there is no {key}")))
     }
@@ -59,13 +63,18 @@ impl Sourced<Secret> {
 
     /// Whether there is a certificate, good or bad.
     pub(crate) fn has_pair(&self) -> bool {
-        self.bytes("tls.crt").is_some()
+        self.has("tls.crt")
+    }
+
+    /// Whether there are authorities, good or bad. cert-manager leaves `ca.crt` empty where it knows none.
+    pub(crate) fn has_authorities(&self) -> bool {
+        self.has("ca.crt")
     }
 
     /// The authorities and what they have revoked (`ca.crt`, `ca.crl`), or why there are none.
     pub(crate) fn authorities(&self) -> &Result<Arc<Authorities>, String> {
         self.authorities.get(|| {
-            let revoked = self.bytes("ca.crl").transpose()?;
+            let revoked = self.bytes("ca.crl").transpose()?.filter(|list| !list.is_empty());
             certificate::authorities(&self.required("ca.crt")?, revoked.as_deref()).map(Arc::new)
         })
     }

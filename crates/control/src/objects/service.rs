@@ -1,3 +1,4 @@
+use model::Transport;
 use serde::Deserialize;
 
 use super::de::nullable;
@@ -43,6 +44,12 @@ pub struct ServicePort {
     /// Number or name at the Pods; none for the Service's own number.
     #[serde(default)]
     pub target_port: Option<PortRef>,
+    /// `TCP` where nothing is said.
+    #[serde(default)]
+    pub protocol: Option<String>,
+    /// What is spoken there, such as `kubernetes.io/h2c`.
+    #[serde(default)]
+    pub app_protocol: Option<String>,
 }
 
 impl Service {
@@ -51,11 +58,22 @@ impl Service {
         self.spec.kind.as_deref() == Some("ExternalName")
     }
 
-    /// The port that a backend names.
-    pub fn port(&self, wanted: &PortRef) -> Option<&ServicePort> {
-        self.spec.ports.iter().find(|port| match wanted {
-            PortRef::Number(number) => port.port == *number,
-            PortRef::Name(name) => port.name.as_ref() == Some(name),
+    /// The port that a backend names. A number may be in use for two transports.
+    pub fn port(&self, wanted: &PortRef, transport: Transport) -> Option<&ServicePort> {
+        self.spec.ports.iter().filter(|port| is_of(transport, port.protocol.as_deref())).find(|port| {
+            match wanted {
+                PortRef::Number(number) => port.port == *number,
+                PortRef::Name(name) => port.name.as_ref() == Some(name),
+            }
         })
     }
+}
+
+/// Whether a `protocol` is this one. "Default is TCP."
+pub(crate) fn is_of(transport: Transport, protocol: Option<&str>) -> bool {
+    let name = match transport {
+        Transport::Tcp => "TCP",
+        Transport::Udp => "UDP",
+    };
+    protocol.unwrap_or("TCP") == name
 }

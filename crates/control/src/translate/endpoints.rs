@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
-use model::{Cluster, ClusterId, Endpoint, EndpointState};
+use model::{Balance, Cluster, ClusterId, Endpoint, EndpointState, Transport, UpstreamTls};
 
+use super::backend::Speech;
 use super::policy::Policy;
 use crate::index::Index;
 use crate::objects::{
-    Conditions, EndpointPort, EndpointSlice, EndpointSubset, PortRef, Service, ServicePort, Sourced,
+    Conditions, EndpointPort, EndpointSlice, EndpointSubset, PortRef, Service, ServicePort, Sourced, is_of,
 };
 use crate::options::{NsName, Options};
 use crate::problem::{Problem, Severity};
@@ -17,8 +19,35 @@ use crate::resolve::{Resolved, is_forbidden};
 /// Makes clusters as they are asked for.
 pub(super) struct Clusters<'a> {
     sources: Sources<'a>,
-    known: HashMap<(NsName, PortRef), (ClusterId, Option<String>)>,
+    known: HashMap<(NsName, PortRef), Vec<Known>>,
     built: Built,
+}
+
+/// A cluster that was asked for before.
+struct Known {
+    purpose: Purpose,
+    speech: Speech,
+    id: ClusterId,
+    fault: Option<String>,
+}
+
+/// What a cluster is for. It is part of the cluster's name, as in ingress-nginx.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Requests.
+    Http,
+    /// Connections that are not decrypted.
+    Passthrough,
+    /// What comes to a port of its own.
+    Stream(Transport),
+}
+
+/// What a cluster is to be like. Of [`Purpose::Http`], the first to ask decides.
+struct Like {
+    purpose: Purpose,
+    speech: Speech,
+    balance: Balance,
+    by_virtual_address: bool,
 }
 
 /// What was made.
@@ -54,31 +83,74 @@ impl<'a> Clusters<'a> {
         Self { sources: Sources { index, options, resolved }, known: HashMap::new(), built: Built::default() }
     }
 
-    /// The cluster of a Service's port, and what is wrong with asking for it. There is a cluster in any case: without
-    /// endpoints, it answers 503.
+    /// The cluster of a Service's port for requests, and what is wrong with asking for it. There is a cluster in any case:
+    /// without endpoints, it answers 503. `tls_of_host` is what another Ingress of the host says of TLS with endpoints.
     ///
     /// "Upstreams are keyed `namespace-service-port`. Upstream-level settings come from the FIRST Ingress that references
-    /// that Service port."
-    pub(super) fn get(
+    /// that Service port." What is spoken with them is up to each location: they share a name, but no connections.
+    pub(super) fn for_requests(
         &mut self,
         name: &NsName,
         port: &PortRef,
         policy: &Policy,
+        tls_of_host: Option<&Arc<UpstreamTls>>,
     ) -> (ClusterId, Option<String>) {
+        let service = self.sources.index.services.get(name);
+        let speech = policy.backend.speech(
+            service.and_then(|service| service.port(port, Transport::Tcp)),
+            || {
+                let outside =
+                    service.filter(|it| it.is_external()).and_then(|it| it.spec.external_name.as_ref());
+                outside.map_or_else(
+                    || format!("{}.{}.svc", name.name, name.namespace),
+                    |outside| outside.value.trim_end_matches('.').to_owned(),
+                )
+            },
+            tls_of_host,
+        );
+        let (balance, by_virtual_address) = (policy.balance, policy.service_upstream);
+        self.get(name, port, Like { purpose: Purpose::Http, speech, balance, by_virtual_address })
+    }
+
+    /// The cluster of a Service's port for connections that are not decrypted: the Service's virtual address, as in
+    /// ingress-nginx, or else its Pods.
+    pub(super) fn for_passthrough(&mut self, name: &NsName, port: &PortRef) -> (ClusterId, Option<String>) {
+        let (purpose, speech, balance) = (Purpose::Passthrough, Speech::default(), Balance::default());
+        self.get(name, port, Like { purpose, speech, balance, by_virtual_address: true })
+    }
+
+    /// The cluster of a Service's port for what comes to a port of its own.
+    pub(super) fn for_stream(
+        &mut self,
+        name: &NsName,
+        port: &PortRef,
+        transport: Transport,
+    ) -> (ClusterId, Option<String>) {
+        let (purpose, speech, balance) = (Purpose::Stream(transport), Speech::default(), Balance::default());
+        self.get(name, port, Like { purpose, speech, balance, by_virtual_address: false })
+    }
+
+    fn get(&mut self, name: &NsName, port: &PortRef, like: Like) -> (ClusterId, Option<String>) {
+        let Like { purpose, speech, balance, by_virtual_address } = like;
         let key = (name.clone(), port.clone());
-        if let Some(known) = self.known.get(&key) {
-            return known.clone();
+        let siblings = self.known.get(&key).map_or(&[][..], Vec::as_slice);
+        let mut siblings = siblings.iter().filter(|known| known.purpose == purpose);
+        if let Some(known) = siblings.clone().find(|known| known.speech == speech) {
+            return (known.id, known.fault.clone());
         }
         let id = ClusterId(self.built.clusters.len() as u32);
-        let found = self.sources.find(name, port, policy.service_upstream);
-        let (endpoints, fault) = self.note(name, found);
-        self.built.clusters.push(Cluster {
-            name: format!("{}-{}-{port}", name.namespace, name.name),
-            balance: policy.balance,
-            endpoints,
-            ..Cluster::default()
-        });
-        self.known.insert(key, (id, fault.clone()));
+        let Speech { version, encryption } = speech.clone();
+        let (cluster, fault) = if let Some(sibling) = siblings.next() {
+            let cluster = self.built.clusters[sibling.id.0 as usize].clone();
+            (Cluster { version, encryption, ..cluster }, sibling.fault.clone())
+        } else {
+            let found = self.sources.find(name, port, purpose, by_virtual_address);
+            let (endpoints, fault) = self.note(name, found);
+            let name = format!("{}{}-{}-{port}", purpose.prefix(), name.namespace, name.name);
+            (Cluster { name, balance, version, encryption, endpoints }, fault)
+        };
+        self.built.clusters.push(cluster);
+        self.known.entry(key).or_default().push(Known { purpose, speech, id, fault: fault.clone() });
         (id, fault)
     }
 
@@ -110,33 +182,65 @@ impl<'a> Clusters<'a> {
     }
 }
 
+impl Purpose {
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Http => "",
+            Self::Passthrough => "tls-",
+            Self::Stream(Transport::Tcp) => "tcp-",
+            Self::Stream(Transport::Udp) => "udp-",
+        }
+    }
+
+    fn transport(self) -> Transport {
+        match self {
+            Self::Http | Self::Passthrough => Transport::Tcp,
+            Self::Stream(transport) => transport,
+        }
+    }
+
+    /// What becomes of those who come where there is nobody.
+    fn outcome(self) -> &'static str {
+        match self {
+            Self::Http => "requests are answered 503",
+            Self::Passthrough | Self::Stream(Transport::Tcp) => "connections are closed",
+            Self::Stream(Transport::Udp) => "datagrams are dropped",
+        }
+    }
+}
+
 // === impl Sources ===
 
 impl Sources<'_> {
-    fn find(&self, name: &NsName, wanted: &PortRef, by_virtual_address: bool) -> Found {
+    fn find(&self, name: &NsName, wanted: &PortRef, purpose: Purpose, by_virtual_address: bool) -> Found {
+        let (transport, outcome) = (purpose.transport(), purpose.outcome());
         let Some(service) = self.index.services.get(name) else {
             // Who tells where the Pods are need not write a Service for it.
-            return self.overridden(name, wanted, None).map_or_else(
-                || Found::Nothing(format!("Service {name} is missing: requests are answered 503")),
+            return self.overridden(name, wanted, None, transport).map_or_else(
+                || Found::Nothing(format!("Service {name} is missing: {outcome}")),
                 Found::Endpoints,
             );
         };
         if service.is_external() {
-            return self.outside(service, wanted);
+            return self.outside(service, wanted, transport);
         }
-        let Some(port) = service.port(wanted) else {
+        let Some(port) = service.port(wanted, transport) else {
             return Found::Nothing(format!(
-                "Service {name} has no port {wanted} (it has {}): requests are answered 503",
+                "Service {name} has no {}port {wanted} (it has {}): {outcome}",
+                if transport == Transport::Udp { "UDP " } else { "" },
                 ports(service)
             ));
         };
         if by_virtual_address && let Some(address) = virtual_address(service, port) {
             return Found::Endpoints(vec![ready(address)]);
         }
-        match self.pods(name, port).or_else(|| self.overridden(name, wanted, Some(service))) {
+        let endpoints = self
+            .pods(name, port, transport)
+            .or_else(|| self.overridden(name, wanted, Some(service), transport));
+        match endpoints {
             Some(endpoints) if endpoints.is_empty() => Found::Faulty(
                 Severity::Warning,
-                format!("has no ready endpoints at port {wanted}: requests are answered 503"),
+                format!("has no ready endpoints at port {wanted}: {outcome}"),
             ),
             Some(endpoints) => Found::Endpoints(endpoints),
             None => Found::Faulty(
@@ -149,13 +253,15 @@ impl Sources<'_> {
     }
 
     /// What `EndpointSlice`s say, or else `Endpoints`; nothing if there are none of either.
-    fn pods(&self, name: &NsName, port: &ServicePort) -> Option<Vec<Endpoint>> {
+    fn pods(&self, name: &NsName, port: &ServicePort, transport: Transport) -> Option<Vec<Endpoint>> {
         let slices = self.index.slices_of(name);
         if !slices.is_empty() {
-            return Some(distinct(slices.iter().flat_map(|slice| of_slice(slice, port)).collect()));
+            return Some(distinct(
+                slices.iter().flat_map(|slice| of_slice(slice, port, transport)).collect(),
+            ));
         }
         let subsets = &self.index.endpoints.get(name)?.subsets;
-        Some(distinct(subsets.iter().flat_map(|subset| of_subset(subset, port)).collect()))
+        Some(distinct(subsets.iter().flat_map(|subset| of_subset(subset, port, transport)).collect()))
     }
 
     /// What `--endpoints` says.
@@ -164,11 +270,12 @@ impl Sources<'_> {
         name: &NsName,
         wanted: &PortRef,
         service: Option<&Service>,
+        transport: Transport,
     ) -> Option<Vec<Endpoint>> {
         let is_same = |given: &PortRef| {
             given == wanted
                 || service.is_some_and(|service| {
-                    let (given, wanted) = (service.port(given), service.port(wanted));
+                    let (given, wanted) = (service.port(given, transport), service.port(wanted, transport));
                     given.is_some() && given == wanted
                 })
         };
@@ -182,14 +289,14 @@ impl Sources<'_> {
     }
 
     /// "`ExternalName` resolved by DNS; `localhost`/IP-like names in `ExternalName` refused."
-    fn outside(&self, service: &Sourced<Service>, wanted: &PortRef) -> Found {
+    fn outside(&self, service: &Sourced<Service>, wanted: &PortRef, transport: Transport) -> Found {
         let Some(name) = &service.spec.external_name else {
             return Found::Faulty(
                 Severity::Error,
                 "is of type ExternalName and has no externalName".to_owned(),
             );
         };
-        let Some(number) = outside_port(service, wanted) else {
+        let Some(number) = outside_port(service, wanted, transport) else {
             return Found::Nothing(format!("Service {} has no port {wanted} with a number", service.key()));
         };
         let host = name.value.trim_end_matches('.').to_ascii_lowercase();
@@ -212,14 +319,14 @@ impl Sources<'_> {
     }
 }
 
-fn of_slice(slice: &EndpointSlice, port: &ServicePort) -> Vec<Endpoint> {
+fn of_slice(slice: &EndpointSlice, port: &ServicePort, transport: Transport) -> Vec<Endpoint> {
     let state = |conditions: Conditions| match conditions {
         _ if conditions.is_ready() => Some(EndpointState::Ready),
         _ if conditions.is_draining() => Some(EndpointState::Draining),
         _ => None,
     };
     let mut endpoints = Vec::new();
-    for number in numbers(&slice.ports, port) {
+    for number in numbers(&slice.ports, port, transport) {
         endpoints.extend(slice.endpoints.iter().filter_map(|endpoint| {
             let state = state(endpoint.conditions)?;
             // "Consumers should only use the first"; one that is a name (addressType FQDN) is nothing to connect to.
@@ -230,9 +337,9 @@ fn of_slice(slice: &EndpointSlice, port: &ServicePort) -> Vec<Endpoint> {
     endpoints
 }
 
-fn of_subset(subset: &EndpointSubset, port: &ServicePort) -> Vec<Endpoint> {
+fn of_subset(subset: &EndpointSubset, port: &ServicePort, transport: Transport) -> Vec<Endpoint> {
     let mut endpoints = Vec::new();
-    for number in numbers(&subset.ports, port) {
+    for number in numbers(&subset.ports, port, transport) {
         let addresses = subset.addresses.iter().filter_map(|address| address.ip.parse::<IpAddr>().ok());
         endpoints.extend(addresses.map(|ip| ready(SocketAddr::new(ip, number))));
     }
@@ -240,8 +347,8 @@ fn of_subset(subset: &EndpointSubset, port: &ServicePort) -> Vec<Endpoint> {
 }
 
 /// An outside Service need not list its ports: the number that a backend names is the port there.
-fn outside_port(service: &Service, wanted: &PortRef) -> Option<u16> {
-    let port = service.port(wanted);
+fn outside_port(service: &Service, wanted: &PortRef, transport: Transport) -> Option<u16> {
+    let port = service.port(wanted, transport);
     match (port.and_then(|port| port.target_port.as_ref()), port, wanted) {
         (Some(PortRef::Number(number)), ..) => Some(*number),
         (None, Some(port), _) => Some(port.port),
@@ -258,15 +365,15 @@ fn virtual_address(service: &Service, port: &ServicePort) -> Option<SocketAddr> 
 
 /// Numbers that a Service's port has at the Pods. Slices and `Endpoints` carry the Service port's name; without one,
 /// there is one port only.
-fn numbers(ports: &[EndpointPort], wanted: &ServicePort) -> Vec<u16> {
+fn numbers(ports: &[EndpointPort], wanted: &ServicePort, transport: Transport) -> Vec<u16> {
     let name = |name: &Option<String>| name.clone().unwrap_or_default();
-    let is_tcp = |port: &&EndpointPort| port.protocol.as_deref().is_none_or(|protocol| protocol == "TCP");
+    let is_of_transport = |port: &&EndpointPort| is_of(transport, port.protocol.as_deref());
     let fits = |port: &&EndpointPort| {
         name(&port.name) == name(&wanted.name)
             || wanted.name.is_none()
                 && (ports.len() == 1 || port.port.map(PortRef::Number) == wanted.target_port)
     };
-    ports.iter().filter(is_tcp).filter(fits).filter_map(|port| port.port).collect()
+    ports.iter().filter(is_of_transport).filter(fits).filter_map(|port| port.port).collect()
 }
 
 fn ready(address: SocketAddr) -> Endpoint {

@@ -4,8 +4,9 @@
 //! each path becomes a route. Of what is asked for twice the first stays.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use model::{Action, Host, HostName, HostTls, Labels, PathMatch, Route};
+use model::{Action, Host, HostName, HostTls, Labels, PathMatch, Route, UpstreamTls};
 
 use super::certificates::Certificates;
 use super::configmap::Global;
@@ -25,7 +26,9 @@ pub(super) fn build<'c>(
     certificates: &mut Certificates<'c>,
     problems: &mut Vec<Problem>,
 ) -> (Vec<Host>, Vec<RouteOrigin>) {
-    let mut builder = Builder { hosts: Hosts::default(), options, clusters, certificates, problems };
+    let proxy_ssl_location_only = global.proxy_ssl_location_only;
+    let hosts = Hosts::default();
+    let mut builder = Builder { hosts, options, proxy_ssl_location_only, clusters, certificates, problems };
     let served: Vec<_> = ingresses.iter().filter(|annotated| !annotated.policy.is_canary).collect();
     for annotated in &served {
         builder.declare(annotated);
@@ -42,6 +45,7 @@ pub(super) fn build<'c>(
 struct Builder<'a, 'i, 'c> {
     hosts: Hosts<'i>,
     options: &'a Options,
+    proxy_ssl_location_only: bool,
     clusters: &'a mut Clusters<'c>,
     certificates: &'a mut Certificates<'c>,
     problems: &'a mut Vec<Problem>,
@@ -59,6 +63,8 @@ struct Draft<'i> {
     /// Some `tls:` entry is for it, be its certificate good or bad.
     has_tls: bool,
     tls: HostTls,
+    /// How TLS is spoken with endpoints by locations that do not say so themselves.
+    upstream_tls: Option<Arc<UpstreamTls>>,
     /// What closes all its locations.
     denials: Vec<String>,
     /// Who is asked for paths that nobody declares: the first Ingress of the host.
@@ -88,6 +94,7 @@ impl<'i> Hosts<'i> {
                 name,
                 has_tls: false,
                 tls: HostTls::default(),
+                upstream_tls: None,
                 denials: Vec::new(),
                 first: None,
                 catch_all: None,
@@ -143,6 +150,9 @@ impl<'i> Builder<'_, 'i, '_> {
             draft.tls.certificate = certificate.flatten();
         }
         let draft = self.hosts.draft(name);
+        if draft.upstream_tls.is_none() && !self.proxy_ssl_location_only {
+            draft.upstream_tls = annotated.policy.backend.secret().cloned();
+        }
         draft.denials.extend_from_slice(&annotated.policy.host_denials);
         draft.first.get_or_insert(annotated);
     }
@@ -236,7 +246,10 @@ impl<'i> Builder<'_, 'i, '_> {
 
     /// Adds a route. Tells what is wrong with its backend; the route is there in any case.
     fn route(&mut self, name: &HostName, path: PathMatch, target: &Target<'_>) -> Option<String> {
-        let (cluster, fault) = self.clusters.get(&target.service, &target.port, target.policy);
+        let (cluster, fault) = {
+            let of_host = self.hosts.draft(name.clone()).upstream_tls.clone();
+            self.clusters.for_requests(&target.service, &target.port, target.policy, of_host.as_ref())
+        };
         let draft = self.hosts.draft(name.clone());
         let route = Route {
             filters: target.policy.filters(draft.has_tls, &draft.denials, self.options.https_port),

@@ -7,7 +7,9 @@
 //! Never in here: IO, clocks, or state that outlives a call. The same objects at the same time give the same translation.
 
 pub mod annotations;
+mod backend;
 mod certificates;
+mod ciphers;
 mod class;
 pub mod configmap;
 mod endpoints;
@@ -83,10 +85,7 @@ pub fn translate(index: &Index, options: &Options, resolved: &Resolved, now: Sys
     let mut certificates = Certificates::new(index, now);
     global.settings.tls.default_certificate = certificates.default(options);
     ingresses.iter().for_each(|ingress| certificates.check(ingress));
-    let read = |ingress| Annotated {
-        ingress,
-        policy: annotations::read(ingress, &global.policy, &options.annotations_prefix, &mut problems),
-    };
+    let read = |ingress| Annotated::read(ingress, &global.policy, options, index, &mut problems);
     let annotated: Vec<_> = ingresses.into_iter().map(read).collect();
     let mut clusters = endpoints::Clusters::new(index, options, resolved);
     let (hosts, origins) =
@@ -106,4 +105,21 @@ pub fn translate(index: &Index, options: &Options, resolved: &Resolved, now: Sys
 struct Annotated<'a> {
     ingress: &'a Sourced<Ingress>,
     policy: Policy,
+}
+
+impl<'a> Annotated<'a> {
+    fn read(
+        ingress: &'a Sourced<Ingress>,
+        base: &Policy,
+        options: &Options,
+        index: &Index,
+        problems: &mut Vec<Problem>,
+    ) -> Self {
+        let prefix = &options.annotations_prefix;
+        let mut policy = annotations::read(ingress, base, prefix, problems);
+        let (denial, problem) = policy.backend.resolve(ingress, prefix, policy.crosses_namespaces, index);
+        policy.denials.extend(denial);
+        problems.extend(problem);
+        Self { ingress, policy }
+    }
 }

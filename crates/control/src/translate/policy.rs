@@ -1,5 +1,6 @@
 //! How requests to a location are treated, as `ConfigMap` and annotations have it.
 
+use super::backend::Backend;
 use model::{Balance, ConnectionHeader, Filter, Forward, RetryPolicy, Timeouts, TlsRedirect};
 
 /// The defaults are ingress-nginx's. The `ConfigMap` changes them, an Ingress' annotations change its copy.
@@ -29,6 +30,12 @@ pub(super) struct Policy {
     pub(super) denials: Vec<String>,
     /// The same, for all locations of the hosts that the Ingress names.
     pub(super) host_denials: Vec<String>,
+    /// What is spoken with endpoints.
+    pub(super) backend: Backend,
+    /// Annotations may name Secrets of other namespaces.
+    pub(super) crosses_namespaces: bool,
+    /// What there is to say about a value that was taken in part, until it is said.
+    pub(super) remark: Option<String>,
 }
 
 impl Default for Policy {
@@ -50,6 +57,9 @@ impl Default for Policy {
             is_canary: false,
             denials: Vec::new(),
             host_denials: Vec::new(),
+            backend: Backend::default(),
+            crosses_namespaces: false,
+            remark: None,
         }
     }
 }

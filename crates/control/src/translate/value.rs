@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ipnet::IpNet;
-use model::{Balance, ConnectionHeader, RetryOn};
+use model::{Balance, ConnectionHeader, RetryOn, TlsVersions};
 
 /// What is wrong with a value, for its author.
 pub(super) type Parsed<T> = Result<T, String>;
@@ -28,6 +28,34 @@ pub(super) fn boolean(text: &str) -> Parsed<bool> {
     }
 }
 
+/// nginx's switches.
+pub(super) fn on_off(text: &str) -> Parsed<bool> {
+    match text.trim() {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!("{text:?} is neither \"on\" nor \"off\"")),
+    }
+}
+
+/// nginx's `ssl_protocols`: versions between blanks, and what to say of those that nobody should speak any more.
+pub(super) fn tls_versions(text: &str) -> Parsed<(TlsVersions, Option<String>)> {
+    let mut versions = TlsVersions { v12: false, v13: false };
+    let mut old = Vec::new();
+    for word in text.split_whitespace() {
+        match word {
+            "TLSv1.2" => versions.v12 = true,
+            "TLSv1.3" => versions.v13 = true,
+            "SSLv2" | "SSLv3" | "TLSv1" | "TLSv1.1" => old.push(word),
+            _ => return Err(format!("{word:?} is no version such as TLSv1.2")),
+        }
+    }
+    if !versions.v12 && !versions.v13 {
+        return Err(format!("{text:?} names neither TLSv1.2 nor TLSv1.3, and others are not available"));
+    }
+    let remark = (!old.is_empty()).then(|| format!("left out: {} not available", old.join(", ")));
+    Ok((versions, remark))
+}
+
 pub(super) fn seconds(text: &str) -> Parsed<Duration> {
     model::parse_seconds(text).map_err(|error| error.to_string())
 }
@@ -42,6 +70,12 @@ pub(super) fn size(text: &str) -> Parsed<u64> {
 
 pub(super) fn number<T: std::str::FromStr>(text: &str) -> Parsed<T> {
     text.trim().parse().map_err(|_| format!("{text:?} is not a whole number"))
+}
+
+/// A name; an empty one is none.
+pub(super) fn name(text: &str) -> Parsed<Option<String>> {
+    let name = text.trim();
+    Ok((!name.is_empty()).then(|| name.to_owned()))
 }
 
 /// Items between commas, without blanks.
@@ -128,6 +162,17 @@ mod tests {
         );
         assert!(networks("10.0.0.0/33").is_err());
         assert_eq!(networks(""), Ok(vec![]));
+    }
+
+    #[test]
+    fn versions_that_are_too_old_are_left_out() {
+        let (versions, remark) = tls_versions("TLSv1.1 TLSv1.2").unwrap();
+        assert_eq!(versions, TlsVersions { v12: true, v13: false });
+        assert_eq!(remark.unwrap(), "left out: TLSv1.1 not available");
+        assert_eq!(tls_versions("TLSv1.3 TLSv1.2").unwrap(), (TlsVersions::default(), None));
+        assert!(
+            tls_versions("TLSv1 SSLv3").is_err() && tls_versions("").is_err() && tls_versions("1.3").is_err()
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use model::Labels;
 use model::log::{Escape, Format, Part, Variable};
 
-use super::{Record, Try, escape};
+use super::{Record, Tls, Try, escape};
 
 /// Appends a request's line with its `\n`. Allocates only when `out` has to grow.
 pub fn write_line(format: &Format, record: &Record<'_>, out: &mut Vec<u8>) {
@@ -66,12 +66,26 @@ impl Line<'_> {
             | Variable::UpstreamHeaderTime
             | Variable::UpstreamConnectTime
             | Variable::UpstreamStatus => self.tries(variable, record.tries),
+            Variable::SslProtocol
+            | Variable::SslCipher
+            | Variable::SslServerName
+            | Variable::SslSessionReused => self.tls(variable, record.tls),
             Variable::Namespace
             | Variable::IngressName
             | Variable::ServiceName
             | Variable::ServicePort
             | Variable::LocationPath => self.label(variable, record.labels),
         }
+    }
+
+    fn tls(&mut self, variable: &Variable, tls: Option<Tls<'_>>) {
+        let text = tls.and_then(|tls| match variable {
+            Variable::SslProtocol => Some(tls.version),
+            Variable::SslCipher => Some(tls.cipher),
+            Variable::SslServerName => tls.server_name,
+            _ => Some(if tls.is_resumed { "r" } else { "." }),
+        });
+        self.bytes(text.map(str::as_bytes));
     }
 
     fn label(&mut self, variable: &Variable, labels: Option<&Labels>) {
@@ -210,7 +224,13 @@ mod tests {
             target: Some(b"/a?b=c"),
             path: Some(b"/a"),
             query: Some(b"b=c"),
-            scheme: "http",
+            scheme: "https",
+            tls: Some(Tls {
+                version: "TLSv1.3",
+                cipher: "TLS_AES_128_GCM_SHA256",
+                server_name: Some("web.test"),
+                is_resumed: true,
+            }),
             protocol: Some("HTTP/1.1"),
             host: Some(b"a.test"),
             status: 200,

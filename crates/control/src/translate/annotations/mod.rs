@@ -155,7 +155,10 @@ fn apply(policy: &mut Policy, key: &str, name: &str, value: &At<String>) -> Find
                     "annotation {key} is not yet supported: the Ingress is left out, its requests go to the main one"
                 ),
             )),
-            Ok(()) => None,
+            Ok(()) => {
+                let remark = policy.remark.take()?;
+                Some((Severity::Warning, format!("annotation {key}: {remark}")))
+            }
             // ingress-nginx takes an empty value for an absent one.
             Err(_) if value.is_empty() => None,
             Err(why) => Some((Severity::Warning, format!("annotation {key}: {why}; the default is used"))),

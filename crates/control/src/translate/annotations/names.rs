@@ -7,6 +7,8 @@ use super::Effect::{AliasOf, Ignored, Restricting, Supported, Unsupported};
 use super::Extent;
 use super::Scope::{Ingress, Location};
 use super::value::{self, positive, set};
+use crate::translate::policy::Policy;
+use crate::translate::{backend, ciphers};
 
 macro_rules! annotations {
     ($($name:literal, $scope:ident, $default:literal, $effect:expr, $doc:literal;)*) => {
@@ -77,7 +79,8 @@ annotations! {
         "Longest chain of a client certificate.";
     "auth-type", Location, "", Restricting(Extent::Locations), "Turns on `basic` or `digest` authentication.";
     "auth-url", Location, "", Restricting(Extent::Locations), "Asks this URL whether a request is let in.";
-    "backend-protocol", Location, "HTTP", Unsupported, "What the endpoints speak.";
+    "backend-protocol", Location, "", Supported(|p, v| set(&mut p.backend.protocol, backend::protocol(v).map(Some))),
+        "What the endpoints speak: HTTP, HTTPS, AUTO_HTTP, GRPC or GRPCS.";
     "canary", Ingress, "false", Supported(|p, v| set(&mut p.is_canary, value::boolean(v))),
         "Makes the Ingress an alternative to one with the same host and path.";
     "canary-by-cookie", Ingress, "", Unsupported, "Cookie that sends a request to the canary, or never.";
@@ -180,13 +183,20 @@ annotations! {
         "Reads request bodies before endpoints are contacted.";
     "proxy-send-timeout", Location, "60", Supported(|p, v| set(&mut p.timeouts.send, value::seconds(v))),
         "Seconds between two writes of a request.";
-    "proxy-ssl-ciphers", Ingress, "DEFAULT", Unsupported, "Cipher suites towards endpoints.";
-    "proxy-ssl-name", Ingress, "", Unsupported, "Name that an endpoint's certificate must have.";
-    "proxy-ssl-protocols", Ingress, "TLSv1.2", Unsupported, "TLS versions towards endpoints.";
-    "proxy-ssl-secret", Ingress, "", Unsupported, "Secret with the client certificate for endpoints.";
-    "proxy-ssl-server-name", Ingress, "off", Unsupported, "Sends SNI to endpoints.";
-    "proxy-ssl-verify", Ingress, "off", Unsupported, "Verifies certificates of endpoints.";
-    "proxy-ssl-verify-depth", Ingress, "1", Unsupported, "Longest chain of an endpoint's certificate.";
+    "proxy-ssl-ciphers", Ingress, "DEFAULT", Supported(proxy_ssl_ciphers),
+        "Cipher suites of TLS 1.2 towards endpoints.";
+    "proxy-ssl-name", Ingress, "", Supported(|p, v| set(&mut p.backend.tls.name, value::name(v))),
+        "Name that an endpoint's certificate must have; without it, `SERVICE.NAMESPACE.svc`.";
+    "proxy-ssl-protocols", Ingress, "TLSv1.2 TLSv1.3", Supported(proxy_ssl_protocols),
+        "TLS versions towards endpoints.";
+    "proxy-ssl-secret", Ingress, "", Supported(|p, v| set(&mut p.backend.tls.secret, value::name(v))),
+        "Secret with the client certificate for endpoints, and with whom to believe.";
+    "proxy-ssl-server-name", Ingress, "off", Supported(|p, v| set(&mut p.backend.tls.send_name, value::on_off(v))),
+        "Sends SNI to endpoints.";
+    "proxy-ssl-verify", Ingress, "off", Supported(|p, v| set(&mut p.backend.tls.verify, value::on_off(v))),
+        "Verifies certificates of endpoints.";
+    "proxy-ssl-verify-depth", Ingress, "1", Supported(|p, v| set(&mut p.backend.tls.depth, value::number(v))),
+        "Longest chain of an endpoint's certificate.";
     "relative-redirects", Location, "false", Unsupported, "Relative Location in redirects.";
     "rewrite-target", Ingress, "", Unsupported, "Path that the endpoint gets instead.";
     "satisfy", Location, "all", Restricting(Extent::Locations),
@@ -223,4 +233,19 @@ annotations! {
     "whitelist-source-range", Location, "", AliasOf("allowlist-source-range"),
         "Former name of `allowlist-source-range`.";
     "x-forwarded-prefix", Location, "", Unsupported, "Value of X-Forwarded-Prefix when a path is rewritten.";
+}
+
+fn proxy_ssl_ciphers(policy: &mut Policy, text: &str) -> Result<(), String> {
+    let tls = &mut policy.backend.tls;
+    if text.trim() == "DEFAULT" {
+        tls.ciphers = Vec::new();
+        return Ok(());
+    }
+    (tls.ciphers, policy.remark) = ciphers::parse(text)?;
+    Ok(())
+}
+
+fn proxy_ssl_protocols(policy: &mut Policy, text: &str) -> Result<(), String> {
+    (policy.backend.tls.versions, policy.remark) = value::tls_versions(text)?;
+    Ok(())
 }

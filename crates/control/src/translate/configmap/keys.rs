@@ -29,7 +29,7 @@ keys! {
     "access-log-path", "/var/log/nginx/access.log", Unsupported, "File of the access log.";
     "add-headers", "", Unsupported, "ConfigMap with headers for all responses.";
     "allow-backend-server-header", "false", Unsupported, "Passes the endpoints' Server header on.";
-    "allow-cross-namespace-resources", "false", Unsupported,
+    "allow-cross-namespace-resources", "false", Supported(|g, v| set(&mut g.policy.crosses_namespaces, value::boolean(v))),
         "Lets annotations name objects of other namespaces.";
     "allow-snippet-annotations", "false", Ignored(TYPED), "Obeys annotations that hold nginx configuration.";
     "annotation-value-word-blocklist", "", Ignored(TYPED), "Words that no annotation may hold.";
@@ -221,7 +221,8 @@ keys! {
     "proxy-send-timeout", "60", Supported(|g, v| set(&mut g.policy.timeouts.send, value::seconds(v))),
         "Seconds between two writes of a request.";
     "proxy-set-headers", "", Unsupported, "ConfigMap with headers for endpoints.";
-    "proxy-ssl-location-only", "false", Unsupported, "TLS to endpoints by location.";
+    "proxy-ssl-location-only", "false", Supported(|g, v| set(&mut g.proxy_ssl_location_only, value::boolean(v))),
+        "Whether `proxy-ssl-secret` and what goes with it hold for the locations of their Ingress only, not for the whole host.";
     "proxy-stream-next-upstream", "true", Unsupported, "Tries TCP connections again.";
     "proxy-stream-next-upstream-timeout", "600s", Unsupported, "Time for all tries.";
     "proxy-stream-next-upstream-tries", "3", Unsupported, "Tries in all.";

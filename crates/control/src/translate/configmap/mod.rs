@@ -44,10 +44,12 @@ enum Effect {
 
 /// What holds everywhere.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key that is true or false")]
 pub(super) struct Global {
     pub(super) settings: Settings,
     /// What each Ingress' annotations start from.
     pub(super) policy: Policy,
+    pub(super) proxy_ssl_location_only: bool,
     retry_non_idempotent: bool,
     escape_json: bool,
     escape_none: bool,
