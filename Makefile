@@ -25,7 +25,7 @@ lint: tools
 unit: tools
 	cargo test --quiet --workspace
 
-peers: release ## Measure Forebay beside nginx and HAProxy; needs both, and wrk
+peers: release ## Measure Forebay beside nginx and HAProxy; says what it needs
 	cargo xtask peers --write
 
 release: tools

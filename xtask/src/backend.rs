@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::child::{Program, free_address, get, this_program};
@@ -28,6 +28,10 @@ pub(crate) struct Backend {
 enum Kind {
     /// Ours: so lean that it is never the limit.
     Payload,
+    /// Ours too, for HTTP/2 in the clear and gRPC.
+    H2c,
+    /// The real one, with one key for its benchmark to get.
+    Redis,
     /// What field case A's Pods run. A connection costs it several times what a request does, as it does most servers.
     Nginx,
 }
@@ -48,6 +52,23 @@ impl Backend {
     ) -> Result<Backend> {
         let program = Program::start(name, this_program("payload", [address.to_string()])?, cpus, folder)?;
         Backend { kind: Kind::Payload, program, address, quota: None }.ready(interrupt)
+    }
+
+    /// Starts the server for HTTP/2 in the clear and gRPC.
+    pub(crate) fn start_h2c(cpus: &[usize], folder: &Path, interrupt: &Interrupt) -> Result<Backend> {
+        let address = free_address()?;
+        let program = Program::start("h2c", this_program("h2c", [address.to_string()])?, cpus, folder)?;
+        Backend { kind: Kind::H2c, program, address, quota: None }.ready(interrupt)
+    }
+
+    /// Starts a redis-server that keeps nothing.
+    pub(crate) fn start_redis(cpus: &[usize], folder: &Path, interrupt: &Interrupt) -> Result<Backend> {
+        let address = free_address()?;
+        let mut command = Command::new("redis-server");
+        command.args(["--bind", &address.ip().to_string(), "--port", &address.port().to_string()]);
+        command.args(["--save", "", "--appendonly", "no", "--dir"]).arg(folder);
+        let program = Program::start("redis", command, cpus, folder)?;
+        Backend { kind: Kind::Redis, program, address, quota: None }.ready(interrupt)
     }
 
     /// Starts an nginx that serves `/1k` from a file, in one process so that one share of CPU holds all of it.
@@ -80,14 +101,15 @@ impl Backend {
 
     /// How many connections it has accepted, that of this question among them.
     fn accepted(&self) -> Result<u64> {
-        let answer = get(self.address, "/count")?;
         match self.kind {
+            Kind::H2c | Kind::Redis => bail!("{:?} does not count its connections", self.kind),
             Kind::Payload => {
-                let counts: Value = serde_json::from_str(&answer)?;
+                let counts: Value = serde_json::from_str(&get(self.address, "/count")?)?;
                 counts["accepted"].as_u64().context("no count of connections")
             }
             // The line after "server accepts handled requests".
             Kind::Nginx => {
+                let answer = get(self.address, "/count")?;
                 let numbers = answer.lines().nth(2).and_then(|line| line.split_whitespace().next());
                 Ok(numbers.context("no count of connections")?.parse()?)
             }

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use bench::cpu::CpuTime;
+use bench::h2c::H2c;
 use bench::payload::Payload;
 use bench::relay::Relay;
 use rustix::net::sockopt::set_socket_linger;
@@ -138,6 +139,13 @@ pub(crate) fn serve_payload(listen: SocketAddr) -> Result<()> {
     Ok(())
 }
 
+/// The `h2c` task.
+pub(crate) fn serve_h2c(listen: SocketAddr) -> Result<()> {
+    end_with_parent()?;
+    H2c::bind(listen)?.serve_forever();
+    Ok(())
+}
+
 /// The `relay` task.
 pub(crate) fn serve_relay(listen: SocketAddr, upstream: SocketAddr) -> Result<()> {
     end_with_parent()?;
@@ -178,7 +186,7 @@ fn probe(address: SocketAddr) -> Result<()> {
 }
 
 /// Runs `spawn` on those CPUs, which what it spawns inherits.
-fn on_cpus<T>(cpus: &[usize], spawn: impl FnOnce() -> T) -> Result<T> {
+pub(crate) fn on_cpus<T>(cpus: &[usize], spawn: impl FnOnce() -> T) -> Result<T> {
     let before = sched_getaffinity(None)?;
     if !cpus.is_empty() {
         let mut set = CpuSet::new();

@@ -2,7 +2,6 @@
 //!
 //! Must not be in here: changes that outlive this process.
 
-use std::process::Command;
 use std::{fs, thread};
 
 use anyhow::Result;
@@ -60,31 +59,14 @@ fn time_wait_remote_port(line: &str) -> Option<u16> {
     if state == TIME_WAIT { u16::from_str_radix(port, 16).ok() } else { None }
 }
 
-/// CPU, kernel, and versions of the peers, as lines of Markdown.
+/// CPU and kernel, in a few words.
 pub(crate) fn describe() -> String {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("unknown");
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    let versions: Vec<_> = [("nginx", "-v"), ("haproxy", "-v"), ("wrk", "-v")]
-        .into_iter()
-        .filter_map(|(program, flag)| first_line(program, flag))
-        .collect();
     let model = model.trim_start_matches([' ', '\t', ':']);
-    format!(
-        "- {model}, {cores} CPUs to use, Linux {}, all over loopback\n- {}\n",
-        kernel.trim(),
-        versions.join("; ")
-    )
-}
-
-fn first_line(program: &str, flag: &str) -> Option<String> {
-    let output = Command::new(program).arg(flag).output().ok()?;
-    let text = [output.stdout, output.stderr].concat();
-    let line = String::from_utf8_lossy(&text).lines().next()?.to_owned();
-    // HAProxy and wrk add their home page and features.
-    let line = line.split(" - ").next()?.split(" [").next()?;
-    Some(line.trim_start_matches("nginx version: ").into())
+    format!("{model}, {cores} CPUs to use, Linux {}", kernel.trim())
 }
 
 #[cfg(test)]

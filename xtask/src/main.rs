@@ -35,6 +35,9 @@ enum Task {
     /// A payload server, for the processes that this program starts.
     #[command(hide = true)]
     Payload { listen: SocketAddr },
+    /// An HTTP/2 server in the clear, likewise.
+    #[command(hide = true)]
+    H2c { listen: SocketAddr },
     /// A byte relay, likewise.
     #[command(hide = true)]
     Relay { listen: SocketAddr, upstream: SocketAddr },
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
         Task::Peers(arguments) => peers::run(&arguments),
         Task::Demo(arguments) => demo::run(&arguments),
         Task::Payload { listen } => child::serve_payload(listen),
+        Task::H2c { listen } => child::serve_h2c(listen),
         Task::Relay { listen, upstream } => child::serve_relay(listen, upstream),
     };
     match result {

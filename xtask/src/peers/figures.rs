@@ -23,6 +23,9 @@ pub(crate) enum Figure {
     P99,
     /// Requests a second in wrk's closed loop.
     RateMax,
+    /// Requests a second in a closed loop of the load that was made, and the CPU microseconds of each.
+    RateClosed,
+    CpuClosed,
     /// New upstream connections, per 100 requests.
     OpenedPercent,
     /// New upstream connections after the first burst.
@@ -39,6 +42,16 @@ pub(crate) enum Figure {
     /// CPU microseconds per request with 5 Ingresses, and with 5,000.
     CpuFew,
     CpuMany,
+    /// CPU microseconds per request with HTTP/1 upstreams, and with h2c.
+    CpuHttp1,
+    CpuH2c,
+    /// Microseconds, while nobody makes handshakes, and while many do.
+    P50Quiet,
+    P99Quiet,
+    P50Flooded,
+    P99Flooded,
+    /// A second, meanwhile.
+    Handshakes,
 }
 
 /// The figures of one peer in one round, or their medians.
@@ -59,6 +72,8 @@ impl Figure {
             Figure::P50 => "p50 us",
             Figure::P99 => "p99 us",
             Figure::RateMax => "requests/s with wrk",
+            Figure::RateClosed => "requests/s in a closed loop",
+            Figure::CpuClosed => "CPU us/request there",
             Figure::OpenedPercent => "upstream connections per 100 requests",
             Figure::OpenedLater => "upstream connections after the first burst",
             Figure::TimeWait => "TIME_WAIT towards upstreams",
@@ -68,15 +83,27 @@ impl Figure {
             Figure::IdleBytes => "bytes per idle client",
             Figure::CpuFew => "CPU us/request, 5 Ingresses",
             Figure::CpuMany => "CPU us/request, 5,000 Ingresses",
+            Figure::CpuHttp1 => "CPU us/request, HTTP/1 upstream",
+            Figure::CpuH2c => "CPU us/request, h2c upstream",
+            Figure::P50Quiet => "p50 us, quiet",
+            Figure::P99Quiet => "p99 us, quiet",
+            Figure::P50Flooded => "p50 us, flooded",
+            Figure::P99Flooded => "p99 us, flooded",
+            Figure::Handshakes => "handshakes/s meanwhile",
         }
     }
 
     /// A value as the tables show it.
     pub(crate) fn show(self, value: f64) -> String {
         match self {
-            Figure::Cpu | Figure::CpuUser | Figure::CpuSystem | Figure::CpuFew | Figure::CpuMany => {
-                format!("{value:.1}")
-            }
+            Figure::Cpu
+            | Figure::CpuUser
+            | Figure::CpuSystem
+            | Figure::CpuClosed
+            | Figure::CpuFew
+            | Figure::CpuMany
+            | Figure::CpuHttp1
+            | Figure::CpuH2c => format!("{value:.1}"),
             Figure::OpenedPercent => format!("{value:.2}"),
             _ => format!("{value:.0}"),
         }

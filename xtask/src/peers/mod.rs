@@ -3,10 +3,13 @@
 //! Rounds are interleaved, so that whatever else the machine does hits all alike, and medians are compared.
 //! Must not be in here: how one peer is measured.
 
+mod certificate;
 mod figures;
 mod measure;
+mod page;
 mod proxy;
 mod report;
+mod tools;
 mod workload;
 
 use std::path::Path;
@@ -17,9 +20,11 @@ use tempfile::TempDir;
 
 use crate::interrupt::Interrupt;
 use crate::machine::{self, Cpus};
+use certificate::Certificates;
 use figures::Results;
 use measure::Bench;
-use workload::{WORKLOADS, Workload};
+use proxy::HOST;
+use workload::{GROUPS, Group, Workload};
 
 pub(crate) use proxy::{Peer, forebay_binary};
 
@@ -29,57 +34,79 @@ const PAGE: &str = "docs/performance.md";
 /// Options of `cargo xtask peers`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Only these workloads.
+    /// Only these workloads, or groups of workloads.
     #[arg(long, num_args = 1.., value_name = "NAME")]
     only: Vec<String>,
     /// All but these peers.
     #[arg(long, num_args = 1.., value_name = "PEER")]
     without: Vec<String>,
-    /// How often each is measured.
-    #[arg(long, default_value_t = 5)]
-    rounds: usize,
-    /// How long one measurement lasts.
-    #[arg(long, default_value_t = 5)]
-    seconds: u64,
-    /// Put figures, machine and command into docs/performance.md.
+    /// How often each is measured; without it as the group has it.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    rounds: Option<u16>,
+    /// How long one measurement lasts; without it as the group has it.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    seconds: Option<u16>,
+    /// Put the figures of what is measured, with machine and command, into docs/performance.md; others stay there.
     #[arg(long)]
     write: bool,
 }
 
-/// Measures, prints, and fails where an answer was wrong. A goal that is not met is printed, not an error: machines differ.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let workloads = arguments.workloads()?;
-    let peers = arguments.peers()?;
-    let folder = tempfile::tempdir()?;
-    let bench = prepare(arguments, &folder, &peers)?;
-    let mut page = format!("{}- {}\n", machine::describe(), arguments.command_line());
-    println!("{page}");
-    for workload in workloads {
-        let results = measure(workload, &peers, arguments.rounds, &bench)?;
-        let section = report::section(workload, &results);
-        println!("{section}");
-        page.push('\n');
-        page.push_str(&section);
-    }
-    if arguments.write { report::write(Path::new(PAGE), &page) } else { Ok(()) }
+/// A workload, as often and as long as it is measured now.
+struct Job {
+    workload: &'static Workload,
+    rounds: usize,
+    duration: Duration,
 }
 
-fn prepare<'a>(arguments: &Arguments, folder: &'a TempDir, peers: &[Peer]) -> Result<Bench<'a>> {
+/// Measures, prints, and fails where an answer was wrong, after all else was measured. A goal that is not met is printed,
+/// not an error: machines differ.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let jobs = arguments.jobs()?;
+    let peers = arguments.peers()?;
+    let workloads: Vec<_> = jobs.iter().map(|job| job.workload).collect();
+    tools::check(&workloads, &peers)?;
+    let folder = tempfile::tempdir()?;
+    let mut bench = prepare(&folder, &peers)?;
+    let mut failed = Vec::new();
+    for job in jobs {
+        bench.seconds = job.duration;
+        match measure(&job, &peers, &bench) {
+            Ok(results) => {
+                let source = arguments.source(&job, &peers);
+                let section = report::section(job.workload, &results, &source);
+                println!("{section}");
+                if arguments.write {
+                    page::write(Path::new(PAGE), job.workload.name, &section)?;
+                }
+            }
+            Err(error) => {
+                bench.interrupt.check()?;
+                eprintln!("error: {error:#}");
+                failed.push(job.workload.name);
+            }
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { bail!("not measured: {}", failed.join(", ")) }
+}
+
+fn prepare<'a>(folder: &'a TempDir, peers: &[Peer]) -> Result<Bench<'a>> {
     if peers.contains(&Peer::Forebay) {
         forebay_binary().context("or leave it out: --without forebay")?;
     }
     machine::raise_descriptor_limit();
     Ok(Bench {
         cpus: Cpus::choose()?,
-        seconds: Duration::from_secs(arguments.seconds),
+        seconds: Duration::ZERO,
         folder: folder.path(),
+        certificates: Certificates::make(HOST, folder.path())?,
         interrupt: Interrupt::install()?,
     })
 }
 
-fn measure(workload: &Workload, peers: &[Peer], rounds: usize, bench: &Bench) -> Result<Results> {
+fn measure(job: &Job, peers: &[Peer], bench: &Bench) -> Result<Results> {
+    let Job { workload, rounds, .. } = job;
     let mut results = Results::default();
-    for round in 1..=rounds {
+    for round in 1..=*rounds {
         for peer in workload.peers.iter().filter(|peer| peers.contains(peer)) {
             eprintln!("{}, round {round} of {rounds}: {}", workload.name, peer.name());
             let figures = (workload.measure)(bench, *peer)
@@ -91,16 +118,27 @@ fn measure(workload: &Workload, peers: &[Peer], rounds: usize, bench: &Bench) ->
 }
 
 impl Arguments {
-    fn workloads(&self) -> Result<Vec<&'static Workload>> {
-        for name in &self.only {
-            if !WORKLOADS.iter().any(|workload| workload.name == name) {
-                let names: Vec<_> = WORKLOADS.iter().map(|workload| workload.name).collect();
-                bail!("there is no workload {name}; there are: {}", names.join(", "));
-            }
+    fn jobs(&self) -> Result<Vec<Job>> {
+        let names = || GROUPS.iter().flat_map(|group| [group.name].into_iter().chain(group.names()));
+        if let Some(unknown) = self.only.iter().find(|wanted| !names().any(|name| name == *wanted)) {
+            let names: Vec<_> = names().collect();
+            bail!("there is no workload {unknown}; there are: {}", names.join(", "));
         }
-        let wanted =
-            |workload: &&Workload| self.only.is_empty() || self.only.iter().any(|name| name == workload.name);
-        Ok(WORKLOADS.iter().filter(wanted).collect())
+        let is_wanted = |name: &str| self.only.is_empty() || self.only.iter().any(|wanted| wanted == name);
+        let jobs = GROUPS.iter().flat_map(|group| {
+            let workloads = group.workloads.iter();
+            let wanted = workloads.filter(move |workload| is_wanted(group.name) || is_wanted(workload.name));
+            wanted.map(move |workload| self.job(group, workload))
+        });
+        Ok(jobs.collect())
+    }
+
+    fn job(&self, group: &Group, workload: &'static Workload) -> Job {
+        Job {
+            workload,
+            rounds: self.rounds.map_or(group.rounds, usize::from),
+            duration: self.seconds.map_or(group.duration, |seconds| Duration::from_secs(seconds.into())),
+        }
     }
 
     fn peers(&self) -> Result<Vec<Peer>> {
@@ -115,12 +153,23 @@ impl Arguments {
             .collect())
     }
 
-    fn command_line(&self) -> String {
-        let option = |name: &str, values: &[String]| match values {
+    /// Where the figures of a workload come from: the command that measures it alone, and the machine.
+    fn source(&self, job: &Job, peers: &[Peer]) -> String {
+        let without = match self.without.as_slice() {
             [] => String::new(),
-            values => format!(" --{name} {}", values.join(" ")),
+            peers => format!(" --without {}", peers.join(" ")),
         };
-        let which = option("only", &self.only) + &option("without", &self.without);
-        format!("`cargo xtask peers{which} --rounds {} --seconds {}`", self.rounds, self.seconds)
+        let Job { workload, rounds, duration } = job;
+        let parts = [
+            format!(
+                "`cargo xtask peers --only {}{without} --rounds {rounds} --seconds {}`",
+                workload.name,
+                duration.as_secs()
+            ),
+            machine::describe(),
+            tools::versions(workload, peers),
+        ];
+        let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        parts.join("; ")
     }
 }

@@ -3,20 +3,21 @@
 //! Must not be in here: when requests are due, and how they are counted.
 
 use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::response::{Response, ResponseReader};
+use super::stream::{Arrival, Stream};
 use crate::epoll::Epoll;
-use crate::socket::{self, Received};
+use crate::tls::Clients;
 
 /// A connection that is opened when it is first needed, and again after it ended.
 #[derive(Default)]
 pub(super) struct Connection {
-    stream: Option<TcpStream>,
+    stream: Option<Stream>,
     state: State,
     reader: ResponseReader,
-    /// Whether the server is known to have taken it.
+    /// Whether the server is known to have taken it, and the handshake is over where there is one.
     established: bool,
     /// Requests begun on this stream.
     begun: u64,
@@ -64,6 +65,8 @@ pub(super) struct Turn {
     pub(super) news: Option<News>,
     pub(super) bytes: u64,
     pub(super) connected: bool,
+    /// It is `connected`, and its handshake resumed a session.
+    pub(super) resumed: bool,
     /// The request is on its way.
     pub(super) begun: bool,
     /// Bytes came that no request asked for.
@@ -73,6 +76,8 @@ pub(super) struct Turn {
 /// What all connections of a thread send.
 pub(super) struct Requests {
     pub(super) target: SocketAddr,
+    /// A client for each connection.
+    pub(super) tls: Option<Clients>,
     pub(super) keeping: Vec<u8>,
     pub(super) closing: Vec<u8>,
     pub(super) per_connection: u64,
@@ -90,7 +95,7 @@ impl Requests {
 impl Connection {
     /// Sends the next request, which was due at `due`; connects before, where needed. The connection must be free.
     pub(super) fn start(&mut self, due: Duration, requests: &Requests, epoll: &Epoll, token: usize) -> Turn {
-        let opened = if self.stream.is_none() { self.open(requests.target, epoll, token) } else { Ok(()) };
+        let opened = if self.stream.is_none() { self.open(requests, epoll, token) } else { Ok(()) };
         self.begun += 1;
         self.state = State::Sending { due, sent: 0 };
         let mut turn = Turn::default();
@@ -114,21 +119,22 @@ impl Connection {
         turn
     }
 
-    fn open(&mut self, target: SocketAddr, epoll: &Epoll, token: usize) -> io::Result<()> {
-        let stream = socket::connect(target)?;
-        epoll.add(&stream, token)?;
+    fn open(&mut self, requests: &Requests, epoll: &Epoll, token: usize) -> io::Result<()> {
+        let session = requests.tls.as_ref().map(|clients| clients.begin(token)).transpose()?;
+        let stream = Stream::open(requests.target, session, epoll, token)?;
         *self = Connection { stream: Some(stream), ..Connection::default() };
         Ok(())
     }
 
     /// Sends what is left of the request. On a connection that is still being made the kernel takes nothing.
     fn send(&mut self, requests: &Requests, turn: &mut Turn) {
-        let (State::Sending { due, sent }, Some(stream)) = (self.state, &self.stream) else { return };
+        let (State::Sending { due, sent }, Some(stream)) = (self.state, &mut self.stream) else { return };
         let (bytes, _) = requests.nth(self.begun);
-        match socket::send(stream, &bytes[sent..]) {
+        match stream.send(&bytes[sent..]) {
             Ok(0) => {}
             Ok(count) => {
                 turn.connected = !std::mem::replace(&mut self.established, true);
+                turn.resumed = turn.connected && stream.is_resumed();
                 turn.begun = sent == 0;
                 let sent = sent + count;
                 self.state =
@@ -145,17 +151,19 @@ impl Connection {
 
     /// Receives until a short read shows that there is no more, or, where the end may be next, until there is none.
     fn receive(&mut self, requests: &Requests, buffer: &mut [u8], ending: bool, turn: &mut Turn) {
-        while let Some(stream) = &self.stream {
-            match socket::receive(stream, buffer) {
-                Ok(Received::Nothing) => return,
-                Ok(Received::Bytes(count)) => {
+        while let Some(stream) = &mut self.stream {
+            match stream.receive(buffer) {
+                Ok(Arrival::Nothing) => return,
+                Ok(Arrival::Bytes { count, drained }) => {
                     turn.bytes += count as u64;
-                    self.read(&buffer[..count], requests, turn);
-                    if count < buffer.len() && !ending {
+                    if count > 0 {
+                        self.read(&buffer[..count], requests, turn);
+                    }
+                    if drained && !ending {
                         return;
                     }
                 }
-                Ok(Received::End) => self.end(turn),
+                Ok(Arrival::End) => self.end(turn),
                 Err(_) => self.fail(News::Lost, turn),
             }
         }

@@ -8,6 +8,7 @@ mod outcome;
 mod plan;
 mod response;
 mod schedule;
+mod stream;
 mod worker;
 
 use std::io;
@@ -18,6 +19,7 @@ use std::time::Instant;
 pub use outcome::{Errors, Latency, Outcome};
 pub use plan::{Expect, Pace, Plan};
 
+use crate::tls::TlsError;
 use plan::Share;
 use worker::Worker;
 
@@ -35,6 +37,9 @@ pub enum GeneratorError {
     /// The generator's own machine refused it something: descriptors, CPUs, threads.
     #[error("cannot generate load: {0}")]
     Io(#[from] io::Error),
+    /// The plan's TLS cannot be.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }
 
 /// Carries out `plan`, and returns when it is over.

@@ -27,8 +27,10 @@ pub struct Outcome {
     pub unsent: u64,
     /// Bytes received, heads included.
     pub bytes: u64,
-    /// Connections that the server took.
+    /// Connections that the server took; with TLS, those whose handshake was made.
     pub connections_opened: u64,
+    /// Those of them that resumed a TLS session; all others made a full handshake.
+    pub connections_resumed: u64,
     /// Of the answers that were as expected.
     pub latency: Latency,
     /// Answers that were as expected, by the second in which they came.
@@ -70,6 +72,7 @@ impl Outcome {
             unsent: 0,
             bytes: 0,
             connections_opened: 0,
+            connections_resumed: 0,
             latency: Latency::new(),
             per_second: Vec::new(),
             duration: Duration::ZERO,
@@ -107,6 +110,7 @@ impl Outcome {
         self.unsent += other.unsent;
         self.bytes += other.bytes;
         self.connections_opened += other.connections_opened;
+        self.connections_resumed += other.connections_resumed;
         self.latency.0.add(&other.latency.0).expect("all histograms have the same bounds");
         self.per_second.resize(self.per_second.len().max(other.per_second.len()), 0);
         self.per_second.iter_mut().zip(&other.per_second).for_each(|(sum, count)| *sum += count);

@@ -14,12 +14,16 @@ use super::schedule::Schedule;
 use super::{GeneratorError, Outcome};
 use crate::cpu::CpuTime;
 use crate::epoll::{Epoll, Events};
+use crate::tls::Clients;
 
 /// What one receive takes at most.
 const BUFFER_BYTES: usize = 256 * 1024;
 
 /// So many failures to connect in a row end the run: without an end, a closed port would merely burn CPU.
 const CONNECT_FAILURES_MAX: usize = 100;
+
+/// The nice value of those whom everybody else precedes.
+const LOWEST_PRIORITY: i32 = 19;
 
 pub(super) struct Worker<'p> {
     plan: &'p Plan,
@@ -38,11 +42,12 @@ pub(super) struct Worker<'p> {
 }
 
 impl<'p> Worker<'p> {
-    pub(super) fn new(plan: &'p Plan, share: Share, start: Instant) -> io::Result<Worker<'p>> {
-        settle_thread(plan.cpus.as_deref(), share.index)?;
+    pub(super) fn new(plan: &'p Plan, share: Share, start: Instant) -> Result<Worker<'p>, GeneratorError> {
+        settle_thread(plan, share.index)?;
         let connections = share.part(plan.connections as u64) as usize;
         let requests = Requests {
             target: plan.target,
+            tls: plan.tls.as_ref().map(|tls| Clients::new(tls, connections)).transpose()?,
             keeping: plan.request(false),
             closing: plan.request(true),
             per_connection: plan.requests_per_connection.unwrap_or(u64::MAX),
@@ -126,6 +131,7 @@ impl<'p> Worker<'p> {
     fn count(&mut self, turn: &Turn) {
         self.outcome.bytes += turn.bytes;
         self.outcome.connections_opened += u64::from(turn.connected);
+        self.outcome.connections_resumed += u64::from(turn.resumed);
         self.outcome.sent += u64::from(turn.begun);
         self.outcome.errors.malformed += u64::from(turn.unsolicited);
     }
@@ -176,9 +182,13 @@ impl<'p> Worker<'p> {
 
 /// Pins the thread where the plan says so, and lets it wake on time: the default slack of 50 us is as long as the pauses of
 /// an open pace of 20,000 requests a second.
-fn settle_thread(cpus: Option<&[usize]>, index: usize) -> io::Result<()> {
+fn settle_thread(plan: &Plan, index: usize) -> io::Result<()> {
     rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
-    if let Some(cpus) = cpus.filter(|cpus| !cpus.is_empty()) {
+    if plan.yielding {
+        // To Linux a priority is a thread's, and "the calling process" is the thread that calls (setpriority(2)).
+        rustix::process::setpriority_process(None, LOWEST_PRIORITY)?;
+    }
+    if let Some(cpus) = plan.cpus.as_deref().filter(|cpus| !cpus.is_empty()) {
         let mut set = rustix::thread::CpuSet::new();
         set.set(cpus[index % cpus.len()]);
         rustix::thread::sched_setaffinity(None, &set)?;

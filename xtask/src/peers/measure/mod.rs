@@ -2,6 +2,10 @@
 //!
 //! Must not be in here: goals, and the order of the rounds.
 
+mod h2;
+mod stream;
+mod tls;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -10,13 +14,17 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use bench::generator::{Expect, Outcome, Pace, Plan};
 
+use super::certificate::Certificates;
 use super::figures::{self, Figure, Figures};
-use super::proxy::{HOST, Peer, Running, Setup};
+use super::proxy::{Clients, HOST, Peer, Running, Setup, Upstream};
 use crate::backend::{Accepted, Backend};
 use crate::child;
 use crate::interrupt::Interrupt;
 use crate::load::{self, Wrk};
 use crate::machine::{self, Cpus};
+
+pub(super) use h2::Protocol;
+pub(super) use tls::Handshakes;
 
 /// The fixed rate at which CPU per request is compared. In a closed loop the leaner proxy is idle longer, batches less and
 /// looks worse than it is.
@@ -25,6 +33,9 @@ const RATE_LARGE_PER_SECOND: f64 = 300.0;
 const RATE_FEW_PER_SECOND: f64 = 200.0;
 
 const WARM_UP: Duration = Duration::from_millis(500);
+/// The highest rate needs no long look.
+const CLOSED_LOOP: Duration = Duration::from_secs(1);
+
 const KILOBYTE: u64 = 1024;
 const MEGABYTE: u64 = 1024 * 1024;
 
@@ -42,6 +53,7 @@ pub(crate) struct Bench<'a> {
     pub(crate) cpus: Cpus,
     pub(crate) seconds: Duration,
     pub(crate) folder: &'a Path,
+    pub(crate) certificates: Certificates,
     pub(crate) interrupt: Interrupt,
 }
 
@@ -55,6 +67,8 @@ impl Bench<'_> {
 
     fn setup<'a>(&'a self, upstreams: &'a [SocketAddr]) -> Setup<'a> {
         Setup {
+            clients: Clients::Clear,
+            upstream: Upstream::Http1,
             upstreams,
             cpus: &self.cpus.proxy,
             workers: 1,
@@ -96,15 +110,18 @@ impl Bench<'_> {
         Plan { connections, pace, awake: true, ..self.plan(target, "/1k", KILOBYTE) }
     }
 
+    fn wrk(&self, scheme: &str, target: SocketAddr, connections: usize) -> Result<f64> {
+        let wrk = Wrk { scheme, target, host: HOST, path: "/1k", connections, duration: self.seconds };
+        wrk.rate(&self.cpus.load, self.folder, &self.interrupt)
+    }
+
     /// Our generator and wrk, both on one CPU, against a backend on the other.
     pub(crate) fn generator(&self) -> Result<Figures> {
         let backend = Backend::start("payload", &self.cpus.proxy, self.folder, &self.interrupt)?;
         let connections = 64;
         let outcome = self.generate(&Plan { connections, ..self.plan(backend.address, "/1k", KILOBYTE) })?;
-        let wrk =
-            Wrk { target: backend.address, host: HOST, path: "/1k", connections, duration: self.seconds };
         let mut figures = figures::of_outcome(&outcome);
-        figures.insert(Figure::RateMax, wrk.rate(&self.cpus.load, self.folder, &self.interrupt)?);
+        figures.insert(Figure::RateMax, self.wrk("http", backend.address, connections)?);
         Ok(figures)
     }
 
@@ -114,9 +131,7 @@ impl Bench<'_> {
         let upstreams = [backends[0].address];
         let running = peer.start(&Setup { logs, ..self.setup(&upstreams) }, &self.interrupt)?;
         let mut figures = self.spent_on(&running, &self.open_loop(running.address, connections))?;
-        let wrk =
-            Wrk { target: running.address, host: HOST, path: "/1k", connections, duration: self.seconds };
-        figures.insert(Figure::RateMax, wrk.rate(&self.cpus.load, self.folder, &self.interrupt)?);
+        figures.insert(Figure::RateMax, self.wrk("http", running.address, connections)?);
         Ok(figures)
     }
 
@@ -210,7 +225,10 @@ impl Bench<'_> {
         let clients: Vec<TcpStream> = (0..IDLE_CLIENTS)
             .map(|_| {
                 self.interrupt.check()?;
-                idle_client(running.address)
+                let mut client = TcpStream::connect(running.address)?;
+                client.set_read_timeout(Some(IDLE_ANSWER_LIMIT))?;
+                get_nothing(&mut client)?;
+                Ok(client)
             })
             .collect::<Result<_>>()?;
         let grown = program.resident_bytes()?.saturating_sub(before);
@@ -247,11 +265,10 @@ pub(crate) fn metric(admin: SocketAddr, name: &str) -> Result<f64> {
     Ok(samples.iter().sum())
 }
 
-/// A connection that carried one request.
-fn idle_client(target: SocketAddr) -> Result<TcpStream> {
-    let mut stream = TcpStream::connect(target)?;
-    stream.set_read_timeout(Some(IDLE_ANSWER_LIMIT))?;
+/// One request whose answer has no body.
+fn get_nothing(stream: &mut (impl Read + Write)) -> Result<()> {
     write!(stream, "GET /0 HTTP/1.1\r\nHost: {HOST}\r\n\r\n")?;
+    stream.flush()?;
     let mut answer = Vec::new();
     let mut buffer = [0; 1024];
     while !answer.ends_with(b"\r\n\r\n") {
@@ -261,5 +278,5 @@ fn idle_client(target: SocketAddr) -> Result<TcpStream> {
             bail!("an idle client was answered: {}", answer.escape_ascii());
         }
     }
-    Ok(stream)
+    Ok(())
 }

@@ -1,6 +1,9 @@
-//! Load: our generator on a thread, wrk as a program, both with every answer checked.
+//! Load: our generator on a thread; wrk, h2load and redis-benchmark as programs; all with every answer checked.
 //!
 //! Must not be in here: proxies.
+
+mod h2load;
+mod redis;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -13,6 +16,9 @@ use bench::generator::{self, Outcome, Plan};
 
 use crate::child::Program;
 use crate::interrupt::Interrupt;
+
+pub(crate) use h2load::{Drive, H2load, Seen};
+pub(crate) use redis::RedisBenchmark;
 
 /// What a run may take beyond its plan.
 const GRACE: Duration = Duration::from_secs(30);
@@ -33,11 +39,25 @@ pub(crate) fn generate(plan: &Plan, interrupt: &Interrupt) -> Result<Outcome> {
     if !wrong.is_empty() || outcome.unfinished > 0 {
         bail!("of {} requests some failed: {wrong:?}, unfinished {}", outcome.sent, outcome.unfinished);
     }
+    check_sessions(plan, &outcome)?;
     Ok(outcome)
+}
+
+/// Handshakes must have been what the plan wants to measure: all full, or all but each connection's first resumed.
+fn check_sessions(plan: &Plan, outcome: &Outcome) -> Result<()> {
+    let Some(tls) = &plan.tls else { return Ok(()) };
+    let (opened, resumed) = (outcome.connections_opened, outcome.connections_resumed);
+    let as_planned = if tls.resume { opened - resumed <= plan.connections as u64 } else { resumed == 0 };
+    if !as_planned {
+        bail!("of {opened} connections {resumed} resumed a session, which is not what was to be measured");
+    }
+    Ok(())
 }
 
 /// What wrk is told.
 pub(crate) struct Wrk<'a> {
+    /// http or https.
+    pub(crate) scheme: &'a str,
     pub(crate) target: SocketAddr,
     pub(crate) host: &'a str,
     pub(crate) path: &'a str,
@@ -52,7 +72,7 @@ impl Wrk<'_> {
         command.args(["--threads", "1", "--connections", &self.connections.to_string()]);
         command.args(["--duration", &format!("{}s", self.duration.as_secs().max(1))]);
         command.args(["--header", &format!("Host: {}", self.host)]);
-        command.arg(format!("http://{}{}", self.target, self.path));
+        command.arg(format!("{}://{}{}", self.scheme, self.target, self.path));
         let program = Program::start("wrk", command, cpus, folder)?;
         parse_wrk(&program.output(self.duration + GRACE, interrupt)?)
     }

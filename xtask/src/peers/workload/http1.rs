@@ -1,28 +1,10 @@
-//! The workloads and their goals: one table.
+//! HTTP/1 in the clear, field cases A and D among it.
 //!
 //! Must not be in here: how anything is measured.
 
-use anyhow::Result;
-
-use super::figures::{Figure, Figures, Results};
-use super::measure::Bench;
-use super::proxy::Peer::{self, Direct, Forebay, Haproxy, Nginx, Relay};
-
-/// One thing that peers are compared by.
-pub(crate) struct Workload {
-    pub(crate) name: &'static str,
-    pub(crate) what: &'static str,
-    pub(crate) peers: &'static [Peer],
-    pub(crate) measure: fn(&Bench, Peer) -> Result<Figures>,
-    pub(crate) goals: &'static [Goal],
-}
-
-/// What Forebay is to reach.
-pub(crate) struct Goal {
-    pub(crate) what: &'static str,
-    /// `None` where a figure is missing.
-    pub(crate) met: fn(&Results) -> Option<bool>,
-}
+use super::{Goal, Workload, cpu_ratio};
+use crate::peers::figures::Figure;
+use crate::peers::proxy::Peer::{self, Direct, Forebay, Haproxy, Nginx, Relay};
 
 const PROXIES: &[Peer] = &[Relay, Nginx, Haproxy, Forebay];
 
@@ -35,13 +17,6 @@ const NEAR_THE_FLOOR: Goal = Goal {
     what: "CPU per request at most 1.12 of the byte relay's",
     met: |results| Some(cpu_ratio(results, Relay)? <= 1.12),
 };
-
-/// Forebay's CPU per request over another's, where both carried the load: one that did not was never idle, batched more,
-/// and looks better than it is.
-fn cpu_ratio(results: &Results, other: Peer) -> Option<f64> {
-    let carried_as_much = (results.ratio(Forebay, other, Figure::Rate)? - 1.0).abs() <= 0.02;
-    results.ratio(Forebay, other, Figure::Cpu).filter(|_| carried_as_much)
-}
 
 /// What case A's backend has of a CPU, in percent: what the proxies are compared with, and `cpu: 60m`.
 const FIFTH: u32 = 20;
@@ -62,12 +37,13 @@ const CASE_A: &[Goal] = &[
     },
 ];
 
-/// All of them, in the order of the report.
-pub(crate) const WORKLOADS: &[Workload] = &[
+/// In the order of the report.
+pub(super) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "generator",
         what: "our generator and wrk in a closed loop, on one CPU each in turn, 1 KB, 64 connections, no proxy",
         peers: &[Direct],
+        tools: &["wrk"],
         measure: |bench, _| bench.generator(),
         goals: &[Goal {
             what: "our generator reaches at least 0.8 of wrk's rate",
@@ -80,6 +56,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         name: "keepalive-64",
         what: "1 KB, kept alive on both sides, 64 connections, 20,000 requests/s",
         peers: PROXIES,
+        tools: &["wrk"],
         measure: |bench, peer| bench.keepalive(peer, 64, false),
         goals: &[LEANER_THAN_NGINX, NEAR_THE_FLOOR],
     },
@@ -87,6 +64,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         name: "keepalive-512",
         what: "1 KB, kept alive on both sides, 512 connections, 20,000 requests/s",
         peers: PROXIES,
+        tools: &["wrk"],
         measure: |bench, peer| bench.keepalive(peer, 512, false),
         goals: &[LEANER_THAN_NGINX, NEAR_THE_FLOOR],
     },
@@ -94,6 +72,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         name: "logged-64",
         what: "keepalive-64 with access logs written to files",
         peers: &[Nginx, Haproxy, Forebay],
+        tools: &["wrk"],
         measure: |bench, peer| bench.keepalive(peer, 64, true),
         goals: &[LEANER_THAN_NGINX],
     },
@@ -102,6 +81,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         what: "200 clients, each request on a new client connection, a backend with a fifth of a CPU; \
                nginx's keepalive tuned by hand",
         peers: &[Direct, Relay, Nginx, Haproxy, Forebay],
+        tools: &[],
         measure: |bench, peer| bench.case_a(peer, 200, FIFTH),
         goals: CASE_A,
     },
@@ -109,6 +89,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         name: "case-a-1000",
         what: "the same with 1,000 clients",
         peers: &[Direct, Relay, Nginx, Haproxy, Forebay],
+        tools: &[],
         measure: |bench, peer| bench.case_a(peer, 1000, FIFTH),
         goals: CASE_A,
     },
@@ -116,6 +97,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         name: "case-a-60m",
         what: "200 clients as before, and a backend with the 6 % of a CPU that the case's manifest gives it",
         peers: &[Direct, Relay, Nginx, Haproxy, Forebay],
+        tools: &[],
         measure: |bench, peer| bench.case_a(peer, 200, LIMIT_OF_THE_CASE),
         goals: CASE_A,
     },
@@ -123,6 +105,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         name: "case-d",
         what: "bursts of 1,200 clients, 5 upstreams that answer after 250 ms; nginx's keepalive tuned by hand",
         peers: &[Nginx, Haproxy, Forebay],
+        tools: &[],
         measure: |bench, peer| bench.case_d(peer, None),
         goals: &[
             Goal {
@@ -139,6 +122,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         name: "case-d-8",
         what: "the same with at most 8 idle upstream connections, as in the case",
         peers: &[Nginx, Forebay],
+        tools: &[],
         measure: |bench, peer| bench.case_d(peer, Some(8)),
         goals: &[
             Goal {
@@ -155,6 +139,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         name: "large-1m",
         what: "1 MB responses, 16 connections, 300 requests/s",
         peers: PROXIES,
+        tools: &[],
         measure: |bench, peer| bench.large(peer),
         goals: &[Goal {
             what: "CPU per request at most 0.45 of nginx's",
@@ -165,6 +150,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         name: "two-workers",
         what: "20 clients, 200 requests/s, 1 worker and 2",
         peers: &[Nginx, Forebay],
+        tools: &[],
         measure: |bench, peer| bench.two_workers(peer),
         goals: &[Goal {
             what: "2 workers open at most one upstream connection more than 1, for each may be the first to need one",
@@ -179,6 +165,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         what: "10,000 clients that made one request and stay",
         // HAProxy takes so many clients only where it may have twice as many descriptors.
         peers: &[Nginx, Forebay],
+        tools: &[],
         measure: |bench, peer| bench.idle(peer),
         goals: &[Goal {
             what: "at most 4 KB resident for each",
@@ -189,6 +176,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         name: "routing-5-5000",
         what: "keepalive-64 with 5 Ingresses and with 5,000",
         peers: &[Forebay],
+        tools: &[],
         measure: |bench, peer| bench.routing(peer),
         goals: &[Goal {
             what: "5,000 Ingresses cost at most 3 % more CPU per request",

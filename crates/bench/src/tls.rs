@@ -1,0 +1,234 @@
+//! TLS as the load generator speaks it: which version and suite, and whether sessions are resumed; and what a signature
+//! costs, which is the floor of a full handshake.
+//!
+//! Must not be in here: verification. A client that checked certificates would spend the CPU that the backend needs.
+
+use std::io;
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::aws_lc_rs::{self, kx_group, sign};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned, version};
+
+use crate::cpu::CpuTime;
+
+/// A session is one ticket in TLS 1.2 and several in 1.3; the newest are kept.
+const SESSIONS_KEPT: usize = 8;
+
+/// How a plan's connections are secured.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tls {
+    /// Whom to ask for (SNI); a name, since an address is not sent.
+    pub server_name: String,
+    /// What to offer.
+    pub version: Version,
+    /// The only suite to offer, by its name in rustls, such as `TLS13_AES_256_GCM_SHA384`; `None` for all of them.
+    pub suite: Option<String>,
+    /// Whether each of the plan's connections resumes the session that it had before it was closed and opened again, as
+    /// one client does. Without this all handshakes are full.
+    pub resume: bool,
+}
+
+/// Versions of the protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Version {
+    /// 1.3 where the server knows it, else 1.2.
+    #[default]
+    Any,
+    /// Only 1.2.
+    V1_2,
+    /// Only 1.3.
+    V1_3,
+}
+
+/// Options that make no client, or a key that makes no signature.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// The library has no suite of that name.
+    #[error("no cipher suite {name}; there are: {known}")]
+    UnknownSuite {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// Neither a host name nor an address.
+    #[error("{0} is no server name")]
+    ServerName(String),
+    /// The library refused the combination.
+    #[error(transparent)]
+    Library(#[from] rustls::Error),
+    /// Not a private key that the library can sign with.
+    #[error("not a private key in PEM that can sign")]
+    Key,
+}
+
+/// Clients made from [`Tls`], each with sessions of its own to resume.
+pub struct Clients {
+    server_name: ServerName<'static>,
+    /// One for each client, or, where nothing is resumed, one for all.
+    configs: Vec<Arc<ClientConfig>>,
+}
+
+impl Clients {
+    /// So many clients, at least one.
+    pub fn new(tls: &Tls, count: usize) -> Result<Clients, TlsError> {
+        let server_name = ServerName::try_from(tls.server_name.clone())
+            .map_err(|_| TlsError::ServerName(tls.server_name.clone()))?;
+        let mut config = tls.config()?;
+        config.resumption = Resumption::disabled();
+        let with_sessions = || {
+            let mut config = config.clone();
+            config.resumption = Resumption::in_memory_sessions(SESSIONS_KEPT);
+            Arc::new(config)
+        };
+        let configs = if tls.resume {
+            (0..count.max(1)).map(|_| with_sessions()).collect()
+        } else {
+            vec![Arc::new(config)]
+        };
+        Ok(Clients { server_name, configs })
+    }
+
+    /// A connection of the client `index`, before its first byte.
+    pub fn begin(&self, index: usize) -> io::Result<ClientConnection> {
+        let config = Arc::clone(&self.configs[index % self.configs.len()]);
+        ClientConnection::new(config, self.server_name.clone()).map_err(io::Error::other)
+    }
+
+    /// The same on a socket that blocks; the handshake is made by the first read or write.
+    pub fn blocking(
+        &self,
+        index: usize,
+        socket: TcpStream,
+    ) -> io::Result<StreamOwned<ClientConnection, TcpStream>> {
+        Ok(StreamOwned::new(self.begin(index)?, socket))
+    }
+}
+
+impl Tls {
+    fn config(&self) -> Result<ClientConfig, TlsError> {
+        let provider = self.provider()?;
+        let versions: &[_] = match self.version {
+            Version::Any => rustls::ALL_VERSIONS,
+            Version::V1_2 => &[&version::TLS12],
+            Version::V1_3 => &[&version::TLS13],
+        };
+        let config = ClientConfig::builder_with_provider(Arc::new(provider))
+            .with_protocol_versions(versions)?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(AnyCertificate))
+            .with_no_client_auth();
+        Ok(config)
+    }
+
+    fn provider(&self) -> Result<CryptoProvider, TlsError> {
+        // The first is what keys are exchanged in, in one round trip everywhere; the second says that a P-256 certificate
+        // can be read, without which OpenSSL refuses it in TLS 1.2 (RFC 8422 section 5.1).
+        let mut provider = CryptoProvider {
+            kx_groups: vec![kx_group::X25519, kx_group::SECP256R1],
+            ..aws_lc_rs::default_provider()
+        };
+        if let Some(name) = &self.suite {
+            let known: Vec<_> =
+                provider.cipher_suites.iter().map(|suite| format!("{:?}", suite.suite())).collect();
+            provider.cipher_suites.retain(|suite| format!("{:?}", suite.suite()) == *name);
+            if provider.cipher_suites.is_empty() {
+                return Err(TlsError::UnknownSuite { name: name.clone(), known: known.join(", ") });
+            }
+        }
+        Ok(provider)
+    }
+}
+
+/// The CPU time of one signature as a server makes it in a full handshake, with this key (PEM), measured for `duration`.
+pub fn signature_time(key: &str, duration: Duration) -> Result<Duration, TlsError> {
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| TlsError::Key)?;
+    let key = sign::any_supported_type(&key)?;
+    let schemes = [SignatureScheme::RSA_PSS_SHA256, SignatureScheme::ECDSA_NISTP256_SHA256];
+    let signer = key.choose_scheme(&schemes).ok_or(TlsError::Key)?;
+    // As long as what TLS 1.3 signs with SHA-256 (RFC 8446 section 4.4.3).
+    let message = [0x20; 64 + 33 + 1 + 32];
+    let cpu = || CpuTime::of_thread().map_err(|_| TlsError::Key);
+    let (start, before, mut count) = (Instant::now(), cpu()?, 0);
+    loop {
+        signer.sign(&message)?;
+        count += 1;
+        if start.elapsed() >= duration {
+            let spent = (cpu()? - before).total;
+            // The scheduler books time when it ticks: nothing yet is no answer.
+            if !spent.is_zero() {
+                return Ok(spent / count);
+            }
+        }
+    }
+}
+
+/// Trusts everybody, at no cost.
+#[derive(Debug)]
+struct AnyCertificate;
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        aws_lc_rs::default_provider().signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256};
+
+    use super::*;
+
+    #[test]
+    fn a_suite_is_chosen_by_name() {
+        let offer =
+            |suite: &str| Tls { server_name: "x.test".into(), suite: Some(suite.into()), ..Tls::default() };
+        let provider = offer("TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384").provider().expect("it is there");
+        assert_eq!(provider.cipher_suites.len(), 1);
+        let error = Clients::new(&offer("RC4"), 1).err().expect("no such suite").to_string();
+        assert!(error.contains("RC4") && error.contains("TLS13_AES_128_GCM_SHA256"), "{error}");
+    }
+
+    #[test]
+    fn a_signature_takes_time() {
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).expect("a key").serialize_pem();
+        assert!(signature_time(&key, Duration::ZERO).expect("a key that signs") > Duration::ZERO);
+        assert!(signature_time("no key", Duration::ZERO).is_err());
+    }
+}

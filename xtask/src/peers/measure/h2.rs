@@ -1,0 +1,139 @@
+//! HTTP/2 to clients, and gRPC.
+//!
+//! Must not be in here: goals.
+
+use std::fs;
+use std::net::SocketAddr;
+
+use anyhow::{Context, Result, ensure};
+use bench::h2c;
+
+use super::{Bench, CLOSED_LOOP, KILOBYTE};
+use crate::backend::Backend;
+use crate::load::{Drive, H2load, Seen};
+use crate::peers::certificate::Key;
+use crate::peers::figures::{self, Figure, Figures};
+use crate::peers::proxy::{Clients, HOST, Peer, Running, Setup, Upstream};
+
+/// The fixed rate at which CPU is compared, and so many seconds' worth of it to warm up.
+const RATE_PER_SECOND: u64 = 16_000;
+const WARM_UP_REQUESTS: u64 = RATE_PER_SECOND / 4;
+
+/// A unary method, and what it is called with.
+const METHOD: &str = "/bench.Echo/Unary";
+const MESSAGE: [u8; 100] = [b'x'; 100];
+
+/// What clients and upstreams speak.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// Clear HTTP/2 to clients, HTTP/1 to upstreams.
+    Clear,
+    /// HTTP/2 over TLS to clients, HTTP/1 to upstreams.
+    Tls,
+    /// Clear HTTP/2 on both sides.
+    BothClear,
+    /// The same with gRPC in it.
+    Grpc,
+}
+
+impl Bench<'_> {
+    /// Many streams on few connections: CPU at a fixed rate, then the highest rate.
+    pub(crate) fn h2(&self, peer: Peer, protocol: Protocol) -> Result<Figures> {
+        self.with_h2(peer, protocol, |running| {
+            let mut figures = self.at_rate(running, protocol)?;
+            figures.extend(self.closed_loop(running, protocol)?);
+            Ok(figures)
+        })
+    }
+
+    /// The same requests with HTTP/1 upstreams, and with h2c.
+    pub(crate) fn h2_upstreams(&self, peer: Peer) -> Result<Figures> {
+        let cpu = |protocol| -> Result<f64> {
+            Ok(self.with_h2(peer, protocol, |running| self.at_rate(running, protocol))?[&Figure::Cpu])
+        };
+        Ok(Figures::from([
+            (Figure::CpuHttp1, cpu(Protocol::Clear)?),
+            (Figure::CpuH2c, cpu(Protocol::BothClear)?),
+        ]))
+    }
+
+    /// Starts what the protocol needs, measures, and stops it.
+    fn with_h2(
+        &self,
+        peer: Peer,
+        protocol: Protocol,
+        measure: impl Fn(&Running) -> Result<Figures>,
+    ) -> Result<Figures> {
+        let backend = match protocol {
+            Protocol::Clear | Protocol::Tls => {
+                Backend::start("payload", &self.cpus.load, self.folder, &self.interrupt)?
+            }
+            Protocol::BothClear | Protocol::Grpc => {
+                Backend::start_h2c(&self.cpus.load, self.folder, &self.interrupt)?
+            }
+        };
+        let upstreams = [backend.address];
+        let setup = Setup {
+            clients: match protocol {
+                Protocol::Tls => Clients::Tls(self.certificates.of(Key::EcdsaP256)),
+                Protocol::Clear | Protocol::BothClear | Protocol::Grpc => Clients::ClearH2,
+            },
+            upstream: match protocol {
+                Protocol::Clear | Protocol::Tls => Upstream::Http1,
+                Protocol::BothClear => Upstream::H2c,
+                Protocol::Grpc => Upstream::Grpc,
+            },
+            ..self.setup(&upstreams)
+        };
+        let running = peer.start(&setup, &self.interrupt)?;
+        measure(&running)
+    }
+
+    /// CPU at a fixed rate.
+    fn at_rate(&self, running: &Running, protocol: Protocol) -> Result<Figures> {
+        if protocol == Protocol::Grpc {
+            check_call(running.address)?;
+        }
+        let drive = |requests| Drive::Rate { per_second: RATE_PER_SECOND, requests };
+        self.h2load(running, protocol, drive(WARM_UP_REQUESTS))?;
+        let (seen, mut figures) =
+            self.h2load(running, protocol, drive(RATE_PER_SECOND * self.seconds.as_secs()))?;
+        figures.insert(Figure::Rate, seen.rate);
+        Ok(figures)
+    }
+
+    /// All streams in use all the time.
+    fn closed_loop(&self, running: &Running, protocol: Protocol) -> Result<Figures> {
+        let (seen, figures) = self.h2load(running, protocol, Drive::Closed { duration: CLOSED_LOOP })?;
+        Ok(Figures::from([(Figure::RateClosed, seen.rate), (Figure::CpuClosed, figures[&Figure::Cpu])]))
+    }
+
+    fn h2load(&self, running: &Running, protocol: Protocol, drive: Drive) -> Result<(Seen, Figures)> {
+        let call_file = self.folder.join("call");
+        fs::write(&call_file, h2c::grpc_frame(&MESSAGE))?;
+        let is_grpc = protocol == Protocol::Grpc;
+        let load = H2load {
+            target: running.address,
+            host: HOST,
+            path: if is_grpc { METHOD } else { "/1k" },
+            tls: protocol == Protocol::Tls,
+            call: is_grpc.then_some(call_file.as_path()),
+            body_bytes: if is_grpc { h2c::grpc_frame(&MESSAGE).len() as u64 } else { KILOBYTE },
+            drive,
+        };
+        let program = running.program.as_ref().context("nobody to measure")?;
+        let before = program.cpu_time()?;
+        let seen = load.run(&self.cpus.load, self.folder, &self.interrupt)?;
+        let figures = figures::of_cpu(program.cpu_time()? - before, seen.requests);
+        Ok((seen, figures))
+    }
+}
+
+/// h2load looks at no trailers, in which gRPC has its verdict: one call shows that they pass.
+fn check_call(target: SocketAddr) -> Result<()> {
+    let answer = h2c::ask(target, HOST, METHOD, Some(&MESSAGE))?;
+    let expected =
+        h2c::Answer { status: 200, body: h2c::grpc_frame(&MESSAGE), grpc_status: Some("0".into()) };
+    ensure!(answer == expected, "a gRPC call was answered with {answer:?}");
+    Ok(())
+}

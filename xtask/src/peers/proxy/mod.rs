@@ -1,0 +1,130 @@
+//! The proxies side by side: how each is configured for the same job, and started.
+//!
+//! All send the headers that ingress-nginx sends. Must not be in here: loads and figures.
+
+mod forebay;
+mod haproxy;
+mod nginx;
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use super::certificate::Certificate;
+use crate::child::{Program, free_address, this_program};
+use crate::interrupt::Interrupt;
+
+pub(crate) use forebay::forebay_binary;
+
+/// The host that all load asks for.
+pub(crate) const HOST: &str = "web.test.com";
+
+/// Who stands between the load and the backend. The order is the tables'.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Peer {
+    /// Nobody.
+    Direct,
+    /// No proxy but what one must do in a full handshake, in the library that Forebay uses: the floor there.
+    Signing,
+    /// `bench::relay`: the floor.
+    Relay,
+    Nginx,
+    Haproxy,
+    Forebay,
+}
+
+/// How clients are spoken to.
+#[derive(Clone, Copy)]
+pub(crate) enum Clients<'a> {
+    /// HTTP/1.
+    Clear,
+    /// HTTP/2 with prior knowledge.
+    ClearH2,
+    /// HTTP/1 and HTTP/2, as the client chooses.
+    Tls(&'a Certificate),
+}
+
+/// What is spoken to upstreams, always in the clear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Upstream {
+    Http1,
+    H2c,
+    Grpc,
+    /// Bytes as they come from clients.
+    Tcp,
+}
+
+/// What a peer is to do.
+#[derive(Clone)]
+pub(crate) struct Setup<'a> {
+    pub(crate) clients: Clients<'a>,
+    pub(crate) upstream: Upstream,
+    pub(crate) upstreams: &'a [SocketAddr],
+    pub(crate) cpus: &'a [usize],
+    pub(crate) workers: usize,
+    pub(crate) logs: bool,
+    /// The cap on idle upstream connections; `None` for Forebay's automatic one, and for 512 elsewhere.
+    pub(crate) keepalive: Option<u32>,
+    /// How many Ingresses there are besides the one that is asked for.
+    pub(crate) other_ingresses: usize,
+    pub(crate) folder: &'a Path,
+}
+
+/// A peer that listens.
+pub(crate) struct Running {
+    /// `None` for [`Peer::Direct`].
+    pub(crate) program: Option<Program>,
+    pub(crate) address: SocketAddr,
+    /// Where Forebay's metrics are.
+    pub(crate) admin: Option<SocketAddr>,
+}
+
+impl Peer {
+    pub(crate) const ALL: [Peer; 6] =
+        [Peer::Direct, Peer::Signing, Peer::Relay, Peer::Nginx, Peer::Haproxy, Peer::Forebay];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Peer::Direct => "direct",
+            Peer::Signing => "signing",
+            Peer::Relay => "relay",
+            Peer::Nginx => "nginx",
+            Peer::Haproxy => "haproxy",
+            Peer::Forebay => "forebay",
+        }
+    }
+
+    /// The program that must be installed.
+    pub(crate) fn program(self) -> Option<&'static str> {
+        match self {
+            Peer::Nginx => Some("nginx"),
+            Peer::Haproxy => Some("haproxy"),
+            Peer::Direct | Peer::Signing | Peer::Relay | Peer::Forebay => None,
+        }
+    }
+
+    /// Starts it, and waits until it listens.
+    pub(crate) fn start(self, setup: &Setup, interrupt: &Interrupt) -> Result<Running> {
+        let address = free_address()?;
+        let admin = free_address()?;
+        let command = match self {
+            Peer::Direct => return Ok(Running { program: None, address: setup.upstreams[0], admin: None }),
+            Peer::Signing => bail!("signing serves nobody"),
+            Peer::Relay => this_program("relay", [address.to_string(), setup.upstreams[0].to_string()])?,
+            Peer::Nginx => nginx::command(setup, address)?,
+            Peer::Haproxy => haproxy::command(setup, address)?,
+            Peer::Forebay => forebay::command(setup, address, admin)?,
+        };
+        let mut program = Program::start(self.name(), command, setup.cpus, setup.folder)?;
+        program.wait_for(address, interrupt)?;
+        Ok(Running { program: Some(program), address, admin: (self == Peer::Forebay).then_some(admin) })
+    }
+}
+
+fn write(setup: &Setup, name: &str, text: &str) -> Result<PathBuf> {
+    let path = setup.folder.join(name);
+    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(path)
+}
