@@ -1,4 +1,4 @@
-//! One end of a TCP connection, byte by byte. A client and an upstream are alike in that.
+//! One end of a connection, byte by byte, in clear or over TLS. A client and an upstream are alike in that.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
@@ -6,13 +6,21 @@ use std::time::Duration;
 
 use socket2::{Domain, SockRef, Socket, Type};
 
+use crate::session::Session;
+use crate::tls::TlsInfo;
 use crate::{PATIENCE, Response};
 
 /// An open connection, with what has been received and not been read yet.
 #[derive(Debug)]
 pub struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     unread: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum Stream {
+    Clear(TcpStream),
+    Tls(Session),
 }
 
 /// How the other end said that no more comes.
@@ -22,6 +30,8 @@ pub enum Ending {
     Closed,
     /// By a reset.
     Reset,
+    /// TLS has ended without saying so: what came may have been cut off.
+    Truncated,
 }
 
 const PIECE_BYTES: usize = 16 * 1024;
@@ -52,20 +62,39 @@ impl Connection {
     }
 
     pub(crate) fn new(stream: TcpStream) -> Self {
-        stream.set_nodelay(true).expect("a socket option");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a socket option");
-        stream.set_write_timeout(Some(PATIENCE)).expect("a socket option");
-        Self { stream, unread: Vec::new() }
+        set_patience(&stream);
+        Self { stream: Stream::Clear(stream), unread: Vec::new() }
+    }
+
+    pub(crate) fn tls(session: Session) -> Self {
+        Self { stream: Stream::Tls(session), unread: Vec::new() }
+    }
+
+    /// The socket of one on which TLS has not begun.
+    pub(crate) fn into_stream(self) -> TcpStream {
+        assert!(self.unread.is_empty(), "unread: {:?}", self.unread_text());
+        match self.stream {
+            Stream::Clear(stream) => stream,
+            Stream::Tls(_) => panic!("TLS in TLS"),
+        }
+    }
+
+    /// What came of the handshake. TLS only.
+    pub fn tls_info(&self) -> TlsInfo {
+        match &self.stream {
+            Stream::Tls(session) => session.info(),
+            Stream::Clear(_) => panic!("in clear"),
+        }
     }
 
     /// The address of the other end.
     pub fn peer_address(&self) -> SocketAddr {
-        self.stream.peer_addr().expect("it is connected")
+        self.socket().peer_addr().expect("it is connected")
     }
 
     /// The address of this end.
     pub fn address(&self) -> SocketAddr {
-        self.stream.local_addr().expect("it is connected")
+        self.socket().local_addr().expect("it is connected")
     }
 
     // Sending.
@@ -82,7 +111,7 @@ impl Connection {
 
     /// Sends bytes until the other end has taken none for `quiet`; returns how many were taken.
     pub fn send_until_blocked(&mut self, quiet: Duration, max: usize) -> usize {
-        self.stream.set_write_timeout(Some(quiet)).expect("a socket option");
+        self.socket().set_write_timeout(Some(quiet)).expect("a socket option");
         let mut sent = 0;
         while sent < max {
             match self.stream.write(&[b'x'; PIECE_BYTES][..PIECE_BYTES.min(max - sent)]) {
@@ -92,24 +121,31 @@ impl Connection {
                 Err(error) => panic!("cannot send: {error}"),
             }
         }
-        self.stream.set_write_timeout(Some(PATIENCE)).expect("a socket option");
+        self.socket().set_write_timeout(Some(PATIENCE)).expect("a socket option");
         sent
     }
 
     /// Says that no more will be sent.
     pub fn shutdown_write(&mut self) {
-        self.stream.shutdown(Shutdown::Write).expect("it is open");
+        if let Stream::Tls(session) = &self.stream {
+            session.close().expect("it is open");
+        }
+        self.socket().shutdown(Shutdown::Write).expect("it is open");
     }
 
     /// Closes by a reset.
     pub fn reset(self) {
-        SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)).expect("a socket option");
+        SockRef::from(self.socket()).set_linger(Some(Duration::ZERO)).expect("a socket option");
     }
 
     /// Another handle to the same connection, for a thread that only sends.
     #[must_use]
     pub fn sender(&self) -> Self {
-        Self { stream: self.stream.try_clone().expect("a descriptor"), unread: Vec::new() }
+        let stream = match &self.stream {
+            Stream::Clear(stream) => Stream::Clear(stream.try_clone().expect("a descriptor")),
+            Stream::Tls(session) => Stream::Tls(session.again()),
+        };
+        Self { stream, unread: Vec::new() }
     }
 
     // Receiving.
@@ -127,12 +163,32 @@ impl Connection {
         String::from_utf8(line[..len - 2].to_vec()).expect("lines in tests are text")
     }
 
+    /// Reads a line from somebody who may close instead.
+    pub fn try_read_line(&mut self) -> io::Result<String> {
+        let mut line = Vec::new();
+        while !line.ends_with(b"\r\n") {
+            line.extend(self.try_read_exactly(1)?);
+        }
+        line.truncate(line.len() - 2);
+        Ok(String::from_utf8(line).expect("lines in tests are text"))
+    }
+
     /// Reads so many bytes.
     pub fn read_exactly(&mut self, len: usize) -> Vec<u8> {
         while self.unread.len() < len {
             self.read_more_of("bytes");
         }
         self.take(len)
+    }
+
+    /// Reads so many bytes from somebody who may close instead.
+    pub fn try_read_exactly(&mut self, len: usize) -> io::Result<Vec<u8>> {
+        while self.unread.len() < len {
+            if self.read_more()? == 0 {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
+        }
+        Ok(self.take(len))
     }
 
     /// Reads a chunked body as it comes, framing and all.
@@ -156,6 +212,7 @@ impl Connection {
                 Ok(0) => break Ending::Closed,
                 Ok(_) => {}
                 Err(error) if is_reset(&error) => break Ending::Reset,
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => break Ending::Truncated,
                 Err(error) => panic!("the other end does not close: {error}, after {:?}", self.unread_text()),
             }
         };
@@ -171,10 +228,16 @@ impl Connection {
 
     /// Whether nothing has come that was not read, not even an end.
     pub fn is_quiet(&self) -> bool {
-        self.stream.set_nonblocking(true).expect("a socket option");
-        let peeked = self.stream.peek(&mut [0]);
-        self.stream.set_nonblocking(false).expect("a socket option");
-        self.unread.is_empty() && matches!(peeked, Err(error) if error.kind() == ErrorKind::WouldBlock)
+        self.socket().set_nonblocking(true).expect("a socket option");
+        let peeked = self.socket().peek(&mut [0]);
+        self.socket().set_nonblocking(false).expect("a socket option");
+        let all_read = match &self.stream {
+            Stream::Clear(_) => true,
+            Stream::Tls(session) => session.is_quiet(),
+        };
+        all_read
+            && self.unread.is_empty()
+            && matches!(peeked, Err(error) if error.kind() == ErrorKind::WouldBlock)
     }
 
     /// Reads a response to a request that was not HEAD.
@@ -227,6 +290,13 @@ impl Connection {
         Ok(len)
     }
 
+    fn socket(&self) -> &TcpStream {
+        match &self.stream {
+            Stream::Clear(stream) => stream,
+            Stream::Tls(session) => &session.stream,
+        }
+    }
+
     fn take(&mut self, len: usize) -> Vec<u8> {
         self.unread.drain(..len).collect()
     }
@@ -234,6 +304,34 @@ impl Connection {
     fn unread_text(&self) -> String {
         String::from_utf8_lossy(&self.unread[..self.unread.len().min(500)]).into_owned()
     }
+}
+
+impl Read for Stream {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Clear(stream) => stream.read(out),
+            Self::Tls(session) => session.read(out),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Clear(stream) => stream.write(bytes),
+            Self::Tls(session) => session.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+pub(crate) fn set_patience(stream: &TcpStream) {
+    stream.set_nodelay(true).expect("a socket option");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a socket option");
+    stream.set_write_timeout(Some(PATIENCE)).expect("a socket option");
 }
 
 pub(crate) fn is_timeout(error: &io::Error) -> bool {

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::manifest::{Ingress, service, settings};
 use crate::metrics::Metrics;
 use crate::output::Output;
-use crate::{Connection, PATIENCE, Response};
+use crate::{Connection, PATIENCE, Response, TlsClient};
 
 /// What is to be served, before it is. Host `web.test` leads to Service `default/web` unless [`manifest`](Self::manifest)
 /// says otherwise.
@@ -84,6 +84,13 @@ impl Setup {
         self
     }
 
+    /// Adds a host to the Ingress' `tls`, with the certificate of Secret `certificate`.
+    #[must_use]
+    pub fn tls(mut self, host: &str) -> Self {
+        self.ingress = self.ingress.tls(host);
+        self
+    }
+
     /// Adds a key of the `ConfigMap`.
     #[must_use]
     pub fn setting(mut self, key: &str, value: &str) -> Self {
@@ -125,19 +132,11 @@ impl Setup {
         let access_log = Output::read(child.stdout.take().expect("it is piped"));
         let unknown = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let ingress = self.ingress;
-        let mut forebay = Forebay {
-            child,
-            ingress,
-            folder,
-            log,
-            access_log,
-            http: unknown,
-            https: unknown,
-            admin: unknown,
-        };
+        let (http, https, admin) = (unknown, unknown, unknown);
+        let mut forebay = Forebay { child, ingress, folder, log, access_log, http, https, admin };
         let line = forebay.await_log(" serving ");
-        forebay.http.set_port(port(&line, "http="));
-        forebay.https.set_port(port(&line, "https="));
+        forebay.http.set_port(port(&line, " http="));
+        forebay.https.set_port(port(&line, " https="));
         forebay.admin.set_port(port(&line, "admin="));
         forebay.await_that("every worker to begin", || forebay.admin("/healthz").status == 200);
         forebay
@@ -165,6 +164,11 @@ impl Forebay {
     /// Where clients connect to with TLS.
     pub fn https_address(&self) -> SocketAddr {
         self.https
+    }
+
+    /// Connects as a client with TLS.
+    pub fn tls_client(&self, tls: &TlsClient) -> Connection {
+        tls.connect(self.https)
     }
 
     /// Asks the admin server.

@@ -3,20 +3,36 @@
 //! Nothing here sleeps or knows a port beforehand. Whatever waits, waits for an event, and panics when it does not come
 //! within [`PATIENCE`].
 
+mod certificate;
 mod connection;
 mod forebay;
+pub mod frames;
+mod h2_client;
+mod h2_stream;
+mod h2_upstream;
 pub mod manifest;
 mod metrics;
 mod output;
 mod response;
+mod runtime;
+mod session;
+mod tls;
+mod udp;
 mod upstream;
 
 use std::time::Duration;
 
+pub use certificate::{Authority, Certificate};
 pub use connection::{Connection, Ending};
 pub use forebay::{Ended, Forebay, Setup};
+pub use frames::FrameClient;
+pub use h2_client::{Call, H2Client};
+pub use h2_stream::{BodyReceiver, BodySender, Trailers};
+pub use h2_upstream::{H2Peer, H2Upstream};
 pub use metrics::Metrics;
 pub use response::Response;
+pub use tls::{TlsClient, TlsInfo, TlsServer};
+pub use udp::UdpEcho;
 pub use upstream::{Canned, Refusing, Upstream};
 
 /// Longest wait for anything. Long, since a loaded machine is slow; nothing that succeeds takes as long.

@@ -2,7 +2,10 @@
 
 use std::net::SocketAddr;
 
+use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::{Map, Value, json};
+
+use crate::{Authority, Certificate};
 
 /// An Ingress in namespace `default`.
 #[derive(Clone, Debug)]
@@ -45,10 +48,16 @@ impl Ingress {
         self
     }
 
-    /// A host with a certificate.
+    /// A host with a certificate, that of Secret `certificate`.
     #[must_use]
-    pub fn tls(mut self, host: &str) -> Self {
-        self.tls.push(json!({"hosts": [host], "secretName": "certificate"}));
+    pub fn tls(self, host: &str) -> Self {
+        self.tls_from(&[host], "certificate")
+    }
+
+    /// Hosts with the certificate of a Secret.
+    #[must_use]
+    pub fn tls_from(mut self, hosts: &[&str], secret: &str) -> Self {
+        self.tls.push(json!({"hosts": hosts, "secretName": secret}));
         self
     }
 
@@ -76,11 +85,20 @@ impl Ingress {
 
 /// A Service in namespace `default` with port 80, and where its Pods are.
 pub fn service(name: &str, endpoints: &[SocketAddr]) -> String {
+    service_with_port(name, &json!({"port": 80}), endpoints)
+}
+
+/// A Service as [`service`], whose port says what is spoken there (`appProtocol`).
+pub fn service_speaking(name: &str, app_protocol: &str, endpoints: &[SocketAddr]) -> String {
+    service_with_port(name, &json!({"port": 80, "appProtocol": app_protocol}), endpoints)
+}
+
+fn service_with_port(name: &str, port: &Value, endpoints: &[SocketAddr]) -> String {
     let service = json!({
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": {"namespace": "default", "name": name},
-        "spec": {"ports": [{"port": 80}]},
+        "spec": {"ports": [port]},
     });
     // A slice has one port for all its endpoints; here each has its own.
     let none = [json!({"endpoints": [], "ports": [{"port": 80}]})];
@@ -107,13 +125,47 @@ pub fn service(name: &str, endpoints: &[SocketAddr]) -> String {
 
 /// The `ConfigMap` `default/settings`.
 pub fn settings(entries: &[(String, String)]) -> String {
-    let data: Map<_, _> = entries.iter().map(|(key, value)| (key.clone(), value.as_str().into())).collect();
+    let entries: Vec<_> = entries.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    config_map("settings", &entries)
+}
+
+/// A `ConfigMap` in namespace `default`.
+pub fn config_map(name: &str, entries: &[(&str, &str)]) -> String {
+    let data: Map<_, _> = entries.iter().map(|(key, value)| ((*key).to_owned(), (*value).into())).collect();
     document(&json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"namespace": "default", "name": "settings"},
+        "metadata": {"namespace": "default", "name": name},
         "data": data,
     }))
+}
+
+/// A Secret in namespace `default`.
+pub fn secret(name: &str, secret_type: &str, entries: &[(&str, &str)]) -> String {
+    let data: Map<_, _> = entries
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), BASE64_STANDARD.encode(value).into()))
+        .collect();
+    document(&json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": secret_type,
+        "metadata": {"namespace": "default", "name": name},
+        "data": data,
+    }))
+}
+
+/// A Secret with a certificate.
+pub fn tls_secret(name: &str, certificate: &Certificate) -> String {
+    let entries = [("tls.crt", &*certificate.chain_pem()), ("tls.key", &certificate.key_pem())];
+    secret(name, "kubernetes.io/tls", &entries)
+}
+
+/// A Secret with the authority that certificates have to be from, and what it has revoked.
+pub fn authority_secret(name: &str, authority: &Authority, revocations: Option<&str>) -> String {
+    let authority = authority.pem();
+    let entries = [Some(("ca.crt", &*authority)), revocations.map(|list| ("ca.crl", list))];
+    secret(name, "Opaque", &entries.into_iter().flatten().collect::<Vec<_>>())
 }
 
 fn backend(service: &str) -> Value {

@@ -1,0 +1,25 @@
+//! The thread on which HTTP/2 connections are driven, so that tests may wait for them in plain words.
+
+use std::sync::LazyLock;
+
+use tokio::runtime::{Builder, Handle};
+
+use crate::PATIENCE;
+
+static DRIVER: LazyLock<Handle> = LazyLock::new(|| {
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let handle = runtime.handle().clone();
+    std::thread::spawn(move || runtime.block_on(std::future::pending::<()>()));
+    handle
+});
+
+/// Where tasks run.
+pub(crate) fn driver() -> &'static Handle {
+    &DRIVER
+}
+
+/// Waits for something, in a thread of the test.
+pub(crate) fn wait<F: Future>(what: &str, future: F) -> F::Output {
+    let patiently = async { tokio::time::timeout(PATIENCE, future).await };
+    DRIVER.block_on(patiently).unwrap_or_else(|_| panic!("waited in vain for {what}"))
+}
