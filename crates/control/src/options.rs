@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use crate::objects::PortRef;
 
@@ -34,6 +35,16 @@ pub struct Options {
     pub https_port: u16,
     /// Secret with the certificate for hosts without one of their own.
     pub default_ssl_certificate: Option<NsName>,
+    /// Obey the annotation `ssl-passthrough`.
+    pub ssl_passthrough: bool,
+    /// The `ConfigMap` with the TCP services.
+    pub tcp_services_configmap: Option<NsName>,
+    /// The `ConfigMap` with the UDP services.
+    pub udp_services_configmap: Option<NsName>,
+    /// Ports that no such service can have, and the flags that take them.
+    pub reserved_ports: Vec<(u16, &'static str)>,
+    /// Time after which the answer of a TCP service counts as slow.
+    pub stream_response_threshold: Duration,
 }
 
 impl Default for Options {
@@ -51,6 +62,11 @@ impl Default for Options {
             disable_catch_all: false,
             https_port: 443,
             default_ssl_certificate: None,
+            ssl_passthrough: false,
+            tcp_services_configmap: None,
+            udp_services_configmap: None,
+            reserved_ports: vec![(80, "--http-port"), (443, "--https-port"), (10254, "--healthz-port")],
+            stream_response_threshold: Duration::from_millis(10),
         }
     }
 }

@@ -13,7 +13,7 @@ use control::resolve::Resolved;
 use control::source::files::Files;
 use control::translate::translate;
 use control::{Options, Severity, Translation, load_at};
-use model::{Action, Encryption, HostTls, Model, UpstreamTls};
+use model::{Action, Authorities, ClientAuth, Encryption, HostTls, Model, Stream, UpstreamTls};
 
 /// The first of July 2026, in seconds since 1970.
 const NOW_S: u64 = 1_782_864_000;
@@ -54,6 +54,7 @@ fn examples_have_no_errors() {
     let options = Options {
         manifests: vec![examples.clone()],
         configmap: Some("kube-system/nginx-configuration".parse().unwrap()),
+        tcp_services_configmap: Some("default/tcp-services".parse().unwrap()),
         endpoints: vec![
             "default/web=127.0.0.1:9001".parse().unwrap(),
             "default/web-server-svc=127.0.0.1:9002".parse().unwrap(),
@@ -86,6 +87,9 @@ fn options(text: &str) -> Options {
             "annotations-prefix" => value.clone_into(&mut options.annotations_prefix),
             "configmap" => options.configmap = Some(value.parse().unwrap()),
             "controller-class" => value.clone_into(&mut options.controller_class),
+            "enable-ssl-passthrough" => options.ssl_passthrough = value == "true",
+            "tcp-services-configmap" => options.tcp_services_configmap = Some(value.parse().unwrap()),
+            "udp-services-configmap" => options.udp_services_configmap = Some(value.parse().unwrap()),
             "default-ssl-certificate" => options.default_ssl_certificate = Some(value.parse().unwrap()),
             "default-backend-service" => options.default_backend_service = Some(value.parse().unwrap()),
             "disable-catch-all" => options.disable_catch_all = value == "true",
@@ -116,7 +120,7 @@ fn describe(translation: &Translation, folder: &Path) -> String {
             write!(text, "\n{} without routes\n", host.name).unwrap();
         }
         if host.tls != model::HostTls::default() {
-            write!(text, "\n{} {}\n", host.name, tls(&host.tls)).unwrap();
+            write!(text, "\n{} {}\n", host.name, tls(&host.tls, model)).unwrap();
         }
         for route in &host.routes {
             let mut details: Vec<String> =
@@ -140,6 +144,9 @@ fn describe(translation: &Translation, folder: &Path) -> String {
     }
     for cluster in &model.clusters {
         write_cluster(&mut text, cluster);
+    }
+    for stream in &model.streams {
+        write_stream(&mut text, stream, model);
     }
     write_certificates(&mut text, translation);
     let mut settings = model.settings.clone();
@@ -169,6 +176,19 @@ fn write_cluster(text: &mut String, cluster: &model::Cluster) {
     }
 }
 
+fn write_stream(text: &mut String, stream: &Stream, model: &Model) {
+    let Stream { port, transport, cluster, accepts_proxy_header, sends_proxy_header, labels } = stream;
+    let cluster = model.cluster(*cluster);
+    let endpoints: Vec<_> = cluster.endpoints.iter().map(|endpoint| endpoint.address.to_string()).collect();
+    write!(
+        text,
+        "\nport {port} {transport:?} to {} {endpoints:?}, accepts PROXY {accepts_proxy_header}, sends PROXY \
+         {sends_proxy_header}\n  {labels:?}\n",
+        cluster.name
+    )
+    .unwrap();
+}
+
 fn upstream_tls(tls: &UpstreamTls) -> String {
     let UpstreamTls { certificate, authorities, verify, depth, name, send_name, versions, ciphers } = tls;
     let shows = certificate.as_ref().map(|it| format!("shows {}, ", shown(it))).unwrap_or_default();
@@ -180,20 +200,29 @@ fn upstream_tls(tls: &UpstreamTls) -> String {
     )
 }
 
-fn tls(tls: &HostTls) -> String {
-    let HostTls { certificate, client_auth, ciphers, passthrough } = tls;
+fn tls(tls: &HostTls, model: &Model) -> String {
+    let HostTls { certificate, client_auth, ciphers, prefer_server_ciphers, passthrough } = tls;
     let mut parts = Vec::new();
     if let Some(certificate) = certificate {
         parts.push(format!("shows {}", shown(certificate)));
     }
     if let Some(auth) = client_auth {
-        parts.push(format!("{auth:?}"));
+        let ClientAuth { authorities, verify, depth } = auth;
+        let Authorities { certificates, revocations } = &**authorities;
+        parts.push(format!(
+            "asks for certificates: {verify:?} by {} authorities with {} revocation lists to depth {depth}",
+            certificates.len(),
+            revocations.len()
+        ));
     }
     if let Some(ciphers) = ciphers {
         parts.push(format!("{ciphers:?}"));
     }
+    if let Some(prefers) = prefer_server_ciphers {
+        parts.push(format!("prefers its own: {prefers}"));
+    }
     if let Some(cluster) = passthrough {
-        parts.push(format!("passed through to {cluster:?}"));
+        parts.push(format!("passed through to {}", model.cluster(*cluster).name));
     }
     parts.join("; ")
 }
@@ -219,9 +248,39 @@ fn write_certificates(text: &mut String, translation: &Translation) {
     }
 }
 
+/// The fields that differ, each in a line.
 fn changed_lines(before: &impl Debug, after: &impl Debug) -> String {
-    let before = format!("{before:#?}");
-    let after = format!("{after:#?}");
-    let known: Vec<_> = before.lines().collect();
-    after.lines().filter(|line| !known.contains(line)).fold(String::new(), |text, line| text + line + "\n")
+    let (before, after) = (fields(before), fields(after));
+    after
+        .iter()
+        .filter(|field| !before.contains(field))
+        .fold(String::new(), |text, field| text + field + "\n")
+}
+
+/// `a.b: value` for each field, however deep, of what `{:#?}` shows.
+fn fields(value: &impl Debug) -> Vec<String> {
+    let text = format!("{value:#?}");
+    let mut lines = text.lines().skip(1);
+    let (mut path, mut fields) = (Vec::new(), Vec::new());
+    while let Some(line) = lines.next() {
+        let indent = &line[..line.len() - line.trim_start().len()];
+        match line.trim().split_once(": ") {
+            Some((name, what)) if what.ends_with('{') => path.push(name.to_owned()),
+            Some((name, what)) => {
+                let mut whole = what.to_owned();
+                if what.ends_with(['[', '(']) {
+                    let is_inside = |line: &&str| {
+                        !line.strip_prefix(indent).is_some_and(|rest| rest.starts_with([']', ')']))
+                    };
+                    let inside: Vec<_> = lines.by_ref().take_while(is_inside).map(str::trim).collect();
+                    let close = if what.ends_with('[') { ']' } else { ')' };
+                    whole = format!("{what}{}{close}", inside.join(" ").trim_end_matches(','));
+                }
+                let place: String = path.iter().map(|name| format!("{name}.")).collect();
+                fields.push(format!("{place}{name}: {}", whole.trim_end_matches(',')));
+            }
+            None => drop(path.pop()),
+        }
+    }
+    fields
 }

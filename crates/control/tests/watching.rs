@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use control::resolve::{Answer, Resolver};
@@ -239,4 +240,65 @@ async fn a_path_that_is_missing_is_told_in_one_line() {
     let Err(error) = run_with(options, OneAddress, |_| ()).await;
     assert!(matches!(error, LoadError::Path { .. }));
     assert_eq!(error.to_string(), "cannot read /nowhere/at/all: No such file or directory (os error 2)");
+}
+
+/// A Secret with a certificate for a host. It holds after some time, for a year.
+fn secret(host: &str, begins_in: Duration) -> String {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut params = rcgen::CertificateParams::new(vec![host.to_owned()]).unwrap();
+    let begin = std::time::SystemTime::now() + begins_in;
+    (params.not_before, params.not_after) = (begin.into(), (begin + A_YEAR).into());
+    let certificate = params.self_signed(&key).unwrap().pem();
+    let block = |pem: String| pem.lines().map(|line| format!("    {line}\n")).collect::<String>();
+    format!(
+        "---\napiVersion: v1\nkind: Secret\nmetadata: {{name: {host}}}\ntype: kubernetes.io/tls\nstringData:\n  tls.crt: |\n{}  \
+         tls.key: |\n{}",
+        block(certificate),
+        block(key.serialize_pem())
+    )
+}
+
+fn ingress_with_tls(host: &str) -> String {
+    ingress(host).replace("spec: {", &format!("spec: {{tls: [{{secretName: {host}}}], "))
+}
+
+const A_YEAR: Duration = Duration::from_hours(24 * 365);
+
+fn certificate(translation: &Translation) -> Option<Arc<model::Certificate>> {
+    translation.model.hosts[0].tls.certificate.clone()
+}
+
+#[tokio::test]
+async fn a_certificate_is_rotated_and_one_that_did_not_change_stays() {
+    in_folder(async |root| {
+        fs::write(root.join("ingress.yaml"), ingress_with_tls("a")).unwrap();
+        fs::write(root.join("secret.yaml"), secret("a", Duration::ZERO)).unwrap();
+        let mut running = Running::start(&[&root]);
+        let first = certificate(&running.next().await).unwrap();
+        fs::write(root.join("other.yaml"), ingress("b")).unwrap();
+        let same = certificate(&running.until(&["a", "b"], false).await).unwrap();
+        assert!(Arc::ptr_eq(&first, &same), "it is parsed once");
+        fs::write(root.join("secret.yaml"), secret("a", Duration::ZERO)).unwrap();
+        let rotated = certificate(&running.next().await).unwrap();
+        assert_ne!(first.chain, rotated.chain);
+        fs::remove_file(root.join("secret.yaml")).unwrap();
+        let none = running.until(&["a", "b"], true).await;
+        assert_eq!(certificate(&none), None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_certificate_that_begins_is_noticed_without_a_change() {
+    in_folder(async |root| {
+        fs::write(root.join("a.yaml"), ingress_with_tls("a") + &secret("a", Duration::from_secs(2))).unwrap();
+        let mut running = Running::start(&[&root]);
+        let mut translation = running.next().await;
+        while certificate(&translation).is_none() {
+            assert!(translation.problems[0].message.contains("is not valid before"));
+            translation = running.next().await;
+        }
+        assert_eq!(translation.problems, []);
+    })
+    .await;
 }

@@ -4,6 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, Args, Parser, Subcommand};
@@ -66,6 +67,24 @@ pub(crate) struct Reading {
     /// Secret with the certificate for hosts without one of their own [default: one that is made up at the start].
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub(crate) default_ssl_certificate: Option<NsName>,
+    /// Obey the annotation ssl-passthrough.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub(crate) enable_ssl_passthrough: bool,
+    /// ConfigMap with the TCP services: "9000": "namespace/service:port[:PROXY][:PROXY]".
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    pub(crate) tcp_services_configmap: Option<NsName>,
+    /// ConfigMap with the UDP services.
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    pub(crate) udp_services_configmap: Option<NsName>,
+    /// Time after which the answer of a TCP service counts as slow, in forebay_stream_response_over_threshold_ratio.
+    #[arg(long, value_name = "TIME", value_parser = model::parse_duration, default_value = "10ms")]
+    pub(crate) stream_response_threshold: Duration,
+    /// Port for HTTP; 0 is any free one.
+    #[arg(long, value_name = "PORT", default_value_t = 80)]
+    pub(crate) http_port: u16,
+    /// Port of the admin server: /healthz, /metrics, /configuration.
+    #[arg(long, value_name = "PORT", default_value_t = 10254)]
+    pub(crate) healthz_port: u16,
 }
 
 #[derive(Args, Debug)]
@@ -75,12 +94,6 @@ pub(crate) struct Serve {
     pub(crate) manifests: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// Port for HTTP; 0 is any free one.
-    #[arg(long, value_name = "PORT", default_value_t = 80)]
-    pub(crate) http_port: u16,
-    /// Port of the admin server: /healthz, /metrics, /configuration.
-    #[arg(long, value_name = "PORT", default_value_t = 10254)]
-    pub(crate) healthz_port: u16,
     /// Address of the admin server; all addresses without it.
     #[arg(long, value_name = "ADDRESS", default_value = "")]
     pub(crate) healthz_host: String,
@@ -160,6 +173,15 @@ impl Reading {
             disable_catch_all: self.disable_catch_all,
             https_port: self.https_port,
             default_ssl_certificate: self.default_ssl_certificate,
+            ssl_passthrough: self.enable_ssl_passthrough,
+            tcp_services_configmap: self.tcp_services_configmap,
+            udp_services_configmap: self.udp_services_configmap,
+            reserved_ports: vec![
+                (self.http_port, "--http-port"),
+                (self.https_port, "--https-port"),
+                (self.healthz_port, "--healthz-port"),
+            ],
+            stream_response_threshold: self.stream_response_threshold,
         }
     }
 }
@@ -214,7 +236,7 @@ mod tests {
             "forebay serve --manifests a --manifests b --workers 1 --http-port 1 --workers 2 --http-port 2";
         let cli = Cli::try_parse_from(line.split(' ')).unwrap();
         let Command::Serve(serve) = cli.command else { panic!("not serve") };
-        assert_eq!((serve.workers, serve.http_port, serve.manifests.len()), (Some(2), 2, 2));
+        assert_eq!((serve.workers, serve.reading.http_port, serve.manifests.len()), (Some(2), 2, 2));
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! `/configuration`: the Snapshot in force, as JSON.
 
-use model::{Action, EndpointState, Filter, PathMatch};
+use model::{
+    Action, Certificate, Encryption, EndpointState, Filter, HostTls, HttpVersion, PathMatch, Stream,
+    Transport,
+};
 use routing::{HostTable, Route, Snapshot};
 use serde_json::{Value, json};
 
@@ -11,13 +14,43 @@ pub(crate) fn describe(snapshot: &Snapshot, acknowledged: u64) -> Value {
         "acknowledged": acknowledged,
         "hosts": snapshot.hosts().map(|table| host(table, snapshot)).collect::<Vec<_>>(),
         "clusters": snapshot.clusters().map(|(_, one)| cluster(one)).collect::<Vec<_>>(),
+        "streams": snapshot.streams.iter().map(|one| stream(one, snapshot)).collect::<Vec<_>>(),
+        "defaultCertificate": snapshot.settings.tls.default_certificate.as_deref().map(certificate),
     })
 }
 
 fn host(table: &HostTable, snapshot: &Snapshot) -> Value {
     json!({
         "host": table.name().to_string(),
+        "tls": tls(table.tls(), snapshot),
         "routes": table.routes().iter().map(|one| route(one, snapshot)).collect::<Vec<_>>(),
+    })
+}
+
+/// Which certificate it is, and never its key.
+fn tls(tls: &HostTls, snapshot: &Snapshot) -> Value {
+    json!({
+        "certificate": tls.certificate.as_deref().map(certificate),
+        "clientCertificates": tls.client_auth.as_ref().map(|auth| format!("{:?}", auth.verify)),
+        "passthrough": tls.passthrough.map(|cluster| snapshot.cluster(cluster).name.clone()),
+    })
+}
+
+fn certificate(certificate: &Certificate) -> Value {
+    let info = &certificate.info;
+    json!({"namespace": info.namespace, "secret": info.object, "notAfter": info.not_after})
+}
+
+fn stream(stream: &Stream, snapshot: &Snapshot) -> Value {
+    json!({
+        "port": stream.port,
+        "transport": match stream.transport {
+            Transport::Tcp => "TCP",
+            Transport::Udp => "UDP",
+        },
+        "upstream": snapshot.cluster(stream.cluster).name,
+        "acceptsProxyHeader": stream.accepts_proxy_header,
+        "sendsProxyHeader": stream.sends_proxy_header,
     })
 }
 
@@ -70,6 +103,18 @@ fn cluster(cluster: &model::Cluster) -> Value {
     let endpoint = |endpoint: &model::Endpoint| json!({"address": endpoint.address.to_string(), "draining": endpoint.state == EndpointState::Draining});
     json!({
         "upstream": cluster.name,
+        "protocol": protocol(cluster),
         "endpoints": cluster.endpoints.iter().map(endpoint).collect::<Vec<_>>(),
     })
+}
+
+/// What is spoken with the endpoints, as `backend-protocol` names it.
+fn protocol(cluster: &model::Cluster) -> &'static str {
+    match (cluster.version, &cluster.encryption) {
+        (HttpVersion::Http1, Encryption::Never) => "HTTP",
+        (HttpVersion::Http1, Encryption::Always(_)) => "HTTPS",
+        (_, Encryption::AsClient(_)) => "AUTO_HTTP",
+        (HttpVersion::Http2, Encryption::Never) => "GRPC",
+        (HttpVersion::Http2, Encryption::Always(_)) => "GRPCS",
+    }
 }

@@ -14,8 +14,6 @@ pub(crate) struct Ignored {
 const NO_RELOAD: &str = "there are no reloads to pace";
 const NO_CLUSTER: &str = "the Kubernetes API is not a source yet";
 const NO_STATUS: &str = "the status of Ingresses is not written yet";
-const NO_TLS: &str = "TLS is not served yet";
-const NO_STREAMS: &str = "TCP and UDP services are not served yet";
 const NO_WEBHOOK: &str = "there is no admission webhook yet";
 const NO_GEOIP: &str = "there is no GeoIP yet";
 const NO_INTERNAL_PORT: &str = "there is no inner server that needs a port";
@@ -43,8 +41,7 @@ pub(crate) const IGNORED: &[Ignored] = ignored! {
     "election-id" true NO_STATUS;
     "election-ttl" true NO_STATUS;
     "enable-annotation-validation" false "annotations are always validated";
-    "enable-ssl-chain-completion" false NO_TLS;
-    "enable-ssl-passthrough" false NO_TLS;
+    "enable-ssl-chain-completion" false "chains are shown as Secrets hold them; nothing is fetched";
     "enable-topology-aware-routing" false NO_CLUSTER;
     "exclude-socket-metrics" true OWN_METRICS;
     "health-check-path" true "the health check is at /healthz";
@@ -65,14 +62,12 @@ pub(crate) const IGNORED: &[Ignored] = ignored! {
     "publish-service" true NO_STATUS;
     "publish-status-address" true NO_STATUS;
     "report-node-internal-ip-address" false NO_STATUS;
-    "ssl-passthrough-proxy-port" true NO_TLS;
+    "ssl-passthrough-proxy-port" true NO_INTERNAL_PORT;
     "status-port" true NO_INTERNAL_PORT;
     "status-update-interval" true NO_STATUS;
     "stream-port" true NO_INTERNAL_PORT;
     "sync-period" true NO_CLUSTER;
     "sync-rate-limit" true NO_RELOAD;
-    "tcp-services-configmap" true NO_STREAMS;
-    "udp-services-configmap" true NO_STREAMS;
     "update-status" false NO_STATUS;
     "update-status-on-shutdown" false NO_STATUS;
     "v" true "verbosity is set by the environment variable FOREBAY_LOG";

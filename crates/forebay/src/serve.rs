@@ -99,10 +99,10 @@ struct House {
 impl Foundation {
     fn lay(options: &cli::Serve) -> anyhow::Result<Self> {
         let admin_address = match options.healthz_host.as_str() {
-            "" => any_address(options.healthz_port),
+            "" => any_address(options.reading.healthz_port),
             host => SocketAddr::new(
                 host.parse().with_context(|| format!("--healthz-host {host} is not an address"))?,
-                options.healthz_port,
+                options.reading.healthz_port,
             ),
         };
         for &source in &options.upstream_source_address {
@@ -117,7 +117,7 @@ impl Foundation {
             registry: Registry::new(metrics_options(&options.metrics, &options.reading)),
             proxy: proxy::Options {
                 listen: vec![
-                    proxy::Listen { address: any_address(options.http_port), tls: false },
+                    proxy::Listen { address: any_address(options.reading.http_port), tls: false },
                     proxy::Listen { address: any_address(options.reading.https_port), tls: true },
                 ],
                 workers,

@@ -113,6 +113,8 @@ pub struct HostTls {
     pub client_auth: Option<ClientAuth>,
     /// TLS 1.2 suites that are offered; none for those of the settings.
     pub ciphers: Option<Vec<CipherSuite>>,
+    /// Whether their order counts; none for what the settings say.
+    pub prefer_server_ciphers: Option<bool>,
     /// Connections are not decrypted but passed on to this cluster.
     pub passthrough: Option<ClusterId>,
 }

@@ -59,6 +59,8 @@ pub enum Outcome {
 #[derive(Debug)]
 pub struct FrameClient {
     connection: Connection,
+    /// The code of the last GOAWAY.
+    goodbye: Option<u32>,
 }
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -86,7 +88,7 @@ impl FrameClient {
 
     /// Says nothing yet.
     pub fn silent(connection: Connection) -> Self {
-        Self { connection }
+        Self { connection, goodbye: None }
     }
 
     /// Sends bytes.
@@ -120,7 +122,12 @@ impl FrameClient {
     /// The next frame; `None` when the connection has ended.
     pub fn read(&mut self) -> Option<Frame> {
         match self.try_read() {
-            Ok(frame) => Some(frame),
+            Ok(frame) => {
+                if frame.kind == kind::GOAWAY {
+                    self.goodbye = Some(number(&frame.payload[4..8]));
+                }
+                Some(frame)
+            }
             Err(error) if has_ended(&error) => None,
             Err(error) => panic!("no frame: {error}"),
         }
@@ -136,15 +143,10 @@ impl FrameClient {
         }
     }
 
-    /// Waits for the end of the connection; the code of the GOAWAY before it, if there was one.
+    /// Waits for the end of the connection; the code of the last GOAWAY before it, if there was one.
     pub fn ending(&mut self) -> Option<u32> {
-        let mut code = None;
-        while let Some(frame) = self.read() {
-            if frame.kind == kind::GOAWAY {
-                code = Some(number(&frame.payload[4..8]));
-            }
-        }
-        code
+        while self.read().is_some() {}
+        self.goodbye
     }
 
     /// Waits for what becomes of the request on a stream.

@@ -154,5 +154,5 @@ fn frames_by_hand_are_understood_and_answers_read() {
         .await_frame(|frame| frame.kind == kind::PING && frame.flags == flag::ACK && frame.payload == [1; 8]);
     client.send(kind::DATA, flag::NONE, 0, b"x");
     assert_eq!(client.outcome(5), Outcome::GoAway(1));
-    assert_eq!(client.ending(), None);
+    assert_eq!(client.ending(), Some(1));
 }

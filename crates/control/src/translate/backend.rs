@@ -29,6 +29,8 @@ pub(super) struct Backend {
     pub(super) tls: BackendTls,
     /// From [`BackendTls::secret`].
     secret: Option<Arc<UpstreamTls>>,
+    /// What there is to say of endpoints whose certificates are not verified.
+    pub(super) unverified: Option<Problem>,
 }
 
 /// `proxy-ssl-*`.
@@ -92,14 +94,15 @@ pub(super) struct Speech {
 }
 
 impl Backend {
-    /// Looks up what the annotations name. Returns why requests must not be let through, if something is amiss.
+    /// Looks up what the annotations name. Returns why requests must not be let through, and the same for people to read, if
+    /// something is amiss.
     pub(super) fn resolve(
         &mut self,
         ingress: &Sourced<Ingress>,
         prefix: &str,
         crosses_namespaces: bool,
         index: &Index,
-    ) -> (Option<String>, Option<Problem>) {
+    ) -> Option<(String, Problem)> {
         let line = |name: &str| ingress.metadata.annotations.get(&format!("{prefix}/{name}"));
         let refused = |name: &str, why: String| {
             let message =
@@ -108,7 +111,7 @@ impl Backend {
                 || Problem::of(Severity::Error, ingress, message.clone()),
                 |value| Problem::at(Severity::Error, ingress, value, message.clone()),
             );
-            (Some(format!("{name}: {why}")), Some(problem))
+            Some((format!("{name}: {why}"), problem))
         };
         if let Some(name) = &self.tls.secret {
             match self.from_secret(name, ingress.namespace(), crosses_namespaces, index) {
@@ -123,15 +126,14 @@ impl Backend {
             let why = "there is no proxy-ssl-secret with a ca.crt to verify against";
             return refused("proxy-ssl-verify", why.to_owned());
         }
-        let notice =
-            (encrypts && !self.tls.verify).then(|| line("backend-protocol")).flatten().map(|value| {
-                let message = format!(
-                    "annotation {prefix}/backend-protocol: certificates of the endpoints are not verified; \
+        self.unverified = line("backend-protocol").map(|value| {
+            let message = format!(
+                "annotation {prefix}/backend-protocol: certificates of the endpoints are not verified; \
                  proxy-ssl-verify turns that on"
-                );
-                Problem::at(Severity::Notice, ingress, value, message)
-            });
-        (None, notice)
+            );
+            Problem::at(Severity::Notice, ingress, value, message)
+        });
+        None
     }
 
     fn from_secret(
@@ -194,6 +196,16 @@ impl Backend {
             _ => Encryption::Always(tls),
         };
         Speech { version: protocol.version(), encryption }
+    }
+}
+
+impl Speech {
+    /// Whether endpoints may show any certificate.
+    pub(super) fn is_unverified(&self) -> bool {
+        match &self.encryption {
+            Encryption::Never => false,
+            Encryption::Always(tls) | Encryption::AsClient(tls) => !tls.verify,
+        }
     }
 }
 

@@ -108,6 +108,9 @@ impl<'a> Clusters<'a> {
             },
             tls_of_host,
         );
+        if speech.is_unverified() {
+            self.built.problems.extend(policy.backend.unverified.clone());
+        }
         let (balance, by_virtual_address) = (policy.balance, policy.service_upstream);
         self.get(name, port, Like { purpose: Purpose::Http, speech, balance, by_virtual_address })
     }

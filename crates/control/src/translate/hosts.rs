@@ -4,14 +4,13 @@
 //! each path becomes a route. Of what is asked for twice the first stays.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use model::{Action, Host, HostName, HostTls, Labels, PathMatch, Route, UpstreamTls};
+use model::{Action, Host, HostName, HostTls, Labels, PathMatch, Route};
 
 use super::certificates::Certificates;
 use super::configmap::Global;
 use super::endpoints::Clusters;
-use super::policy::Policy;
+use super::policy::{HostPolicy, Policy};
 use super::{Annotated, RouteOrigin};
 use crate::objects::{At, Backend, IngressPath, IngressRule, PortRef};
 use crate::options::{NsName, Options};
@@ -60,17 +59,14 @@ struct Hosts<'i> {
 /// A host in the making.
 struct Draft<'i> {
     name: HostName,
-    /// Some `tls:` entry is for it, be its certificate good or bad.
-    has_tls: bool,
     tls: HostTls,
-    /// How TLS is spoken with endpoints by locations that do not say so themselves.
-    upstream_tls: Option<Arc<UpstreamTls>>,
-    /// What closes all its locations.
-    denials: Vec<String>,
+    policy: HostPolicy,
     /// Who is asked for paths that nobody declares: the first Ingress of the host.
     first: Option<&'i Annotated<'i>>,
     /// The Ingress without rules, whose default backend comes before that of `first`.
     catch_all: Option<&'i Annotated<'i>>,
+    /// Who says what is asked of clients.
+    demanded_by: Option<ObjectRef>,
     routes: Vec<(Route, RouteOrigin)>,
     declared: HashMap<PathMatch, ObjectRef>,
 }
@@ -92,12 +88,11 @@ impl<'i> Hosts<'i> {
         if place == self.drafts.len() {
             self.drafts.push(Draft {
                 name,
-                has_tls: false,
                 tls: HostTls::default(),
-                upstream_tls: None,
-                denials: Vec::new(),
+                policy: HostPolicy::default(),
                 first: None,
                 catch_all: None,
+                demanded_by: None,
                 routes: Vec::new(),
                 declared: HashMap::new(),
             });
@@ -125,7 +120,12 @@ impl<'i> Builder<'_, 'i, '_> {
         let ingress = annotated.ingress;
         for rule in &ingress.spec.rules {
             match host_name(&rule.value) {
-                Ok(name) => self.declare_host(annotated, name),
+                Ok(name) => {
+                    self.declare_host(annotated, name.clone());
+                    if annotated.policy.passthrough {
+                        self.declare_passthrough(annotated, &rule.value, &name);
+                    }
+                }
                 Err((host, why)) => {
                     let message = format!("{why}; the rule is left out");
                     self.problems.push(Problem::at(Severity::Error, ingress, host, message));
@@ -143,18 +143,63 @@ impl<'i> Builder<'_, 'i, '_> {
     }
 
     fn declare_host(&mut self, annotated: &'i Annotated<'i>, name: HostName) {
-        if !self.hosts.draft(name.clone()).has_tls {
+        if !self.hosts.draft(name.clone()).policy.has_tls {
             let certificate = self.certificates.of_host(annotated.ingress, &name);
             let draft = self.hosts.draft(name.clone());
-            draft.has_tls = certificate.is_some();
+            draft.policy.has_tls = certificate.is_some();
             draft.tls.certificate = certificate.flatten();
         }
         let draft = self.hosts.draft(name);
-        if draft.upstream_tls.is_none() && !self.proxy_ssl_location_only {
-            draft.upstream_tls = annotated.policy.backend.secret().cloned();
-        }
-        draft.denials.extend_from_slice(&annotated.policy.host_denials);
+        draft.policy.denials.extend_from_slice(&annotated.policy.host_denials);
         draft.first.get_or_insert(annotated);
+        if !self.proxy_ssl_location_only && draft.policy.upstream_tls.is_none() {
+            draft.policy.upstream_tls = annotated.policy.backend.secret().cloned();
+        }
+        draft.tls.ciphers = draft.tls.ciphers.take().or_else(|| annotated.policy.ciphers.clone());
+        draft.tls.prefer_server_ciphers =
+            draft.tls.prefer_server_ciphers.or(annotated.policy.prefer_server_ciphers);
+        let Some(demand) = &annotated.demand else { return };
+        if draft.policy.demand.as_ref() == Some(demand) {
+            return;
+        }
+        if draft.policy.demand.is_none() {
+            draft.tls.client_auth = demand.as_ref().ok().map(|demand| demand.auth.clone());
+            draft.policy.demand = Some(demand.clone());
+            draft.demanded_by = Some(annotated.ingress.reference());
+        } else if let Some(first) = &draft.demanded_by {
+            let message = format!(
+                "{first} says what is asked of the clients of host {} already; auth-tls-* of this one have no effect there",
+                draft.name
+            );
+            self.problems.push(Problem::of(Severity::Warning, annotated.ingress, message));
+        }
+    }
+
+    /// "Whole host by SNI to the Service; path `/` only."
+    fn declare_passthrough(&mut self, annotated: &'i Annotated<'i>, rule: &IngressRule, name: &HostName) {
+        let ingress = annotated.ingress;
+        let mut paths = rule.http.iter().flat_map(|http| &http.paths);
+        let root = paths.find(|path| matches!(path.value.path.as_deref(), None | Some("" | "/")));
+        let target =
+            root.and_then(|path| target(annotated, &path.value.backend, ingress.origin.line_of(path)));
+        let (Some(path), Some(target)) = (root, target) else {
+            let message = format!("host {name} has no path / to a Service, which ssl-passthrough needs");
+            self.problems.push(Problem::of(Severity::Warning, ingress, message));
+            return;
+        };
+        if *name == HostName::Any {
+            let message = "ssl-passthrough needs a host; connections for other hosts are not passed through";
+            self.problems.push(Problem::at(Severity::Warning, ingress, path, message));
+            return;
+        }
+        if self.hosts.draft(name.clone()).tls.passthrough.is_some() {
+            return;
+        }
+        let (cluster, fault) = self.clusters.for_passthrough(&target.service, &target.port);
+        self.hosts.draft(name.clone()).tls.passthrough = Some(cluster);
+        if let Some(fault) = fault {
+            self.problems.push(Problem::at(Severity::Error, ingress, path, fault));
+        }
     }
 
     fn declare_catch_all(&mut self, annotated: &'i Annotated<'i>) {
@@ -247,12 +292,12 @@ impl<'i> Builder<'_, 'i, '_> {
     /// Adds a route. Tells what is wrong with its backend; the route is there in any case.
     fn route(&mut self, name: &HostName, path: PathMatch, target: &Target<'_>) -> Option<String> {
         let (cluster, fault) = {
-            let of_host = self.hosts.draft(name.clone()).upstream_tls.clone();
+            let of_host = self.hosts.draft(name.clone()).policy.upstream_tls.clone();
             self.clusters.for_requests(&target.service, &target.port, target.policy, of_host.as_ref())
         };
         let draft = self.hosts.draft(name.clone());
         let route = Route {
-            filters: target.policy.filters(draft.has_tls, &draft.denials, self.options.https_port),
+            filters: target.policy.filters(&draft.policy, self.options.https_port),
             action: Action::Forward(target.policy.forward(cluster)),
             labels: Labels {
                 namespace: target.asker.namespace.clone(),

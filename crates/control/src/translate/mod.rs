@@ -2,7 +2,7 @@
 //!
 //! `configmap` sets what holds everywhere; `class` selects Ingresses and `order` sorts them by age; `annotations` gives
 //! each a `policy`; `hosts` gathers their hosts and paths, and asks `endpoints` for the clusters behind them and
-//! `certificates` for what they show.
+//! `certificates` for what they show; `streams` reads which Services have ports of their own.
 //!
 //! Never in here: IO, clocks, or state that outlives a call. The same objects at the same time give the same translation.
 
@@ -11,11 +11,13 @@ mod backend;
 mod certificates;
 mod ciphers;
 mod class;
+mod client_auth;
 pub mod configmap;
 mod endpoints;
 mod hosts;
 mod order;
 mod policy;
+mod streams;
 mod table;
 mod value;
 
@@ -28,10 +30,11 @@ use model::Model;
 use crate::index::Index;
 use crate::objects::{Ingress, Sourced};
 use crate::options::Options;
-use crate::problem::{ObjectRef, Problem};
+use crate::problem::{ObjectRef, Problem, Severity};
 use crate::resolve::Resolved;
 use crate::source::PassedOver;
 use certificates::Certificates;
+use client_auth::Demand;
 use policy::Policy;
 
 pub use certificates::HostCertificate;
@@ -84,12 +87,14 @@ pub fn translate(index: &Index, options: &Options, resolved: &Resolved, now: Sys
     order::by_age(&mut ingresses);
     let mut certificates = Certificates::new(index, now);
     global.settings.tls.default_certificate = certificates.default(options);
+    global.settings.stream.response_threshold = options.stream_response_threshold;
     ingresses.iter().for_each(|ingress| certificates.check(ingress));
     let read = |ingress| Annotated::read(ingress, &global.policy, options, index, &mut problems);
     let annotated: Vec<_> = ingresses.into_iter().map(read).collect();
     let mut clusters = endpoints::Clusters::new(index, options, resolved);
     let (hosts, origins) =
         hosts::build(&annotated, &global, options, &mut clusters, &mut certificates, &mut problems);
+    let streams = streams::build(index, options, &mut clusters, &mut problems);
     let endpoints::Built { clusters, names, problems: of_clusters } = clusters.finish();
     let certificates::Found { used: certificates, valid_until, problems: of_certificates } =
         certificates.finish();
@@ -97,7 +102,7 @@ pub fn translate(index: &Index, options: &Options, resolved: &Resolved, now: Sys
     problems.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
     // Several hosts may need the same thing that is missing.
     problems.dedup();
-    let model = Model { hosts, clusters, streams: Vec::new(), settings: global.settings };
+    let model = Model { hosts, clusters, streams, settings: global.settings };
     Translation { model, problems, passed_over, origins, names, certificates, valid_until }
 }
 
@@ -105,6 +110,8 @@ pub fn translate(index: &Index, options: &Options, resolved: &Resolved, now: Sys
 struct Annotated<'a> {
     ingress: &'a Sourced<Ingress>,
     policy: Policy,
+    /// What is asked of the clients of its hosts, or why those have to be closed.
+    demand: Option<value::Parsed<Demand>>,
 }
 
 impl<'a> Annotated<'a> {
@@ -117,9 +124,20 @@ impl<'a> Annotated<'a> {
     ) -> Self {
         let prefix = &options.annotations_prefix;
         let mut policy = annotations::read(ingress, base, prefix, problems);
-        let (denial, problem) = policy.backend.resolve(ingress, prefix, policy.crosses_namespaces, index);
-        policy.denials.extend(denial);
-        problems.extend(problem);
-        Self { ingress, policy }
+        let closed = policy.backend.resolve(ingress, prefix, policy.crosses_namespaces, index);
+        if let Some((denial, problem)) = closed {
+            policy.denials.push(denial);
+            problems.push(problem);
+        }
+        if policy.passthrough && !options.ssl_passthrough {
+            policy.passthrough = false;
+            let key = format!("{prefix}/ssl-passthrough");
+            let message =
+                format!("annotation {key} has no effect without --enable-ssl-passthrough: TLS ends here");
+            let line = ingress.metadata.annotations.get(&key);
+            problems.extend(line.map(|value| Problem::at(Severity::Warning, ingress, value, message)));
+        }
+        let demand = policy.client.resolve(ingress, prefix, policy.crosses_namespaces, index, problems);
+        Self { ingress, policy, demand }
     }
 }

@@ -1,7 +1,14 @@
 //! How requests to a location are treated, as `ConfigMap` and annotations have it.
 
+use std::sync::Arc;
+
+use model::{
+    Balance, CipherSuite, ConnectionHeader, Filter, Forward, RetryPolicy, Timeouts, TlsRedirect, UpstreamTls,
+};
+
 use super::backend::Backend;
-use model::{Balance, ConnectionHeader, Filter, Forward, RetryPolicy, Timeouts, TlsRedirect};
+use super::client_auth::{ClientPolicy, Demand};
+use super::value::Parsed;
 
 /// The defaults are ingress-nginx's. The `ConfigMap` changes them, an Ingress' annotations change its copy.
 #[derive(Clone, Debug)]
@@ -32,6 +39,13 @@ pub(super) struct Policy {
     pub(super) host_denials: Vec<String>,
     /// What is spoken with endpoints.
     pub(super) backend: Backend,
+    /// What is asked of clients.
+    pub(super) client: ClientPolicy,
+    /// TLS 1.2 suites that hosts offer.
+    pub(super) ciphers: Option<Vec<CipherSuite>>,
+    pub(super) prefer_server_ciphers: Option<bool>,
+    /// Pass TLS on unopened.
+    pub(super) passthrough: bool,
     /// Annotations may name Secrets of other namespaces.
     pub(super) crosses_namespaces: bool,
     /// What there is to say about a value that was taken in part, until it is said.
@@ -58,6 +72,10 @@ impl Default for Policy {
             denials: Vec::new(),
             host_denials: Vec::new(),
             backend: Backend::default(),
+            client: ClientPolicy::default(),
+            ciphers: None,
+            prefer_server_ciphers: None,
+            passthrough: false,
             crosses_namespaces: false,
             remark: None,
         }
@@ -76,14 +94,9 @@ impl Policy {
         }
     }
 
-    /// The steps before that, at a host with or without a certificate and with its own denials.
-    pub(super) fn filters(
-        &self,
-        host_has_tls: bool,
-        host_denials: &[String],
-        https_port: u16,
-    ) -> Vec<Filter> {
-        let redirects = self.force_ssl_redirect || (self.ssl_redirect && host_has_tls);
+    /// The steps before that, at a host.
+    pub(super) fn filters(&self, host: &HostPolicy, https_port: u16) -> Vec<Filter> {
+        let redirects = self.force_ssl_redirect || (self.ssl_redirect && host.has_tls);
         let redirect = redirects.then(|| {
             Filter::TlsRedirect(TlsRedirect {
                 status: self.redirect_status,
@@ -93,8 +106,26 @@ impl Policy {
                 port: self.port_in_redirects.then_some(https_port),
             })
         });
-        redirect.into_iter().chain(unavailable(self.denials.iter().chain(host_denials))).collect()
+        let client = host.demand.as_ref().map(|demand| match demand {
+            Ok(demand) => Filter::ClientCertificate(demand.filter.clone()),
+            Err(why) => Filter::Forbidden { reason: why.clone() },
+        });
+        let unavailable = unavailable(self.denials.iter().chain(&host.denials));
+        redirect.into_iter().chain(client).chain(unavailable).collect()
     }
+}
+
+/// What holds for all locations of a host.
+#[derive(Debug, Default)]
+pub(super) struct HostPolicy {
+    /// Some `tls:` entry is for it, be its certificate good or bad.
+    pub(super) has_tls: bool,
+    /// What closes all its locations.
+    pub(super) denials: Vec<String>,
+    /// What is asked of clients, or why nobody may come in.
+    pub(super) demand: Option<Parsed<Demand>>,
+    /// How TLS is spoken with endpoints by locations that do not say so themselves.
+    pub(super) upstream_tls: Option<Arc<UpstreamTls>>,
 }
 
 fn unavailable<'a>(denials: impl Iterator<Item = &'a String>) -> Option<Filter> {

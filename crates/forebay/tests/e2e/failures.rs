@@ -9,7 +9,7 @@ use crate::{GET, OK, serving, setup};
 
 const POST: &str = "POST / HTTP/1.1\r\nHost: web.test\r\nContent-Length: 4\r\n\r\nbody";
 
-fn awaits_fault(forebay: &Forebay, side: &str, reason: &str, count: u64) {
+pub(crate) fn awaits_fault(forebay: &Forebay, side: &str, reason: &str, count: u64) {
     forebay.await_metric("forebay_faults_total", &[("side", side), ("reason", reason)], count);
 }
 

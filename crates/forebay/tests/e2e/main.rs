@@ -5,6 +5,7 @@ mod commands;
 mod connections;
 mod endpoints;
 mod failures;
+mod h2;
 mod heads;
 mod life;
 mod matrix;

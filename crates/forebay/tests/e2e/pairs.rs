@@ -25,7 +25,6 @@ pub(crate) const H2_TLS: Protocol = Protocol { is_http2: true, is_tls: true };
 /// The proxy between two protocols.
 pub(crate) struct Pair {
     pub(crate) client: Protocol,
-    pub(crate) upstream: Protocol,
     pub(crate) forebay: Forebay,
     listener: Listener,
     tls: TlsClient,
@@ -114,7 +113,7 @@ impl Pair {
             .annotation("proxy-body-size", "0")
             .start();
         let tls = TlsClient::new("web.test").alpn(if client.is_http2 { &["h2"] } else { &["http/1.1"] });
-        Self { client, upstream, forebay, listener, tls }
+        Self { client, forebay, listener, tls }
     }
 
     pub(crate) fn client(&self) -> Client {

@@ -278,25 +278,27 @@ fn redirects_to_tls_do_as_they_are_told() {
 #[test]
 fn what_cannot_be_guarded_is_not_served() {
     let services = Services::named(["open", "guarded"]);
-    for annotation in [
-        ("auth-url", "http://auth.test"),
-        ("auth-type", "basic"),
-        ("whitelist-source-range", "10.0.0.0/8"),
-        ("denylist-source-range", "10.0.0.0/8"),
-        ("auth-tls-secret", "default/ca"),
-        ("satisfy", "any"),
-        ("server-snippet", "deny all;"),
+    for (annotation, status) in [
+        (("auth-url", "http://auth.test"), 503),
+        (("auth-type", "basic"), 503),
+        (("whitelist-source-range", "10.0.0.0/8"), 503),
+        (("denylist-source-range", "10.0.0.0/8"), 503),
+        // As ingress-nginx has it: the host is closed.
+        (("auth-tls-secret", "default/ca"), 403),
+        (("satisfy", "any"), 503),
+        (("server-snippet", "deny all;"), 503),
     ] {
         let guarded = Ingress::new("guarded")
             .path("guarded.test", "Prefix", "/", "guarded")
             .annotation(annotation.0, annotation.1);
         let open = Ingress::new("open").path("open.test", "Prefix", "/", "open");
         let forebay = services.serve(&[guarded, open]);
+        let text = if status == 403 { "403 Forbidden" } else { "503 Service Unavailable" };
         expect(
             &forebay,
             &[
-                ("guarded.test", "/", 503, "503 Service Unavailable"),
-                ("guarded.test", "/x", 503, "503 Service Unavailable"),
+                ("guarded.test", "/", status, text),
+                ("guarded.test", "/x", status, text),
                 ("open.test", "/", 200, "open"),
             ],
         );

@@ -52,6 +52,7 @@ pub(crate) struct Acceptor {
     certificate: Option<Arc<Certificate>>,
     client_auth: Option<ClientAuth>,
     ciphers: Option<Vec<CipherSuite>>,
+    prefer_server_ciphers: Option<bool>,
     config: OnceLock<Arc<ServerConfig>>,
     trust: OnceLock<Trust>,
 }
@@ -65,6 +66,7 @@ struct Identity {
     is_required: bool,
     depth: u32,
     ciphers: Option<Vec<CipherSuite>>,
+    prefer_server_ciphers: Option<bool>,
 }
 
 /// Who answers a handshake.
@@ -142,6 +144,7 @@ impl Identity {
             is_required: client_auth.is_some_and(|auth| auth.verify == VerifyClient::On),
             depth: client_auth.map_or(0, |auth| auth.depth),
             ciphers: tls.ciphers.clone(),
+            prefer_server_ciphers: tls.prefer_server_ciphers,
         }
     }
 }
@@ -182,6 +185,7 @@ impl Acceptor {
             certificate: tls.certificate.clone(),
             client_auth: tls.client_auth.clone().filter(|auth| auth.verify != VerifyClient::Off),
             ciphers: tls.ciphers.clone(),
+            prefer_server_ciphers: tls.prefer_server_ciphers,
             config: OnceLock::new(),
             trust: OnceLock::new(),
         })
@@ -223,7 +227,7 @@ impl Acceptor {
             .with_protocol_versions(&versions(settings.versions, suites))?
             .with_client_cert_verifier(verifier)
             .with_cert_resolver(Arc::new(SingleCertAndKey::from(key)));
-        config.ignore_client_order = settings.prefer_server_ciphers;
+        config.ignore_client_order = self.prefer_server_ciphers.unwrap_or(settings.prefer_server_ciphers);
         config.alpn_protocols = if settings.http2 {
             vec![b"h2".to_vec(), b"http/1.1".to_vec()]
         } else {

@@ -79,6 +79,8 @@ fn manifests(setup: &Setup, port: u16) -> String {
 
 fn settings(setup: &Setup) -> String {
     let mut settings = format!("\n  disable-access-log: \"{}\"", !setup.logs);
+    // As the other peers have it: connections last for as long as the measurement.
+    settings.push_str("\n  keep-alive-requests: \"100000000\"\n  upstream-keepalive-requests: \"100000000\"");
     if let Some(keepalive) = setup.keepalive {
         let _ = write!(settings, "\n  upstream-keepalive-connections: \"{keepalive}\"");
     }

@@ -244,7 +244,9 @@ mod tests {
                 || annotation.name.ends_with("-snippet")
                 || ["allowlist-source-range", "denylist-source-range", "satisfy", "enable-modsecurity"]
                     .contains(&annotation.name);
-            let closes = matches!(annotation.effect, Effect::Restricting(_));
+            // `client_auth` enforces these, and closes what it cannot.
+            let is_enforced = annotation.name.starts_with("auth-tls-") && annotation.is_supported();
+            let closes = is_enforced || matches!(annotation.effect, Effect::Restricting(_));
             assert!(closes || !guards, "{}", annotation.name);
         }
     }

@@ -8,7 +8,7 @@ use super::Extent;
 use super::Scope::{Ingress, Location};
 use super::value::{self, positive, set};
 use crate::translate::policy::Policy;
-use crate::translate::{backend, ciphers};
+use crate::translate::{backend, ciphers, client_auth};
 
 macro_rules! annotations {
     ($($name:literal, $scope:ident, $default:literal, $effect:expr, $doc:literal;)*) => {
@@ -65,17 +65,17 @@ annotations! {
         "Query parameter in which `auth-signin` finds the way back.";
     "auth-snippet", Location, "", Restricting(Extent::Locations),
         "nginx configuration for the request to the auth service.";
-    "auth-tls-error-page", Location, "", Restricting(Extent::Host),
+    "auth-tls-error-page", Location, "", Supported(|p, v| set(&mut p.client.error_page, client_auth::error_page(v))),
         "Where clients go whose certificate does not pass.";
-    "auth-tls-match-cn", Location, "", Restricting(Extent::Host),
+    "auth-tls-match-cn", Location, "", Supported(client_subject),
         "Which subjects of client certificates are let in.";
-    "auth-tls-pass-certificate-to-upstream", Location, "false", Restricting(Extent::Host),
+    "auth-tls-pass-certificate-to-upstream", Location, "false", Supported(|p, v| set(&mut p.client.pass_certificate, value::boolean(v))),
         "Sends the client certificate to the endpoint.";
-    "auth-tls-secret", Location, "", Restricting(Extent::Host),
+    "auth-tls-secret", Location, "", Supported(|p, v| set(&mut p.client.secret, value::name(v))),
         "Secret with the authorities that client certificates must be from.";
-    "auth-tls-verify-client", Location, "off", Restricting(Extent::Host),
-        "Whether clients must have a certificate.";
-    "auth-tls-verify-depth", Location, "1", Restricting(Extent::Host),
+    "auth-tls-verify-client", Location, "on", Supported(|p, v| set(&mut p.client.verify, client_auth::verify(v))),
+        "Whether clients must have a certificate, with `auth-tls-secret`.";
+    "auth-tls-verify-depth", Location, "1", Supported(|p, v| set(&mut p.client.depth, client_auth::depth(v))),
         "Longest chain of a client certificate.";
     "auth-type", Location, "", Restricting(Extent::Locations), "Turns on `basic` or `digest` authentication.";
     "auth-url", Location, "", Restricting(Extent::Locations), "Asks this URL whether a request is let in.";
@@ -215,9 +215,12 @@ annotations! {
     "session-cookie-path", Ingress, "", Unsupported, "Path of the affinity cookie.";
     "session-cookie-samesite", Ingress, "", Unsupported, "SameSite of the affinity cookie.";
     "session-cookie-secure", Ingress, "", Unsupported, "Secure of the affinity cookie.";
-    "ssl-ciphers", Ingress, "", Unsupported, "Cipher suites of the host.";
-    "ssl-passthrough", Ingress, "false", Unsupported, "Passes TLS on unopened.";
-    "ssl-prefer-server-ciphers", Ingress, "true", Unsupported, "Prefers our order of cipher suites.";
+    "ssl-ciphers", Ingress, "", Supported(ssl_ciphers),
+        "Cipher suites of TLS 1.2 of the host.";
+    "ssl-passthrough", Ingress, "false", Supported(|p, v| set(&mut p.passthrough, value::boolean(v))),
+        "Passes TLS on unopened, with `--enable-ssl-passthrough`.";
+    "ssl-prefer-server-ciphers", Ingress, "", Supported(|p, v| set(&mut p.prefer_server_ciphers, value::boolean(v).map(Some))),
+        "Prefers our order of cipher suites.";
     "ssl-redirect", Location, "true", Supported(|p, v| set(&mut p.ssl_redirect, value::boolean(v))),
         "Redirects to TLS if the host has a `tls:` section.";
     "stream-snippet", Ingress, "", Restricting(Extent::Locations), "nginx configuration for TCP and UDP.";
@@ -247,5 +250,18 @@ fn proxy_ssl_ciphers(policy: &mut Policy, text: &str) -> Result<(), String> {
 
 fn proxy_ssl_protocols(policy: &mut Policy, text: &str) -> Result<(), String> {
     (policy.backend.tls.versions, policy.remark) = value::tls_versions(text)?;
+    Ok(())
+}
+
+/// A value that means nothing closes the host, once a Secret says that there is something to close.
+#[expect(clippy::unnecessary_wraps, reason = "what all parsers return")]
+fn client_subject(policy: &mut Policy, text: &str) -> Result<(), String> {
+    policy.client.match_subject = client_auth::match_subject(text);
+    Ok(())
+}
+
+fn ssl_ciphers(policy: &mut Policy, text: &str) -> Result<(), String> {
+    let (suites, remark) = ciphers::parse(text)?;
+    (policy.ciphers, policy.remark) = (Some(suites), remark);
     Ok(())
 }

@@ -2,17 +2,22 @@
 //!
 //! The default is the value that asks for nothing, and so needs no support.
 
+use std::time::Duration;
+
 use model::PoolCap;
 use model::log::{Escape, Format};
 
 use super::Effect::{Ignored, Instead, Restricting, Supported, Unsupported};
 use super::value::{self, positive, set};
 use super::{Global, Key};
+use crate::translate::ciphers;
 
 const TUNING: &str = "it tunes nginx, and has no counterpart here";
 const DEAD: &str = "ingress-nginx reads it and does nothing with it";
 const STREAMED: &str = "bodies are streamed, with backpressure";
 const WORKERS: &str = "there is one pinned worker for each CPU that the process may use; see --workers";
+const CURVES: &str = "X25519MLKEM768, X25519, P-256 and P-384 are offered";
+const NO_DH: &str = "key exchange is by elliptic curves only";
 const TYPED: &str = "values of annotations are parsed, never pasted into a configuration";
 const OWN_LOG: &str = "messages go to standard error, by level as --v says";
 
@@ -105,17 +110,22 @@ keys! {
     "gzip-min-length", "256", Unsupported, "Shortest body to compress.";
     "gzip-types", "", Unsupported, "Media types to compress.";
     "hide-headers", "", Unsupported, "Response headers that are left out.";
-    "hsts", "true", Unsupported, "Sends Strict-Transport-Security.";
-    "hsts-include-subdomains", "true", Unsupported, "Names subdomains in it.";
-    "hsts-max-age", "31536000", Unsupported, "Seconds that browsers remember it.";
-    "hsts-preload", "false", Unsupported, "Names preload in it.";
+    "hsts", "true", Supported(|g, v| set(&mut g.hsts.sent, value::boolean(v))),
+        "Sends Strict-Transport-Security over TLS.";
+    "hsts-include-subdomains", "true", Supported(|g, v| set(&mut g.hsts.include_subdomains, value::boolean(v))),
+        "Names subdomains in it.";
+    "hsts-max-age", "31536000", Supported(|g, v| set(&mut g.hsts.max_age_s, value::number(v))),
+        "Seconds that browsers remember it.";
+    "hsts-preload", "false", Supported(|g, v| set(&mut g.hsts.preload, value::boolean(v))),
+        "Names preload in it.";
     "http-access-log-path", "", Unsupported, "File of the access log of HTTP.";
     "http-redirect-code", "308", Supported(|g, v| set(&mut g.policy.redirect_status, redirect_status(v))),
         "Status of redirects to TLS: 301, 302, 307 or 308.";
     "http-snippet", "", Restricting, "nginx configuration for HTTP.";
     "http-snippets", "", Instead("use the keys for what it sets, such as keep-alive or proxy-read-timeout"),
         "F5: nginx configuration for HTTP; ingress-nginx ignores it too.";
-    "http2-max-concurrent-streams", "128", Unsupported, "Streams of an HTTP/2 connection.";
+    "http2-max-concurrent-streams", "128", Supported(|g, v| set(&mut g.settings.client.http2_streams_max, streams_max(v))),
+        "Streams of an HTTP/2 connection.";
     "http2-max-field-size", "", Ignored(TUNING), "Longest header field of HTTP/2.";
     "http2-max-header-size", "", Ignored(TUNING), "Longest head of HTTP/2.";
     "http2-max-requests", "0", Ignored(TUNING), "Requests on one HTTP/2 connection.";
@@ -209,7 +219,8 @@ keys! {
         "Seconds for all tries; 0 for no limit.";
     "proxy-next-upstream-tries", "3", Supported(|g, v| set(&mut g.policy.retry.tries, value::number(v).map(positive))),
         "Tries in all; 0 for as many as there are endpoints.";
-    "proxy-protocol-header-timeout", "5s", Unsupported, "Time for its header.";
+    "proxy-protocol-header-timeout", "5s", Supported(|g, v| set(&mut g.proxy_protocol.header_timeout, value::duration(v))),
+        "Time for the header of the PROXY protocol.";
     "proxy-read-timeout", "60", Supported(|g, v| set(&mut g.policy.timeouts.read, value::seconds(v))),
         "Seconds between two reads of a response.";
     "proxy-real-ip-cidr", "0.0.0.0/0", Supported(|g, v| set(&mut g.settings.forwarded.trusted, value::networks(v))),
@@ -223,11 +234,16 @@ keys! {
     "proxy-set-headers", "", Unsupported, "ConfigMap with headers for endpoints.";
     "proxy-ssl-location-only", "false", Supported(|g, v| set(&mut g.proxy_ssl_location_only, value::boolean(v))),
         "Whether `proxy-ssl-secret` and what goes with it hold for the locations of their Ingress only, not for the whole host.";
-    "proxy-stream-next-upstream", "true", Unsupported, "Tries TCP connections again.";
-    "proxy-stream-next-upstream-timeout", "600s", Unsupported, "Time for all tries.";
-    "proxy-stream-next-upstream-tries", "3", Unsupported, "Tries in all.";
-    "proxy-stream-responses", "1", Unsupported, "Datagrams that answer one.";
-    "proxy-stream-timeout", "600s", Unsupported, "Idle time of TCP and UDP.";
+    "proxy-stream-next-upstream", "true", Supported(|g, v| set(&mut g.settings.stream.next_upstream, value::boolean(v))),
+        "Tries another endpoint where a TCP connection fails.";
+    "proxy-stream-next-upstream-timeout", "600s", Supported(|g, v| set(&mut g.settings.stream.connect_timeout, value::duration(v).map(or_forever))),
+        "Time for all tries; 0 for no limit.";
+    "proxy-stream-next-upstream-tries", "3", Supported(|g, v| set(&mut g.settings.stream.tries, value::number(v).map(positive))),
+        "Tries in all; 0 for as many as there are endpoints.";
+    "proxy-stream-responses", "1", Supported(|g, v| set(&mut g.settings.stream.responses, value::number(v).map(Some))),
+        "Datagrams that answer one; the session ends with the last.";
+    "proxy-stream-timeout", "600s", Supported(|g, v| set(&mut g.settings.stream.idle_timeout, value::duration(v).map(or_forever))),
+        "Idle time of TCP and UDP.";
     "relative-redirects", "false", Unsupported, "Relative Location in redirects.";
     "retry-non-idempotent", "false", Supported(|g, v| set(&mut g.retry_non_idempotent, value::boolean(v))),
         "Tries POST, LOCK and PATCH again too.";
@@ -241,19 +257,27 @@ keys! {
     "skip-access-log-urls", "", Supported(|g, v| set(&mut g.settings.access_log.skip, Ok(value::list(v)))),
         "Path prefixes that are not logged.";
     "ssl-buffer-size", "4k", Ignored(TUNING), "Longest TLS record.";
-    "ssl-ciphers", "", Unsupported, "Cipher suites.";
-    "ssl-dh-param", "", Ignored(TUNING), "Secret with Diffie-Hellman parameters.";
+    "ssl-ciphers", "", Supported(ssl_ciphers),
+        "Cipher suites of TLS 1.2, as OpenSSL lists them.";
+    "ssl-dh-param", "", Ignored(NO_DH),
+        "Secret with Diffie-Hellman parameters.";
     "ssl-early-data", "false", Unsupported, "Accepts TLS early data.";
-    "ssl-ecdh-curve", "auto", Unsupported, "Curves.";
-    "ssl-protocols", "TLSv1.2 TLSv1.3", Unsupported, "TLS versions.";
+    "ssl-ecdh-curve", "auto", Ignored(CURVES),
+        "Curves.";
+    "ssl-protocols", "TLSv1.2 TLSv1.3", Supported(ssl_protocols),
+        "TLS versions.";
     "ssl-redirect", "true", Supported(|g, v| set(&mut g.policy.ssl_redirect, value::boolean(v))),
         "Redirects to TLS where a host has a `tls:` section.";
-    "ssl-reject-handshake", "false", Unsupported, "Refuses handshakes for unknown names.";
-    "ssl-session-cache", "true", Unsupported, "Caches TLS sessions.";
+    "ssl-reject-handshake", "false", Supported(|g, v| set(&mut g.settings.tls.reject_unknown_names, value::boolean(v))),
+        "Refuses handshakes for unknown names.";
+    "ssl-session-cache", "true", Supported(|g, v| set(&mut g.settings.tls.session_cache, value::boolean(v))),
+        "Resumes TLS sessions that are kept here.";
     "ssl-session-cache-size", "10m", Ignored(TUNING), "Size of the cache.";
     "ssl-session-ticket-key", "", Unsupported, "Key of the tickets.";
-    "ssl-session-tickets", "false", Unsupported, "Resumes TLS sessions by tickets.";
-    "ssl-session-timeout", "10m", Unsupported, "How long a session can be resumed.";
+    "ssl-session-tickets", "false", Supported(|g, v| set(&mut g.settings.tls.session_tickets, value::boolean(v))),
+        "Resumes TLS sessions by tickets.";
+    "ssl-session-timeout", "10m", Supported(|g, v| set(&mut g.settings.tls.session_timeout, value::duration(v))),
+        "How long a session can be resumed.";
     "stream-access-log-path", "", Unsupported, "File of the access log of TCP and UDP.";
     "stream-snippet", "", Unsupported, "nginx configuration for TCP and UDP.";
     "strict-validate-path-type", "true", Ignored(TYPED), "Refuses unusual paths.";
@@ -275,10 +299,12 @@ keys! {
     "use-geoip", "true", Ignored(DEAD), "Finds out countries of clients.";
     "use-geoip2", "false", Unsupported, "Finds out countries of clients.";
     "use-gzip", "false", Unsupported, "Compresses by gzip.";
-    "use-http2", "true", Unsupported, "Speaks HTTP/2.";
+    "use-http2", "true", Supported(|g, v| set(&mut g.settings.tls.http2, value::boolean(v))),
+        "Offers HTTP/2 over TLS.";
     "use-port-in-redirects", "false", Supported(|g, v| set(&mut g.policy.port_in_redirects, value::boolean(v))),
         "Names the port in redirects.";
-    "use-proxy-protocol", "false", Unsupported, "Reads the PROXY protocol from clients.";
+    "use-proxy-protocol", "false", Supported(|g, v| set(&mut g.proxy_protocol.used, value::boolean(v))),
+        "Reads the PROXY protocol from clients.";
     "variables-hash-bucket-size", "256", Ignored(TUNING), "Size of a hash table.";
     "variables-hash-max-size", "2048", Ignored(TUNING), "Size of a hash table.";
     "whitelist-source-range", "", Restricting, "Networks of clients that are let in; others get 403.";
@@ -288,6 +314,29 @@ keys! {
     "worker-rlimit-nofile", "", Ignored(TUNING), "F5: open files of a worker.";
     "worker-shutdown-timeout", "240s", Supported(|g, v| set(&mut g.settings.client.shutdown_timeout, value::duration(v))),
         "Time that a stopping worker gives to requests in flight.";
+}
+
+/// nginx takes a time of 0 for none at all.
+fn or_forever(time: Duration) -> Duration {
+    if time.is_zero() { FOREVER } else { time }
+}
+
+/// Longer than a process lives, and short enough to be added to the time of day.
+const FOREVER: Duration = Duration::from_hours(24 * 365 * 10);
+
+fn streams_max(text: &str) -> value::Parsed<u32> {
+    let number = value::number(text).ok().filter(|&number| number > 0);
+    number.ok_or_else(|| format!("{text:?} is not a whole number above 0"))
+}
+
+fn ssl_ciphers(global: &mut Global, text: &str) -> Result<(), String> {
+    (global.settings.tls.ciphers, global.remark) = ciphers::parse(text)?;
+    Ok(())
+}
+
+fn ssl_protocols(global: &mut Global, text: &str) -> Result<(), String> {
+    (global.settings.tls.versions, global.remark) = value::tls_versions(text)?;
+    Ok(())
 }
 
 fn pool_cap(text: &str) -> value::Parsed<PoolCap> {

@@ -4,6 +4,8 @@ mod keys;
 
 pub use keys::KEYS;
 
+use std::time::Duration;
+
 use model::Settings;
 use model::log::Escape;
 
@@ -50,9 +52,49 @@ pub(super) struct Global {
     /// What each Ingress' annotations start from.
     pub(super) policy: Policy,
     pub(super) proxy_ssl_location_only: bool,
+    hsts: Hsts,
+    proxy_protocol: ProxyProtocol,
+    /// What there is to say about a value that was taken in part, until it is said.
+    remark: Option<String>,
     retry_non_idempotent: bool,
     escape_json: bool,
     escape_none: bool,
+}
+
+/// `hsts*`.
+#[derive(Debug)]
+struct Hsts {
+    sent: bool,
+    max_age_s: u64,
+    include_subdomains: bool,
+    preload: bool,
+}
+
+impl Default for Hsts {
+    fn default() -> Self {
+        Self { sent: true, max_age_s: 31_536_000, include_subdomains: true, preload: false }
+    }
+}
+
+impl Hsts {
+    /// The header's value (RFC 6797 section 6.1).
+    fn value(&self) -> Option<String> {
+        let subdomains = if self.include_subdomains { "; includeSubDomains" } else { "" };
+        let preload = if self.preload { "; preload" } else { "" };
+        self.sent.then(|| format!("max-age={}{subdomains}{preload}", self.max_age_s))
+    }
+}
+
+#[derive(Debug)]
+struct ProxyProtocol {
+    used: bool,
+    header_timeout: Duration,
+}
+
+impl Default for ProxyProtocol {
+    fn default() -> Self {
+        Self { used: false, header_timeout: Duration::from_secs(5) }
+    }
 }
 
 impl Key {
@@ -111,6 +153,9 @@ impl Global {
     /// Settles what several keys decide together.
     fn finish(mut self) -> Self {
         self.policy.retry.on.non_idempotent |= self.retry_non_idempotent;
+        self.settings.tls.strict_transport_security = self.hsts.value();
+        let ProxyProtocol { used, header_timeout } = self.proxy_protocol;
+        self.settings.client.proxy_header_timeout = used.then_some(header_timeout);
         self.settings.access_log.format.escape = match (self.escape_none, self.escape_json) {
             (true, _) => Escape::None,
             (false, true) => Escape::Json,
@@ -128,11 +173,16 @@ fn apply(global: &mut Global, name: &str, value: &At<String>) -> Option<(Severit
     };
     match key.effect {
         Effect::Supported(_) if value.is_empty() => None,
-        Effect::Supported(parse) => parse(global, value).err().map(|why| {
-            // A log that says something else than it was told to is not noticed for weeks.
-            let severity = if name == "log-format-upstream" { Severity::Error } else { Severity::Warning };
-            (severity, format!("key {name}: {why}; the default is used"))
-        }),
+        Effect::Supported(parse) => match parse(global, value) {
+            Ok(()) => {
+                let remark = global.remark.take()?;
+                Some((Severity::Warning, format!("key {name}: {remark}")))
+            }
+            Err(why) => {
+                let severity = if is_grave(name) { Severity::Error } else { Severity::Warning };
+                Some((severity, format!("key {name}: {why}; the default is used")))
+            }
+        },
         _ if is_default(value, key.default) => None,
         Effect::Ignored(why) => Some((Severity::Notice, format!("key {name} has no effect: {why}"))),
         Effect::Instead(advice) => Some((Severity::Warning, format!("key {name} has no effect: {advice}"))),
@@ -146,6 +196,12 @@ fn apply(global: &mut Global, name: &str, value: &At<String>) -> Option<(Severit
             Some((Severity::Error, message))
         }
     }
+}
+
+/// A log that says something else than it was told to is not noticed for weeks, and neither is TLS that is not what its
+/// operator believes it to be.
+fn is_grave(key: &str) -> bool {
+    matches!(key, "log-format-upstream" | "ssl-ciphers" | "ssl-protocols")
 }
 
 #[cfg(test)]
