@@ -276,8 +276,8 @@ fn fields(value: &impl Debug) -> Vec<String> {
                     let close = if what.ends_with('[') { ']' } else { ')' };
                     whole = format!("{what}{}{close}", inside.join(" ").trim_end_matches(','));
                 }
-                let place: String = path.iter().map(|name| format!("{name}.")).collect();
-                fields.push(format!("{place}{name}: {}", whole.trim_end_matches(',')));
+                let place = [path.as_slice(), &[name.to_owned()]].concat().join(".");
+                fields.push(format!("{place}: {}", whole.trim_end_matches(',')));
             }
             None => drop(path.pop()),
         }

@@ -249,7 +249,7 @@ fn secret(host: &str, begins_in: Duration) -> String {
     let begin = std::time::SystemTime::now() + begins_in;
     (params.not_before, params.not_after) = (begin.into(), (begin + A_YEAR).into());
     let certificate = params.self_signed(&key).unwrap().pem();
-    let block = |pem: String| pem.lines().map(|line| format!("    {line}\n")).collect::<String>();
+    let block = |pem: String| pem.lines().fold(String::new(), |text, line| text + "    " + line + "\n");
     format!(
         "---\napiVersion: v1\nkind: Secret\nmetadata: {{name: {host}}}\ntype: kubernetes.io/tls\nstringData:\n  tls.crt: |\n{}  \
          tls.key: |\n{}",

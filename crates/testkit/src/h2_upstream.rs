@@ -23,7 +23,7 @@ use crate::tls::{TlsInfo, TlsServer};
 /// A listener. It and its connections end with this value.
 #[derive(Debug)]
 pub struct H2Upstream {
-    address: SocketAddr,
+    port: u16,
     requests: tokio::sync::Mutex<mpsc::UnboundedReceiver<H2Peer>>,
     connections: Arc<AtomicUsize>,
     leaving: watch::Sender<u64>,
@@ -67,8 +67,9 @@ impl H2Upstream {
 
     /// Speaks with settings of one's own.
     pub fn with(settings: Builder, tls: Option<&TlsServer>) -> Self {
-        let listener = wait("a listener", TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).expect("a free port");
-        let address = listener.local_addr().expect("it listens");
+        let listener =
+            wait("a listener", TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))).expect("a free port");
+        let port = listener.local_addr().expect("it listens").port();
         let (sender, requests) = mpsc::unbounded_channel();
         let (leaving, leaves) = watch::channel(0);
         let connections = Arc::new(AtomicUsize::new(0));
@@ -80,12 +81,17 @@ impl H2Upstream {
             leaving: leaves,
         };
         let accepting = driver().spawn(shared.accept(listener));
-        Self { address, requests: requests.into(), connections, leaving, accepting }
+        Self { port, requests: requests.into(), connections, leaving, accepting }
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.endpoint(1)
+    }
+
+    /// Where its endpoint `127.0.0.number` is.
+    pub fn endpoint(&self, number: u8) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, number], self.port))
     }
 
     /// Connections so far.

@@ -114,7 +114,7 @@ impl Backend {
             Some((format!("{name}: {why}"), problem))
         };
         if let Some(name) = &self.tls.secret {
-            match self.from_secret(name, ingress.namespace(), crosses_namespaces, index) {
+            match self.read_secret(name, ingress.namespace(), crosses_namespaces, index) {
                 Ok(found) => self.secret = Some(Arc::new(found)),
                 Err(why) => return refused("proxy-ssl-secret", why),
             }
@@ -136,7 +136,7 @@ impl Backend {
         None
     }
 
-    fn from_secret(
+    fn read_secret(
         &self,
         name: &str,
         namespace: &str,

@@ -34,6 +34,13 @@ pub(super) struct Certificates<'a> {
     problems: Vec<Problem>,
 }
 
+/// What a host shows.
+pub(super) enum Shown {
+    Own(Arc<Certificate>),
+    /// What hosts without an own show.
+    Default,
+}
+
 /// What was found.
 pub(super) struct Found {
     pub(super) used: Vec<HostCertificate>,
@@ -66,18 +73,13 @@ impl<'a> Certificates<'a> {
         }
     }
 
-    /// The certificate of a host by the `tls:` entries of one of its Ingresses. Nothing if none of them is for the host;
-    /// inside, nothing if it is to show the default certificate.
-    pub(super) fn of_host(
-        &mut self,
-        ingress: &Sourced<Ingress>,
-        host: &HostName,
-    ) -> Option<Option<Arc<Certificate>>> {
+    /// What a host shows by the `tls:` entries of one of its Ingresses; nothing if none of them is for the host.
+    pub(super) fn of_host(&mut self, ingress: &Sourced<Ingress>, host: &HostName) -> Option<Shown> {
         let entry = self.entry(ingress, host)?;
-        let Some(name) = &entry.secret_name else { return Some(None) };
+        let Some(name) = &entry.secret_name else { return Some(Shown::Default) };
         // What is wrong with the Secret itself has been said.
         let Ok((_, pair)) = self.find(&NsName::new(ingress.namespace(), &name.value)) else {
-            return Some(None);
+            return Some(Shown::Default);
         };
         self.used.push(HostCertificate { host: host.to_string(), info: pair.certificate.info.clone() });
         if !pair.is_for(&host.to_string()) {
@@ -89,9 +91,12 @@ impl<'a> Certificates<'a> {
                 pair.names()
             );
             self.problems.push(Problem::at(Severity::Warning, ingress, name, message));
-            return Some(None);
+            return Some(Shown::Default);
         }
-        Some(self.fault_of_time(pair).is_none().then(|| Arc::clone(&pair.certificate)))
+        Some(match self.fault_of_time(pair) {
+            None => Shown::Own(Arc::clone(&pair.certificate)),
+            Some(_) => Shown::Default,
+        })
     }
 
     /// The certificate for hosts without one of their own. One that has ended is still better known than one that is made up.

@@ -69,9 +69,8 @@ impl<'a> List<'a> {
         };
         let suites = match meaning(name) {
             Meaning::Suites(suites) => suites,
-            Meaning::OfTls13 => return,
             Meaning::Unavailable if operator == b' ' => return self.unavailable.push(name),
-            Meaning::Unavailable => return,
+            Meaning::Unavailable | Meaning::OfTls13 => return,
             Meaning::Unknown => return self.unknown.push(name),
         };
         let had: Vec<_> = self.active.iter().copied().filter(|suite| suites.contains(suite)).collect();

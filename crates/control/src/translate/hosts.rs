@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use model::{Action, Host, HostName, HostTls, Labels, PathMatch, Route};
 
-use super::certificates::Certificates;
+use super::certificates::{Certificates, Shown};
 use super::configmap::Global;
 use super::endpoints::Clusters;
 use super::policy::{HostPolicy, Policy};
@@ -143,11 +143,14 @@ impl<'i> Builder<'_, 'i, '_> {
     }
 
     fn declare_host(&mut self, annotated: &'i Annotated<'i>, name: HostName) {
-        if !self.hosts.draft(name.clone()).policy.has_tls {
-            let certificate = self.certificates.of_host(annotated.ingress, &name);
+        if !self.hosts.draft(name.clone()).policy.has_tls
+            && let Some(shown) = self.certificates.of_host(annotated.ingress, &name)
+        {
             let draft = self.hosts.draft(name.clone());
-            draft.policy.has_tls = certificate.is_some();
-            draft.tls.certificate = certificate.flatten();
+            draft.policy.has_tls = true;
+            if let Shown::Own(certificate) = shown {
+                draft.tls.certificate = Some(certificate);
+            }
         }
         let draft = self.hosts.draft(name);
         draft.policy.denials.extend_from_slice(&annotated.policy.host_denials);

@@ -88,7 +88,9 @@ pub fn translate(index: &Index, options: &Options, resolved: &Resolved, now: Sys
     let mut certificates = Certificates::new(index, now);
     global.settings.tls.default_certificate = certificates.default(options);
     global.settings.stream.response_threshold = options.stream_response_threshold;
-    ingresses.iter().for_each(|ingress| certificates.check(ingress));
+    for ingress in &ingresses {
+        certificates.check(ingress);
+    }
     let read = |ingress| Annotated::read(ingress, &global.policy, options, index, &mut problems);
     let annotated: Vec<_> = ingresses.into_iter().map(read).collect();
     let mut clusters = endpoints::Clusters::new(index, options, resolved);

@@ -73,9 +73,9 @@ pub(super) fn number<T: std::str::FromStr>(text: &str) -> Parsed<T> {
 }
 
 /// A name; an empty one is none.
-pub(super) fn name(text: &str) -> Parsed<Option<String>> {
+pub(super) fn name(text: &str) -> Option<String> {
     let name = text.trim();
-    Ok((!name.is_empty()).then(|| name.to_owned()))
+    (!name.is_empty()).then(|| name.to_owned())
 }
 
 /// Items between commas, without blanks.

@@ -1,10 +1,12 @@
 //! The whole proxy over loopback: raw bytes in at one end, raw bytes out at the other, the real binary between them.
 
 mod bodies;
+mod client_auth;
 mod commands;
 mod connections;
 mod endpoints;
 mod failures;
+mod grpc;
 mod h2;
 mod heads;
 mod life;
@@ -14,7 +16,9 @@ mod pairs;
 mod refusals;
 mod routing;
 mod seeing;
+mod tls;
 mod upgrade;
+mod upstream_tls;
 
 use testkit::{Forebay, Setup, Upstream};
 

@@ -1,8 +1,8 @@
 //! What is seen from outside: access log, metrics, health, configuration.
 
 use rustix::process::Signal;
-use testkit::manifest::Ingress;
-use testkit::{Canned, Refusing, Upstream};
+use testkit::manifest::{Ingress, config_map, tls_secret};
+use testkit::{Authority, Canned, Refusing, Upstream};
 
 use crate::{GET, OK, serving, setup};
 
@@ -240,4 +240,33 @@ fn the_configuration_in_force_can_be_read() {
     assert_eq!(cluster["upstream"], "default-web-80");
     assert_eq!(cluster["endpoints"][0]["address"], upstream.address().to_string());
     assert_eq!(configuration["generation"], configuration["acknowledged"]);
+}
+
+#[test]
+fn certificates_and_streams_can_be_seen_and_keys_cannot() {
+    let upstream = Upstream::new();
+    let certificate = Authority::new("authority").server(&["web.test"]);
+    let forebay = setup()
+        .endpoint(upstream.address())
+        .tls("web.test")
+        .manifest("secret.yaml", tls_secret("certificate", &certificate))
+        .manifest("tcp.yaml", config_map("tcp", &[("none", "default/web:80")]))
+        .arguments(["--tcp-services-configmap=default/tcp", "--default-ssl-certificate=default/missing"])
+        .start();
+    forebay.await_log("port none: the key is not the number of a port");
+    forebay.await_log("Secret default/missing (--default-ssl-certificate) is missing");
+    let page = forebay.admin("/configuration");
+    let configuration = forebay.configuration();
+    assert_eq!(configuration["defaultCertificate"], serde_json::Value::Null);
+    assert_eq!(configuration["streams"], serde_json::json!([]));
+    let shown = &configuration["hosts"][0]["tls"]["certificate"];
+    assert_eq!((&shown["namespace"], &shown["secret"]), (&"default".into(), &"certificate".into()));
+    let body = certificate.key_pem().lines().nth(1).expect("a key has lines").to_owned();
+    assert!(!page.text().contains(&body) && !page.text().contains("PRIVATE"));
+    let labels = [("host", "web.test"), ("namespace", "default"), ("secret_name", "certificate")];
+    let metrics = forebay.metrics();
+    let expires = metrics.sum("nginx_ingress_controller_ssl_expire_time_seconds", &labels);
+    assert_eq!(shown["notAfter"], expires);
+    let info = [labels[0], ("public_key_algorithm", "ECDSA"), ("issuer_common_name", "authority")];
+    assert_eq!(metrics.sum("nginx_ingress_controller_ssl_certificate_info", &info), 1);
 }

@@ -1,6 +1,6 @@
 //! Upgrades: what begins as HTTP and goes on as something else, as WebSocket does.
 
-use testkit::{Connection, Ending, Forebay, Upstream};
+use testkit::{Connection, Ending, Forebay, H2Client, TlsClient, Upstream};
 
 use crate::{GET, OK, serving, setup};
 
@@ -174,4 +174,114 @@ fn a_client_that_goes_away_before_the_answer_takes_its_upgrade_along() {
     let (mut peer, _) = upstream.accept_request();
     client.reset();
     assert_eq!(peer.ending(), Ending::Reset);
+}
+
+#[test]
+fn a_tunnel_may_be_encrypted() {
+    let upstream = Upstream::new();
+    let forebay = serving(&upstream);
+    let mut client = forebay.tls_client(&TlsClient::new("web.test"));
+    client.send(UPGRADE);
+    let (mut peer, head) = upstream.accept_request();
+    assert!(head.contains("\r\nX-Forwarded-Proto: https\r\n"), "{head}");
+    peer.send(format!("{SWITCHED}prompt"));
+    assert!(client.read_head().starts_with("HTTP/1.1 101 "));
+    assert_eq!(client.read_exactly(6), b"prompt");
+    let large = vec![b'x'; 1_000_000];
+    let mut sender = client.sender();
+    std::thread::scope(|scope| {
+        scope.spawn(|| sender.send(&large));
+        assert!(peer.read_exactly(large.len()) == large);
+    });
+    let mut sender = peer.sender();
+    std::thread::scope(|scope| {
+        scope.spawn(|| sender.send(&large));
+        assert!(client.read_exactly(large.len()) == large);
+    });
+    client.shutdown_write();
+    assert_eq!(peer.ending(), Ending::Closed);
+    peer.send("still here");
+    drop((sender, peer));
+    assert_eq!(client.read_to_end(), (b"still here".to_vec(), Ending::Closed));
+}
+
+/// RFC 8441: the stream is the tunnel, and the endpoint sees a handshake of RFC 6455.
+#[test]
+fn a_stream_of_http2_may_be_a_tunnel() {
+    let upstream = Upstream::new();
+    let forebay = serving(&upstream);
+    for client in [
+        H2Client::clear(forebay.address()),
+        H2Client::tls(forebay.https_address(), &TlsClient::new("web.test")),
+    ] {
+        // The settings of the other end come before any answer.
+        let mut first = client.call("GET", "unknown.test", "/", &[], true);
+        assert_eq!(first.read_response().status, 404);
+        let headers = [
+            ("sec-websocket-version", "13"),
+            ("sec-websocket-protocol", "chat"),
+            ("origin", "http://web.test"),
+        ];
+        let mut call = client.connect("websocket", "web.test", "/chat?a=b", &headers);
+        let (mut peer, head) = upstream.accept_request();
+        let head = head.to_lowercase();
+        assert!(head.starts_with("get /chat?a=b http/1.1\r\n"), "{head}");
+        for line in [
+            "host: web.test",
+            "connection: upgrade",
+            "upgrade: websocket",
+            "sec-websocket-version: 13",
+            "sec-websocket-protocol: chat",
+        ] {
+            assert!(head.contains(&format!("\r\n{line}\r\n")), "{line} is not in {head}");
+        }
+        assert!(head.contains("\r\nsec-websocket-key: "), "{head}");
+        peer.send(format!(
+            "{}Sec-WebSocket-Protocol: chat\r\n\r\n",
+            SWITCHED.trim_end_matches("\r\n").to_owned() + "\r\n"
+        ));
+        let (response, mut received) = call.head().expect("an answer");
+        assert_eq!(
+            (response.status, response.header("sec-websocket-protocol").as_deref()),
+            (200, Some("chat"))
+        );
+        assert_eq!(response.header("sec-websocket-accept"), None, "it is of HTTP/1 only");
+        for text in ["one", "two"] {
+            call.sender.send(text, false);
+            assert_eq!(peer.read_exactly(3), text.as_bytes());
+            peer.send(text);
+            assert_eq!(received.read_exactly(3), text.as_bytes());
+        }
+        call.sender.send("", true);
+        assert_eq!(peer.ending(), Ending::Closed);
+        peer.send("still here");
+        drop(peer);
+        assert_eq!(received.read_to_end().0, b"still here");
+        // The connection goes on.
+        let mut other = client.call("GET", "unknown.test", "/", &[], true);
+        assert_eq!(other.read_response().status, 404);
+    }
+}
+
+#[test]
+fn other_tunnels_than_websocket_are_refused() {
+    let upstream = Upstream::new();
+    let forebay = serving(&upstream);
+    let client = H2Client::clear(forebay.address());
+    client.get("unknown.test", "/");
+    let mut call = client.connect("connect-udp", "web.test", "/", &[]);
+    assert!(matches!(call.read_response().status, 400 | 501));
+    assert!(upstream.is_left_alone());
+}
+
+#[test]
+fn an_endpoint_may_decline_a_tunnel_on_a_stream() {
+    let upstream = Upstream::new();
+    let forebay = serving(&upstream);
+    let client = H2Client::clear(forebay.address());
+    client.get("unknown.test", "/");
+    let mut call = client.connect("websocket", "web.test", "/chat", &[("sec-websocket-version", "13")]);
+    let (mut peer, _) = upstream.accept_request();
+    peer.send("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
+    assert_eq!(call.read_response().said(), (403, "no"));
 }

@@ -22,11 +22,12 @@ use h2::server::{Connection, SendResponse};
 use h2::{Reason as Code, RecvStream};
 use http::Request;
 use observe::Reason;
-use wire::h1::parse_request;
+use wire::h1::{Malformed, parse_request};
 use wire::h2::Pseudo;
 
 use crate::buffer::Buffer;
 use crate::client::Client;
+use crate::clock::Moment;
 use crate::conn::Conn;
 use crate::deadline::Deadline;
 use crate::exchange::{self, Arrival};
@@ -223,12 +224,16 @@ impl Server<'_> {
         if is_last && !self.is_closing.replace(true) {
             connection.graceful_shutdown();
         }
-        let open = OpenStream::count(&self.streams);
+        let begin = self.worker.clock.now();
+        let (parts, body) = request.into_parts();
+        let stream = Stream::new(body, respond);
+        let mut head = Vec::with_capacity(HEAD_BYTES);
+        let written = write_head(&parts, !stream.body.is_end(), self.worker, &mut head);
         let (worker, conn) = (Rc::clone(self.worker), Rc::clone(&self.conn));
-        tokio::task::spawn_local(async move {
-            serve_stream(&worker, &conn, request, respond).await;
-            drop(open);
-        });
+        let arrived =
+            Arrived { open: OpenStream::count(&self.streams), worker, conn, stream, head, written, begin };
+        // In a box of its own, since a task is moved several times until it has its place.
+        tokio::task::spawn_local(Box::pin(serve_stream(arrived)));
     }
 
     async fn say_goodbye(&self, mut connection: Connected, code: Code) {
@@ -256,21 +261,24 @@ impl Server<'_> {
     }
 }
 
+/// A request as it came in on a stream.
+struct Arrived {
+    open: OpenStream,
+    worker: Rc<Worker>,
+    conn: Rc<Conn>,
+    stream: Stream,
+    /// What it says, as HTTP/1.
+    head: Vec<u8>,
+    written: Result<(), Malformed>,
+    begin: Moment,
+}
+
 /// Serves one request.
-async fn serve_stream(
-    worker: &Rc<Worker>,
-    conn: &Conn,
-    request: Request<RecvStream>,
-    respond: SendResponse<Bytes>,
-) {
-    let begin = worker.clock.now();
-    let (parts, body) = request.into_parts();
-    let stream = Stream::new(body, respond);
+async fn serve_stream(arrived: Arrived) {
+    let Arrived { open: _open, worker, conn, stream, head, written, begin } = &arrived;
     let deadline = Deadline::new(&worker.deadlines);
-    let mut head = Vec::with_capacity(HEAD_BYTES);
-    let written = write_head(&parts, !stream.body.is_end(), worker, &mut head);
-    let parsed = written.and_then(|()| parse_request(&head, worker.request_limits(), worker.spare_fields()));
-    let arrival = Arrival { conn, client: Client::Http2(&stream), deadline: &deadline, head: &head, begin };
+    let arrival = Arrival { conn, client: Client::Http2(stream), deadline: &deadline, head, begin: *begin };
+    let parsed = written.and_then(|()| parse_request(head, worker.request_limits(), worker.spare_fields()));
     match parsed {
         Ok(Some(request)) => {
             let mut nothing = Buffer::empty(&worker.buffers);
@@ -292,7 +300,7 @@ fn write_head(
     has_body: bool,
     worker: &Worker,
     out: &mut Vec<u8>,
-) -> Result<(), wire::h1::Malformed> {
+) -> Result<(), Malformed> {
     let uri = &parts.uri;
     let protocol = parts.extensions.get::<h2::ext::Protocol>();
     let pseudo = Pseudo {

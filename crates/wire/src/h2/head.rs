@@ -120,13 +120,15 @@ pub fn write_trailers<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])>, ou
     }
 }
 
-/// The fields of a head or of trailers that were written as HTTP/1, less those that HTTP/2 has no use for (RFC 9113 section 8.2.2).
-/// A start line is passed over.
+/// The fields of a head or of trailers that were written as HTTP/1, less those that HTTP/2 has no use for (RFC 9113 section 8.2.2,
+/// RFC 8441 section 5). A start line is passed over.
 pub fn lines(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     head.split(|&b| b == b'\n').filter_map(|line| {
         let colon = memchr::memchr(b':', line)?;
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
-        let ends_here = is_forbidden(Known::of(name)) || name.contains(&b' ');
+        let ends_here = is_forbidden(Known::of(name))
+            || name.contains(&b' ')
+            || name.eq_ignore_ascii_case(b"sec-websocket-accept");
         (!ends_here).then_some((name, value))
     })
 }
@@ -235,7 +237,7 @@ mod tests {
     #[test]
     fn lines_lose_what_http_2_does_not_have() {
         let head =
-            b"HTTP/1.1 200 OK: fine\r\nConnection: close\r\nX-A:  b \r\nTransfer-Encoding: chunked\r\n\r\n";
+            b"HTTP/1.1 200 OK: fine\r\nConnection: close\r\nX-A:  b \r\nSec-WebSocket-Accept: c\r\nTransfer-Encoding: chunked\r\n\r\n";
         assert_eq!(lines(head).collect::<Vec<_>>(), [(&b"X-A"[..], &b"b"[..])]);
     }
 

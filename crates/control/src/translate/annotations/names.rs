@@ -71,7 +71,7 @@ annotations! {
         "Which subjects of client certificates are let in.";
     "auth-tls-pass-certificate-to-upstream", Location, "false", Supported(|p, v| set(&mut p.client.pass_certificate, value::boolean(v))),
         "Sends the client certificate to the endpoint.";
-    "auth-tls-secret", Location, "", Supported(|p, v| set(&mut p.client.secret, value::name(v))),
+    "auth-tls-secret", Location, "", Supported(|p, v| set(&mut p.client.secret, Ok(value::name(v)))),
         "Secret with the authorities that client certificates must be from.";
     "auth-tls-verify-client", Location, "on", Supported(|p, v| set(&mut p.client.verify, client_auth::verify(v))),
         "Whether clients must have a certificate, with `auth-tls-secret`.";
@@ -185,11 +185,11 @@ annotations! {
         "Seconds between two writes of a request.";
     "proxy-ssl-ciphers", Ingress, "DEFAULT", Supported(proxy_ssl_ciphers),
         "Cipher suites of TLS 1.2 towards endpoints.";
-    "proxy-ssl-name", Ingress, "", Supported(|p, v| set(&mut p.backend.tls.name, value::name(v))),
+    "proxy-ssl-name", Ingress, "", Supported(|p, v| set(&mut p.backend.tls.name, Ok(value::name(v)))),
         "Name that an endpoint's certificate must have; without it, `SERVICE.NAMESPACE.svc`.";
     "proxy-ssl-protocols", Ingress, "TLSv1.2 TLSv1.3", Supported(proxy_ssl_protocols),
         "TLS versions towards endpoints.";
-    "proxy-ssl-secret", Ingress, "", Supported(|p, v| set(&mut p.backend.tls.secret, value::name(v))),
+    "proxy-ssl-secret", Ingress, "", Supported(|p, v| set(&mut p.backend.tls.secret, Ok(value::name(v)))),
         "Secret with the client certificate for endpoints, and with whom to believe.";
     "proxy-ssl-server-name", Ingress, "off", Supported(|p, v| set(&mut p.backend.tls.send_name, value::on_off(v))),
         "Sends SNI to endpoints.";
