@@ -26,7 +26,7 @@ pub(crate) enum Command {
     Serve(Box<Serve>),
     /// Load manifests as `serve` would, and print what would be served and every problem. Exit status: 0 clean,
     /// 1 problems, 2 unusable arguments.
-    Check(Check),
+    Check(Box<Check>),
     /// Run the static payload server that the demo, the tests and the benchmarks put behind the proxy.
     Payload(Payload),
 }

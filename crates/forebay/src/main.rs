@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Serve(options) => serve::run(*options, &ignored),
-        Command::Check(options) => check::run(options),
+        Command::Check(options) => check::run(*options),
         Command::Payload(options) => payload::run(&options),
     };
     result.unwrap_or_else(|error| {

@@ -44,6 +44,8 @@ pub struct StreamSettings {
     pub connect_timeout: Duration,
     /// An answer that takes longer than this after the message counts as over the threshold.
     pub response_threshold: Duration,
+    /// Whether connections and sessions are written to the access log (`disable-stream-access-log`).
+    pub access_log: bool,
 }
 
 impl Default for StreamSettings {
@@ -55,6 +57,7 @@ impl Default for StreamSettings {
             tries: Some(3),
             connect_timeout: Duration::from_secs(600),
             response_threshold: Duration::from_millis(10),
+            access_log: true,
         }
     }
 }

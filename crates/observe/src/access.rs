@@ -2,6 +2,7 @@
 
 mod escape;
 mod line;
+mod stream;
 mod time;
 
 use std::net::{IpAddr, SocketAddr};
@@ -10,6 +11,7 @@ use std::time::Duration;
 use model::Labels;
 
 pub use line::write_line;
+pub use stream::{StreamRecord, write_stream_line};
 pub use time::{Time, TimeCache};
 
 /// What is known of a request when its response has ended. What is missing is logged as `-`.

@@ -6,6 +6,7 @@ pub(crate) mod names;
 mod recorder;
 mod registry;
 mod series;
+mod stream;
 mod tally;
 mod upstream;
 
@@ -13,6 +14,7 @@ pub use encode::CONTENT_TYPE;
 pub(crate) use recorder::WorkerCells;
 pub use recorder::{Recorder, Sample, UpstreamSample};
 pub use registry::{BuildInfo, Controller, MetricsOptions, Process, Registry};
+pub use stream::{StreamCells, StreamCounter, StreamName};
 pub use tally::Tally;
 pub use upstream::{EndpointCells, Failure, PortCells};
 

@@ -57,6 +57,8 @@ reasons! {
         "head_timeout" => HeadTimeout, "The request head took too long.";
         "body_timeout" => BodyTimeout, "The request body stood still for too long.";
         "send_timeout" => SendTimeout, "The client took nothing of the response for too long.";
+        "bad_proxy_header" => BadProxyHeader, "A connection does not begin with the PROXY header that it has to begin with.";
+        "proxy_header_timeout" => ProxyHeaderTimeout, "The PROXY header took too long.";
         "client_aborted" => ClientAborted, "The client went away before the end of the response.";
         "bad_handshake" => BadHandshake, "A TLS handshake was malformed or failed.";
         "handshake_aborted" => HandshakeAborted, "The client went away during the TLS handshake.";

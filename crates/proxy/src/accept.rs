@@ -14,11 +14,11 @@ use wire::client_hello::{Peek, server_name};
 use crate::buffer::Buffer;
 use crate::conn::{Conn, refuse_plain_http};
 use crate::deadline::{Deadline, Elapsed};
-use crate::limits::{LAST_REQUEST_GRACE, PASSTHROUGH_CONNECT_TIMEOUT};
+use crate::limits::LAST_REQUEST_GRACE;
+use crate::proxy_header;
 use crate::socket::Socket;
 use crate::tls::{self, Refused};
 use crate::tunnel::{End, tunnel};
-use crate::upstream::{Lease, Trust};
 use crate::worker::{Pinned, Worker};
 
 /// What the first bytes on a TLS port say.
@@ -34,15 +34,34 @@ pub(crate) async fn establish(
     worker: &Rc<Worker>,
     conn: &mut Conn,
     stream: TcpStream,
+    is_tls: bool,
     deadline: &Deadline,
 ) -> Option<Socket> {
-    match establish_tls(worker, conn, stream, deadline).await {
-        Ok(socket) => socket,
-        Err(reason) => {
-            worker.recorder.borrow().reason(reason);
-            None
-        }
+    let established = match introduce(worker, conn, &stream, deadline).await {
+        Ok(()) if is_tls => establish_tls(worker, conn, stream, deadline).await,
+        Ok(()) => return Some(Socket::clear(stream)),
+        Err(reason) => Err(reason),
+    };
+    established.unwrap_or_else(|reason| {
+        worker.recorder.borrow().reason(reason);
+        None
+    })
+}
+
+/// Reads who the client is, where a load balancer has to say so first.
+async fn introduce(
+    worker: &Worker,
+    conn: &mut Conn,
+    stream: &TcpStream,
+    deadline: &Deadline,
+) -> Result<(), Reason> {
+    let pinned = worker.pinned();
+    let settings = pinned.settings();
+    if let Some(timeout) = settings.client.proxy_header_timeout {
+        let addresses = proxy_header::read(stream, deadline, timeout).await?;
+        conn.peer = proxy_header::client(conn.peer, addresses, &settings.forwarded);
     }
+    Ok(())
 }
 
 async fn establish_tls(
@@ -136,42 +155,16 @@ async fn pass_on(
     cluster: ClusterId,
     deadline: &Deadline,
 ) -> Result<(), Reason> {
-    let Lease { mut connection, .. } = connect(worker, pinned, cluster, deadline).await?;
+    let (_, mut connection) = crate::stream::connect(worker, pinned, cluster, deadline).await?;
     let client = Socket::clear(stream);
-    let passed = tunnel(
+    let (passed, _) = tunnel(
         End { socket: &client, read_ahead: &mut Buffer::empty(&worker.buffers) },
         End { socket: connection.socket(), read_ahead: &mut Buffer::empty(&worker.buffers) },
         pinned.settings().stream.idle_timeout,
-        &worker.deadlines,
+        worker,
+        &(),
     )
     .await;
     connection.closes_in_order = passed.is_complete;
     Ok(())
-}
-
-/// Connects to one endpoint after the other until one can be connected to.
-async fn connect(
-    worker: &Rc<Worker>,
-    pinned: &Pinned,
-    cluster: ClusterId,
-    deadline: &Deadline,
-) -> Result<Lease, Reason> {
-    let cluster = pinned.cluster(cluster);
-    let settings = &pinned.settings().stream;
-    let tries = if settings.next_upstream { settings.tries.unwrap_or(u32::MAX) } else { 1 };
-    let mut tried = Vec::new();
-    let mut last = Reason::NoEndpoints;
-    for _ in 0..tries {
-        let now = worker.clock.now();
-        let picked = cluster.pick(|endpoint| tried.contains(&endpoint.address), &worker.random, now);
-        let Some(endpoint) = picked else { break };
-        tried.push(endpoint.address);
-        let mut opening = pin!(worker.pool.open(endpoint, Trust::Socket));
-        match deadline.within(PASSTHROUGH_CONNECT_TIMEOUT, |cx| opening.as_mut().poll(cx)).await {
-            Ok(Ok(lease)) => return Ok(lease),
-            Ok(Err(error)) => last = error.reason(),
-            Err(Elapsed) => last = Reason::ConnectTimeout,
-        }
-    }
-    Err(last)
 }

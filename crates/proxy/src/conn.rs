@@ -76,18 +76,18 @@ pub(crate) fn serve(
         requests: Cell::new(0),
         last_lines: RefCell::default(),
     };
-    let is_tls = listen.tls;
+    let is_established = !listen.tls && !open.0.expects_proxy_header();
     // One block, since what is passed on from one future to another takes room in both.
     async move {
         let worker = &open.0;
         let deadline = Deadline::new(&worker.deadlines);
-        let socket = if is_tls {
-            match Box::pin(accept::establish(worker, &mut conn, stream, &deadline)).await {
+        let socket = if is_established {
+            Socket::clear(stream)
+        } else {
+            match Box::pin(accept::establish(worker, &mut conn, stream, listen.tls, &deadline)).await {
                 Some(socket) => socket,
                 None => return,
             }
-        } else {
-            Socket::clear(stream)
         };
         let mut buffer = Buffer::empty(&worker.buffers);
         let end = match &conn.tls {
@@ -246,12 +246,16 @@ pub(crate) fn claimed_version(head: &[u8]) -> Version {
 }
 
 /// Counts a connection while it is open.
-struct Open(Rc<Worker>);
+pub(crate) struct Open(Rc<Worker>);
 
 impl Open {
-    fn count(worker: Rc<Worker>) -> Self {
+    pub(crate) fn count(worker: Rc<Worker>) -> Self {
         worker.connection_opened();
         Self(worker)
+    }
+
+    pub(crate) fn worker(&self) -> &Rc<Worker> {
+        &self.0
     }
 }
 

@@ -12,6 +12,7 @@ mod worker;
 mod listen;
 
 mod accept;
+mod proxy_header;
 mod tls;
 
 mod conn;
@@ -32,6 +33,8 @@ mod response;
 
 mod relay;
 mod tunnel;
+
+mod stream;
 
 mod reply;
 

@@ -19,8 +19,6 @@ pub(crate) const HANDSHAKES_MAX: usize = 4096;
 /// Costly steps of handshakes in one turn of a worker's loop. A signature takes as long as ten requests: with more of them
 /// in a turn, established connections would wait for a flood of handshakes.
 pub(crate) const HANDSHAKES_PER_TURN_MAX: usize = 1;
-/// To connect to an endpoint that a client speaks TLS with: nginx's default in ingress-nginx, `proxy-connect-timeout`.
-pub(crate) const PASSTHROUGH_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes of TLS records read at once where there is no room of the caller's to read into.
 pub(crate) const TLS_PEEK_BYTES: usize = 4 << 10;
 /// Bytes that are decrypted before they are read; rustls' own limit.
@@ -35,6 +33,13 @@ pub(crate) const UPSTREAM_SESSIONS_MAX: usize = 8;
 
 /// Remaining bytes of a body from which on it is spliced instead of copied.
 pub(crate) const SPLICE_BYTES_MIN: u64 = 64 << 10;
+/// Reads in a row that fill their buffer, after which a tunnel goes over from copying to splicing.
+pub(crate) const BULK_READS: u8 = 4;
+/// Bytes moved at once below which what is spliced does not count as bulk; after [`BULK_READS`] of them in a row a tunnel
+/// goes back to copying.
+pub(crate) const BULK_BYTES_MIN: usize = LARGE_BUFFER_BYTES;
+/// Reads that a tunnel does in one direction before others get a turn and the sockets are looked at.
+pub(crate) const TUNNEL_READS_PER_TURN_MAX: u32 = 16;
 /// Bytes asked of the kernel for a pipe; it may grant less.
 pub(crate) const PIPE_BYTES: usize = 1 << 20;
 /// Empty pipes that a worker keeps for later.
@@ -85,3 +90,14 @@ pub(crate) const HTTP2_RESETS_PENDING_MAX: usize = 32;
 pub(crate) const HTTP2_MALFORMED_STREAMS_MAX: usize = 256;
 /// Streams that are opened to an endpoint before it has said how many it takes.
 pub(crate) const HTTP2_STREAMS_ASSUMED: usize = 100;
+
+/// To connect one endpoint of a TCP service; nginx's default, which ingress-nginx leaves as it is.
+pub(crate) const STREAM_CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
+/// For the PROXY header of a TCP service's client; nginx's default, which ingress-nginx leaves as it is.
+pub(crate) const STREAM_PROXY_HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes of the longest datagram.
+pub(crate) const DATAGRAM_BYTES_MAX: usize = 65_535;
+/// Clients of a UDP service that a worker has sessions with; for another one, one that has been idle for long is ended.
+pub(crate) const UDP_SESSIONS_MAX: usize = 8192;
+/// Time for which a client's datagrams are kept away from an endpoint that refused one of them.
+pub(crate) const UDP_FAILURE_MEMORY: Duration = Duration::from_secs(10);

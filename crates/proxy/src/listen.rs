@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use observe::Counter;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -45,13 +45,24 @@ pub(crate) fn probe(address: SocketAddr) -> io::Result<()> {
 
 /// Accepts connections for as long as it is polled.
 pub(crate) async fn accept(worker: Rc<Worker>, listener: Rc<TcpListener>, listen: Listen) {
+    let local = listen.address;
+    accept_each(&worker, &listener, local, |stream, peer| admit(&worker, stream, peer, listen)).await;
+}
+
+/// The same, for connections of any kind.
+pub(crate) async fn accept_each(
+    worker: &Worker,
+    listener: &TcpListener,
+    local: SocketAddr,
+    admit: impl Fn(TcpStream, SocketAddr),
+) {
     loop {
         for _ in 0..ACCEPTS_PER_TURN_MAX {
             match listener.accept().await {
-                Ok((stream, peer)) => admit(&worker, stream, peer, listen),
+                Ok((stream, peer)) => admit(stream, peer),
                 Err(error) if is_about_one_connection(&error) => {}
                 Err(error) => {
-                    tracing::warn!(%error, local = %listen.address, "cannot accept connections for the moment");
+                    tracing::warn!(%error, %local, "cannot accept connections for the moment");
                     let pause = Deadline::new(&worker.deadlines);
                     let _ = pause.within(ACCEPT_RETRY_DELAY, |_| Poll::<()>::Pending).await;
                 }
@@ -64,12 +75,21 @@ pub(crate) async fn accept(worker: Rc<Worker>, listener: Rc<TcpListener>, listen
 /// Takes what clients have established already; a listener that is closed would reset them.
 pub(crate) async fn accept_last(worker: &Rc<Worker>, listener: &TcpListener, listen: Listen) {
     poll_fn(|cx| {
-        while let Poll::Ready(Ok((stream, peer))) = listener.poll_accept(cx) {
-            admit(worker, stream, peer, listen);
-        }
+        accept_waiting(cx, listener, |stream, peer| admit(worker, stream, peer, listen));
         Poll::Ready(())
     })
     .await;
+}
+
+/// The same, for connections of any kind.
+pub(crate) fn accept_waiting(
+    cx: &mut Context<'_>,
+    listener: &TcpListener,
+    admit: impl Fn(TcpStream, SocketAddr),
+) {
+    while let Poll::Ready(Ok((stream, peer))) = listener.poll_accept(cx) {
+        admit(stream, peer);
+    }
 }
 
 fn admit(worker: &Rc<Worker>, stream: TcpStream, peer: SocketAddr, listen: Listen) {

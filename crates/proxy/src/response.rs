@@ -250,13 +250,9 @@ impl Receiver<'_, '_> {
         let passed = match exchange.client {
             Client::Http1(socket) => {
                 client::write(socket, &[out.data()], exchange.patience()).await?;
-                tunnel(
-                    End { socket, read_ahead: rest },
-                    End { socket: upstream, read_ahead: &mut buffer },
-                    idle,
-                    &exchange.worker.deadlines,
-                )
-                .await
+                let client = End { socket, read_ahead: rest };
+                let upstream = End { socket: upstream, read_ahead: &mut buffer };
+                tunnel(client, upstream, idle, exchange.worker, &()).await.0
             }
             Client::Http2(stream) => {
                 let sent = stream.respond(status, out.data(), false);

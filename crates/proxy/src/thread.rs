@@ -14,8 +14,9 @@ use tokio::sync::{Notify, watch};
 
 use crate::Listen;
 use crate::clock::Clock;
-use crate::limits::EVENT_INTERVAL;
+use crate::limits::{EVENT_INTERVAL, TICKS_PER_SWEEP};
 use crate::listen;
+use crate::stream::Streams;
 use crate::tls::Acceptors;
 use crate::worker::{Parts, Worker};
 
@@ -76,9 +77,11 @@ async fn serve(seat: Seat, parts: Parts) -> io::Result<()> {
     let first = published.borrow_and_update().clone();
     let generation = first.snapshot.generation;
     let worker = Worker::new(parts, first);
-    let ticking = tokio::task::spawn_local(tick(Rc::clone(&worker), seat.ticks));
+    let streams = Rc::new(Streams::default());
+    let ticking = tokio::task::spawn_local(tick(Rc::clone(&worker), Rc::clone(&streams), seat.ticks));
     let attending = tokio::task::spawn_local(attend(Rc::clone(&worker)));
     let (listeners, accepting) = start_listening(&worker, seat.listeners)?;
+    streams.install(&worker);
     seat.acknowledged.store(generation, Ordering::Release);
     loop {
         tokio::select! {
@@ -89,6 +92,7 @@ async fn serve(seat: Seat, parts: Parts) -> io::Result<()> {
                 let next = published.borrow_and_update().clone();
                 let generation = next.snapshot.generation;
                 worker.install(next);
+                streams.install(&worker);
                 seat.acknowledged.store(generation, Ordering::Release);
             }
             _ = stopping.wait_for(|stop| *stop) => break,
@@ -101,6 +105,7 @@ async fn serve(seat: Seat, parts: Parts) -> io::Result<()> {
         listen::accept_last(&worker, listener, *listen).await;
     }
     drop(listeners);
+    streams.close(&worker);
     worker.drain().await;
     attending.abort();
     ticking.abort();
@@ -108,10 +113,13 @@ async fn serve(seat: Seat, parts: Parts) -> io::Result<()> {
     Ok(())
 }
 
-async fn tick(worker: Rc<Worker>, ticks: Arc<Notify>) {
-    loop {
+async fn tick(worker: Rc<Worker>, streams: Rc<Streams>, ticks: Arc<Notify>) {
+    for count in 1_u64.. {
         ticks.notified().await;
         worker.tick();
+        if count.is_multiple_of(TICKS_PER_SWEEP) {
+            streams.retry(&worker);
+        }
     }
 }
 

@@ -1,14 +1,23 @@
-//! Bytes both ways between two sockets, until both have said that they are done.
+//! Bytes both ways between two sockets, until both have said that they are done: what becomes of an Upgrade, and all that a
+//! stream is.
+//!
+//! A message is one receive and one send, from a buffer that is held only meanwhile; both ways are one task, and neither is
+//! read again before the event loop says that there is something. Bulk goes by splice(2). Small messages do not: the pipe
+//! costs a system call as the buffer does, and copying a few kilobytes costs less than handing over their pages.
 
-use std::cell::Cell;
-use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::io;
 use std::rc::Rc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use tokio::io::Interest;
+
 use crate::buffer::Buffer;
-use crate::deadline::{Deadline, Deadlines};
+use crate::deadline::{Deadline, Elapsed};
+use crate::limits::{BULK_BYTES_MIN, BULK_READS, TUNNEL_READS_PER_TURN_MAX};
+use crate::pipe::{Pipe, Pipes};
 use crate::socket::{Socket, Unwritten};
+use crate::worker::Worker;
 
 /// One end of a tunnel, with what has been read from it before the tunnel was.
 pub(crate) struct End<'a> {
@@ -16,8 +25,26 @@ pub(crate) struct End<'a> {
     pub(crate) read_ahead: &'a mut Buffer,
 }
 
+/// Which end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Client,
+    Upstream,
+}
+
+/// Is told of what comes through a tunnel when it does.
+pub(crate) trait Witness {
+    /// So many bytes were read from there.
+    fn received(&self, from: Side, len: usize);
+}
+
+/// Nobody needs to know.
+impl Witness for () {
+    fn received(&self, _: Side, _: usize) {}
+}
+
 /// What went through a tunnel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Passed {
     /// Bytes.
     pub(crate) to_client: u64,
@@ -27,42 +54,212 @@ pub(crate) struct Passed {
     pub(crate) is_complete: bool,
 }
 
+/// How a tunnel ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// Both ends have said that they are done.
+    Complete,
+    /// Nothing passed for too long.
+    Idle,
+    /// One end broke off.
+    Broken {
+        /// Which.
+        side: Side,
+        /// Whether the client had been told that no more comes.
+        client_was_told: bool,
+    },
+}
+
 /// Passes bytes until both ends are done, one of them breaks, or nothing has passed either way for `idle`.
 pub(crate) async fn tunnel(
     client: End<'_>,
     upstream: End<'_>,
     idle: Duration,
-    deadlines: &Rc<Deadlines>,
-) -> Passed {
-    let (to_client, to_upstream) = (Cell::new(0), Cell::new(0));
-    let deadline = Deadline::new(deadlines);
-    deadline.start(idle);
+    worker: &Rc<Worker>,
+    witness: &impl Witness,
+) -> (Passed, Ending) {
+    let deadline = Deadline::new(&worker.deadlines);
     let alive = || deadline.start(idle);
-    let mut both = pin!(async {
-        let up = pass(client.socket, client.read_ahead, upstream.socket, &to_upstream, &alive);
-        let down = pass(upstream.socket, upstream.read_ahead, client.socket, &to_client, &alive);
-        tokio::try_join!(up, down)
-    });
-    let is_complete = matches!(deadline.guard(|cx| both.as_mut().poll(cx)).await, Ok(Ok(_)));
-    Passed { to_client: to_client.get(), to_upstream: to_upstream.get(), is_complete }
+    alive();
+    let from_client = |len| witness.received(Side::Client, len);
+    let from_upstream = |len| witness.received(Side::Upstream, len);
+    let mut up = Way::new(Side::Client, client.socket, client.read_ahead, upstream.socket);
+    let mut down = Way::new(Side::Upstream, upstream.socket, upstream.read_ahead, client.socket);
+    let ending = loop {
+        let turn = deadline.guard(|cx| {
+            // The answer first: when an endpoint says its last word and takes no more, the client is to hear the word.
+            let down = down.poll(cx, &worker.pipes, &alive, &from_upstream)?;
+            let up = up.poll(cx, &worker.pipes, &alive, &from_client)?;
+            match (up, down) {
+                (Poll::Ready(Turn::Interrupted), _) | (_, Poll::Ready(Turn::Interrupted)) => {
+                    Poll::Ready(Ok(Turn::Interrupted))
+                }
+                (Poll::Ready(Turn::Done), Poll::Ready(Turn::Done)) => Poll::Ready(Ok(Turn::Done)),
+                _ => Poll::Pending,
+            }
+        });
+        match turn.await {
+            Ok(Ok(Turn::Interrupted)) => tokio::task::yield_now().await,
+            Ok(Ok(Turn::Done)) => break Ending::Complete,
+            Ok(Err(Broken(side))) => {
+                break Ending::Broken { side, client_was_told: matches!(down.state, State::Done) };
+            }
+            Err(Elapsed) => break Ending::Idle,
+        }
+    };
+    let is_complete = ending == Ending::Complete;
+    (Passed { to_client: down.passed, to_upstream: up.passed, is_complete }, ending)
 }
 
-/// One way, to the end, which is passed on as such: the other way may go on.
-async fn pass(
-    from: &Socket,
-    buffer: &mut Buffer,
-    to: &Socket,
-    passed: &Cell<u64>,
-    alive: &impl Fn(),
-) -> std::io::Result<()> {
-    loop {
-        passed.set(passed.get() + buffer.len() as u64);
-        let mut unwritten = Unwritten::new(&[buffer.data()]);
-        poll_fn(|cx| to.poll_write_all(cx, &mut unwritten)).await?;
-        buffer.clear();
-        if poll_fn(|cx| from.poll_fill(cx, buffer)).await? == 0 {
-            return poll_fn(|cx| to.poll_shutdown(cx)).await;
+/// One way through a tunnel.
+struct Way<'a> {
+    source: Side,
+    from: &'a Socket,
+    to: &'a Socket,
+    /// What has been read and not been written; it has memory only while there is something.
+    buffer: &'a mut Buffer,
+    state: State,
+    /// Reads in a row that speak for the other way to move bytes.
+    streak: u8,
+    passed: u64,
+}
+
+/// ```text
+///        bulk                end of the source       passed on
+/// Copying ⇄ Splicing ──────────────▶ Ending ─────────────▶ Done
+///     no bulk
+/// ```
+enum State {
+    Copying,
+    /// So many bytes are in the pipe, which is there only while they are.
+    Splicing(Option<(Pipe, usize)>),
+    Ending,
+    Done,
+}
+
+/// What became of a turn.
+enum Turn {
+    /// There may be more to read.
+    Interrupted,
+    /// The end of the source has been passed on.
+    Done,
+}
+
+/// That end broke off.
+struct Broken(Side);
+
+impl<'a> Way<'a> {
+    fn new(source: Side, from: &'a Socket, buffer: &'a mut Buffer, to: &'a Socket) -> Self {
+        let passed = buffer.len() as u64;
+        Self { source, from, to, buffer, state: State::Copying, streak: 0, passed }
+    }
+
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipes: &Pipes,
+        alive: &impl Fn(),
+        received: &impl Fn(usize),
+    ) -> Poll<Result<Turn, Broken>> {
+        for _ in 0..TUNNEL_READS_PER_TURN_MAX {
+            let len = match self.state {
+                State::Copying => ready!(self.poll_copy(cx, alive))?,
+                State::Splicing(_) => ready!(self.poll_splice(cx, pipes, alive))?,
+                State::Ending => {
+                    ready!(self.to.poll_shutdown(cx)).map_err(|_| Broken(self.target()))?;
+                    self.state = State::Done;
+                    0
+                }
+                State::Done => return Poll::Ready(Ok(Turn::Done)),
+            };
+            if len > 0 {
+                self.passed += len as u64;
+                alive();
+                received(len);
+            }
         }
-        alive();
+        Poll::Ready(Ok(Turn::Interrupted))
+    }
+
+    /// Writes what was read before, and reads more.
+    fn poll_copy(&mut self, cx: &mut Context<'_>, alive: &impl Fn()) -> Poll<Result<usize, Broken>> {
+        if !self.buffer.is_empty() {
+            ready!(self.poll_write(cx, alive))?;
+        }
+        let len = ready!(self.from.poll_fill(cx, self.buffer)).map_err(|_| Broken(self.source))?;
+        if len == 0 {
+            self.buffer.clear();
+            self.state = State::Ending;
+            return Poll::Ready(Ok(0));
+        }
+        let is_bulk = self.buffer.room() == 0 && self.from.is_clear() && self.to.is_clear();
+        self.streak = if is_bulk { self.streak + 1 } else { 0 };
+        if self.streak == BULK_READS {
+            self.streak = 0;
+            self.state = State::Splicing(None);
+        }
+        Poll::Ready(Ok(len))
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>, alive: &impl Fn()) -> Poll<Result<(), Broken>> {
+        let mut unwritten = Unwritten::new(&[self.buffer.data()]);
+        let written = self.to.poll_write_all(cx, &mut unwritten);
+        let left = unwritten.len();
+        let target = self.target();
+        if written.is_pending() && left < self.buffer.len() {
+            alive();
+        }
+        self.buffer.consume(self.buffer.len() - left);
+        ready!(written).map_err(|_| Broken(target))?;
+        self.buffer.clear();
+        Poll::Ready(Ok(()))
+    }
+
+    /// Moves on what is in the pipe, and more into it.
+    fn poll_splice(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipes: &Pipes,
+        alive: &impl Fn(),
+    ) -> Poll<Result<usize, Broken>> {
+        if !self.buffer.is_empty() {
+            ready!(self.poll_write(cx, alive))?;
+        }
+        let (source, target) = (self.source, self.target());
+        let State::Splicing(held) = &mut self.state else { unreachable!("asked for while splicing only") };
+        while let Some((pipe, len)) = held {
+            let drained = self.to.poll_io(cx, Interest::WRITABLE, |stream| pipe.drain(stream, *len));
+            *len -= ready!(drained).map_err(|_| Broken(target))?;
+            alive();
+            if *len == 0 {
+                pipes.put(held.take().expect("it is there").0);
+            }
+        }
+        // Out of descriptors, or not worth it any more.
+        let pipe = if self.streak < BULK_READS { pipes.take().ok() } else { None };
+        let Some(pipe) = pipe else {
+            self.streak = 0;
+            self.state = State::Copying;
+            return self.poll_copy(cx, alive);
+        };
+        let filled = self.from.poll_io(cx, Interest::READABLE, |stream| pipe.fill(stream, u64::MAX));
+        match filled {
+            Poll::Ready(Ok(len)) if len > 0 => {
+                self.streak = if len < BULK_BYTES_MIN { self.streak + 1 } else { 0 };
+                *held = Some((pipe, len));
+                return Poll::Ready(Ok(len));
+            }
+            Poll::Ready(Ok(_)) => self.state = State::Ending,
+            Poll::Ready(Err(_)) | Poll::Pending => {}
+        }
+        pipes.put(pipe);
+        filled.map_err(|_: io::Error| Broken(source))
+    }
+
+    fn target(&self) -> Side {
+        match self.source {
+            Side::Client => Side::Upstream,
+            Side::Upstream => Side::Client,
+        }
     }
 }

@@ -144,6 +144,11 @@ impl Worker {
         }
     }
 
+    /// Whether connections begin with a PROXY header.
+    pub(crate) fn expects_proxy_header(&self) -> bool {
+        self.pinned.borrow().settings().client.proxy_header_timeout.is_some()
+    }
+
     /// How long a request head may be.
     pub(crate) fn request_limits(&self) -> RequestLimits {
         let pinned = self.pinned.borrow();

@@ -14,6 +14,7 @@ mod matrix;
 mod namespace;
 mod pairs;
 mod refusals;
+mod proxy_protocol;
 mod routing;
 mod seeing;
 mod tls;

@@ -303,7 +303,8 @@ fn what_cannot_be_guarded_is_not_served() {
             ],
         );
         forebay.await_log(annotation.0);
-        forebay.await_metric("forebay_faults_total", &[("reason", "unavailable")], 2);
+        let reason = if status == 403 { "forbidden" } else { "unavailable" };
+        forebay.await_metric("forebay_faults_total", &[("reason", reason)], 2);
     }
     assert!(services.heads("guarded").is_empty());
 }

@@ -145,15 +145,11 @@ impl Line<'_> {
     }
 
     fn number(&mut self, value: impl itoa::Integer) {
-        self.out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+        push_number(self.out, value);
     }
 
-    /// Seconds with three decimals.
     fn seconds(&mut self, time: Duration) {
-        self.number(time.as_secs());
-        let millis = time.subsec_millis();
-        let digit = |value: u32| b'0' + (value % 10) as u8;
-        self.out.extend_from_slice(&[b'.', digit(millis / 100), digit(millis / 10), digit(millis)]);
+        push_seconds(self.out, time);
     }
 
     fn address(&mut self, address: SocketAddr) {
@@ -166,17 +162,33 @@ impl Line<'_> {
     }
 
     fn ip(&mut self, ip: IpAddr) {
-        match ip {
-            IpAddr::V4(ip) => {
-                let [first, rest @ ..] = ip.octets();
-                self.number(first);
-                for octet in rest {
-                    self.out.push(b'.');
-                    self.number(octet);
-                }
+        push_ip(self.out, ip);
+    }
+}
+
+pub(super) fn push_number(out: &mut Vec<u8>, value: impl itoa::Integer) {
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+}
+
+/// Seconds with three decimals.
+pub(super) fn push_seconds(out: &mut Vec<u8>, time: Duration) {
+    push_number(out, time.as_secs());
+    let millis = time.subsec_millis();
+    let digit = |value: u32| b'0' + (value % 10) as u8;
+    out.extend_from_slice(&[b'.', digit(millis / 100), digit(millis / 10), digit(millis)]);
+}
+
+pub(super) fn push_ip(out: &mut Vec<u8>, ip: IpAddr) {
+    match ip {
+        IpAddr::V4(ip) => {
+            let [first, rest @ ..] = ip.octets();
+            push_number(out, first);
+            for octet in rest {
+                out.push(b'.');
+                push_number(out, octet);
             }
-            IpAddr::V6(ip) => write!(self.out, "{ip}").expect("a Vec takes everything"),
         }
+        IpAddr::V6(ip) => write!(out, "{ip}").expect("a Vec takes everything"),
     }
 }
 

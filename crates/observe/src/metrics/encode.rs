@@ -10,6 +10,7 @@ use super::names::{self, Kind, Metric};
 use super::recorder::WorkerCells;
 use super::registry::{Process, Registry, lock};
 use super::series::Identity;
+use super::stream::{StreamCounter, StreamName};
 use super::tally::Tally;
 use super::upstream::{ENDPOINT_METRICS, Failure};
 use super::{Counter, Gauge};
@@ -29,6 +30,7 @@ impl Registry {
         encode_process(&workers, process, &mut page);
         self.encode_own(&workers, &mut page);
         self.encode_upstreams(&mut page);
+        self.encode_streams(&mut page);
     }
 
     fn encode_requests(&self, workers: &[Arc<WorkerCells>], page: &mut Page<'_>) {
@@ -178,6 +180,58 @@ impl Registry {
             }
         }
     }
+}
+
+impl Registry {
+    fn encode_streams(&self, page: &mut Page<'_>) {
+        let (streams, responses) = {
+            let mut streams = lock(&self.streams);
+            streams.sweep();
+            (streams.totals(), Arc::clone(&streams.responses))
+        };
+        let streams: Vec<(String, Vec<u64>)> =
+            streams.iter().map(|(name, totals)| (stream_labels(name), totals.clone())).collect();
+        for (metric, counter) in [
+            (&names::STREAM_OPENED, StreamCounter::Opened),
+            (&names::STREAM_ACTIVE, StreamCounter::Active),
+            (&names::STREAM_EVICTED, StreamCounter::Evicted),
+            (&names::STREAM_LISTEN_FAILURES, StreamCounter::ListenFailures),
+        ] {
+            page.family(metric);
+            for (labels, totals) in &streams {
+                page.sample(metric.name, labels, totals[counter as usize]);
+            }
+        }
+        page.family(&names::STREAM_BYTES);
+        for (labels, totals) in &streams {
+            for direction in [StreamCounter::BytesReceived, StreamCounter::BytesSent] {
+                let mut labels = labels.clone();
+                push_label(&mut labels, "direction", direction.name());
+                page.sample(names::STREAM_BYTES.name, &labels, totals[direction as usize]);
+            }
+        }
+        page.family(responses.metric);
+        for (labels, totals) in &streams {
+            page.histogram(&responses, labels, totals);
+        }
+        page.family(&names::STREAM_OVER_THRESHOLD);
+        for (labels, totals) in &streams {
+            let answers: u64 = responses.buckets(totals).iter().sum();
+            let over = totals[StreamCounter::OverThreshold as usize] as f64;
+            let share = if answers == 0 { 0.0 } else { over / answers as f64 };
+            page.sample(names::STREAM_OVER_THRESHOLD.name, labels, share);
+        }
+    }
+}
+
+fn stream_labels(name: &StreamName) -> String {
+    let port = name.port.to_string();
+    labels(&[
+        ("protocol", name.protocol),
+        ("port", &port),
+        ("namespace", &name.namespace),
+        ("service", &name.service),
+    ])
 }
 
 fn encode_process(workers: &[Arc<WorkerCells>], process: &Process, page: &mut Page<'_>) {
@@ -415,6 +469,14 @@ mod tests {
         cells.fail(Failure::ConnectTimeout);
         ports.taken();
         ports.exhausted();
+        let redis =
+            StreamName { protocol: "TCP", port: 6379, namespace: "default".into(), service: "redis".into() };
+        let stream = one.stream(redis);
+        stream.inc(StreamCounter::Opened);
+        stream.add(StreamCounter::BytesSent, 5);
+        for millis in [1, 2, 3, 11] {
+            stream.response(Duration::from_millis(millis), Duration::from_millis(10));
+        }
         registry.set_certificates(vec![("a.test".to_owned(), certificate())]);
         let process = Process {
             cpu_seconds: 1.5,

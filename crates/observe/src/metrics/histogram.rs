@@ -72,7 +72,7 @@ impl Layout {
 
 impl Histogram {
     /// Takes its cells from the end of those that are taken.
-    fn new(metric: &'static Metric, unit: Unit, bounds: &[f64], cells: &mut usize) -> Self {
+    pub(super) fn new(metric: &'static Metric, unit: Unit, bounds: &[f64], cells: &mut usize) -> Self {
         let mut bounds = bounds.to_vec();
         bounds.sort_by(f64::total_cmp);
         bounds.dedup();

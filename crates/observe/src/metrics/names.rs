@@ -72,6 +72,13 @@ metrics! {
     UPSTREAM_REQUESTS: Counter, "forebay_upstream_requests_total", "Requests that were sent, retries included";
     UPSTREAM_FAILURES: Counter, "forebay_upstream_failures_total", "Requests that failed, by reason";
     UPSTREAM_IDLE: Gauge, "forebay_upstream_connections_idle", "Idle connections";
+    STREAM_OPENED: Counter, "forebay_stream_connections_total", "Connections of TCP services, sessions of UDP services";
+    STREAM_ACTIVE: Gauge, "forebay_stream_connections", "Those of them that are open";
+    STREAM_BYTES: Counter, "forebay_stream_bytes_total", "Bytes received from clients and sent to them";
+    STREAM_RESPONSE: Histogram, "forebay_stream_response_seconds", "Time from the last byte of a client's message to the first byte of the answer";
+    STREAM_OVER_THRESHOLD: Gauge, "forebay_stream_response_over_threshold_ratio", "Share of the answers that took longer than they should";
+    STREAM_EVICTED: Counter, "forebay_stream_sessions_evicted_total", "Sessions of UDP services that were ended to make room for others";
+    STREAM_LISTEN_FAILURES: Counter, "forebay_stream_listen_failures_total", "Times that the port could not be listened at";
     PORTS_IN_USE: Gauge, "forebay_upstream_ports_in_use", "Local ports that connections hold, by source and endpoint";
     PORTS_EXHAUSTED: Counter, "forebay_upstream_ports_exhausted_total", "Connections that failed because no local port was left";
 }

@@ -11,6 +11,7 @@ use model::Labels;
 
 use super::registry::lock;
 use super::series::{Key, Series};
+use super::stream::{StreamCells, StreamName};
 use super::tally::Tally;
 use super::{Counter, Gauge, Method, Registry};
 use crate::Reason;
@@ -100,6 +101,11 @@ impl Recorder {
         series.claim(labels, status, sample);
         self.registry.observe(&series, sample);
         self.series.insert(key, series);
+    }
+
+    /// Cells of a stream for the worker; see [`Registry::stream`]. Not for the path of a message.
+    pub fn stream(&self, name: StreamName) -> Arc<StreamCells> {
+        self.registry.stream(name)
     }
 
     /// Counts one.

@@ -9,6 +9,7 @@ use model::{CertificateInfo, Labels};
 use super::histogram::Layout;
 use super::recorder::{Recorder, Sample, WorkerCells};
 use super::series::Series;
+use super::stream::{StreamCells, StreamName, Streams};
 use super::upstream::{EndpointCells, PortCells, Upstreams};
 
 /// The host of routes that no host is named for.
@@ -21,6 +22,7 @@ pub struct Registry {
     pub(super) layout: Layout,
     pub(super) workers: Mutex<Vec<Arc<WorkerCells>>>,
     pub(super) upstreams: Mutex<Upstreams>,
+    pub(super) streams: Mutex<Streams>,
     pub(super) config: ConfigCells,
     /// By host, or `_`.
     pub(super) certificates: Mutex<Vec<(String, CertificateInfo)>>,
@@ -105,6 +107,7 @@ impl Registry {
             options,
             workers: Mutex::default(),
             upstreams: Mutex::default(),
+            streams: Mutex::default(),
             config: ConfigCells::default(),
             certificates: Mutex::default(),
             log_lines_lost: AtomicU64::default(),
@@ -127,6 +130,11 @@ impl Registry {
     /// holds them: to be held for as long as the endpoint is known, and by each connection for as long as it is open.
     pub fn ports(&self, source: std::net::IpAddr, endpoint: std::net::SocketAddr) -> Arc<PortCells> {
         lock(&self.upstreams).ports(source, endpoint)
+    }
+
+    /// Cells of a stream for one worker, which is their only writer. Kept up while the worker holds them.
+    pub fn stream(&self, name: StreamName) -> Arc<StreamCells> {
+        lock(&self.streams).stream(name)
     }
 
     /// A configuration was taken into service, at a time since the epoch.

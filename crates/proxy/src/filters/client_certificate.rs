@@ -16,7 +16,7 @@ use wire::Known;
 use super::{Flow, Subject};
 use crate::buffer::Buffer;
 use crate::reply::Answer;
-use crate::tls::{Acceptors, ClientTls, Misdirected, Verdict};
+use crate::tls::{Acceptors, ClientTls, Verdict};
 
 /// A client over TLS, and what is needed to judge its certificate.
 pub(crate) struct Presented<'a> {

@@ -30,6 +30,8 @@ pub(crate) enum Refused {
 
 /// Fatal `unrecognized_name` (RFC 6066 section 3), in a record of its own.
 const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
+/// Fatal `decode_error` (RFC 8446 section 6.2), for what rustls has no alert for.
+const DECODE_ERROR: [u8; 7] = [21, 3, 3, 0, 2, 2, 50];
 
 /// Carries out a handshake; the caller bounds the time for it. `buffer` is read into.
 pub(crate) async fn accept(
@@ -130,9 +132,11 @@ fn begin(stream: TcpStream, hello: Accepted, selection: Selection<'_>) -> Result
 }
 
 impl Refused {
-    /// Tells the client why, if the socket has room for that.
+    /// Tells the client why. Whether it gets through makes no difference to us.
     fn with_alert(stream: &TcpStream, error: &Error, mut alert: AcceptedAlert) -> Self {
-        let _ = alert.write(&mut Now(stream));
+        if matches!(alert.write(&mut Now(stream)), Ok(0)) {
+            let _ = stream.try_write(&DECODE_ERROR);
+        }
         Self::Failed(reason(error))
     }
 

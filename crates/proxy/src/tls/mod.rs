@@ -19,7 +19,7 @@ pub(crate) mod upstream;
 mod tests;
 
 pub(crate) use acceptors::{Acceptors, Lasting};
-pub(crate) use client::{ClientCertificate, ClientTls, Misdirected, Verdict};
+pub(crate) use client::{ClientTls, Verdict};
 pub(crate) use handshake::{Refused, accept};
 pub(crate) use session::Session;
 pub(crate) use turnstile::Turnstile;

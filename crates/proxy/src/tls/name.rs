@@ -126,3 +126,52 @@ fn dump(value: &Any<'_>, text: &mut String) {
 fn hex(before: &str, byte: u8, text: &mut String) {
     write!(text, "{before}{byte:02X}").expect("a String takes whatever is written");
 }
+
+#[cfg(test)]
+mod tests {
+    use x509_parser::prelude::FromDer;
+
+    use super::*;
+
+    /// DER of a name, and what `openssl x509 -noout -subject -nameopt RFC2253` (3.0.19) prints for it.
+    const NAMES: &[(&str, &str)] = &[
+        (
+            "306d310b3009060355040613024445310f300d06035504080c0642617965726e3111300f06035504070c084dc3bc6e63\
+             68656e31193017060355040a0c104dc3bc6c6c65722c2053c3b6686e6520311f301d06035504030c16206c656164696e\
+             6720616e6420747261696c696e6720",
+            r"CN=\ leading and trailing\ ,O=M\C3\BCller\, S\C3\B6hne\ ,L=M\C3\BCnchen,ST=Bayern,C=DE",
+        ),
+        (
+            "306e310e300c06035504030c052368617368311a301806092a864886f70d010901160b6140622e6578616d706c653112\
+             3010060a0992268993f22c6401010c02343231173015060a0992268993f22c64011916076578616d706c653113301106\
+             0a0992268993f22c6401191603636f6d",
+            r"DC=com,DC=example,UID=42,emailAddress=a@b.example,CN=\#hash",
+        ),
+        (
+            "3033310a3008060355040a0c01783125300806035504030c01623008060355040b0c0161300f060a0992268993f22c64\
+             01010c0163",
+            "UID=c+OU=a+CN=b,O=x",
+        ),
+        (
+            "30513111300f06035504030c087461620968657265310e300c060355042a0c05476976656e310c300a06035504040c03\
+             537572310e300c06035504090c055761792031310e300c06035504110c053132333435",
+            r"postalCode=12345,street=Way 1,SN=Sur,GN=Given,CN=tab\09here",
+        ),
+        (
+            "30513113301106035504031e0a0062006d0070002000fc3115301306092b06010401868d1f011e06006f006400643123\
+             3021060355040a1e1a0061002b0062002c0063005c0064003c0065003e0066003b0067",
+            r"O=a\+b\,c\\d\<e\>f\;g,1.3.6.1.4.1.99999.1=#1E06006F00640064,CN=bmp \C3\BC",
+        ),
+    ];
+
+    #[test]
+    fn names_are_printed_as_openssl_prints_them() {
+        for (hex, expected) in NAMES {
+            let digit = |byte: u8| char::from(byte).to_digit(16).expect("a hexadecimal digit") as u8;
+            let der: Vec<u8> =
+                hex.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect();
+            let (_, name) = X509Name::from_der(&der).expect("a name");
+            assert_eq!(rfc2253(&name), *expected);
+        }
+    }
+}

@@ -30,10 +30,6 @@ impl Session {
         Self { stream, tls, unprocessed: Vec::new(), is_blocked: false }
     }
 
-    pub(crate) fn stream(&self) -> &TcpStream {
-        &self.stream
-    }
-
     pub(crate) fn into_stream(self) -> TcpStream {
         self.stream
     }

@@ -100,3 +100,66 @@ impl Drop for Waiting {
         self.0.is_gone.set(true);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::Context;
+
+    use super::*;
+
+    fn run(test: impl Future<Output = ()>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        tokio::task::LocalSet::new().block_on(&runtime, test);
+    }
+
+    #[test]
+    fn they_pass_in_order_and_others_run_in_between() {
+        run(async {
+            let turnstile = Rc::new(Turnstile::default());
+            let order = Rc::new(RefCell::new(Vec::new()));
+            let attending = Rc::clone(&turnstile);
+            tokio::task::spawn_local(async move { attending.attend().await });
+            let waiters = (0..5).map(|number| {
+                let (turnstile, order) = (Rc::clone(&turnstile), Rc::clone(&order));
+                tokio::task::spawn_local(async move {
+                    turnstile.enter().expect("there is room").pass().await;
+                    order.borrow_mut().push(number);
+                })
+            });
+            let mut most_at_once = 0;
+            for waiter in waiters.collect::<Vec<_>>() {
+                while !waiter.is_finished() {
+                    let before = order.borrow().len();
+                    tokio::task::yield_now().await;
+                    most_at_once = most_at_once.max(order.borrow().len() - before);
+                }
+            }
+            assert_eq!(*order.borrow(), [0, 1, 2, 3, 4]);
+            assert!(most_at_once <= HANDSHAKES_PER_TURN_MAX, "{most_at_once}");
+        });
+    }
+
+    #[test]
+    fn one_that_is_gone_holds_up_nobody() {
+        let turnstile = Turnstile::default();
+        let (first, second) = (turnstile.enter().expect("room"), turnstile.enter().expect("room"));
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut gone = Box::pin(first.pass());
+        assert!(gone.as_mut().poll(&mut cx).is_pending());
+        let mut waiting = pin!(second.pass());
+        assert!(waiting.as_mut().poll(&mut cx).is_pending());
+        drop(gone);
+        turnstile.let_one_pass();
+        assert!(waiting.as_mut().poll(&mut cx).is_ready());
+    }
+
+    #[test]
+    fn there_are_only_so_many_at_once() {
+        let turnstile = Turnstile::default();
+        let mut entries: Vec<_> = (0..HANDSHAKES_MAX).map(|_| turnstile.enter().expect("room")).collect();
+        assert!(turnstile.enter().is_none());
+        entries.pop();
+        assert!(turnstile.enter().is_some());
+    }
+}

@@ -147,7 +147,7 @@ fn reason(error: &Error) -> NoSession {
 
 /// Judges what endpoints show.
 #[derive(Debug)]
-struct Verifier {
+pub(super) struct Verifier {
     /// None where any certificate will do.
     demands: Option<Demands>,
 }
@@ -160,7 +160,7 @@ struct Demands {
 }
 
 impl Verifier {
-    fn new(settings: &UpstreamTls) -> Self {
+    pub(super) fn new(settings: &UpstreamTls) -> Self {
         let demands = settings.verify.then(|| Demands {
             trust: Trust::new(&settings.authorities, settings.depth),
             name: ServerName::try_from(settings.name.clone()).ok(),

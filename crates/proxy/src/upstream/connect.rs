@@ -2,13 +2,13 @@
 
 use std::cell::Cell;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket as StdUdpSocket};
 use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
 use observe::PortCells;
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::{TcpSocket, TcpStream, UdpSocket};
 
 use crate::clock::Moment;
 use crate::socket::Socket;
@@ -111,4 +111,13 @@ pub(crate) async fn connect(address: SocketAddr, source: Option<IpAddr>) -> io::
         socket.bind(SocketAddr::new(source, 0))?;
     }
     socket.connect(address).await
+}
+
+/// Binds a socket for datagrams to one source address and one endpoint.
+pub(crate) fn connect_datagrams(address: SocketAddr, source: Option<IpAddr>) -> io::Result<UdpSocket> {
+    let any = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = StdUdpSocket::bind((source.unwrap_or(any), 0))?;
+    socket.set_nonblocking(true)?;
+    socket.connect(address)?;
+    UdpSocket::from_std(socket)
 }

@@ -15,7 +15,9 @@ pub(crate) use balance::Cluster;
 pub(crate) use connect::{Connection, Sources};
 pub(crate) use depot::Depot;
 pub(crate) use pool::{Endpoint, Lease, NoConnection, Pool, Trust};
-pub(crate) use protocol::{Protocol, Target};
+#[cfg(test)]
+pub(crate) use protocol::Protocol;
+pub(crate) use protocol::Target;
 
 #[cfg(test)]
 mod tests;

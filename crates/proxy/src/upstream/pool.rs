@@ -13,10 +13,10 @@ use std::time::Duration;
 use http::uri::Scheme;
 use model::{PoolCap, UpstreamConnections};
 use observe::{EndpointCells, PortCells, Reason, Registry};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UdpSocket};
 use tokio::sync::Notify;
 
-use super::connect::{Connection, Sources, connect};
+use super::connect::{Connection, Sources, connect, connect_datagrams};
 use super::depot::{Depot, Shelves};
 use super::h2::{Session, Sessions};
 use super::protocol::{Protocol, Target};
@@ -249,17 +249,43 @@ impl Pool {
         session.map_err(|error| NoConnection::Failed(io::Error::other(error)))
     }
 
+    /// Opens a connection for bytes as they are: whatever is spoken with the endpoint otherwise, and none that has served
+    /// requests.
+    pub(crate) async fn open_plain(&self, endpoint: &Endpoint) -> Result<Connection, NoConnection> {
+        let (stream, ports) = self.connect_from_any_source(endpoint).await?;
+        endpoint.note_opened(self.clock.now());
+        Ok(Connection::new(Socket::clear(stream), self.clock.now(), ports))
+    }
+
+    /// Opens a socket for datagrams to and from an endpoint.
+    pub(crate) fn open_datagrams(&self, endpoint: &Endpoint) -> io::Result<UdpSocket> {
+        let mut result = Err(io::ErrorKind::AddrNotAvailable.into());
+        for source in self.sources.in_turn(endpoint.address) {
+            result = connect_datagrams(endpoint.address, source);
+            if result.is_ok() {
+                break;
+            }
+        }
+        result
+    }
+
     async fn open_from_any_source(&self, endpoint: &Endpoint, begin: Moment) -> Result<Lease, NoConnection> {
+        let (stream, ports) = self.connect_from_any_source(endpoint).await?;
+        let socket = endpoint.establish(stream).await.map_err(NoConnection::NoSession)?;
+        let now = self.clock.now();
+        endpoint.note_opened(now);
+        Ok(Lease { connection: Connection::new(socket, now, ports), connect_time: Some(now.since(begin)) })
+    }
+
+    async fn connect_from_any_source(
+        &self,
+        endpoint: &Endpoint,
+    ) -> Result<(TcpStream, Arc<PortCells>), NoConnection> {
         for source in self.sources.in_turn(endpoint.address) {
             match connect(endpoint.address, source).await {
                 Ok(stream) => {
                     let local = stream.local_addr().map_err(NoConnection::Failed)?;
-                    let socket = endpoint.establish(stream).await.map_err(NoConnection::NoSession)?;
-                    let now = self.clock.now();
-                    endpoint.note_opened(now);
-                    let ports = endpoint.ports(local.ip(), &self.registry);
-                    let connection = Connection::new(socket, now, ports);
-                    return Ok(Lease { connection, connect_time: Some(now.since(begin)) });
+                    return Ok((stream, endpoint.ports(local.ip(), &self.registry)));
                 }
                 Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
                     let source = source.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));

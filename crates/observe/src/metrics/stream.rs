@@ -1,0 +1,181 @@
+//! Counters of streams: ports whose bytes or datagrams are passed on as they are.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::histogram::{Histogram, Unit};
+use super::names;
+use super::tally::Tally;
+
+/// What a stream is called in metrics.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StreamName {
+    /// `TCP` or `UDP`.
+    pub protocol: &'static str,
+    /// Where clients connect to.
+    pub port: u16,
+    /// Of the Service.
+    pub namespace: String,
+    /// Name of the Service.
+    pub service: String,
+}
+
+table! {
+    /// What is counted of a stream, beside how long answers take.
+    StreamCounter {
+        "opened" => Opened, "Connections, or sessions of datagrams, that were begun.";
+        "active" => Active, "Those that are open at the moment.";
+        "received" => BytesReceived, "Bytes from clients.";
+        "sent" => BytesSent, "Bytes to clients.";
+        "over_threshold" => OverThreshold, "Answers that took longer than they should.";
+        "evicted" => Evicted, "Sessions that were ended to make room for others.";
+        "listen_failures" => ListenFailures, "Times that the port could not be listened at.";
+    }
+}
+
+/// Upper bounds in seconds. What is passed on as it is answers within a network's round trip as a rule.
+const RESPONSE_BOUNDS: [f64; 15] =
+    [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
+
+/// What one worker counts of one stream.
+#[derive(Debug)]
+pub struct StreamCells {
+    cells: Box<[Tally]>,
+    responses: Arc<Histogram>,
+}
+
+impl StreamCells {
+    /// One more.
+    pub fn inc(&self, counter: StreamCounter) {
+        self.cells[counter as usize].inc();
+    }
+
+    /// One less.
+    pub fn dec(&self, counter: StreamCounter) {
+        self.cells[counter as usize].dec();
+    }
+
+    /// So many more.
+    pub fn add(&self, counter: StreamCounter, n: u64) {
+        self.cells[counter as usize].add(n);
+    }
+
+    /// An answer came, so long after what it answers. One that took longer than `threshold` is counted apart.
+    pub fn response(&self, took: Duration, threshold: Duration) {
+        self.responses.observe(&self.cells, took.as_nanos() as u64);
+        if took > threshold {
+            self.inc(StreamCounter::OverThreshold);
+        }
+    }
+}
+
+/// The cells of all workers, by stream.
+#[derive(Debug)]
+pub(super) struct Streams {
+    pub(super) responses: Arc<Histogram>,
+    cells_per_stream: usize,
+    by_name: BTreeMap<StreamName, Stream>,
+}
+
+#[derive(Debug, Default)]
+struct Stream {
+    cells: Vec<Arc<StreamCells>>,
+    /// Of workers that have let go of their cells while others have not.
+    retired: Vec<u64>,
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        let mut cells = StreamCounter::ALL.len();
+        let responses =
+            Histogram::new(&names::STREAM_RESPONSE, Unit::Nanoseconds, &RESPONSE_BOUNDS, &mut cells);
+        Self { responses: Arc::new(responses), cells_per_stream: cells, by_name: BTreeMap::new() }
+    }
+}
+
+impl Streams {
+    pub(super) fn stream(&mut self, name: StreamName) -> Arc<StreamCells> {
+        let cells = (0..self.cells_per_stream).map(|_| Tally::default()).collect();
+        let cells = Arc::new(StreamCells { cells, responses: Arc::clone(&self.responses) });
+        let stream = self.by_name.entry(name).or_default();
+        stream.retire();
+        stream.cells.push(Arc::clone(&cells));
+        cells
+    }
+
+    /// Forgets streams of which nobody but this holds a cell.
+    pub(super) fn sweep(&mut self) {
+        self.by_name.retain(|_, stream| {
+            stream.retire();
+            !stream.cells.is_empty()
+        });
+    }
+
+    /// The counters, and behind them what belongs to [`responses`](Self::responses).
+    pub(super) fn totals(&self) -> Vec<(StreamName, Vec<u64>)> {
+        let totals = |stream: &Stream| {
+            let mut totals = stream.retired.clone();
+            stream.cells.iter().for_each(|cells| add(&mut totals, cells));
+            totals
+        };
+        self.by_name.iter().map(|(name, stream)| (name.clone(), totals(stream))).collect()
+    }
+}
+
+impl Stream {
+    /// Adds up the cells that only this holds, and lets go of them.
+    fn retire(&mut self) {
+        let retired = &mut self.retired;
+        self.cells.retain_mut(|cells| {
+            let gone = Arc::get_mut(cells).is_some();
+            if gone {
+                add(retired, cells);
+            }
+            !gone
+        });
+    }
+}
+
+fn add(totals: &mut Vec<u64>, cells: &StreamCells) {
+    totals.resize(cells.cells.len(), 0);
+    for (total, tally) in totals.iter_mut().zip(&cells.cells) {
+        *total = total.wrapping_add(tally.get());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(port: u16) -> StreamName {
+        StreamName { protocol: "TCP", port, namespace: "default".into(), service: "redis".into() }
+    }
+
+    #[test]
+    fn a_worker_that_lets_go_takes_nothing_away() {
+        let mut streams = Streams::default();
+        let (one, other) = (streams.stream(name(1)), streams.stream(name(1)));
+        one.add(StreamCounter::BytesSent, 3);
+        one.response(Duration::from_millis(11), Duration::from_millis(10));
+        other.add(StreamCounter::BytesSent, 4);
+        other.response(Duration::from_millis(10), Duration::from_millis(10));
+        drop(one);
+        streams.sweep();
+        let (_, totals) = &streams.totals()[0];
+        assert_eq!(totals[StreamCounter::BytesSent as usize], 7);
+        assert_eq!(totals[StreamCounter::OverThreshold as usize], 1);
+        assert_eq!(streams.responses.buckets(totals).iter().sum::<u64>(), 2);
+        assert_eq!(streams.by_name[&name(1)].cells.len(), 1);
+    }
+
+    #[test]
+    fn a_stream_that_everybody_let_go_of_is_forgotten() {
+        let mut streams = Streams::default();
+        drop(streams.stream(name(1)));
+        let kept = streams.stream(name(2));
+        streams.sweep();
+        assert_eq!(streams.totals().len(), 1);
+        drop(kept);
+    }
+}

@@ -1,0 +1,102 @@
+//! What is told of streams: counters, response times, the access log.
+
+use std::cell::Cell;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use observe::access::{StreamRecord, write_stream_line};
+use observe::{Reason, StreamCounter};
+
+use super::{Service, protocol};
+use crate::clock::{Clock, Moment};
+use crate::tunnel::{Side, Witness};
+use crate::worker::{Log, Worker};
+
+/// Counts a connection or session while it lasts, and what passes.
+pub(super) struct Tracked {
+    service: Rc<Service>,
+    clock: Clock,
+    threshold: Duration,
+    /// When the client last said something that has not been answered.
+    asked: Cell<Option<Moment>>,
+    begin: Moment,
+}
+
+/// How a connection or session went.
+pub(super) struct Outcome {
+    pub(super) client: IpAddr,
+    /// Why it was not passed on, if it was not.
+    pub(super) fault: Option<Reason>,
+    /// Bytes.
+    pub(super) received: u64,
+    /// Bytes.
+    pub(super) sent: u64,
+}
+
+impl Tracked {
+    pub(super) fn begin(service: &Rc<Service>, worker: &Worker) -> Self {
+        service.cells.inc(StreamCounter::Opened);
+        service.cells.inc(StreamCounter::Active);
+        Self {
+            service: Rc::clone(service),
+            clock: worker.clock.clone(),
+            threshold: worker.pinned().settings().stream.response_threshold,
+            asked: Cell::new(None),
+            begin: worker.clock.now(),
+        }
+    }
+
+    /// Writes its line of the access log.
+    pub(super) fn end(&self, worker: &Worker, outcome: &Outcome) {
+        let pinned = worker.pinned();
+        if !pinned.settings().stream.access_log {
+            return;
+        }
+        let Log { sink, time, .. } = &mut *worker.log.borrow_mut();
+        let record = StreamRecord {
+            time: time.at(worker.clock.unix()),
+            remote_addr: outcome.client,
+            protocol: protocol(self.service.stream.transport),
+            status: outcome.fault.map_or(200, status),
+            bytes_sent: outcome.sent,
+            bytes_received: outcome.received,
+            session_time: worker.clock.now().since(self.begin),
+        };
+        sink.line(|out| write_stream_line(&record, out));
+    }
+}
+
+impl Witness for Tracked {
+    fn received(&self, from: Side, len: usize) {
+        let cells = &self.service.cells;
+        match from {
+            Side::Client => {
+                self.asked.set(Some(self.clock.now()));
+                cells.add(StreamCounter::BytesReceived, len as u64);
+            }
+            Side::Upstream => {
+                if let Some(asked) = self.asked.take() {
+                    cells.response(self.clock.now().since(asked), self.threshold);
+                }
+                cells.add(StreamCounter::BytesSent, len as u64);
+            }
+        }
+    }
+}
+
+impl Drop for Tracked {
+    fn drop(&mut self) {
+        self.service.cells.dec(StreamCounter::Active);
+    }
+}
+
+/// nginx's `$status` of a stream.
+fn status(reason: Reason) -> u16 {
+    match reason {
+        Reason::BadProxyHeader | Reason::ProxyHeaderTimeout => 400,
+        // It was passed on, and then somebody left.
+        Reason::ClientAborted | Reason::UpstreamReset => 200,
+        _ => 502,
+    }
+}

@@ -1,0 +1,225 @@
+//! TCP services: a connection of a client, one to an endpoint, and bytes both ways.
+//!
+//! The two ends say each for itself that no more comes. Who says so first keeps `TIME_WAIT`; where that is the client, it is
+//! us towards the endpoint, since a client that is done speaking may still listen. What ends otherwise ends by a reset, which
+//! leaves none.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use model::ClusterId;
+use observe::{Counter, Failure, Reason};
+use smallvec::SmallVec;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use wire::proxy_protocol::{Addresses, write_v1};
+
+use super::record::{Outcome, Tracked};
+use super::{Service, Target, bind_any};
+use crate::buffer::Buffer;
+use crate::conn::Open;
+use crate::deadline::{Deadline, Elapsed};
+use crate::limits::{STREAM_CONNECT_TIMEOUT, STREAM_PROXY_HEADER_TIMEOUT};
+use crate::socket::{Socket, Unwritten};
+use crate::tunnel::{End, Ending, Passed, Side, tunnel};
+use crate::upstream::{Connection, Endpoint};
+use crate::worker::{Pinned, Worker};
+use crate::{listen, proxy_header};
+
+/// A listening socket, and the task that accepts from it.
+pub(super) struct Door {
+    listener: Rc<TcpListener>,
+    target: Rc<Target>,
+    accepting: JoinHandle<()>,
+}
+
+impl Door {
+    pub(super) fn open(worker: &Rc<Worker>, port: u16, target: &Rc<Target>) -> io::Result<Self> {
+        let listener = Rc::new(TcpListener::from_std(bind_any(port, listen::bind)?)?);
+        let local = listener.local_addr()?;
+        let (worker, target) = (Rc::clone(worker), Rc::clone(target));
+        let (from, leading) = (Rc::clone(&listener), Rc::clone(&target));
+        let accepting = tokio::task::spawn_local(async move {
+            listen::accept_each(&worker, &from, local, |stream, peer| admit(&worker, &leading, stream, peer))
+                .await;
+        });
+        Ok(Self { listener, target, accepting })
+    }
+
+    /// Takes what clients have established already, and no more.
+    pub(super) fn close(&self, worker: &Rc<Worker>) {
+        self.accepting.abort();
+        let mut cx = Context::from_waker(Waker::noop());
+        listen::accept_waiting(&mut cx, &self.listener, |stream, peer| {
+            admit(worker, &self.target, stream, peer);
+        });
+    }
+}
+
+fn admit(worker: &Rc<Worker>, target: &Target, stream: TcpStream, peer: SocketAddr) {
+    worker.recorder.borrow().count(Counter::ConnectionsAccepted);
+    let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+    if worker.has_room() {
+        tokio::task::spawn_local(serve(Rc::clone(worker), target.now(), stream, peer));
+    }
+}
+
+/// Serves a connection to its end. It counts as open from now on, before the future is first polled.
+fn serve(
+    worker: Rc<Worker>,
+    service: Rc<Service>,
+    stream: TcpStream,
+    peer: SocketAddr,
+) -> impl Future<Output = ()> {
+    let tracked = Tracked::begin(&service, &worker);
+    let open = Open::count(worker);
+    async move {
+        let worker = open.worker();
+        let mut outcome = Outcome { client: peer.ip(), fault: None, received: 0, sent: 0 };
+        // On the heap, so that a connection that stands does not keep the room that it took to make.
+        match Box::pin(prepare(worker, &service, stream, peer, &mut outcome)).await {
+            Ok(ends) => pass(worker, ends, &tracked, &mut outcome).await,
+            Err(reason) => outcome.fault = Some(reason),
+        }
+        if let Some(reason) = outcome.fault {
+            worker.recorder.borrow().reason(reason);
+        }
+        tracked.end(worker, &outcome);
+    }
+}
+
+/// Both ends of a connection that can begin.
+struct Ends {
+    client: Socket,
+    upstream: Connection,
+    endpoint: Rc<Endpoint>,
+}
+
+async fn prepare(
+    worker: &Rc<Worker>,
+    service: &Service,
+    stream: TcpStream,
+    peer: SocketAddr,
+    outcome: &mut Outcome,
+) -> Result<Ends, Reason> {
+    let (pinned, deadline) = (worker.pinned(), Deadline::new(&worker.deadlines));
+    let mut client = peer;
+    if service.stream.accepts_proxy_header {
+        let addresses = proxy_header::read(&stream, &deadline, STREAM_PROXY_HEADER_TIMEOUT).await?;
+        client = proxy_header::client(peer, addresses, &pinned.settings().forwarded);
+        outcome.client = client.ip();
+    }
+    let (endpoint, upstream) = connect(worker, &pinned, service.stream.cluster, &deadline).await?;
+    if service.stream.sends_proxy_header {
+        let mut header = Vec::new();
+        let addresses = stream.local_addr().ok().map(|local| Addresses {
+            source: client,
+            destination: SocketAddr::new(local.ip().to_canonical(), local.port()),
+        });
+        write_v1(addresses, &mut header);
+        let mut unwritten = Unwritten::new(&[&header]);
+        poll_fn(|cx| upstream.socket().poll_write_all(cx, &mut unwritten))
+            .await
+            .map_err(|_| Reason::UpstreamReset)?;
+    }
+    Ok(Ends { client: Socket::clear(stream), upstream, endpoint })
+}
+
+/// Connects to an endpoint of a cluster, or to the next where that fails.
+pub(crate) async fn connect(
+    worker: &Worker,
+    pinned: &Pinned,
+    cluster: ClusterId,
+    deadline: &Deadline,
+) -> Result<(Rc<Endpoint>, Connection), Reason> {
+    let settings = &pinned.settings().stream;
+    let cluster = pinned.cluster(cluster);
+    let tries_max = match settings.tries {
+        _ if !settings.next_upstream => 1,
+        Some(tries) => tries as usize,
+        None => usize::MAX,
+    };
+    let begin = worker.clock.now();
+    let mut tried = SmallVec::<[SocketAddr; 3]>::new();
+    let mut last_reason = Reason::NoEndpoints;
+    while tried.len() < tries_max {
+        let left = settings.connect_timeout.saturating_sub(worker.clock.now().since(begin));
+        let was_tried = |endpoint: &Endpoint| tried.contains(&endpoint.address);
+        let Some(endpoint) = cluster.pick(was_tried, &worker.random, begin).filter(|_| !left.is_zero())
+        else {
+            break;
+        };
+        tried.push(endpoint.address);
+        match try_connect(worker, endpoint, left.min(STREAM_CONNECT_TIMEOUT), deadline).await {
+            Ok(connection) => return Ok((Rc::clone(endpoint), connection)),
+            Err(reason) => last_reason = reason,
+        }
+    }
+    Err(last_reason)
+}
+
+async fn try_connect(
+    worker: &Worker,
+    endpoint: &Endpoint,
+    timeout: Duration,
+    deadline: &Deadline,
+) -> Result<Connection, Reason> {
+    let mut opening = Box::pin(worker.pool.open_plain(endpoint));
+    let reason = match deadline.within(timeout, |cx| opening.as_mut().poll(cx)).await {
+        Ok(Ok(connection)) => return Ok(connection),
+        Ok(Err(error)) => error.reason(),
+        Err(Elapsed) => Reason::ConnectTimeout,
+    };
+    let is_timeout = reason == Reason::ConnectTimeout;
+    endpoint.cells.fail(if is_timeout { Failure::ConnectTimeout } else { Failure::ConnectError });
+    Err(reason)
+}
+
+async fn pass(worker: &Rc<Worker>, ends: Ends, tracked: &Tracked, outcome: &mut Outcome) {
+    let Ends { client, mut upstream, endpoint } = ends;
+    let (mut none, mut nothing) = (Buffer::empty(&worker.buffers), Buffer::empty(&worker.buffers));
+    let idle = worker.pinned().settings().stream.idle_timeout;
+    let (passed, ending) = tunnel(
+        End { socket: &client, read_ahead: &mut none },
+        End { socket: upstream.socket(), read_ahead: &mut nothing },
+        idle,
+        worker,
+        tracked,
+    )
+    .await;
+    let Passed { to_client, to_upstream, is_complete } = passed;
+    (outcome.received, outcome.sent) = (to_upstream, to_client);
+    upstream.closes_in_order = is_complete;
+    if let Ending::Broken { side, client_was_told } = ending {
+        // What an endpoint said last before it closed may still be on its way.
+        if !client_was_told {
+            client.reset();
+        }
+        outcome.fault = Some(match side {
+            Side::Client => Reason::ClientAborted,
+            Side::Upstream => {
+                endpoint.cells.fail(Failure::Reset);
+                Reason::UpstreamReset
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size_of_future<F>(_: fn(Rc<Worker>, Rc<Service>, TcpStream, SocketAddr) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn an_idle_connection_is_small() {
+        let size = size_of_future(serve);
+        assert!(size <= 1024, "{size}");
+    }
+}

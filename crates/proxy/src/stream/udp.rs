@@ -1,0 +1,386 @@
+//! UDP services: a client's datagrams go to one endpoint for as long as its session lasts, and the endpoint's back to it.
+//!
+//! As with nginx, a session ends when as many answers have come as are expected, or when nothing passes for long; the next
+//! datagram begins another. A datagram that cannot be sent at once is lost, as datagrams are.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use observe::{Failure, Reason, StreamCounter};
+use rustix::net::{SendFlags, send};
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::io::{Interest, ReadBuf};
+use tokio::net::UdpSocket;
+use tokio::sync::Notify;
+use tokio::task::{AbortHandle, JoinHandle};
+
+use super::record::{Outcome, Tracked};
+use super::{Target, bind_any};
+use crate::clock::Moment;
+use crate::conn::Open;
+use crate::deadline::{Deadline, Elapsed};
+use crate::limits::{ACCEPT_RETRY_DELAY, DATAGRAM_BYTES_MAX, UDP_FAILURE_MEMORY, UDP_SESSIONS_MAX};
+use crate::sys::{self, Datagram};
+use crate::tunnel::{Side, Witness};
+use crate::upstream::Endpoint;
+use crate::worker::Worker;
+
+/// A socket that datagrams come in at, and the task that receives them.
+pub(super) struct Door {
+    port: Rc<Port>,
+    receiving: JoinHandle<()>,
+}
+
+/// What the sessions of a port have in common.
+struct Port {
+    worker: Rc<Worker>,
+    target: Rc<Target>,
+    socket: UdpSocket,
+    sessions: RefCell<Sessions>,
+    /// Endpoints' datagrams are received into it; none stays there.
+    scratch: RefCell<Box<[u8]>>,
+    is_closing: Cell<bool>,
+    /// It is closing, or a session has ended.
+    changed: Notify,
+}
+
+/// Sessions by client. Whoever has been idle for longest is found without looking at all of them.
+#[derive(Default)]
+struct Sessions {
+    by_client: HashMap<SocketAddr, Rc<Session>>,
+    /// Each session once, with a time since which it may have been active.
+    by_age: VecDeque<(Moment, Weak<Session>)>,
+}
+
+struct Session {
+    /// As the socket has it: IPv4 clients of a socket for both families are mapped.
+    client: SocketAddr,
+    /// The address that the client speaks to.
+    local: Option<IpAddr>,
+    endpoint: Rc<Endpoint>,
+    upstream: UdpSocket,
+    idle: Duration,
+    /// Answers to each of the client's datagrams.
+    responses: Option<u32>,
+    tracked: Tracked,
+    asked: Cell<u64>,
+    answered: Cell<u64>,
+    /// Bytes.
+    received: Cell<u64>,
+    /// Bytes.
+    sent: Cell<u64>,
+    last: Cell<Moment>,
+    deadline: Deadline,
+    /// The endpoint refused a datagram.
+    has_failed: Cell<bool>,
+    task: Cell<Option<AbortHandle>>,
+}
+
+/// The endpoint has refused an earlier datagram.
+struct Refused;
+
+// === impl Door ===
+
+impl Door {
+    pub(super) fn open(worker: &Rc<Worker>, port: u16, target: &Rc<Target>) -> io::Result<Self> {
+        let port = Rc::new(Port {
+            worker: Rc::clone(worker),
+            target: Rc::clone(target),
+            socket: UdpSocket::from_std(bind_any(port, bind)?)?,
+            sessions: RefCell::default(),
+            scratch: RefCell::new(vec![0; DATAGRAM_BYTES_MAX].into()),
+            is_closing: Cell::new(false),
+            changed: Notify::new(),
+        });
+        let receiving = tokio::task::spawn_local(receive(Rc::clone(&port)));
+        Ok(Self { port, receiving })
+    }
+
+    /// Begins no more sessions. The socket is closed when the last one has ended.
+    pub(super) fn close(&self) {
+        self.port.is_closing.set(true);
+        self.port.changed.notify_one();
+    }
+
+    /// Begins sessions again, before it was closed.
+    pub(super) fn open_again(&self) {
+        self.port.is_closing.set(false);
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.receiving.is_finished()
+    }
+}
+
+fn bind(address: SocketAddr) -> io::Result<std::net::UdpSocket> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    socket.set_reuse_port(true)?;
+    socket.set_nonblocking(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    sys::set_receive_destination(&socket, address.is_ipv6())?;
+    socket.bind(&address.into())?;
+    Ok(socket.into())
+}
+
+/// Receives clients' datagrams for as long as the port is open.
+async fn receive(port: Rc<Port>) {
+    let mut buffer = vec![0; DATAGRAM_BYTES_MAX].into_boxed_slice();
+    while !port.is_over() {
+        tokio::select! {
+            biased;
+            () = port.changed.notified() => {}
+            received = port.socket.async_io(Interest::READABLE, || {
+                sys::receive_datagram(&port.socket, &mut buffer)
+            }) => match received {
+                Ok(datagram) => port.take(&datagram, &buffer[..datagram.len]),
+                Err(error) => {
+                    tracing::warn!(%error, "cannot receive datagrams for the moment");
+                    let pause = Deadline::new(&port.worker.deadlines);
+                    let _ = pause.within(ACCEPT_RETRY_DELAY, |_| Poll::<()>::Pending).await;
+                }
+            },
+        }
+    }
+}
+
+// === impl Port ===
+
+impl Port {
+    fn is_over(&self) -> bool {
+        self.is_closing.get() && self.sessions.borrow().by_client.is_empty()
+    }
+
+    /// Passes on a client's datagram.
+    fn take(self: &Rc<Self>, datagram: &Datagram, bytes: &[u8]) {
+        let known = self.sessions.borrow().by_client.get(&datagram.from).cloned();
+        if let Some(session) = known.as_ref().filter(|session| !session.has_failed.get()) {
+            if session.ask(&self.worker, bytes).is_ok() {
+                return self.end_if_answered(session);
+            }
+            self.end(session, Some(session.fail()));
+        }
+        let failed = known.map(|session| session.endpoint.address);
+        // A socket that has just been opened refuses nothing.
+        if let Some(session) = self.begin(datagram, failed)
+            && session.ask(&self.worker, bytes).is_ok()
+        {
+            self.end_if_answered(&session);
+        }
+    }
+
+    /// Begins a session, with another endpoint than the one that has failed if there is one.
+    fn begin(self: &Rc<Self>, datagram: &Datagram, failed: Option<SocketAddr>) -> Option<Rc<Session>> {
+        let worker = &self.worker;
+        self.evict();
+        if self.is_closing.get() || !worker.has_room() {
+            return None;
+        }
+        let now = worker.clock.now();
+        let session = match self.connect(datagram, failed, now) {
+            Ok(session) => Rc::new(session),
+            Err(reason) => {
+                worker.recorder.borrow().reason(reason);
+                return None;
+            }
+        };
+        self.sessions.borrow_mut().insert(&session, now);
+        let open = Open::count(Rc::clone(worker));
+        let task = tokio::task::spawn_local(answer(Rc::clone(self), Rc::clone(&session), open));
+        session.task.set(Some(task.abort_handle()));
+        Some(session)
+    }
+
+    fn connect(
+        &self,
+        datagram: &Datagram,
+        failed: Option<SocketAddr>,
+        now: Moment,
+    ) -> Result<Session, Reason> {
+        let worker = &self.worker;
+        let (pinned, service) = (worker.pinned(), self.target.now());
+        let cluster = pinned.cluster(service.stream.cluster);
+        let has_failed = |endpoint: &Endpoint| failed == Some(endpoint.address);
+        let endpoint = cluster
+            .pick(has_failed, &worker.random, now)
+            .or_else(|| cluster.pick(|_| false, &worker.random, now))
+            .ok_or(Reason::NoEndpoints)?;
+        let upstream = worker.pool.open_datagrams(endpoint).map_err(|_| {
+            endpoint.cells.fail(Failure::ConnectError);
+            Reason::ConnectFailed
+        })?;
+        let settings = &pinned.settings().stream;
+        Ok(Session {
+            client: datagram.from,
+            local: datagram.to,
+            endpoint: Rc::clone(endpoint),
+            upstream,
+            idle: settings.idle_timeout,
+            responses: settings.responses,
+            tracked: Tracked::begin(&service, worker),
+            asked: Cell::new(0),
+            answered: Cell::new(0),
+            received: Cell::new(0),
+            sent: Cell::new(0),
+            last: Cell::new(now),
+            deadline: Deadline::new(&worker.deadlines),
+            has_failed: Cell::new(false),
+            task: Cell::default(),
+        })
+    }
+
+    /// Makes room for another session.
+    fn evict(&self) {
+        loop {
+            let mut sessions = self.sessions.borrow_mut();
+            if sessions.by_client.len() < UDP_SESSIONS_MAX {
+                return;
+            }
+            let Some(oldest) = sessions.oldest() else { return };
+            drop(sessions);
+            self.target.now().cells.inc(StreamCounter::Evicted);
+            self.end(&oldest, None);
+        }
+    }
+
+    fn end_if_answered(&self, session: &Rc<Session>) {
+        if session.is_answered() {
+            self.end(session, None);
+        }
+    }
+
+    /// Ends a session at once.
+    fn end(&self, session: &Rc<Session>, fault: Option<Reason>) {
+        self.sessions.borrow_mut().remove(session);
+        if let Some(task) = session.task.take() {
+            task.abort();
+            session.record(&self.worker, fault);
+        }
+        self.changed.notify_one();
+    }
+}
+
+/// Passes on an endpoint's datagrams until the session ends.
+async fn answer(port: Rc<Port>, session: Rc<Session>, open: Open) {
+    session.deadline.start(session.idle);
+    let fault = loop {
+        let answered = session.deadline.guard(|cx| session.poll_answer(cx, &port));
+        match answered.await {
+            Ok(Ok(())) if session.is_answered() => break None,
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => break Some(session.fail()),
+            Err(Elapsed) => break None,
+        }
+    };
+    // From here on nobody else ends it.
+    session.task.set(None);
+    session.record(&port.worker, fault);
+    drop(open);
+    if fault.is_some() {
+        // Until then the client's next datagram goes elsewhere.
+        let _ = session.deadline.within(UDP_FAILURE_MEMORY, |_| Poll::<()>::Pending).await;
+    }
+    port.sessions.borrow_mut().remove(&session);
+    port.changed.notify_one();
+}
+
+// === impl Session ===
+
+impl Session {
+    /// Sends a client's datagram to the endpoint. It is not sent where the endpoint has refused an earlier one.
+    fn ask(&self, worker: &Worker, bytes: &[u8]) -> Result<(), Refused> {
+        match send(&self.upstream, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                return Err(Refused);
+            }
+            Err(_) => return Ok(()),
+        }
+        self.tracked.received(Side::Client, bytes.len());
+        self.asked.set(self.asked.get() + 1);
+        self.received.set(self.received.get() + bytes.len() as u64);
+        self.last.set(worker.clock.now());
+        self.deadline.start(self.idle);
+        Ok(())
+    }
+
+    /// Sends an endpoint's next datagram to the client.
+    fn poll_answer(&self, cx: &mut Context<'_>, port: &Port) -> Poll<io::Result<()>> {
+        let mut scratch = port.scratch.borrow_mut();
+        let mut space = ReadBuf::new(&mut scratch[..]);
+        ready!(self.upstream.poll_recv(cx, &mut space))?;
+        let bytes = space.filled();
+        self.tracked.received(Side::Upstream, bytes.len());
+        self.answered.set(self.answered.get() + 1);
+        self.sent.set(self.sent.get() + bytes.len() as u64);
+        self.last.set(port.worker.clock.now());
+        self.deadline.start(self.idle);
+        // What the client does not get is lost.
+        let _ = sys::send_datagram(&port.socket, bytes, self.client, self.local);
+        Poll::Ready(Ok(()))
+    }
+
+    /// Whether as many answers have come as are expected (nginx: `proxy_responses` for each of the client's datagrams).
+    fn is_answered(&self) -> bool {
+        self.responses.is_some_and(|responses| self.answered.get() >= u64::from(responses) * self.asked.get())
+    }
+
+    fn fail(&self) -> Reason {
+        if !self.has_failed.replace(true) {
+            self.endpoint.cells.fail(Failure::ConnectError);
+        }
+        Reason::ConnectRefused
+    }
+
+    fn record(&self, worker: &Worker, fault: Option<Reason>) {
+        if let Some(reason) = fault {
+            worker.recorder.borrow().reason(reason);
+        }
+        let client = self.client.ip().to_canonical();
+        let (received, sent) = (self.received.get(), self.sent.get());
+        self.tracked.end(worker, &Outcome { client, fault, received, sent });
+    }
+}
+
+// === impl Sessions ===
+
+impl Sessions {
+    fn insert(&mut self, session: &Rc<Session>, now: Moment) {
+        self.by_client.insert(session.client, Rc::clone(session));
+        self.by_age.push_back((now, Rc::downgrade(session)));
+        if self.by_age.len() > 2 * UDP_SESSIONS_MAX {
+            self.by_age.retain(|(_, session)| session.strong_count() > 0);
+        }
+    }
+
+    /// Forgets a session, unless its client has begun another.
+    fn remove(&mut self, session: &Rc<Session>) {
+        if self.by_client.get(&session.client).is_some_and(|known| Rc::ptr_eq(known, session)) {
+            self.by_client.remove(&session.client);
+        }
+    }
+
+    /// The session that has been idle for longest. One that was active since it was queued goes to the end.
+    fn oldest(&mut self) -> Option<Rc<Session>> {
+        while let Some((since, session)) = self.by_age.pop_front() {
+            let Some(session) = session.upgrade() else { continue };
+            let is_known =
+                self.by_client.get(&session.client).is_some_and(|known| Rc::ptr_eq(known, &session));
+            if !is_known {
+                continue;
+            }
+            if session.last.get() > since {
+                self.by_age.push_back((session.last.get(), Rc::downgrade(&session)));
+                continue;
+            }
+            return Some(session);
+        }
+        None
+    }
+}

@@ -1,0 +1,222 @@
+//! Handshakes between both halves of this module and rustls' own other ends, with certificates made on the spot.
+
+mod client_auth;
+mod selection;
+mod session;
+mod upstream;
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::{
+    Authorities, Certificate, CertificateInfo, ClientAuth, Host, HostName, HostTls, KeyEncoding, Model,
+    PrivateKey, TlsSettings, UpstreamTls,
+};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType, IsCa, Issuer, KeyIdMethod,
+    KeyPair, RevokedCertParams, SerialNumber, date_time_ymd,
+};
+use routing::Snapshot;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, Connection, Error, ServerConnection};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::acceptors::{Acceptors, Lasting};
+use super::certificate::certified_key;
+use super::provider::provider;
+use super::upstream::Verifier;
+use crate::clock::Clock;
+
+/// In the year 2027, when all certificates are in force that say nothing else.
+const NOW: Duration = Duration::from_secs(1_800_000_000);
+
+/// A certificate authority.
+struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    certificate: Vec<u8>,
+}
+
+impl Authority {
+    fn new(name: &str) -> Self {
+        let (params, key) = (Self::params(name), KeyPair::generate().unwrap());
+        let certificate = params.self_signed(&key).unwrap().der().to_vec();
+        Self { issuer: Issuer::new(params, key), certificate }
+    }
+
+    /// An authority below this one.
+    fn sub(&self, name: &str) -> Self {
+        let (params, key) = (Self::params(name), KeyPair::generate().unwrap());
+        let certificate = params.signed_by(&key, &self.issuer).unwrap().der().to_vec();
+        Self { issuer: Issuer::new(params, key), certificate }
+    }
+
+    fn params(name: &str) -> CertificateParams {
+        let mut params = named(name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params
+    }
+
+    fn issue(&self, name: &str) -> Arc<Certificate> {
+        self.issue_as(name, |_| {})
+    }
+
+    fn issue_as(&self, name: &str, adjust: impl FnOnce(&mut CertificateParams)) -> Arc<Certificate> {
+        let mut params = named(name);
+        adjust(&mut params);
+        let key = KeyPair::generate().unwrap();
+        let leaf = params.signed_by(&key, &self.issuer).unwrap();
+        certificate(vec![leaf.der().to_vec()], key.serialize_der())
+    }
+
+    fn trusted(&self) -> Arc<Authorities> {
+        Arc::new(Authorities { certificates: vec![self.certificate.clone()], revocations: Vec::new() })
+    }
+
+    fn trusted_but(&self, revoked: &[u64]) -> Arc<Authorities> {
+        let revoked = revoked.iter().map(|&serial| RevokedCertParams {
+            serial_number: SerialNumber::from(serial),
+            revocation_time: date_time_ymd(2026, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        });
+        let list = CertificateRevocationListParams {
+            this_update: date_time_ymd(2026, 1, 1),
+            next_update: date_time_ymd(2126, 1, 1),
+            crl_number: SerialNumber::from(1),
+            issuing_distribution_point: None,
+            revoked_certs: revoked.collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        let revocations = vec![list.signed_by(&self.issuer).unwrap().der().to_vec()];
+        Arc::new(Authorities { certificates: vec![self.certificate.clone()], revocations })
+    }
+}
+
+fn named(name: &str) -> CertificateParams {
+    let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params
+}
+
+fn certificate(chain: Vec<Vec<u8>>, key: Vec<u8>) -> Arc<Certificate> {
+    let key = PrivateKey { encoding: KeyEncoding::Pkcs8, der: key };
+    Arc::new(Certificate { chain, key, info: CertificateInfo::default() })
+}
+
+fn host(name: &str, tls: HostTls) -> Host {
+    Host { name: HostName::parse(name).unwrap(), tls, routes: Vec::new() }
+}
+
+fn shows(certificate: &Arc<Certificate>) -> HostTls {
+    HostTls { certificate: Some(Arc::clone(certificate)), ..HostTls::default() }
+}
+
+fn asks(certificate: &Arc<Certificate>, authorities: &Arc<Authorities>, depth: u32) -> HostTls {
+    let verify = model::VerifyClient::On;
+    let client_auth = Some(ClientAuth { authorities: Arc::clone(authorities), verify, depth });
+    HostTls { client_auth, ..shows(certificate) }
+}
+
+fn compiled(hosts: Vec<Host>, tls: TlsSettings) -> Snapshot {
+    let settings = model::Settings { tls, ..model::Settings::default() };
+    routing::compile(&Model { hosts, settings, ..Model::default() }, None, 1)
+}
+
+fn lasting() -> Arc<Lasting> {
+    Lasting::new(Clock::begin()).expect("randomness")
+}
+
+/// A client that believes whatever it is shown.
+fn client() -> ClientConfig {
+    let mut config = ClientConfig::builder_with_provider(provider(model::CipherSuite::DEFAULT))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Verifier::new(&UpstreamTls::default())))
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config
+}
+
+/// As [`client`], with a certificate of its own.
+fn client_with(certificate: &Certificate) -> ClientConfig {
+    let key = certified_key(certificate, &provider(model::CipherSuite::DEFAULT)).unwrap();
+    let mut config = client();
+    config.client_auth_cert_resolver = Arc::new(rustls::sign::SingleCertAndKey::from(key));
+    config
+}
+
+fn connect(config: &Arc<ClientConfig>, name: Option<&str>) -> Connection {
+    let name = match name {
+        Some(name) => ServerName::try_from(name.to_owned()).unwrap(),
+        None => ServerName::from(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST)),
+    };
+    Connection::Client(ClientConnection::new(Arc::clone(config), name).unwrap())
+}
+
+/// Both ends of a connection after their handshake.
+struct Met {
+    client: Connection,
+    server: Connection,
+}
+
+/// A handshake with whoever answers to the name.
+fn meet(
+    config: &Arc<ClientConfig>,
+    name: Option<&str>,
+    snapshot: &Snapshot,
+    acceptors: &Acceptors,
+) -> Result<Met, Error> {
+    let selection = acceptors.select(snapshot, name).expect("it is served");
+    let server = ServerConnection::new(selection.acceptor.config().unwrap()).unwrap();
+    let mut met = Met { client: connect(config, name), server: Connection::Server(server) };
+    while met.client.is_handshaking() || met.server.is_handshaking() {
+        met.pass()?;
+    }
+    // Session tickets follow.
+    met.pass()?;
+    Ok(met)
+}
+
+impl Met {
+    fn pass(&mut self) -> Result<(), Error> {
+        carry(&mut self.client, &mut self.server)?;
+        carry(&mut self.server, &mut self.client)
+    }
+
+    /// The certificate that the server has shown.
+    fn shown(&self) -> &[u8] {
+        &self.client.peer_certificates().expect("a server shows one")[0]
+    }
+
+    fn is_resumed(&self) -> bool {
+        self.server.handshake_kind() == Some(rustls::HandshakeKind::Resumed)
+    }
+}
+
+fn carry(from: &mut Connection, to: &mut Connection) -> Result<(), Error> {
+    let mut bytes = Vec::new();
+    while from.wants_write() {
+        from.write_tls(&mut bytes).unwrap();
+    }
+    let mut rest = &bytes[..];
+    while !rest.is_empty() {
+        to.read_tls(&mut rest).unwrap();
+        to.process_new_packets()?;
+    }
+    Ok(())
+}
+
+fn run<T>(test: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(test)
+}
+
+/// A connection over loopback.
+async fn loopback() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let (near, far) = tokio::join!(TcpStream::connect(listener.local_addr().unwrap()), listener.accept());
+    (near.unwrap(), far.unwrap().0)
+}

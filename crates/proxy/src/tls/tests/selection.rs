@@ -1,0 +1,206 @@
+//! Who answers a handshake, and with what.
+
+use model::{CipherSuite, TlsVersions};
+use rustls::ProtocolVersion;
+
+use super::super::provider::{suite_name, versions};
+use super::*;
+
+/// As [`client`], with one version and these suites of TLS 1.2.
+fn client_of(version: TlsVersions, suites: &[CipherSuite]) -> Arc<ClientConfig> {
+    let config = ClientConfig::builder_with_provider(provider(suites))
+        .with_protocol_versions(&versions(version, suites))
+        .unwrap()
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Verifier::new(&UpstreamTls::default())))
+        .with_no_client_auth();
+    Arc::new(config)
+}
+
+const V12: TlsVersions = TlsVersions { v12: true, v13: false };
+const V13: TlsVersions = TlsVersions { v12: false, v13: true };
+
+#[test]
+fn the_name_picks_the_certificate() {
+    let ca = Authority::new("ca");
+    let (exact, wild, default) = (ca.issue("a.test"), ca.issue("*.test"), ca.issue("default.test"));
+    let hosts = vec![
+        host("a.test", shows(&exact)),
+        host("*.test", shows(&wild)),
+        host("bare.example", HostTls::default()),
+    ];
+    let settings = TlsSettings { default_certificate: Some(Arc::clone(&default)), ..TlsSettings::default() };
+    let snapshot = compiled(hosts, settings);
+    let acceptors = Acceptors::new(&snapshot, &lasting(), None);
+    let config = Arc::new(client());
+    for (name, expected) in [
+        (Some("a.test"), &exact),
+        (Some("A.Test"), &exact),
+        (Some("b.test"), &wild),
+        (Some("c.b.test"), &default),
+        (Some("bare.example"), &default),
+        (Some("unknown.example"), &default),
+        (None, &default),
+    ] {
+        let met = meet(&config, name, &snapshot, &acceptors).unwrap();
+        assert_eq!(met.shown(), expected.chain[0], "{name:?}");
+    }
+}
+
+#[test]
+fn without_a_certificate_one_is_made_up_and_an_unusable_one_is_passed_over() {
+    let lasting = lasting();
+    let broken = certificate(vec![vec![1, 2, 3]], vec![4, 5, 6]);
+    let snapshot = compiled(vec![host("a.test", shows(&broken))], TlsSettings::default());
+    let acceptors = Acceptors::new(&snapshot, &lasting, None);
+    let config = Arc::new(client());
+    let made_up = meet(&config, None, &snapshot, &acceptors).unwrap().shown().to_vec();
+    let (_, read) =
+        <x509_parser::certificate::X509Certificate<'_> as x509_parser::prelude::FromDer<_>>::from_der(
+            &made_up,
+        )
+        .unwrap();
+    assert_eq!(
+        super::super::name::rfc2253(read.subject()),
+        "CN=Kubernetes Ingress Controller Fake Certificate,O=Acme Co"
+    );
+    assert_eq!(meet(&config, Some("a.test"), &snapshot, &acceptors).unwrap().shown(), made_up);
+    let next = Acceptors::new(&snapshot, &lasting, None);
+    assert_eq!(
+        meet(&config, None, &snapshot, &next).unwrap().shown(),
+        made_up,
+        "the same for every generation"
+    );
+}
+
+#[test]
+fn the_host_of_last_resort_has_the_first_say_in_the_default() {
+    let ca = Authority::new("ca");
+    let (any, default) = (ca.issue("any.test"), ca.issue("default.test"));
+    let settings = TlsSettings { default_certificate: Some(default), ..TlsSettings::default() };
+    let snapshot = compiled(vec![host("", shows(&any)), host("a.test", HostTls::default())], settings);
+    let acceptors = Acceptors::new(&snapshot, &lasting(), None);
+    let met = meet(&Arc::new(client()), Some("a.test"), &snapshot, &acceptors).unwrap();
+    assert_eq!(met.shown(), any.chain[0]);
+}
+
+#[test]
+fn names_that_are_not_served_can_be_refused() {
+    let settings = TlsSettings { reject_unknown_names: true, ..TlsSettings::default() };
+    let snapshot = compiled(vec![host("a.test", HostTls::default()), host("", HostTls::default())], settings);
+    let acceptors = Acceptors::new(&snapshot, &lasting(), None);
+    assert!(acceptors.select(&snapshot, Some("a.test")).is_some());
+    assert!(acceptors.select(&snapshot, Some("b.test")).is_none());
+    assert!(acceptors.select(&snapshot, None).is_none());
+}
+
+#[test]
+fn a_new_certificate_is_shown_from_the_next_generation_on_and_others_stay_ready() {
+    let (ca, lasting) = (Authority::new("ca"), lasting());
+    let (old, new, other) = (ca.issue("a.test"), ca.issue("a.test"), ca.issue("b.test"));
+    let first =
+        compiled(vec![host("a.test", shows(&old)), host("b.test", shows(&other))], TlsSettings::default());
+    let second =
+        compiled(vec![host("a.test", shows(&new)), host("b.test", shows(&other))], TlsSettings::default());
+    let before = Acceptors::new(&first, &lasting, None);
+    let after = Acceptors::new(&second, &lasting, Some(&before));
+    let config = Arc::new(client());
+    assert_eq!(meet(&config, Some("a.test"), &first, &before).unwrap().shown(), old.chain[0]);
+    assert_eq!(meet(&config, Some("a.test"), &second, &after).unwrap().shown(), new.chain[0]);
+    let acceptor = |acceptors: &Acceptors, snapshot: &Snapshot, name: &str| {
+        Arc::as_ptr(acceptors.select(snapshot, Some(name)).unwrap().acceptor)
+    };
+    assert_eq!(acceptor(&before, &first, "b.test"), acceptor(&after, &second, "b.test"));
+    assert_ne!(acceptor(&before, &first, "a.test"), acceptor(&after, &second, "a.test"));
+}
+
+#[test]
+fn suites_and_versions_are_those_of_the_settings_and_of_the_host() {
+    use CipherSuite::{EcdheEcdsaAes128Gcm, EcdheEcdsaAes256Gcm, EcdheEcdsaChaCha20};
+    let ca = Authority::new("ca");
+    let one = ca.issue("one.test");
+    let special = HostTls { ciphers: Some(vec![EcdheEcdsaChaCha20]), ..shows(&one) };
+    let settings =
+        TlsSettings { ciphers: vec![EcdheEcdsaAes256Gcm, EcdheEcdsaAes128Gcm], ..TlsSettings::default() };
+    let snapshot = compiled(vec![host("one.test", special), host("two.test", shows(&one))], settings.clone());
+    let acceptors = Acceptors::new(&snapshot, &lasting(), None);
+    let suite = |version, name| {
+        let met = meet(&client_of(version, CipherSuite::DEFAULT), Some(name), &snapshot, &acceptors).unwrap();
+        suite_name(met.server.negotiated_cipher_suite())
+    };
+    assert_eq!(suite(V12, "one.test"), "ECDHE-ECDSA-CHACHA20-POLY1305");
+    assert_eq!(suite(V12, "two.test"), "ECDHE-ECDSA-AES256-GCM-SHA384", "the server's order counts");
+    assert_eq!(suite(V13, "one.test"), "TLS_AES_128_GCM_SHA256");
+    let theirs = TlsSettings { prefer_server_ciphers: false, ..settings.clone() };
+    let snapshot = compiled(Vec::new(), theirs);
+    let acceptors = Acceptors::new(&snapshot, &lasting(), None);
+    let met = meet(&client_of(V12, CipherSuite::DEFAULT), None, &snapshot, &acceptors).unwrap();
+    assert_eq!(suite_name(met.server.negotiated_cipher_suite()), "ECDHE-ECDSA-AES128-GCM-SHA256");
+    let snapshot = compiled(Vec::new(), TlsSettings { versions: V12, ..settings });
+    let acceptors = Acceptors::new(&snapshot, &lasting(), None);
+    let met = meet(&Arc::new(client()), None, &snapshot, &acceptors).unwrap();
+    assert_eq!(met.server.protocol_version(), Some(ProtocolVersion::TLSv1_2));
+    assert!(meet(&client_of(V13, CipherSuite::DEFAULT), None, &snapshot, &acceptors).is_err());
+}
+
+#[test]
+fn http2_is_offered_where_it_is_on() {
+    let protocol = |http2: bool, offered: &[&[u8]]| {
+        let snapshot = compiled(Vec::new(), TlsSettings { http2, ..TlsSettings::default() });
+        let acceptors = Acceptors::new(&snapshot, &lasting(), None);
+        let mut config = client();
+        config.alpn_protocols = offered.iter().map(|one| one.to_vec()).collect();
+        let met = meet(&Arc::new(config), None, &snapshot, &acceptors)?;
+        Ok::<_, Error>(met.client.alpn_protocol().map(<[u8]>::to_vec))
+    };
+    assert_eq!(protocol(true, &[b"http/1.1", b"h2"]), Ok(Some(b"h2".to_vec())));
+    assert_eq!(protocol(false, &[b"h2", b"http/1.1"]), Ok(Some(b"http/1.1".to_vec())));
+    assert_eq!(protocol(true, &[]), Ok(None));
+    assert!(protocol(true, &[b"smtp"]).is_err());
+}
+
+// === resumption ===
+
+/// Two handshakes, the second by another thread with the next generation; whether that one was resumed.
+fn resumes(version: TlsVersions, settings: &TlsSettings, first: Host, second: Host) -> bool {
+    let lasting = lasting();
+    let config = client_of(version, CipherSuite::DEFAULT);
+    let name = first.name.to_string();
+    let old = compiled(vec![first], settings.clone());
+    let before = Acceptors::new(&old, &lasting, None);
+    assert!(!meet(&config, Some(&name), &old, &before).unwrap().is_resumed());
+    let new = compiled(vec![second], settings.clone());
+    let after = Acceptors::new(&new, &lasting, Some(&before));
+    let next = move || meet(&config, Some(&name), &new, &after).unwrap().is_resumed();
+    std::thread::spawn(next).join().unwrap()
+}
+
+#[test]
+fn a_session_is_resumed_by_another_worker_in_another_generation() {
+    let one = Authority::new("ca").issue("a.test");
+    let same = || host("a.test", shows(&one));
+    let cache = TlsSettings::default();
+    let tickets = TlsSettings { session_tickets: true, session_cache: false, ..TlsSettings::default() };
+    let neither = TlsSettings { session_cache: false, ..TlsSettings::default() };
+    for version in [V12, V13] {
+        assert!(resumes(version, &cache, same(), same()), "{version:?}");
+        assert!(resumes(version, &tickets, same(), same()), "{version:?}");
+        assert!(!resumes(version, &neither, same(), same()), "{version:?}");
+    }
+}
+
+#[test]
+fn a_session_is_not_resumed_where_the_handshake_would_be_another() {
+    let ca = Authority::new("ca");
+    let (one, other) = (ca.issue("a.test"), ca.issue("a.test"));
+    let trusted = ca.trusted();
+    let tickets = TlsSettings { session_tickets: true, ..TlsSettings::default() };
+    for settings in [TlsSettings::default(), tickets] {
+        for version in [V12, V13] {
+            let open = || host("a.test", shows(&one));
+            assert!(!resumes(version, &settings, open(), host("a.test", shows(&other))), "{version:?}");
+            let guarded = host("a.test", asks(&one, &trusted, 1));
+            assert!(!resumes(version, &settings, open(), guarded), "{version:?}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! TLS towards endpoints.
+
+use std::future::poll_fn;
+use std::net::IpAddr;
+
+use model::HttpVersion;
+
+use super::super::session::Session;
+use super::super::upstream::{NoSession, Profiles};
+use super::*;
+
+/// A handshake with an endpoint that shows `certificate`; the name that was asked for, and how many were resumed of two.
+fn dial(settings: UpstreamTls, certificate: &Arc<Certificate>) -> Result<(Option<String>, usize), NoSession> {
+    run(async {
+        let defaults =
+            TlsSettings { default_certificate: Some(Arc::clone(certificate)), ..TlsSettings::default() };
+        let snapshot = compiled(Vec::new(), defaults);
+        let acceptors = Acceptors::new(&snapshot, &lasting(), None);
+        let profile = Profiles::default().get(&Arc::new(settings), HttpVersion::Http1);
+        let dialer = profile.dialer(IpAddr::V4(Ipv4Addr::LOCALHOST))?;
+        let (mut name, mut resumed) = (None, 0);
+        for _ in 0..2 {
+            let (near, far) = loopback().await;
+            let config = acceptors.select(&snapshot, None).unwrap().acceptor.config().unwrap();
+            let mut server = Session::new(far, Connection::Server(ServerConnection::new(config).unwrap()));
+            let dialing = async {
+                let mut client = dialer.handshake(near).await?;
+                poll_fn(|cx| client.poll_flush(cx)).await.expect("the server reads");
+                Ok(client)
+            };
+            let (client, _) = tokio::join!(dialing, poll_fn(|cx| server.poll_handshake(cx)));
+            let mut client: Box<Session> = client?;
+            // Before the byte comes the ticket.
+            poll_fn(|cx| server.poll_write(cx, &[std::io::IoSlice::new(b"x")])).await.unwrap();
+            poll_fn(|cx| client.poll_read(cx, &mut [0; 1])).await.unwrap();
+            if let Connection::Server(server) = server.tls() {
+                name = server.server_name().map(str::to_owned);
+            }
+            resumed += usize::from(client.tls().handshake_kind() == Some(rustls::HandshakeKind::Resumed));
+        }
+        Ok((name, resumed))
+    })
+}
+
+#[test]
+fn without_verification_any_certificate_will_do() {
+    let anybody = Authority::new("anybody").issue("whoever");
+    let (name, resumed) = dial(UpstreamTls::default(), &anybody).unwrap();
+    assert_eq!((name, resumed), (None, 1));
+    let named = UpstreamTls { name: "app.test".to_owned(), send_name: true, ..UpstreamTls::default() };
+    assert_eq!(dial(named, &anybody).unwrap().0.as_deref(), Some("app.test"));
+}
+
+#[test]
+fn with_verification_authority_and_name_count() {
+    let (ca, stranger) = (Authority::new("ca"), Authority::new("stranger"));
+    let demand = |authorities: Arc<Authorities>, name: &str| UpstreamTls {
+        authorities,
+        verify: true,
+        depth: 1,
+        name: name.to_owned(),
+        ..UpstreamTls::default()
+    };
+    let one = ca.issue_as("app.test", |params| params.serial_number = Some(SerialNumber::from(7)));
+    assert!(dial(demand(ca.trusted(), "app.test"), &one).is_ok());
+    for (what, settings) in [
+        ("another name", demand(ca.trusted(), "other.test")),
+        ("no name", demand(ca.trusted(), "")),
+        ("another authority", demand(stranger.trusted(), "app.test")),
+        ("revoked", demand(ca.trusted_but(&[7]), "app.test")),
+    ] {
+        assert_eq!(dial(settings, &one), Err(NoSession::BadCertificate), "{what}");
+    }
+}
+
+#[test]
+fn equal_settings_are_one_profile_and_others_are_not() {
+    let profiles = Profiles::default();
+    let get = |name: &str, version| {
+        profiles.get(&Arc::new(UpstreamTls { name: name.to_owned(), ..UpstreamTls::default() }), version)
+    };
+    let one = get("a", HttpVersion::Http1);
+    assert!(Arc::ptr_eq(&one, &get("a", HttpVersion::Http1)));
+    assert!(!Arc::ptr_eq(&one, &get("b", HttpVersion::Http1)));
+    assert!(!Arc::ptr_eq(&one, &get("a", HttpVersion::Http2)));
+    profiles.sweep();
+    assert!(Arc::ptr_eq(&one, &get("a", HttpVersion::Http1)), "it is in use");
+}
+
+#[test]
+fn an_endpoint_that_speaks_no_tls_is_found_out() {
+    run(async {
+        let (near, far) = loopback().await;
+        let profile = Profiles::default().get(&Arc::default(), HttpVersion::Http1);
+        let dialer = profile.dialer(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
+        far.try_write(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
+        assert_eq!(dialer.handshake(near).await.err(), Some(NoSession::HandshakeFailed));
+    });
+}
