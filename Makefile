@@ -5,7 +5,7 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/forebay
 export PATH := $(CACHE)/tools/bin:$(PATH)
 CARGO_DENY := cargo-deny@0.20.2
 
-.PHONY: help demo test lint unit peers release
+.PHONY: help demo test lint unit conformance peers release
 
 help: ## Say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -24,6 +24,10 @@ lint: tools
 
 unit: tools
 	cargo test --quiet --workspace
+
+conformance: tools ## Run h2spec, gRPC's interoperability tests, testssl.sh, ws and Redis against Forebay
+	cargo build --quiet --package forebay
+	cargo xtask conformance
 
 peers: release ## Measure Forebay beside nginx and HAProxy; says what it needs
 	cargo xtask peers --write

@@ -1,3 +1,4 @@
+// What `cargo xtask conformance` builds, pinned; a change of versions is one of this file: `go get -tool PACKAGE@VERSION`.
 module forebay.invalid/testing/tools
 
 go 1.25.0

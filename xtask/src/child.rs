@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -59,13 +59,21 @@ impl Program {
     }
 
     /// Waits until it ends by itself; what it printed.
-    pub(crate) fn output(mut self, limit: Duration, interrupt: &Interrupt) -> Result<String> {
+    pub(crate) fn output(self, limit: Duration, interrupt: &Interrupt) -> Result<String> {
+        let name = self.name.clone();
+        match self.ending(limit, interrupt)? {
+            (status, output) if status.success() => Ok(output),
+            (status, output) => bail!("{name} ended with {status}:\n{output}"),
+        }
+    }
+
+    /// Waits until it ends by itself; how, and what it printed.
+    pub(crate) fn ending(mut self, limit: Duration, interrupt: &Interrupt) -> Result<(ExitStatus, String)> {
         let status = interrupt.poll(limit, || Ok(self.child.try_wait()?))?;
         let output = fs::read_to_string(&self.log)?;
         match status {
-            Some(status) if status.success() => Ok(output),
-            Some(status) => bail!("{} ended with {status}:\n{output}", self.name),
-            None => bail!("{} does not end", self.name),
+            Some(status) => Ok((status, output)),
+            None => bail!("{} does not end:\n{output}", self.name),
         }
     }
 

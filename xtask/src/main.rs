@@ -4,6 +4,7 @@
 
 mod backend;
 mod child;
+mod conformance;
 mod demo;
 mod interrupt;
 mod load;
@@ -32,6 +33,8 @@ enum Task {
     Peers(peers::Arguments),
     /// Serves the examples and runs field case A's experiment.
     Demo(demo::Arguments),
+    /// Runs the conformance suites of others against Forebay.
+    Conformance(conformance::Arguments),
     /// A payload server, for the processes that this program starts.
     #[command(hide = true)]
     Payload { listen: SocketAddr },
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Task::Tidy => tidy::run(),
         Task::Peers(arguments) => peers::run(&arguments),
         Task::Demo(arguments) => demo::run(&arguments),
+        Task::Conformance(arguments) => conformance::run(&arguments),
         Task::Payload { listen } => child::serve_payload(listen),
         Task::H2c { listen } => child::serve_h2c(listen),
         Task::Relay { listen, upstream } => child::serve_relay(listen, upstream),

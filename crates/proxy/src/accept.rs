@@ -101,9 +101,10 @@ async fn establish_tls(
 
 /// Waits for the client to begin; a connection on which nothing is said costs next to nothing. False when nothing comes.
 async fn await_first_byte(worker: &Worker, stream: &TcpStream, deadline: &Deadline) -> bool {
-    let timeout = match worker.is_draining() {
-        true => LAST_REQUEST_GRACE,
-        false => worker.pinned().settings().client.header_timeout,
+    let timeout = if worker.is_draining() {
+        LAST_REQUEST_GRACE
+    } else {
+        worker.pinned().settings().client.header_timeout
     };
     matches!(deadline.within_idle(timeout, |cx| stream.poll_read_ready(cx)).await, Ok(Ok(())))
 }

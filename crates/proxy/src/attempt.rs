@@ -14,7 +14,7 @@ use crate::client::{Client, Patience};
 use crate::deadline::{Deadline, Elapsed};
 use crate::exchange::{Exchange, Next};
 use crate::filters::client_certificate;
-use crate::limits::FAILED_RESPONSE_TIME;
+use crate::limits::{FAILED_RESPONSE_TIME, HTTP2_SESSIONS_PER_TRY_MAX};
 use crate::relay::{Broken, Framing, Incoming, Meter, Outgoing, Sink, Source, relay, take_frames, transcode};
 use crate::reply::{Fault, Retry};
 use crate::response::{Received, Receiver, Upstream};
@@ -130,6 +130,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
     /// The same over HTTP/2, where requests share connections.
     async fn attempt_http2(&mut self, endpoint: &Rc<Endpoint>, is_last: bool) -> Result<Next, Fault> {
         let exchange = self.exchange;
+        let mut sessions = 0;
         loop {
             let timeout = self.forward.timeouts.connect;
             let mut opening = pin!(exchange.worker.pool.session(endpoint));
@@ -140,8 +141,16 @@ impl<'x, 'a> Outbound<'x, 'a> {
                 Err(Elapsed) => return Err(Fault::unsent(Reason::ConnectTimeout)),
             };
             let is_reused = session.note_use();
+            sessions += 1;
             match self.call(endpoint, &session, is_last).await {
-                Err(fault) if is_reused && self.is_worth_a_fresh_one(fault) => session.retire(),
+                // An endpoint that is leaving may send even a fresh session away, and has not looked at the request then.
+                Err(fault)
+                    if (is_reused || fault.retry == Retry::Unsent)
+                        && sessions < HTTP2_SESSIONS_PER_TRY_MAX
+                        && self.is_worth_a_fresh_one(fault) =>
+                {
+                    session.retire();
+                }
                 done => return done,
             }
         }
@@ -185,7 +194,8 @@ impl<'x, 'a> Outbound<'x, 'a> {
         } else {
             let sink = Sink::Http1 { socket: connection.socket(), framing: self.framing };
             let (rest, body) = (&mut *self.rest, &mut self.body);
-            let upload = Upload { exchange, forward, sink, begun: &[], rest, body };
+            let is_sent = exchange.report.body_done.get();
+            let upload = Upload { exchange, forward, sink, begun: &[], is_sent, rest, body };
             unless(pin!(receiver.receive(None)), pin!(upload.accompany())).await?
         };
         let Received { reusable, keep_alive, idle_max, closes_in_order } = received;
@@ -215,10 +225,13 @@ impl<'x, 'a> Outbound<'x, 'a> {
         let (head, begun) = self.bytes.data().split_at(self.head_len);
         let is_all = exchange.report.body_done.get();
         let te = exchange.request.fields.find(wire::Known::Te).is_some();
-        let call = session.call(head, te, is_all && begun.is_empty())?;
+        // One with content ends with a frame of content, be it empty: servers of gRPC wait for that ("EOS" in gRPC's
+        // `PROTOCOL-HTTP2.md`).
+        let is_sent = is_all && begun.is_empty() && !exchange.request.has_body();
+        let call = session.call(head, te, is_sent)?;
         let receiver = Receiver { exchange, forward, endpoint, upstream: Upstream::Http2(&call), is_last };
         let (sink, rest, body) = (Sink::Http2(call.sender()), &mut *self.rest, &mut self.body);
-        let upload = Upload { exchange, forward, sink, begun, rest, body };
+        let upload = Upload { exchange, forward, sink, begun, is_sent, rest, body };
         let received = unless(pin!(receiver.receive(None)), pin!(upload.accompany())).await?;
         let body_done = exchange.report.body_done.get();
         Ok(match (body_done, received.keep_alive) {
@@ -261,6 +274,8 @@ struct Upload<'x, 'a> {
     sink: Sink<'x>,
     /// What is kept of the body for another try, where it does not go with the head.
     begun: &'x [u8],
+    /// The request is all sent, its end included.
+    is_sent: bool,
     rest: &'x mut Buffer,
     body: &'x mut BodyDecoder,
 }
@@ -269,7 +284,7 @@ impl Upload<'_, '_> {
     /// What goes on beside the wait for a response: what is left of the body is sent, and then the client is watched.
     async fn accompany(self) -> Fault {
         let exchange = self.exchange;
-        if !(exchange.report.body_done.get() && self.begun.is_empty())
+        if !self.is_sent
             && let Err(broken) = Box::pin(self.send()).await
         {
             return match broken {
@@ -282,7 +297,7 @@ impl Upload<'_, '_> {
     }
 
     async fn send(self) -> Result<(), Broken> {
-        let Self { exchange, forward, sink, begun, rest, body } = self;
+        let Self { exchange, forward, sink, begun, rest, body, .. } = self;
         let (worker, report) = (exchange.worker, &exchange.report);
         let timeout = exchange.pinned.settings().client.body_timeout;
         let deadline = Deadline::new(&worker.deadlines);

@@ -101,3 +101,5 @@ pub(crate) const DATAGRAM_BYTES_MAX: usize = 65_535;
 pub(crate) const UDP_SESSIONS_MAX: usize = 8192;
 /// Time for which a client's datagrams are kept away from an endpoint that refused one of them.
 pub(crate) const UDP_FAILURE_MEMORY: Duration = Duration::from_secs(10);
+/// Sessions with one endpoint on which a request is tried, as long as it has not been looked at.
+pub(crate) const HTTP2_SESSIONS_PER_TRY_MAX: u32 = 4;

@@ -12,7 +12,7 @@ use wire::h1::{BodyDecoder, Decoded, InvalidBody, chunk_head, write_chunk_head};
 
 use crate::buffer::Buffer;
 use crate::deadline::{Deadline, Elapsed};
-use crate::h2::{Body, Sender};
+use crate::h2::{Body, Content, Sender};
 use crate::limits::{LARGE_BUFFER_BYTES, SPLICE_BYTES_MIN};
 use crate::pipe::Pipes;
 use crate::socket::{Socket, Unwritten};
@@ -162,7 +162,13 @@ pub(crate) async fn relay(
             Piece::Content { skip, len } => {
                 meter.count(len)?;
                 let is_last = incoming.is_last();
-                outgoing.write(incoming.content(skip, len), is_last, deadline).await?;
+                match (&mut incoming.source, outgoing.sink) {
+                    (Source::Http2(frames), Sink::Http2(sender)) if len > 0 => {
+                        let mut frame = frames.frame.clone();
+                        outgoing.send(sender, &mut frame, is_last, deadline).await?;
+                    }
+                    _ => outgoing.write(incoming.content(skip, len), is_last, deadline).await?,
+                }
                 incoming.consume(skip + len);
                 if is_last {
                     return Ok(());
@@ -326,10 +332,20 @@ impl Outgoing<'_> {
             }
             Sink::Http2(sender) => {
                 let mut rest = content;
-                let sent = deadline.within(self.timeout, |cx| sender.poll_send(cx, &mut rest, is_last)).await;
-                sent.map_err(|Elapsed| Broken::WriteTimeout)?.map_err(|_| Broken::Write)
+                self.send(sender, &mut rest, is_last, deadline).await
             }
         }
+    }
+
+    async fn send(
+        &self,
+        sender: &Sender,
+        content: &mut impl Content,
+        is_last: bool,
+        deadline: &Deadline,
+    ) -> Result<(), Broken> {
+        let sent = deadline.within(self.timeout, |cx| sender.poll_send(cx, content, is_last)).await;
+        sent.map_err(|Elapsed| Broken::WriteTimeout)?.map_err(|_| Broken::Write)
     }
 
     /// Ends the body, with trailer fields where there are any.

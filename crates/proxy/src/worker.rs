@@ -220,6 +220,7 @@ impl Worker {
 }
 
 impl Pinned {
+    #[expect(clippy::mutable_key_type, reason = "what is mutable is hashed by its address")]
     fn new(published: Published, previous: Option<&Self>, pool: &Pool, random: &Random) -> Self {
         let Published { snapshot, acceptors } = published;
         let mut clusters = Vec::new();

@@ -37,6 +37,8 @@ pub struct H2Peer {
     pub request: Request<()>,
     /// The request's body.
     pub body: BodyReceiver,
+    /// No content follows, not even an empty frame of it.
+    pub ended_with_its_head: bool,
     /// Which of the connections it came on, from 0.
     pub connection: usize,
     /// What came of the handshake, over TLS.
@@ -205,11 +207,15 @@ impl Shared {
             let (parts, body) = request.into_parts();
             let request = Request::from_parts(parts, ());
             let body = BodyReceiver::new(body);
-            let peer = H2Peer { request, body, connection: number, tls: tls.clone(), answer };
+            let ended_with_its_head = body.is_at_end();
+            let peer =
+                H2Peer { request, body, ended_with_its_head, connection: number, tls: tls.clone(), answer };
             if self.requests.send(peer).is_err() {
                 return;
             }
         }
+        // To close now would reset what is unread, and destroy the goodbye with it. It ends with the upstream.
+        std::future::pending::<()>().await;
     }
 
     async fn next<S: AsyncRead + AsyncWrite + Unpin>(

@@ -14,7 +14,8 @@ struct Sample {
 }
 
 impl Metrics {
-    pub(crate) fn parse(text: &str) -> Self {
+    /// Reads a page.
+    pub fn parse(text: &str) -> Self {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         Self { samples: lines.map(Sample::parse).collect() }
     }

@@ -3,7 +3,7 @@
 //! Rounds are interleaved, so that whatever else the machine does hits all alike, and medians are compared.
 //! Must not be in here: how one peer is measured.
 
-mod certificate;
+pub(crate) mod certificate;
 mod figures;
 mod measure;
 mod page;

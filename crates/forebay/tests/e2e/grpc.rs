@@ -131,6 +131,28 @@ fn a_server_that_streams_is_read_as_it_goes() {
     assert_eq!(received.read_to_end().1.expect("an end")[0], ("grpc-status".to_owned(), "5".to_owned()));
 }
 
+#[test]
+fn a_call_may_have_no_message_at_all() {
+    let upstream = H2Upstream::clear();
+    let forebay = setup_for(&upstream).start();
+    let client = H2Client::clear(forebay.address());
+    for is_known_late in [true, false] {
+        let mut call = begin(&client);
+        let mut peer = if is_known_late {
+            let peer = upstream.accept_request();
+            call.sender.send("", true);
+            peer
+        } else {
+            call.sender.send("", true);
+            upstream.accept_request()
+        };
+        assert!(!peer.ended_with_its_head, "servers wait for a frame of content, be it empty");
+        assert_eq!(peer.body.read_to_end().0, b"");
+        peer.respond(200, &[GRPC], false).send_trailers(&[("grpc-status", "0")]);
+        assert_eq!(status(&mut call), (200, Some("0".to_owned())));
+    }
+}
+
 /// An error that comes at once is a head and nothing else ("Trailers-Only").
 #[test]
 fn an_endpoints_own_errors_pass() {

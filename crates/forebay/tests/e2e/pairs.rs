@@ -85,7 +85,7 @@ pub(crate) struct Peer {
 
 enum Side {
     Http1 { connection: Connection, request: Framing, response: Framing },
-    Http2 { peer: H2Peer, sender: Option<BodySender> },
+    Http2 { peer: Box<H2Peer>, sender: Option<BodySender> },
 }
 
 impl Pair {
@@ -277,7 +277,7 @@ impl Peer {
             path: path.to_string(),
             authority: request.uri().authority().expect("an authority").to_string(),
             headers: request.headers().iter().map(text).collect(),
-            side: Side::Http2 { peer, sender: None },
+            side: Side::Http2 { peer: Box::new(peer), sender: None },
         }
     }
 
@@ -339,7 +339,7 @@ impl Peer {
         match &mut self.side {
             Side::Http1 { connection, response, .. } => connection.send(framed(*response, content)),
             Side::Http2 { sender, .. } => {
-                sender.as_mut().expect("after the head").send(content.to_vec(), false)
+                sender.as_mut().expect("after the head").send(content.to_vec(), false);
             }
         }
     }
@@ -482,7 +482,7 @@ fn last(framing: Framing, trailers: &[(&str, &str)]) -> String {
 }
 
 fn lines(headers: &[(&str, &str)]) -> String {
-    headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect()
+    headers.iter().flat_map(|(name, value)| [name, ": ", value, "\r\n"]).collect()
 }
 
 fn headers(head: &str) -> Vec<(String, String)> {

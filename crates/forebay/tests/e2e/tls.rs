@@ -205,18 +205,20 @@ fn the_protocol_is_agreed_upon() {
     assert_eq!(info.alpn.as_deref(), Some("http/1.1"));
 }
 
+/// Whether a suite of TLS 1.2 is for RSA, and its name.
+const SUITES: [(bool, &str); 6] = [
+    (true, "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"),
+    (true, "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"),
+    (true, "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256"),
+    (false, "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"),
+    (false, "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"),
+    (false, "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"),
+];
+
 #[test]
 fn versions_and_suites_are_offered_as_told() {
     let authority = Authority::new("authority");
     let (rsa, ecdsa) = (authority.rsa_server(&["web.test"]), authority.server(&["web.test"]));
-    const SUITES: [(bool, &str); 6] = [
-        (true, "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"),
-        (true, "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"),
-        (true, "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256"),
-        (false, "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"),
-        (false, "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"),
-        (false, "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"),
-    ];
     let offers = |forebay: &Forebay, suite| {
         TlsClient::new("web.test").suite(suite).try_connect(forebay.https_address())
     };

@@ -60,10 +60,10 @@ pub(super) fn apply(demand: &ClientCertificate, subject: &Subject<'_>) -> Flow {
 /// What stands against the client, by nginx's `ssl_verify_client`.
 fn objection(verify: VerifyClient, verdict: Verdict) -> Option<Reason> {
     match (verify, verdict) {
-        (VerifyClient::Off, _) | (_, Verdict::Good) => None,
         (VerifyClient::On, Verdict::None) => Some(Reason::ClientCertificateMissing),
-        (_, Verdict::None) => None,
-        (VerifyClient::OptionalNoCa, Verdict::Bad { is_untrusted: true, .. }) => None,
+        (VerifyClient::Off, _)
+        | (_, Verdict::Good | Verdict::None)
+        | (VerifyClient::OptionalNoCa, Verdict::Bad { is_untrusted: true, .. }) => None,
         (_, Verdict::Bad { .. }) => Some(Reason::ClientCertificateBad),
     }
 }
@@ -106,7 +106,9 @@ impl Told<'_> {
 fn line(out: &mut Buffer, name: &str, value: &[&str]) {
     out.extend(name.as_bytes());
     out.extend(b": ");
-    value.iter().for_each(|part| out.extend(part.as_bytes()));
+    for part in value {
+        out.extend(part.as_bytes());
+    }
     out.extend(b"\r\n");
 }
 

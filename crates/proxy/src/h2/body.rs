@@ -65,11 +65,11 @@ impl Sender {
     pub(crate) fn poll_send(
         &self,
         cx: &mut Context<'_>,
-        content: &mut &[u8],
+        content: &mut impl Content,
         end: bool,
     ) -> Poll<Result<(), h2::Error>> {
         let mut stream = self.0.borrow_mut();
-        while !content.is_empty() {
+        while content.len() > 0 {
             stream.reserve_capacity(content.len());
             let room = match stream.capacity() {
                 0 => match ready!(stream.poll_capacity(cx)) {
@@ -78,9 +78,8 @@ impl Sender {
                 },
                 room => room,
             };
-            let (now, later) = content.split_at(room.min(content.len()));
-            *content = later;
-            stream.send_data(Bytes::copy_from_slice(now), end && later.is_empty())?;
+            let now = content.take(room.min(content.len()));
+            stream.send_data(now, end && content.len() == 0)?;
         }
         Poll::Ready(Ok(()))
     }
@@ -103,14 +102,49 @@ impl Sender {
     }
 }
 
+/// What can be handed over to a stream piece by piece.
+pub(crate) trait Content {
+    fn len(&self) -> usize;
+
+    /// Takes so many bytes, of which there must be as many, off the front.
+    fn take(&mut self, len: usize) -> Bytes;
+}
+
+/// Somebody else's bytes, which are copied.
+impl Content for &[u8] {
+    fn len(&self) -> usize {
+        <[u8]>::len(self)
+    }
+
+    fn take(&mut self, len: usize) -> Bytes {
+        let (taken, rest) = self.split_at(len);
+        *self = rest;
+        Bytes::copy_from_slice(taken)
+    }
+}
+
+/// A frame that came in, which is passed on as it is.
+impl Content for Bytes {
+    fn len(&self) -> usize {
+        Self::len(self)
+    }
+
+    fn take(&mut self, len: usize) -> Bytes {
+        self.split_to(len)
+    }
+}
+
 /// Names and values of a map.
 pub(crate) fn pairs(fields: &HeaderMap) -> impl Iterator<Item = (&[u8], &[u8])> {
     fields.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()))
 }
 
+const HEADERS_EXPECTED: usize = 24;
+
 /// The fields of a head or of trailers in the form of HTTP/1. Names that have no place in HTTP/2 are left out.
 pub(crate) fn header_map(head: &[u8]) -> HeaderMap {
-    let mut fields = HeaderMap::new();
+    // Room for what a request to an endpoint has, so that the map need not grow.
+    let mut fields = HeaderMap::with_capacity(HEADERS_EXPECTED);
     for (name, value) in wire::h2::lines(head) {
         if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) {
             fields.append(name, value);

@@ -95,9 +95,14 @@ impl AsyncRead for Io {
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
         let before = space.filled().len();
-        if this.ahead.is_empty() {
-            ready!(this.end.socket().poll_read_into(cx, space))?;
-        } else {
+        let socket = this.end.socket();
+        match &this.end {
+            End::Client(_) if this.ahead.is_empty() => ready!(socket.poll_read_into(cx, space))?,
+            // The responses to many requests come together, and the crate reads but a few of them at a time.
+            End::Endpoint(_) if this.ahead.is_empty() => _ = ready!(socket.poll_fill(cx, &mut this.ahead))?,
+            _ => {}
+        }
+        if !this.ahead.is_empty() {
             let len = this.ahead.len().min(space.remaining());
             space.put_slice(&this.ahead.data()[..len]);
             this.ahead.consume(len);

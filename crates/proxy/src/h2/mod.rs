@@ -40,7 +40,7 @@ use crate::reply;
 use crate::socket::Socket;
 use crate::worker::Worker;
 
-pub(crate) use body::{Body, Sender, header_map, pairs};
+pub(crate) use body::{Body, Content, Sender, header_map, pairs};
 pub(crate) use io::Io;
 use io::Seen;
 pub(crate) use stream::Stream;

@@ -21,6 +21,7 @@ pub(super) struct Tracked {
     /// When the client last said something that has not been answered.
     asked: Cell<Option<Moment>>,
     begin: Moment,
+    is_open: Cell<bool>,
 }
 
 /// How a connection or session went.
@@ -44,11 +45,16 @@ impl Tracked {
             threshold: worker.pinned().settings().stream.response_threshold,
             asked: Cell::new(None),
             begin: worker.clock.now(),
+            is_open: Cell::new(true),
         }
     }
 
-    /// Writes its line of the access log.
+    /// It is over: counts it no more, and tells how it went.
     pub(super) fn end(&self, worker: &Worker, outcome: &Outcome) {
+        self.close();
+        if let Some(reason) = outcome.fault {
+            worker.recorder.borrow().reason(reason);
+        }
         let pinned = worker.pinned();
         if !pinned.settings().stream.access_log {
             return;
@@ -64,6 +70,12 @@ impl Tracked {
             session_time: worker.clock.now().since(self.begin),
         };
         sink.line(|out| write_stream_line(&record, out));
+    }
+
+    fn close(&self) {
+        if self.is_open.replace(false) {
+            self.service.cells.dec(StreamCounter::Active);
+        }
     }
 }
 
@@ -87,7 +99,7 @@ impl Witness for Tracked {
 
 impl Drop for Tracked {
     fn drop(&mut self) {
-        self.service.cells.dec(StreamCounter::Active);
+        self.close();
     }
 }
 

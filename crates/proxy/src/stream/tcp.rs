@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use model::ClusterId;
 use observe::{Counter, Failure, Reason};
+use rustix::net::{Shutdown, shutdown};
 use smallvec::SmallVec;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -25,7 +26,7 @@ use crate::conn::Open;
 use crate::deadline::{Deadline, Elapsed};
 use crate::limits::{STREAM_CONNECT_TIMEOUT, STREAM_PROXY_HEADER_TIMEOUT};
 use crate::socket::{Socket, Unwritten};
-use crate::tunnel::{End, Ending, Passed, Side, tunnel};
+use crate::tunnel::{End, Ending, Side, tunnel};
 use crate::upstream::{Connection, Endpoint};
 use crate::worker::{Pinned, Worker};
 use crate::{listen, proxy_header};
@@ -57,6 +58,8 @@ impl Door {
         listen::accept_waiting(&mut cx, &self.listener, |stream, peer| {
             admit(worker, &self.target, stream, peer);
         });
+        // The task lets go of the socket only when it is its turn. On a socket that listens this cannot fail.
+        let _ = shutdown(&self.listener, Shutdown::Read);
     }
 }
 
@@ -82,11 +85,12 @@ fn serve(
         let mut outcome = Outcome { client: peer.ip(), fault: None, received: 0, sent: 0 };
         // On the heap, so that a connection that stands does not keep the room that it took to make.
         match Box::pin(prepare(worker, &service, stream, peer, &mut outcome)).await {
-            Ok(ends) => pass(worker, ends, &tracked, &mut outcome).await,
+            Ok(mut ends) => {
+                if pass(worker, &mut ends, &tracked, &mut outcome).await == Farewell::Reset {
+                    ends.client.reset();
+                }
+            }
             Err(reason) => outcome.fault = Some(reason),
-        }
-        if let Some(reason) = outcome.fault {
-            worker.recorder.borrow().reason(reason);
         }
         tracked.end(worker, &outcome);
     }
@@ -179,34 +183,31 @@ async fn try_connect(
     Err(reason)
 }
 
-async fn pass(worker: &Rc<Worker>, ends: Ends, tracked: &Tracked, outcome: &mut Outcome) {
-    let Ends { client, mut upstream, endpoint } = ends;
+/// How the client's connection is to be closed.
+#[derive(PartialEq, Eq)]
+enum Farewell {
+    InOrder,
+    Reset,
+}
+
+async fn pass(worker: &Rc<Worker>, ends: &mut Ends, tracked: &Tracked, outcome: &mut Outcome) -> Farewell {
     let (mut none, mut nothing) = (Buffer::empty(&worker.buffers), Buffer::empty(&worker.buffers));
     let idle = worker.pinned().settings().stream.idle_timeout;
-    let (passed, ending) = tunnel(
-        End { socket: &client, read_ahead: &mut none },
-        End { socket: upstream.socket(), read_ahead: &mut nothing },
-        idle,
-        worker,
-        tracked,
-    )
-    .await;
-    let Passed { to_client, to_upstream, is_complete } = passed;
-    (outcome.received, outcome.sent) = (to_upstream, to_client);
-    upstream.closes_in_order = is_complete;
-    if let Ending::Broken { side, client_was_told } = ending {
-        // What an endpoint said last before it closed may still be on its way.
-        if !client_was_told {
-            client.reset();
+    let client = End { socket: &ends.client, read_ahead: &mut none };
+    let upstream = End { socket: ends.upstream.socket(), read_ahead: &mut nothing };
+    let (passed, ending) = tunnel(client, upstream, idle, worker, tracked).await;
+    (outcome.received, outcome.sent) = (passed.to_upstream, passed.to_client);
+    ends.upstream.closes_in_order = passed.is_complete;
+    let Ending::Broken { side, client_was_told } = ending else { return Farewell::InOrder };
+    outcome.fault = Some(match side {
+        Side::Client => Reason::ClientAborted,
+        Side::Upstream => {
+            ends.endpoint.cells.fail(Failure::Reset);
+            Reason::UpstreamReset
         }
-        outcome.fault = Some(match side {
-            Side::Client => Reason::ClientAborted,
-            Side::Upstream => {
-                endpoint.cells.fail(Failure::Reset);
-                Reason::UpstreamReset
-            }
-        });
-    }
+    });
+    // What an endpoint said last before it closed may still be on its way.
+    if client_was_told { Farewell::InOrder } else { Farewell::Reset }
 }
 
 #[cfg(test)]

@@ -7,14 +7,15 @@ use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
 use std::rc::{Rc, Weak};
-use std::task::{Context, Poll, ready};
+use std::task::Poll;
 use std::time::Duration;
 
 use observe::{Failure, Reason, StreamCounter};
-use rustix::net::{SendFlags, send};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use socket2::{Domain, Protocol, Socket, Type};
-use tokio::io::{Interest, ReadBuf};
+use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinHandle};
@@ -270,8 +271,10 @@ impl Port {
 async fn answer(port: Rc<Port>, session: Rc<Session>, open: Open) {
     session.deadline.start(session.idle);
     let fault = loop {
-        let answered = session.deadline.guard(|cx| session.poll_answer(cx, &port));
-        match answered.await {
+        // A refusal does not make the socket readable.
+        let interest = Interest::READABLE | Interest::ERROR;
+        let mut answered = pin!(session.upstream.async_io(interest, || session.answer(&port)));
+        match session.deadline.guard(|cx| answered.as_mut().poll(cx)).await {
             Ok(Ok(())) if session.is_answered() => break None,
             Ok(Ok(())) => {}
             Ok(Err(_)) => break Some(session.fail()),
@@ -311,11 +314,10 @@ impl Session {
     }
 
     /// Sends an endpoint's next datagram to the client.
-    fn poll_answer(&self, cx: &mut Context<'_>, port: &Port) -> Poll<io::Result<()>> {
+    fn answer(&self, port: &Port) -> io::Result<()> {
         let mut scratch = port.scratch.borrow_mut();
-        let mut space = ReadBuf::new(&mut scratch[..]);
-        ready!(self.upstream.poll_recv(cx, &mut space))?;
-        let bytes = space.filled();
+        let (len, _) = recv(&self.upstream, &mut scratch[..], RecvFlags::DONTWAIT)?;
+        let bytes = &scratch[..len];
         self.tracked.received(Side::Upstream, bytes.len());
         self.answered.set(self.answered.get() + 1);
         self.sent.set(self.sent.get() + bytes.len() as u64);
@@ -323,7 +325,7 @@ impl Session {
         self.deadline.start(self.idle);
         // What the client does not get is lost.
         let _ = sys::send_datagram(&port.socket, bytes, self.client, self.local);
-        Poll::Ready(Ok(()))
+        Ok(())
     }
 
     /// Whether as many answers have come as are expected (nginx: `proxy_responses` for each of the client's datagrams).
@@ -339,9 +341,6 @@ impl Session {
     }
 
     fn record(&self, worker: &Worker, fault: Option<Reason>) {
-        if let Some(reason) = fault {
-            worker.recorder.borrow().reason(reason);
-        }
         let client = self.client.ip().to_canonical();
         let (received, sent) = (self.received.get(), self.sent.get());
         self.tracked.end(worker, &Outcome { client, fault, received, sent });

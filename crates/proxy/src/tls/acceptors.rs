@@ -152,8 +152,9 @@ impl Identity {
 impl Profile {
     fn new(lasting: &Arc<Lasting>, settings: &TlsSettings, any: Option<Arc<Certificate>>) -> Arc<Self> {
         let provider = provider(&settings.ciphers);
-        let configured = [any.as_ref(), settings.default_certificate.as_ref()].into_iter().flatten();
-        let usable = configured.filter_map(|certificate| usable_key(certificate, &provider)).next();
+        let configured = [any.as_ref(), settings.default_certificate.as_ref()];
+        let usable =
+            configured.into_iter().flatten().find_map(|certificate| usable_key(certificate, &provider));
         Arc::new(Self {
             lasting: Arc::clone(lasting),
             settings: settings.clone(),

@@ -155,7 +155,7 @@ impl Trust {
                     && verifies(authority, list.tbs_cert_list.as_ref(), list.signature_value.as_ref())
             })
             .ok_or(Error::UnknownRevocationStatus)?;
-        let seconds = now.as_secs() as i64;
+        let seconds = now.as_secs().cast_signed();
         if let Some(next) = list.next_update().filter(|next| next.timestamp() < seconds) {
             let (time, next_update) = (unix(seconds), unix(next.timestamp()));
             return Err(Error::CrlExpired { time, next_update });
@@ -166,7 +166,7 @@ impl Trust {
 }
 
 fn check_validity(leaf: &X509Certificate<'_>, now: Duration) -> Result<(), Error> {
-    let seconds = now.as_secs() as i64;
+    let seconds = now.as_secs().cast_signed();
     let (begin, end) = (leaf.validity().not_before.timestamp(), leaf.validity().not_after.timestamp());
     if seconds < begin {
         return Err(Error::CertNotValidYet { time: unix(seconds), not_before: unix(begin) });

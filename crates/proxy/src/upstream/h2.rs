@@ -209,6 +209,10 @@ fn request(head: &[u8], scheme: &Scheme, te: bool) -> Option<Request<()>> {
     uri.scheme = Some(scheme.clone());
     uri.authority = Some(Authority::try_from(host.as_bytes()).ok()?);
     uri.path_and_query = Some(PathAndQuery::try_from(target).ok()?);
+    if let Some(id) = fields.get_mut("x-request-id") {
+        // It never comes again: the table of the compression is for what does.
+        id.set_sensitive(true);
+    }
     if te {
         fields.insert(TE, HeaderValue::from_static("trailers"));
     }
@@ -218,6 +222,9 @@ fn request(head: &[u8], scheme: &Scheme, te: bool) -> Option<Request<()>> {
     *request.headers_mut() = fields;
     Some(request)
 }
+
+/// Room for most heads.
+const HEAD_BYTES: usize = 512;
 
 // === impl Call ===
 
@@ -239,7 +246,7 @@ impl Call {
         timeout: Duration,
         deadline: &Deadline,
     ) -> Result<Response, Fault> {
-        let mut head = Vec::new();
+        let mut head = Vec::with_capacity(HEAD_BYTES);
         let written = match deadline.within(timeout, |cx| self.poll_head(cx)).await {
             Err(Elapsed) => return Err(Fault::sent(Reason::UpstreamReadTimeout)),
             Ok(Err(error)) => return Err(call_fault(&error)),

@@ -165,7 +165,7 @@ pub(crate) fn http2_head(input: &[u8]) {
     let named: Vec<(&[u8], &[u8])> = rest.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
     let pseudo = Pseudo { method, authority: Some(authority), path: Some(target), ..Pseudo::default() };
     let mut head = Vec::new();
-    let has_body = input.len() % 2 == 0;
+    let has_body = input.len().is_multiple_of(2);
     if h2::write_request_head(pseudo, named.iter().copied(), has_body, "", &mut head).is_err() {
         return;
     }

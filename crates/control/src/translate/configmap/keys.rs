@@ -29,7 +29,7 @@ macro_rules! keys {
 }
 
 keys! {
-    "access-log-off", "false", Supported(no_access_log), "F5: `disable-access-log`.";
+    "access-log-off", "false", Supported(no_access_log_at_all), "F5: `disable-access-log`.";
     "access-log-params", "", Unsupported, "Parameters of nginx's access log.";
     "access-log-path", "/var/log/nginx/access.log", Unsupported, "File of the access log.";
     "add-headers", "", Unsupported, "ConfigMap with headers for all responses.";
@@ -59,13 +59,13 @@ keys! {
     "debug-connections", "", Ignored(TUNING), "Logs these clients in detail.";
     "default-type", "text/html", Unsupported, "Media type where there is none.";
     "denylist-source-range", "", Restricting, "Networks of clients that get 403.";
-    "disable-access-log", "false", Supported(no_access_log), "Turns the access log off.";
-    "disable-http-access-log", "false", Supported(no_access_log), "Turns the access log off.";
+    "disable-access-log", "false", Supported(no_access_log_at_all), "Turns the access log off.";
+    "disable-http-access-log", "false", Supported(no_access_log), "Turns the access log of HTTP off.";
     "disable-ipv6", "false", Unsupported, "Does not listen on IPv6.";
     "disable-ipv6-dns", "false", Unsupported, "Does not look up IPv6 addresses.";
     "disable-proxy-intercept-errors", "false", Unsupported,
         "Leaves error responses as they are in spite of it.";
-    "disable-stream-access-log", "false", Unsupported, "Turns the access log of TCP and UDP off.";
+    "disable-stream-access-log", "false", Supported(no_stream_access_log), "Turns the access log of TCP and UDP off.";
     "enable-access-log-for-default-backend", "false", Unsupported, "Logs requests to the default backend.";
     "enable-aio-write", "true", Ignored(TUNING), "Writes files asynchronously.";
     "enable-auth-access-log", "false", Unsupported, "Logs requests to the auth service.";
@@ -351,6 +351,16 @@ fn redirect_status(text: &str) -> value::Parsed<u16> {
 fn header_buffers(global: &mut Global, text: &str) -> Result<(), String> {
     let client = &mut global.settings.client;
     (client.line_bytes_max, client.head_bytes_max) = value::header_buffers(text)?;
+    Ok(())
+}
+
+fn no_access_log_at_all(global: &mut Global, text: &str) -> Result<(), String> {
+    no_access_log(global, text)?;
+    no_stream_access_log(global, text)
+}
+
+fn no_stream_access_log(global: &mut Global, text: &str) -> Result<(), String> {
+    global.settings.stream.access_log &= !value::boolean(text)?;
     Ok(())
 }
 

@@ -41,8 +41,8 @@ fn bytes(hex: &str) -> Vec<u8> {
     hex.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
 }
 
-fn judge(authorities: &Authorities, depth: u32, chain: &[Vec<u8>]) -> Result<(), webpki::Error> {
-    let chain: Vec<_> = chain.iter().cloned().map(CertificateDer::from).collect();
+fn judge(authorities: &Authorities, depth: u32, chain: &[impl AsRef<[u8]>]) -> Result<(), webpki::Error> {
+    let chain: Vec<_> = chain.iter().map(|der| CertificateDer::from(der.as_ref())).collect();
     Trust::new(authorities, depth).judge(&chain, Purpose::Client, NOW)
 }
 
@@ -51,9 +51,7 @@ fn chains_are_judged_as_openssl_judges_them() {
     let (ca, stranger) = (Authority::new("ca"), Authority::new("stranger"));
     let sub = ca.sub("sub");
     let below = sub.sub("below");
-    let judged = |depth, chain: &[&[u8]]| {
-        judge(&ca.trusted(), depth, &chain.iter().map(|der| der.to_vec()).collect::<Vec<_>>())
-    };
+    let judged = |depth, chain: &[&[u8]]| judge(&ca.trusted(), depth, chain);
     let leaf = |authority: &Authority| authority.issue("client").chain[0].clone();
     assert_eq!(judged(0, &[&leaf(&ca)]), Ok(()));
     assert_eq!(judged(1, &[&leaf(&stranger)]), Err(webpki::Error::UnknownIssuer));
@@ -91,21 +89,21 @@ fn leaves_that_webpki_does_not_take_are_judged_too() {
         certificates: vec![ca.clone()],
         revocations: revocations.to_vec(),
     };
-    assert_eq!(judge(&trusted(&[]), 1, &[good.clone()]), Ok(()));
-    assert_eq!(judge(&trusted(&[]), 1, &[revoked.clone()]), Ok(()));
-    assert_eq!(judge(&trusted(&[list.clone()]), 1, &[good.clone()]), Ok(()));
+    assert_eq!(judge(&trusted(&[]), 1, &[&good]), Ok(()));
+    assert_eq!(judge(&trusted(&[]), 1, &[&revoked]), Ok(()));
+    assert_eq!(judge(&trusted(std::slice::from_ref(&list)), 1, &[&good]), Ok(()));
     assert_eq!(judge(&trusted(&[list]), 1, &[revoked]), Err(webpki::Error::CertRevoked));
     let other = Authority::new("ca");
     assert_eq!(
-        judge(&other.trusted(), 1, &[good.clone()]),
+        judge(&other.trusted(), 1, &[&good]),
         Err(webpki::Error::UnknownIssuer),
         "same name, other key"
     );
     let foreign_list = other.trusted_but(&[]).revocations.clone();
     assert_eq!(judge(&trusted(&foreign_list), 1, &[good]), Err(webpki::Error::UnknownRevocationStatus));
     // An authority that shows its own certificate.
-    assert_eq!(judge(&other.trusted(), 1, &[other.certificate.clone()]), Ok(()));
-    assert_eq!(judge(&trusted(&[]), 1, &[other.certificate.clone()]), Err(webpki::Error::UnknownIssuer));
+    assert_eq!(judge(&other.trusted(), 1, &[&other.certificate]), Ok(()));
+    assert_eq!(judge(&trusted(&[]), 1, &[&other.certificate]), Err(webpki::Error::UnknownIssuer));
 }
 
 /// What the server knows of the client after a handshake.

@@ -1,0 +1,184 @@
+//! Datagrams: sessions, answers, endpoints that refuse.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use model::{Model, Transport};
+use testkit::PATIENCE;
+
+use crate::world::{World, stream};
+
+const SESSIONS: &str = "forebay_stream_connections_total";
+const ACTIVE: &str = "forebay_stream_connections";
+
+fn socket() -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket
+}
+
+fn client(world: &World) -> UdpSocket {
+    let socket = socket();
+    socket.connect(world.address()).unwrap();
+    socket
+}
+
+fn received(socket: &UdpSocket) -> (String, SocketAddr) {
+    let mut bytes = [0; 2000];
+    let (len, from) = socket.recv_from(&mut bytes).unwrap();
+    (String::from_utf8(bytes[..len].to_vec()).unwrap(), from)
+}
+
+fn unlimited(model: &mut Model) {
+    model.settings.stream.responses = None;
+}
+
+#[test]
+fn a_session_is_over_when_it_is_answered() {
+    let upstream = socket();
+    let world = World::udp(&[upstream.local_addr().unwrap()], |_| ());
+    let client = client(&world);
+    for round in 1..=2 {
+        client.send(b"question").unwrap();
+        let (text, from) = received(&upstream);
+        assert_eq!(text, "question");
+        upstream.send_to(b"an answer", from).unwrap();
+        assert_eq!(received(&client).0, "an answer");
+        world.await_quiet();
+        assert_eq!(world.metrics().sum(SESSIONS, &[("protocol", "UDP")]), round);
+    }
+    assert_eq!(world.metrics().sum("forebay_stream_response_seconds_count", &[]), 2);
+    let log = world.stop();
+    assert_eq!(log.matches("] UDP 200 9 8 0.").count(), 2, "{log}");
+}
+
+#[test]
+fn two_clients_do_not_mix() {
+    let upstream = socket();
+    let world = World::udp(&[upstream.local_addr().unwrap()], unlimited);
+    let clients = [client(&world), client(&world)];
+    clients[0].send(b"from 0").unwrap();
+    let (_, to_first) = received(&upstream);
+    clients[1].send(b"from 1").unwrap();
+    let (_, to_second) = received(&upstream);
+    assert_ne!(to_first, to_second);
+    for _ in 0..3 {
+        upstream.send_to(b"for 1", to_second).unwrap();
+        upstream.send_to(b"for 0", to_first).unwrap();
+        assert_eq!(received(&clients[0]).0, "for 0");
+        assert_eq!(received(&clients[1]).0, "for 1");
+        clients[0].send(b"again").unwrap();
+        assert_eq!(received(&upstream), ("again".to_owned(), to_first));
+    }
+    assert_eq!(world.metrics().sum(ACTIVE, &[]), 2);
+}
+
+#[test]
+fn an_answer_comes_from_where_the_question_went() {
+    let upstream = socket();
+    let world = World::udp(&[upstream.local_addr().unwrap()], |_| ());
+    let client = socket();
+    let destination = SocketAddr::from(([127, 0, 0, 9], world.port()));
+    client.send_to(b"question", destination).unwrap();
+    let (_, from) = received(&upstream);
+    upstream.send_to(b"answer", from).unwrap();
+    assert_eq!(received(&client), ("answer".to_owned(), destination));
+}
+
+#[test]
+fn datagrams_keep_their_bounds() {
+    let upstream = socket();
+    let world = World::udp(&[upstream.local_addr().unwrap()], unlimited);
+    let client = client(&world);
+    for text in ["one", "", "three"] {
+        client.send(text.as_bytes()).unwrap();
+        let (seen, from) = received(&upstream);
+        assert_eq!(seen, text);
+        upstream.send_to(text.as_bytes(), from).unwrap();
+        assert_eq!(received(&client).0, text);
+    }
+    let long = vec![b'x'; 60_000];
+    client.send(&long).unwrap();
+    let mut bytes = vec![0; 65_536];
+    let (len, _) = upstream.recv_from(&mut bytes).unwrap();
+    assert!(bytes[..len] == long);
+}
+
+#[test]
+fn a_session_in_which_nothing_passes_is_over() {
+    let upstream = socket();
+    let world = World::udp(&[upstream.local_addr().unwrap()], |model| {
+        unlimited(model);
+        model.settings.stream.idle_timeout = Duration::from_millis(100);
+    });
+    client(&world).send(b"question").unwrap();
+    received(&upstream);
+    world.await_quiet();
+}
+
+#[test]
+fn an_endpoint_that_refuses_is_passed_over() {
+    let (upstream, gone) = (socket(), socket().local_addr().unwrap());
+    let world = World::udp(&[upstream.local_addr().unwrap(), gone], unlimited);
+    // Both have their turn, so that one of two clients is given the one that is gone.
+    let clients = [client(&world), client(&world)];
+    for client in &clients {
+        client.send(b"question").unwrap();
+    }
+    let (_, from) = received(&upstream);
+    world.await_metric("forebay_faults_total", &[("reason", "connect_refused")], 1);
+    world.await_metric(ACTIVE, &[], 1);
+    for client in &clients {
+        client.send(b"again").unwrap();
+    }
+    let mut seen = [received(&upstream), received(&upstream)].map(|(text, from)| (text, from.port()));
+    seen.sort();
+    assert!(seen.iter().all(|(text, _)| text == "again"), "{seen:?}");
+    assert!(seen[0].1 != seen[1].1 && seen.iter().any(|(_, port)| *port == from.port()), "{seen:?}");
+}
+
+#[test]
+fn without_endpoints_datagrams_are_lost() {
+    let world = World::udp(&[], |_| ());
+    client(&world).send(b"question").unwrap();
+    world.await_metric("forebay_faults_total", &[("reason", "no_endpoints")], 1);
+    assert_eq!(world.metrics().sum(SESSIONS, &[]), 0);
+}
+
+#[test]
+fn a_port_comes_and_goes_and_sessions_stay() {
+    let upstream = socket();
+    let mut world = World::udp(&[upstream.local_addr().unwrap()], unlimited);
+    let port = world.port();
+    let known = client(&world);
+    known.send(b"one").unwrap();
+    let (_, from) = received(&upstream);
+    let stranger = client(&world);
+    world.change(|model| model.streams.clear());
+    stranger.send(b"stranger").unwrap();
+    known.send(b"two").unwrap();
+    assert_eq!(received(&upstream), ("two".to_owned(), from));
+    upstream.send_to(b"answer", from).unwrap();
+    assert_eq!(received(&known).0, "answer");
+
+    world.change(|model| model.streams.push(stream(port, Transport::Udp)));
+    stranger.send(b"stranger again").unwrap();
+    assert_eq!(received(&upstream).0, "stranger again");
+}
+
+#[test]
+fn a_session_that_is_answered_may_finish_when_it_stops() {
+    let upstream = socket();
+    let world = World::udp(&[upstream.local_addr().unwrap()], |model| {
+        model.settings.client.shutdown_timeout = PATIENCE;
+    });
+    let client = client(&world);
+    client.send(b"question").unwrap();
+    let (_, from) = received(&upstream);
+    world.tell_to_stop();
+    upstream.send_to(b"answer", from).unwrap();
+    assert_eq!(received(&client).0, "answer");
+    let begin = std::time::Instant::now();
+    world.stop();
+    assert!(begin.elapsed() < PATIENCE);
+}

@@ -1,0 +1,189 @@
+//! A proxy that a test runs itself, with a configuration of its own making.
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use model::{Cluster, ClusterId, Endpoint, EndpointState, Labels, Model, Stream, Transport};
+use observe::log::Writer;
+use observe::{MetricsOptions, Process, Registry};
+use proxy::{Options, Proxy};
+use routing::{Snapshot, compile};
+use testkit::{Connection, Metrics, PATIENCE, Port};
+
+/// A running proxy with one service.
+pub(crate) struct World {
+    proxy: Option<Proxy>,
+    registry: Arc<Registry>,
+    log: Arc<Mutex<Vec<u8>>>,
+    writer: Option<Writer>,
+    model: Model,
+    snapshot: Arc<Snapshot>,
+    port: Port,
+}
+
+impl World {
+    /// A TCP service with these endpoints, changed before it starts.
+    pub(crate) fn tcp(endpoints: &[SocketAddr], change: impl FnOnce(&mut Model)) -> Self {
+        Self::start(Transport::Tcp, endpoints, change)
+    }
+
+    /// The same over UDP.
+    pub(crate) fn udp(endpoints: &[SocketAddr], change: impl FnOnce(&mut Model)) -> Self {
+        Self::start(Transport::Udp, endpoints, change)
+    }
+
+    fn start(transport: Transport, endpoints: &[SocketAddr], change: impl FnOnce(&mut Model)) -> Self {
+        let port = match transport {
+            Transport::Tcp => Port::tcp(),
+            Transport::Udp => Port::udp(),
+        };
+        let mut model = Model {
+            clusters: vec![cluster(endpoints)],
+            streams: vec![stream(port.number(), transport)],
+            ..Model::default()
+        };
+        // What a test leaves open is not waited for in the end.
+        model.settings.client.shutdown_timeout = Duration::from_millis(100);
+        change(&mut model);
+        let registry = Registry::new(MetricsOptions::default());
+        let log = Arc::<Mutex<Vec<u8>>>::default();
+        let writer = Writer::spawn(Shared(Arc::clone(&log)), &registry).unwrap();
+        let snapshot = Arc::new(compile(&model, None, 1));
+        let options = Options {
+            listen: Vec::new(),
+            workers: vec![None],
+            source_addresses: Vec::new(),
+            connections_max: 1000,
+            hostname: "test".to_owned(),
+        };
+        let proxy = Proxy::start(&options, Arc::clone(&snapshot), &registry, &writer).unwrap();
+        let world = Self { proxy: Some(proxy), registry, log, writer: Some(writer), model, snapshot, port };
+        world.await_generation();
+        world
+    }
+
+    /// Goes over to another configuration.
+    pub(crate) fn change(&mut self, change: impl FnOnce(&mut Model)) {
+        change(&mut self.model);
+        let generation = self.snapshot.generation + 1;
+        self.snapshot = Arc::new(compile(&self.model, Some(&self.snapshot), generation));
+        self.proxy.as_ref().unwrap().publish(Arc::clone(&self.snapshot));
+        self.await_generation();
+    }
+
+    fn await_generation(&self) {
+        let observer = self.proxy.as_ref().unwrap().observer();
+        await_that("the configuration to be in force", || {
+            observer.acknowledged() == self.snapshot.generation
+        });
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port.number()
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.port.address()
+    }
+
+    pub(crate) fn client(&self) -> Connection {
+        Connection::to(self.address())
+    }
+
+    pub(crate) fn metrics(&self) -> Metrics {
+        Metrics::parse(&self.page())
+    }
+
+    /// The metrics as text.
+    pub(crate) fn page(&self) -> String {
+        let mut page = String::new();
+        self.registry.encode(&Process::default(), &mut page);
+        page
+    }
+
+    pub(crate) fn await_metric(&self, name: &str, labels: &[(&str, &str)], value: u64) {
+        await_that(&format!("{name} to be {value}"), || self.metrics().sum(name, labels) == value);
+    }
+
+    /// Waits until nobody is connected any more.
+    pub(crate) fn await_quiet(&self) {
+        self.await_metric("forebay_stream_connections", &[], 0);
+    }
+
+    /// Has it stop, without waiting for that.
+    pub(crate) fn tell_to_stop(&self) {
+        self.proxy.as_ref().unwrap().stop();
+    }
+
+    /// Stops it; returns the access log.
+    pub(crate) fn stop(mut self) -> String {
+        self.end();
+        String::from_utf8(std::mem::take(&mut *self.log.lock().unwrap())).unwrap()
+    }
+
+    fn end(&mut self) {
+        if let Some(proxy) = self.proxy.take() {
+            proxy.stop();
+            proxy.join().unwrap();
+        }
+        if let Some(writer) = self.writer.take() {
+            writer.join();
+        }
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.end();
+        }
+    }
+}
+
+pub(crate) fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < end, "waited in vain for {what}");
+        std::thread::yield_now();
+    }
+}
+
+pub(crate) fn cluster(endpoints: &[SocketAddr]) -> Cluster {
+    let endpoint = |&address| Endpoint { address, state: EndpointState::Ready };
+    Cluster {
+        name: "default-echo-7".to_owned(),
+        endpoints: endpoints.iter().map(endpoint).collect(),
+        ..Cluster::default()
+    }
+}
+
+pub(crate) fn stream(port: u16, transport: Transport) -> Stream {
+    Stream {
+        port,
+        transport,
+        cluster: ClusterId(0),
+        accepts_proxy_header: false,
+        sends_proxy_header: false,
+        labels: Labels {
+            namespace: "default".to_owned(),
+            service: "echo".to_owned(),
+            service_port: "7".to_owned(),
+            ..Labels::default()
+        },
+    }
+}
+
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

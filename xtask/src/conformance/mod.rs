@@ -1,0 +1,70 @@
+//! `cargo xtask conformance`: what others have written to tell a good implementation from a bad one, run against Forebay.
+//!
+//! Must not be in here: our own tests; they are the crates'.
+
+mod h2spec;
+mod stage;
+mod suites;
+mod tools;
+
+use anyhow::{Result, bail};
+
+use crate::interrupt::Interrupt;
+use stage::Stage;
+
+/// Options of `cargo xtask conformance`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Runs these only; all by default.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<Suite>,
+}
+
+/// What is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Suite {
+    /// h2spec: RFC 9113 and RFC 7541, in clear and over TLS.
+    H2spec,
+    /// gRPC's interoperability tests, in clear and over TLS.
+    Grpc,
+    /// testssl.sh: what is offered to clients of TLS.
+    Offer,
+    /// A client and a server of the `ws` package.
+    Websocket,
+    /// redis-benchmark and redis-server through a TCP service.
+    Redis,
+}
+
+impl Suite {
+    const ALL: [Self; 5] = [Self::H2spec, Self::Grpc, Self::Offer, Self::Websocket, Self::Redis];
+
+    /// Runs it; what is to be said of it.
+    fn run(self, stage: &Stage) -> Result<String> {
+        match self {
+            Self::H2spec => h2spec::run(stage),
+            Self::Grpc => suites::grpc(stage),
+            Self::Offer => suites::offer(stage),
+            Self::Websocket => suites::websocket(stage),
+            Self::Redis => suites::redis(stage),
+        }
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let suites = if arguments.only.is_empty() { Suite::ALL.to_vec() } else { arguments.only.clone() };
+    let tools = tools::Tools::install()?;
+    let folder = tempfile::tempdir()?;
+    let stage = Stage::set(tools, folder.path(), Interrupt::install()?)?;
+    let mut failed = Vec::new();
+    for suite in suites {
+        match suite.run(&stage) {
+            Ok(said) => println!("{suite:?}: {said}"),
+            Err(error) => {
+                stage.interrupt.check()?;
+                println!("{suite:?}: FAILED: {error:#}");
+                failed.push(format!("{suite:?}"));
+            }
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { bail!("not passed: {}", failed.join(", ")) }
+}

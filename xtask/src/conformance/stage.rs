@@ -1,0 +1,144 @@
+//! Forebay as the suites find it, with the servers behind it.
+//!
+//! Must not be in here: what is expected of it.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use base64::prelude::{BASE64_STANDARD, Engine};
+
+use super::tools::Tools;
+use crate::backend::Backend;
+use crate::child::{Program, free_address};
+use crate::interrupt::Interrupt;
+use crate::peers::certificate::{Certificate, Certificates, Key};
+
+/// The name in the certificates.
+pub(super) const HOST: &str = "conformance.test";
+
+/// Everything that runs meanwhile. Fields are dropped in this order: the proxy first, what is behind it last.
+pub(super) struct Stage {
+    #[expect(dead_code, reason = "held so that it runs")]
+    forebay: Program,
+    pub(super) http: SocketAddr,
+    pub(super) https: SocketAddr,
+    /// The TCP service.
+    pub(super) redis: SocketAddr,
+    /// What clients have to believe.
+    pub(super) certificate_file: PathBuf,
+    pub(super) tools: Tools,
+    pub(super) folder: PathBuf,
+    pub(super) interrupt: Interrupt,
+    #[expect(dead_code, reason = "held so that they run")]
+    behind: Behind,
+}
+
+/// The servers.
+struct Behind {
+    web: Backend,
+    redis: Backend,
+    /// With their addresses.
+    others: Vec<(&'static str, SocketAddr, Program)>,
+}
+
+impl Stage {
+    pub(super) fn set(tools: Tools, folder: &Path, interrupt: Interrupt) -> Result<Stage> {
+        let certificates = Certificates::make(HOST, folder)?;
+        let certificate = certificates.of(Key::EcdsaP256);
+        let behind = Behind::start(&tools, certificate, folder, &interrupt)?;
+        let (http, https, redis) = (free_address()?, free_address()?, free_address()?);
+        let manifests = folder.join("manifests");
+        fs::create_dir(&manifests)?;
+        fs::copy(tools.testing.join("manifests.yaml"), manifests.join("manifests.yaml"))?;
+        fs::write(manifests.join("made.yaml"), made(certificate, redis))?;
+        let mut command = Command::new(binary()?);
+        command.arg("serve").arg("--manifests").arg(&manifests);
+        command.args(["--default-ssl-certificate", "default/certificate"]);
+        command.args(["--tcp-services-configmap", "default/tcp-services", "--workers", "2"]);
+        for (flag, address) in
+            [("--http-port", http), ("--https-port", https), ("--healthz-port", free_address()?)]
+        {
+            command.args([flag, &address.port().to_string()]);
+        }
+        for (service, address) in behind.addresses() {
+            command.args(["--endpoints", &format!("default/{service}={address}")]);
+        }
+        let mut forebay = Program::start("forebay", command, &[], folder)?;
+        for address in [http, https, redis] {
+            forebay.wait_for(address, &interrupt)?;
+        }
+        let (certificate_file, folder) = (certificate.chain_file.clone(), folder.to_path_buf());
+        Ok(Stage { forebay, http, https, redis, certificate_file, tools, folder, interrupt, behind })
+    }
+
+    /// Runs a program to its end, which has to be a good one; what it printed.
+    pub(super) fn output(&self, name: &str, command: Command, limit: Duration) -> Result<String> {
+        Program::start(name, command, &[], &self.folder)?.output(limit, &self.interrupt)
+    }
+}
+
+impl Behind {
+    fn start(
+        tools: &Tools,
+        certificate: &Certificate,
+        folder: &Path,
+        interrupt: &Interrupt,
+    ) -> Result<Behind> {
+        let mut others = Vec::new();
+        let mut start = |name: &'static str, address: SocketAddr, command: Command| -> Result<()> {
+            let mut program = Program::start(name, command, &[], folder)?;
+            program.wait_for(address, interrupt)?;
+            others.push((name, address, program));
+            Ok(())
+        };
+        let (clear, encrypted, websocket) = (free_address()?, free_address()?, free_address()?);
+        let mut command = tools.go_program("grpc-interop-server");
+        command.arg(format!("-port={}", clear.port()));
+        start("grpc", clear, command)?;
+        let mut command = tools.go_program("grpc-interop-server");
+        command.arg(format!("-port={}", encrypted.port())).arg("-use_tls");
+        command.arg(format!("-tls_cert_file={}", certificate.chain_file.display()));
+        command.arg(format!("-tls_key_file={}", certificate.key_file.display()));
+        start("grpcs", encrypted, command)?;
+        let mut command = tools.node_script("websocket/server.cjs");
+        command.args([websocket.ip().to_string(), websocket.port().to_string()]);
+        start("websocket", websocket, command)?;
+        let web = Backend::start("web", &[], folder, interrupt)?;
+        Ok(Behind { web, redis: Backend::start_redis(&[], folder, interrupt)?, others })
+    }
+
+    /// Of each Service.
+    fn addresses(&self) -> Vec<(&'static str, SocketAddr)> {
+        let others = self.others.iter().map(|(name, address, _)| (*name, *address));
+        [("web", self.web.address), ("redis", self.redis.address)].into_iter().chain(others).collect()
+    }
+}
+
+/// The objects that are made for a run.
+fn made(certificate: &Certificate, redis: SocketAddr) -> String {
+    let [chain, key] = [&certificate.chain, &certificate.key].map(|pem| BASE64_STANDARD.encode(pem));
+    format!(
+        "apiVersion: v1\nkind: Secret\ntype: kubernetes.io/tls\nmetadata: {{namespace: default, name: certificate}}\n\
+         data: {{tls.crt: {chain}, tls.key: {key}}}\n---\n\
+         apiVersion: v1\nkind: Secret\nmetadata: {{namespace: default, name: authority}}\ndata: {{ca.crt: {chain}}}\n---\n\
+         apiVersion: v1\nkind: ConfigMap\nmetadata: {{namespace: default, name: tcp-services}}\n\
+         data: {{\"{}\": \"default/redis:6379\"}}\n",
+        redis.port()
+    )
+}
+
+/// The one that was built for the tests.
+fn binary() -> Result<PathBuf> {
+    // This program is in the target folder too, in the one of its profile.
+    let program = std::env::current_exe()?;
+    let target = program.ancestors().nth(2).context("this program is not in a target folder")?;
+    let binary = target.join("debug/forebay");
+    if !binary.is_file() {
+        bail!("{} is not there; build it first: cargo build -p forebay", binary.display());
+    }
+    Ok(binary)
+}

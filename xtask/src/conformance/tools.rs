@@ -1,0 +1,117 @@
+//! The programs of others: built or fetched into the user's cache where they are not there yet, pinned by version and hash in
+//! `testing/`.
+//!
+//! Must not be in here: what is done with them.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+/// Where everything is.
+pub(super) struct Tools {
+    /// The folder `testing`.
+    pub(super) testing: PathBuf,
+    cache: PathBuf,
+}
+
+/// Names of programs, and the packages that `testing/tools/go.mod` pins.
+const GO_PROGRAMS: &[(&str, &str)] = &[
+    ("h2spec", "github.com/summerwind/h2spec/cmd/h2spec"),
+    ("grpc-interop-client", "google.golang.org/grpc/interop/client"),
+    ("grpc-interop-server", "google.golang.org/grpc/interop/server"),
+];
+
+/// Programs that have to be there, and where they come from on Debian.
+const INSTALLED: &[(&str, &str)] = &[
+    ("go", "Go 1.25 or later, from https://go.dev"),
+    ("node", "Debian's nodejs"),
+    ("npm", "Debian's npm"),
+    ("testssl", "Debian's testssl.sh"),
+    ("redis-server", "Debian's redis-server"),
+    ("redis-benchmark", "Debian's redis-tools"),
+];
+
+impl Tools {
+    /// Has all of them at hand.
+    pub(super) fn install() -> Result<Tools> {
+        let missing: Vec<_> = INSTALLED
+            .iter()
+            .filter(|(program, _)| !is_installed(program))
+            .map(|(program, origin)| format!("{program} ({origin})"))
+            .collect();
+        if !missing.is_empty() {
+            bail!("not installed: {}", missing.join(", "));
+        }
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace's folder")?;
+        let tools = Tools { testing: root.join("testing"), cache: cache()?.join("forebay/tools") };
+        tools.build_go()?;
+        tools.fetch_node()?;
+        Ok(tools)
+    }
+
+    /// A program that was built from `testing/tools/go.mod`.
+    pub(super) fn go_program(&self, name: &str) -> Command {
+        Command::new(self.cache.join("bin").join(name))
+    }
+
+    /// A script in `testing`, run by Node.
+    pub(super) fn node_script(&self, path: &str) -> Command {
+        let mut command = Command::new("node");
+        command.arg(self.testing.join(path)).env("NODE_PATH", self.cache.join("node/node_modules"));
+        command
+    }
+
+    /// Go's own cache makes this a matter of a second where nothing has changed.
+    fn build_go(&self) -> Result<()> {
+        for (name, package) in GO_PROGRAMS {
+            let mut command = Command::new("go");
+            command.current_dir(self.testing.join("tools"));
+            // The toolchain that is there, and nothing that is not in go.sum.
+            command.args(["build", "-buildvcs=false", "-mod=readonly", "-o"]);
+            command.arg(self.cache.join("bin").join(name)).arg(package);
+            must_succeed(command)?;
+        }
+        Ok(())
+    }
+
+    fn fetch_node(&self) -> Result<()> {
+        let (from, to) = (self.testing.join("websocket"), self.cache.join("node"));
+        fs::create_dir_all(&to)?;
+        let lock = fs::read(from.join("package-lock.json")).context("testing/websocket/package-lock.json")?;
+        let is_there = to.join("node_modules/ws").is_dir();
+        if is_there && fs::read(to.join("package-lock.json")).is_ok_and(|there| there == lock) {
+            return Ok(());
+        }
+        for file in ["package.json", "package-lock.json"] {
+            fs::copy(from.join(file), to.join(file))?;
+        }
+        let mut command = Command::new("npm");
+        command.current_dir(&to).args(["ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]);
+        must_succeed(command)
+    }
+}
+
+fn cache() -> Result<PathBuf> {
+    let of_home = || env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
+    env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(of_home)
+        .context("neither XDG_CACHE_HOME nor HOME is set")
+}
+
+fn is_installed(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+fn must_succeed(mut command: Command) -> Result<()> {
+    let output =
+        command.output().with_context(|| format!("cannot start {}", command.get_program().display()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    bail!("{command:?} ended with {}:\n{}", output.status, String::from_utf8_lossy(&output.stderr))
+}
