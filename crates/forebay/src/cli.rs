@@ -70,7 +70,8 @@ pub(crate) struct Reading {
     /// Obey the annotation ssl-passthrough.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub(crate) enable_ssl_passthrough: bool,
-    /// ConfigMap with the TCP services: "9000": "namespace/service:port[:PROXY][:PROXY]".
+    /// ConfigMap with the TCP services: "9000": "namespace/service:port", to which :PROXY
+    /// may be added to take PROXY headers and once more to send them.
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub(crate) tcp_services_configmap: Option<NsName>,
     /// ConfigMap with the UDP services.

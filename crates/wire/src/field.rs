@@ -53,6 +53,9 @@ macro_rules! known {
             /// How many there are, without [`Other`](Self::Other).
             pub const COUNT: usize = Self::Other as usize;
 
+            #[cfg(test)]
+            const ALL: [(Self, &'static str); Self::COUNT] = [$((Self::$variant, $name),)*];
+
             /// Recognises a name, whatever its letter case.
             pub fn of(name: &[u8]) -> Self {
                 // The length rules out nearly all candidates before a byte is compared.
@@ -128,6 +131,15 @@ mod tests {
         assert_eq!(Known::of(b"Transfer-Encoding"), Known::TransferEncoding);
         assert_eq!(Known::of(b"x-other"), Known::Other);
         assert_eq!(Known::of(b""), Known::Other);
+    }
+
+    #[test]
+    fn every_name_is_found_and_nothing_near_it() {
+        for (known, name) in Known::ALL {
+            assert_eq!(Known::of(name.to_ascii_uppercase().as_bytes()), known);
+            assert_eq!(Known::of(&name.as_bytes()[1..]), Known::Other, "{name}");
+            assert_eq!(Known::of(format!("{name}x").as_bytes()), Known::Other, "{name}");
+        }
     }
 
     #[test]

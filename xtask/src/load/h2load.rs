@@ -87,7 +87,10 @@ impl H2load<'_> {
     fn check(&self, output: &str) -> Result<Seen> {
         let summary = Summary::parse(output).with_context(|| format!("h2load says:\n{output}"))?;
         let Summary { rate, done, succeeded, failed, ok, data } = summary;
-        ensure!(failed == 0 && succeeded == done && ok == done && done > 0, "h2load failed:\n{output}");
+        // It has seen the heads of some answers whose bodies the end of its time cut off.
+        let cut_off = if matches!(self.drive, Drive::Closed { .. }) { CLIENTS * STREAMS } else { 0 };
+        let is_ok = (done..=done + cut_off).contains(&ok);
+        ensure!(failed == 0 && succeeded == done && is_ok && done > 0, "h2load failed:\n{output}");
         if let Drive::Rate { requests, .. } = self.drive {
             ensure!(done == requests, "h2load made {done} of {requests} requests");
             ensure!(data == done * self.body_bytes, "h2load: {data} bytes in {done} bodies");

@@ -45,6 +45,9 @@ pub(crate) enum Figure {
     /// CPU microseconds per request with HTTP/1 upstreams, and with h2c.
     CpuHttp1,
     CpuH2c,
+    /// The same with all streams in use.
+    CpuHttp1Closed,
+    CpuH2cClosed,
     /// Microseconds, while nobody makes handshakes, and while many do.
     P50Quiet,
     P99Quiet,
@@ -85,6 +88,8 @@ impl Figure {
             Figure::CpuMany => "CPU us/request, 5,000 Ingresses",
             Figure::CpuHttp1 => "CPU us/request, HTTP/1 upstream",
             Figure::CpuH2c => "CPU us/request, h2c upstream",
+            Figure::CpuHttp1Closed => "HTTP/1 upstream, all streams in use",
+            Figure::CpuH2cClosed => "h2c upstream, all streams in use",
             Figure::P50Quiet => "p50 us, quiet",
             Figure::P99Quiet => "p99 us, quiet",
             Figure::P50Flooded => "p50 us, flooded",
@@ -103,7 +108,9 @@ impl Figure {
             | Figure::CpuFew
             | Figure::CpuMany
             | Figure::CpuHttp1
-            | Figure::CpuH2c => format!("{value:.1}"),
+            | Figure::CpuH2c
+            | Figure::CpuHttp1Closed
+            | Figure::CpuH2cClosed => format!("{value:.1}"),
             Figure::OpenedPercent => format!("{value:.2}"),
             _ => format!("{value:.0}"),
         }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use h2::{Reason, RecvStream, SendStream};
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
+use wire::Known;
 
 /// Content that comes in on a stream.
 pub(crate) struct Body(RefCell<RecvStream>);
@@ -145,10 +146,37 @@ const HEADERS_EXPECTED: usize = 24;
 pub(crate) fn header_map(head: &[u8]) -> HeaderMap {
     // Room for what a request to an endpoint has, so that the map need not grow.
     let mut fields = HeaderMap::with_capacity(HEADERS_EXPECTED);
-    for (name, value) in wire::h2::lines(head) {
-        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) {
+    // One copy for all values, each of which is a part of it.
+    let head = Bytes::copy_from_slice(head);
+    for (known, name, value) in wire::h2::lines(&head) {
+        let value = HeaderValue::from_maybe_shared(head.slice_ref(value));
+        let name = own_name(known).map_or_else(|| HeaderName::from_bytes(name).ok(), Some);
+        if let (Some(name), Ok(value)) = (name, value) {
             fields.append(name, value);
         }
     }
     fields
+}
+
+/// The names that every request to an endpoint has, which need not be read and stored again.
+fn own_name(known: Known) -> Option<HeaderName> {
+    const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+    const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
+    const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+    const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+    const X_FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
+    const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+    const X_FORWARDED_SCHEME: HeaderName = HeaderName::from_static("x-forwarded-scheme");
+    const X_SCHEME: HeaderName = HeaderName::from_static("x-scheme");
+    Some(match known {
+        Known::XRequestId => X_REQUEST_ID,
+        Known::XRealIp => X_REAL_IP,
+        Known::XForwardedFor => X_FORWARDED_FOR,
+        Known::XForwardedHost => X_FORWARDED_HOST,
+        Known::XForwardedPort => X_FORWARDED_PORT,
+        Known::XForwardedProto => X_FORWARDED_PROTO,
+        Known::XForwardedScheme => X_FORWARDED_SCHEME,
+        Known::XScheme => X_SCHEME,
+        _ => return None,
+    })
 }

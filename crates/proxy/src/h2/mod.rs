@@ -279,13 +279,13 @@ async fn serve_stream(arrived: Arrived) {
     let deadline = Deadline::new(&worker.deadlines);
     let arrival = Arrival { conn, client: Client::Http2(stream), deadline: &deadline, head, begin: *begin };
     let parsed = written.and_then(|()| parse_request(head, worker.request_limits(), worker.spare_fields()));
-    match parsed {
-        Ok(Some(request)) => {
+    // It is written with its end, so that it is read whole or not at all.
+    match parsed.and_then(|request| request.ok_or(Malformed::StartLine)) {
+        Ok(request) => {
             let mut nothing = Buffer::empty(&worker.buffers);
             exchange::serve(worker, arrival, &request, &mut nothing).await;
             worker.keep_fields(request.fields);
         }
-        Ok(None) => unreachable!("a head is written with its end"),
         Err(fault) => {
             exchange::refuse(worker, arrival, reply::malformed(fault)).await;
         }

@@ -122,14 +122,21 @@ pub fn write_trailers<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])>, ou
 
 /// The fields of a head or of trailers that were written as HTTP/1, less those that HTTP/2 has no use for (RFC 9113 section 8.2.2,
 /// RFC 8441 section 5). A start line is passed over.
-pub fn lines(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
-    head.split(|&b| b == b'\n').filter_map(|line| {
+pub fn lines(head: &[u8]) -> impl Iterator<Item = (Known, &[u8], &[u8])> {
+    let mut rest = head;
+    std::iter::from_fn(move || {
+        let end = memchr::memchr(b'\n', rest)?;
+        let (line, after) = rest.split_at(end + 1);
+        rest = after;
+        Some(line)
+    })
+    .filter_map(|line| {
         let colon = memchr::memchr(b':', line)?;
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
-        let ends_here = is_forbidden(Known::of(name))
-            || name.contains(&b' ')
-            || name.eq_ignore_ascii_case(b"sec-websocket-accept");
-        (!ends_here).then_some((name, value))
+        let known = Known::of(name);
+        let ends_here =
+            is_forbidden(known) || name.contains(&b' ') || name.eq_ignore_ascii_case(b"sec-websocket-accept");
+        (!ends_here).then_some((known, name, value))
     })
 }
 
@@ -147,11 +154,10 @@ fn is_forbidden(known: Known) -> bool {
 
 /// A value with a line break would be two lines.
 fn write_line(name: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
-    if name.is_empty() || !name.iter().all(|&b| b.is_ascii_graphic() && b != b':' && !b.is_ascii_uppercase())
-    {
+    if name.is_empty() || !name.iter().all(|&b| IN_NAME[b as usize]) {
         return Err(Malformed::FieldName);
     }
-    if value.iter().any(|&b| matches!(b, b'\r' | b'\n' | 0)) {
+    if memchr::memchr3(b'\r', b'\n', 0, value).is_some() {
         return Err(Malformed::FieldValue);
     }
     out.extend_from_slice(name);
@@ -160,6 +166,18 @@ fn write_line(name: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<(), Malfor
     out.extend_from_slice(b"\r\n");
     Ok(())
 }
+
+/// Bytes that a name may have: none in upper case (RFC 9113 section 8.2.1).
+static IN_NAME: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let b = byte as u8;
+        table[byte] = b.is_ascii_graphic() && b != b':' && !b.is_ascii_uppercase();
+        byte += 1;
+    }
+    table
+};
 
 /// Whether it can stand in a request line.
 fn is_text(bytes: &[u8]) -> bool {
@@ -238,7 +256,7 @@ mod tests {
     fn lines_lose_what_http_2_does_not_have() {
         let head =
             b"HTTP/1.1 200 OK: fine\r\nConnection: close\r\nX-A:  b \r\nSec-WebSocket-Accept: c\r\nTransfer-Encoding: chunked\r\n\r\n";
-        assert_eq!(lines(head).collect::<Vec<_>>(), [(&b"X-A"[..], &b"b"[..])]);
+        assert_eq!(lines(head).collect::<Vec<_>>(), [(Known::Other, &b"X-A"[..], &b"b"[..])]);
     }
 
     #[test]

@@ -48,12 +48,12 @@ impl Bench<'_> {
 
     /// The same requests with HTTP/1 upstreams, and with h2c.
     pub(crate) fn h2_upstreams(&self, peer: Peer) -> Result<Figures> {
-        let cpu = |protocol| -> Result<f64> {
-            Ok(self.with_h2(peer, protocol, |running| self.at_rate(running, protocol))?[&Figure::Cpu])
-        };
+        let (http1, h2c) = (self.h2(peer, Protocol::Clear)?, self.h2(peer, Protocol::BothClear)?);
         Ok(Figures::from([
-            (Figure::CpuHttp1, cpu(Protocol::Clear)?),
-            (Figure::CpuH2c, cpu(Protocol::BothClear)?),
+            (Figure::CpuHttp1, http1[&Figure::Cpu]),
+            (Figure::CpuH2c, h2c[&Figure::Cpu]),
+            (Figure::CpuHttp1Closed, http1[&Figure::CpuClosed]),
+            (Figure::CpuH2cClosed, h2c[&Figure::CpuClosed]),
         ]))
     }
 
