@@ -7,7 +7,6 @@ use std::rc::Rc;
 use model::ClusterId;
 use observe::Reason;
 use rustix::net::{RecvFlags, recv};
-use tokio::io::Interest;
 use tokio::net::TcpStream;
 use wire::client_hello::{Peek, server_name};
 
@@ -16,7 +15,7 @@ use crate::conn::{Conn, refuse_plain_http};
 use crate::deadline::{Deadline, Elapsed};
 use crate::limits::LAST_REQUEST_GRACE;
 use crate::proxy_header;
-use crate::socket::Socket;
+use crate::socket::{Socket, look_until_enough};
 use crate::tls::{self, Refused};
 use crate::tunnel::{End, tunnel};
 use crate::worker::{Pinned, Worker};
@@ -118,18 +117,8 @@ async fn destination(
     stream: &TcpStream,
     deadline: &Deadline,
 ) -> Result<Destination, Reason> {
-    loop {
-        let mut ready = pin!(stream.ready(Interest::READABLE));
-        let ready = deadline.guard(|cx| ready.as_mut().poll(cx)).await;
-        let ready = ready.map_err(|Elapsed| Reason::HandshakeTimeout)?;
-        let ready = ready.map_err(|_| Reason::HandshakeAborted)?;
-        match stream.try_io(Interest::READABLE, || look(worker, pinned, stream)) {
-            Ok(destination) => return Ok(destination),
-            // What is there is not enough, and no more will come.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock && !ready.is_read_closed() => {}
-            Err(_) => return Err(Reason::HandshakeAborted),
-        }
-    }
+    let looked = look_until_enough(stream, deadline, || look(worker, pinned, stream)).await;
+    looked.map_err(|Elapsed| Reason::HandshakeTimeout)?.map_err(|_| Reason::HandshakeAborted)
 }
 
 /// Of a hello that is not complete nothing is known: `WouldBlock` has the event loop say when more has come.

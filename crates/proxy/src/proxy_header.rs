@@ -3,17 +3,16 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::time::Duration;
 
 use model::ForwardedSettings;
 use observe::Reason;
 use rustix::net::{RecvFlags, recv};
-use tokio::io::Interest;
 use tokio::net::TcpStream;
 use wire::proxy_protocol::{Addresses, HEADER_BYTES_MAX, Header, parse};
 
 use crate::deadline::{Deadline, Elapsed};
+use crate::socket::look_until_enough;
 
 /// Reads the header, which everybody has to send, as with nginx: none where it names no addresses. Where this fails, the
 /// connection must be closed.
@@ -23,21 +22,12 @@ pub(crate) async fn read(
     timeout: Duration,
 ) -> Result<Option<Addresses>, Reason> {
     deadline.start(timeout);
-    loop {
-        let mut ready = pin!(stream.ready(Interest::READABLE));
-        let ready = match deadline.guard(|cx| ready.as_mut().poll(cx)).await {
-            Ok(Ok(ready)) => ready,
-            Ok(Err(_)) => return Err(Reason::ClientAborted),
-            Err(Elapsed) => return Err(Reason::ProxyHeaderTimeout),
-        };
-        let mut seen = 0;
-        match stream.try_io(Interest::READABLE, || take(stream, &mut seen)) {
-            Ok(header) => return Ok(header.addresses),
-            // What is there is not enough, and no more will come.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock && !ready.is_read_closed() => {}
-            Err(_) if seen == 0 => return Err(Reason::ClientAborted),
-            Err(_) => return Err(Reason::BadProxyHeader),
-        }
+    let mut seen = 0;
+    match look_until_enough(stream, deadline, || take(stream, &mut seen)).await {
+        Err(Elapsed) => Err(Reason::ProxyHeaderTimeout),
+        Ok(Ok(header)) => Ok(header.addresses),
+        Ok(Err(_)) if seen == 0 => Err(Reason::ClientAborted),
+        Ok(Err(_)) => Err(Reason::BadProxyHeader),
     }
 }
 

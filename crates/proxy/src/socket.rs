@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 
 use rustix::net::{RecvFlags, recv};
@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
 use crate::buffer::Buffer;
+use crate::deadline::{Deadline, Elapsed};
 use crate::tls::Session;
 
 /// Borrowed only while it is polled, so that a body can be sent while the answer to it is read.
@@ -211,6 +212,26 @@ impl Socket {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 done => return Poll::Ready(done),
             }
+        }
+    }
+}
+
+/// Looks at what has come, anew with each piece, until `look` has seen enough: `WouldBlock` says that it has not, and is returned
+/// only where no more will come. The deadline has been set.
+pub(crate) async fn look_until_enough<T>(
+    stream: &TcpStream,
+    deadline: &Deadline,
+    mut look: impl FnMut() -> io::Result<T>,
+) -> Result<io::Result<T>, Elapsed> {
+    loop {
+        let mut ready = pin!(stream.ready(Interest::READABLE));
+        let ready = match deadline.guard(|cx| ready.as_mut().poll(cx)).await? {
+            Ok(ready) => ready,
+            Err(error) => return Ok(Err(error)),
+        };
+        match stream.try_io(Interest::READABLE, &mut look) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && !ready.is_read_closed() => {}
+            done => return Ok(done),
         }
     }
 }
