@@ -3,6 +3,7 @@
 //! Must not be in here: anything that ships.
 
 mod backend;
+mod chart;
 mod child;
 mod conformance;
 mod demo;
@@ -33,6 +34,8 @@ enum Task {
     Peers(peers::Arguments),
     /// Serves the examples and runs field case A's experiment.
     Demo(demo::Arguments),
+    /// Checks the Helm chart, and what is made from it.
+    Chart(chart::Arguments),
     /// Runs the conformance suites of others against Forebay.
     Conformance(conformance::Arguments),
     /// A payload server, for the processes that this program starts.
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         Task::Tidy => tidy::run(),
         Task::Peers(arguments) => peers::run(&arguments),
         Task::Demo(arguments) => demo::run(&arguments),
+        Task::Chart(arguments) => chart::run(&arguments),
         Task::Conformance(arguments) => conformance::run(&arguments),
         Task::Payload { listen } => child::serve_payload(listen),
         Task::H2c { listen } => child::serve_h2c(listen),

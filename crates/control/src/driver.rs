@@ -1,22 +1,34 @@
-//! Drives the stages: loads once, or follows the sources for as long as the process lives.
+//! Drives the stages: loads once, or follows a source for as long as the process lives.
 
 use std::convert::Infallible;
 use std::future::pending;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use crate::client::Connection;
 use crate::index::Index;
+use crate::objects::Object;
 use crate::options::Options;
+use crate::problem::Problem;
 use crate::resolve::{Names, Resolved, Resolver, SystemResolver};
-use crate::settle::Settle;
+use crate::settle::{Pace, Settle};
+use crate::source::PassedOver;
+use crate::source::cluster::{Cluster, ClusterOptions, Condition, Kept};
 use crate::source::files::{Files, LoadError};
-use crate::source::watch::Watch;
+use crate::source::following::Following;
 use crate::translate::{Translation, translate};
-
-/// Time for which a file that was written to and not closed is waited for.
-const WRITER_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Longest sleep until a certificate begins or ends: the machine's clock may be set meanwhile.
 const SLEEP_MAX: Duration = Duration::from_hours(1);
+
+/// Time within which an answer is seen that changes nothing that is served, such as a status.
+const TOUCH_DELAY: Duration = Duration::from_secs(2);
+
+/// Time between two copies of the objects on disk.
+const KEEP_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Time that the API server has, before what was kept on disk is served instead.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Loads the manifests and translates them. Names outside the cluster are not looked up.
 pub fn load_once(options: &Options) -> Result<Translation, LoadError> {
@@ -25,80 +37,129 @@ pub fn load_once(options: &Options) -> Result<Translation, LoadError> {
 
 /// [`load_once`], as it would be at a time.
 pub fn load_at(options: &Options, now: SystemTime) -> Result<Translation, LoadError> {
-    Ok(build(&Files::open(&options.manifests)?, options, &Resolved::new(), now))
+    let files = Files::open(&options.manifests)?;
+    let (index, duplicates) = Index::build(files.objects());
+    let mut translation = translate(&index, options, &Resolved::new(), now);
+    add_findings(&mut translation, files.problems().cloned().chain(duplicates), files.passed_over());
+    Ok(translation)
 }
 
-/// Loads the manifests, and again whenever they or the addresses of outside names change. Each whole translation that
-/// differs from the one before it is published, the first in any case. Returns only if it cannot begin.
+/// What comes of following a source.
+pub trait Outlet {
+    /// A whole translation that differs from the one before it.
+    fn publish(&mut self, translation: Arc<Translation>);
+
+    /// How it stands with a cluster's objects, whenever that changes.
+    fn note(&mut self, condition: &Condition);
+}
+
+impl<F: FnMut(Arc<Translation>)> Outlet for F {
+    fn publish(&mut self, translation: Arc<Translation>) {
+        self(translation);
+    }
+
+    fn note(&mut self, _: &Condition) {}
+}
+
+/// Follows the manifests: translates them, and again whenever they or the addresses of outside names change. Each whole
+/// translation that differs from the one before it is published, the first in any case. Returns only if it cannot begin.
 ///
 /// Runs on the control thread: files are read and parsed in place.
-pub async fn run(options: Options, publish: impl FnMut(Translation)) -> Result<Infallible, LoadError> {
-    run_with(options, SystemResolver::new(), publish).await
+pub async fn run(options: Options, outlet: impl Outlet) -> Result<Infallible, LoadError> {
+    run_with(options, SystemResolver::new(), outlet).await
 }
 
 /// [`run`], with a resolver of one's own.
 pub async fn run_with<R: Resolver>(
     options: Options,
     resolver: R,
-    publish: impl FnMut(Translation),
+    outlet: impl Outlet,
 ) -> Result<Infallible, LoadError> {
-    let mut driver = Driver::start(options, resolver, publish)?;
-    driver.build_and_publish();
-    loop {
-        driver.step().await;
-    }
+    let following = Following::start(&options.manifests)?;
+    match Driver::new(options, Source::Files(following), Pace::FILES, resolver, outlet).run().await {}
 }
 
-fn build(files: &Files, options: &Options, resolved: &Resolved, now: SystemTime) -> Translation {
-    let (index, duplicates) = Index::build(files.objects());
-    let mut translation = translate(&index, options, resolved, now);
-    let of_source = files.problems().cloned().chain(duplicates);
-    translation.problems.splice(0..0, of_source);
-    for (kind, count) in files.passed_over() {
+/// Follows a cluster. The first translation is published when all objects have been listed; or before, if they cannot be and
+/// some were kept on disk.
+pub async fn run_cluster(
+    connection: &Connection,
+    cluster: ClusterOptions,
+    options: Options,
+    outlet: impl Outlet,
+) -> Infallible {
+    let kept = cluster.state_dir.as_deref().map(Kept::new);
+    let source = Cluster::new(connection, cluster.scope, &options);
+    let source = Source::Cluster(Box::new(Live::new(source, kept)));
+    Driver::new(options, source, Pace::CLUSTER, SystemResolver::new(), outlet).run().await
+}
+
+fn add_findings(
+    translation: &mut Translation,
+    problems: impl IntoIterator<Item = Problem>,
+    passed_over: PassedOver,
+) {
+    translation.problems.splice(0..0, problems);
+    for (kind, count) in passed_over {
         *translation.passed_over.entry(kind).or_default() += count;
     }
-    translation
 }
 
-struct Driver<R, P> {
+struct Driver<R, O> {
     options: Options,
-    files: Files,
-    watch: Watch,
+    source: Source,
     names: Names<R>,
     settle: Settle,
-    /// When to stop waiting for files to be closed.
-    writers_end: Option<Instant>,
     /// When to look whether what was published still holds.
     review: Option<Instant>,
-    published: Option<Translation>,
-    publish: P,
+    published: Option<Arc<Translation>>,
+    condition: Condition,
+    outlet: O,
 }
 
-impl<R: Resolver, P: FnMut(Translation)> Driver<R, P> {
-    /// Nothing that happens after this is missed: files are read once more when their folders are watched.
-    fn start(options: Options, resolver: R, publish: P) -> Result<Self, LoadError> {
-        let path = || options.manifests.first().cloned().unwrap_or_default();
-        let watch = Watch::new().map_err(|source| LoadError::Watch { path: path(), source })?;
-        let files = Files::open(&options.manifests)?;
-        let names = Names::new(resolver);
-        let settle = Settle::default();
-        let mut driver = Self {
+enum Source {
+    Files(Following),
+    Cluster(Box<Live>),
+}
+
+/// A cluster's objects, and what was kept of them.
+struct Live {
+    cluster: Cluster,
+    kept: Option<Kept>,
+    /// What is served while the cluster's objects are not all there.
+    from_disk: Option<Index>,
+    /// When to stop waiting for the cluster.
+    patience_ends: Option<Instant>,
+    /// When to look at what changed and is not served, such as a status.
+    glance: Option<Instant>,
+    /// When to keep a copy of what was translated last.
+    keep: Option<Instant>,
+    keeping: Option<tokio::task::JoinHandle<()>>,
+}
+
+impl<R: Resolver, O: Outlet> Driver<R, O> {
+    fn new(options: Options, source: Source, pace: Pace, resolver: R, outlet: O) -> Self {
+        Self {
             options,
-            files,
-            watch,
-            names,
-            settle,
-            writers_end: None,
+            source,
+            names: Names::new(resolver),
+            settle: Settle::new(pace),
             review: None,
             published: None,
-            publish,
-        };
-        driver.look()?;
-        Ok(driver)
+            condition: Condition::default(),
+            outlet,
+        }
+    }
+
+    async fn run(mut self) -> Infallible {
+        self.note_condition();
+        self.build_and_publish();
+        loop {
+            self.step().await;
+        }
     }
 
     async fn step(&mut self) {
-        let due = self.settle.due().into_iter().chain(self.writers_end).chain(self.review).min();
+        let due = [self.settle.due(), self.source.due(), self.review].into_iter().flatten().min();
         let timer = async {
             match due {
                 Some(due) => tokio::time::sleep_until(due.into()).await,
@@ -106,56 +167,209 @@ impl<R: Resolver, P: FnMut(Translation)> Driver<R, P> {
             }
         };
         tokio::select! {
-            () = self.watch.changed() => self.note_change(Instant::now()),
+            () = self.source.changed(&self.options) => self.note_change(Instant::now()),
             () = self.names.changed() => self.build_and_publish(),
             () = timer => self.act(Instant::now()),
         }
     }
 
     fn note_change(&mut self, now: Instant) {
-        self.settle.touch(now);
-        self.writers_end = (!self.watch.being_written().is_empty()).then(|| now + WRITER_PATIENCE);
+        if self.source.note_change(now) {
+            self.settle.touch(now);
+        }
+        self.note_condition();
+    }
+
+    fn note_condition(&mut self) {
+        let condition = self.source.condition();
+        if condition != self.condition {
+            self.condition = condition;
+            self.outlet.note(&self.condition);
+        }
     }
 
     fn act(&mut self, now: Instant) {
-        if self.writers_end.take_if(|end| *end <= now).is_some() {
-            self.watch.give_up_on_writers();
+        if self.source.act(now) {
             self.settle.touch(now);
         }
+        self.note_condition();
         if self.review.is_some_and(|review| review <= now) {
             self.build_and_publish();
         }
-        if self.settle.take(now) {
-            match self.look() {
-                Ok(true) => self.build_and_publish(),
-                Ok(false) => {}
-                Err(error) => tracing::warn!(%error, "changes there go unnoticed"),
-            }
-        }
-    }
-
-    /// Looks at the files, until all their folders are watched that there are. Tells whether anything changed.
-    fn look(&mut self) -> Result<bool, LoadError> {
-        let mut changed = self.files.refresh(self.watch.being_written());
-        loop {
-            let followed = self.watch.follow(self.files.extent());
-            let is_new = followed.map_err(|(path, source)| LoadError::Watch { path, source })?;
-            if !is_new {
-                return Ok(changed);
-            }
-            changed |= self.files.refresh(self.watch.being_written());
+        if self.settle.take(now) && self.source.refresh() {
+            self.build_and_publish();
         }
     }
 
     fn build_and_publish(&mut self) {
-        let now = SystemTime::now();
-        let translation = build(&self.files, &self.options, self.names.resolved(), now);
+        let (begun, now) = (Instant::now(), SystemTime::now());
+        self.options.class_may_be_missing |= self.source.lacks_classes();
+        let Some((index, problems, passed_over)) = self.source.objects() else { return };
+        let mut translation = translate(index, &self.options, self.names.resolved(), now);
+        add_findings(&mut translation, problems, passed_over);
         self.names.need(&translation.names);
         self.review = translation.valid_until.map(|end| Instant::now() + until(end, now));
-        if self.published.as_ref() != Some(&translation) {
-            self.published = Some(translation.clone());
-            (self.publish)(translation);
+        if self.published.as_deref() != Some(&translation) {
+            let translation = Arc::new(translation);
+            self.published = Some(Arc::clone(&translation));
+            self.outlet.publish(translation);
+            self.source.note_published();
         }
+        let end = Instant::now();
+        self.settle.rest(end, end - begun);
+    }
+}
+
+// === impl Source ===
+
+impl Source {
+    /// Waits until something has happened. May be dropped at any time.
+    async fn changed(&mut self, options: &Options) {
+        match self {
+            Self::Files(following) => following.changed().await,
+            Self::Cluster(live) => live.cluster.changed(options).await,
+        }
+    }
+
+    /// Something has happened: tells whether the objects may have changed.
+    fn note_change(&mut self, now: Instant) -> bool {
+        match self {
+            Self::Files(following) => {
+                following.note_change(now);
+                true
+            }
+            Self::Cluster(live) => live.note_change(now),
+        }
+    }
+
+    /// When there is something to do.
+    fn due(&self) -> Option<Instant> {
+        match self {
+            Self::Files(following) => following.due(),
+            Self::Cluster(live) => [live.patience_ends, live.glance, live.keep].into_iter().flatten().min(),
+        }
+    }
+
+    /// Does what is due. Tells whether the objects may have changed.
+    fn act(&mut self, now: Instant) -> bool {
+        match self {
+            Self::Files(following) => following.act(now),
+            Self::Cluster(live) => live.act(now),
+        }
+    }
+
+    /// Brings the objects up to date. Tells whether they changed.
+    fn refresh(&mut self) -> bool {
+        match self {
+            Self::Files(following) => following.look(),
+            Self::Cluster(_) => true,
+        }
+    }
+
+    /// The objects and what is to be said of them; nothing while they are not there.
+    fn objects(&mut self) -> Option<(&Index, Vec<Problem>, PassedOver)> {
+        match self {
+            Self::Files(following) => Some(following.objects()),
+            Self::Cluster(live) => {
+                let problems = live.cluster.problems().collect();
+                Some((live.index()?, problems, PassedOver::new()))
+            }
+        }
+    }
+
+    fn lacks_classes(&self) -> bool {
+        matches!(self, Self::Cluster(live) if live.cluster.lacks_classes())
+    }
+
+    fn condition(&self) -> Condition {
+        match self {
+            Self::Files(_) => Condition::default(),
+            Self::Cluster(live) => Condition {
+                from_disk: live.cluster.index().is_none() && live.from_disk.is_some(),
+                ..live.cluster.condition()
+            },
+        }
+    }
+
+    fn note_published(&mut self) {
+        if let Self::Cluster(live) = self
+            && live.kept.is_some()
+            && live.cluster.index().is_some()
+        {
+            live.keep.get_or_insert_with(|| Instant::now() + KEEP_INTERVAL);
+        }
+    }
+}
+
+// === impl Live ===
+
+impl Live {
+    fn new(cluster: Cluster, kept: Option<Kept>) -> Self {
+        let patience_ends = kept.is_some().then(|| Instant::now() + PATIENCE);
+        Self { cluster, kept, from_disk: None, patience_ends, glance: None, keep: None, keeping: None }
+    }
+
+    fn index(&self) -> Option<&Index> {
+        self.cluster.index().or(self.from_disk.as_ref())
+    }
+
+    fn note_change(&mut self, now: Instant) -> bool {
+        if self.patience_ends.is_some() && self.cluster.index().is_some() {
+            self.patience_ends = None;
+        }
+        let changed = self.cluster.take_changed();
+        if self.cluster.take_touched() {
+            self.glance.get_or_insert(now + TOUCH_DELAY);
+        }
+        if changed && self.from_disk.is_some() && self.cluster.index().is_some() {
+            self.from_disk = None;
+            tracing::info!("the API server has told of everything: what was kept on disk is served no more");
+        }
+        changed
+    }
+
+    fn act(&mut self, now: Instant) -> bool {
+        if self.keep.take_if(|keep| *keep <= now).is_some() {
+            self.keep_copy(now);
+        }
+        if self.glance.take_if(|glance| *glance <= now).is_some() {
+            return true;
+        }
+        let is_over = self.patience_ends.take_if(|end| *end <= now).is_some();
+        is_over && self.cluster.index().is_none() && self.load()
+    }
+
+    /// Takes what was kept on disk. Tells whether there is any.
+    fn load(&mut self) -> bool {
+        let Some(kept) = &self.kept else { return false };
+        let path = kept.path().display();
+        match kept.load() {
+            Ok(Some(index)) => {
+                tracing::warn!(%path, "the API server does not tell of everything: serving what was kept on disk");
+                self.from_disk = Some(index);
+                true
+            }
+            Ok(None) => false,
+            Err(error) => {
+                tracing::error!(%path, %error, "cannot read what was kept on disk");
+                false
+            }
+        }
+    }
+
+    /// Writes beside the control thread: a slow disk delays no change.
+    fn keep_copy(&mut self, now: Instant) {
+        let (Some(kept), Some(index)) = (&self.kept, self.cluster.index()) else { return };
+        if self.keeping.as_ref().is_some_and(|writing| !writing.is_finished()) {
+            self.keep = Some(now + KEEP_INTERVAL);
+            return;
+        }
+        let (kept, objects): (_, Vec<Object>) = (kept.clone(), index.objects().collect());
+        self.keeping = Some(tokio::task::spawn_blocking(move || {
+            if let Err(error) = kept.save(&objects) {
+                tracing::warn!(path = %kept.path().display(), %error, "cannot keep a copy of the objects on disk");
+            }
+        }));
     }
 }
 

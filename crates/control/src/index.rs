@@ -1,20 +1,23 @@
-//! The objects of all sources, by kind and name, in the order in which they appear.
+//! The objects of all sources, by kind and name.
 //!
 //! Never in here: async, IO, or what objects mean.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+
+use foldhash::fast::FixedState;
+use indexmap::IndexMap;
 
 use crate::objects::{
     ConfigMap, EndpointSlice, Endpoints, Ingress, IngressClass, Object, Resource, Secret, Service, Sourced,
 };
 use crate::options::NsName;
-use crate::problem::{Problem, Severity};
+use crate::problem::{Problem, Reason, Severity};
 
 /// Objects by kind, namespace and name.
 ///
-/// The order in which objects are added is kept, and stands for their age where they do not tell it. Objects are shared:
-/// building a new index from the same objects costs pointers.
+/// The order in which objects are added is kept until one goes, and stands for their age where they do not tell it. Objects
+/// are shared: building a new index from the same objects costs pointers.
 #[derive(Debug, Default)]
 pub struct Index {
     /// Ingresses.
@@ -31,7 +34,9 @@ pub struct Index {
     pub configmaps: Store<ConfigMap>,
     /// Secrets.
     pub secrets: Store<Secret>,
-    slices_by_service: HashMap<NsName, Vec<Arc<Sourced<EndpointSlice>>>>,
+    /// The namespaces whose Ingresses are served; none for all.
+    pub namespaces: Option<BTreeSet<String>>,
+    slices_by_service: HashMap<NsName, Vec<Arc<Sourced<EndpointSlice>>>, FixedState>,
 }
 
 impl Index {
@@ -57,43 +62,120 @@ impl Index {
             Object::Secret(object) => self.secrets.add(object),
             Object::EndpointSlice(object) => {
                 self.slices.add(object)?;
-                if let Some(service) = object.service_name() {
-                    let service = NsName::new(object.namespace(), service);
-                    self.slices_by_service.entry(service).or_default().push(Arc::clone(object));
-                }
+                self.attach(object);
                 Ok(())
             }
         }
     }
 
-    /// The slices of a Service.
+    /// Puts an object in place of the one with the same kind, namespace and name. Tells whether it differs from that one; its
+    /// status does not count.
+    pub fn apply(&mut self, object: &Object) -> bool {
+        match object {
+            Object::Ingress(object) => {
+                self.ingresses.apply(object).is_none_or(|old| !old.object.asks_for_the_same(&object.object))
+            }
+            Object::IngressClass(object) => self.classes.replace(object),
+            Object::Service(object) => self.services.replace(object),
+            Object::Endpoints(object) => self.endpoints.replace(object),
+            Object::ConfigMap(object) => self.configmaps.replace(object),
+            Object::Secret(object) => self.secrets.replace(object),
+            Object::EndpointSlice(object) => {
+                let old = self.slices.shared(&object.key()).cloned();
+                if old.as_ref().is_some_and(|old| **old == **object) {
+                    return false;
+                }
+                if let Some(old) = &old {
+                    self.detach(old);
+                }
+                self.slices.apply(object);
+                self.attach(object);
+                true
+            }
+        }
+    }
+
+    /// Removes an object. Tells whether it was there.
+    pub fn remove(&mut self, kind: &str, key: &NsName) -> bool {
+        match kind {
+            Ingress::KIND => self.ingresses.remove(key).is_some(),
+            IngressClass::KIND => self.classes.remove(key).is_some(),
+            Service::KIND => self.services.remove(key).is_some(),
+            Endpoints::KIND => self.endpoints.remove(key).is_some(),
+            ConfigMap::KIND => self.configmaps.remove(key).is_some(),
+            Secret::KIND => self.secrets.remove(key).is_some(),
+            EndpointSlice::KIND => {
+                let old = self.slices.remove(key);
+                if let Some(old) = &old {
+                    self.detach(old);
+                }
+                old.is_some()
+            }
+            _ => false,
+        }
+    }
+
+    /// The slices of a Service, by name.
     pub fn slices_of(&self, service: &NsName) -> &[Arc<Sourced<EndpointSlice>>] {
         self.slices_by_service.get(service).map_or(&[], Vec::as_slice)
+    }
+
+    /// Every object.
+    pub fn objects(&self) -> impl Iterator<Item = Object> {
+        let ingresses = self.ingresses.iter().cloned().map(Object::Ingress);
+        ingresses
+            .chain(self.classes.iter().cloned().map(Object::IngressClass))
+            .chain(self.services.iter().cloned().map(Object::Service))
+            .chain(self.slices.iter().cloned().map(Object::EndpointSlice))
+            .chain(self.endpoints.iter().cloned().map(Object::Endpoints))
+            .chain(self.configmaps.iter().cloned().map(Object::ConfigMap))
+            .chain(self.secrets.iter().cloned().map(Object::Secret))
+    }
+
+    fn attach(&mut self, slice: &Arc<Sourced<EndpointSlice>>) {
+        if let Some(service) = slice.service_name() {
+            let siblings = self.slices_by_service.entry(NsName::new(slice.namespace(), service)).or_default();
+            let place = siblings.partition_point(|sibling| sibling.name() < slice.name());
+            siblings.insert(place, Arc::clone(slice));
+        }
+    }
+
+    fn detach(&mut self, slice: &Sourced<EndpointSlice>) {
+        let Some(service) = slice.service_name() else { return };
+        let service = NsName::new(slice.namespace(), service);
+        if let Some(siblings) = self.slices_by_service.get_mut(&service) {
+            siblings.retain(|sibling| sibling.name() != slice.name());
+            if siblings.is_empty() {
+                self.slices_by_service.remove(&service);
+            }
+        }
     }
 }
 
 /// Objects of one kind.
 #[derive(Debug)]
-pub struct Store<T> {
-    objects: Vec<Arc<Sourced<T>>>,
-    by_name: HashMap<NsName, usize>,
-}
+pub struct Store<T>(IndexMap<NsName, Arc<Sourced<T>>, FixedState>);
 
 impl<T> Default for Store<T> {
     fn default() -> Self {
-        Self { objects: Vec::new(), by_name: HashMap::new() }
+        Self(IndexMap::default())
     }
 }
 
 impl<T: Resource> Store<T> {
     /// The object of a name.
     pub fn get(&self, name: &NsName) -> Option<&Sourced<T>> {
-        self.by_name.get(name).map(|&at| &*self.objects[at])
+        self.0.get(name).map(|object| &**object)
     }
 
-    /// All objects, in order of appearance.
-    pub fn iter(&self) -> impl Iterator<Item = &Sourced<T>> {
-        self.objects.iter().map(|object| &**object)
+    /// The same, to be kept.
+    pub fn shared(&self, name: &NsName) -> Option<&Arc<Sourced<T>>> {
+        self.0.get(name)
+    }
+
+    /// All objects.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Sourced<T>>> {
+        self.0.values()
     }
 
     fn add(&mut self, object: &Arc<Sourced<T>>) -> Result<(), Box<Problem>> {
@@ -101,9 +183,33 @@ impl<T: Resource> Store<T> {
         if let Some(first) = self.get(&key) {
             return Err(Box::new(duplicate(first, object)));
         }
-        self.by_name.insert(key, self.objects.len());
-        self.objects.push(Arc::clone(object));
+        self.0.insert(key, Arc::clone(object));
         Ok(())
+    }
+
+    /// Puts an object in place of another of the same name, which is given back.
+    fn apply(&mut self, object: &Arc<Sourced<T>>) -> Option<Arc<Sourced<T>>> {
+        self.0.insert(object.key(), Arc::clone(object))
+    }
+
+    /// The same; tells whether the two differ.
+    fn replace(&mut self, object: &Arc<Sourced<T>>) -> bool
+    where
+        T: PartialEq,
+    {
+        match self.0.get_mut(&object.key()) {
+            // The pointer stays with an object that does not change: what has been made of it is known by it.
+            Some(old) if **old == **object => false,
+            Some(old) => {
+                *old = Arc::clone(object);
+                true
+            }
+            None => self.apply(object).is_none(),
+        }
+    }
+
+    fn remove(&mut self, name: &NsName) -> Option<Arc<Sourced<T>>> {
+        self.0.swap_remove(name)
     }
 }
 
@@ -113,5 +219,37 @@ fn duplicate<T: Resource>(first: &Sourced<T>, second: &Sourced<T>) -> Problem {
         |file| format!("at {}:{}", file.display(), first.origin.line),
     );
     let message = format!("is defined {place} already; this definition is left out");
-    Problem::of(Severity::Warning, second, message)
+    Problem::of(Severity::Warning, second, message).because(Reason::Conflict)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::objects::{Metadata, Origin};
+
+    fn slice(name: &str, service: &str) -> Object {
+        let mut metadata = Metadata { name: name.to_owned(), ..Metadata::default() };
+        metadata.labels.insert("kubernetes.io/service-name".to_owned(), service.to_owned());
+        let object = EndpointSlice { metadata, address_type: None, endpoints: Vec::new(), ports: Vec::new() };
+        Object::EndpointSlice(Arc::new(Sourced { origin: Origin::default(), object }))
+    }
+
+    fn names(index: &Index, service: &str) -> Vec<String> {
+        let service = NsName::new("default", service);
+        index.slices_of(&service).iter().map(|slice| slice.name().to_owned()).collect()
+    }
+
+    #[test]
+    fn a_slice_that_changes_its_service_leaves_the_old_one() {
+        let mut index = Index::default();
+        assert!(index.apply(&slice("a", "web")));
+        assert!(index.apply(&slice("b", "web")));
+        assert!(!index.apply(&slice("a", "web")), "nothing changed");
+        assert_eq!(names(&index, "web"), ["a", "b"]);
+        assert!(index.apply(&slice("a", "api")));
+        assert_eq!((names(&index, "web"), names(&index, "api")), (vec!["b".into()], vec!["a".into()]));
+        assert!(index.remove(EndpointSlice::KIND, &NsName::new("default", "b")));
+        assert!(!index.remove(EndpointSlice::KIND, &NsName::new("default", "b")));
+        assert_eq!(names(&index, "web"), [""; 0]);
+    }
 }

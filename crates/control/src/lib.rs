@@ -5,7 +5,9 @@
 //!
 //! Never in here: a client's bytes, and how requests are served.
 
+pub mod admission;
 mod certificate;
+mod client;
 mod driver;
 pub mod index;
 pub mod objects;
@@ -15,10 +17,13 @@ pub mod report;
 pub mod resolve;
 pub mod settle;
 pub mod source;
+pub mod status;
 pub mod translate;
 
-pub use driver::{load_at, load_once, run, run_with};
+pub use client::{ClusterAddress, ConnectError, Connection};
+pub use driver::{Outlet, load_at, load_once, run, run_cluster, run_with};
 pub use options::{EndpointOverride, NsName, Options};
-pub use problem::{ObjectRef, Problem, Severity};
+pub use problem::{ObjectRef, Problem, Reason, Severity};
+pub use source::cluster::{ClusterOptions, Condition, Scope};
 pub use source::files::LoadError;
 pub use translate::{HostCertificate, RouteOrigin, Translation};

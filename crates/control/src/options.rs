@@ -21,6 +21,9 @@ pub struct Options {
     pub ingress_class_by_name: bool,
     /// Serve Ingresses without a class. True by default, other than ingress-nginx's: who names a file wants it served.
     pub watch_ingress_without_class: bool,
+    /// An `IngressClass` that is named as [`ingress_class`](Self::ingress_class) is need not exist: people keep manifests of their
+    /// applications, and the class came with the controller's installation. A cluster has them all.
+    pub class_may_be_missing: bool,
     /// Service that gets the requests which no Ingress takes. Its first port is used.
     pub default_backend_service: Option<NsName>,
     /// The `ConfigMap` with the settings.
@@ -45,6 +48,8 @@ pub struct Options {
     pub reserved_ports: Vec<(u16, &'static str)>,
     /// Time after which the answer of a TCP service counts as slow.
     pub stream_response_threshold: Duration,
+    /// The zone that this machine is in, where endpoints of its own zone are preferred.
+    pub zone: Option<String>,
 }
 
 impl Default for Options {
@@ -55,6 +60,7 @@ impl Default for Options {
             controller_class: "k8s.io/ingress-nginx".to_owned(),
             ingress_class_by_name: false,
             watch_ingress_without_class: true,
+            class_may_be_missing: true,
             default_backend_service: None,
             configmap: None,
             endpoints: Vec::new(),
@@ -67,6 +73,7 @@ impl Default for Options {
             udp_services_configmap: None,
             reserved_ports: vec![(80, "--http-port"), (443, "--https-port"), (10254, "--healthz-port")],
             stream_response_threshold: Duration::from_millis(10),
+            zone: None,
         }
     }
 }

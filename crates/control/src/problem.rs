@@ -54,18 +54,67 @@ pub struct Problem {
     pub severity: Severity,
     /// Whose it is.
     pub object: Option<ObjectRef>,
+    /// Its uid, where it has one: Events name it.
+    pub uid: Option<String>,
     /// The file that says so, where a file does.
     pub file: Option<PathBuf>,
     /// Line in the file, from 1.
     pub line: Option<u32>,
+    /// What kind of thing is wrong.
+    pub reason: Reason,
     /// What is wrong, and what to do.
     pub message: String,
+}
+
+/// What kind of thing is wrong: the reason of the Event that tells of it. The webhook refuses by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// The object itself: a value that is not what it has to be, whatever else there is.
+    Invalid,
+    /// The same of an annotation's value.
+    Annotation,
+    /// Something that the object names is not there, or cannot be used.
+    Missing,
+    /// The same of a Secret. Often it comes later: what makes certificates begins when it sees the Ingress.
+    Secret,
+    /// Another object has what this one asks for.
+    Conflict,
+    /// Something is asked for that flags or settings do not allow.
+    Forbidden,
+    /// Something is asked for that Forebay does not do.
+    Unsupported,
+    /// Something is said that makes no difference as things stand.
+    NoEffect,
+    /// The object could not be read.
+    Undecodable,
+    /// Worth knowing.
+    Note,
+}
+
+impl Reason {
+    /// As an Event has it. People have alerts on them: `AnnotationParsingFailed` is ingress-nginx's, the others are ours and
+    /// stay.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Invalid => "Invalid",
+            Self::Annotation => "AnnotationParsingFailed",
+            Self::Missing => "ReferenceNotUsable",
+            Self::Secret => "SecretNotUsable",
+            Self::Conflict => "Conflict",
+            Self::Forbidden => "Forbidden",
+            Self::Unsupported => "Unsupported",
+            Self::NoEffect => "NoEffect",
+            Self::Undecodable => "Undecodable",
+            Self::Note => "Note",
+        }
+    }
 }
 
 impl Problem {
     /// A problem that no object has.
     pub(crate) fn new(severity: Severity, message: impl Into<String>) -> Self {
-        Self { severity, object: None, file: None, line: None, message: message.into() }
+        let reason = if severity == Severity::Notice { Reason::Note } else { Reason::Invalid };
+        Self { severity, object: None, uid: None, file: None, line: None, reason, message: message.into() }
     }
 
     /// A problem of an object as a whole.
@@ -77,10 +126,17 @@ impl Problem {
         let origin = &object.origin;
         Self {
             object: Some(object.reference()),
+            uid: object.metadata().uid.clone(),
             file: origin.file.as_deref().map(Into::into),
             line: origin.file.as_ref().map(|_| origin.line),
             ..Self::new(severity, message)
         }
+    }
+
+    /// The same, of another kind.
+    #[must_use]
+    pub fn because(self, reason: Reason) -> Self {
+        Self { reason, ..self }
     }
 
     /// A problem of one value in an object.

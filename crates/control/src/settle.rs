@@ -4,22 +4,45 @@
 
 use std::time::{Duration, Instant};
 
-/// Time without a further change after which the changes are acted upon. An editor's or `kubectl`'s several steps come
-/// within a millisecond of each other.
-pub const QUIET: Duration = Duration::from_millis(10);
+/// How long is waited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// Time without a further change after which the changes are acted upon.
+    pub quiet: Duration,
+    /// Time after the first change at which the changes are acted upon, come what may.
+    pub delay_max: Duration,
+}
 
-/// Time after the first change at which the changes are acted upon, come what may. With [`QUIET`] and the time that it
-/// takes to read and to translate this keeps a change within 50 ms.
-pub const DELAY_MAX: Duration = Duration::from_millis(30);
+impl Pace {
+    /// For files: an editor's several steps come within a millisecond of each other. With the time that it takes to read and
+    /// to translate, a change stays within 50 ms.
+    pub const FILES: Self = Self { quiet: Duration::from_millis(10), delay_max: Duration::from_millis(30) };
+
+    /// For a cluster, where what belongs together is one object.
+    pub const CLUSTER: Self = Self { quiet: Duration::from_millis(1), delay_max: Duration::from_millis(5) };
+}
 
 /// Collects changes until it is time to act.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Settle {
+    pace: Pace,
     /// First and last change since the last action.
     pending: Option<(Instant, Instant)>,
+    /// Not before this.
+    rest: Option<Instant>,
 }
 
 impl Settle {
+    /// Of a pace.
+    pub fn new(pace: Pace) -> Self {
+        Self { pace, pending: None, rest: None }
+    }
+
+    /// Something took this long, and is not done again before as much time has passed: half of a CPU is enough.
+    pub fn rest(&mut self, now: Instant, took: Duration) {
+        self.rest = Some(now + took);
+    }
+
     /// Something changed.
     pub fn touch(&mut self, now: Instant) {
         let first = self.pending.map_or(now, |(first, _)| first);
@@ -28,7 +51,9 @@ impl Settle {
 
     /// When to act; none while there is nothing to act upon.
     pub fn due(&self) -> Option<Instant> {
-        self.pending.map(|(first, last)| (last + QUIET).min(first + DELAY_MAX))
+        let Pace { quiet, delay_max } = self.pace;
+        let due = self.pending.map(|(first, last)| (last + quiet).min(first + delay_max))?;
+        Some(self.rest.map_or(due, |rest| due.max(rest)))
     }
 
     /// Whether it is time to act. If so, the changes are taken: later ones begin anew.
@@ -51,7 +76,7 @@ mod tests {
 
     #[test]
     fn nothing_is_due_without_a_change() {
-        let mut settle = Settle::default();
+        let mut settle = Settle::new(Pace::FILES);
         assert_eq!(settle.due(), None);
         assert!(!settle.take(Instant::now()));
     }
@@ -59,37 +84,48 @@ mod tests {
     #[test]
     fn a_change_waits_for_quiet() {
         let start = Instant::now();
-        let mut settle = Settle::default();
+        let mut settle = Settle::new(Pace::FILES);
         settle.touch(start);
         settle.touch(start + 4 * MS);
-        assert_eq!(settle.due(), Some(start + 4 * MS + QUIET));
+        assert_eq!(settle.due(), Some(start + 4 * MS + Pace::FILES.quiet));
         assert!(!settle.take(start + 13 * MS));
         assert!(settle.take(start + 14 * MS));
         assert!(!settle.take(start + 14 * MS), "taken once");
     }
 
     #[test]
+    fn what_took_long_is_not_done_again_at_once() {
+        let start = Instant::now();
+        let mut settle = Settle::new(Pace::CLUSTER);
+        settle.rest(start, 20 * MS);
+        settle.touch(start + MS);
+        assert_eq!(settle.due(), Some(start + 20 * MS));
+        assert!(!settle.take(start + 19 * MS));
+        assert!(settle.take(start + 20 * MS));
+    }
+
+    #[test]
     fn a_source_that_never_falls_quiet_is_not_waited_for() {
         let start = Instant::now();
-        let mut settle = Settle::default();
+        let mut settle = Settle::new(Pace::FILES);
         for ms in 0..30 {
             settle.touch(start + ms * MS);
             assert!(!settle.take(start + ms * MS));
         }
-        assert!(settle.take(start + DELAY_MAX));
+        assert!(settle.take(start + Pace::FILES.delay_max));
     }
 
     proptest! {
         #[test]
         fn every_change_is_acted_upon_in_time(gaps in proptest::collection::vec(0_u32..20, 1..40)) {
             let mut now = Instant::now();
-            let mut settle = Settle::default();
+            let mut settle = Settle::new(Pace::FILES);
             let mut oldest = None;
             for gap in gaps {
                 let next = now + gap * MS;
                 while let Some(due) = settle.due().filter(|&due| due <= next) {
                     let oldest = oldest.take().expect("a change is what makes it due");
-                    prop_assert!(due >= now && due <= oldest + DELAY_MAX);
+                    prop_assert!(due >= now && due <= oldest + Pace::FILES.delay_max);
                     prop_assert!(settle.take(due));
                 }
                 now = next;

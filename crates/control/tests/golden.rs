@@ -3,6 +3,7 @@
 //! `# option NAME = VALUE` lines stand for the command line, `# resolved NAME = ADDRESSES` lines for the DNS. It is always
 //! [`NOW_S`]: the certificates in the cases, whose keys are for tests only, are made for that.
 
+use std::collections::BTreeSet;
 use std::fmt::{Debug, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,7 +13,7 @@ use control::report;
 use control::resolve::Resolved;
 use control::source::files::Files;
 use control::translate::translate;
-use control::{Options, Severity, Translation, load_at};
+use control::{Options, Problem, Severity, Translation, load_at};
 use model::{Action, Authorities, ClientAuth, Encryption, HostTls, Model, Stream, UpstreamTls};
 
 /// The first of July 2026, in seconds since 1970.
@@ -32,6 +33,23 @@ fn cases() {
         };
         insta::assert_snapshot!(describe(&translation, path.parent().unwrap()));
     });
+}
+
+/// The reason of every problem of every case: Events carry it, and the webhook refuses by it.
+#[test]
+fn reasons() {
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let mut files = Vec::new();
+    collect(&cases, &mut files);
+    let mut lines = BTreeSet::new();
+    for file in files {
+        let options = options(&std::fs::read_to_string(&file).unwrap());
+        let translation = load_at(&Options { manifests: vec![file], ..options }, now()).unwrap();
+        let line = |problem: &Problem| format!("{} {}", problem.reason.as_str(), problem.message);
+        lines.extend(translation.problems.iter().map(line));
+    }
+    let text = lines.into_iter().collect::<Vec<_>>().join("\n");
+    insta::assert_snapshot!(text.replace(&format!("{}/", cases.display()), ""));
 }
 
 #[test]

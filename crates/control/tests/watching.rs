@@ -26,7 +26,7 @@ impl Resolver for OneAddress {
 
 /// A running control plane, and what it has published.
 struct Running {
-    updates: UnboundedReceiver<Translation>,
+    updates: UnboundedReceiver<Arc<Translation>>,
     /// The hosts of every translation so far.
     history: Vec<Vec<String>>,
 }
@@ -43,7 +43,7 @@ impl Running {
         Self { updates, history: Vec::new() }
     }
 
-    async fn next(&mut self) -> Translation {
+    async fn next(&mut self) -> Arc<Translation> {
         let update = tokio::time::timeout(PATIENCE, self.updates.recv()).await;
         let translation = update.expect("an update in time").expect("it runs");
         self.history.push(hosts(&translation));
@@ -51,7 +51,7 @@ impl Running {
     }
 
     /// Waits until these hosts are served, and some or no problems reported.
-    async fn until(&mut self, expected: &[&str], broken: bool) -> Translation {
+    async fn until(&mut self, expected: &[&str], broken: bool) -> Arc<Translation> {
         loop {
             let translation = self.next().await;
             if hosts(&translation) == expected && translation.problems.is_empty() != broken {
@@ -264,7 +264,7 @@ fn ingress_with_tls(host: &str) -> String {
 
 const A_YEAR: Duration = Duration::from_hours(24 * 365);
 
-fn certificate(translation: &Translation) -> Option<Arc<model::Certificate>> {
+fn certificate(translation: &Arc<Translation>) -> Option<Arc<model::Certificate>> {
     translation.model.hosts[0].tls.certificate.clone()
 }
 

@@ -1,11 +1,14 @@
-//! The admin server: `/healthz`, `/metrics`, `/configuration`. On a thread of its own, so that a scrape delays no request.
+//! The admin server: `/livez`, `/readyz`, `/healthz`, `/metrics`, `/configuration`. On a thread of its own, so that a scrape
+//! delays no request.
 
 use std::convert::Infallible;
+use std::fmt::Write;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use control::Condition;
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::CONTENT_TYPE;
@@ -21,10 +24,15 @@ use crate::{configuration, machine};
 /// What the admin server tells about.
 pub(crate) struct Admin {
     pub(crate) registry: Arc<Registry>,
-    pub(crate) observer: Observer,
+    /// Set when there is a configuration to serve.
+    pub(crate) observer: OnceLock<Observer>,
+    /// How it stands with the cluster's objects.
+    pub(crate) condition: Mutex<Condition>,
     /// Set when the process is about to stop.
     pub(crate) stopping: AtomicBool,
     pub(crate) metrics: bool,
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
 }
 
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -72,27 +80,39 @@ pub(crate) fn bind(address: SocketAddr) -> io::Result<StdListener> {
 impl Admin {
     fn answer<B>(&self, request: &Request<B>) -> Response<Full<Bytes>> {
         match request.uri().path() {
-            "/healthz" => self.health(),
+            "/livez" => response(StatusCode::OK, TEXT, "ok\n".to_owned()),
+            "/readyz" | "/healthz" => self.readiness(),
             "/metrics" if self.metrics => self.metrics(),
             "/configuration" => self.configuration(),
             _ => {
-                response(StatusCode::NOT_FOUND, TEXT, "try /healthz, /metrics or /configuration\n".to_owned())
+                let hint = "try /livez, /readyz, /metrics or /configuration\n";
+                response(StatusCode::NOT_FOUND, TEXT, hint.to_owned())
             }
         }
     }
 
-    fn health(&self) -> Response<Full<Bytes>> {
+    /// Whether requests may come: every worker serves a whole configuration, and this process is not about to stop. What is in
+    /// trouble is named, be it ready or not. ingress-nginx's `/healthz` is asked for this, too.
+    fn readiness(&self) -> Response<Full<Bytes>> {
         if self.stopping.load(Ordering::Relaxed) {
             return response(StatusCode::INTERNAL_SERVER_ERROR, TEXT, "stopping\n".to_owned());
         }
-        if self.observer.acknowledged() == 0 {
-            return response(
-                StatusCode::SERVICE_UNAVAILABLE,
-                TEXT,
-                "not every worker has begun\n".to_owned(),
-            );
+        let condition = self.condition.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (status, mut text) = if self.observer.get().is_some_and(|observer| observer.acknowledged() > 0) {
+            (StatusCode::OK, "ok\n".to_owned())
+        } else if condition.waiting.is_empty() {
+            (StatusCode::SERVICE_UNAVAILABLE, "not every worker has begun\n".to_owned())
+        } else {
+            let waiting = condition.waiting.join(", ");
+            (StatusCode::SERVICE_UNAVAILABLE, format!("waiting for {waiting}\n"))
+        };
+        if condition.from_disk {
+            text.push_str("serving what was kept on disk\n");
         }
-        response(StatusCode::OK, TEXT, "ok\n".to_owned())
+        for trouble in &condition.troubles {
+            let _ = writeln!(text, "cannot watch {trouble}");
+        }
+        response(status, TEXT, text)
     }
 
     fn metrics(&self) -> Response<Full<Bytes>> {
@@ -102,7 +122,10 @@ impl Admin {
     }
 
     fn configuration(&self) -> Response<Full<Bytes>> {
-        let described = configuration::describe(&self.observer.snapshot(), self.observer.acknowledged());
+        let Some(observer) = self.observer.get() else {
+            return response(StatusCode::SERVICE_UNAVAILABLE, TEXT, "there is none yet\n".to_owned());
+        };
+        let described = configuration::describe(&observer.snapshot(), observer.acknowledged());
         response(StatusCode::OK, "application/json", format!("{described:#}\n"))
     }
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, Args, Parser, Subcommand};
-use control::{EndpointOverride, NsName};
+use control::status::StatusOptions;
+use control::{EndpointOverride, NsName, Scope};
 
 use crate::EXIT_UNUSABLE;
 
@@ -49,9 +50,9 @@ pub(crate) struct Reading {
     /// Also serve the IngressClass that is named as --ingress-class says, whatever its controller.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub(crate) ingress_class_by_name: bool,
-    /// Serve Ingresses without a class. ingress-nginx does not by default; in files, who names them wants them served.
-    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
-    pub(crate) watch_ingress_without_class: bool,
+    /// Serve Ingresses without a class [default: only those in files, since who names them wants them served].
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) watch_ingress_without_class: Option<bool>,
     /// Service for requests that no Ingress takes.
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub(crate) default_backend_service: Option<NsName>,
@@ -90,9 +91,13 @@ pub(crate) struct Reading {
 
 #[derive(Args, Debug)]
 pub(crate) struct Serve {
-    /// File or folder with Kubernetes manifests. Watched; may be given several times.
-    #[arg(long, value_name = "PATH", required = true)]
+    /// File or folder with Kubernetes manifests, instead of a cluster. Watched; may be given several times.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["kubeconfig", "apiserver_host"])]
     pub(crate) manifests: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) cluster: Cluster,
+    #[command(flatten)]
+    pub(crate) status: Status,
     #[command(flatten)]
     pub(crate) reading: Reading,
     /// Address of the admin server; all addresses without it.
@@ -109,6 +114,68 @@ pub(crate) struct Serve {
     pub(crate) shutdown_grace_period: u64,
     #[command(flatten)]
     pub(crate) metrics: Metrics,
+}
+
+/// The cluster whose objects are served where there are no --manifests.
+#[derive(Args, Debug)]
+pub(crate) struct Cluster {
+    /// Kubeconfig file [default: the service account of the Pod that this runs in].
+    #[arg(long, value_name = "PATH")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// URL of the API server; comes before the kubeconfig's.
+    #[arg(long, value_name = "URL")]
+    pub(crate) apiserver_host: Option<String>,
+    /// PEM file with the authorities of the API server's certificate.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) certificate_authority: Option<PathBuf>,
+    /// Namespace whose objects are served [default: all].
+    #[arg(long, value_name = "NAMESPACE", default_value = "", conflicts_with = "watch_namespace_selector")]
+    pub(crate) watch_namespace: String,
+    /// Labels of the namespaces whose Ingresses are served.
+    #[arg(long, value_name = "SELECTOR", default_value = "")]
+    pub(crate) watch_namespace_selector: String,
+    /// Prefer endpoints of the zone that this node is in, where EndpointSlices have hints.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub(crate) enable_topology_aware_routing: bool,
+    /// Folder for a copy of the objects, certificates with their keys included, which is served when this starts while the API
+    /// server is away.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) state_dir: Option<PathBuf>,
+}
+
+/// What is written to the cluster.
+#[derive(Args, Debug)]
+pub(crate) struct Status {
+    /// Write where clients reach Ingresses into their status. Off for a trial beside another controller.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
+    pub(crate) update_status: bool,
+    /// Clear the status when the last replica stops.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
+    pub(crate) update_status_on_shutdown: bool,
+    /// Seconds after which the status is looked at again though nothing has changed.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub(crate) status_update_interval: u64,
+    /// Service whose addresses are written.
+    #[arg(long, value_name = "NAMESPACE/NAME", conflicts_with = "publish_status_address")]
+    pub(crate) publish_service: Option<NsName>,
+    /// Addresses and names that are written as they are.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) publish_status_address: Vec<String>,
+    /// Write internal addresses of nodes, where those of nodes are written.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub(crate) report_node_internal_ip_address: bool,
+    /// Name of the Lease that says which replica writes.
+    #[arg(long, value_name = "NAME", default_value = "ingress-controller-leader")]
+    pub(crate) election_id: String,
+    /// Time after which the Lease of a replica that is heard of no more runs out.
+    #[arg(long, value_name = "TIME", value_parser = model::parse_duration, default_value = "30s")]
+    pub(crate) election_ttl: Duration,
+    /// Have every replica write.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub(crate) disable_leader_election: bool,
+    /// Publish no Event when an Ingress has come into service.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub(crate) disable_sync_events: bool,
 }
 
 #[derive(Args, Debug)]
@@ -161,12 +228,13 @@ pub(crate) struct Payload {
 
 impl Reading {
     pub(crate) fn into_options(self, manifests: Vec<PathBuf>) -> control::Options {
+        let of_files = !manifests.is_empty();
         control::Options {
             manifests,
             ingress_class: self.ingress_class,
             controller_class: self.controller_class,
             ingress_class_by_name: self.ingress_class_by_name,
-            watch_ingress_without_class: self.watch_ingress_without_class,
+            watch_ingress_without_class: self.watch_ingress_without_class.unwrap_or(of_files),
             default_backend_service: self.default_backend_service,
             configmap: self.configmap,
             endpoints: self.endpoints,
@@ -183,6 +251,45 @@ impl Reading {
                 (self.healthz_port, "--healthz-port"),
             ],
             stream_response_threshold: self.stream_response_threshold,
+            zone: None,
+            class_may_be_missing: of_files,
+        }
+    }
+}
+
+impl Cluster {
+    pub(crate) fn address(&self) -> control::ClusterAddress {
+        control::ClusterAddress {
+            kubeconfig: self.kubeconfig.clone(),
+            apiserver_host: self.apiserver_host.clone(),
+            certificate_authority: self.certificate_authority.clone(),
+        }
+    }
+
+    pub(crate) fn options(&self) -> control::ClusterOptions {
+        let scope = match (self.watch_namespace.as_str(), self.watch_namespace_selector.as_str()) {
+            ("", "") => Scope::All,
+            ("", selector) => Scope::Selector(selector.to_owned()),
+            (namespace, _) => Scope::Namespace(namespace.to_owned()),
+        };
+        control::ClusterOptions { scope, state_dir: self.state_dir.clone() }
+    }
+}
+
+impl Status {
+    pub(crate) fn options(&self, pod: Option<NsName>) -> StatusOptions {
+        StatusOptions {
+            update: self.update_status,
+            update_on_shutdown: self.update_status_on_shutdown,
+            interval: Duration::from_secs(self.status_update_interval),
+            publish_service: self.publish_service.clone(),
+            publish_address: self.publish_status_address.clone(),
+            report_node_internal_ip: self.report_node_internal_ip_address,
+            election_id: self.election_id.clone(),
+            election_ttl: self.election_ttl,
+            leader_election: !self.disable_leader_election,
+            sync_events: !self.disable_sync_events,
+            pod,
         }
     }
 }
@@ -247,8 +354,8 @@ mod tests {
             let Command::Check(check) = cli.command else { panic!("not check") };
             check.reading.watch_ingress_without_class
         };
-        assert!(parse("--watch-ingress-without-class"));
-        assert!(!parse("--watch-ingress-without-class=false"));
-        assert!(parse("--disable-catch-all"));
+        assert_eq!(parse("--watch-ingress-without-class"), Some(true));
+        assert_eq!(parse("--watch-ingress-without-class=false"), Some(false));
+        assert_eq!(parse("--disable-catch-all"), None);
     }
 }

@@ -12,8 +12,6 @@ pub(crate) struct Ignored {
 }
 
 const NO_RELOAD: &str = "there are no reloads to pace";
-const NO_CLUSTER: &str = "the Kubernetes API is not a source yet";
-const NO_STATUS: &str = "the status of Ingresses is not written yet";
 const NO_WEBHOOK: &str = "there is no admission webhook yet";
 const NO_GEOIP: &str = "there is no GeoIP yet";
 const NO_INTERNAL_PORT: &str = "there is no inner server that needs a port";
@@ -28,26 +26,18 @@ macro_rules! ignored {
 
 /// From ingress-nginx's `docs/user-guide/cli-arguments.md`.
 pub(crate) const IGNORED: &[Ignored] = ignored! {
-    "apiserver-host" true NO_CLUSTER;
     "bucket-factor" true OWN_METRICS;
-    "certificate-authority" true NO_CLUSTER;
     "deep-inspect" false "paths are never pasted into a configuration";
     "default-server-port" true NO_INTERNAL_PORT;
     "disable-full-test" false NO_WEBHOOK;
-    "disable-leader-election" false NO_STATUS;
     "disable-svc-external-name" false "ExternalName Services are resolved, and never to addresses of this machine";
-    "disable-sync-events" false NO_CLUSTER;
     "dynamic-configuration-retries" true "a configuration is handed over in memory and cannot fail to arrive";
-    "election-id" true NO_STATUS;
-    "election-ttl" true NO_STATUS;
     "enable-annotation-validation" false "annotations are always validated";
     "enable-ssl-chain-completion" false "chains are shown as Secrets hold them; nothing is fetched";
-    "enable-topology-aware-routing" false NO_CLUSTER;
     "exclude-socket-metrics" true OWN_METRICS;
     "health-check-path" true "the health check is at /healthz";
     "health-check-timeout" true "the health check does not leave the process";
     "internal-logger-address" true NO_INTERNAL_PORT;
-    "kubeconfig" true NO_CLUSTER;
     "max-buckets" true OWN_METRICS;
     "maxmind-edition-ids" true NO_GEOIP;
     "maxmind-license-key" true NO_GEOIP;
@@ -59,23 +49,15 @@ pub(crate) const IGNORED: &[Ignored] = ignored! {
     "profiler-address" true NO_PROFILER;
     "profiler-port" true NO_PROFILER;
     "profiling" false NO_PROFILER;
-    "publish-service" true NO_STATUS;
-    "publish-status-address" true NO_STATUS;
-    "report-node-internal-ip-address" false NO_STATUS;
     "ssl-passthrough-proxy-port" true NO_INTERNAL_PORT;
     "status-port" true NO_INTERNAL_PORT;
-    "status-update-interval" true NO_STATUS;
     "stream-port" true NO_INTERNAL_PORT;
-    "sync-period" true NO_CLUSTER;
+    "sync-period" true "objects are watched; there is nothing to read again";
     "sync-rate-limit" true NO_RELOAD;
-    "update-status" false NO_STATUS;
-    "update-status-on-shutdown" false NO_STATUS;
     "v" true "verbosity is set by the environment variable FOREBAY_LOG";
     "validating-webhook" true NO_WEBHOOK;
     "validating-webhook-certificate" true NO_WEBHOOK;
     "validating-webhook-key" true NO_WEBHOOK;
-    "watch-namespace" true NO_CLUSTER;
-    "watch-namespace-selector" true NO_CLUSTER;
 };
 
 /// Splits the arguments into those that mean something and the flags that do not.
@@ -118,16 +100,16 @@ mod tests {
     fn ignored_flags_take_their_values_along() {
         let (kept, ignored) = split(&[
             "serve",
-            "--election-id=x",
-            "--publish-service",
-            "a/b",
+            "--sync-period=1m",
+            "--status-port",
+            "1",
             "--manifests",
             "m",
             "-v=2",
             "--profiling",
         ]);
         assert_eq!(kept, ["serve", "--manifests", "m"]);
-        assert_eq!(ignored, ["election-id", "publish-service", "v", "profiling"]);
+        assert_eq!(ignored, ["sync-period", "status-port", "v", "profiling"]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod machine;
 mod payload;
 mod serve;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -24,7 +25,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 const EXIT_UNUSABLE: u8 = 2;
 
 fn main() -> ExitCode {
-    let (arguments, ignored) = ignored::split_off(std::env::args_os());
+    let (arguments, ignored) = ignored::split_off(with_command(std::env::args_os()));
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => return cli::explain(&error),
@@ -38,6 +39,18 @@ fn main() -> ExitCode {
         eprintln!("forebay: {}", in_one_line(&error));
         ExitCode::from(EXIT_UNUSABLE)
     })
+}
+
+/// A Deployment of ingress-nginx passes its binary's path and flags: they are `serve`'s.
+fn with_command(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments: Vec<_> = arguments.into_iter().collect();
+    let first = arguments.get(1).and_then(|first| first.to_str()).unwrap_or_default();
+    if first.rsplit('/').next() == Some("nginx-ingress-controller") {
+        arguments[1] = "serve".into();
+    } else if first.starts_with("--") && !["--help", "--version"].contains(&first) {
+        arguments.insert(1, "serve".into());
+    }
+    arguments
 }
 
 /// An error with its causes, less those that it tells already.
@@ -54,6 +67,19 @@ mod tests {
     use anyhow::anyhow;
 
     use super::*;
+
+    #[test]
+    fn the_arguments_of_an_ingress_nginx_deployment_are_those_of_serve() {
+        let with = |line: &str| with_command(line.split(' ').map(OsString::from)).join(" ".as_ref());
+        assert_eq!(
+            with("forebay /nginx-ingress-controller --configmap=a/b"),
+            "forebay serve --configmap=a/b"
+        );
+        assert_eq!(with("forebay --configmap=a/b"), "forebay serve --configmap=a/b");
+        assert_eq!(with("forebay check a.yaml"), "forebay check a.yaml");
+        assert_eq!(with("forebay --version"), "forebay --version");
+        assert_eq!(with("forebay"), "forebay");
+    }
 
     #[test]
     fn no_cause_is_told_twice() {

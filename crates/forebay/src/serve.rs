@@ -1,21 +1,24 @@
 //! `forebay serve`: joins the control plane and the data plane, and ends them in order.
 
-use std::cell::Cell;
+use std::cell::RefCell;
+use std::convert::Infallible;
 use std::fmt::{self, Write as _};
 use std::hash::{DefaultHasher, Hasher};
 use std::io::IsTerminal;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use control::{Problem, Severity, Translation};
+use control::{Condition, Connection, NsName, Outlet, Problem, Severity, Translation};
 use observe::{BuildInfo, Controller, MetricsOptions, Registry, log::Writer};
-use proxy::Proxy;
+use proxy::{Observer, Proxy};
 use routing::Snapshot;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{oneshot, watch};
 use tracing_subscriber::EnvFilter;
 
 use crate::admin::{self, Admin};
@@ -46,32 +49,49 @@ async fn serve(options: cli::Serve) -> anyhow::Result<ExitCode> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let grace = Duration::from_secs(options.shutdown_grace_period);
     let foundation = Foundation::lay(&options)?;
-    let control_options = options.reading.into_options(options.manifests);
-    let mut house: Option<House> = None;
-    let mut before = Translation::default();
-    let (fail, failed) = tokio::sync::oneshot::channel();
-    let mut fail = Some(fail);
-    let control = control::run(control_options, |translation| {
-        translation.new_problems(&before).for_each(report);
-        match &mut house {
-            Some(house) => house.apply(&translation),
-            None => match House::build(&foundation, &translation) {
-                Ok(built) => house = Some(built),
-                // The other end waits for it, and for nothing else once it has come.
-                Err(error) => drop(fail.take().map(|fail| fail.send(error))),
-            },
-        }
-        before = translation;
+    let cluster = match options.manifests.as_slice() {
+        [] => Some(Connection::open(&options.cluster.address()).await?),
+        _ => None,
+    };
+    let (programmed, served) = watch::channel(None);
+    let keeper = cluster.as_ref().map(|connection| {
+        let (status, registry) = (options.status.options(this_pod()), Arc::clone(&foundation.registry));
+        control::status::spawn(connection, status, served, registry)
     });
+    let (fail, failed) = oneshot::channel();
+    let house: Rc<RefCell<Option<House>>> = Rc::default();
+    let applied = watch::Sender::default();
+    let builder = Builder {
+        foundation,
+        house: Rc::clone(&house),
+        applied: applied.clone(),
+        before: Arc::default(),
+        fail: Some(fail),
+    };
     tokio::select! {
-        ended = control => match ended? {},
+        ended = control(options, cluster, builder) => match ended? {},
+        () = tell_programmed(applied.subscribe(), programmed) => {}
         Ok(error) = failed => return Err(error),
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
     }
-    let Some(house) = house else { return Ok(ExitCode::SUCCESS) };
+    let house = house.take();
+    let stopped = async {
+        let status = async {
+            if let Some(keeper) = keeper {
+                keeper.stop().await;
+            }
+        };
+        let proxy = async {
+            match house {
+                Some(house) => house.stop(grace).await,
+                None => Ok(()),
+            }
+        };
+        tokio::join!(status, proxy).1
+    };
     tokio::select! {
-        ended = house.stop(grace) => ended?,
+        ended = stopped => ended?,
         _ = terminate.recv() => tracing::warn!("told to stop again: requests in flight are cut off"),
         _ = interrupt.recv() => tracing::warn!("told to stop again: requests in flight are cut off"),
     }
@@ -79,12 +99,66 @@ async fn serve(options: cli::Serve) -> anyhow::Result<ExitCode> {
     std::process::exit(0);
 }
 
+/// Follows what configures the proxy.
+async fn control(
+    options: cli::Serve,
+    cluster: Option<Connection>,
+    builder: Builder,
+) -> anyhow::Result<Infallible> {
+    let mut reading = options.reading.into_options(options.manifests);
+    let Some(connection) = cluster else { return Ok(control::run(reading, builder).await?) };
+    tracing::info!(url = connection.url, "following the cluster");
+    if options.cluster.enable_topology_aware_routing {
+        let node = std::env::var("NODE_NAME").ok();
+        reading.zone = control::status::zone_of_this_node(&connection, this_pod().as_ref(), node).await;
+        match &reading.zone {
+            Some(zone) => tracing::info!(zone, "endpoints of this zone are preferred"),
+            None => tracing::warn!("the zone of this node is not known: endpoints of all zones are used"),
+        }
+    }
+    match control::run_cluster(&connection, options.cluster.options(), reading, builder).await {}
+}
+
+/// The Pod that this runs in, as its manifest tells it.
+fn this_pod() -> Option<NsName> {
+    Some(NsName::new(std::env::var("POD_NAMESPACE").ok()?, std::env::var("POD_NAME").ok()?))
+}
+
+/// A translation that has been handed to the workers.
+#[derive(Clone)]
+struct Applied {
+    generation: u64,
+    observer: Observer,
+    translation: Arc<Translation>,
+}
+
+/// Tells of each translation once every worker serves it.
+async fn tell_programmed(
+    mut applied: watch::Receiver<Option<Applied>>,
+    programmed: watch::Sender<Option<Arc<Translation>>>,
+) {
+    while applied.changed().await.is_ok() {
+        let Some(applied) = applied.borrow_and_update().clone() else { continue };
+        applied.observer.reached(applied.generation).await;
+        programmed.send_replace(Some(applied.translation));
+    }
+}
+
 /// What there is before there is a configuration: it fails early and in one line.
 struct Foundation {
     registry: Arc<Registry>,
     proxy: proxy::Options,
-    admin: Cell<Option<TcpListener>>,
-    metrics: bool,
+    admin: Arc<Admin>,
+}
+
+/// Builds the house when there is a configuration to run with, and keeps it up to date.
+struct Builder {
+    foundation: Foundation,
+    house: Rc<RefCell<Option<House>>>,
+    applied: watch::Sender<Option<Applied>>,
+    before: Arc<Translation>,
+    /// The other end waits for it, and for nothing else once it has come.
+    fail: Option<oneshot::Sender<anyhow::Error>>,
 }
 
 /// What runs once there is a configuration to run with.
@@ -94,6 +168,33 @@ struct House {
     proxy: Proxy,
     admin: Arc<Admin>,
     log: Writer,
+}
+
+impl Outlet for Builder {
+    fn publish(&mut self, translation: Arc<Translation>) {
+        translation.new_problems(&self.before).for_each(report);
+        let mut house = self.house.borrow_mut();
+        match &mut *house {
+            Some(house) if translation.model == self.before.model => house.note_applied(&translation),
+            Some(house) => house.apply(&translation),
+            None => match House::build(&self.foundation, &translation) {
+                Ok(built) => *house = Some(built),
+                Err(error) => drop(self.fail.take().map(|fail| fail.send(error))),
+            },
+        }
+        if let Some(house) = &*house {
+            let (generation, observer) = (house.snapshot.generation, house.proxy.observer());
+            let translation = Arc::clone(&translation);
+            self.applied.send_replace(Some(Applied { generation, observer, translation }));
+        }
+        drop(house);
+        self.before = translation;
+    }
+
+    fn note(&mut self, condition: &Condition) {
+        let mut noted = self.foundation.admin.condition.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.clone_from(condition);
+    }
 }
 
 impl Foundation {
@@ -113,8 +214,21 @@ impl Foundation {
         }
         let workers = machine::worker_cpus(options.workers)?;
         let connections_max = machine::connections_max(workers.len());
+        let registry = Registry::new(metrics_options(&options.metrics, &options.reading));
+        let listener =
+            admin::bind(admin_address).with_context(|| format!("cannot listen on {admin_address}"))?;
+        let admin = Arc::new(Admin {
+            registry: Arc::clone(&registry),
+            observer: OnceLock::new(),
+            condition: Mutex::default(),
+            stopping: AtomicBool::new(false),
+            metrics: options.metrics.enable_metrics,
+            address: listener.local_addr()?,
+        });
+        admin::spawn(listener, Arc::clone(&admin))?;
+        tracing::info!(admin = %admin.address, "starting");
         Ok(Self {
-            registry: Registry::new(metrics_options(&options.metrics, &options.reading)),
+            registry,
             proxy: proxy::Options {
                 listen: vec![
                     proxy::Listen { address: any_address(options.reading.http_port), tls: false },
@@ -125,10 +239,7 @@ impl Foundation {
                 connections_max,
                 hostname: machine::hostname(),
             },
-            admin: Cell::new(Some(
-                admin::bind(admin_address).with_context(|| format!("cannot listen on {admin_address}"))?,
-            )),
-            metrics: options.metrics.enable_metrics,
+            admin,
         })
     }
 }
@@ -140,20 +251,13 @@ impl House {
         let snapshot = Arc::new(routing::compile(&translation.model, None, 1));
         let proxy = Proxy::start(&foundation.proxy, Arc::clone(&snapshot), &registry, &log)
             .context("cannot listen")?;
-        let admin = Arc::new(Admin {
-            registry: Arc::clone(&registry),
-            observer: proxy.observer(),
-            stopping: AtomicBool::new(false),
-            metrics: foundation.metrics,
-        });
-        let listener = foundation.admin.take().expect("a house is built once");
-        let admin_address = listener.local_addr()?;
-        admin::spawn(listener, Arc::clone(&admin))?;
+        let admin = Arc::clone(&foundation.admin);
+        let _ = admin.observer.set(proxy.observer());
         let (http, https) = (proxy.addresses()[0], proxy.addresses()[1]);
         let (workers, hosts) = (foundation.proxy.workers.len(), translation.model.hosts.len());
         let house = Self { registry, snapshot, proxy, admin, log };
         house.note_applied(translation);
-        tracing::info!(%http, %https, admin = %admin_address, workers, hosts, "serving");
+        tracing::info!(%http, %https, admin = %house.admin.address, workers, hosts, "serving");
         Ok(house)
     }
 

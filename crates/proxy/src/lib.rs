@@ -54,7 +54,6 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use jiff::tz::TimeZone;
@@ -66,7 +65,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::clock::Clock;
 use crate::deadline::Deadlines;
-use crate::thread::{Orders, Published, Seat};
+use crate::thread::{Acknowledged, Acknowledgement, Orders, Published, Seat};
 use crate::ticker::Ticker;
 use crate::tls::{Acceptors, Lasting};
 use crate::upstream::{Depot, Pool, Sources};
@@ -103,7 +102,7 @@ pub struct Proxy {
     /// What handshakes of all generations have in common.
     lasting: Arc<Lasting>,
     stopping: watch::Sender<bool>,
-    acknowledged: Vec<Arc<AtomicU64>>,
+    acknowledged: Arc<Acknowledged>,
     threads: Vec<JoinHandle<io::Result<()>>>,
     ticker: Ticker,
 }
@@ -112,7 +111,7 @@ pub struct Proxy {
 #[derive(Clone)]
 pub struct Observer {
     published: watch::Receiver<Published>,
-    acknowledged: Vec<Arc<AtomicU64>>,
+    acknowledged: Arc<Acknowledged>,
 }
 
 impl Observer {
@@ -123,7 +122,12 @@ impl Observer {
 
     /// The generation that every worker serves, or a later one; 0 while a worker has not begun.
     pub fn acknowledged(&self) -> u64 {
-        self.acknowledged.iter().map(|generation| generation.load(Ordering::Acquire)).min().unwrap_or(0)
+        self.acknowledged.by_all()
+    }
+
+    /// Waits until every worker serves a generation or a later one.
+    pub async fn reached(&self, generation: u64) {
+        self.acknowledged.reached(generation).await;
     }
 }
 
@@ -149,15 +153,14 @@ impl Proxy {
             published,
             lasting,
             stopping,
-            acknowledged: Vec::new(),
+            acknowledged: Acknowledged::new(options.workers.len()),
             threads: Vec::new(),
             ticker,
         };
         for (index, (&cpu, ticks)) in options.workers.iter().zip(ticks).enumerate() {
-            let acknowledged = Arc::new(AtomicU64::new(0));
-            proxy.acknowledged.push(Arc::clone(&acknowledged));
+            let acknowledgement = Acknowledgement { all: Arc::clone(&proxy.acknowledged), worker: index };
             let orders = Orders { published: orders.clone(), stopping: stops.clone() };
-            let seat = Seat { cpu, listeners: listeners.remove(0), orders, acknowledged, ticks };
+            let seat = Seat { cpu, listeners: listeners.remove(0), orders, acknowledgement, ticks };
             let (clock, recorder) = (Clock::new(start), registry.recorder());
             let sink = log.sink(&recorder);
             let (depot, registry, sources) =
@@ -188,7 +191,7 @@ impl Proxy {
 
     /// For those who want to know what is served.
     pub fn observer(&self) -> Observer {
-        Observer { published: self.published.subscribe(), acknowledged: self.acknowledged.clone() }
+        Observer { published: self.published.subscribe(), acknowledged: Arc::clone(&self.acknowledged) }
     }
 
     /// Stops accepting, and has every worker end once its requests are done or their time is up.

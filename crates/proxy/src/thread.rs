@@ -36,6 +36,50 @@ pub(crate) struct Orders {
     pub(crate) stopping: watch::Receiver<bool>,
 }
 
+/// The generation of the configuration that each worker serves.
+#[derive(Debug)]
+pub(crate) struct Acknowledged {
+    generations: Vec<AtomicU64>,
+    told: Notify,
+}
+
+/// One worker's place in [`Acknowledged`].
+pub(crate) struct Acknowledgement {
+    pub(crate) all: Arc<Acknowledged>,
+    pub(crate) worker: usize,
+}
+
+impl Acknowledged {
+    pub(crate) fn new(workers: usize) -> Arc<Self> {
+        let generations = (0..workers).map(|_| AtomicU64::new(0)).collect();
+        Arc::new(Self { generations, told: Notify::new() })
+    }
+
+    /// The generation that every worker serves, or a later one; 0 while a worker has not begun.
+    pub(crate) fn by_all(&self) -> u64 {
+        self.generations.iter().map(|generation| generation.load(Ordering::Acquire)).min().unwrap_or(0)
+    }
+
+    /// Waits until every worker serves a generation or a later one.
+    pub(crate) async fn reached(&self, generation: u64) {
+        loop {
+            // Before the look, so that no worker tells between it and the wait.
+            let told = self.told.notified();
+            if self.by_all() >= generation {
+                return;
+            }
+            told.await;
+        }
+    }
+}
+
+impl Acknowledgement {
+    fn note(&self, generation: u64) {
+        self.all.generations[self.worker].store(generation, Ordering::Release);
+        self.all.told.notify_waiters();
+    }
+}
+
 /// What a worker's thread begins with.
 pub(crate) struct Seat {
     /// The CPU that it stays on; none to be moved about.
@@ -43,8 +87,8 @@ pub(crate) struct Seat {
     /// Each with whether TLS is spoken there.
     pub(crate) listeners: Vec<(StdListener, bool)>,
     pub(crate) orders: Orders,
-    /// Generation of the configuration that it serves.
-    pub(crate) acknowledged: Arc<AtomicU64>,
+    /// Where it tells which configuration it serves.
+    pub(crate) acknowledgement: Acknowledgement,
     /// Notified once per tick.
     pub(crate) ticks: Arc<Notify>,
 }
@@ -82,7 +126,7 @@ async fn serve(seat: Seat, parts: Parts) -> io::Result<()> {
     let attending = tokio::task::spawn_local(attend(Rc::clone(&worker)));
     let (listeners, accepting) = start_listening(&worker, seat.listeners)?;
     streams.install(&worker);
-    seat.acknowledged.store(generation, Ordering::Release);
+    seat.acknowledgement.note(generation);
     loop {
         tokio::select! {
             changed = published.changed() => {
@@ -93,7 +137,7 @@ async fn serve(seat: Seat, parts: Parts) -> io::Result<()> {
                 let generation = next.snapshot.generation;
                 worker.install(next);
                 streams.install(&worker);
-                seat.acknowledged.store(generation, Ordering::Release);
+                seat.acknowledgement.note(generation);
             }
             _ = stopping.wait_for(|stop| *stop) => break,
         }

@@ -3,6 +3,8 @@
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
+use serde::ser::{Serialize, Serializer};
+use serde_saphyr::Spanned;
 
 /// Reads `null` as the default: that is what the API server does, and what templates leave behind.
 pub(super) fn nullable<'de, D, T>(de: D) -> Result<T, D::Error>
@@ -11,6 +13,29 @@ where
     T: Deserialize<'de> + Default,
 {
     Option::<T>::deserialize(de).map(Option::unwrap_or_default)
+}
+
+/// A value and the line that it stands on, where a file holds it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct At<T> {
+    /// The value.
+    pub value: T,
+    /// Line in its YAML document, from 1; 0 where no file holds it.
+    pub line: u32,
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
+    fn deserialize<D: Deserializer<'de>>(de: D) -> Result<Self, D::Error> {
+        let spanned = Spanned::deserialize(de)?;
+        let line = u32::try_from(spanned.referenced.line()).unwrap_or_default();
+        Ok(Self { value: spanned.value, line })
+    }
+}
+
+impl<T: Serialize> Serialize for At<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.value.serialize(serializer)
+    }
 }
 
 /// A port by its number or its name (Kubernetes: `IntOrString`).
@@ -65,5 +90,14 @@ impl Visitor<'_> for PortVisitor {
 
     fn visit_str<E: Error>(self, text: &str) -> Result<PortRef, E> {
         Ok(PortRef::parse(text))
+    }
+}
+
+impl Serialize for PortRef {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Number(number) => serializer.serialize_u16(*number),
+            Self::Name(name) => serializer.serialize_str(name),
+        }
     }
 }

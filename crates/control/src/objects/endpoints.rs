@@ -1,16 +1,16 @@
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::Metadata;
 use super::de::nullable;
 
 /// Some of the addresses behind a Service.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EndpointSlice {
     /// Metadata; the label `kubernetes.io/service-name` names the Service.
     pub metadata: Metadata,
     /// `IPv4`, `IPv6` or `FQDN`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address_type: Option<String>,
     /// Addresses.
     #[serde(default, deserialize_with = "nullable")]
@@ -28,7 +28,7 @@ impl EndpointSlice {
 }
 
 /// A Pod of an [`EndpointSlice`].
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct SliceEndpoint {
     /// Its addresses, all of which reach the same Pod; clients use the first.
     #[serde(default, deserialize_with = "nullable")]
@@ -39,16 +39,16 @@ pub struct SliceEndpoint {
 }
 
 /// How a Pod is. What is left out is unknown, and unknown is taken for well.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Conditions {
     /// Takes new requests. "A nil value should be interpreted as true."
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<bool>,
     /// Answers, be it ready or terminating. "A nil value indicates an unknown state; defer to the ready condition."
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub serving: Option<bool>,
     /// Is going away. "A nil value should be interpreted as false."
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminating: Option<bool>,
 }
 
@@ -65,21 +65,21 @@ impl Conditions {
 }
 
 /// A port of an [`EndpointSlice`] or of [`Endpoints`].
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct EndpointPort {
     /// Name of the Service's port that it belongs to; empty or absent for an unnamed one.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Number.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
     /// `TCP` where nothing is said.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
 }
 
 /// All addresses behind a Service, in the form that came before [`EndpointSlice`].
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Endpoints {
     /// Metadata; the name is the Service's.
     pub metadata: Metadata,
@@ -89,7 +89,7 @@ pub struct Endpoints {
 }
 
 /// Addresses with the same ports.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EndpointSubset {
     /// Take requests.
@@ -104,7 +104,7 @@ pub struct EndpointSubset {
 }
 
 /// One address.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct EndpointAddress {
     /// IP address.
     pub ip: String,

@@ -16,38 +16,39 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
-use serde::Deserialize;
-/// A value and the line that it stands on, where a file holds it.
-pub use serde_saphyr::Spanned as At;
+use serde::{Deserialize, Serialize};
 
 use crate::options::NsName;
 use crate::problem::ObjectRef;
 use de::nullable;
 
-pub use de::PortRef;
+pub use de::{At, PortRef};
 pub use endpoints::{
     Conditions, EndpointAddress, EndpointPort, EndpointSlice, EndpointSubset, Endpoints, SliceEndpoint,
 };
 pub use ingress::{
-    Backend, HttpRule, Ingress, IngressClass, IngressClassSpec, IngressPath, IngressRule, IngressSpec,
-    IngressTls,
+    Backend, HttpRule, Ingress, IngressClass, IngressClassSpec, IngressPath, IngressPoint, IngressRule,
+    IngressSpec, IngressStatus, IngressTls, LoadBalancer,
 };
 pub use secret::Secret;
 pub(crate) use service::is_of;
 pub use service::{Service, ServicePort, ServiceSpec};
 
 /// What objects of every kind have.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Metadata {
     /// Name, unique in its namespace and kind.
     pub name: String,
     /// Namespace; `default` where a file says nothing.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// RFC 3339 in UTC with whole seconds, so that texts compare as the times do. Files seldom have it.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub creation_timestamp: Option<String>,
+    /// Tells an object from a later one of the same name. Files do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
     /// Labels.
     #[serde(default, deserialize_with = "nullable")]
     pub labels: BTreeMap<String, String>,
@@ -90,8 +91,7 @@ pub struct Origin {
 impl Origin {
     /// Line of a value of this object.
     pub fn line_of<V>(&self, value: &At<V>) -> Option<u32> {
-        let line = u32::try_from(value.referenced.line()).ok().filter(|&line| line > 0)?;
-        self.file.as_ref().map(|_| self.document_line + line - 1)
+        self.file.as_ref().filter(|_| value.line > 0).map(|_| self.document_line + value.line - 1)
     }
 }
 
@@ -126,13 +126,29 @@ impl<T: Resource> Sourced<T> {
 }
 
 /// Settings of the proxy, among much else.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct ConfigMap {
     /// Metadata.
     pub metadata: Metadata,
     /// Keys and values.
     #[serde(default, deserialize_with = "nullable")]
     pub data: BTreeMap<String, At<String>>,
+}
+
+/// A group of names. Its labels are judged by the API server.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct Namespace {
+    /// Metadata.
+    pub metadata: Metadata,
+}
+
+impl Resource for Namespace {
+    const KIND: &'static str = "Namespace";
+    const NAMESPACED: bool = false;
+
+    fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
 }
 
 /// Kinds: the variant, the API versions that are read into it, and whether it lives in a namespace.

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use model::Authorities;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::de::nullable;
 use super::{Metadata, Sourced};
@@ -15,12 +15,12 @@ use crate::certificate::{self, Pair};
 ///
 /// What is read out of it is read once, when it is first needed, and stays with it: an object that did not change costs the
 /// next translation nothing, and one that nobody names costs nothing at all.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Secret {
     /// Metadata.
     pub metadata: Metadata,
     /// `kubernetes.io/tls` for a certificate.
-    #[serde(default, rename = "type")]
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     #[serde(default, deserialize_with = "nullable")]
     data: BTreeMap<String, Hidden>,
@@ -81,7 +81,7 @@ impl Sourced<Secret> {
 }
 
 /// A text that is not shown.
-#[derive(Clone, PartialEq, Deserialize)]
+#[derive(Clone, PartialEq, Deserialize, Serialize)]
 struct Hidden(Option<String>);
 
 impl fmt::Debug for Hidden {

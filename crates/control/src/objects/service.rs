@@ -1,11 +1,11 @@
 use model::Transport;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::de::nullable;
 use super::{At, Metadata, PortRef};
 
 /// A name for a group of Pods, or for something outside the cluster.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Service {
     /// Metadata.
     pub metadata: Metadata,
@@ -15,17 +15,17 @@ pub struct Service {
 }
 
 /// What a [`Service`] says.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceSpec {
     /// `ClusterIP`, `NodePort`, `LoadBalancer` or `ExternalName`.
-    #[serde(default, rename = "type")]
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// Virtual address; `None` for a headless Service.
-    #[serde(default, rename = "clusterIP")]
+    #[serde(default, rename = "clusterIP", skip_serializing_if = "Option::is_none")]
     pub cluster_ip: Option<String>,
     /// Name outside the cluster, of an `ExternalName` Service.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external_name: Option<At<String>>,
     /// Ports.
     #[serde(default, deserialize_with = "nullable")]
@@ -33,22 +33,22 @@ pub struct ServiceSpec {
 }
 
 /// A port of a [`Service`].
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServicePort {
     /// Name; may be left out where there is one port only.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Number at the Service.
     pub port: u16,
     /// Number or name at the Pods; none for the Service's own number.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_port: Option<PortRef>,
     /// `TCP` where nothing is said.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
     /// What is spoken there, such as `kubernetes.io/h2c`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app_protocol: Option<String>,
 }
 

@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime};
 use super::PassedOver;
 use super::manifest::{Broken, Manifest};
 use crate::objects::Object;
-use crate::problem::{Problem, Severity};
+use crate::problem::{Problem, Reason, Severity};
 
 /// A source that cannot be used at all.
 #[derive(Debug, thiserror::Error)]
@@ -194,7 +194,7 @@ impl File {
         let problem = Problem {
             file: Some(path.to_owned()),
             line,
-            ..Problem::new(Severity::Error, format!("{message}{consequence}"))
+            ..Problem::new(Severity::Error, format!("{message}{consequence}")).because(Reason::Undecodable)
         };
         let changed = self.broken.as_ref() != Some(&problem);
         self.broken = Some(problem);
@@ -291,7 +291,8 @@ impl Walk {
         let mut entries = match listing {
             Ok(entries) => entries,
             Err(error) => {
-                let problem = Problem::new(Severity::Error, format!("cannot list the folder: {error}"));
+                let problem = Problem::new(Severity::Error, format!("cannot list the folder: {error}"))
+                    .because(Reason::Missing);
                 self.problems.push(Problem { file: Some(folder.path), ..problem });
                 return;
             }

@@ -58,7 +58,7 @@ impl Manifest {
             *self.passed_over.entry(head.value.name()).or_default() += 1;
             return None;
         };
-        let line = document.absolute(head.referenced.line());
+        let line = document.absolute(head.line);
         let origin = Origin { file: Some(Arc::clone(file)), line, document_line: document.line };
         Some(Slot { kind, origin })
     }
@@ -119,11 +119,11 @@ impl Document<'_> {
             Some(key) => format!("{key}: {message}"),
             None => message,
         };
-        Broken { line: self.absolute(line), message }
+        Broken { line: self.absolute(u32::try_from(line).unwrap_or_default()), message }
     }
 
-    fn absolute(&self, line: u64) -> u32 {
-        self.line + u32::try_from(line.saturating_sub(1)).unwrap_or(0)
+    fn absolute(&self, line: u32) -> u32 {
+        self.line + line.saturating_sub(1)
     }
 }
 

@@ -2,7 +2,9 @@
 //!
 //! A source keeps its objects, in order, and what is wrong with how they are written. It never says what they mean.
 
+pub mod cluster;
 pub mod files;
+pub(crate) mod following;
 mod manifest;
 pub(crate) mod watch;
 

@@ -8,7 +8,7 @@ use super::value::Parsed;
 use crate::index::Index;
 use crate::objects::{Ingress, ServicePort, Sourced};
 use crate::options::NsName;
-use crate::problem::{Problem, Severity};
+use crate::problem::{Problem, Reason, Severity};
 
 /// `backend-protocol`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +60,9 @@ impl Default for BackendTls {
     }
 }
 
+/// Why something that annotations name cannot be had.
+pub(super) type Fault = (Reason, String);
+
 /// The protocol that an annotation names.
 pub(super) fn protocol(text: &str) -> Parsed<Protocol> {
     match text.trim().to_ascii_uppercase().as_str() {
@@ -104,14 +107,14 @@ impl Backend {
         index: &Index,
     ) -> Option<(String, Problem)> {
         let line = |name: &str| ingress.metadata.annotations.get(&format!("{prefix}/{name}"));
-        let refused = |name: &str, why: String| {
+        let refused = |name: &str, (reason, why): Fault| {
             let message =
                 format!("annotation {prefix}/{name}: {why}: the locations of this Ingress answer 503");
             let problem = line(name).map_or_else(
                 || Problem::of(Severity::Error, ingress, message.clone()),
                 |value| Problem::at(Severity::Error, ingress, value, message.clone()),
             );
-            Some((format!("{name}: {why}"), problem))
+            Some((format!("{name}: {why}"), problem.because(reason)))
         };
         if let Some(name) = &self.tls.secret {
             match self.read_secret(name, ingress.namespace(), crosses_namespaces, index) {
@@ -124,7 +127,7 @@ impl Backend {
             self.secret.as_ref().is_some_and(|it| !it.authorities.certificates.is_empty());
         if encrypts && self.tls.verify && !knows_whom_to_believe {
             let why = "there is no proxy-ssl-secret with a ca.crt to verify against";
-            return refused("proxy-ssl-verify", why.to_owned());
+            return refused("proxy-ssl-verify", (Reason::Secret, why.to_owned()));
         }
         self.unverified = line("backend-protocol").map(|value| {
             let message = format!(
@@ -142,10 +145,11 @@ impl Backend {
         namespace: &str,
         crosses_namespaces: bool,
         index: &Index,
-    ) -> Parsed<UpstreamTls> {
+    ) -> Result<UpstreamTls, Fault> {
         let key = secret_name(name, namespace, crosses_namespaces)?;
-        let secret = index.secrets.get(&key).ok_or_else(|| format!("Secret {key} is missing"))?;
-        let unusable = |why: &String| format!("Secret {key} cannot be used: {why}");
+        let missing = |message: String| (Reason::Secret, message);
+        let secret = index.secrets.get(&key).ok_or_else(|| missing(format!("Secret {key} is missing")))?;
+        let unusable = |why: &String| missing(format!("Secret {key} cannot be used: {why}"));
         let certificate = if secret.has_pair() {
             Some(Arc::clone(&secret.pair().as_ref().map_err(unusable)?.certificate))
         } else {
@@ -157,7 +161,7 @@ impl Backend {
             Arc::default()
         };
         if certificate.is_none() && authorities.certificates.is_empty() {
-            return Err(format!("Secret {key} has neither tls.crt nor ca.crt"));
+            return Err(missing(format!("Secret {key} has neither tls.crt nor ca.crt")));
         }
         Ok(self.tls.upstream(certificate, authorities))
     }
@@ -229,12 +233,13 @@ impl BackendTls {
 }
 
 /// The Secret that an annotation names: `namespace/name`, of the Ingress' own namespace unless others are allowed.
-pub(super) fn secret_name(text: &str, namespace: &str, crosses_namespaces: bool) -> Parsed<NsName> {
-    let name: NsName = text.trim().parse().map_err(|error| format!("{error}"))?;
+pub(super) fn secret_name(text: &str, namespace: &str, crosses_namespaces: bool) -> Result<NsName, Fault> {
+    let name: NsName = text.trim().parse().map_err(|error| (Reason::Annotation, format!("{error}")))?;
     if name.namespace != namespace && !crosses_namespaces {
-        return Err(format!(
+        let why = format!(
             "Secret {name} is of another namespace, which allow-cross-namespace-resources has to allow"
-        ));
+        );
+        return Err((Reason::Forbidden, why));
     }
     Ok(name)
 }

@@ -11,7 +11,7 @@ use crate::certificate::{Pair, date};
 use crate::index::Index;
 use crate::objects::{At, Ingress, IngressTls, Secret, Sourced};
 use crate::options::{NsName, Options};
-use crate::problem::{Problem, Severity};
+use crate::problem::{Problem, Reason, Severity};
 
 /// A certificate that a host shows, or would show if it could be used: who watches for certificates that end wants to know
 /// of those that have ended.
@@ -64,11 +64,13 @@ impl<'a> Certificates<'a> {
         for name in ingress.spec.tls.iter().filter_map(|tls| tls.value.secret_name.as_ref()) {
             let key = NsName::new(ingress.namespace(), &name.value);
             let said = match self.find(&key) {
-                Err(fault) => Some(format!("TLS Secret {:?} {fault}; {INSTEAD}", name.value)),
-                Ok((secret, pair)) => remark(secret, self.fault_of_time(pair), pair, self.now)
-                    .map(|remark| format!("TLS Secret {:?} {remark}", name.value)),
+                Err(fault) => Some((Reason::Secret, format!("{fault}; {INSTEAD}"))),
+                Ok((secret, pair)) => remark(secret, self.fault_of_time(pair), pair, self.now),
             };
-            let problem = said.map(|message| Problem::at(Severity::Warning, ingress, name, message));
+            let problem = said.map(|(reason, said)| {
+                let message = format!("TLS Secret {:?} {said}", name.value);
+                Problem::at(Severity::Warning, ingress, name, message).because(reason)
+            });
             self.problems.extend(problem);
         }
     }
@@ -90,7 +92,8 @@ impl<'a> Certificates<'a> {
                 name.value,
                 pair.names()
             );
-            self.problems.push(Problem::at(Severity::Warning, ingress, name, message));
+            let problem = Problem::at(Severity::Warning, ingress, name, message);
+            self.problems.push(problem.because(Reason::Secret));
             return Some(Shown::Default);
         }
         Some(match self.fault_of_time(pair) {
@@ -102,20 +105,23 @@ impl<'a> Certificates<'a> {
     /// The certificate for hosts without one of their own. One that has ended is still better known than one that is made up.
     pub(super) fn default(&mut self, options: &Options) -> Option<Arc<Certificate>> {
         let name = options.default_ssl_certificate.as_ref()?;
-        let (severity, said, certificate) = match self.find(name) {
+        let (severity, reason, said, certificate) = match self.find(name) {
             Err(fault) => {
-                (Severity::Error, Some(format!("{fault}; a self-signed certificate is shown instead")), None)
+                let said = format!("{fault}; a self-signed certificate is shown instead");
+                (Severity::Error, Reason::Secret, Some(said), None)
             }
             Ok((_, pair)) => {
                 let info = pair.certificate.info.clone();
                 self.used.push(HostCertificate { host: HostName::Any.to_string(), info });
                 let ending = (pair.not_after() - ENDING_S <= self.now).then(|| ending(pair));
                 let said = self.fault_of_time(pair).or(ending);
-                (Severity::Warning, said, Some(Arc::clone(&pair.certificate)))
+                (Severity::Warning, Reason::Note, said, Some(Arc::clone(&pair.certificate)))
             }
         };
-        let problem = said
-            .map(|said| Problem::new(severity, format!("Secret {name} (--default-ssl-certificate) {said}")));
+        let problem = said.map(|said| {
+            let message = format!("Secret {name} (--default-ssl-certificate) {said}");
+            Problem::new(severity, message).because(reason)
+        });
         self.problems.extend(problem);
         certificate
     }
@@ -180,16 +186,18 @@ fn type_of(secret: &Secret) -> &str {
 
 /// What to say of a certificate that is there. ingress-nginx does not look at the type of a Secret, and neither is one of
 /// another type refused.
-fn remark(secret: &Secret, fault: Option<String>, pair: &Pair, now: i64) -> Option<String> {
+fn remark(secret: &Secret, fault: Option<String>, pair: &Pair, now: i64) -> Option<(Reason, String)> {
     let is_of_type = secret.kind.as_deref() == Some(TLS_TYPE);
     if let Some(fault) = fault {
-        Some(format!("{fault}; {INSTEAD}"))
+        Some((Reason::Secret, format!("{fault}; {INSTEAD}")))
     } else if pair.not_after() - ENDING_S <= now {
-        Some(ending(pair))
+        Some((Reason::Note, ending(pair)))
     } else if is_of_type {
         None
     } else {
-        Some(format!("is of type {}, not {TLS_TYPE}; its certificate is used all the same", type_of(secret)))
+        let said =
+            format!("is of type {}, not {TLS_TYPE}; its certificate is used all the same", type_of(secret));
+        Some((Reason::Note, said))
     }
 }
 

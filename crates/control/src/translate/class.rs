@@ -1,9 +1,11 @@
 //! Which Ingresses are ours.
 
+use std::sync::Arc;
+
 use crate::index::Index;
 use crate::objects::{Ingress, Sourced};
 use crate::options::{NsName, Options};
-use crate::problem::{Problem, Severity};
+use crate::problem::{Problem, Reason, Severity};
 use crate::source::PassedOver;
 
 const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
@@ -14,14 +16,14 @@ pub(super) fn select<'a>(
     options: &Options,
     passed_over: &mut PassedOver,
     problems: &mut Vec<Problem>,
-) -> Vec<&'a Sourced<Ingress>> {
+) -> Vec<&'a Arc<Sourced<Ingress>>> {
     let mut selected = Vec::new();
     for ingress in index.ingresses.iter() {
         if !is_ours(ingress, index, options) {
             *passed_over.entry("Ingress of another class".to_owned()).or_default() += 1;
         } else if options.disable_catch_all && is_catch_all(ingress) {
             let message = "would take requests for every host, which --disable-catch-all forbids; left out";
-            problems.push(Problem::of(Severity::Warning, ingress, message));
+            problems.push(Problem::of(Severity::Warning, ingress, message).because(Reason::Forbidden));
         } else {
             selected.push(ingress);
         }
@@ -32,7 +34,10 @@ pub(super) fn select<'a>(
 /// "`spec.ingressClassName` → `IngressClass` whose `spec.controller` = `--controller-class`; by class name too with
 /// `--ingress-class-by-name`. Else annotation `kubernetes.io/ingress.class` = `--ingress-class`. Else taken only with
 /// `--watch-ingress-without-class`."
-fn is_ours(ingress: &Sourced<Ingress>, index: &Index, options: &Options) -> bool {
+pub(crate) fn is_ours(ingress: &Sourced<Ingress>, index: &Index, options: &Options) -> bool {
+    if index.namespaces.as_ref().is_some_and(|selected| !selected.contains(ingress.namespace())) {
+        return false;
+    }
     if let Some(class) = &ingress.spec.ingress_class_name {
         return is_our_class(class, index, options);
     }
@@ -47,8 +52,7 @@ fn is_our_class(name: &str, index: &Index, options: &Options) -> bool {
     match index.classes.get(&NsName::new("", name)) {
         Some(class) if class.spec.controller.as_ref() == Some(&options.controller_class) => true,
         Some(_) => options.ingress_class_by_name && has_our_name,
-        // People keep manifests of their applications; the class came with the controller's installation.
-        None => has_our_name,
+        None => options.class_may_be_missing && has_our_name,
     }
 }
 

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use model::{ClientAuth, ClientCertificate, Pattern, VerifyClient};
 
-use super::backend::secret_name;
+use super::backend::{Fault, secret_name};
 use super::table::is_default;
 use super::value::Parsed;
 use crate::index::Index;
 use crate::objects::{Ingress, Sourced};
-use crate::problem::{Problem, Severity};
+use crate::problem::{Problem, Reason, Severity};
 
 /// What annotations say about certificates of clients.
 #[derive(Clone, Debug)]
@@ -71,20 +71,21 @@ impl ClientPolicy {
                 if let Some(value) = annotations.get(&key).filter(|value| !is_default(&value.value, nothing))
                 {
                     let message = format!("annotation {key} has no effect without auth-tls-secret");
-                    problems.push(Problem::at(Severity::Warning, ingress, value, message));
+                    let problem = Problem::at(Severity::Warning, ingress, value, message);
+                    problems.push(problem.because(Reason::NoEffect));
                 }
             }
             return None;
         };
         let demand = self.demand(secret, ingress.namespace(), crosses_namespaces, index);
-        if let Err((name, why)) = &demand {
+        if let Err((name, (reason, why))) = &demand {
             let key = format!("{prefix}/{name}");
             let message = format!("annotation {key}: {why}: all locations of its hosts answer 403");
-            problems.extend(
-                annotations.get(&key).map(|value| Problem::at(Severity::Error, ingress, value, message)),
-            );
+            let problem =
+                annotations.get(&key).map(|value| Problem::at(Severity::Error, ingress, value, message));
+            problems.extend(problem.map(|problem| problem.because(*reason)));
         }
-        Some(demand.map_err(|(name, why)| format!("{name}: {why}")))
+        Some(demand.map_err(|(name, (_, why))| format!("{name}: {why}")))
     }
 
     fn demand(
@@ -93,14 +94,16 @@ impl ClientPolicy {
         namespace: &str,
         crosses_namespaces: bool,
         index: &Index,
-    ) -> Result<Demand, (&'static str, String)> {
-        let of_secret = |why: String| ("auth-tls-secret", why);
-        let key = secret_name(secret, namespace, crosses_namespaces).map_err(of_secret)?;
+    ) -> Result<Demand, (&'static str, Fault)> {
+        let of_secret = |why: String| ("auth-tls-secret", (Reason::Secret, why));
+        let key =
+            secret_name(secret, namespace, crosses_namespaces).map_err(|fault| ("auth-tls-secret", fault))?;
         let secret = index.secrets.get(&key).ok_or_else(|| of_secret(format!("Secret {key} is missing")))?;
         let authorities = secret.authorities().as_ref();
         let authorities =
             authorities.map_err(|why| of_secret(format!("Secret {key} cannot be used: {why}")))?;
-        let match_subject = self.match_subject.clone().map_err(|why| ("auth-tls-match-cn", why))?;
+        let match_subject =
+            self.match_subject.clone().map_err(|why| ("auth-tls-match-cn", (Reason::Annotation, why)))?;
         Ok(Demand {
             auth: ClientAuth { authorities: Arc::clone(authorities), verify: self.verify, depth: self.depth },
             filter: ClientCertificate {

@@ -13,7 +13,7 @@ use crate::objects::{
     Conditions, EndpointPort, EndpointSlice, EndpointSubset, PortRef, Service, ServicePort, Sourced, is_of,
 };
 use crate::options::{NsName, Options};
-use crate::problem::{Problem, Severity};
+use crate::problem::{Problem, Reason, Severity};
 use crate::resolve::{Resolved, is_forbidden};
 
 /// Makes clusters as they are asked for.
@@ -73,7 +73,7 @@ enum Found {
     /// The asker is at fault: what it names is not there.
     Nothing(String),
     /// The Service is at fault.
-    Faulty(Severity, String),
+    Faulty(Severity, Reason, String),
     /// An outside name, whose addresses are still being looked up or not to be had.
     Name(String, Option<Problem>, Vec<Endpoint>),
 }
@@ -171,9 +171,11 @@ impl<'a> Clusters<'a> {
         match found {
             Found::Endpoints(endpoints) => (endpoints, None),
             Found::Nothing(fault) => (Vec::new(), Some(fault)),
-            Found::Faulty(severity, message) => {
+            Found::Faulty(severity, reason, message) => {
                 let service = self.sources.index.services.get(name);
-                self.built.problems.extend(service.map(|service| Problem::of(severity, service, message)));
+                self.built
+                    .problems
+                    .extend(service.map(|service| Problem::of(severity, service, message).because(reason)));
                 (Vec::new(), None)
             }
             Found::Name(name, problem, endpoints) => {
@@ -243,11 +245,13 @@ impl Sources<'_> {
         match endpoints {
             Some(endpoints) if endpoints.is_empty() => Found::Faulty(
                 Severity::Warning,
+                Reason::Missing,
                 format!("has no ready endpoints at port {wanted}: {outcome}"),
             ),
             Some(endpoints) => Found::Endpoints(endpoints),
             None => Found::Faulty(
                 Severity::Notice,
+                Reason::Missing,
                 format!(
                     "nothing says where its Pods are; give an EndpointSlice, or --endpoints {name}=HOST:PORT"
                 ),
@@ -296,6 +300,7 @@ impl Sources<'_> {
         let Some(name) = &service.spec.external_name else {
             return Found::Faulty(
                 Severity::Error,
+                Reason::Invalid,
                 "is of type ExternalName and has no externalName".to_owned(),
             );
         };
@@ -305,7 +310,7 @@ impl Sources<'_> {
         let host = name.value.trim_end_matches('.').to_ascii_lowercase();
         if is_forbidden(&host) {
             let message = format!("externalName {host:?} is refused: it is no name outside the cluster");
-            return Found::Faulty(Severity::Error, message);
+            return Found::Faulty(Severity::Error, Reason::Invalid, message);
         }
         match self.resolved.get(&host) {
             None => Found::Name(host, None, Vec::new()),
@@ -315,7 +320,7 @@ impl Sources<'_> {
             }
             Some(Err(why)) => {
                 let message = format!("externalName {host:?} has no address: {why}");
-                let problem = Problem::at(Severity::Warning, service, name, message);
+                let problem = Problem::at(Severity::Warning, service, name, message).because(Reason::Missing);
                 Found::Name(host, Some(problem), Vec::new())
             }
         }

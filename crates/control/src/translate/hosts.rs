@@ -12,9 +12,9 @@ use super::configmap::Global;
 use super::endpoints::Clusters;
 use super::policy::{HostPolicy, Policy};
 use super::{Annotated, RouteOrigin};
-use crate::objects::{At, Backend, IngressPath, IngressRule, PortRef};
+use crate::objects::{At, Backend, Ingress, IngressPath, IngressRule, PortRef};
 use crate::options::{NsName, Options};
-use crate::problem::{ObjectRef, Problem, Severity};
+use crate::problem::{ObjectRef, Problem, Reason, Severity};
 
 /// The hosts in order of appearance, and who asked for each of their routes.
 pub(super) fn build<'c>(
@@ -135,7 +135,8 @@ impl<'i> Builder<'_, 'i, '_> {
         let Some(backend) = &ingress.spec.default_backend else { return };
         if backend.value.service().is_none() {
             let message = "the default backend names no Service with a port; it is left out";
-            self.problems.push(Problem::at(Severity::Error, ingress, backend, message));
+            let problem = Problem::at(Severity::Error, ingress, backend, message);
+            self.problems.push(problem.because(Reason::Unsupported));
         } else if ingress.spec.rules.is_empty() {
             self.declare_host(annotated, HostName::Any);
             self.declare_catch_all(annotated);
@@ -174,7 +175,8 @@ impl<'i> Builder<'_, 'i, '_> {
                 "{first} says what is asked of the clients of host {} already; auth-tls-* of this one have no effect there",
                 draft.name
             );
-            self.problems.push(Problem::of(Severity::Warning, annotated.ingress, message));
+            let problem = Problem::of(Severity::Warning, annotated.ingress, message);
+            self.problems.push(problem.because(Reason::NoEffect));
         }
     }
 
@@ -187,12 +189,14 @@ impl<'i> Builder<'_, 'i, '_> {
             root.and_then(|path| target(annotated, &path.value.backend, ingress.origin.line_of(path)));
         let (Some(path), Some(target)) = (root, target) else {
             let message = format!("host {name} has no path / to a Service, which ssl-passthrough needs");
-            self.problems.push(Problem::of(Severity::Warning, ingress, message));
+            let problem = Problem::of(Severity::Warning, ingress, message);
+            self.problems.push(problem.because(Reason::NoEffect));
             return;
         };
         if *name == HostName::Any {
             let message = "ssl-passthrough needs a host; connections for other hosts are not passed through";
-            self.problems.push(Problem::at(Severity::Warning, ingress, path, message));
+            let problem = Problem::at(Severity::Warning, ingress, path, message);
+            self.problems.push(problem.because(Reason::NoEffect));
             return;
         }
         if self.hosts.draft(name.clone()).tls.passthrough.is_some() {
@@ -201,7 +205,8 @@ impl<'i> Builder<'_, 'i, '_> {
         let (cluster, fault) = self.clusters.for_passthrough(&target.service, &target.port);
         self.hosts.draft(name.clone()).tls.passthrough = Some(cluster);
         if let Some(fault) = fault {
-            self.problems.push(Problem::at(Severity::Error, ingress, path, fault));
+            let problem = Problem::at(Severity::Error, ingress, path, fault);
+            self.problems.push(problem.because(Reason::Missing));
         }
     }
 
@@ -213,7 +218,8 @@ impl<'i> Builder<'_, 'i, '_> {
                 let first = first.ingress.reference();
                 let message =
                     format!("{first} is the default backend of every host already; this one is left out");
-                self.problems.push(Problem::of(Severity::Warning, annotated.ingress, message));
+                let problem = Problem::of(Severity::Warning, annotated.ingress, message);
+                self.problems.push(problem.because(Reason::Conflict));
             }
         }
     }
@@ -222,8 +228,8 @@ impl<'i> Builder<'_, 'i, '_> {
     fn paths(&mut self, annotated: &Annotated<'_>, rule: &IngressRule) {
         let Ok(name) = host_name(rule) else { return };
         for path in rule.http.iter().flat_map(|http| &http.paths) {
-            if let Err((severity, message)) = self.path(annotated, &name, path) {
-                self.problems.push(Problem::at(severity, annotated.ingress, path, message));
+            if let Err((severity, reason, message)) = self.path(annotated, &name, path) {
+                self.problems.push(Problem::at(severity, annotated.ingress, path, message).because(reason));
             }
         }
     }
@@ -233,23 +239,28 @@ impl<'i> Builder<'_, 'i, '_> {
         annotated: &Annotated<'_>,
         name: &HostName,
         declared: &At<IngressPath>,
-    ) -> Result<(), (Severity, String)> {
-        let error = |message: String| (Severity::Error, message);
+    ) -> Result<(), (Severity, Reason, String)> {
+        let error = |reason| move |message: String| (Severity::Error, reason, message);
         let ingress = annotated.ingress;
-        let path = path_match(&declared.value).map_err(error)?;
+        let path = path_match(&declared.value).map_err(error(Reason::Invalid))?;
         let target = target(annotated, &declared.value.backend, ingress.origin.line_of(declared))
             .ok_or_else(|| {
-                error(format!("path {} names no Service with a port; it is left out", path.path()))
+                error(Reason::Unsupported)(format!(
+                    "path {} names no Service with a port; it is left out",
+                    path.path()
+                ))
             })?;
         if let Some(first) = self.hosts.draft(name.clone()).declared.get(&path) {
             let (text, kind) = (path.path(), path_type(&path));
             let message = format!(
                 "path {text} ({kind}) of host {name} is declared by {first} already; this one is left out"
             );
-            return Err((Severity::Warning, message));
+            let is_own = *first == ingress.reference();
+            let reason = if is_own { Reason::NoEffect } else { Reason::Conflict };
+            return Err((Severity::Warning, reason, message));
         }
         match self.route(name, path, &target) {
-            Some(fault) => Err(error(fault)),
+            Some(fault) => Err(error(Reason::Missing)(fault)),
             None => Ok(()),
         }
     }
@@ -273,7 +284,8 @@ impl<'i> Builder<'_, 'i, '_> {
                 continue;
             };
             if let Some(fault) = self.route(&name, PathMatch::Prefix("/".to_owned()), &target) {
-                let problem = Problem::new(Severity::Error, format!("default backend: {fault}"));
+                let problem = Problem::new(Severity::Error, format!("default backend: {fault}"))
+                    .because(Reason::Missing);
                 let RouteOrigin { object, file, line } = target.origin;
                 self.problems.push(Problem { object: Some(object), file, line, ..problem });
             }
@@ -317,6 +329,13 @@ impl<'i> Builder<'_, 'i, '_> {
         draft.routes.push((route, target.origin.clone()));
         fault
     }
+}
+
+/// The hosts that an Ingress is about.
+pub(crate) fn hosts_of(ingress: &Ingress) -> impl Iterator<Item = HostName> {
+    let of_rules = ingress.spec.rules.iter().filter_map(|rule| host_name(&rule.value).ok());
+    let is_catch_all = ingress.spec.rules.is_empty() && ingress.spec.default_backend.is_some();
+    of_rules.chain(is_catch_all.then_some(HostName::Any))
 }
 
 /// "`spec.defaultBackend` without rules = catch-all; with rules = default upstream of its hosts."

@@ -10,7 +10,7 @@ pub mod annotations;
 mod backend;
 mod certificates;
 mod ciphers;
-mod class;
+pub(crate) mod class;
 mod client_auth;
 pub mod configmap;
 mod endpoints;
@@ -23,6 +23,7 @@ mod value;
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use model::Model;
@@ -30,7 +31,7 @@ use model::Model;
 use crate::index::Index;
 use crate::objects::{Ingress, Sourced};
 use crate::options::Options;
-use crate::problem::{ObjectRef, Problem, Severity};
+use crate::problem::{ObjectRef, Problem, Reason, Severity};
 use crate::resolve::Resolved;
 use crate::source::PassedOver;
 use certificates::Certificates;
@@ -38,6 +39,7 @@ use client_auth::Demand;
 use policy::Policy;
 
 pub use certificates::HostCertificate;
+pub(crate) use hosts::hosts_of;
 
 /// A whole new model, and what there is to say about it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -50,6 +52,8 @@ pub struct Translation {
     pub passed_over: PassedOver,
     /// Who asked for each route: as many as the model has routes, host by host.
     pub origins: Vec<RouteOrigin>,
+    /// The Ingresses that are ours, the oldest first.
+    pub ingresses: Vec<Arc<Sourced<Ingress>>>,
     /// Names whose addresses the model depends on.
     pub names: BTreeSet<String>,
     /// The certificates of hosts.
@@ -91,8 +95,11 @@ pub fn translate(index: &Index, options: &Options, resolved: &Resolved, now: Sys
     for ingress in &ingresses {
         certificates.check(ingress);
     }
-    let read = |ingress| Annotated::read(ingress, &global.policy, options, index, &mut problems);
-    let annotated: Vec<_> = ingresses.into_iter().map(read).collect();
+    let ours = ingresses.iter().copied().cloned().collect();
+    let mut annotated = Vec::with_capacity(ingresses.len());
+    for ingress in ingresses {
+        annotated.push(Annotated::read(ingress, &global.policy, options, index, &mut problems));
+    }
     let mut clusters = endpoints::Clusters::new(index, options, resolved);
     let (hosts, origins) =
         hosts::build(&annotated, &global, options, &mut clusters, &mut certificates, &mut problems);
@@ -105,7 +112,7 @@ pub fn translate(index: &Index, options: &Options, resolved: &Resolved, now: Sys
     // Several hosts may need the same thing that is missing.
     problems.dedup();
     let model = Model { hosts, clusters, streams, settings: global.settings };
-    Translation { model, problems, passed_over, origins, names, certificates, valid_until }
+    Translation { model, problems, passed_over, origins, ingresses: ours, names, certificates, valid_until }
 }
 
 /// An Ingress with what its annotations ask for.
@@ -137,7 +144,8 @@ impl<'a> Annotated<'a> {
             let message =
                 format!("annotation {key} has no effect without --enable-ssl-passthrough: TLS ends here");
             let line = ingress.metadata.annotations.get(&key);
-            problems.extend(line.map(|value| Problem::at(Severity::Warning, ingress, value, message)));
+            let problem = line.map(|value| Problem::at(Severity::Warning, ingress, value, message));
+            problems.extend(problem.map(|problem| problem.because(Reason::NoEffect)));
         }
         let demand = policy.client.resolve(ingress, prefix, policy.crosses_namespaces, index, problems);
         Self { ingress, policy, demand }

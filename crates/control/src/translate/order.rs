@@ -1,6 +1,7 @@
 //! Which of several Ingresses comes first.
 
 use std::cmp::{Ordering, Reverse};
+use std::sync::Arc;
 
 use crate::objects::{Ingress, Sourced};
 
@@ -8,7 +9,7 @@ use crate::objects::{Ingress, Sourced};
 ///
 /// "Ingresses are sorted by creationTimestamp, ties by `namespace/name` descending." Where no age is known, as in most
 /// files, the order of appearance stands for it; and what has an age is older than what has none yet.
-pub(super) fn by_age(ingresses: &mut [&Sourced<Ingress>]) {
+pub(super) fn by_age(ingresses: &mut [&Arc<Sourced<Ingress>>]) {
     ingresses.sort_by(|a, b| compare(a, b));
 }
 
@@ -31,7 +32,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::objects::{IngressSpec, Metadata, Origin};
+    use crate::objects::{IngressSpec, IngressStatus, Metadata, Origin};
 
     fn ingress(namespace: &str, name: &str, created: Option<&str>) -> Sourced<Ingress> {
         let metadata = Metadata {
@@ -40,12 +41,13 @@ mod tests {
             creation_timestamp: created.map(str::to_owned),
             ..Metadata::default()
         };
-        let object = Ingress { metadata, spec: IngressSpec::default() };
+        let object = Ingress { metadata, spec: IngressSpec::default(), status: IngressStatus::default() };
         Sourced { origin: Origin::default(), object }
     }
 
     fn sorted(ingresses: &[Sourced<Ingress>]) -> Vec<String> {
-        let mut order: Vec<_> = ingresses.iter().collect();
+        let shared: Vec<_> = ingresses.iter().cloned().map(Arc::new).collect();
+        let mut order: Vec<_> = shared.iter().collect();
         by_age(&mut order);
         order.iter().map(|ingress| ingress.key().to_string()).collect()
     }

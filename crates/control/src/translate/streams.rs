@@ -6,7 +6,7 @@ use super::endpoints::Clusters;
 use crate::index::Index;
 use crate::objects::{At, ConfigMap, PortRef, Sourced};
 use crate::options::{NsName, Options};
-use crate::problem::{Problem, Severity};
+use crate::problem::{Problem, Reason, Severity};
 
 /// The flag that names the `ConfigMap`, the name that it usually has, and what it is about.
 const SOURCES: [(&str, &str, Transport); 2] = [
@@ -31,7 +31,7 @@ pub(super) fn build(
         };
         let Some(configmap) = index.configmaps.get(name) else {
             let message = format!("ConfigMap {name} ({flag}) is missing; no port is served for it");
-            problems.push(Problem::new(Severity::Error, message));
+            problems.push(Problem::new(Severity::Error, message).because(Reason::Missing));
             continue;
         };
         let mut reader = Reader { configmap, transport, options, clusters, problems, streams: Vec::new() };
@@ -61,21 +61,23 @@ struct Reader<'a, 'c> {
 
 impl Reader<'_, '_> {
     fn read(&mut self, port: &str, target: &At<String>) {
-        let read = self.port(port).and_then(|port| Ok((port, Target::parse(&target.value)?)));
+        let parsed = || Target::parse(&target.value).map_err(|why| (Reason::Invalid, why));
+        let read = self.port(port).and_then(|port| Ok((port, parsed()?)));
         match read {
             Ok((port, parsed)) => self.add(port, &parsed, target),
-            Err(why) => self.say(target, format!("port {port}: {why}; it is left out")),
+            Err((reason, why)) => self.say(reason, target, format!("port {port}: {why}; it is left out")),
         }
     }
 
-    fn port(&self, text: &str) -> Result<u16, String> {
+    fn port(&self, text: &str) -> Result<u16, (Reason, String)> {
         let number = text.trim().parse().ok().filter(|&number: &u16| number > 0);
-        let number = number.ok_or("the key is not the number of a port")?;
+        let number =
+            number.ok_or_else(|| (Reason::Invalid, "the key is not the number of a port".to_owned()))?;
         if let Some((_, flag)) = self.options.reserved_ports.iter().find(|(own, _)| *own == number) {
-            return Err(format!("it is Forebay's own ({flag})"));
+            return Err((Reason::Conflict, format!("it is Forebay's own ({flag})")));
         }
         if self.streams.iter().any(|stream| stream.port == number) {
-            return Err("another key names it too".to_owned());
+            return Err((Reason::Conflict, "another key names it too".to_owned()));
         }
         Ok(number)
     }
@@ -84,7 +86,7 @@ impl Reader<'_, '_> {
         let Target { service, port: service_port, accepts, sends } = target;
         let (cluster, fault) = self.clusters.for_stream(service, service_port, self.transport);
         if let Some(fault) = fault {
-            self.say(value, format!("port {port}: {fault}"));
+            self.say(Reason::Missing, value, format!("port {port}: {fault}"));
         }
         // "Proxy Protocol is only compatible with TCP Services."
         let is_tcp = self.transport == Transport::Tcp;
@@ -104,8 +106,9 @@ impl Reader<'_, '_> {
         });
     }
 
-    fn say(&mut self, value: &At<String>, message: String) {
-        self.problems.push(Problem::at(Severity::Error, self.configmap, value, message));
+    fn say(&mut self, reason: Reason, value: &At<String>, message: String) {
+        let problem = Problem::at(Severity::Error, self.configmap, value, message);
+        self.problems.push(problem.because(reason));
     }
 }
 

@@ -104,6 +104,10 @@ impl Registry {
         ] {
             page.only(metric, cell.load(Ordering::Relaxed));
         }
+        if let Some((lease, leads)) = &*lock(&self.leader) {
+            page.family(&names::LEADER);
+            page.own(&names::LEADER, &[("name", lease)], u8::from(*leads));
+        }
     }
 
     fn encode_certificates(&self, page: &mut Page<'_>) {
@@ -150,6 +154,8 @@ impl Registry {
         let lost = self.log_lines_lost.load(Ordering::Relaxed);
         page.family(&names::LOG_DROPPED);
         page.sample(names::LOG_DROPPED.name, "", count(Counter::LogLinesDropped) + lost);
+        page.family(&names::EVENTS_DROPPED);
+        page.sample(names::EVENTS_DROPPED.name, "", self.events_dropped.load(Ordering::Relaxed));
     }
 
     fn encode_upstreams(&self, page: &mut Page<'_>) {
@@ -478,6 +484,8 @@ mod tests {
             stream.response(Duration::from_millis(millis), Duration::from_millis(10));
         }
         registry.set_certificates(vec![("a.test".to_owned(), certificate())]);
+        registry.set_leader("ingress-controller-leader", true);
+        registry.events_dropped(3);
         let process = Process {
             cpu_seconds: 1.5,
             start_time_seconds: 1_700_000_000.0,

@@ -47,6 +47,7 @@ metrics! {
     CONFIG_SUCCESSFUL_TIMESTAMP: Gauge, "nginx_ingress_controller_config_last_reload_successful_timestamp_seconds", "When a configuration was last taken into service";
     SUCCESS: Counter, "nginx_ingress_controller_success", "Configurations that were taken into service";
     ERRORS: Counter, "nginx_ingress_controller_errors", "Configurations that were refused";
+    LEADER: Gauge, "nginx_ingress_controller_leader_election_status", "Whether this process leads: 1, or 0 for one who follows";
     CERTIFICATE_EXPIRES: Gauge, "nginx_ingress_controller_ssl_expire_time_seconds", "Second since 1970 at which the certificate of a host ends";
     CERTIFICATE_INFO: Gauge, "nginx_ingress_controller_ssl_certificate_info", "Always 1; the labels tell of the certificate of a host";
     CONNECTIONS: Gauge, "nginx_ingress_controller_nginx_process_connections", "Client connections by what they do";
@@ -63,6 +64,7 @@ metrics! {
     FAULTS: Counter, "forebay_faults_total", "What went wrong, by whose fault it is and by reason";
     SERIES_DROPPED: Counter, "forebay_metrics_series_dropped_total", "Requests that no series of the request metrics had room for";
     LOG_DROPPED: Counter, "forebay_access_log_dropped_lines_total", "Lines of the access log that could not be written, or not soon enough";
+    EVENTS_DROPPED: Counter, "forebay_events_dropped_total", "Events on objects that there was no room for among those waiting to be published";
     UPSTREAM_OPENED: Counter, "forebay_upstream_connections_opened_total", "Connections that were opened";
     UPSTREAM_REUSED: Counter, "forebay_upstream_connections_reused_total", "Requests that went over an idle connection of the same worker";
     UPSTREAM_STOLEN: Counter, "forebay_upstream_connections_stolen_total", "Requests that went over an idle connection of another worker";

@@ -26,6 +26,9 @@ pub struct Registry {
     pub(super) config: ConfigCells,
     /// By host, or `_`.
     pub(super) certificates: Mutex<Vec<(String, CertificateInfo)>>,
+    /// Name of the Lease, and whether it is ours; none where there is no election.
+    pub(super) leader: Mutex<Option<(String, bool)>>,
+    pub(super) events_dropped: AtomicU64,
     /// Lines that the access log's writer thread was given and could not write.
     pub(super) log_lines_lost: AtomicU64,
 }
@@ -110,6 +113,8 @@ impl Registry {
             streams: Mutex::default(),
             config: ConfigCells::default(),
             certificates: Mutex::default(),
+            leader: Mutex::default(),
+            events_dropped: AtomicU64::default(),
             log_lines_lost: AtomicU64::default(),
         })
     }
@@ -157,6 +162,16 @@ impl Registry {
     /// The certificates of hosts are these from now on.
     pub fn set_certificates(&self, certificates: Vec<(String, CertificateInfo)>) {
         *lock(&self.certificates) = certificates;
+    }
+
+    /// This process takes part in the election of a leader by the Lease of this name, and leads or follows.
+    pub fn set_leader(&self, lease: &str, leads: bool) {
+        *lock(&self.leader) = Some((lease.to_owned(), leads));
+    }
+
+    /// So many more Events could not be published.
+    pub fn events_dropped(&self, events: u64) {
+        self.events_dropped.fetch_add(events, Ordering::Relaxed);
     }
 
     pub(crate) fn log_lines_lost(&self, lines: u64) {

@@ -11,7 +11,10 @@ use super::policy::Policy;
 use super::table::{is_default, suggestion};
 use super::value;
 use crate::objects::{At, Ingress, Sourced};
-use crate::problem::{Problem, Severity};
+use crate::problem::{Problem, Reason, Severity};
+
+/// The annotations that name a Secret.
+pub(crate) const SECRETS: &[&str] = &["auth-tls-secret", "proxy-ssl-secret"];
 
 /// An annotation that ingress-nginx knows.
 #[derive(Debug)]
@@ -124,57 +127,84 @@ pub(super) fn read(
     problems: &mut Vec<Problem>,
 ) -> Policy {
     let mut policy = base.clone();
+    let mut hints = HINTS_MAX;
     for (key, value) in &ingress.metadata.annotations {
         let Some((their_prefix, name)) = key.split_once('/') else { continue };
         let found = if their_prefix == prefix {
-            apply(&mut policy, key, name, value)
+            apply(&mut policy, key, name, value, &mut hints)
         } else {
             FOREIGN_PREFIXES.iter().find(|(foreign, _)| *foreign == their_prefix).map(|(_, whose)| {
-                (Severity::Notice, format!("annotation {key} is of {whose}: ignored, as ingress-nginx does"))
+                let message = format!("annotation {key} is of {whose}: ignored, as ingress-nginx does");
+                (Severity::Notice, Reason::NoEffect, message)
             })
         };
-        if let Some((severity, message)) = found {
-            problems.push(Problem::at(severity, ingress, value, message));
+        if let Some((severity, reason, message)) = found {
+            problems.push(Problem::at(severity, ingress, value, message).because(reason));
         }
     }
     policy
 }
 
-type Finding = Option<(Severity, String)>;
+/// Annotations that can have values in ingress-nginx which are not to be had here.
+const FEWER_VALUES: &[&str] =
+    &["backend-protocol", "proxy-ssl-ciphers", "proxy-ssl-protocols", "ssl-ciphers"];
 
-fn apply(policy: &mut Policy, key: &str, name: &str, value: &At<String>) -> Finding {
+/// Unknown annotations of one Ingress for which the name that was meant is looked for. It takes some hundred microseconds each,
+/// and 256 KiB hold thousands of them.
+const HINTS_MAX: usize = 16;
+
+type Finding = Option<(Severity, Reason, String)>;
+
+fn apply(policy: &mut Policy, key: &str, name: &str, value: &At<String>, hints: &mut usize) -> Finding {
     let value = &value.value;
     let Some(annotation) = Annotation::named(name) else {
-        return Some(unknown(key, name));
+        return Some(unknown(key, name, hints));
     };
     match annotation.effect {
         Effect::Supported(parse) => match parse(policy, value) {
             Ok(()) if policy.is_canary && name == "canary" => Some((
                 Severity::Warning,
+                Reason::Unsupported,
                 format!(
                     "annotation {key} is not yet supported: the Ingress is left out, its requests go to the main one"
                 ),
             )),
             Ok(()) => {
                 let remark = policy.remark.take()?;
-                Some((Severity::Warning, format!("annotation {key}: {remark}")))
+                Some((Severity::Warning, Reason::NoEffect, format!("annotation {key}: {remark}")))
             }
             // ingress-nginx takes an empty value for an absent one.
             Err(_) if value.is_empty() => None,
-            Err(why) => Some((Severity::Warning, format!("annotation {key}: {why}; the default is used"))),
+            Err(why) => {
+                let message = format!("annotation {key}: {why}; the default is used");
+                let reason =
+                    if FEWER_VALUES.contains(&name) { Reason::Unsupported } else { Reason::Annotation };
+                Some((Severity::Warning, reason, message))
+            }
         },
         _ if is_default(value, annotation.default) => None,
-        Effect::Ignored(why) => Some((Severity::Notice, format!("annotation {key} has no effect: {why}"))),
-        Effect::Restricting(extent) => Some((Severity::Error, deny(policy, key, name, extent))),
+        Effect::Ignored(why) => {
+            Some((Severity::Notice, Reason::NoEffect, format!("annotation {key} has no effect: {why}")))
+        }
+        Effect::Restricting(extent) => {
+            let reason = if is_snippet(name) { Reason::Forbidden } else { Reason::Unsupported };
+            Some((Severity::Error, reason, deny(policy, key, name, extent)))
+        }
         Effect::Unsupported | Effect::AliasOf(_) => {
-            Some((Severity::Warning, format!("annotation {key} is not yet supported, and has no effect")))
+            let message = format!("annotation {key} is not yet supported, and has no effect");
+            Some((Severity::Warning, Reason::Unsupported, message))
         }
     }
 }
 
+/// Whether it holds nginx configuration: what ingress-nginx refuses by default, and nobody can allow here.
+fn is_snippet(name: &str) -> bool {
+    name.ends_with("-snippet")
+}
+
 /// Closes what an annotation guards.
 fn deny(policy: &mut Policy, key: &str, name: &str, extent: Extent) -> String {
-    let reason = if name.ends_with("-snippet") {
+    let reason = if is_snippet(name) {
         format!(
             "annotation {key} may restrict access and cannot be interpreted (ingress-nginx refuses snippets by default too)"
         )
@@ -190,13 +220,17 @@ fn deny(policy: &mut Policy, key: &str, name: &str, extent: Extent) -> String {
     message
 }
 
-fn unknown(key: &str, name: &str) -> (Severity, String) {
+fn unknown(key: &str, name: &str, hints: &mut usize) -> (Severity, Reason, String) {
     if let Ok(at) = CARRIED_OVER.binary_search_by_key(&name, |(name, _)| name) {
         let advice = CARRIED_OVER[at].1;
-        return (Severity::Notice, format!("annotation {key} is ignored, as by ingress-nginx; {advice}"));
+        let message = format!("annotation {key} is ignored, as by ingress-nginx; {advice}");
+        return (Severity::Notice, Reason::NoEffect, message);
     }
-    let hint = suggestion(name, ANNOTATIONS.iter().map(|annotation| annotation.name));
-    (Severity::Warning, format!("annotation {key} is unknown, and has no effect{hint}"))
+    let names = ANNOTATIONS.iter().map(|annotation| annotation.name).take_while(|_| *hints > 0);
+    let hint = suggestion(name, names);
+    *hints = hints.saturating_sub(1);
+    let message = format!("annotation {key} is unknown, and has no effect{hint}");
+    (Severity::Warning, Reason::NoEffect, message)
 }
 
 #[cfg(test)]

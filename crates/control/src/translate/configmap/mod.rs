@@ -15,7 +15,7 @@ use super::value;
 use crate::index::Index;
 use crate::objects::{At, ConfigMap, Sourced};
 use crate::options::Options;
-use crate::problem::{Problem, Severity};
+use crate::problem::{Problem, Reason, Severity};
 
 /// A key of the `ConfigMap`.
 #[derive(Debug)]
@@ -124,21 +124,30 @@ impl Key {
 /// Names under which the settings are commonly kept.
 const USUAL_NAMES: &[&str] = &["ingress-nginx-controller", "nginx-config", "nginx-configuration"];
 
+/// Whether annotations may name objects of other namespaces.
+pub(crate) fn crosses_namespaces(index: &Index, options: &Options) -> bool {
+    let settings = options.configmap.as_ref().and_then(|name| index.configmaps.get(name));
+    let value = settings.and_then(|settings| settings.data.get("allow-cross-namespace-resources"));
+    value.is_some_and(|value| value::boolean(&value.value).unwrap_or_default())
+}
+
 /// Reads the `ConfigMap` that the options name.
 pub(super) fn read(index: &Index, options: &Options, problems: &mut Vec<Problem>) -> Global {
     let mut global = Global::default();
     let Some(name) = &options.configmap else {
-        problems.extend(index.configmaps.iter().filter(|it| USUAL_NAMES.contains(&it.name())).map(unused));
+        problems.extend(
+            index.configmaps.iter().filter(|it| USUAL_NAMES.contains(&it.name())).map(|it| unused(it)),
+        );
         return global;
     };
     let Some(configmap) = index.configmaps.get(name) else {
         let message = format!("ConfigMap {name} (--configmap) is missing; the defaults are used");
-        problems.push(Problem::new(Severity::Error, message));
+        problems.push(Problem::new(Severity::Error, message).because(Reason::Missing));
         return global;
     };
     for (key, value) in &configmap.data {
-        if let Some((severity, message)) = apply(&mut global, key, value) {
-            problems.push(Problem::at(severity, configmap, value, message));
+        if let Some((severity, reason, message)) = apply(&mut global, key, value) {
+            problems.push(Problem::at(severity, configmap, value, message).because(reason));
         }
     }
     global.finish()
@@ -165,35 +174,41 @@ impl Global {
     }
 }
 
-fn apply(global: &mut Global, name: &str, value: &At<String>) -> Option<(Severity, String)> {
+fn apply(global: &mut Global, name: &str, value: &At<String>) -> Option<(Severity, Reason, String)> {
     let value = &value.value;
     let Some(key) = Key::named(name) else {
         let hint = suggestion(name, KEYS.iter().map(|key| key.name));
-        return Some((Severity::Warning, format!("key {name} is unknown, and has no effect{hint}")));
+        let message = format!("key {name} is unknown, and has no effect{hint}");
+        return Some((Severity::Warning, Reason::NoEffect, message));
     };
     match key.effect {
         Effect::Supported(_) if value.is_empty() => None,
         Effect::Supported(parse) => match parse(global, value) {
             Ok(()) => {
                 let remark = global.remark.take()?;
-                Some((Severity::Warning, format!("key {name}: {remark}")))
+                Some((Severity::Warning, Reason::NoEffect, format!("key {name}: {remark}")))
             }
             Err(why) => {
                 let severity = if is_grave(name) { Severity::Error } else { Severity::Warning };
-                Some((severity, format!("key {name}: {why}; the default is used")))
+                Some((severity, Reason::Invalid, format!("key {name}: {why}; the default is used")))
             }
         },
         _ if is_default(value, key.default) => None,
-        Effect::Ignored(why) => Some((Severity::Notice, format!("key {name} has no effect: {why}"))),
-        Effect::Instead(advice) => Some((Severity::Warning, format!("key {name} has no effect: {advice}"))),
+        Effect::Ignored(why) => {
+            Some((Severity::Notice, Reason::NoEffect, format!("key {name} has no effect: {why}")))
+        }
+        Effect::Instead(advice) => {
+            Some((Severity::Warning, Reason::Unsupported, format!("key {name} has no effect: {advice}")))
+        }
         Effect::Unsupported => {
-            Some((Severity::Warning, format!("key {name} is not yet supported, and has no effect")))
+            let message = format!("key {name} is not yet supported, and has no effect");
+            Some((Severity::Warning, Reason::Unsupported, message))
         }
         Effect::Restricting => {
             let reason = format!("ConfigMap key {name} may restrict access and is not yet supported");
             let message = format!("{reason}: all locations answer 503");
             global.policy.denials.push(reason);
-            Some((Severity::Error, message))
+            Some((Severity::Error, Reason::Unsupported, message))
         }
     }
 }

@@ -1,0 +1,140 @@
+//! One Ingress amid its surroundings: what would be wrong with it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::verdict::Verdict;
+use crate::index::Index;
+use crate::objects::{Ingress, Object, Sourced};
+use crate::options::{NsName, Options};
+use crate::problem::{Problem, Reason};
+use crate::resolve::Resolved;
+use crate::translate::{hosts_of, translate};
+
+/// What decides of which class an Ingress is, and what its annotations start from.
+pub(super) fn rules(index: &Index, options: &Options) -> Index {
+    let mut near = Index::default();
+    near.namespaces.clone_from(&index.namespaces);
+    for class in index.classes.iter() {
+        near.apply(&Object::IngressClass(Arc::clone(class)));
+    }
+    let settings = options.configmap.as_ref().and_then(|name| index.configmaps.shared(name));
+    if let Some(settings) = settings {
+        near.apply(&Object::ConfigMap(Arc::clone(settings)));
+    }
+    near
+}
+
+/// The [`rules`], the Ingress as it was, those that share a host with it, and what they name. Where Pods are is of no
+/// concern.
+pub(super) fn around(ingress: &Sourced<Ingress>, index: &Index, options: &Options) -> Index {
+    let mut near = rules(index, options);
+    let key = ingress.key();
+    let hosts: HashSet<_> = hosts_of(ingress).collect();
+    for other in index.ingresses.iter() {
+        if other.key() == key || hosts_of(other).any(|host| hosts.contains(&host)) {
+            near.apply(&Object::Ingress(Arc::clone(other)));
+            add_secrets(&mut near, other, index, options);
+        }
+    }
+    add_secrets(&mut near, ingress, index, options);
+    add_services(&mut near, ingress, index);
+    near
+}
+
+/// Adds the Secrets that `tls` and annotations name. Which annotation may name which is decided where it is read.
+fn add_secrets(near: &mut Index, ingress: &Sourced<Ingress>, index: &Index, options: &Options) {
+    let of_tls = ingress.spec.tls.iter().filter_map(|tls| tls.value.secret_name.as_ref());
+    let of_tls = of_tls.map(|name| NsName::new(ingress.namespace(), &name.value));
+    let is_our_annotation =
+        |key: &str| key.split_once('/').is_some_and(|(prefix, _)| prefix == options.annotations_prefix);
+    let annotations = ingress.metadata.annotations.iter().filter(|(key, _)| is_our_annotation(key));
+    let of_annotations = annotations.filter_map(|(_, value)| value.value.trim().parse::<NsName>().ok());
+    for secret in of_tls.chain(of_annotations).filter_map(|name| index.secrets.shared(&name)) {
+        near.apply(&Object::Secret(Arc::clone(secret)));
+    }
+}
+
+fn add_services(near: &mut Index, ingress: &Sourced<Ingress>, index: &Index) {
+    let paths = ingress.spec.rules.iter().flat_map(|rule| &rule.value.http).flat_map(|http| &http.paths);
+    let of_paths = paths.map(|path| &path.value.backend);
+    let of_default = ingress.spec.default_backend.as_ref().map(|backend| &backend.value);
+    let named: HashSet<_> =
+        of_paths.chain(of_default).filter_map(|backend| backend.service()).map(|(name, _)| name).collect();
+    for name in named {
+        if let Some(service) = index.services.shared(&NsName::new(ingress.namespace(), name)) {
+            near.apply(&Object::Service(Arc::clone(service)));
+        }
+    }
+}
+
+/// Objects among which an Ingress is tried.
+pub(super) struct Trial<'a> {
+    pub(super) near: &'a Index,
+    pub(super) options: &'a Options,
+    pub(super) now: SystemTime,
+}
+
+impl Trial<'_> {
+    /// Judges an Ingress that is to be stored.
+    pub(super) fn verdict(&self, ingress: &Arc<Sourced<Ingress>>, is_new: bool) -> Verdict {
+        if is_new {
+            return Verdict::of(&self.as_youngest(ingress));
+        }
+        let mut conflicts = self.conflicts(ingress);
+        // One that was there before is no reason to refuse whatever else is changed.
+        if let Some(before) = self.near.ingresses.get(&ingress.key()).filter(|_| !conflicts.is_empty()) {
+            let standing: HashSet<_> =
+                self.conflicts(before).into_iter().map(|conflict| conflict.message).collect();
+            conflicts.retain(|conflict| !standing.contains(&conflict.message));
+        }
+        for mut problem in self.in_its_place(ingress) {
+            if problem.reason == Reason::Conflict {
+                problem = problem.because(Reason::NoEffect);
+            }
+            conflicts.push(problem);
+        }
+        Verdict::of(&conflicts)
+    }
+
+    /// What others have that it asks for. However old it is, it may not take from them what it did not have.
+    fn conflicts(&self, ingress: &Sourced<Ingress>) -> Vec<Problem> {
+        let problems = self.as_youngest(ingress);
+        problems.into_iter().filter(|problem| problem.reason == Reason::Conflict).collect()
+    }
+
+    /// What is wrong with an Ingress that keeps its age.
+    fn in_its_place(&self, ingress: &Arc<Sourced<Ingress>>) -> Vec<Problem> {
+        let mut index = copy(self.near, |_| true);
+        index.apply(&Object::Ingress(Arc::clone(ingress)));
+        self.problems(&index, ingress)
+    }
+
+    /// What is wrong with an Ingress that all others precede.
+    fn as_youngest(&self, ingress: &Sourced<Ingress>) -> Vec<Problem> {
+        let mut ingress = ingress.clone();
+        ingress.object.metadata.creation_timestamp = None;
+        let key = ingress.key();
+        let mut index =
+            copy(self.near, |object| !matches!(object, Object::Ingress(other) if other.key() == key));
+        let ingress = Arc::new(ingress);
+        index.apply(&Object::Ingress(Arc::clone(&ingress)));
+        self.problems(&index, &ingress)
+    }
+
+    fn problems(&self, index: &Index, ingress: &Sourced<Ingress>) -> Vec<Problem> {
+        let translation = translate(index, self.options, &Resolved::new(), self.now);
+        let reference = Some(ingress.reference());
+        translation.problems.into_iter().filter(|problem| problem.object == reference).collect()
+    }
+}
+
+fn copy(index: &Index, takes: impl Fn(&Object) -> bool) -> Index {
+    let mut copy = Index::default();
+    copy.namespaces.clone_from(&index.namespaces);
+    for object in index.objects().filter(takes) {
+        copy.apply(&object);
+    }
+    copy
+}

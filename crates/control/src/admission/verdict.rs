@@ -1,0 +1,168 @@
+//! What an answer says.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use crate::problem::{Problem, Reason};
+
+/// Longest warning, in bytes. Kubernetes advises 120 characters and cuts what is longer than 256.
+const WARNING_BYTES_MAX: usize = 256;
+
+/// Bytes of all warnings together. Kubernetes leaves out what goes beyond 4096.
+const WARNINGS_BYTES_MAX: usize = 4096;
+
+/// Reasons that a refusal gives one by one.
+const REASONS_MAX: usize = 20;
+
+/// Longest reason, in bytes: it may quote a value of the object.
+const REASON_BYTES_MAX: usize = 512;
+
+/// Whether an object may be stored, and what its author is told. Without reasons to refuse, it may.
+#[derive(Debug, Default)]
+pub(super) struct Verdict {
+    refusals: Vec<String>,
+    warnings: Vec<String>,
+}
+
+impl Verdict {
+    /// The verdict on an object that has these problems.
+    pub(super) fn of(problems: &[Problem]) -> Self {
+        let mut told = HashSet::new();
+        let mut of_weight = |weight| {
+            let heavy = problems.iter().filter(|problem| weight_of(problem.reason) == weight);
+            let new = heavy.filter(|problem| told.insert(problem.message.as_str()));
+            new.map(|problem| problem.message.clone()).collect()
+        };
+        Self { refusals: of_weight(Weight::Refusal), warnings: of_weight(Weight::Warning) }
+    }
+
+    /// The verdict on an object that cannot be read.
+    pub(super) fn unreadable(why: &str) -> Self {
+        Self { refusals: vec![format!("it cannot be read: {why}")], warnings: Vec::new() }
+    }
+
+    /// The answer to the review of this `uid`.
+    pub(super) fn review(&self, uid: &str) -> Vec<u8> {
+        let mut response = json!({"uid": uid, "allowed": self.refusals.is_empty()});
+        if !self.refusals.is_empty() {
+            response["status"] = json!({
+                "status": "Failure",
+                "code": 400,
+                "reason": "BadRequest",
+                "message": self.message(),
+            });
+        }
+        let warnings = self.warnings();
+        if !warnings.is_empty() {
+            response["warnings"] = warnings.into_iter().map(Value::String).collect();
+        }
+        let review = json!({
+            "apiVersion": "admission.k8s.io/v1",
+            "kind": "AdmissionReview",
+            "response": response,
+        });
+        review.to_string().into_bytes()
+    }
+
+    /// Why it is refused. The problems say what becomes of the object, and so does this.
+    fn message(&self) -> String {
+        let intro = "it would not be served as it says:";
+        let shown = self.refusals.iter().take(REASONS_MAX).map(|reason| clipped(reason, REASON_BYTES_MAX));
+        let mut shown: Vec<_> = shown.collect();
+        if let [only] = shown.as_slice() {
+            return format!("{intro} {only}");
+        }
+        let rest = self.refusals.len() - shown.len();
+        if rest > 0 {
+            shown.push(format!("and {rest} more"));
+        }
+        format!("{intro}\n- {}", shown.join("\n- "))
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let mut shown = Vec::new();
+        let mut room = WARNINGS_BYTES_MAX;
+        for (told, warning) in self.warnings.iter().enumerate() {
+            let warning = clipped(warning, WARNING_BYTES_MAX);
+            let rest = format!("and {} more", self.warnings.len() - told);
+            if warning.len() + rest.len() > room {
+                shown.push(rest);
+                break;
+            }
+            room -= warning.len();
+            shown.push(warning);
+        }
+        shown
+    }
+}
+
+/// How much a problem weighs.
+#[derive(Clone, Copy, PartialEq)]
+enum Weight {
+    /// The object is refused.
+    Refusal,
+    /// The author is told.
+    Warning,
+    /// It is not to be known at this moment, or nobody's concern.
+    Nothing,
+}
+
+/// The order in which objects are applied must not matter, and neither may whether Forebay has a feature yet: what
+/// ingress-nginx takes is taken.
+fn weight_of(reason: Reason) -> Weight {
+    match reason {
+        Reason::Invalid | Reason::Annotation | Reason::Undecodable | Reason::Forbidden | Reason::Conflict => {
+            Weight::Refusal
+        }
+        Reason::Missing | Reason::Unsupported | Reason::NoEffect | Reason::Note => Weight::Warning,
+        // Of Secrets, those are known that some stored Ingress names.
+        Reason::Secret => Weight::Nothing,
+    }
+}
+
+/// A text of one line, cut at a length in bytes.
+fn clipped(text: &str, bytes_max: usize) -> String {
+    const ELLIPSIS: &str = "...";
+    let is_line = |char: char| if char.is_control() { ' ' } else { char };
+    if text.len() <= bytes_max {
+        return text.chars().map(is_line).collect();
+    }
+    let end = text.floor_char_boundary(bytes_max - ELLIPSIS.len());
+    text[..end].chars().map(is_line).chain(ELLIPSIS.chars()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(refusals: usize, warnings: usize) -> Verdict {
+        let many = |count| (0..count).map(|number| format!("{number} {}", "é".repeat(400))).collect();
+        Verdict { refusals: many(refusals), warnings: many(warnings) }
+    }
+
+    #[test]
+    fn warnings_keep_to_what_kubernetes_passes_on() {
+        let warnings = verdict(0, 100).warnings();
+        assert!(warnings.iter().all(|warning| warning.len() <= 256));
+        assert!(warnings.iter().map(String::len).sum::<usize>() <= 4096);
+        assert_eq!(warnings.len(), 16);
+        assert_eq!(warnings[15], "and 85 more");
+        assert_eq!(verdict(0, 2).warnings().len(), 2);
+    }
+
+    #[test]
+    fn a_refusal_does_not_grow_with_the_object() {
+        let message = verdict(10_000, 0).message();
+        assert!(message.len() < 16 << 10, "{}", message.len());
+        assert!(message.ends_with("\n- and 9980 more"));
+        assert_eq!(message.lines().count(), 22);
+    }
+
+    #[test]
+    fn what_is_told_has_no_control_characters() {
+        assert_eq!(clipped("a\r\nb\u{1b}c", 10), "a  b c");
+        assert_eq!(clipped("0123456789x", 10), "0123456...");
+        assert_eq!(clipped("ééééé", 8), "éé...");
+    }
+}

@@ -1,0 +1,169 @@
+//! An object as the API server sends it: read at once, and if it cannot be read, its name is.
+//!
+//! Never in here: what becomes of it.
+
+use std::borrow::Cow;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use k8s_openapi::NamespaceResourceScope;
+use kube::api::ObjectMeta;
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use crate::objects::{
+    ConfigMap, EndpointSlice, Ingress, IngressClass, Namespace, Object, Origin, Resource, Secret, Service,
+    Sourced,
+};
+use crate::options::NsName;
+
+/// A kind that is watched, and where the API server has it.
+pub(super) trait Watched: Resource + DeserializeOwned + Clone + Debug + Send + Sync + 'static {
+    const GROUP: &'static str;
+    const PLURAL: &'static str;
+
+    /// As the index takes it; nothing for a kind that is not translated.
+    fn object(this: Arc<Sourced<Self>>) -> Option<Object>;
+}
+
+macro_rules! watched {
+    ($($kind:ident $group:literal $plural:literal;)*) => {
+        $(impl Watched for $kind {
+            const GROUP: &'static str = $group;
+            const PLURAL: &'static str = $plural;
+
+            fn object(this: Arc<Sourced<Self>>) -> Option<Object> {
+                Some(Object::$kind(this))
+            }
+        })*
+    };
+}
+
+watched! {
+    Ingress "networking.k8s.io" "ingresses";
+    IngressClass "networking.k8s.io" "ingressclasses";
+    Service "" "services";
+    EndpointSlice "discovery.k8s.io" "endpointslices";
+    ConfigMap "" "configmaps";
+    Secret "" "secrets";
+}
+
+impl Watched for Namespace {
+    const GROUP: &'static str = "";
+    const PLURAL: &'static str = "namespaces";
+
+    fn object(_: Arc<Sourced<Self>>) -> Option<Object> {
+        None
+    }
+}
+
+/// An object, or why it cannot be read.
+///
+/// [`kube::core::DeserializeGuard`] would keep and copy the whole of it, managed fields included; a list holds thousands.
+#[derive(Clone, Debug)]
+pub(super) struct Item<T> {
+    pub(super) meta: ObjectMeta,
+    pub(super) read: Result<Arc<Sourced<T>>, String>,
+}
+
+impl<T: Watched> Item<T> {
+    /// Namespace and name.
+    pub(super) fn key(&self) -> NsName {
+        let namespace = self.meta.namespace.as_deref().unwrap_or_default();
+        NsName::new(namespace, self.meta.name.as_deref().unwrap_or_default())
+    }
+}
+
+impl<'de, T: Watched> Deserialize<'de> for Item<T> {
+    fn deserialize<D: Deserializer<'de>>(de: D) -> Result<Self, D::Error> {
+        let mut value = Value::deserialize(de)?;
+        let metadata = value.get_mut("metadata").ok_or_else(|| D::Error::custom("no metadata"))?;
+        trim(metadata);
+        let text = |name: &str| metadata.get(name).and_then(Value::as_str).map(str::to_owned);
+        let meta = ObjectMeta {
+            name: text("name"),
+            namespace: text("namespace"),
+            resource_version: text("resourceVersion"),
+            ..ObjectMeta::default()
+        };
+        let read = serde_path_to_error::deserialize(value)
+            .map(|object| Arc::new(Sourced { origin: Origin::default(), object }))
+            .map_err(|error| error.to_string());
+        Ok(Self { meta, read })
+    }
+}
+
+/// Takes out what nobody reads and everybody would have to keep.
+fn trim(metadata: &mut Value) {
+    let Some(fields) = metadata.as_object_mut() else { return };
+    fields.remove("managedFields");
+    if let Some(annotations) = fields.get_mut("annotations").and_then(Value::as_object_mut) {
+        annotations.retain(|name, _| !name.starts_with("kubectl.kubernetes.io/"));
+    }
+}
+
+impl<T: Watched> kube::Resource for Item<T> {
+    type DynamicType = ();
+    type Scope = NamespaceResourceScope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        T::KIND.into()
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        T::GROUP.into()
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        "v1".into()
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        T::PLURAL.into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.meta
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_keeps_its_name_and_says_where_it_is_wrong() {
+        let item: Item<Service> = serde_json::from_value(json!({
+            "metadata": {"name": "a", "namespace": "b", "resourceVersion": "7"},
+            "spec": {"ports": [{"port": 80}, {"port": "eighty"}]},
+        }))
+        .unwrap();
+        assert_eq!(item.key(), NsName::new("b", "a"));
+        let why = item.read.unwrap_err();
+        assert!(why.starts_with("spec.ports[1].port: invalid type: string \"eighty\""), "{why}");
+    }
+
+    #[test]
+    fn what_nobody_reads_is_not_kept() {
+        let item: Item<Ingress> = serde_json::from_value(json!({
+            "metadata": {
+                "name": "a",
+                "uid": "u",
+                "managedFields": [{"manager": "x"}],
+                "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}", "kept": "1"},
+            },
+        }))
+        .unwrap();
+        let read = item.read.unwrap();
+        assert_eq!(read.metadata.annotations.keys().collect::<Vec<_>>(), ["kept"]);
+        assert_eq!(read.metadata.uid.as_deref(), Some("u"));
+        assert_eq!(read.metadata.annotations["kept"].value, "1");
+    }
+}

@@ -1,0 +1,90 @@
+//! The objects as a process before this one left them on disk.
+//!
+//! A text of manifests, so that people and `forebay check` can read it. It holds the keys of certificates: only its owner may.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::super::files::{Files, LoadError};
+use crate::index::Index;
+use crate::objects::Object;
+
+/// A folder with one file.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    path: PathBuf,
+}
+
+impl Kept {
+    /// Of a folder, which need not be there yet.
+    pub(crate) fn new(folder: &Path) -> Self {
+        Self { path: folder.join("objects.yaml") }
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What was kept; nothing if nothing was.
+    pub(crate) fn load(&self) -> Result<Option<Index>, LoadError> {
+        if !self.path.exists() {
+            return Ok(None);
+        }
+        let files = Files::open(std::slice::from_ref(&self.path))?;
+        let (index, problems) = Index::build(files.objects());
+        for problem in files.problems().chain(&problems) {
+            tracing::warn!("{problem}");
+        }
+        Ok(Some(index))
+    }
+
+    /// Keeps objects in place of those from before: a reader sees all of them or all of the others.
+    pub(crate) fn save(&self, objects: &[Object]) -> io::Result<()> {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let draft = self.path.with_extension("draft");
+        let mut file = BufWriter::new(
+            OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&draft)?,
+        );
+        for object in objects {
+            write(&mut file, object)?;
+        }
+        file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_data()?;
+        fs::rename(&draft, &self.path)
+    }
+}
+
+fn write(file: &mut impl Write, object: &Object) -> io::Result<()> {
+    /// An object and what it is one of.
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Typed<'a, T> {
+        api_version: &'static str,
+        kind: &'static str,
+        #[serde(flatten)]
+        object: &'a T,
+    }
+    macro_rules! line {
+        ($object:expr, $api_version:literal, $kind:literal) => {
+            serde_json::to_writer(
+                &mut *file,
+                &Typed { api_version: $api_version, kind: $kind, object: &$object.object },
+            )
+        };
+    }
+    match object {
+        Object::Ingress(it) => line!(it, "networking.k8s.io/v1", "Ingress"),
+        Object::IngressClass(it) => line!(it, "networking.k8s.io/v1", "IngressClass"),
+        Object::Service(it) => line!(it, "v1", "Service"),
+        Object::EndpointSlice(it) => line!(it, "discovery.k8s.io/v1", "EndpointSlice"),
+        Object::Endpoints(it) => line!(it, "v1", "Endpoints"),
+        Object::ConfigMap(it) => line!(it, "v1", "ConfigMap"),
+        Object::Secret(it) => line!(it, "v1", "Secret"),
+    }?;
+    file.write_all(b"\n---\n")
+}

@@ -1,0 +1,221 @@
+//! One watch: which objects it follows, and what happens to them, whatever their kind.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::future::AbortHandle;
+use futures::stream::{BoxStream, abortable};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::utils::Backoff;
+use kube::runtime::watcher::{self, Config, Event, watcher};
+use kube::{Api, Client};
+
+use super::item::{Item, Watched};
+use crate::objects::{
+    ConfigMap, EndpointSlice, Ingress, IngressClass, Namespace, Object, Resource, Secret, Service, Sourced,
+};
+use crate::options::NsName;
+
+/// Seconds after which the server ends a watch, which is then taken up again. A connection that died without a word is given up
+/// shortly after.
+const WATCH_S: u32 = 90;
+
+/// Waits between attempts.
+const WAIT_MIN: Duration = Duration::from_millis(100);
+const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Secrets that hold no certificate, and lots of bytes: their contents are not even sent.
+const SECRETS_OF_INTEREST: &str =
+    "type!=helm.sh/release.v1,type!=kubernetes.io/service-account-token,type!=kubernetes.io/dockerconfigjson";
+
+/// What happens in watches, each with the place of its own.
+pub(super) type Stream = BoxStream<'static, (usize, Happening)>;
+
+/// Which objects are followed.
+#[derive(Clone, Debug)]
+pub(super) struct Watch {
+    /// For people.
+    pub(super) name: String,
+    pub(super) kind: &'static str,
+    pub(super) namespace: Option<String>,
+    /// Of one object only.
+    object: Option<String>,
+    labels: Option<String>,
+    start: fn(&Watch, Client) -> BoxStream<'static, Happening>,
+}
+
+/// What happens to objects.
+pub(super) enum Happening {
+    /// A list begins.
+    Began,
+    /// An object is there, new, changed or as it was.
+    Found(NsName, Thing),
+    /// An object is there no more.
+    Gone(NsName),
+    /// A list has ended.
+    Complete,
+    /// It cannot be watched now. It is tried again.
+    Failed(Trouble),
+}
+
+/// What was found.
+pub(super) enum Thing {
+    Object(Object),
+    /// A namespace with the labels that are asked for.
+    Namespace,
+    /// An object that cannot be read, and why.
+    Undecodable(String),
+}
+
+/// Why something cannot be watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Trouble {
+    why: String,
+    /// Whether we lack the right to.
+    pub(super) is_forbidden: bool,
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why)
+    }
+}
+
+impl Watch {
+    /// What decides where requests go.
+    pub(super) fn of_routing(namespace: Option<&str>) -> [Self; 4] {
+        [
+            Self::new::<Ingress>(namespace),
+            Self::new::<IngressClass>(None),
+            Self::new::<Service>(namespace),
+            Self::new::<EndpointSlice>(namespace),
+        ]
+    }
+
+    /// The namespaces with some labels.
+    pub(super) fn namespaces(labels: &str) -> Self {
+        Self { labels: Some(labels.to_owned()), ..Self::new::<Namespace>(None) }
+    }
+
+    /// One config map.
+    pub(super) fn configmap(name: &NsName) -> Self {
+        Self {
+            name: format!("configmap {name}"),
+            object: Some(name.name.clone()),
+            ..Self::new::<ConfigMap>(Some(&name.namespace))
+        }
+    }
+
+    /// The Secrets of a namespace.
+    pub(super) fn secrets(namespace: &str) -> Self {
+        Self::new::<Secret>(Some(namespace))
+    }
+
+    fn new<T: Watched>(namespace: Option<&str>) -> Self {
+        let name = match namespace {
+            Some(namespace) => format!("{} of namespace {namespace}", T::PLURAL),
+            None => T::PLURAL.to_owned(),
+        };
+        let namespace = namespace.map(str::to_owned);
+        Self { name, kind: T::KIND, namespace, object: None, labels: None, start: start::<T> }
+    }
+
+    /// Whether it tells of an object of its kind.
+    pub(super) fn covers(&self, key: &NsName) -> bool {
+        self.namespace.as_ref().is_none_or(|namespace| *namespace == key.namespace)
+            && self.object.as_ref().is_none_or(|object| *object == key.name)
+    }
+
+    /// Begins. What happens is marked with `place`, until the handle ends it.
+    pub(super) fn start(&self, client: Client, place: usize) -> (Stream, AbortHandle) {
+        let (stream, handle) = abortable((self.start)(self, client));
+        (stream.map(move |happening| (place, happening)).boxed(), handle)
+    }
+
+    fn config(&self) -> Config {
+        let mut config = Config::default().timeout(WATCH_S);
+        config.label_selector.clone_from(&self.labels);
+        let fields = self.object.as_ref().map(|name| format!("metadata.name={name}"));
+        config.field_selector =
+            fields.or((self.kind == Secret::KIND).then(|| SECRETS_OF_INTEREST.to_owned()));
+        config
+    }
+}
+
+fn start<T: Watched>(watch: &Watch, client: Client) -> BoxStream<'static, Happening> {
+    let api: Api<Item<T>> = match &watch.namespace {
+        Some(namespace) => Api::namespaced(client, namespace),
+        None => Api::all(client),
+    };
+    watcher(api, watch.config()).backoff(Waits::default()).map(happening).boxed()
+}
+
+fn happening<T: Watched>(event: watcher::Result<Event<Item<T>>>) -> Happening {
+    match event {
+        Ok(Event::Init) => Happening::Began,
+        Ok(Event::InitDone) => Happening::Complete,
+        Ok(Event::Apply(item) | Event::InitApply(item)) => Happening::Found(item.key(), thing(item.read)),
+        Ok(Event::Delete(item)) => Happening::Gone(item.key()),
+        Err(error) => Happening::Failed(trouble(&error)),
+    }
+}
+
+/// What an item is to the index.
+pub(super) fn thing<T: Watched>(read: Result<Arc<Sourced<T>>, String>) -> Thing {
+    match read {
+        Ok(object) => T::object(object).map_or(Thing::Namespace, Thing::Object),
+        Err(why) => Thing::Undecodable(why),
+    }
+}
+
+fn trouble(error: &watcher::Error) -> Trouble {
+    use watcher::Error::{InitialListFailed, NoResourceVersion, WatchError, WatchFailed, WatchStartFailed};
+    match error {
+        InitialListFailed(kube::Error::Api(status)) | WatchStartFailed(kube::Error::Api(status)) => {
+            Trouble { why: status.message.clone(), is_forbidden: status.code == 403 }
+        }
+        WatchError(status) => Trouble { why: status.message.clone(), is_forbidden: status.code == 403 },
+        InitialListFailed(error) | WatchStartFailed(error) | WatchFailed(error) => {
+            Trouble { why: causes(error), is_forbidden: false }
+        }
+        NoResourceVersion => Trouble { why: error.to_string(), is_forbidden: false },
+    }
+}
+
+/// An error with its causes, less those that it tells already.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let told = error.to_string();
+        if !text.contains(&told) {
+            text = format!("{text}: {told}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// Each wait twice the one before, within bounds.
+#[derive(Default)]
+struct Waits {
+    failures: u32,
+}
+
+impl Iterator for Waits {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let wait = WAIT_MIN.saturating_mul(1 << self.failures.min(10));
+        self.failures += 1;
+        Some(wait.min(WAIT_MAX))
+    }
+}
+
+impl Backoff for Waits {
+    fn reset(&mut self) {
+        self.failures = 0;
+    }
+}

@@ -1,0 +1,171 @@
+//! Takes part in the election: reads and writes the Lease as `lease` says, and tells whether this process leads.
+
+use std::future::Future;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::jiff::Timestamp;
+use kube::Api;
+use kube::api::PostParams;
+use observe::Registry;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+
+use super::lease::{Election, Move};
+use super::server::{Failure, Server};
+use crate::options::NsName;
+
+const ELECTING: &str = "taking part in the election of a leader";
+
+/// Time for which a Lease that is being given up is waited for.
+const RELEASE_MAX: Duration = Duration::from_secs(2);
+
+/// Takes part in an election.
+pub(super) struct Elector {
+    server: Server,
+    leases: Api<Lease>,
+    name: String,
+    election: Election,
+    leading: watch::Sender<bool>,
+    metrics: Arc<Registry>,
+}
+
+impl Elector {
+    pub(super) fn new(
+        server: Server,
+        lease: NsName,
+        me: String,
+        ttl: Duration,
+        metrics: Arc<Registry>,
+    ) -> Self {
+        let leases = Api::namespaced(server.client.clone(), &lease.namespace);
+        let leading = watch::Sender::new(false);
+        metrics.set_leader(&lease.name, false);
+        Self {
+            server,
+            leases,
+            name: lease.name.clone(),
+            election: Election::new(lease, me, ttl),
+            leading,
+            metrics,
+        }
+    }
+
+    /// Whether this process leads, now and later.
+    pub(super) fn leading(&self) -> watch::Receiver<bool> {
+        self.leading.subscribe()
+    }
+
+    /// Takes part for ever.
+    pub(super) async fn run(&mut self) {
+        loop {
+            let began = Instant::now();
+            let retry = self.election.retry();
+            if !self.until_deadline(began + retry, Self::attempt).await {
+                self.server.unanswered(retry);
+            }
+            self.announce();
+            let pause = if self.election.leads(began) { retry } else { jittered(retry) };
+            self.until_deadline(began + pause, |_| std::future::pending()).await;
+            self.announce();
+            // What is left of the pause, where the deadline came before its end.
+            sleep_until(began + pause).await;
+        }
+    }
+
+    /// Gives the Lease up, if it is ours.
+    pub(super) async fn release(&mut self) {
+        let Some(lease) = self.election.release(Timestamp::now()) else { return };
+        let parameters = PostParams::default();
+        let replaced = self.leases.replace(&self.name, &parameters, &lease);
+        match timeout(RELEASE_MAX, self.server.ask(ELECTING, replaced)).await {
+            Ok(Ok(lease)) => self.election.wrote(lease, Instant::now()),
+            Ok(Err(_)) | Err(_) => tracing::warn!("the Lease could not be given up; it runs out by itself"),
+        }
+        self.announce();
+    }
+
+    /// Does something until a time at most, or until this process may no longer take it for granted that it leads: it has to
+    /// stop at once then. Tells whether it was done by then.
+    async fn until_deadline<'a, F: Future<Output = ()>>(
+        &'a mut self,
+        end: Instant,
+        what: impl FnOnce(&'a mut Self) -> F,
+    ) -> bool {
+        let end =
+            self.election.deadline().filter(|deadline| *deadline > Instant::now()).unwrap_or(end).min(end);
+        timeout_at(end, what(self)).await.is_ok()
+    }
+
+    async fn attempt(&mut self) {
+        // A leader need not read what it wrote itself; where that fails, somebody else wrote.
+        let is_known = self.election.leads(Instant::now());
+        if (is_known || self.read().await)
+            && self.write().await == Err(Failure::Conflict)
+            && self.read().await
+        {
+            let _ = self.write().await;
+        }
+    }
+
+    async fn read(&mut self) -> bool {
+        match self.server.ask(ELECTING, self.leases.get_opt(&self.name)).await {
+            Ok(lease) => {
+                self.election.read(lease, Instant::now());
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    async fn write(&mut self) -> Result<(), Failure> {
+        let began = Instant::now();
+        let parameters = PostParams::default();
+        let lease = match self.election.next(began, Timestamp::now()) {
+            Move::Wait => return Ok(()),
+            Move::Create(lease) => self.server.ask(ELECTING, self.leases.create(&parameters, &lease)).await,
+            Move::Replace(lease) => {
+                self.server.ask(ELECTING, self.leases.replace(&self.name, &parameters, &lease)).await
+            }
+        };
+        let lease = lease.inspect_err(|failure| {
+            if let Failure::Refused(why) = failure {
+                tracing::warn!(lease = self.name, why, "the Lease is refused");
+            }
+        })?;
+        self.election.wrote(lease, began);
+        Ok(())
+    }
+
+    fn announce(&self) {
+        let leads = self.election.leads(Instant::now());
+        let changed = self.leading.send_if_modified(|leading| std::mem::replace(leading, leads) != leads);
+        if changed {
+            self.metrics.set_leader(&self.name, leads);
+            let holder = self.election.holder().unwrap_or_default();
+            let word = if leads { "leads" } else { "does not lead any longer" };
+            tracing::info!(lease = self.name, holder, "this process {word}");
+        }
+    }
+}
+
+/// Up to a fifth longer, so that those who wait for the same do not try all at once.
+fn jittered(time: Duration) -> Duration {
+    // Every `RandomState` has keys of its own.
+    let share = RandomState::new().hash_one(()) as u32;
+    time + time.mul_f64(f64::from(share) / f64::from(u32::MAX) / 5.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jitter_is_at_most_a_fifth() {
+        let times: Vec<_> = (0..100).map(|_| jittered(Duration::from_secs(10))).collect();
+        assert!(times.iter().all(|time| (Duration::from_secs(10)..=Duration::from_secs(12)).contains(time)));
+        assert!(times.iter().any(|time| *time != times[0]));
+    }
+}

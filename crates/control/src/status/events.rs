@@ -1,0 +1,318 @@
+//! Events on objects: what is wrong with them (Warning, with the problem's reason), and that an Ingress came into service as it
+//! now is (Normal, `Sync`).
+//!
+//! A problem is told when it comes up, and not again while it stays. What is there already when this process begins to tell is
+//! no news, except for problems: those are told once more by whoever leads next, as by other controllers after a restart. So
+//! many Events as come at once are spread over time, and told only if they are still true then; too many are dropped and
+//! counted.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use k8s_openapi::jiff::Timestamp;
+use kube::Api;
+use kube::api::PostParams;
+use observe::Registry;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::Programmed;
+use super::ingress::changed;
+use super::server::{Backoff, Failure, Server};
+use crate::objects::{Ingress, Resource, Sourced};
+use crate::problem::{ObjectRef, Problem, Severity};
+use crate::translate::Translation;
+
+const TELLING: &str = "publishing Events";
+
+/// Who reports, as `kubectl describe` shows it.
+const REPORTER: &str = "forebay";
+
+/// Events that may be published at once, after a quiet time.
+const BURST_MAX: u32 = 50;
+
+/// Time per Event beyond that.
+const PACE: Duration = Duration::from_millis(200);
+
+/// Events that wait to be published.
+const WAITING_MAX: usize = 1000;
+
+/// Of those, the ones that tell of nothing wrong.
+const WAITING_NORMAL_MAX: usize = 500;
+
+/// Time after which a problem that went away is news when it comes back.
+const FORGET_AFTER: Duration = Duration::from_secs(600);
+
+/// Time between two looks at what is news, however often it changes.
+const SPACING: Duration = Duration::from_millis(100);
+
+/// "This must be at most 1kB in size."
+const NOTE_BYTES_MAX: usize = 1024;
+
+/// Names of objects, and what makes them those of Events, have so much room.
+const NAME_BYTES_MAX: usize = 230;
+
+/// "can be up to 128 characters"
+const INSTANCE_BYTES_MAX: usize = 128;
+
+/// Publishes Events.
+pub(super) struct Teller {
+    server: Server,
+    instance: String,
+    sync: bool,
+    metrics: Arc<Registry>,
+    news: News,
+    bucket: Bucket,
+}
+
+impl Teller {
+    /// `instance` tells this process from others. Without `sync`, problems only.
+    pub(super) fn new(server: Server, instance: String, sync: bool, metrics: Arc<Registry>) -> Self {
+        let instance = cut(instance, INSTANCE_BYTES_MAX);
+        let bucket = Bucket::new(Instant::now());
+        Self { server, instance, sync, metrics, news: News::default(), bucket }
+    }
+
+    /// Tells of what is served from now on, and of all problems that have not been told of.
+    pub(super) async fn run(&mut self, mut programmed: Programmed) {
+        self.news.skip_served();
+        let mut backoff = Backoff::default();
+        programmed.mark_changed();
+        loop {
+            if self.news.waiting.is_empty() {
+                changed(&mut programmed).await;
+                sleep(SPACING).await;
+                self.listen(&mut programmed);
+                continue;
+            }
+            sleep_until(self.bucket.ready_at()).await;
+            if programmed.has_changed().unwrap_or(false) {
+                self.listen(&mut programmed);
+            }
+            let Some(told) = self.news.waiting.pop_front() else { continue };
+            self.bucket.take(Instant::now());
+            if self.publish(&told).await == Err(Failure::Unserved) {
+                self.news.waiting.push_front(told);
+                sleep(backoff.next()).await;
+            } else {
+                backoff.reset();
+            }
+        }
+    }
+
+    fn listen(&mut self, programmed: &mut Programmed) {
+        let translation = programmed.borrow_and_update().clone();
+        let Some(translation) = translation else { return };
+        let dropped = self.news.take(&translation, self.sync, Instant::now());
+        self.metrics.events_dropped(dropped);
+    }
+
+    async fn publish(&self, told: &Told) -> Result<(), Failure> {
+        let event = told.event(&self.instance, Timestamp::now());
+        let namespace = event.metadata.namespace.as_deref().unwrap_or_default();
+        let events: Api<Event> = Api::namespaced(self.server.client.clone(), namespace);
+        let outcome = self.server.ask(TELLING, events.create(&PostParams::default(), &event)).await;
+        if let Err(Failure::Refused(why)) = &outcome {
+            tracing::warn!(object = %told.object, reason = told.reason, why, "an Event is refused");
+        }
+        outcome.map(drop)
+    }
+}
+
+/// What there is to tell.
+#[derive(Debug, Default)]
+struct News {
+    waiting: VecDeque<Told>,
+    /// Ingresses as they were last seen in service, by uid; none before the first.
+    served: Option<HashMap<String, Arc<Sourced<Ingress>>>>,
+    /// When problems were last there, by hash.
+    problems: HashMap<u64, Instant>,
+}
+
+/// What an Event tells.
+#[derive(Clone, Debug, PartialEq)]
+struct Told {
+    object: ObjectRef,
+    uid: String,
+    reason: &'static str,
+    note: String,
+    /// The problem; none where nothing is wrong.
+    problem: Option<u64>,
+}
+
+impl News {
+    /// What is in service at the next look is no news.
+    fn skip_served(&mut self) {
+        self.served = None;
+    }
+
+    /// Looks at what is in service now. Returns how many Events there is no room for.
+    fn take(&mut self, translation: &Translation, sync: bool, now: Instant) -> u64 {
+        let problems = self.take_problems(translation, now);
+        let served = self.take_served(translation);
+        let room = |waiting: &VecDeque<Told>, max: usize| max.saturating_sub(waiting.len());
+        let mut dropped = 0;
+        for (told, max) in [(problems, WAITING_MAX), (if sync { served } else { vec![] }, WAITING_NORMAL_MAX)]
+        {
+            let room = room(&self.waiting, max).min(told.len());
+            dropped += (told.len() - room) as u64;
+            self.waiting.extend(told.into_iter().take(room));
+        }
+        dropped
+    }
+
+    fn take_problems(&mut self, translation: &Translation, now: Instant) -> Vec<Told> {
+        let problems = translation.problems.iter().filter(|problem| is_told(problem));
+        let problems: Vec<_> = problems.map(|problem| (hash(problem), problem)).collect();
+        let mut fresh = Vec::new();
+        for (hash, problem) in &problems {
+            if self.problems.insert(*hash, now).is_none() {
+                fresh.extend(Told::of_problem(problem, *hash, translation));
+            }
+        }
+        self.problems.retain(|_, last| now.duration_since(*last) < FORGET_AFTER);
+        let present: HashSet<_> = problems.iter().map(|(hash, _)| *hash).collect();
+        self.waiting.retain(|told| told.problem.is_none_or(|problem| present.contains(&problem)));
+        fresh
+    }
+
+    fn take_served(&mut self, translation: &Translation) -> Vec<Told> {
+        let is_first = self.served.is_none();
+        let served = self.served.get_or_insert_default();
+        let mut fresh = Vec::new();
+        for ingress in &translation.ingresses {
+            let Some(uid) = &ingress.metadata.uid else { continue };
+            match served.get_mut(uid) {
+                Some(old) if Arc::ptr_eq(old, ingress) => {}
+                Some(old) => {
+                    if !old.asks_for_the_same(ingress) {
+                        fresh.push(Told::of_served(ingress, uid));
+                    }
+                    *old = Arc::clone(ingress);
+                }
+                None => {
+                    if !is_first {
+                        fresh.push(Told::of_served(ingress, uid));
+                    }
+                    served.insert(uid.clone(), Arc::clone(ingress));
+                }
+            }
+        }
+        if served.len() > translation.ingresses.len() {
+            let uids: HashSet<_> =
+                translation.ingresses.iter().filter_map(|ingress| ingress.metadata.uid.as_ref()).collect();
+            served.retain(|uid, _| uids.contains(uid));
+        }
+        fresh
+    }
+}
+
+impl Told {
+    /// None for an object that the API server does not know of.
+    fn of_problem(problem: &Problem, hash: u64, translation: &Translation) -> Option<Self> {
+        let object = problem.object.clone()?;
+        let uid = problem.uid.clone().or_else(|| uid_of(&object, translation))?;
+        let note = cut(problem.message.clone(), NOTE_BYTES_MAX);
+        Some(Self { object, uid, reason: problem.reason.as_str(), note, problem: Some(hash) })
+    }
+
+    fn of_served(ingress: &Sourced<Ingress>, uid: &str) -> Self {
+        let note = "Programmed: every worker serves it".to_owned();
+        Self { object: ingress.reference(), uid: uid.to_owned(), reason: "Sync", note, problem: None }
+    }
+
+    fn event(&self, instance: &str, now: Timestamp) -> Event {
+        let ObjectRef { kind, namespace, name } = &self.object;
+        let namespace = Some(namespace.clone()).filter(|namespace| !namespace.is_empty());
+        // "Cluster scoped objects will publish events in the "default" namespace."
+        let of_event = namespace.clone().unwrap_or_else(|| "default".to_owned());
+        let (type_, action) = match self.problem {
+            Some(_) => ("Warning", "Translate"),
+            None => ("Normal", "Program"),
+        };
+        Event {
+            metadata: ObjectMeta {
+                namespace: Some(of_event),
+                name: Some(format!("{}.{:x}", cut(name.clone(), NAME_BYTES_MAX), now.as_nanosecond())),
+                ..ObjectMeta::default()
+            },
+            regarding: Some(ObjectReference {
+                api_version: Some(api_version(kind).to_owned()),
+                kind: Some((*kind).to_owned()),
+                namespace,
+                name: Some(name.clone()),
+                uid: Some(self.uid.clone()),
+                ..ObjectReference::default()
+            }),
+            event_time: Some(MicroTime(now)),
+            type_: Some(type_.to_owned()),
+            reason: Some(self.reason.to_owned()),
+            action: Some(action.to_owned()),
+            note: Some(self.note.clone()),
+            reporting_controller: Some(REPORTER.to_owned()),
+            reporting_instance: Some(instance.to_owned()),
+            ..Event::default()
+        }
+    }
+}
+
+/// So many at once, and then one in a time each.
+#[derive(Debug)]
+struct Bucket {
+    /// When the bucket would be full again, if nothing were taken.
+    full_at: Instant,
+}
+
+impl Bucket {
+    fn new(now: Instant) -> Self {
+        Self { full_at: now }
+    }
+
+    /// From when on there is something in it.
+    fn ready_at(&self) -> Instant {
+        self.full_at.checked_sub(PACE * (BURST_MAX - 1)).unwrap_or(self.full_at)
+    }
+
+    fn take(&mut self, now: Instant) {
+        self.full_at = self.full_at.max(now) + PACE;
+    }
+}
+
+/// What is no more than worth knowing is for who looks; what a file says is for who reads the log.
+fn is_told(problem: &Problem) -> bool {
+    problem.severity != Severity::Notice && problem.file.is_none() && problem.object.is_some()
+}
+
+fn uid_of(object: &ObjectRef, translation: &Translation) -> Option<String> {
+    if object.kind != Ingress::KIND {
+        return None;
+    }
+    let is_it = |ingress: &&Arc<Sourced<Ingress>>| {
+        ingress.name() == object.name && ingress.namespace() == object.namespace
+    };
+    translation.ingresses.iter().find(is_it)?.metadata.uid.clone()
+}
+
+fn api_version(kind: &str) -> &'static str {
+    match kind {
+        "Ingress" | "IngressClass" => "networking.k8s.io/v1",
+        "EndpointSlice" => "discovery.k8s.io/v1",
+        _ => "v1",
+    }
+}
+
+fn hash(problem: &Problem) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    problem.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The first bytes of a text, in whole characters.
+fn cut(mut text: String, bytes_max: usize) -> String {
+    text.truncate(text.floor_char_boundary(bytes_max));
+    text
+}

@@ -1,0 +1,179 @@
+//! Writes `.status.loadBalancer` of the Ingresses that are ours, where it is not what it should be.
+//!
+//! Never in here: an Ingress that is not ours. One that goes to another controller keeps what it has: that controller writes
+//! its own.
+
+use std::collections::{HashMap, HashSet};
+use std::future::pending;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+use k8s_openapi::api::networking::v1 as networking;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
+
+use super::Programmed;
+use super::addresses::tidy;
+use super::server::{Backoff, Failure, Server};
+use crate::objects::{Ingress, IngressPoint, Sourced};
+use crate::translate::Translation;
+
+const WRITING: &str = "writing the status of Ingresses";
+
+/// Requests that are under way at once.
+const IN_FLIGHT_MAX: usize = 10;
+
+/// Times that an Ingress is tried that others write to.
+const TRIES_MAX: usize = 3;
+
+/// Time between two looks at all Ingresses, however often they change.
+const SPACING: Duration = Duration::from_millis(100);
+
+/// Addresses, in order; none while they are not known.
+pub(super) type Addresses = Option<Arc<[IngressPoint]>>;
+
+/// Keeps the status of Ingresses as it should be.
+pub(super) struct Writer {
+    server: Server,
+    interval: Duration,
+    /// By uid. What the API server tells of a write comes later than the answer to it.
+    written: HashMap<String, Written>,
+}
+
+/// What was written to an Ingress.
+struct Written {
+    /// The Ingress as it looked before, to know it by its place in memory: a later look at it counts for more.
+    over: Weak<Sourced<Ingress>>,
+    points: Arc<[IngressPoint]>,
+}
+
+impl Writer {
+    pub(super) fn new(server: Server, interval: Duration) -> Self {
+        Self { server, interval, written: HashMap::new() }
+    }
+
+    /// Forgets what it wrote: another one may have written since.
+    pub(super) fn forget(&mut self) {
+        self.written.clear();
+    }
+
+    /// Writes whenever something that is served changes, or where it is reached, and looks again at each interval.
+    pub(super) async fn run(
+        &mut self,
+        mut programmed: Programmed,
+        mut addresses: watch::Receiver<Addresses>,
+    ) {
+        let mut tick = interval_at(Instant::now() + self.interval, self.interval);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut backoff = Backoff::default();
+        loop {
+            let wanted = addresses.borrow_and_update().clone();
+            let translation = programmed.borrow_and_update().clone();
+            let is_done = match (wanted, translation) {
+                (Some(wanted), Some(translation)) => self.write_all(&translation, &wanted).await,
+                _ => true,
+            };
+            let again = if is_done {
+                backoff.reset();
+                self.interval
+            } else {
+                backoff.next().min(self.interval)
+            };
+            sleep(SPACING).await;
+            tokio::select! {
+                () = changed(&mut programmed) => {}
+                () = changed(&mut addresses) => {}
+                _ = tick.tick() => {}
+                () = sleep(again) => {}
+            }
+        }
+    }
+
+    /// Makes all Ingresses of a translation say these addresses. False if some have to be tried again.
+    pub(super) async fn write_all(
+        &mut self,
+        translation: &Translation,
+        wanted: &Arc<[IngressPoint]>,
+    ) -> bool {
+        self.prune(translation);
+        let due: Vec<_> =
+            translation.ingresses.iter().filter(|ingress| self.is_due(ingress, wanted)).cloned().collect();
+        let server = &self.server;
+        let writes = due.into_iter().map(|ingress| async move {
+            let outcome = write(server, &ingress, wanted).await;
+            (ingress, outcome)
+        });
+        let mut outcomes = stream::iter(writes).buffer_unordered(IN_FLIGHT_MAX);
+        let (mut conflicts, mut refused) = (0_usize, None);
+        while let Some((ingress, outcome)) = outcomes.next().await {
+            match outcome {
+                Ok(()) | Err(Failure::NotFound) => {}
+                Err(Failure::Conflict) => {
+                    conflicts += 1;
+                    continue;
+                }
+                Err(Failure::Refused(why)) => refused = Some((ingress.key(), why)),
+                Err(Failure::Unserved) => return false,
+            }
+            let written = Written { over: Arc::downgrade(&ingress), points: Arc::clone(wanted) };
+            self.written.insert(ingress.metadata.uid.clone().unwrap_or_default(), written);
+        }
+        if let Some((ingress, why)) = refused {
+            tracing::warn!(%ingress, why, "the status of some Ingresses is refused; this is one of them");
+        }
+        conflicts == 0
+    }
+
+    fn is_due(&self, ingress: &Arc<Sourced<Ingress>>, wanted: &Arc<[IngressPoint]>) -> bool {
+        // What a file says may have a uid no more.
+        let Some(uid) = &ingress.metadata.uid else { return false };
+        match self.written.get(uid) {
+            Some(written) if written.over.as_ptr() == Arc::as_ptr(ingress) => written.points != *wanted,
+            _ => !says(ingress, wanted),
+        }
+    }
+
+    /// Lets go of Ingresses that are gone, once they are many.
+    fn prune(&mut self, translation: &Translation) {
+        if self.written.len() > 2 * translation.ingresses.len() + 64 {
+            let uids: HashSet<_> =
+                translation.ingresses.iter().filter_map(|ingress| ingress.metadata.uid.as_ref()).collect();
+            self.written.retain(|uid, _| uids.contains(uid));
+        }
+    }
+}
+
+/// Waits for another value; for ever, once none can come.
+pub(super) async fn changed<T>(receiver: &mut watch::Receiver<T>) {
+    if receiver.changed().await.is_err() {
+        pending().await
+    }
+}
+
+fn says(ingress: &Ingress, wanted: &[IngressPoint]) -> bool {
+    let said = &ingress.status.load_balancer.ingress;
+    said.as_slice() == wanted || tidy(said.iter().cloned()) == wanted
+}
+
+async fn write(server: &Server, ingress: &Sourced<Ingress>, points: &[IngressPoint]) -> Result<(), Failure> {
+    let api: Api<networking::Ingress> = Api::namespaced(server.client.clone(), ingress.namespace());
+    // With its uid a later Ingress of the same name is let alone.
+    let patch = Patch::Merge(json!({
+        "metadata": {"uid": ingress.metadata.uid},
+        "status": {"loadBalancer": {"ingress": points}},
+    }));
+    let parameters = PatchParams::default();
+    let mut outcome = Err(Failure::Conflict);
+    for _ in 0..TRIES_MAX {
+        let request = api.patch_status(ingress.name(), &parameters, &patch);
+        outcome = server.ask(WRITING, request).await.map(drop);
+        if outcome != Err(Failure::Conflict) {
+            break;
+        }
+    }
+    outcome
+}

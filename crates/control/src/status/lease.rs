@@ -1,0 +1,305 @@
+//! Who leads: the rules of client-go's leader election, over a `coordination.k8s.io` Lease.
+//!
+//! Whether another's Lease has run out is told by the time for which it has been seen unchanged, so that clocks of different
+//! machines need not agree. What is written names the version that was seen: of two that try, one gets a conflict.
+//!
+//! Never in here: IO, a clock or a timer. Time is an argument.
+
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use k8s_openapi::jiff::Timestamp;
+use tokio::time::Instant;
+
+use crate::options::NsName;
+
+/// One who would lead, and what it knows of the Lease.
+#[derive(Debug)]
+pub(super) struct Election {
+    name: NsName,
+    me: String,
+    ttl: Duration,
+    seen: Option<Seen>,
+    /// When the last renewal began that came through, while the Lease is ours.
+    renewed: Option<Instant>,
+}
+
+/// The Lease, and since when it has been as it is.
+#[derive(Debug)]
+struct Seen {
+    lease: Lease,
+    since: Instant,
+}
+
+/// What to do about the Lease.
+#[derive(Debug, PartialEq)]
+pub(super) enum Move {
+    /// Nothing: another holds it.
+    Wait,
+    /// Create it.
+    Create(Box<Lease>),
+    /// Put this in place of the version that was seen.
+    Replace(Box<Lease>),
+}
+
+impl Election {
+    /// One who knows nothing of the Lease. `me` tells apart all that would lead.
+    pub(super) fn new(name: NsName, me: String, ttl: Duration) -> Self {
+        Self { name, me, ttl, seen: None, renewed: None }
+    }
+
+    /// Time between two attempts, before jitter.
+    pub(super) fn retry(&self) -> Duration {
+        self.ttl / 4
+    }
+
+    /// Until when it may be taken for granted that nobody else leads; none for one who does not lead.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.renewed.map(|renewed| renewed + self.ttl / 2)
+    }
+
+    /// Whether this one leads.
+    pub(super) fn leads(&self, now: Instant) -> bool {
+        self.deadline().is_some_and(|deadline| now < deadline)
+    }
+
+    /// Who holds the Lease, as far as is known.
+    pub(super) fn holder(&self) -> Option<&str> {
+        self.seen.as_ref().and_then(|seen| holder(&seen.lease))
+    }
+
+    /// The Lease was read; none where there is none.
+    pub(super) fn read(&mut self, lease: Option<Lease>, now: Instant) {
+        let Some(lease) = lease else {
+            (self.seen, self.renewed) = (None, None);
+            return;
+        };
+        if holder(&lease) != Some(&*self.me) {
+            self.renewed = None;
+        }
+        let since = match &self.seen {
+            Some(seen) if seen.lease.spec == lease.spec => seen.since,
+            _ => now,
+        };
+        self.seen = Some(Seen { lease, since });
+    }
+
+    /// The Lease was written as [`next`](Self::next) said, by a request that began at a time.
+    pub(super) fn wrote(&mut self, lease: Lease, began: Instant) {
+        self.renewed = (holder(&lease) == Some(&*self.me)).then_some(began);
+        self.seen = Some(Seen { lease, since: began });
+    }
+
+    /// What to do, given what was read or written last.
+    pub(super) fn next(&self, now: Instant, clock: Timestamp) -> Move {
+        let Some(seen) = &self.seen else {
+            let metadata = ObjectMeta {
+                namespace: Some(self.name.namespace.clone()),
+                name: Some(self.name.name.clone()),
+                ..ObjectMeta::default()
+            };
+            return Move::Create(Box::new(Lease { metadata, spec: Some(self.taken(None, clock)) }));
+        };
+        if self.is_anothers(seen, now) {
+            return Move::Wait;
+        }
+        let spec = self.taken(seen.lease.spec.as_ref(), clock);
+        Move::Replace(Box::new(Lease { spec: Some(spec), ..seen.lease.clone() }))
+    }
+
+    /// The Lease given up, for another to take at once; none for one who does not hold it.
+    pub(super) fn release(&self, clock: Timestamp) -> Option<Lease> {
+        let lease = &self.seen.as_ref()?.lease;
+        self.renewed?;
+        let spec = LeaseSpec {
+            holder_identity: Some(String::new()),
+            // "must be greater than 0"
+            lease_duration_seconds: Some(1),
+            renew_time: Some(MicroTime(clock)),
+            ..lease.spec.clone()?
+        };
+        Some(Lease { spec: Some(spec), ..lease.clone() })
+    }
+
+    fn is_anothers(&self, seen: &Seen, now: Instant) -> bool {
+        match holder(&seen.lease) {
+            None => false,
+            Some(holder) => holder != self.me && now < seen.since + duration(&seen.lease).unwrap_or(self.ttl),
+        }
+    }
+
+    fn taken(&self, before: Option<&LeaseSpec>, clock: Timestamp) -> LeaseSpec {
+        let before = before.cloned().unwrap_or_default();
+        let is_mine = before.holder_identity.as_deref() == Some(&*self.me);
+        let transitions = before.lease_transitions.unwrap_or_default();
+        let is_first = before.holder_identity.is_none();
+        LeaseSpec {
+            holder_identity: Some(self.me.clone()),
+            lease_duration_seconds: Some(i32::try_from(self.ttl.as_secs()).unwrap_or(i32::MAX).max(1)),
+            acquire_time: before.acquire_time.filter(|_| is_mine).or(Some(MicroTime(clock))),
+            renew_time: Some(MicroTime(clock)),
+            lease_transitions: Some(if is_mine || is_first {
+                transitions
+            } else {
+                transitions.saturating_add(1)
+            }),
+            preferred_holder: None,
+            strategy: None,
+        }
+    }
+}
+
+/// Who holds a Lease: an empty name says that it was given up.
+fn holder(lease: &Lease) -> Option<&str> {
+    lease.spec.as_ref()?.holder_identity.as_deref().filter(|holder| !holder.is_empty())
+}
+
+fn duration(lease: &Lease) -> Option<Duration> {
+    let seconds = lease.spec.as_ref()?.lease_duration_seconds?;
+    u64::try_from(seconds).ok().map(Duration::from_secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TTL: Duration = Duration::from_secs(30);
+
+    fn election(me: &str) -> Election {
+        Election::new(NsName::new("ingress", "leader"), me.to_owned(), TTL)
+    }
+
+    fn clock(second: i64) -> Timestamp {
+        Timestamp::from_second(1_700_000_000 + second).unwrap()
+    }
+
+    /// What the API server makes of a move: the next version.
+    fn accept(step: Move) -> Lease {
+        match step {
+            Move::Create(lease) => versioned(*lease, 1),
+            Move::Replace(lease) => {
+                let version: u64 = lease.metadata.resource_version.as_ref().unwrap().parse().unwrap();
+                versioned(*lease, version + 1)
+            }
+            Move::Wait => panic!("nothing to write"),
+        }
+    }
+
+    fn versioned(mut lease: Lease, version: u64) -> Lease {
+        lease.metadata.resource_version = Some(version.to_string());
+        lease
+    }
+
+    fn spec(lease: &Lease) -> &LeaseSpec {
+        lease.spec.as_ref().unwrap()
+    }
+
+    #[test]
+    fn the_first_creates_the_lease_and_renews_it() {
+        let (start, mut a) = (Instant::now(), election("a"));
+        a.read(None, start);
+        let lease = accept(a.next(start, clock(0)));
+        assert_eq!(lease.metadata.name.as_deref(), Some("leader"));
+        assert_eq!(spec(&lease).holder_identity.as_deref(), Some("a"));
+        assert_eq!(spec(&lease).lease_duration_seconds, Some(30));
+        assert_eq!(spec(&lease).lease_transitions, Some(0));
+        assert!(!a.leads(start), "nothing is written yet");
+        a.wrote(lease, start);
+        assert!(a.leads(start));
+
+        let later = start + a.retry();
+        let renewed = accept(a.next(later, clock(7)));
+        assert_eq!(spec(&renewed).acquire_time, Some(MicroTime(clock(0))));
+        assert_eq!(spec(&renewed).renew_time, Some(MicroTime(clock(7))));
+        assert_eq!(spec(&renewed).lease_transitions, Some(0));
+        a.wrote(renewed, later);
+        assert_eq!(a.deadline(), Some(later + TTL / 2));
+    }
+
+    #[test]
+    fn who_cannot_renew_stops_before_another_may_begin() {
+        let (start, mut a, mut b) = (Instant::now(), election("a"), election("b"));
+        a.read(None, start);
+        let lease = accept(a.next(start, clock(0)));
+        a.wrote(lease.clone(), start);
+        b.read(Some(lease.clone()), start);
+        for second in 0..30 {
+            let now = start + Duration::from_secs(second);
+            assert_eq!(a.leads(now), second < 15, "second {second}");
+            b.read(Some(lease.clone()), now);
+            assert_eq!(b.next(now, clock(0)), Move::Wait, "second {second}");
+        }
+        let taken = accept(b.next(start + TTL, clock(30)));
+        assert_eq!(spec(&taken).holder_identity.as_deref(), Some("b"));
+        assert_eq!(spec(&taken).lease_transitions, Some(1));
+        assert_eq!(spec(&taken).acquire_time, Some(MicroTime(clock(30))));
+        a.read(Some(taken), start + TTL);
+        assert_eq!(a.holder(), Some("b"));
+    }
+
+    #[test]
+    fn a_lease_runs_out_by_the_watch_of_who_sees_it() {
+        let (start, mut b) = (Instant::now(), election("b"));
+        let of_a = |renewed| {
+            let mut a = election("a");
+            a.read(None, start);
+            let mut lease = accept(a.next(start, clock(0)));
+            lease.spec.as_mut().unwrap().renew_time = Some(MicroTime(clock(renewed)));
+            lease
+        };
+        // Its holder's clock is a day behind.
+        b.read(Some(of_a(-86_400)), start);
+        assert_eq!(b.next(start, clock(0)), Move::Wait);
+        // It is renewed after 20 seconds: all begins anew.
+        let later = start + Duration::from_secs(20);
+        b.read(Some(of_a(-86_380)), later);
+        assert_eq!(b.next(start + TTL, clock(0)), Move::Wait);
+        assert!(matches!(b.next(later + TTL, clock(0)), Move::Replace(_)));
+    }
+
+    #[test]
+    fn a_lease_that_is_given_up_is_taken_at_once() {
+        let (start, mut a, mut b) = (Instant::now(), election("a"), election("b"));
+        assert_eq!(a.release(clock(0)), None);
+        a.read(None, start);
+        let lease = accept(a.next(start, clock(0)));
+        a.wrote(lease.clone(), start);
+        b.read(Some(lease), start);
+        assert_eq!(b.next(start, clock(0)), Move::Wait);
+        assert_eq!(b.release(clock(0)), None, "it is another's");
+        let given_up = versioned(a.release(clock(1)).unwrap(), 2);
+        b.read(Some(given_up), start);
+        let taken = accept(b.next(start, clock(1)));
+        assert_eq!(spec(&taken).holder_identity.as_deref(), Some("b"));
+        assert_eq!(spec(&taken).lease_transitions, Some(1));
+        b.wrote(taken, start);
+        assert!(b.leads(start));
+    }
+
+    #[test]
+    fn a_restarted_holder_goes_on() {
+        let (start, mut before, mut after) = (Instant::now(), election("a"), election("a"));
+        before.read(None, start);
+        let lease = accept(before.next(start, clock(0)));
+        after.read(Some(lease), start);
+        assert!(!after.leads(start), "the Lease may be about to run out");
+        let renewed = accept(after.next(start, clock(1)));
+        assert_eq!(spec(&renewed).lease_transitions, Some(0));
+        after.wrote(renewed, start);
+        assert!(after.leads(start));
+    }
+
+    #[test]
+    fn who_reads_that_another_holds_it_leads_no_longer() {
+        let (start, mut a) = (Instant::now(), election("a"));
+        a.read(None, start);
+        let mut lease = accept(a.next(start, clock(0)));
+        a.wrote(lease.clone(), start);
+        lease.spec.as_mut().unwrap().holder_identity = Some("b".to_owned());
+        a.read(Some(lease), start);
+        assert!(!a.leads(start));
+        a.read(None, start);
+        assert!(matches!(a.next(start, clock(0)), Move::Create(_)));
+    }
+}

@@ -1,0 +1,95 @@
+{{- /* The arguments of `forebay serve`. */ -}}
+
+{{- define "forebay.publishService" -}}
+{{- $controller := .Values.controller -}}
+{{- $own := printf "$(POD_NAMESPACE)/%s" (include "forebay.controller" .) -}}
+{{- if $controller.publishService.pathOverride -}}
+{{- $controller.publishService.pathOverride -}}
+{{- else if and $controller.service.enabled $controller.service.external.enabled -}}
+{{- $own -}}
+{{- else if and $controller.service.enabled $controller.service.internal.enabled -}}
+{{- $own -}}-internal
+{{- end -}}
+{{- end -}}
+
+{{- define "forebay.scoped" -}}
+{{- if or .Values.controller.scope.enabled .Values.rbac.scope -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{- define "forebay.arguments" -}}
+{{- $controller := .Values.controller -}}
+{{- $webhook := $controller.admissionWebhooks -}}
+- serve
+- --controller-class={{ $controller.ingressClassResource.controllerValue }}
+{{- with $controller.ingressClass }}
+- --ingress-class={{ . }}
+{{- end }}
+- --ingress-class-by-name={{ $controller.ingressClassByName }}
+- --watch-ingress-without-class={{ $controller.watchIngressWithoutClass }}
+{{- if include "forebay.scoped" . }}
+- --watch-namespace={{ $controller.scope.namespace | default "$(POD_NAMESPACE)" }}
+{{- else if $controller.scope.namespaceSelector }}
+- --watch-namespace-selector={{ $controller.scope.namespaceSelector }}
+{{- end }}
+- --configmap={{ $controller.configMapNamespace | default "$(POD_NAMESPACE)" }}/{{ include "forebay.controller" . }}
+{{- if .Values.tcp }}
+- --tcp-services-configmap={{ $controller.tcp.configMapNamespace | default "$(POD_NAMESPACE)" }}/{{ include "forebay.fullname" . }}-tcp
+{{- end }}
+{{- if .Values.udp }}
+- --udp-services-configmap={{ $controller.udp.configMapNamespace | default "$(POD_NAMESPACE)" }}/{{ include "forebay.fullname" . }}-udp
+{{- end }}
+{{- if include "forebay.defaultBackend.made" . }}
+- --default-backend-service=$(POD_NAMESPACE)/{{ include "forebay.defaultBackend" . }}
+{{- end }}
+- --election-id={{ include "forebay.electionID" . }}
+{{- with $controller.electionTTL }}
+- --election-ttl={{ . }}
+{{- end }}
+{{- if $controller.disableLeaderElection }}
+- --disable-leader-election=true
+{{- end }}
+{{- $publish := include "forebay.publishService" . }}
+{{- if and $controller.publishService.enabled $publish }}
+- --publish-service={{ $publish }}
+{{- else if and $controller.reportNodeInternalIp $controller.hostNetwork }}
+- --report-node-internal-ip-address=true
+{{- end }}
+{{- if $controller.enableTopologyAwareRouting }}
+- --enable-topology-aware-routing=true
+{{- end }}
+{{- if ne (int $controller.containerPort.http) 80 }}
+- --http-port={{ $controller.containerPort.http }}
+{{- end }}
+{{- if ne (int $controller.containerPort.https) 443 }}
+- --https-port={{ $controller.containerPort.https }}
+{{- end }}
+{{- if ne (int $controller.metrics.port) 10254 }}
+- --healthz-port={{ $controller.metrics.port }}
+{{- end }}
+{{- with $controller.healthCheckHost }}
+- --healthz-host={{ . }}
+{{- end }}
+- --shutdown-grace-period={{ $controller.shutdownGracePeriod }}
+{{- if $controller.stateDir.enabled }}
+- --state-dir=/var/lib/forebay
+{{- end }}
+{{- if $webhook.enabled }}
+- --validating-webhook=:{{ $webhook.port }}
+- --validating-webhook-certificate={{ $webhook.certificate }}
+- --validating-webhook-key={{ $webhook.key }}
+{{- end }}
+{{- include "forebay.extraArguments" $controller.extraArgs }}
+{{- end -}}
+
+{{- /* The last of a flag given twice holds, so that these override those above. */ -}}
+{{- define "forebay.extraArguments" -}}
+{{- range $name, $value := . }}
+{{- if or (kindIs "invalid" $value) (eq (toString $value) "") }}
+- --{{ $name }}
+{{- else }}
+- {{ printf "--%s=%v" $name $value | quote }}
+{{- end }}
+{{- end }}
+{{- end -}}

@@ -1,0 +1,220 @@
+{{- /* The Pod of the controller, of which the Deployment and the DaemonSet are made. */ -}}
+
+{{- /* net.ipv4.ip_unprivileged_port_start lets a process that is not root open ports 80 and 443. It belongs to the Pod's network, and so cannot be
+set with hostNetwork; there the binary's file capability does it, which needs allowPrivilegeEscalation. */ -}}
+{{- define "forebay.pod.securityContext" -}}
+{{- $controller := .Values.controller -}}
+{{- $own := deepCopy ($controller.podSecurityContext | default dict) -}}
+{{- $sysctls := $own.sysctls | default list -}}
+{{- range $name, $value := $controller.sysctls -}}
+{{- $sysctls = append $sysctls (dict "name" $name "value" (toString $value)) -}}
+{{- end -}}
+{{- $ports := "net.ipv4.ip_unprivileged_port_start" -}}
+{{- $names := list -}}
+{{- range $sysctls }}{{ $names = append $names .name }}{{ end -}}
+{{- if and (not $controller.hostNetwork) (not (has $ports $names)) -}}
+{{- $sysctls = append $sysctls (dict "name" $ports "value" "0") -}}
+{{- end -}}
+{{- if $sysctls }}{{ $_ := set $own "sysctls" $sysctls }}{{ end -}}
+{{- toYaml $own -}}
+{{- end -}}
+
+{{- define "forebay.container.securityContext" -}}
+{{- $controller := .Values.controller -}}
+{{- if $controller.containerSecurityContext -}}
+{{- toYaml $controller.containerSecurityContext -}}
+{{- else -}}
+{{- $escalation := or $controller.image.allowPrivilegeEscalation $controller.hostNetwork -}}
+{{- include "forebay.image.securityContext" (merge (dict "allowPrivilegeEscalation" $escalation) $controller.image) }}
+capabilities:
+  drop: [ALL]
+  add: [NET_BIND_SERVICE]
+{{- end -}}
+{{- end -}}
+
+{{- /* A probe; (dict "root" $ "probe" PROBE "path" PATH). */ -}}
+{{- define "forebay.probe" -}}
+{{- $controller := .root.Values.controller -}}
+{{- $probe := deepCopy .probe -}}
+{{- with $probe.httpGet -}}
+{{- if has .path (list "/healthz" $controller.healthCheckPath) }}{{ $_ := set . "path" $.path }}{{ end -}}
+{{- if not .port }}{{ $_ := set . "port" $controller.metrics.portName }}{{ end -}}
+{{- end -}}
+{{- toYaml $probe -}}
+{{- end -}}
+
+{{- /* Hooks, without the one whose program is in ingress-nginx's image only. */ -}}
+{{- define "forebay.lifecycle" -}}
+{{- $lifecycle := deepCopy (.Values.controller.lifecycle | default dict) -}}
+{{- if eq (dig "preStop" "exec" "command" list $lifecycle | join " ") "/wait-shutdown" -}}
+{{- $lifecycle = unset $lifecycle "preStop" -}}
+{{- end -}}
+{{- if $lifecycle }}{{ toYaml $lifecycle }}{{ end -}}
+{{- end -}}
+
+{{- define "forebay.container.ports" -}}
+{{- $controller := .Values.controller -}}
+{{- range $name, $port := $controller.containerPort }}
+- name: {{ $name }}
+  containerPort: {{ $port }}
+  protocol: TCP
+  {{- if $controller.hostPort.enabled }}
+  hostPort: {{ index $controller.hostPort.ports $name | default $port }}
+  {{- end }}
+{{- end }}
+- name: {{ $controller.metrics.portName }}
+  containerPort: {{ $controller.metrics.port }}
+  protocol: TCP
+{{- if $controller.admissionWebhooks.enabled }}
+- name: webhook
+  containerPort: {{ $controller.admissionWebhooks.port }}
+  protocol: TCP
+{{- end }}
+{{- range $protocol, $ports := dict "tcp" .Values.tcp "udp" .Values.udp }}
+{{- range $port, $_ := $ports }}
+- name: {{ $.Values.portNamePrefix }}{{ $port }}-{{ $protocol }}
+  containerPort: {{ $port }}
+  protocol: {{ upper $protocol }}
+  {{- if $controller.hostPort.enabled }}
+  hostPort: {{ $port }}
+  {{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "forebay.container.volumeMounts" -}}
+{{- $controller := .Values.controller -}}
+{{- if $controller.admissionWebhooks.enabled }}
+- name: webhook-certificate
+  mountPath: {{ dir $controller.admissionWebhooks.certificate }}
+  readOnly: true
+{{- end }}
+{{- if $controller.stateDir.enabled }}
+- name: state
+  mountPath: /var/lib/forebay
+{{- end }}
+{{- with $controller.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "forebay.pod.volumes" -}}
+{{- $controller := .Values.controller -}}
+{{- $webhook := $controller.admissionWebhooks -}}
+{{- if $webhook.enabled }}
+- name: webhook-certificate
+  secret:
+    secretName: {{ $webhook.existingSecret | default (include "forebay.webhook" .) }}
+    items:
+      - key: tls.crt
+        path: {{ base $webhook.certificate }}
+      - key: tls.key
+        path: {{ base $webhook.key }}
+{{- end }}
+{{- if $controller.stateDir.enabled }}
+- name: state
+  {{- toYaml $controller.stateDir.volume | nindent 2 }}
+{{- end }}
+{{- with $controller.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "forebay.container" -}}
+{{- $controller := .Values.controller -}}
+name: {{ $controller.containerName }}
+image: {{ include "forebay.image" . | quote }}
+imagePullPolicy: {{ $controller.image.pullPolicy }}
+args:
+  {{- include "forebay.arguments" . | nindent 2 }}
+env:
+  - name: POD_NAME
+    valueFrom:
+      fieldRef:
+        fieldPath: metadata.name
+  - name: POD_NAMESPACE
+    valueFrom:
+      fieldRef:
+        fieldPath: metadata.namespace
+  {{- with $controller.extraEnvs }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+ports:
+  {{- include "forebay.container.ports" . | trim | nindent 2 }}
+{{- range $name, $path := dict "livenessProbe" "/livez" "readinessProbe" "/readyz" "startupProbe" "/livez" }}
+{{- with index $controller $name }}
+{{ $name }}:
+  {{- include "forebay.probe" (dict "root" $ "probe" . "path" $path) | nindent 2 }}
+{{- end }}
+{{- end }}
+{{- with include "forebay.lifecycle" . }}
+lifecycle:
+  {{- . | nindent 2 }}
+{{- end }}
+securityContext:
+  {{- include "forebay.container.securityContext" . | nindent 2 }}
+{{- with $controller.resources }}
+resources:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with include "forebay.container.volumeMounts" . | trim }}
+volumeMounts:
+  {{- . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- /* Where a Pod runs, with the same keys for both kinds of Pods. */ -}}
+{{- define "forebay.placement" -}}
+{{- range $key := list "nodeSelector" "affinity" "tolerations" "topologySpreadConstraints" }}
+{{- with index $.values $key }}
+{{ $key }}:
+  {{- tpl (toYaml .) $.root | nindent 2 }}
+{{- end }}
+{{- end }}
+{{- range $key := list "priorityClassName" "runtimeClassName" }}
+{{- with index $.values $key }}
+{{ $key }}: {{ . }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "forebay.pod" -}}
+{{- $controller := .Values.controller -}}
+metadata:
+  labels:
+    {{- include "forebay.labels" (dict "root" . "component" $controller.name "extra" (merge (dict) ($controller.podLabels | default dict) ($controller.labels | default dict))) | nindent 4 }}
+  {{- with $controller.podAnnotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  serviceAccountName: {{ include "forebay.serviceAccount" . }}
+  automountServiceAccountToken: {{ .Values.serviceAccount.automountServiceAccountToken }}
+  terminationGracePeriodSeconds: {{ $controller.terminationGracePeriodSeconds }}
+  dnsPolicy: {{ $controller.dnsPolicy }}
+  {{- range $key := list "dnsConfig" "hostAliases" "hostname" "shareProcessNamespace" "hostNetwork" }}
+  {{- with index $controller $key }}
+  {{ $key }}: {{ toJson . }}
+  {{- end }}
+  {{- end }}
+  {{- with .Values.imagePullSecrets }}
+  imagePullSecrets:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  securityContext:
+    {{- include "forebay.pod.securityContext" . | nindent 4 }}
+  {{- with $controller.extraInitContainers }}
+  initContainers:
+    {{- tpl (toYaml .) $ | nindent 4 }}
+  {{- end }}
+  containers:
+    - {{ include "forebay.container" . | nindent 6 | trim }}
+    {{- with $controller.extraContainers }}
+    {{- tpl (toYaml .) $ | nindent 4 }}
+    {{- end }}
+  {{- with include "forebay.pod.volumes" . | trim }}
+  volumes:
+    {{- . | nindent 4 }}
+  {{- end }}
+  {{- include "forebay.placement" (dict "root" . "values" $controller) | trim | nindent 2 }}
+{{- end -}}

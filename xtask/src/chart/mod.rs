@@ -1,0 +1,125 @@
+//! `cargo xtask chart`: the Helm chart, rendered by Helm with its defaults and with every values file in its folder `ci`; what is made from
+//! it (`deploy/static/deploy.yaml`, the table in its README) is compared, or written.
+//!
+//! Must not be in here: a cluster. What an API server says of the objects, `testing/cluster` asks it.
+
+mod helm;
+mod objects;
+mod table;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use helm::Helm;
+use objects::Objects;
+
+/// Where the chart is, and what is made from it.
+const CHART: &str = "deploy/helm/forebay";
+const README: &str = "deploy/helm/forebay/README.md";
+const STATIC: &str = "deploy/static/deploy.yaml";
+/// Release and namespace.
+const NAME: &str = "forebay";
+
+/// What stands before the objects in `deploy/static/deploy.yaml`: a chart makes no namespace.
+const STATIC_HEAD: &str = "\
+# Forebay with the chart's defaults, for `kubectl apply -f`. Made by `cargo xtask chart --write`; the image is yours to build and name.
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: forebay
+  labels:
+    app.kubernetes.io/name: forebay
+    app.kubernetes.io/instance: forebay
+    pod-security.kubernetes.io/enforce: restricted
+";
+/// Labels that are true of what Helm installs only.
+const HELM_LABELS: &[&str] = &["app.kubernetes.io/managed-by: Helm", "helm.sh/chart: "];
+
+/// Options of `cargo xtask chart`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Writes what is made from the chart instead of comparing it.
+    #[arg(long)]
+    write: bool,
+}
+
+/// The chart, and who renders it.
+struct Chart {
+    root: PathBuf,
+    helm: Helm,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let chart = Chart::open()?;
+    for values in chart.values_files()? {
+        chart.check(&[&values]).with_context(|| values.display().to_string())?;
+    }
+    chart.check(&[]).context("the defaults")?;
+    for (path, text) in chart.products()? {
+        chart.settle(path, &text, arguments.write)?;
+    }
+    Ok(())
+}
+
+impl Chart {
+    fn open() -> Result<Chart> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace's folder")?;
+        Ok(Chart { root: root.to_path_buf(), helm: Helm::install(root)? })
+    }
+
+    /// Those in `ci`, in the order of their names.
+    fn values_files(&self) -> Result<Vec<PathBuf>> {
+        let entries = fs::read_dir(self.root.join(CHART).join("ci"))?;
+        let mut files: Vec<_> = entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+        ensure!(!files.is_empty(), "no values files");
+        files.sort();
+        Ok(files)
+    }
+
+    /// Whether Helm's linter has nothing to say and the objects fit together.
+    fn check(&self, values: &[&Path]) -> Result<()> {
+        let chart = self.root.join(CHART);
+        let mut arguments = vec!["lint".into(), "--strict".into(), chart.into_os_string()];
+        arguments.extend(values.iter().map(|file| format!("--values={}", file.display()).into()));
+        self.helm.run(arguments)?;
+        Objects::parse(&self.render(values, &[])?)?.check()
+    }
+
+    /// The objects, as text.
+    fn render(&self, values: &[&Path], settings: &[&str]) -> Result<String> {
+        let chart = self.root.join(CHART).display().to_string();
+        let mut arguments: Vec<_> = ["template", NAME, &chart, "--namespace", NAME].map(String::from).into();
+        arguments.extend(values.iter().map(|file| format!("--values={}", file.display())));
+        arguments.extend(settings.iter().map(|setting| format!("--set={setting}")));
+        self.helm.run(arguments)
+    }
+
+    /// What is made from the chart, by path.
+    fn products(&self) -> Result<[(&'static str, String); 2]> {
+        let rendered = self.render(&[], &[])?;
+        let lines = rendered.lines().filter(|line| {
+            let line = line.trim_start();
+            !HELM_LABELS.iter().any(|label| line.starts_with(label))
+        });
+        let manifests = lines.fold(STATIC_HEAD.to_owned(), |text, line| text + line + "\n");
+        let values = fs::read_to_string(self.root.join(CHART).join("values.yaml"))?;
+        let readme = fs::read_to_string(self.root.join(README))?;
+        Ok([(STATIC, manifests), (README, table::replace(&readme, &values)?)])
+    }
+
+    fn settle(&self, path: &str, text: &str, write: bool) -> Result<()> {
+        let file = self.root.join(path);
+        if write {
+            fs::create_dir_all(file.parent().context("a folder")?)?;
+            return fs::write(&file, text).with_context(|| path.to_owned());
+        }
+        let there = fs::read_to_string(&file).with_context(|| path.to_owned())?;
+        ensure!(there == text, "{path} is not what the chart says: `cargo xtask chart --write`");
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

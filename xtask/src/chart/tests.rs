@@ -1,0 +1,123 @@
+use serde_json::json;
+
+use super::*;
+
+fn rendered(file: &str, settings: &[&str]) -> Objects {
+    let chart = Chart::open().unwrap();
+    let values = chart.root.join(CHART).join("ci").join(file);
+    let values: &[&Path] = if file.is_empty() { &[] } else { &[&values] };
+    Objects::parse(&chart.render(values, settings).unwrap()).unwrap()
+}
+
+fn container(objects: &Objects) -> serde_json::Value {
+    objects.get("Deployment", "forebay-controller")["spec"]["template"]["spec"]["containers"][0].clone()
+}
+
+fn arguments(container: &serde_json::Value) -> Vec<&str> {
+    container["args"].as_array().unwrap().iter().map(|argument| argument.as_str().unwrap()).collect()
+}
+
+#[test]
+fn the_chart_is_sound_and_what_is_made_from_it_is_up_to_date() {
+    run(&Arguments { write: false }).unwrap();
+}
+
+#[test]
+fn values_for_ingress_nginx_install_without_its_image_hooks_and_probes() {
+    let objects = rendered("ingress-nginx-values.yaml", &[]);
+    let container = container(&objects);
+    assert_eq!(container["image"], "mirror.example.com/forebay:0.1.0");
+    assert_eq!(container["lifecycle"], json!(null));
+    assert_eq!(
+        container["livenessProbe"]["httpGet"],
+        json!({"path": "/livez", "port": 10254, "scheme": "HTTP"})
+    );
+    assert_eq!(container["readinessProbe"]["httpGet"]["path"], "/readyz");
+    let arguments = arguments(&container);
+    for argument in [
+        "--ingress-class=public",
+        "--watch-ingress-without-class=true",
+        "--default-ssl-certificate=certificates/wildcard",
+        "--enable-ssl-passthrough",
+        "--publish-service=$(POD_NAMESPACE)/forebay-controller",
+        "--tcp-services-configmap=$(POD_NAMESPACE)/forebay-tcp",
+    ] {
+        assert!(arguments.contains(&argument), "{argument} in {arguments:?}");
+    }
+    let settings = &objects.get("ConfigMap", "forebay-controller")["data"];
+    assert_eq!(settings["keep-alive-requests"], "100000");
+    assert_eq!(settings["add-headers"], "forebay/forebay-custom-add-headers");
+    let webhook =
+        &objects.get("ValidatingWebhookConfiguration", "forebay-controller-admission")["webhooks"][0];
+    assert_eq!((&webhook["failurePolicy"], &webhook["timeoutSeconds"]), (&json!("Fail"), &json!(10)));
+    assert_eq!(objects.find("Deployment", "forebay-defaultbackend"), None);
+}
+
+#[test]
+fn secrets_are_read_where_the_values_say() {
+    let namespaces = |objects: &Objects| -> Vec<String> {
+        let bindings = objects.of_kind("RoleBinding").filter(|it| it["roleRef"]["name"] == "forebay-secrets");
+        bindings.map(|it| it["metadata"]["namespace"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(namespaces(&rendered("", &[])), ["forebay"]);
+    assert_eq!(namespaces(&rendered("ingress-nginx-values.yaml", &[])), ["forebay", "certificates"]);
+    assert_eq!(namespaces(&rendered("scoped-values.yaml", &[])), ["forebay", "team"]);
+    assert_eq!(namespaces(&rendered("", &["rbac.secrets.namespaces={a,forebay}"])), ["forebay", "a"]);
+    let everywhere = rendered("", &["rbac.secrets.clusterWide=true"]);
+    assert_eq!(namespaces(&everywhere), [""; 0]);
+    everywhere.get("ClusterRoleBinding", "forebay-secrets");
+}
+
+#[test]
+fn nothing_is_written_but_status_events_and_the_lease() {
+    for file in ["", "ingress-nginx-values.yaml", "scoped-values.yaml", "daemonset-host-network-values.yaml"]
+    {
+        let objects = rendered(file, &[]);
+        for role in objects.of_kind("ClusterRole").chain(objects.of_kind("Role")) {
+            for rule in role["rules"].as_array().unwrap() {
+                let words = |key: &str| -> Vec<_> {
+                    rule[key].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect()
+                };
+                let writes = words("verbs").iter().any(|verb| !["get", "list", "watch"].contains(verb));
+                let may_be_written = ["ingresses/status", "events", "leases"];
+                assert!(
+                    !writes || words("resources").iter().all(|resource| may_be_written.contains(resource)),
+                    "{file}: {rule}"
+                );
+                assert!(!rule.to_string().contains('*'), "{file}: {rule}");
+            }
+        }
+    }
+}
+
+#[test]
+fn low_ports_need_no_root_with_the_network_of_the_pod_and_of_the_node() {
+    let pod = |objects: &Objects, kind: &str| {
+        objects.get(kind, "forebay-controller")["spec"]["template"]["spec"].clone()
+    };
+    let own = pod(&rendered("", &[]), "Deployment");
+    let sysctls = json!([{"name": "net.ipv4.ip_unprivileged_port_start", "value": "0"}]);
+    assert_eq!(own["securityContext"]["sysctls"], sysctls);
+    assert_eq!(own["containers"][0]["securityContext"]["allowPrivilegeEscalation"], false);
+    let of_node = pod(&rendered("daemonset-host-network-values.yaml", &[]), "DaemonSet");
+    assert_eq!(of_node["securityContext"]["sysctls"], json!(null));
+    let context = &of_node["containers"][0]["securityContext"];
+    assert_eq!(context["allowPrivilegeEscalation"], true);
+    assert_eq!(context["runAsNonRoot"], true);
+    assert_eq!(context["capabilities"], json!({"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}));
+}
+
+#[test]
+fn wrong_types_are_refused_and_unknown_keys_are_not() {
+    let chart = Chart::open().unwrap();
+    for (setting, place) in [
+        ("controller.kind=StatefulSet", "/controller/kind"),
+        ("controller.replicaCount=many", "/controller/replicaCount"),
+        ("controller.metrics.enabled=1", "/controller/metrics/enabled"),
+        ("tcp.ssh=a/b:22", "ssh"),
+    ] {
+        let error = chart.render(&[], &[setting]).unwrap_err().to_string();
+        assert!(error.contains(place), "{setting}: {error}");
+    }
+    chart.render(&[], &["controller.opentelemetry.enabled=true", "podSecurityPolicy.enabled=true"]).unwrap();
+}
