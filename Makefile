@@ -5,7 +5,7 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/forebay
 export PATH := $(CACHE)/tools/bin:$(PATH)
 CARGO_DENY := cargo-deny@0.20.2
 
-.PHONY: help demo test lint unit conformance peers release
+.PHONY: help demo test lint unit kubernetes cluster conformance peers release
 
 help: ## Say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -13,7 +13,7 @@ help: ## Say what there is
 demo: release ## Serve the examples and repeat field case A: what does an ingress cost?
 	@cargo xtask demo
 
-test: lint unit ## Everything that a commit has to pass
+test: lint unit kubernetes ## Everything that a commit has to pass
 
 lint: tools
 	cargo fmt --all --check
@@ -23,7 +23,14 @@ lint: tools
 	cargo deny --log-level error check bans licenses
 
 unit: tools
-	cargo test --quiet --workspace
+	cargo test --quiet --workspace --exclude cluster
+
+kubernetes: tools
+	cargo xtask cluster test
+
+cluster: tools ## Start a Kubernetes cluster, in namespaces of its own, until Ctrl-C
+	cargo build --quiet --package forebay
+	@cargo xtask cluster up
 
 conformance: tools ## Run h2spec, gRPC's interoperability tests, testssl.sh, ws and Redis against Forebay
 	cargo build --quiet --package forebay

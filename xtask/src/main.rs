@@ -5,6 +5,7 @@
 mod backend;
 mod chart;
 mod child;
+mod cluster;
 mod conformance;
 mod demo;
 mod interrupt;
@@ -38,6 +39,8 @@ enum Task {
     Chart(chart::Arguments),
     /// Runs the conformance suites of others against Forebay.
     Conformance(conformance::Arguments),
+    /// Starts a Kubernetes cluster, in namespaces of its own.
+    Cluster(cluster::Arguments),
     /// A payload server, for the processes that this program starts.
     #[command(hide = true)]
     Payload { listen: SocketAddr },
@@ -51,6 +54,7 @@ enum Task {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().task {
+        Task::Cluster(arguments) => return exit_code(cluster::run(&arguments)),
         Task::Tidy => tidy::run(),
         Task::Peers(arguments) => peers::run(&arguments),
         Task::Demo(arguments) => demo::run(&arguments),
@@ -60,8 +64,12 @@ fn main() -> ExitCode {
         Task::H2c { listen } => child::serve_h2c(listen),
         Task::Relay { listen, upstream } => child::serve_relay(listen, upstream),
     };
+    exit_code(result.map(|()| ExitCode::SUCCESS))
+}
+
+fn exit_code(result: anyhow::Result<ExitCode>) -> ExitCode {
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE

@@ -45,14 +45,17 @@ enum Question {
     Undecodable { head: Box<Sourced<Ingress>>, why: String },
 }
 
-/// The objects that bear on a request, out of all that there are.
+/// The objects that bear on a request, out of all that there are, and how they are read.
 #[derive(Debug)]
-pub struct Surroundings(Index);
+pub struct Surroundings {
+    near: Index,
+    options: Options,
+}
 
 /// Answers a review by the objects that there are.
 pub fn answer(body: &[u8], index: &Index, options: &Options, now: SystemTime) -> Result<Vec<u8>, NotAReview> {
     let request = Request::parse(body)?;
-    Ok(request.judge(&request.surroundings(index, options), options, now))
+    Ok(request.judge(&request.surroundings(index, options), now))
 }
 
 impl Request {
@@ -74,16 +77,17 @@ impl Request {
 
     /// What bears on the request. Costs a look at the hosts of all Ingresses; objects are shared.
     pub fn surroundings(&self, index: &Index, options: &Options) -> Surroundings {
-        Surroundings(match &self.question {
+        let near = match &self.question {
             Question::Nothing => Index::default(),
             Question::Ingress { object, .. } => trial::around(object, index, options),
             Question::Undecodable { .. } => trial::rules(index, options),
-        })
+        };
+        Surroundings { near, options: options.clone() }
     }
 
     /// The answer: a review again, as JSON.
-    pub fn judge(&self, surroundings: &Surroundings, options: &Options, now: SystemTime) -> Vec<u8> {
-        let Surroundings(near) = surroundings;
+    pub fn judge(&self, surroundings: &Surroundings, now: SystemTime) -> Vec<u8> {
+        let Surroundings { near, options } = surroundings;
         let verdict = match &self.question {
             Question::Nothing => Verdict::default(),
             Question::Ingress { object, is_new } => Trial { near, options, now }.verdict(object, *is_new),

@@ -5,12 +5,15 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use tokio::sync::mpsc;
+
 use crate::client::Connection;
 use crate::index::Index;
 use crate::objects::Object;
 use crate::options::Options;
 use crate::problem::Problem;
 use crate::resolve::{Names, Resolved, Resolver, SystemResolver};
+use crate::reviews::Review;
 use crate::settle::{Pace, Settle};
 use crate::source::PassedOver;
 use crate::source::cluster::{Cluster, ClusterOptions, Condition, Kept};
@@ -51,6 +54,11 @@ pub trait Outlet {
 
     /// How it stands with a cluster's objects, whenever that changes.
     fn note(&mut self, condition: &Condition);
+
+    /// Where reviews of Ingresses come from. Asked for once.
+    fn reviews(&mut self) -> Option<mpsc::Receiver<Review>> {
+        None
+    }
 }
 
 impl<F: FnMut(Arc<Translation>)> Outlet for F {
@@ -113,6 +121,7 @@ struct Driver<R, O> {
     review: Option<Instant>,
     published: Option<Arc<Translation>>,
     condition: Condition,
+    reviews: Option<mpsc::Receiver<Review>>,
     outlet: O,
 }
 
@@ -137,7 +146,7 @@ struct Live {
 }
 
 impl<R: Resolver, O: Outlet> Driver<R, O> {
-    fn new(options: Options, source: Source, pace: Pace, resolver: R, outlet: O) -> Self {
+    fn new(options: Options, source: Source, pace: Pace, resolver: R, mut outlet: O) -> Self {
         Self {
             options,
             source,
@@ -146,6 +155,7 @@ impl<R: Resolver, O: Outlet> Driver<R, O> {
             review: None,
             published: None,
             condition: Condition::default(),
+            reviews: outlet.reviews(),
             outlet,
         }
     }
@@ -169,6 +179,7 @@ impl<R: Resolver, O: Outlet> Driver<R, O> {
         tokio::select! {
             () = self.source.changed(&self.options) => self.note_change(Instant::now()),
             () = self.names.changed() => self.build_and_publish(),
+            review = next(&mut self.reviews), if self.published.is_some() => self.answer(review),
             () = timer => self.act(Instant::now()),
         }
     }
@@ -178,6 +189,12 @@ impl<R: Resolver, O: Outlet> Driver<R, O> {
             self.settle.touch(now);
         }
         self.note_condition();
+    }
+
+    fn answer(&mut self, review: Review) {
+        if let Some((index, ..)) = self.source.objects() {
+            review.answer(index, &self.options);
+        }
     }
 
     fn note_condition(&mut self) {
@@ -217,6 +234,18 @@ impl<R: Resolver, O: Outlet> Driver<R, O> {
         }
         let end = Instant::now();
         self.settle.rest(end, end - begun);
+    }
+}
+
+/// The next review; never, where there are none any more.
+async fn next(reviews: &mut Option<mpsc::Receiver<Review>>) -> Review {
+    let review = match reviews {
+        Some(reviews) => reviews.recv().await,
+        None => None,
+    };
+    match review {
+        Some(review) => review,
+        None => pending().await,
     }
 }
 

@@ -17,13 +17,20 @@ pub enum Severity {
     Notice,
 }
 
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
+impl Severity {
+    /// In one word.
+    pub fn as_str(self) -> &'static str {
+        match self {
             Self::Error => "error",
             Self::Warning => "warning",
             Self::Notice => "notice",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
     }
 }
 

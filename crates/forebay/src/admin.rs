@@ -19,7 +19,7 @@ use observe::Registry;
 use proxy::Observer;
 use tokio::net::TcpListener;
 
-use crate::{configuration, machine};
+use crate::{configuration, machine, server};
 
 /// What the admin server tells about.
 pub(crate) struct Admin {
@@ -39,25 +39,12 @@ const TEXT: &str = "text/plain; charset=utf-8";
 
 /// Starts the server's thread. It ends with the process.
 pub(crate) fn spawn(listener: StdListener, admin: Arc<Admin>) -> io::Result<()> {
-    listener.set_nonblocking(true)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let run = move || runtime.block_on(accept(listener, admin));
-    std::thread::Builder::new().name("admin".to_owned()).spawn(move || {
-        if let Err(error) = run() {
-            tracing::error!(%error, "the admin server has ended");
-        }
-    })?;
-    Ok(())
+    server::spawn("admin", listener, |listener| serve(listener, admin))
 }
 
-async fn accept(listener: StdListener, admin: Arc<Admin>) -> io::Result<()> {
-    let listener = TcpListener::from_std(listener)?;
+async fn serve(listener: TcpListener, admin: Arc<Admin>) {
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            // Out of descriptors: clients' connections come and go meanwhile.
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-            continue;
-        };
+        let stream = server::accept(&listener).await;
         let admin = Arc::clone(&admin);
         tokio::spawn(async move {
             let service = service_fn(|request| {

@@ -113,7 +113,24 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub(crate) shutdown_grace_period: u64,
     #[command(flatten)]
+    pub(crate) webhook: Webhook,
+    #[command(flatten)]
     pub(crate) metrics: Metrics,
+}
+
+/// The validating admission webhook.
+#[derive(Args, Debug)]
+#[expect(clippy::struct_field_names, reason = "fields are named as the flags are")]
+pub(crate) struct Webhook {
+    /// Address on which Ingresses are judged before they are stored, such as :8443 [default: none].
+    #[arg(long, value_name = "[ADDRESS]:PORT", default_value = "")]
+    pub(crate) validating_webhook: String,
+    /// PEM file with the webhook's certificate. Read again when it changes.
+    #[arg(long, value_name = "PATH", default_value = "")]
+    pub(crate) validating_webhook_certificate: String,
+    /// PEM file with its key.
+    #[arg(long, value_name = "PATH", default_value = "")]
+    pub(crate) validating_webhook_key: String,
 }
 
 /// The cluster whose objects are served where there are no --manifests.

@@ -12,7 +12,6 @@ pub(crate) struct Ignored {
 }
 
 const NO_RELOAD: &str = "there are no reloads to pace";
-const NO_WEBHOOK: &str = "there is no admission webhook yet";
 const NO_GEOIP: &str = "there is no GeoIP yet";
 const NO_INTERNAL_PORT: &str = "there is no inner server that needs a port";
 const NO_PROFILER: &str = "there is no profiler port";
@@ -29,7 +28,7 @@ pub(crate) const IGNORED: &[Ignored] = ignored! {
     "bucket-factor" true OWN_METRICS;
     "deep-inspect" false "paths are never pasted into a configuration";
     "default-server-port" true NO_INTERNAL_PORT;
-    "disable-full-test" false NO_WEBHOOK;
+    "disable-full-test" false "the webhook judges an Ingress amid those that share a host with it, and no others";
     "disable-svc-external-name" false "ExternalName Services are resolved, and never to addresses of this machine";
     "dynamic-configuration-retries" true "a configuration is handed over in memory and cannot fail to arrive";
     "enable-annotation-validation" false "annotations are always validated";
@@ -55,9 +54,6 @@ pub(crate) const IGNORED: &[Ignored] = ignored! {
     "sync-period" true "objects are watched; there is nothing to read again";
     "sync-rate-limit" true NO_RELOAD;
     "v" true "verbosity is set by the environment variable FOREBAY_LOG";
-    "validating-webhook" true NO_WEBHOOK;
-    "validating-webhook-certificate" true NO_WEBHOOK;
-    "validating-webhook-key" true NO_WEBHOOK;
 };
 
 /// Splits the arguments into those that mean something and the flags that do not.

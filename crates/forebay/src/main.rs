@@ -10,6 +10,8 @@ mod ignored;
 mod machine;
 mod payload;
 mod serve;
+mod server;
+mod webhook;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -1,6 +1,7 @@
 //! `forebay serve`: joins the control plane and the data plane, and ends them in order.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt::{self, Write as _};
 use std::hash::{DefaultHasher, Hasher};
@@ -13,18 +14,18 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use control::{Condition, Connection, NsName, Outlet, Problem, Severity, Translation};
+use control::{Condition, Connection, NsName, Outlet, Problem, Reason, Review, Severity, Translation};
 use observe::{BuildInfo, Controller, MetricsOptions, Registry, log::Writer};
 use proxy::{Observer, Proxy};
 use routing::Snapshot;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tracing_subscriber::EnvFilter;
 
 use crate::admin::{self, Admin};
 use crate::cli;
 use crate::ignored::Ignored;
-use crate::machine;
+use crate::{machine, webhook};
 
 /// Environment variable with what is logged: `info`, `debug`, `control=debug,info`.
 const LOG_VARIABLE: &str = "FOREBAY_LOG";
@@ -62,11 +63,12 @@ async fn serve(options: cli::Serve) -> anyhow::Result<ExitCode> {
     let house: Rc<RefCell<Option<House>>> = Rc::default();
     let applied = watch::Sender::default();
     let builder = Builder {
-        foundation,
         house: Rc::clone(&house),
         applied: applied.clone(),
         before: Arc::default(),
+        reviews: judge(&options.webhook)?,
         fail: Some(fail),
+        foundation,
     };
     tokio::select! {
         ended = control(options, cluster, builder) => match ended? {},
@@ -107,7 +109,7 @@ async fn control(
 ) -> anyhow::Result<Infallible> {
     let mut reading = options.reading.into_options(options.manifests);
     let Some(connection) = cluster else { return Ok(control::run(reading, builder).await?) };
-    tracing::info!(url = connection.url, "following the cluster");
+    tracing::info!(url = connection.url, admin = %builder.foundation.admin.address, "following the cluster");
     if options.cluster.enable_topology_aware_routing {
         let node = std::env::var("NODE_NAME").ok();
         reading.zone = control::status::zone_of_this_node(&connection, this_pod().as_ref(), node).await;
@@ -144,6 +146,24 @@ async fn tell_programmed(
     }
 }
 
+/// Starts the webhook, if there is to be one.
+fn judge(flags: &cli::Webhook) -> anyhow::Result<Option<mpsc::Receiver<Review>>> {
+    let address = match flags.validating_webhook.as_str() {
+        "" => return Ok(None),
+        text => listen_address(text).with_context(|| {
+            format!("--validating-webhook {text} is not of the form :PORT or ADDRESS:PORT")
+        })?,
+    };
+    let (certificate, key) = (&*flags.validating_webhook_certificate, &*flags.validating_webhook_key);
+    anyhow::ensure!(
+        !certificate.is_empty() && !key.is_empty(),
+        "--validating-webhook needs --validating-webhook-certificate and --validating-webhook-key"
+    );
+    let (address, reviews) = webhook::start(&webhook::Settings { address, certificate, key })?;
+    tracing::info!(webhook = %address, "judging Ingresses");
+    Ok(Some(reviews))
+}
+
 /// What there is before there is a configuration: it fails early and in one line.
 struct Foundation {
     registry: Arc<Registry>,
@@ -157,6 +177,8 @@ struct Builder {
     house: Rc<RefCell<Option<House>>>,
     applied: watch::Sender<Option<Applied>>,
     before: Arc<Translation>,
+    /// Those that the webhook is asked for.
+    reviews: Option<mpsc::Receiver<Review>>,
     /// The other end waits for it, and for nothing else once it has come.
     fail: Option<oneshot::Sender<anyhow::Error>>,
 }
@@ -182,6 +204,7 @@ impl Outlet for Builder {
                 Err(error) => drop(self.fail.take().map(|fail| fail.send(error))),
             },
         }
+        self.foundation.registry.set_problems(count(&translation.problems));
         if let Some(house) = &*house {
             let (generation, observer) = (house.snapshot.generation, house.proxy.observer());
             let translation = Arc::clone(&translation);
@@ -192,8 +215,13 @@ impl Outlet for Builder {
     }
 
     fn note(&mut self, condition: &Condition) {
+        self.foundation.registry.set_watches_failing(condition.troubles.len());
         let mut noted = self.foundation.admin.condition.lock().unwrap_or_else(PoisonError::into_inner);
         noted.clone_from(condition);
+    }
+
+    fn reviews(&mut self) -> Option<mpsc::Receiver<Review>> {
+        self.reviews.take()
     }
 }
 
@@ -226,7 +254,6 @@ impl Foundation {
             address: listener.local_addr()?,
         });
         admin::spawn(listener, Arc::clone(&admin))?;
-        tracing::info!(admin = %admin.address, "starting");
         Ok(Self {
             registry,
             proxy: proxy::Options {
@@ -295,6 +322,18 @@ impl House {
     }
 }
 
+/// How many problems there are of each severity and reason.
+fn count(problems: &[Problem]) -> Vec<(&'static str, &'static str, usize)> {
+    let mut counts = BTreeMap::new();
+    for problem in problems {
+        *counts.entry((problem.severity, problem.reason)).or_default() += 1;
+    }
+    let named = |((severity, reason), number): ((Severity, Reason), usize)| {
+        (severity.as_str(), reason.as_str(), number)
+    };
+    counts.into_iter().map(named).collect()
+}
+
 /// The hash of a text that is never held as a whole.
 #[derive(Default)]
 struct TextHash(DefaultHasher);
@@ -311,6 +350,14 @@ fn report(problem: &Problem) {
         Severity::Error => tracing::error!("{problem}"),
         Severity::Warning => tracing::warn!("{problem}"),
         Severity::Notice => tracing::info!("{problem}"),
+    }
+}
+
+/// Go's form of an address to listen on: without a host, it is every address.
+fn listen_address(text: &str) -> anyhow::Result<SocketAddr> {
+    match text.strip_prefix(':') {
+        Some(port) => Ok(any_address(port.parse()?)),
+        None => Ok(text.parse()?),
     }
 }
 

@@ -3,7 +3,6 @@
 //!
 //! Must not be in here: a cluster. What an API server says of the objects, `testing/cluster` asks it.
 
-mod helm;
 mod objects;
 mod table;
 
@@ -11,8 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
+use cluster::Helm;
 
-use helm::Helm;
 use objects::Objects;
 
 /// Where the chart is, and what is made from it.
@@ -66,7 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 impl Chart {
     fn open() -> Result<Chart> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace's folder")?;
-        Ok(Chart { root: root.to_path_buf(), helm: Helm::install(root)? })
+        Ok(Chart { root: root.to_path_buf(), helm: Helm::install()? })
     }
 
     /// Those in `ci`, in the order of their names.

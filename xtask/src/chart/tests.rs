@@ -61,7 +61,10 @@ fn secrets_are_read_where_the_values_say() {
     };
     assert_eq!(namespaces(&rendered("", &[])), ["forebay"]);
     assert_eq!(namespaces(&rendered("ingress-nginx-values.yaml", &[])), ["forebay", "certificates"]);
-    assert_eq!(namespaces(&rendered("scoped-values.yaml", &[])), ["forebay", "team"]);
+    let scoped = rendered("scoped-values.yaml", &[]);
+    assert_eq!(namespaces(&scoped), [""; 0]);
+    assert_eq!(scoped.get("Role", "forebay-scope")["metadata"]["namespace"], "team");
+    assert_eq!(scoped.of_kind("ClusterRole").count(), 0);
     assert_eq!(namespaces(&rendered("", &["rbac.secrets.namespaces={a,forebay}"])), ["forebay", "a"]);
     let everywhere = rendered("", &["rbac.secrets.clusterWide=true"]);
     assert_eq!(namespaces(&everywhere), [""; 0]);

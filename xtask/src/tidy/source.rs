@@ -155,7 +155,7 @@ fn forbidden_words(file: &Path, text: &str) -> Vec<Violation> {
 /// Every Rust file of the workspace's crates, relative to its root.
 fn source_files(root: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
-    let mut folders = vec![root.join("crates"), root.join("xtask")];
+    let mut folders = vec![root.join("crates"), root.join("testing"), root.join("xtask")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
             let path = entry?.path();

@@ -23,7 +23,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("bench", &["wire"]),
     ("testkit", &["model", "wire"]),
     ("forebay", &["model", "wire", "routing", "observe", "proxy", "control", "doctor", "bench"]),
-    ("xtask", &["bench"]),
+    ("cluster", &[]),
+    ("xtask", &["bench", "cluster"]),
 ];
 
 /// Crates that must not come in by any way, and what is instead.

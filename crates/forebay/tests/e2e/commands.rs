@@ -68,12 +68,32 @@ fn a_port_is_not_shared_with_another_forebay() {
 #[test]
 fn flags_of_ingress_nginx_that_mean_nothing_here_are_passed_over() {
     let forebay = setup()
-        .arguments(["--election-id=x", "--publish-service", "a/b", "--update-status=false", "-v=2"])
+        .arguments(["--sync-period=1m", "--status-port", "1", "--profiling=false", "-v=2"])
         .start();
-    for flag in ["--election-id", "--publish-service", "--update-status", "--v"] {
+    for flag in ["--sync-period", "--status-port", "--profiling", "--v"] {
         let line = forebay.await_log(&format!("flag=\"{flag}\""));
         assert!(line.contains(" WARN ") && line.contains("ignored: "), "{line}");
     }
+}
+
+#[test]
+fn the_arguments_of_an_ingress_nginx_deployment_are_taken() {
+    let (code, _, stderr) = run(&[
+        "/nginx-ingress-controller",
+        "--publish-service=ingress-nginx/ingress-nginx-controller",
+        "--election-id=ingress-nginx-leader",
+        "--controller-class=k8s.io/ingress-nginx",
+        "--ingress-class=nginx",
+        "--configmap=ingress-nginx/ingress-nginx-controller",
+        "--validating-webhook=:8443",
+        "--validating-webhook-certificate=/usr/local/certificates/cert",
+        "--validating-webhook-key=/usr/local/certificates/key",
+        "--enable-metrics=false",
+        "--healthz-port=0",
+    ]);
+    assert_eq!(code, 2, "{stderr}");
+    let lines: Vec<_> = stderr.lines().collect();
+    assert!(lines.len() == 1 && lines[0].starts_with("forebay: not in a cluster"), "{stderr}");
 }
 
 #[test]

@@ -104,6 +104,11 @@ impl Registry {
         ] {
             page.only(metric, cell.load(Ordering::Relaxed));
         }
+        page.family(&names::PROBLEMS);
+        for (severity, reason, number) in &*lock(&self.problems) {
+            page.own(&names::PROBLEMS, &[("severity", severity), ("reason", reason)], number);
+        }
+        page.only(&names::WATCHES_FAILING, self.watches_failing.load(Ordering::Relaxed));
         if let Some((lease, leads)) = &*lock(&self.leader) {
             page.family(&names::LEADER);
             page.own(&names::LEADER, &[("name", lease)], u8::from(*leads));
@@ -484,6 +489,8 @@ mod tests {
             stream.response(Duration::from_millis(millis), Duration::from_millis(10));
         }
         registry.set_certificates(vec![("a.test".to_owned(), certificate())]);
+        registry.set_problems(vec![("error", "Undecodable", 2)]);
+        registry.set_watches_failing(1);
         registry.set_leader("ingress-controller-leader", true);
         registry.events_dropped(3);
         let process = Process {

@@ -47,6 +47,8 @@ metrics! {
     CONFIG_SUCCESSFUL_TIMESTAMP: Gauge, "nginx_ingress_controller_config_last_reload_successful_timestamp_seconds", "When a configuration was last taken into service";
     SUCCESS: Counter, "nginx_ingress_controller_success", "Configurations that were taken into service";
     ERRORS: Counter, "nginx_ingress_controller_errors", "Configurations that were refused";
+    PROBLEMS: Gauge, "forebay_configuration_problems", "What is wrong with the objects at present, by severity and reason; the log and Events tell of each";
+    WATCHES_FAILING: Gauge, "forebay_watches_failing", "Watches of the API server that are broken at present; what they told of last stays in force";
     LEADER: Gauge, "nginx_ingress_controller_leader_election_status", "Whether this process leads: 1, or 0 for one who follows";
     CERTIFICATE_EXPIRES: Gauge, "nginx_ingress_controller_ssl_expire_time_seconds", "Second since 1970 at which the certificate of a host ends";
     CERTIFICATE_INFO: Gauge, "nginx_ingress_controller_ssl_certificate_info", "Always 1; the labels tell of the certificate of a host";

@@ -27,6 +27,9 @@ pub struct Registry {
     /// By host, or `_`.
     pub(super) certificates: Mutex<Vec<(String, CertificateInfo)>>,
     /// Name of the Lease, and whether it is ours; none where there is no election.
+    /// Severity, reason and number.
+    pub(super) problems: Mutex<Vec<(&'static str, &'static str, usize)>>,
+    pub(super) watches_failing: AtomicU64,
     pub(super) leader: Mutex<Option<(String, bool)>>,
     pub(super) events_dropped: AtomicU64,
     /// Lines that the access log's writer thread was given and could not write.
@@ -113,6 +116,8 @@ impl Registry {
             streams: Mutex::default(),
             config: ConfigCells::default(),
             certificates: Mutex::default(),
+            problems: Mutex::default(),
+            watches_failing: AtomicU64::new(0),
             leader: Mutex::default(),
             events_dropped: AtomicU64::default(),
             log_lines_lost: AtomicU64::default(),
@@ -162,6 +167,16 @@ impl Registry {
     /// The certificates of hosts are these from now on.
     pub fn set_certificates(&self, certificates: Vec<(String, CertificateInfo)>) {
         *lock(&self.certificates) = certificates;
+    }
+
+    /// So many problems there are with the objects, by severity and reason.
+    pub fn set_problems(&self, problems: Vec<(&'static str, &'static str, usize)>) {
+        *lock(&self.problems) = problems;
+    }
+
+    /// So many watches of the API server are broken.
+    pub fn set_watches_failing(&self, watches: usize) {
+        self.watches_failing.store(watches as u64, Ordering::Relaxed);
     }
 
     /// This process takes part in the election of a leader by the Lease of this name, and leads or follows.

@@ -32,7 +32,7 @@
 {{- end -}}
 
 {{- define "forebay.electionID" -}}
-{{- .Values.controller.electionID | default (printf "%s-leader" (include "forebay.controller" .)) -}}
+{{- index .Values.controller.extraArgs "election-id" | default .Values.controller.electionID | default (printf "%s-leader" (include "forebay.controller" .)) -}}
 {{- end -}}
 
 {{- define "forebay.serviceAccount" -}}

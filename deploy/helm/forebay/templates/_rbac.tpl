@@ -1,6 +1,6 @@
 {{- /* Who may do what; docs/rbac.md explains each rule. */ -}}
 
-{{- /* What is read of a namespace, and the two things that are written there. */ -}}
+{{- /* What is read of namespaces, and the two things that are written there. */ -}}
 {{- define "forebay.rules.namespace" -}}
 - apiGroups: [networking.k8s.io]
   resources: [ingresses]
@@ -13,10 +13,35 @@
   verbs: [get, list, watch]
 - apiGroups: [networking.k8s.io]
   resources: [ingresses/status]
-  verbs: [patch, update]
-- apiGroups: ["", events.k8s.io]
+  verbs: [patch]
+- apiGroups: [events.k8s.io]
   resources: [events]
-  verbs: [create, patch]
+  verbs: [create]
+{{- end -}}
+
+{{- define "forebay.rules.secrets" -}}
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get, list, watch]
+{{- end -}}
+
+{{- /* What is read of no namespace. */ -}}
+{{- define "forebay.rules.cluster" -}}
+{{- $controller := .Values.controller -}}
+- apiGroups: [networking.k8s.io]
+  resources: [ingressclasses]
+  verbs: [get, list, watch]
+{{- if or $controller.scope.namespaceSelector (hasKey $controller.extraArgs "watch-namespace-selector") }}
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [get, list, watch]
+{{- end }}
+{{- $topology := or $controller.enableTopologyAwareRouting (hasKey $controller.extraArgs "enable-topology-aware-routing") }}
+{{- if or $topology (not $controller.publishService.enabled) (not (include "forebay.publishService" .)) }}
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [get]
+{{- end }}
 {{- end -}}
 
 {{- /* The namespace that is served with scope. */ -}}
@@ -24,18 +49,32 @@
 {{- .Values.controller.scope.namespace | default (include "forebay.namespace" .) -}}
 {{- end -}}
 
-{{- /* Namespaces whose Secrets and ConfigMaps may be read, as a YAML list. */ -}}
+{{- /* Namespaces whose Secrets may be read, as a YAML list. */ -}}
 {{- define "forebay.secrets.namespaces" -}}
-{{- $controller := .Values.controller -}}
+{{- if include "forebay.scoped" . -}}
+{{- toYaml (list (include "forebay.scope.namespace" .)) -}}
+{{- else -}}
 {{- $namespaces := list (include "forebay.namespace" .) -}}
-{{- if include "forebay.scoped" . }}{{ $namespaces = append $namespaces (include "forebay.scope.namespace" .) }}{{ end -}}
-{{- with index $controller.extraArgs "default-ssl-certificate" -}}
+{{- with index .Values.controller.extraArgs "default-ssl-certificate" -}}
 {{- if not (hasPrefix "$(" .) }}{{ $namespaces = append $namespaces (splitList "/" . | first) }}{{ end -}}
 {{- end -}}
-{{- range list $controller $controller.tcp $controller.udp -}}
-{{- with .configMapNamespace }}{{ $namespaces = append $namespaces . }}{{ end -}}
-{{- end -}}
 {{- toYaml (concat $namespaces .Values.rbac.secrets.namespaces | uniq) -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* ConfigMaps that arguments name, as a YAML map from namespaces to names. */ -}}
+{{- define "forebay.configmaps" -}}
+{{- $root := . -}}
+{{- $namespaces := dict -}}
+{{- range include "forebay.arguments" . | fromYamlArray -}}
+{{- if regexMatch "^--(configmap|(tcp|udp)-services-configmap)=" . -}}
+{{- $parts := regexReplaceAll "^[^=]*=" . "" | replace "$(POD_NAMESPACE)" (include "forebay.namespace" $root) | splitList "/" -}}
+{{- if eq (len $parts) 2 -}}
+{{- $_ := set $namespaces (first $parts) (append (index $namespaces (first $parts) | default list) (last $parts) | uniq) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $namespaces -}}
 {{- end -}}
 
 {{- /* roleRef and subjects of a binding; (dict "root" $ "kind" KIND "name" NAME). */ -}}
@@ -48,4 +87,55 @@ subjects:
   - kind: ServiceAccount
     name: {{ include "forebay.serviceAccount" .root }}
     namespace: {{ include "forebay.namespace" .root }}
+{{- end -}}
+
+{{- /* Roles of namespaces, as a YAML list of namespace, name and rules. */ -}}
+{{- define "forebay.roles" -}}
+{{- $controller := .Values.controller -}}
+{{- $fullname := include "forebay.fullname" . -}}
+{{- $namespace := include "forebay.namespace" . -}}
+{{- $election := include "forebay.electionID" . -}}
+- namespace: {{ $namespace }}
+  name: {{ $fullname }}
+  rules:
+    - apiGroups: [""]
+      resources: [pods]
+      verbs: [get, list, watch]
+    {{- if not $controller.disableLeaderElection }}
+    - apiGroups: [coordination.k8s.io]
+      resources: [leases]
+      resourceNames: [{{ $election }}]
+      verbs: [get, update]
+    - apiGroups: [coordination.k8s.io]
+      resources: [leases]
+      verbs: [create]
+    {{- end }}
+    {{- if include "forebay.scoped" . }}
+    - apiGroups: [events.k8s.io]
+      resources: [events]
+      verbs: [create]
+    {{- $publish := include "forebay.publishService" . | replace "$(POD_NAMESPACE)" $namespace | splitList "/" }}
+    {{- if and $controller.publishService.enabled (eq (first $publish) $namespace) }}
+    - apiGroups: [""]
+      resources: [services]
+      resourceNames: [{{ last $publish }}]
+      verbs: [get, list, watch]
+    {{- end }}
+    {{- end }}
+{{- range $of, $names := include "forebay.configmaps" . | fromYaml }}
+- namespace: {{ $of }}
+  name: {{ $fullname }}-configmaps
+  rules:
+    - apiGroups: [""]
+      resources: [configmaps]
+      resourceNames: {{ toJson $names }}
+      verbs: [get, list, watch]
+{{- end }}
+{{- if include "forebay.scoped" . }}
+- namespace: {{ include "forebay.scope.namespace" . }}
+  name: {{ $fullname }}-scope
+  rules:
+    {{- include "forebay.rules.namespace" . | nindent 4 }}
+    {{- include "forebay.rules.secrets" . | nindent 4 }}
+{{- end }}
 {{- end -}}

@@ -12,6 +12,7 @@ use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use super::watch::Thing;
 use crate::objects::{
     ConfigMap, EndpointSlice, Ingress, IngressClass, Namespace, Object, Origin, Resource, Secret, Service,
     Sourced,
@@ -68,6 +69,14 @@ pub(super) struct Item<T> {
 }
 
 impl<T: Watched> Item<T> {
+    /// What it is to the index.
+    pub(super) fn thing(self) -> Thing {
+        match self.read {
+            Ok(object) => T::object(object).map_or(Thing::Namespace, Thing::Object),
+            Err(why) => Thing::Undecodable { uid: self.meta.uid, why },
+        }
+    }
+
     /// Namespace and name.
     pub(super) fn key(&self) -> NsName {
         let namespace = self.meta.namespace.as_deref().unwrap_or_default();
@@ -85,6 +94,7 @@ impl<'de, T: Watched> Deserialize<'de> for Item<T> {
             name: text("name"),
             namespace: text("namespace"),
             resource_version: text("resourceVersion"),
+            uid: text("uid"),
             ..ObjectMeta::default()
         };
         let read = serde_path_to_error::deserialize(value)

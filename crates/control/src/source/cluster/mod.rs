@@ -192,7 +192,9 @@ impl Cluster {
         let Secrets { fetches, .. } = &mut self.secrets;
         tokio::select! {
             Some((id, happening)) = self.watches.next() => self.take(id, happening, options),
-            Some((key, fetched)) = fetches.next(), if !fetches.is_empty() => self.take_fetched(&key, fetched),
+            Some((key, fetched)) = fetches.next(), if !fetches.is_empty() => {
+                self.take_fetched(&key, fetched, options);
+            }
         }
         for _ in 0..BATCH_MAX {
             let Some(Some((id, happening))) = self.watches.next().now_or_never() else { break };
@@ -325,10 +327,10 @@ impl Cluster {
                     self.take_references(options);
                 }
             }
-            Thing::Undecodable(why) => {
+            Thing::Undecodable { uid, why } => {
                 let object = ObjectRef { kind, namespace: key.namespace.clone(), name: key.name.clone() };
                 let message = format!("cannot be read: {why}; what it said before stays in force");
-                let problem = Problem { object: Some(object), ..Problem::new(Severity::Error, message) };
+                let problem = Problem { object: Some(object), uid, ..Problem::new(Severity::Error, message) };
                 let problem = problem.because(Reason::Undecodable);
                 self.changed |= self.undecodable.insert((kind, key), problem.clone()) != Some(problem);
             }
@@ -443,13 +445,12 @@ impl Cluster {
         );
     }
 
-    fn take_fetched(&mut self, key: &NsName, fetched: Fetched) {
+    fn take_fetched(&mut self, key: &NsName, fetched: Fetched, options: &Options) {
         let told = self.secrets.fetching.remove(key).unwrap_or_default();
         let is_wanted = !told && self.secrets.references.has(key);
         match fetched {
             Ok(Some(item)) if is_wanted => {
-                let thing = watch::thing(item.read);
-                self.put(Secret::KIND, key.clone(), thing, &Options::default());
+                self.put(Secret::KIND, key.clone(), item.thing(), options);
             }
             Ok(_) => {}
             Err(error) => tracing::warn!(%error, "cannot read Secret {key}"),

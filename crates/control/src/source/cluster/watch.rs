@@ -1,7 +1,6 @@
 //! One watch: which objects it follows, and what happens to them, whatever their kind.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -14,7 +13,7 @@ use kube::{Api, Client};
 
 use super::item::{Item, Watched};
 use crate::objects::{
-    ConfigMap, EndpointSlice, Ingress, IngressClass, Namespace, Object, Resource, Secret, Service, Sourced,
+    ConfigMap, EndpointSlice, Ingress, IngressClass, Namespace, Object, Resource, Secret, Service,
 };
 use crate::options::NsName;
 
@@ -66,7 +65,10 @@ pub(super) enum Thing {
     /// A namespace with the labels that are asked for.
     Namespace,
     /// An object that cannot be read, and why.
-    Undecodable(String),
+    Undecodable {
+        uid: Option<String>,
+        why: String,
+    },
 }
 
 /// Why something cannot be watched.
@@ -156,17 +158,9 @@ fn happening<T: Watched>(event: watcher::Result<Event<Item<T>>>) -> Happening {
     match event {
         Ok(Event::Init) => Happening::Began,
         Ok(Event::InitDone) => Happening::Complete,
-        Ok(Event::Apply(item) | Event::InitApply(item)) => Happening::Found(item.key(), thing(item.read)),
+        Ok(Event::Apply(item) | Event::InitApply(item)) => Happening::Found(item.key(), item.thing()),
         Ok(Event::Delete(item)) => Happening::Gone(item.key()),
         Err(error) => Happening::Failed(trouble(&error)),
-    }
-}
-
-/// What an item is to the index.
-pub(super) fn thing<T: Watched>(read: Result<Arc<Sourced<T>>, String>) -> Thing {
-    match read {
-        Ok(object) => T::object(object).map_or(Thing::Namespace, Thing::Object),
-        Err(why) => Thing::Undecodable(why),
     }
 }
 

@@ -1,12 +1,15 @@
 //! Helm: built from `testing/tools/helm` into the user's cache, once for each version, and run.
+//!
+//! Must not be in here: our chart.
 
-use std::env;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+
+use crate::binary::cache;
 
 /// `testing/tools/helm/go.mod` has the same.
 const VERSION: &str = "v3.22.0";
@@ -23,13 +26,14 @@ const VARIABLES: &[(&str, &str)] = &[
 ];
 
 /// The program.
-pub(super) struct Helm {
+#[derive(Debug)]
+pub struct Helm {
     program: PathBuf,
 }
 
 impl Helm {
     /// Builds it where it is not there: five minutes, for which modules are fetched.
-    pub(super) fn install(root: &Path) -> Result<Helm> {
+    pub fn install() -> Result<Helm> {
         let folder = cache()?.join("forebay/tools/helm");
         fs::create_dir_all(&folder)?;
         let program = folder.join(format!("helm-{VERSION}-{KUBERNETES_MINOR}"));
@@ -37,13 +41,14 @@ impl Helm {
         let lock = File::create(folder.join("lock"))?;
         lock.lock()?;
         if !program.is_file() {
-            build(&root.join("testing/tools/helm"), &program)?;
+            let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tools/helm");
+            build(&sources, &program)?;
         }
         Ok(Helm { program })
     }
 
     /// What Helm prints, or an error with what it has to say.
-    pub(super) fn run<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Result<String> {
+    pub fn run<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Result<String> {
         let mut command = Command::new(&self.program);
         // Nobody's own settings and plugins.
         let settings = tempfile::tempdir()?;
@@ -80,12 +85,4 @@ fn build(sources: &Path, program: &Path) -> Result<()> {
         bail!("{command:?} ended with {}:\n{}", output.status, String::from_utf8_lossy(&output.stderr));
     }
     Ok(fs::rename(unfinished, program)?)
-}
-
-fn cache() -> Result<PathBuf> {
-    let of_home = || env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
-    env::var_os("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .or_else(of_home)
-        .context("neither XDG_CACHE_HOME nor HOME is set")
 }

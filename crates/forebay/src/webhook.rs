@@ -1,0 +1,166 @@
+//! The admission webhook's server: reviews by HTTPS, judged by `control::admission`.
+//!
+//! Whoever reaches it may ask: what a client can make it do is bounded in time and memory, and it tells nothing of Secrets.
+
+mod certificate;
+
+use std::convert::Infallible;
+use std::net::{SocketAddr, TcpListener as StdListener};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use anyhow::Context;
+use control::admission::{REVIEW_BYTES_MAX, Request as Question};
+use control::{Review, Reviews};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::{Body, Bytes, Incoming};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+use crate::server;
+use certificate::Keeper;
+
+/// Connections at a time; further ones wait to be accepted. An API server keeps a few.
+const CONNECTIONS_MAX: usize = 64;
+
+/// Bytes of all reviews that are held at a time; further ones wait to be read.
+const REVIEWS_BYTES_MAX: usize = 4 * REVIEW_BYTES_MAX;
+
+/// Time for a handshake, for the head of a request, and for a request with its answer. The API server waits for 10 s by
+/// default.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Where and how reviews are taken (`--validating-webhook*`).
+pub(crate) struct Settings<'a> {
+    pub(crate) address: SocketAddr,
+    /// Path of a PEM file, and so is `key`.
+    pub(crate) certificate: &'a str,
+    pub(crate) key: &'a str,
+}
+
+/// Starts the server's thread. It ends with the process. Returns where it listens, and the reviews that are to be answered.
+pub(crate) fn start(settings: &Settings<'_>) -> anyhow::Result<(SocketAddr, mpsc::Receiver<Review>)> {
+    let keeper = Keeper::open(settings.certificate.as_ref(), settings.key.as_ref())?;
+    let address = settings.address;
+    let listener = StdListener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
+    let address = listener.local_addr()?;
+    let (reviews, queue) = Reviews::channel();
+    let bodies = Semaphore::new(permits(REVIEWS_BYTES_MAX) as usize);
+    let webhook = Arc::new(Webhook { reviews, bodies });
+    server::spawn("webhook", listener, move |listener| serve(listener, keeper, webhook))?;
+    Ok((address, queue))
+}
+
+async fn serve(listener: TcpListener, mut keeper: Keeper, webhook: Arc<Webhook>) {
+    let seats = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let Ok(seat) = Arc::clone(&seats).acquire_owned().await else { return };
+        let stream = server::accept(&listener).await;
+        let (acceptor, webhook) = (keeper.acceptor(), Arc::clone(&webhook));
+        tokio::spawn(async move {
+            converse(stream, acceptor, webhook).await;
+            drop(seat);
+        });
+    }
+}
+
+/// A connection until its end. A client that breaks off is none of our concern: the API server tells its own clients.
+async fn converse(stream: TcpStream, acceptor: TlsAcceptor, webhook: Arc<Webhook>) {
+    let Ok(Ok(stream)) = timeout(PATIENCE, acceptor.accept(stream)).await else { return };
+    let service = service_fn(|request| {
+        let webhook = Arc::clone(&webhook);
+        async move { Ok::<_, Infallible>(webhook.answer(request).await) }
+    });
+    let _ = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+}
+
+struct Webhook {
+    reviews: Reviews,
+    /// In KiB.
+    bodies: Semaphore,
+}
+
+/// What is answered instead of a review.
+type Refusal = (StatusCode, String);
+
+impl Webhook {
+    async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let answer = timeout(PATIENCE, self.review(request)).await;
+        let late = || (StatusCode::SERVICE_UNAVAILABLE, "there was no answer in time".to_owned());
+        match answer.unwrap_or_else(|_| Err(late())) {
+            Ok(review) => response(StatusCode::OK, "application/json", review),
+            Err((status, why)) => {
+                tracing::debug!(%status, why, "no review");
+                response(status, "text/plain; charset=utf-8", format!("{why}\n").into_bytes())
+            }
+        }
+    }
+
+    async fn review(&self, request: Request<Incoming>) -> Result<Vec<u8>, Refusal> {
+        let length_max = length_max(&request)?;
+        // Never closed.
+        let _room = self.bodies.acquire_many(permits(length_max)).await;
+        let body = Limited::new(request.into_body(), length_max).collect().await.map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                too_large()
+            } else {
+                (StatusCode::BAD_REQUEST, format!("the body broke off: {error}"))
+            }
+        })?;
+        let question = Question::parse(&body.to_bytes())
+            .map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))?;
+        let (question, surroundings) = self
+            .reviews
+            .surroundings(question)
+            .await
+            .map_err(|busy| (StatusCode::SERVICE_UNAVAILABLE, busy.to_string()))?;
+        Ok(question.judge(&surroundings, SystemTime::now()))
+    }
+}
+
+/// Whether a request is one for a review; how long its body may become.
+fn length_max(request: &Request<Incoming>) -> Result<usize, Refusal> {
+    if request.method() != Method::POST {
+        return Err((StatusCode::METHOD_NOT_ALLOWED, "reviews are sent by POST".to_owned()));
+    }
+    let content_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let essence = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    if !essence.eq_ignore_ascii_case("application/json") {
+        return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "reviews are application/json".to_owned()));
+    }
+    let announced = request.body().size_hint();
+    match usize::try_from(announced.lower()) {
+        Ok(length) if length <= REVIEW_BYTES_MAX && announced.exact().is_some() => Ok(length),
+        Ok(length) if length <= REVIEW_BYTES_MAX => Ok(REVIEW_BYTES_MAX),
+        _ => Err(too_large()),
+    }
+}
+
+fn too_large() -> Refusal {
+    (StatusCode::PAYLOAD_TOO_LARGE, format!("a review has {REVIEW_BYTES_MAX} bytes at most"))
+}
+
+/// KiB.
+fn permits(bytes: usize) -> u32 {
+    u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX)
+}
+
+fn response(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+    }
+    response
+}

@@ -1,0 +1,185 @@
+//! `cargo xtask cluster`: a Kubernetes cluster in network, mount and process namespaces of its own, of which nothing is left.
+//!
+//! Must not be in here: what the cluster consists of (`testing/cluster`), or tests.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{self, Command, ExitCode};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use cluster::{Cluster, Options};
+use rustix::mount::{MountFlags, mount};
+
+use crate::interrupt::Interrupt;
+
+/// Where state is inside: gone when the namespace is.
+const STATE: &str = "/run/cluster";
+/// Says to tests that `KUBECONFIG` is not somebody's real cluster.
+const IS_TEST_CLUSTER: &str = "FOREBAY_TEST_CLUSTER";
+/// The program that is tested, which image `forebay` stands for.
+const BINARY: &str = "FOREBAY_BINARY";
+/// How long something runs that has been interrupted.
+const END_LIMIT: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(10);
+const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
+
+/// Options of `cargo xtask cluster`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(clap::Subcommand)]
+enum Task {
+    /// Starts a cluster, says how to enter it, and ends it on Ctrl-C.
+    Up(Settings),
+    /// Runs a command in a cluster.
+    Run {
+        #[command(flatten)]
+        settings: Settings,
+        #[arg(last = true, required = true)]
+        command: Vec<OsString>,
+    },
+    /// Builds and runs the tests that need a cluster.
+    Test {
+        /// For the tests' program: names of tests, `--nocapture` and the like.
+        #[arg(last = true)]
+        arguments: Vec<OsString>,
+    },
+    /// What the others do once they are inside the namespaces.
+    #[command(hide = true)]
+    Inside {
+        #[command(flatten)]
+        settings: Settings,
+        /// The process outside whose child is the first one inside.
+        #[arg(long)]
+        outside: u32,
+        #[arg(last = true)]
+        command: Vec<OsString>,
+    },
+}
+
+#[derive(clap::Args, Clone)]
+struct Settings {
+    /// The program that image `forebay` stands for; without it the one that `cargo build` makes.
+    #[arg(long)]
+    forebay: Option<PathBuf>,
+    /// A new folder for state and logs; without it they are gone afterwards.
+    #[arg(long)]
+    folder: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    match &arguments.task {
+        Task::Up(settings) => enter(settings, &[]),
+        Task::Run { settings, command } => enter(settings, command),
+        Task::Test { arguments } => test(arguments),
+        Task::Inside { settings, outside, command } => inside(settings, *outside, command),
+    }
+}
+
+/// Builds outside, where a network is, and tests inside.
+fn test(arguments: &[OsString]) -> Result<ExitCode> {
+    let builds = ["build --quiet --package forebay", "test --quiet --package cluster --no-run"];
+    for build in builds {
+        let status = Command::new("cargo").args(build.split(' ')).status().context("cannot start cargo")?;
+        ensure!(status.success(), "cargo {build}: {status}");
+    }
+    let test = ["cargo", "test", "--quiet", "--offline", "--package", "cluster", "--"].map(OsString::from);
+    enter(&Settings { forebay: None, folder: None }, &[&test[..], arguments].concat())
+}
+
+/// Becomes `unshare`, whose child is this program once more. It kills whatever is inside when it ends itself.
+fn enter(settings: &Settings, command: &[OsString]) -> Result<ExitCode> {
+    // Here, since there is no network inside to fetch sources from.
+    cluster::binary()?;
+    cluster::Helm::install()?;
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]);
+    if !rustix::process::geteuid().is_root() {
+        unshare.args(["--user", "--map-root-user"]);
+    }
+    unshare.arg("--").arg(env::current_exe()?).args(["cluster", "inside", "--outside"]);
+    unshare.arg(process::id().to_string()).arg("--forebay").arg(settings.forebay()?);
+    if let Some(folder) = &settings.folder {
+        unshare.arg("--folder").arg(std::path::absolute(folder)?);
+    }
+    Err(unshare.arg("--").args(command).exec()).context("cannot start unshare (Debian's util-linux)")
+}
+
+impl Settings {
+    fn forebay(&self) -> Result<PathBuf> {
+        let target =
+            || env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
+        let program = self.forebay.clone().unwrap_or_else(|| target().join("debug/forebay"));
+        std::path::absolute(&program).with_context(|| program.display().to_string())
+    }
+}
+
+fn inside(settings: &Settings, outside: u32, command: &[OsString]) -> Result<ExitCode> {
+    let interrupt = Interrupt::install()?;
+    prepare_namespaces()?;
+    let folder = settings.folder.clone().unwrap_or_else(|| STATE.into());
+    fs::create_dir_all(&folder)?;
+    let forebay = settings.forebay()?;
+    let images = BTreeMap::from([("forebay".to_owned(), vec![forebay.display().to_string()])]);
+    let cluster = Cluster::start(&Options { api_only: false, images, folder: Some(folder.clone()) })?;
+    let programs = cluster::kubectl(&folder)?;
+    if command.is_empty() {
+        print_entrance(&cluster, &programs, outside);
+        let _: Option<()> = interrupt.poll(FOREVER, || Ok(None)).unwrap_or_default();
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut path = programs.into_os_string();
+    path.push(":");
+    path.push(env::var_os("PATH").unwrap_or_default());
+    let mut child = Command::new(&command[0]);
+    child.args(&command[1..]).env("PATH", path).env("KUBECONFIG", cluster.kubeconfig());
+    child.env(IS_TEST_CLUSTER, "yes").env(BINARY, forebay);
+    wait_for(child, &interrupt)
+}
+
+/// The loopback interface, and a `/run` of its own for `ip netns`.
+fn prepare_namespaces() -> Result<()> {
+    mount("tmpfs", "/run", "tmpfs", MountFlags::empty(), None).context("cannot mount over /run")?;
+    fs::create_dir("/run/netns")?;
+    let status = Command::new("ip").args(["link", "set", "lo", "up"]).status();
+    ensure!(status.context("cannot start ip (Debian's iproute2)")?.success(), "ip cannot bring up loopback");
+    Ok(())
+}
+
+fn print_entrance(cluster: &Cluster, programs: &Path, outside: u32) {
+    let user = if fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| map.trim().ends_with(" 1")) {
+        " --user --preserve-credentials"
+    } else {
+        ""
+    };
+    println!("nsenter --target {outside}{user} --net --mount --pid=/proc/{outside}/ns/pid_for_children");
+    println!("export KUBECONFIG={} PATH={}:$PATH", cluster.kubeconfig().display(), programs.display());
+    println!(
+        "The first line enters the cluster's namespaces, the second is for the shell there. Ctrl-C ends the cluster."
+    );
+}
+
+/// Waits for a command, which an interrupt from the keyboard reaches by itself, and gives its status.
+fn wait_for(mut command: Command, interrupt: &Interrupt) -> Result<ExitCode> {
+    let mut child =
+        command.spawn().with_context(|| format!("cannot start {}", command.get_program().display()))?;
+    let ended = interrupt.poll(FOREVER, || Ok(child.try_wait()?));
+    if ended.is_err() {
+        let end = Instant::now() + END_LIMIT;
+        while Instant::now() < end && child.try_wait()?.is_none() {
+            thread::sleep(LOOK);
+        }
+    }
+    let status = ended?.context("nobody waits as long")?;
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+}
