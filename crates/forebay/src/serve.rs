@@ -66,7 +66,7 @@ async fn serve(options: cli::Serve) -> anyhow::Result<ExitCode> {
         house: Rc::clone(&house),
         applied: applied.clone(),
         before: Arc::default(),
-        reviews: judge(&options.webhook)?,
+        reviews: webhook::start(&options.webhook)?,
         fail: Some(fail),
         foundation,
     };
@@ -144,24 +144,6 @@ async fn tell_programmed(
         applied.observer.reached(applied.generation).await;
         programmed.send_replace(Some(applied.translation));
     }
-}
-
-/// Starts the webhook, if there is to be one.
-fn judge(flags: &cli::Webhook) -> anyhow::Result<Option<mpsc::Receiver<Review>>> {
-    let address = match flags.validating_webhook.as_str() {
-        "" => return Ok(None),
-        text => listen_address(text).with_context(|| {
-            format!("--validating-webhook {text} is not of the form :PORT or ADDRESS:PORT")
-        })?,
-    };
-    let (certificate, key) = (&*flags.validating_webhook_certificate, &*flags.validating_webhook_key);
-    anyhow::ensure!(
-        !certificate.is_empty() && !key.is_empty(),
-        "--validating-webhook needs --validating-webhook-certificate and --validating-webhook-key"
-    );
-    let (address, reviews) = webhook::start(&webhook::Settings { address, certificate, key })?;
-    tracing::info!(webhook = %address, "judging Ingresses");
-    Ok(Some(reviews))
 }
 
 /// What there is before there is a configuration: it fails early and in one line.
@@ -353,16 +335,8 @@ fn report(problem: &Problem) {
     }
 }
 
-/// Go's form of an address to listen on: without a host, it is every address.
-fn listen_address(text: &str) -> anyhow::Result<SocketAddr> {
-    match text.strip_prefix(':') {
-        Some(port) => Ok(any_address(port.parse()?)),
-        None => Ok(text.parse()?),
-    }
-}
-
 /// Every address, IPv6 included where the machine has it.
-fn any_address(port: u16) -> SocketAddr {
+pub(crate) fn any_address(port: u16) -> SocketAddr {
     let has_ipv6 = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok();
     let any = if has_ipv6 { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { IpAddr::V4(Ipv4Addr::UNSPECIFIED) };
     SocketAddr::new(any, port)

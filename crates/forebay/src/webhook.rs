@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use control::admission::{REVIEW_BYTES_MAX, Request as Question};
 use control::{Review, Reviews};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
@@ -23,7 +23,8 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-use crate::server;
+use crate::serve::any_address;
+use crate::{cli, server};
 use certificate::Keeper;
 
 /// Connections at a time; further ones wait to be accepted. An API server keeps a few.
@@ -36,25 +37,34 @@ const REVIEWS_BYTES_MAX: usize = 4 * REVIEW_BYTES_MAX;
 /// default.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Where and how reviews are taken (`--validating-webhook*`).
-pub(crate) struct Settings<'a> {
-    pub(crate) address: SocketAddr,
-    /// Path of a PEM file, and so is `key`.
-    pub(crate) certificate: &'a str,
-    pub(crate) key: &'a str,
-}
-
-/// Starts the server's thread. It ends with the process. Returns where it listens, and the reviews that are to be answered.
-pub(crate) fn start(settings: &Settings<'_>) -> anyhow::Result<(SocketAddr, mpsc::Receiver<Review>)> {
-    let keeper = Keeper::open(settings.certificate.as_ref(), settings.key.as_ref())?;
-    let address = settings.address;
+/// Starts the server's thread, which ends with the process, if there is to be one. Returns the reviews that are to be
+/// answered.
+pub(crate) fn start(flags: &cli::Webhook) -> anyhow::Result<Option<mpsc::Receiver<Review>>> {
+    let address = match flags.validating_webhook.as_str() {
+        "" => return Ok(None),
+        text => listen_address(text).with_context(|| format!("--validating-webhook {text}"))?,
+    };
+    let [certificate, key] = [&flags.validating_webhook_certificate, &flags.validating_webhook_key];
+    ensure!(
+        !certificate.is_empty() && !key.is_empty(),
+        "--validating-webhook needs --validating-webhook-certificate and --validating-webhook-key"
+    );
+    let keeper = Keeper::open(certificate.as_ref(), key.as_ref())?;
     let listener = StdListener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
     let address = listener.local_addr()?;
     let (reviews, queue) = Reviews::channel();
     let bodies = Semaphore::new(permits(REVIEWS_BYTES_MAX) as usize);
     let webhook = Arc::new(Webhook { reviews, bodies });
     server::spawn("webhook", listener, move |listener| serve(listener, keeper, webhook))?;
-    Ok((address, queue))
+    tracing::info!(webhook = %address, "judging Ingresses");
+    Ok(Some(queue))
+}
+
+/// Go's form of an address to listen on: without a host, it is every address.
+fn listen_address(text: &str) -> anyhow::Result<SocketAddr> {
+    let port = text.strip_prefix(':').map(|port| port.parse().map(any_address));
+    let address = port.transpose().ok().flatten().or_else(|| text.parse().ok());
+    address.context("is not of the form :PORT or ADDRESS:PORT")
 }
 
 async fn serve(listener: TcpListener, mut keeper: Keeper, webhook: Arc<Webhook>) {

@@ -19,6 +19,8 @@ use crate::{Connection, PATIENCE, Response, TlsClient};
 #[derive(Debug)]
 pub struct Setup {
     program: PathBuf,
+    /// Of a cluster that is followed; without it there are manifests in files.
+    kubeconfig: Option<PathBuf>,
     arguments: Vec<OsString>,
     ingress: Ingress,
     endpoints: Vec<SocketAddr>,
@@ -53,15 +55,19 @@ pub struct Ended {
 impl Setup {
     /// Runs this program, with one worker: what a test sees then does not hang on which of them took a connection.
     pub fn new(program: impl Into<PathBuf>) -> Self {
-        let arguments = [
-            "--http-port=0",
-            "--https-port=0",
-            "--healthz-port=0",
-            "--workers=1",
-            "--configmap=default/settings",
-        ];
+        Self::bare(program.into(), None).arguments(["--configmap=default/settings"])
+    }
+
+    /// Runs this program on what is in a cluster, instead of on manifests.
+    pub fn following(program: impl Into<PathBuf>, kubeconfig: &Path) -> Self {
+        Self::bare(program.into(), Some(kubeconfig.into()))
+    }
+
+    fn bare(program: PathBuf, kubeconfig: Option<PathBuf>) -> Self {
+        let arguments = ["--http-port=0", "--https-port=0", "--healthz-port=0", "--workers=1"];
         Self {
-            program: program.into(),
+            program,
+            kubeconfig,
             arguments: arguments.map(OsString::from).into(),
             ingress: Ingress::new("web").path("web.test", "Prefix", "/", "web"),
             endpoints: Vec::new(),
@@ -114,8 +120,36 @@ impl Setup {
 
     /// Starts it and waits until it serves.
     pub fn start(self) -> Forebay {
+        let mut forebay = self.launch();
+        forebay.await_serving();
+        forebay
+    }
+
+    /// Starts it and waits for no more than its admin server.
+    pub fn launch(self) -> Forebay {
         let folder = tempfile::tempdir().expect("a folder");
-        let manifests = folder.path().join("manifests");
+        let mut command = Command::new(&self.program);
+        command.arg("serve");
+        if let Some(kubeconfig) = &self.kubeconfig {
+            command.arg("--kubeconfig").arg(kubeconfig);
+        } else {
+            command.arg("--manifests").arg(self.write_manifests(folder.path()));
+        }
+        command.args(&self.arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the binary runs");
+        let log = Output::read(child.stderr.take().expect("it is piped"));
+        let access_log = Output::read(child.stdout.take().expect("it is piped"));
+        let unknown = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let ingress = self.ingress;
+        let (http, https, admin) = (unknown, unknown, unknown);
+        let mut forebay = Forebay { child, ingress, folder, log, access_log, http, https, admin };
+        let line = forebay.await_log(" starting ");
+        forebay.admin.set_port(port(&line, "admin="));
+        forebay
+    }
+
+    fn write_manifests(&self, folder: &Path) -> PathBuf {
+        let manifests = folder.join("manifests");
         std::fs::create_dir(&manifests).expect("a folder");
         let web = self.ingress.document() + &service("web", &self.endpoints);
         for (file, text) in [("web.yaml", web), ("settings.yaml", settings(&self.settings))] {
@@ -124,26 +158,19 @@ impl Setup {
         for (file, text) in &self.manifests {
             write(&manifests.join(file), text);
         }
-        let mut command = Command::new(&self.program);
-        command.arg("serve").arg("--manifests").arg(&manifests).args(&self.arguments);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the binary runs");
-        let log = Output::read(child.stderr.take().expect("it is piped"));
-        let access_log = Output::read(child.stdout.take().expect("it is piped"));
-        let unknown = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let ingress = self.ingress;
-        let (http, https, admin) = (unknown, unknown, unknown);
-        let mut forebay = Forebay { child, ingress, folder, log, access_log, http, https, admin };
-        let line = forebay.await_log(" serving ");
-        forebay.http.set_port(port(&line, " http="));
-        forebay.https.set_port(port(&line, " https="));
-        forebay.admin.set_port(port(&line, "admin="));
-        forebay.await_that("every worker to begin", || forebay.admin("/healthz").status == 200);
-        forebay
+        manifests
     }
 }
 
 impl Forebay {
+    /// Waits until one that was [launched](Setup::launch) serves.
+    pub fn await_serving(&mut self) {
+        let line = self.await_log(" serving http=");
+        self.http.set_port(port(&line, " http="));
+        self.https.set_port(port(&line, " https="));
+        self.await_that("every worker to begin", || self.admin("/readyz").status == 200);
+    }
+
     // Talking to it.
 
     /// Connects as a client.

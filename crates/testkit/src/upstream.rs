@@ -132,16 +132,26 @@ struct Shared {
 impl Canned {
     /// Answers with a 200 and this text.
     pub fn saying(text: &str) -> Self {
-        Self::answering(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}", text.len()))
+        Self::saying_at(IpAddr::V4(Ipv4Addr::LOCALHOST), text)
+    }
+
+    /// Listens at this address and answers with a 200 and this text.
+    pub fn saying_at(address: IpAddr, text: &str) -> Self {
+        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}", text.len());
+        Self::answering_at(address, answer.into())
     }
 
     /// Answers with these bytes.
     pub fn answering(answer: impl Into<Vec<u8>>) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        Self::answering_at(IpAddr::V4(Ipv4Addr::LOCALHOST), answer.into())
+    }
+
+    fn answering_at(address: IpAddr, answer: Vec<u8>) -> Self {
+        let listener = TcpListener::bind((address, 0)).expect("a free port");
         let address = listener.local_addr().expect("it listens");
         let shared = Arc::new(Shared {
             listener,
-            answer: answer.into(),
+            answer,
             connections: AtomicUsize::new(0),
             heads: Mutex::default(),
             open: Mutex::default(),

@@ -252,6 +252,12 @@ impl Connection {
     }
 }
 
+/// What the objects of a kind have as `apiVersion`.
+pub fn api_version(kind: &str) -> Option<&'static str> {
+    let (_, (group, ..)) = KINDS.iter().find(|(known, _)| *known == kind)?;
+    group.strip_prefix("apis/").or_else(|| group.strip_prefix("api/"))
+}
+
 /// The path of an object's kind in a namespace.
 fn collection(kind: &str, namespace: &str) -> Result<String> {
     let place = KINDS.iter().find(|(known, _)| *known == kind);
@@ -283,5 +289,6 @@ mod tests {
         assert_eq!(path("IngressClass").unwrap(), "/apis/networking.k8s.io/v1/ingressclasses/b");
         assert!(path("Gateway").is_err());
         assert_eq!(collection("Pod", "").unwrap(), "/api/v1/pods");
+        assert_eq!(api_version("Pod").zip(api_version("Lease")), Some(("v1", "coordination.k8s.io/v1")));
     }
 }

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 pub use binary::{binary, kubectl};
-pub use client::{Answer, Client};
+pub use client::{Answer, Client, api_version};
 use credentials::{Credentials, User};
 pub use helm::Helm;
 use process::Process;

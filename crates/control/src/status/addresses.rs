@@ -82,7 +82,7 @@ mod tests {
         points.iter().map(text).collect()
     }
 
-    fn service(spec: serde_json::Value, points: serde_json::Value) -> Option<Vec<String>> {
+    fn service(spec: &serde_json::Value, points: &serde_json::Value) -> Option<Vec<String>> {
         let service = json!({"spec": spec, "status": {"loadBalancer": {"ingress": points}}});
         of_service(&serde_json::from_value(service).unwrap()).map(|points| texts(&points))
     }
@@ -101,39 +101,39 @@ mod tests {
         let spec = json!({"type": "LoadBalancer", "clusterIP": "10.0.0.1", "externalIPs": ["192.0.2.9", "192.0.2.1"]});
         let points = json!([{"ip": "192.0.2.1", "hostname": "both.example"}, {"hostname": "lb.example"}]);
         let expected = ["name lb.example", "ip 192.0.2.1", "ip 192.0.2.9"].map(str::to_owned);
-        assert_eq!(service(spec, points), Some(expected.to_vec()));
+        assert_eq!(service(&spec, &points), Some(expected.to_vec()));
         let waiting = json!({"type": "LoadBalancer", "clusterIP": "10.0.0.1"});
-        assert_eq!(service(waiting, json!([])), Some(vec![]), "its own address is no use to clients");
+        assert_eq!(service(&waiting, &json!([])), Some(vec![]), "its own address is no use to clients");
     }
 
     #[test]
     fn other_services_say_what_they_have() {
-        let nowhere = || json!([]);
+        let nowhere = json!([]);
         let one = |text: &str| Some(vec![text.to_owned()]);
-        assert_eq!(service(json!({"clusterIP": "10.0.0.1"}), nowhere()), one("ip 10.0.0.1"));
+        assert_eq!(service(&json!({"clusterIP": "10.0.0.1"}), &nowhere), one("ip 10.0.0.1"));
         assert_eq!(
             service(
-                json!({"type": "ClusterIP", "clusterIP": "10.0.0.1", "externalIPs": ["192.0.2.9"]}),
-                nowhere()
+                &json!({"type": "ClusterIP", "clusterIP": "10.0.0.1", "externalIPs": ["192.0.2.9"]}),
+                &nowhere
             ),
             one("ip 10.0.0.1")
         );
         assert_eq!(
             service(
-                json!({"type": "NodePort", "clusterIP": "10.0.0.1", "externalIPs": ["192.0.2.9"]}),
-                nowhere()
+                &json!({"type": "NodePort", "clusterIP": "10.0.0.1", "externalIPs": ["192.0.2.9"]}),
+                &nowhere
             ),
             one("ip 192.0.2.9")
         );
         assert_eq!(
-            service(json!({"type": "NodePort", "clusterIP": "10.0.0.1", "externalIPs": []}), nowhere()),
+            service(&json!({"type": "NodePort", "clusterIP": "10.0.0.1", "externalIPs": []}), &nowhere),
             one("ip 10.0.0.1")
         );
         assert_eq!(
-            service(json!({"type": "ExternalName", "externalName": "web.example"}), nowhere()),
+            service(&json!({"type": "ExternalName", "externalName": "web.example"}), &nowhere),
             one("name web.example")
         );
-        assert_eq!(service(json!({"clusterIP": "None"}), nowhere()), None);
+        assert_eq!(service(&json!({"clusterIP": "None"}), &nowhere), None);
     }
 
     #[test]

@@ -80,9 +80,10 @@ impl Elector {
         let Some(lease) = self.election.release(Timestamp::now()) else { return };
         let parameters = PostParams::default();
         let replaced = self.leases.replace(&self.name, &parameters, &lease);
-        match timeout(RELEASE_MAX, self.server.ask(ELECTING, replaced)).await {
-            Ok(Ok(lease)) => self.election.wrote(lease, Instant::now()),
-            Ok(Err(_)) | Err(_) => tracing::warn!("the Lease could not be given up; it runs out by itself"),
+        if let Ok(Ok(lease)) = timeout(RELEASE_MAX, self.server.ask(ELECTING, replaced)).await {
+            self.election.wrote(lease, Instant::now());
+        } else {
+            tracing::warn!("the Lease could not be given up; it runs out by itself");
         }
         self.announce();
     }

@@ -316,3 +316,86 @@ fn cut(mut text: String, bytes_max: usize) -> String {
     text.truncate(text.floor_char_boundary(bytes_max));
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::objects::Origin;
+    use crate::problem::Reason;
+
+    fn ingress(name: &str) -> Arc<Sourced<Ingress>> {
+        let object = json!({"metadata": {"name": name, "namespace": "apps", "uid": name}});
+        let object = serde_json::from_value(object).unwrap();
+        Arc::new(Sourced { origin: Origin::default(), object })
+    }
+
+    fn translation(broken: usize, more: usize) -> Translation {
+        let ingresses: Vec<_> = (0..broken + more).map(|n| ingress(&format!("i{n}"))).collect();
+        let of = |ingress: &Arc<Sourced<Ingress>>| {
+            Problem::of(Severity::Warning, ingress, "does not do").because(Reason::Unsupported)
+        };
+        let problems = ingresses[..broken].iter().map(of).collect();
+        Translation { problems, ingresses, ..Translation::default() }
+    }
+
+    #[test]
+    fn too_many_events_are_dropped_and_those_of_problems_come_first() {
+        let (now, mut news) = (Instant::now(), News::default());
+        assert_eq!(news.take(&translation(0, 1), true, now), 0);
+        assert_eq!(news.take(&translation(400, 200), true, now), 599 - 100);
+        assert_eq!(news.waiting.len(), 500);
+        assert_eq!(news.waiting.iter().filter(|told| told.problem.is_some()).count(), 400);
+        assert_eq!(news.take(&translation(2000, 0), true, now), 1600 - 500 + 1400);
+        assert_eq!(news.waiting.len(), 1000);
+    }
+
+    #[test]
+    fn what_is_not_true_any_more_is_not_told() {
+        let (now, mut news) = (Instant::now(), News::default());
+        news.take(&translation(2, 1), true, now);
+        assert_eq!(news.waiting.len(), 2);
+        news.take(&translation(1, 2), true, now);
+        assert_eq!(news.waiting.len(), 1);
+        news.waiting.clear();
+        news.take(&translation(2, 1), true, now + FORGET_AFTER / 2);
+        assert!(news.waiting.is_empty(), "it went away for a moment");
+        news.take(&translation(0, 3), true, now + FORGET_AFTER * 2);
+        news.take(&translation(1, 2), true, now + FORGET_AFTER * 2);
+        assert_eq!(news.waiting.len(), 1, "it went away for long");
+    }
+
+    #[test]
+    fn a_bucket_lets_some_through_at_once_and_then_at_its_pace() {
+        let start = Instant::now();
+        let mut bucket = Bucket::new(start);
+        for _ in 0..BURST_MAX {
+            assert!(bucket.ready_at() <= start);
+            bucket.take(start);
+        }
+        assert_eq!(bucket.ready_at(), start + PACE);
+        bucket.take(start + PACE);
+        assert_eq!(bucket.ready_at(), start + 2 * PACE);
+    }
+
+    #[test]
+    fn an_event_keeps_within_what_the_server_takes() {
+        let long = "\u{e9}".repeat(1000);
+        let mut problem = Problem::of(Severity::Error, &ingress(&"i".repeat(253)), long);
+        let told = Told::of_problem(&problem, 0, &Translation::default()).unwrap();
+        let event = told.event("pod", Timestamp::UNIX_EPOCH);
+        assert_eq!(event.note.unwrap().len(), NOTE_BYTES_MAX);
+        assert!(event.metadata.name.unwrap().len() <= 253);
+
+        // A cluster-wide object's, and one that the server does not have.
+        problem.object =
+            Some(ObjectRef { kind: "IngressClass", namespace: String::new(), name: "c".to_owned() });
+        let told = Told::of_problem(&problem, 0, &Translation::default()).unwrap();
+        let event = told.event("pod", Timestamp::UNIX_EPOCH);
+        assert_eq!(event.metadata.namespace.as_deref(), Some("default"));
+        assert_eq!(event.regarding.unwrap().namespace, None);
+        problem.uid = None;
+        assert_eq!(Told::of_problem(&problem, 0, &Translation::default()), None);
+    }
+}

@@ -150,7 +150,7 @@ impl Writer {
 /// Waits for another value; for ever, once none can come.
 pub(super) async fn changed<T>(receiver: &mut watch::Receiver<T>) {
     if receiver.changed().await.is_err() {
-        pending().await
+        pending::<()>().await;
     }
 }
 

@@ -63,7 +63,7 @@ impl Whereabouts {
             }
             Self::Unknown => {}
         }
-        pending().await
+        pending::<()>().await;
     }
 }
 

@@ -11,7 +11,7 @@ use testkit::manifest::{Ingress, service};
 use crate::{FOREBAY, setup};
 
 /// Runs a command to its end; returns exit code, standard output and standard error.
-fn run(arguments: &[&str]) -> (i32, String, String) {
+pub(crate) fn run(arguments: &[&str]) -> (i32, String, String) {
     let output = Command::new(FOREBAY).args(arguments).stdin(Stdio::null()).output().expect("it runs");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it writes text");
     (output.status.code().expect("it exits"), text(output.stdout), text(output.stderr))
@@ -67,9 +67,8 @@ fn a_port_is_not_shared_with_another_forebay() {
 
 #[test]
 fn flags_of_ingress_nginx_that_mean_nothing_here_are_passed_over() {
-    let forebay = setup()
-        .arguments(["--sync-period=1m", "--status-port", "1", "--profiling=false", "-v=2"])
-        .start();
+    let forebay =
+        setup().arguments(["--sync-period=1m", "--status-port", "1", "--profiling=false", "-v=2"]).start();
     for flag in ["--sync-period", "--status-port", "--profiling", "--v"] {
         let line = forebay.await_log(&format!("flag=\"{flag}\""));
         assert!(line.contains(" WARN ") && line.contains("ignored: "), "{line}");

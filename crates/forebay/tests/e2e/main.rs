@@ -21,6 +21,7 @@ mod streams;
 mod tls;
 mod upgrade;
 mod upstream_tls;
+mod webhook;
 
 use testkit::{Forebay, Setup, Upstream};
 

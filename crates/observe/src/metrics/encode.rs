@@ -109,8 +109,8 @@ impl Registry {
             page.own(&names::PROBLEMS, &[("severity", severity), ("reason", reason)], number);
         }
         page.only(&names::WATCHES_FAILING, self.watches_failing.load(Ordering::Relaxed));
+        page.family(&names::LEADER);
         if let Some((lease, leads)) = &*lock(&self.leader) {
-            page.family(&names::LEADER);
             page.own(&names::LEADER, &[("name", lease)], u8::from(*leads));
         }
     }

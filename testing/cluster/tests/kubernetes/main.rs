@@ -3,6 +3,11 @@
 //!
 //! Must not be in here: what one process with manifests in files can show (`crates/forebay/tests`).
 
+mod away;
 mod chart;
+mod namespaces;
 mod pods;
+mod rights;
+mod rollout;
 mod space;
+mod watching;

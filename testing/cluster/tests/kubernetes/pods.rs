@@ -1,6 +1,5 @@
 //! The cluster itself: what Forebay's tests rely on.
 
-use cluster::Client;
 use serde_json::{Value, json};
 use testkit::Connection;
 
@@ -124,13 +123,11 @@ fn an_image_without_program_is_told() {
 fn an_api_of_ones_own_survives_its_server() {
     let mut api =
         cluster::Cluster::start(&cluster::Options { api_only: true, ..Default::default() }).expect("an API");
-    let space = Space::within(Client::new(&api.kubeconfig()).expect("a kubeconfig"), "api");
+    let space = Space::within(&api.kubeconfig(), "api");
     space.apply("ConfigMap", "kept", json!({"data": {"key": "value"}}));
     api.compact().expect("etcd compacts");
     api.kill_api_server();
     assert!(space.client.get("/readyz").is_err());
     api.start_api_server().expect("it starts again");
     assert_eq!(space.find("ConfigMap", "kept").expect("it is still there")["data"]["key"], "value");
-    // The next one would wait for its namespace's controller, which is not there.
-    assert_eq!(space.client.get("/version").expect("an answer").body["gitVersion"], "v1.37.0");
 }

@@ -1,13 +1,14 @@
 //! A test's place in the cluster, and what it waits for.
 
 use std::env;
-use std::path::PathBuf;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cluster::Client;
+use cluster::{Client, NODE_ADDRESS};
 use serde_json::{Value, json};
-use testkit::PATIENCE;
+use testkit::{Canned, Forebay, PATIENCE, Setup, Upstream};
 
 /// How often the API is asked for what is awaited.
 const LOOK: Duration = Duration::from_millis(10);
@@ -16,20 +17,66 @@ const LOOK: Duration = Duration::from_millis(10);
 pub(crate) struct Space {
     pub(crate) client: Client,
     pub(crate) name: String,
+    kubeconfig: PathBuf,
 }
 
 impl Space {
     /// One in the cluster that is around the tests.
     pub(crate) fn new(name: &str) -> Self {
-        Self::within(Client::new(&kubeconfig()).expect("a kubeconfig"), name)
+        environment("FOREBAY_TEST_CLUSTER");
+        Self::within(Path::new(&environment("KUBECONFIG")), name)
     }
 
     /// One in a cluster of the test's own.
-    pub(crate) fn within(client: Client, name: &str) -> Self {
-        let space = Self { client, name: format!("{name}-{}", std::process::id()) };
+    pub(crate) fn within(kubeconfig: &Path, name: &str) -> Self {
+        let client = Client::new(kubeconfig).expect("a kubeconfig");
+        let name = format!("{name}-{}", std::process::id());
+        let space = Self { client, name, kubeconfig: kubeconfig.into() };
         space.client.apply(&space.namespace()).expect("a namespace");
         space.client.apply(&space.class()).expect("a class");
         space
+    }
+
+    /// Forebay, which serves this class.
+    pub(crate) fn forebay(&self) -> Setup {
+        self.forebay_as(&self.kubeconfig)
+    }
+
+    /// Forebay, which serves this class, as another user.
+    pub(crate) fn forebay_as(&self, kubeconfig: &Path) -> Setup {
+        Setup::following(forebay(), kubeconfig).arguments([
+            format!("--controller-class={}", self.controller()),
+            "--healthz-host=127.0.0.1".into(),
+        ])
+    }
+
+    /// An Ingress of this class that takes a host to port 80 of a Service.
+    pub(crate) fn route(&self, name: &str, host: &str, service: &str) {
+        self.apply("Ingress", name, self.ingress(host, service));
+    }
+
+    /// What [`route`](Self::route) applies.
+    pub(crate) fn ingress(&self, host: &str, service: &str) -> Value {
+        let backend = json!({"service": {"name": service, "port": {"number": 80}}});
+        let path = json!({"path": "/", "pathType": "Prefix", "backend": backend});
+        json!({"spec": {"ingressClassName": self.name, "rules": [{"host": host, "http": {"paths": [path]}}]}})
+    }
+
+    /// A Service with port 80 and one slice, named as it is, with one endpoint.
+    pub(crate) fn serve(&self, service: &str, address: SocketAddr) {
+        self.apply("Service", service, json!({"spec": {"ports": [{"port": 80}]}}));
+        self.slice(service, service, address, &json!({"ready": true}));
+    }
+
+    /// A slice of a Service with one endpoint.
+    pub(crate) fn slice(&self, name: &str, service: &str, address: SocketAddr, conditions: &Value) {
+        let slice = json!({
+            "metadata": {"labels": {"kubernetes.io/service-name": service}},
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": [address.ip()], "conditions": conditions}],
+            "ports": [{"port": address.port()}],
+        });
+        self.apply("EndpointSlice", name, slice);
     }
 
     /// Applies an object of `kind`, in this namespace if it is of one. `content` is all but its name.
@@ -66,17 +113,7 @@ impl Space {
     }
 
     fn object(&self, kind: &str, name: &str, mut content: Value) -> Value {
-        let versions = [
-            ("Ingress", "networking.k8s.io/v1"),
-            ("EndpointSlice", "discovery.k8s.io/v1"),
-            ("Deployment", "apps/v1"),
-            ("Role", "rbac.authorization.k8s.io/v1"),
-            ("RoleBinding", "rbac.authorization.k8s.io/v1"),
-            ("ClusterRole", "rbac.authorization.k8s.io/v1"),
-            ("ClusterRoleBinding", "rbac.authorization.k8s.io/v1"),
-        ];
-        let version = versions.iter().find(|(of, _)| *of == kind).map_or("v1", |(_, version)| version);
-        content["apiVersion"] = version.into();
+        content["apiVersion"] = cluster::api_version(kind).expect("a known kind").into();
         content["kind"] = kind.into();
         content["metadata"]["name"] = name.into();
         content["metadata"]["namespace"] = (*self.name).into();
@@ -96,6 +133,11 @@ impl Space {
         })
     }
 
+    /// How to reach the cluster that it is in.
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
     /// The controller of the class.
     pub(crate) fn controller(&self) -> String {
         format!("forebay.test/{}", self.name)
@@ -113,15 +155,19 @@ impl Drop for Space {
     }
 }
 
-/// How to reach the cluster that is around the tests.
-pub(crate) fn kubeconfig() -> PathBuf {
-    environment("FOREBAY_TEST_CLUSTER");
-    environment("KUBECONFIG").into()
-}
-
 /// The program under test.
 pub(crate) fn forebay() -> PathBuf {
     environment("FOREBAY_BINARY").into()
+}
+
+/// An upstream that says this, at an address that the API takes for a Pod's: it refuses loopback.
+pub(crate) fn saying(text: &str) -> Canned {
+    Canned::saying_at(IpAddr::V4(NODE_ADDRESS), text)
+}
+
+/// An upstream that the test plays itself, at such an address.
+pub(crate) fn upstream() -> Upstream {
+    Upstream::at(IpAddr::V4(NODE_ADDRESS), 1024)
 }
 
 fn environment(name: &str) -> String {
@@ -136,4 +182,12 @@ pub(crate) fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(Instant::now() < end, "waited in vain for {what}");
         thread::sleep(LOOK);
     }
+}
+
+/// Asks over and over until a host answers so.
+pub(crate) fn await_answer(forebay: &Forebay, host: &str, status: u16, text: &str) {
+    await_that(&format!("{host} to answer {status} {text:?}"), || {
+        let response = forebay.client().get(host, "/");
+        response.status == status && response.body.starts_with(text.as_bytes())
+    });
 }

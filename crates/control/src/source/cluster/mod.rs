@@ -165,7 +165,8 @@ impl Cluster {
     /// How it stands.
     pub(crate) fn condition(&self) -> Condition {
         let troubles = self.states.iter().filter_map(|state| {
-            let trouble = state.trouble.as_ref().filter(|_| !state.is_forgone(&self.scope))?;
+            let is_told = state.watch.kind == Secret::KIND || !state.is_forgone(&self.scope);
+            let trouble = state.trouble.as_ref().filter(|_| is_told)?;
             Some(format!("{}: {trouble}", state.watch.name))
         });
         Condition {
@@ -249,7 +250,7 @@ impl Cluster {
         if state.trouble.as_ref() == Some(&trouble) {
             return;
         }
-        if state.is_forgone_with(&trouble, &self.scope) {
+        if state.watch.kind != Secret::KIND && state.is_forgone_with(&trouble, &self.scope) {
             tracing::info!("{} may not be read: classes are told by name", state.watch.name);
         } else {
             tracing::warn!("cannot watch {}: {trouble}", state.watch.name);
