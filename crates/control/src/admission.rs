@@ -52,6 +52,13 @@ pub struct Surroundings {
     options: Options,
 }
 
+impl Surroundings {
+    /// How many Ingresses there are among them.
+    pub fn ingresses(&self) -> usize {
+        self.near.ingresses.iter().count()
+    }
+}
+
 /// Answers a review by the objects that there are.
 pub fn answer(body: &[u8], index: &Index, options: &Options, now: SystemTime) -> Result<Vec<u8>, NotAReview> {
     let request = Request::parse(body)?;
@@ -69,9 +76,12 @@ impl Request {
         let is_judged = matches!(operation.as_str(), "CREATE" | "UPDATE")
             && sub_resource.is_none_or(|name| name.is_empty())
             && Kind::of(&kind.api_version(), &kind.kind) == Some(Kind::Ingress)
-            && !object.is_some_and(|object| object.metadata.deletion_timestamp.is_some());
-        let question =
-            if is_judged { read(body, namespace, operation == "CREATE") } else { Question::Nothing };
+            && object.is_none_or(|object| object.metadata.deletion_timestamp.is_none());
+        let question = if is_judged {
+            read(body, namespace.as_deref(), operation == "CREATE")
+        } else {
+            Question::Nothing
+        };
         Ok(Self { uid, question })
     }
 
@@ -89,18 +99,17 @@ impl Request {
     pub fn judge(&self, surroundings: &Surroundings, now: SystemTime) -> Vec<u8> {
         let Surroundings { near, options } = surroundings;
         let verdict = match &self.question {
-            Question::Nothing => Verdict::default(),
             Question::Ingress { object, is_new } => Trial { near, options, now }.verdict(object, *is_new),
             Question::Undecodable { head, why } if is_ours(head, near, options) => Verdict::unreadable(why),
-            Question::Undecodable { .. } => Verdict::default(),
+            Question::Undecodable { .. } | Question::Nothing => Verdict::default(),
         };
         verdict.review(&self.uid)
     }
 }
 
-fn read(body: &[u8], namespace: Option<String>, is_new: bool) -> Question {
+fn read(body: &[u8], namespace: Option<&str>, is_new: bool) -> Question {
     let sourced = |mut object: Ingress| {
-        object.metadata.namespace = object.metadata.namespace.take().or(namespace.clone());
+        object.metadata.namespace = object.metadata.namespace.take().or(namespace.map(str::to_owned));
         Sourced { origin: Origin::default(), object }
     };
     let why = match call::<Ingress>(body) {

@@ -19,7 +19,7 @@ use crate::source::PassedOver;
 use crate::source::cluster::{Cluster, ClusterOptions, Condition, Kept};
 use crate::source::files::{Files, LoadError};
 use crate::source::following::Following;
-use crate::translate::{Translation, translate};
+use crate::translate::{Translation, Translator, translate};
 
 /// Longest sleep until a certificate begins or ends: the machine's clock may be set meanwhile.
 const SLEEP_MAX: Duration = Duration::from_hours(1);
@@ -116,6 +116,7 @@ struct Driver<R, O> {
     options: Options,
     source: Source,
     names: Names<R>,
+    translator: Translator,
     settle: Settle,
     /// When to look whether what was published still holds.
     review: Option<Instant>,
@@ -151,6 +152,7 @@ impl<R: Resolver, O: Outlet> Driver<R, O> {
             options,
             source,
             names: Names::new(resolver),
+            translator: Translator::default(),
             settle: Settle::new(pace),
             review: None,
             published: None,
@@ -222,7 +224,7 @@ impl<R: Resolver, O: Outlet> Driver<R, O> {
         let (begun, now) = (Instant::now(), SystemTime::now());
         self.options.class_may_be_missing |= self.source.lacks_classes();
         let Some((index, problems, passed_over)) = self.source.objects() else { return };
-        let mut translation = translate(index, &self.options, self.names.resolved(), now);
+        let mut translation = self.translator.translate(index, &self.options, self.names.resolved(), now);
         add_findings(&mut translation, problems, passed_over);
         self.names.need(&translation.names);
         self.review = translation.valid_until.map(|end| Instant::now() + until(end, now));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::objects::PortRef;
 
 /// Where the configuration comes from, and how it is read. The defaults are ingress-nginx's, where it has the option.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// Files and folders with manifests.
     pub manifests: Vec<PathBuf>,

@@ -29,7 +29,7 @@ pub struct Row {
 /// The rows of a translation, in the order of its hosts and routes.
 pub fn rows(translation: &Translation) -> Vec<Row> {
     let model = &translation.model;
-    let routes = model.hosts.iter().flat_map(|host| host.routes.iter().map(move |route| (host, route)));
+    let routes = model.hosts.iter().flat_map(|host| host.routes.iter().map(move |route| (&**host, &**route)));
     let row = |((host, route), origin): ((&model::Host, &Route), &RouteOrigin)| {
         let (upstream, endpoints) = destination(translation, route);
         Row {
@@ -45,7 +45,7 @@ pub fn rows(translation: &Translation) -> Vec<Row> {
             origin: origin.to_string(),
         }
     };
-    routes.zip(&translation.origins).map(row).collect()
+    routes.zip(translation.origins.iter().flat_map(|origins| origins.iter())).map(row).collect()
 }
 
 fn destination(translation: &Translation, route: &Route) -> (String, String) {
@@ -130,7 +130,7 @@ fn summary(out: &mut impl Write, translation: &Translation) -> fmt::Result {
     let counts = [
         (model.hosts.len(), "host"),
         (routes, "route"),
-        (model.clusters.len(), "upstream"),
+        (model.clusters.count(), "upstream"),
         (count(Severity::Error), "error"),
         (count(Severity::Warning), "warning"),
         (count(Severity::Notice), "notice"),

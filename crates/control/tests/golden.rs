@@ -3,6 +3,9 @@
 //! `# option NAME = VALUE` lines stand for the command line, `# resolved NAME = ADDRESSES` lines for the DNS. It is always
 //! [`NOW_S`]: the certificates in the cases, whose keys are for tests only, are made for that.
 
+#[path = "golden/remembering.rs"]
+mod remembering;
+
 use std::collections::BTreeSet;
 use std::fmt::{Debug, Write};
 use std::path::Path;
@@ -137,7 +140,7 @@ fn describe(translation: &Translation, folder: &Path) -> String {
         if host.routes.is_empty() {
             write!(text, "\n{} without routes\n", host.name).unwrap();
         }
-        if host.tls != model::HostTls::default() {
+        if *host.tls != model::HostTls::default() {
             write!(text, "\n{} {}\n", host.name, tls(&host.tls, model)).unwrap();
         }
         for route in &host.routes {
@@ -160,7 +163,7 @@ fn describe(translation: &Translation, folder: &Path) -> String {
             }
         }
     }
-    for cluster in &model.clusters {
+    for (_, cluster) in model.clusters.iter() {
         write_cluster(&mut text, cluster);
     }
     for stream in &model.streams {

@@ -227,9 +227,12 @@ async fn addresses_of_outside_names_come_when_they_are_known() {
         fs::write(root.join("a.yaml"), text).unwrap();
         let mut running = Running::start(&[&root]);
         let first = running.next().await;
-        assert!(first.model.clusters[0].endpoints.is_empty());
+        assert!(first.model.cluster(model::ClusterId(0)).endpoints.is_empty());
         let second = running.next().await;
-        assert_eq!(second.model.clusters[0].endpoints[0].address, "192.0.2.7:80".parse().unwrap());
+        assert_eq!(
+            second.model.cluster(model::ClusterId(0)).endpoints[0].address,
+            "192.0.2.7:80".parse().unwrap()
+        );
     })
     .await;
 }

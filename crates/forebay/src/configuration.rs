@@ -1,10 +1,10 @@
 //! `/configuration`: the Snapshot in force, as JSON.
 
 use model::{
-    Action, Certificate, Encryption, EndpointState, Filter, HostTls, HttpVersion, PathMatch, Stream,
+    Action, Certificate, Encryption, EndpointState, Filter, HostTls, HttpVersion, PathMatch, Route, Stream,
     Transport,
 };
-use routing::{HostTable, Route, Snapshot};
+use routing::{HostTable, Snapshot};
 use serde_json::{Value, json};
 
 /// Describes a Snapshot. `acknowledged` is the generation that every worker serves.

@@ -3,8 +3,6 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::fmt::{self, Write as _};
-use std::hash::{DefaultHasher, Hasher};
 use std::io::IsTerminal;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::process::ExitCode;
@@ -62,11 +60,12 @@ async fn serve(options: cli::Serve) -> anyhow::Result<ExitCode> {
     let (fail, failed) = oneshot::channel();
     let house: Rc<RefCell<Option<House>>> = Rc::default();
     let applied = watch::Sender::default();
+    let reviews = webhook::start(&options.webhook, Arc::clone(&foundation.registry))?;
     let builder = Builder {
         house: Rc::clone(&house),
         applied: applied.clone(),
         before: Arc::default(),
-        reviews: webhook::start(&options.webhook)?,
+        reviews,
         fail: Some(fail),
         foundation,
     };
@@ -280,10 +279,9 @@ impl House {
     }
 
     fn note_applied(&self, translation: &Translation) {
-        let mut hash = TextHash::default();
-        write!(hash, "{:?}", translation.model).expect("a hash takes any text");
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.registry.config_applied(hash.0.finish(), now);
+        let snapshot = Arc::clone(&self.snapshot);
+        self.registry.config_applied(move || snapshot.digest(), now);
         let certificates = translation.certificates.iter().map(|one| (one.host.clone(), one.info.clone()));
         self.registry.set_certificates(certificates.collect());
     }
@@ -314,17 +312,6 @@ fn count(problems: &[Problem]) -> Vec<(&'static str, &'static str, usize)> {
         (severity.as_str(), reason.as_str(), number)
     };
     counts.into_iter().map(named).collect()
-}
-
-/// The hash of a text that is never held as a whole.
-#[derive(Default)]
-struct TextHash(DefaultHasher);
-
-impl fmt::Write for TextHash {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.write(text.as_bytes());
-        Ok(())
-    }
 }
 
 fn report(problem: &Problem) {

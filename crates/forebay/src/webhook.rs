@@ -7,7 +7,7 @@ mod certificate;
 use std::convert::Infallible;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, ensure};
 use control::admission::{REVIEW_BYTES_MAX, Request as Question};
@@ -18,6 +18,7 @@ use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use observe::Registry;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
@@ -39,7 +40,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Starts the server's thread, which ends with the process, if there is to be one. Returns the reviews that are to be
 /// answered.
-pub(crate) fn start(flags: &cli::Webhook) -> anyhow::Result<Option<mpsc::Receiver<Review>>> {
+pub(crate) fn start(
+    flags: &cli::Webhook,
+    registry: Arc<Registry>,
+) -> anyhow::Result<Option<mpsc::Receiver<Review>>> {
     let address = match flags.validating_webhook.as_str() {
         "" => return Ok(None),
         text => listen_address(text).with_context(|| format!("--validating-webhook {text}"))?,
@@ -54,7 +58,7 @@ pub(crate) fn start(flags: &cli::Webhook) -> anyhow::Result<Option<mpsc::Receive
     let address = listener.local_addr()?;
     let (reviews, queue) = Reviews::channel();
     let bodies = Semaphore::new(permits(REVIEWS_BYTES_MAX) as usize);
-    let webhook = Arc::new(Webhook { reviews, bodies });
+    let webhook = Arc::new(Webhook { reviews, bodies, registry });
     server::spawn("webhook", listener, move |listener| serve(listener, keeper, webhook))?;
     tracing::info!(webhook = %address, "judging Ingresses");
     Ok(Some(queue))
@@ -98,6 +102,7 @@ struct Webhook {
     reviews: Reviews,
     /// In KiB.
     bodies: Semaphore,
+    registry: Arc<Registry>,
 }
 
 /// What is answered instead of a review.
@@ -127,6 +132,7 @@ impl Webhook {
                 (StatusCode::BAD_REQUEST, format!("the body broke off: {error}"))
             }
         })?;
+        let begun = Instant::now();
         let question = Question::parse(&body.to_bytes())
             .map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))?;
         let (question, surroundings) = self
@@ -134,7 +140,9 @@ impl Webhook {
             .surroundings(question)
             .await
             .map_err(|busy| (StatusCode::SERVICE_UNAVAILABLE, busy.to_string()))?;
-        Ok(question.judge(&surroundings, SystemTime::now()))
+        let answer = question.judge(&surroundings, SystemTime::now());
+        self.registry.judged(begun.elapsed(), surroundings.ingresses() + 1);
+        Ok(answer)
     }
 }
 

@@ -3,12 +3,57 @@ use std::sync::Arc;
 
 use crate::UpstreamTls;
 
-/// Index of a [`Cluster`] in its [`Model`](crate::Model).
+/// The place of a [`Cluster`] among the [`Clusters`] of its [`Model`](crate::Model). From one model to the next of the same source
+/// a cluster keeps it; once the cluster is gone, it may be given to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClusterId(pub u32);
 
+/// Clusters by id, shared by the models that have them in common. There may be gaps between the ids.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Clusters(Vec<Option<Arc<Cluster>>>);
+
+impl Clusters {
+    /// The cluster of an id.
+    ///
+    /// # Panics
+    ///
+    /// When the id is of another model.
+    pub fn get(&self, id: ClusterId) -> &Arc<Cluster> {
+        self.0[id.0 as usize].as_ref().expect("the id of a cluster of this model")
+    }
+
+    /// The clusters by ascending id.
+    pub fn iter(&self) -> impl Iterator<Item = (ClusterId, &Arc<Cluster>)> {
+        (0..).map(ClusterId).zip(&self.0).filter_map(|(id, cluster)| Some((id, cluster.as_ref()?)))
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.0.iter().flatten().count()
+    }
+
+    /// Puts a cluster in a place, be there one already or not.
+    pub fn insert(&mut self, id: ClusterId, cluster: Arc<Cluster>) {
+        let at = id.0 as usize;
+        self.0.resize(self.0.len().max(at + 1), None);
+        self.0[at] = Some(cluster);
+    }
+
+    /// Empties a place.
+    pub fn remove(&mut self, id: ClusterId) {
+        self.0[id.0 as usize] = None;
+        while self.0.pop_if(|last| last.is_none()).is_some() {}
+    }
+}
+
+impl FromIterator<Cluster> for Clusters {
+    fn from_iter<I: IntoIterator<Item = Cluster>>(clusters: I) -> Self {
+        Self(clusters.into_iter().map(|cluster| Some(Arc::new(cluster))).collect())
+    }
+}
+
 /// A group of endpoints that answer the same requests.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cluster {
     /// Name in logs and metrics; ingress-nginx's `$proxy_upstream_name` (`namespace-service-port`).
     pub name: String,

@@ -3,7 +3,7 @@ use crate::{Pattern, VerifyClient};
 /// A step that a request goes through before it is forwarded, and its response before it is sent.
 ///
 /// The order in which filters run is not the order of this list: `proxy::filters` fixes it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Filter {
     /// Send clients that came in clear to the TLS port.
     TlsRedirect(TlsRedirect),

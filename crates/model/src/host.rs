@@ -1,16 +1,17 @@
 use std::fmt;
+use std::sync::Arc;
 
 use crate::{HostTls, Route};
 
 /// A name that clients ask for, with what is served there.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
     /// Which requests come here.
     pub name: HostName,
-    /// How it is served over TLS.
-    pub tls: HostTls,
+    /// How it is served over TLS. The same allocation for as long as it stays the same.
+    pub tls: Arc<HostTls>,
     /// In the order of their age; of two with an equal [`PathMatch`](crate::PathMatch) the first is served.
-    pub routes: Vec<Route>,
+    pub routes: Vec<Arc<Route>>,
 }
 
 /// The names that a [`Host`] answers to.

@@ -16,7 +16,9 @@ mod stream;
 mod tls;
 mod unit;
 
-pub use cluster::{Balance, Cluster, ClusterId, Encryption, Endpoint, EndpointState, HttpVersion};
+use std::sync::Arc;
+
+pub use cluster::{Balance, Cluster, ClusterId, Clusters, Encryption, Endpoint, EndpointState, HttpVersion};
 pub use filter::{ClientCertificate, Filter, TlsRedirect};
 pub use host::{Host, HostName, InvalidHostName};
 pub use pattern::{InvalidPattern, Pattern};
@@ -32,14 +34,15 @@ pub use tls::{
 };
 pub use unit::{InvalidUnit, parse_duration, parse_seconds, parse_size};
 
-/// A whole configuration, as one source or several together describe it.
+/// A whole configuration, as one source or several together describe it. What models have in common they share: two pointers to
+/// one place are equal without a look at what is there.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Model {
     /// Hosts with their routes. A name occurs at most once; a request for a host that is not listed goes to
     /// [`HostName::Any`] where that is listed.
-    pub hosts: Vec<Host>,
-    /// Groups of endpoints, referred to by [`ClusterId`]: the index in this list.
-    pub clusters: Vec<Cluster>,
+    pub hosts: Vec<Arc<Host>>,
+    /// Groups of endpoints, referred to by [`ClusterId`].
+    pub clusters: Clusters,
     /// Ports whose bytes are passed on as they are. A port occurs at most once for each transport.
     pub streams: Vec<Stream>,
     /// What holds for the proxy as a whole.
@@ -49,6 +52,6 @@ pub struct Model {
 impl Model {
     /// The cluster that an id of this model stands for.
     pub fn cluster(&self, id: ClusterId) -> &Cluster {
-        &self.clusters[id.0 as usize]
+        self.clusters.get(id)
     }
 }

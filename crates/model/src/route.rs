@@ -1,9 +1,10 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{ClusterId, Filter};
 
 /// What is done with the requests for some paths of a host.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// Which paths.
     pub path: PathMatch,
@@ -11,8 +12,8 @@ pub struct Route {
     pub filters: Vec<Filter>,
     /// What is done in the end.
     pub action: Action,
-    /// What the route is called in metrics and the access log.
-    pub labels: Labels,
+    /// What the route is called in metrics and the access log. The same allocation for as long as it stays the same.
+    pub labels: Arc<Labels>,
     /// Whether its requests are written to the access log.
     pub access_log: bool,
 }
@@ -62,7 +63,7 @@ fn absolute(path: &str) -> Result<String, InvalidPath> {
 }
 
 /// What a [`Route`] does with a request.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Pass it to an endpoint of a cluster.
     Forward(Forward),
@@ -80,7 +81,7 @@ pub struct Fixed {
 }
 
 /// How a request is passed on.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forward {
     /// To whom.
     pub cluster: ClusterId,

@@ -64,7 +64,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
         write_request_head(exchange.head, request, &options, &mut bytes);
         let body = if request.fields.chunked { Body::Chunked } else { Body::of_length(length) };
         // Frames need no chunks.
-        let speaks_http2 = exchange.pinned.cluster(forward.cluster).version() == HttpVersion::Http2;
+        let speaks_http2 = exchange.pinned.snapshot.cluster(forward.cluster).version == HttpVersion::Http2;
         let framing = if request.fields.chunked && !speaks_http2 { Framing::Chunked } else { Framing::Raw };
         let (body, head_len) = (BodyDecoder::new(body), bytes.len());
         let mut outbound = Self { exchange, forward, bytes, head_len, body, rest, framing };

@@ -5,9 +5,9 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::{Action, Forward, HostName};
+use model::{Action, Forward, HostName, Route};
 use observe::Reason;
-use routing::{Resolution, Route};
+use routing::{HostTable, Resolution};
 use wire::Known;
 use wire::h1::{Request, TargetForm};
 
@@ -190,11 +190,11 @@ impl<'a> Exchange<'a> {
             return Err(Reason::MethodNotAllowed);
         }
         let path = if self.request.form == TargetForm::Asterisk { b"/" } else { &*self.path };
-        let route = match self.pinned.snapshot.resolve(self.forwarded.host, path) {
-            Resolution::Route(route) if *route.host == HostName::Any && path == HEALTH_PATH => {
+        let (host, route) = match self.pinned.snapshot.resolve(self.forwarded.host, path) {
+            Resolution::Route(host, _) if *host.name() == HostName::Any && path == HEALTH_PATH => {
                 return Ok(Decision::Answer(Answer::healthy()));
             }
-            Resolution::Route(route) => route,
+            Resolution::Route(host, route) => (host, route),
             Resolution::AddSlash(route) => {
                 self.route.set(Some(route));
                 return Ok(Decision::Answer(self.add_slash(route)));
@@ -205,7 +205,7 @@ impl<'a> Exchange<'a> {
         };
         self.route.set(Some(route));
         let target = self.request.origin_target(self.head);
-        let client = self.conn.tls.as_deref().map(|tls| self.presented(tls, route));
+        let client = self.conn.tls.as_deref().map(|tls| self.presented(tls, host));
         let subject = Subject { target, path, forwarded: &self.forwarded, client };
         match filters::request(&route.filters, &subject) {
             Flow::Answer(answer) => return Ok(Decision::Answer(answer)),
@@ -224,10 +224,10 @@ impl<'a> Exchange<'a> {
     }
 
     /// What the filters know of a client over TLS.
-    fn presented(&self, tls: &'a ClientTls, route: &'a Route) -> Presented<'a> {
+    fn presented(&self, tls: &'a ClientTls, host: &'a HostTable) -> Presented<'a> {
         Presented {
             tls,
-            host: &route.host,
+            host: host.name(),
             snapshot: &self.pinned.snapshot,
             acceptors: &self.pinned.acceptors,
             now: self.worker.clock.unix(),
@@ -246,7 +246,7 @@ impl<'a> Exchange<'a> {
 
     /// Tries endpoints until one answers or no other try is allowed.
     async fn forward(&self, forward: &Forward, rest: &mut Buffer) -> Result<Next, Reason> {
-        let cluster = self.pinned.cluster(forward.cluster).for_client(self.conn.tls.is_some());
+        let cluster = self.worker.cluster(self.pinned, forward.cluster).for_client(self.conn.tls.is_some());
         if cluster.len() == 0 {
             return Err(Reason::NoEndpoints);
         }

@@ -180,7 +180,9 @@ fn write_log(exchange: &Exchange<'_>, took: Duration, labels: Option<&Labels>) {
     let tries = report.tries.borrow();
     let host = lower_case_host(exchange.forwarded.host);
     let upstream = exchange.route.get().and_then(|route| match &route.action {
-        model::Action::Forward(forward) => Some(exchange.pinned.cluster(forward.cluster).name()),
+        model::Action::Forward(forward) => {
+            Some(exchange.pinned.snapshot.cluster(forward.cluster).name.as_str())
+        }
         model::Action::Respond(_) => None,
     });
     let user = basic_user(head, request);

@@ -2,7 +2,7 @@
 //!
 //! Nothing in here is shared with other workers but the idle upstream connections, which another may take.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::future::Future;
 use std::pin::pin;
 use std::rc::Rc;
@@ -25,7 +25,7 @@ use crate::pipe::Pipes;
 use crate::random::Random;
 use crate::thread::Published;
 use crate::tls::{Acceptors, Turnstile};
-use crate::upstream::{Cluster, Pool, Target};
+use crate::upstream::{Cluster, Pool};
 
 /// What a worker owns.
 pub(crate) struct Worker {
@@ -58,9 +58,18 @@ pub(crate) struct Pinned {
     /// How handshakes are answered.
     pub(crate) acceptors: Arc<Acceptors>,
     /// By id; there may be gaps.
-    clusters: Vec<Option<Rc<Cluster>>>,
+    clusters: Vec<Option<Rc<Upstream>>>,
     /// Whether the access log's format asks for fields of the response.
     pub(crate) logs_response_headers: bool,
+}
+
+/// A cluster of a configuration, made ready when it is first asked for: most workers of a large installation never see most of
+/// the clusters.
+struct Upstream {
+    model: Arc<model::Cluster>,
+    ready: OnceCell<Cluster>,
+    /// Part of the configuration that new requests get.
+    is_in_force: Cell<bool>,
 }
 
 /// The worker's end of the access log.
@@ -85,14 +94,14 @@ const SPARE_FIELDS_MAX: usize = 64;
 
 impl Worker {
     pub(crate) fn new(parts: Parts, first: Published) -> Rc<Self> {
-        let random = Random::new();
-        let pinned = Pinned::new(first, None, &parts.pool, &random);
+        parts.pool.configure(&first.snapshot.settings.upstream);
+        let pinned = Pinned::new(first, None);
         Rc::new(Self {
             deadlines: parts.deadlines,
             clock: parts.clock,
             buffers: Rc::default(),
             pipes: Pipes::default(),
-            random,
+            random: Random::new(),
             pool: parts.pool,
             turnstile: Turnstile::default(),
             recorder: RefCell::new(parts.recorder),
@@ -115,10 +124,39 @@ impl Worker {
         Rc::clone(&self.pinned.borrow())
     }
 
-    /// Goes over to another configuration. Requests in flight keep the one that they began with.
+    /// Goes over to another configuration. Requests in flight keep the one that they began with; endpoints that are not part
+    /// of the new one lose their idle connections at once.
     pub(crate) fn install(&self, next: Published) {
-        let pinned = Pinned::new(next, Some(&self.pinned()), &self.pool, &self.random);
+        let previous = self.pinned();
+        self.pool.configure(&next.snapshot.settings.upstream);
+        let pinned = Pinned::new(next, Some(&previous));
+        let gone: Vec<_> = previous.gone_from(&pinned).collect();
+        // What replaces a cluster is ready before it goes, so that the endpoints of both lose nothing.
+        for (id, _) in gone.iter().filter(|(_, upstream)| upstream.ready.get().is_some()) {
+            pinned.clusters.get(*id).into_iter().flatten().for_each(|upstream| _ = self.make_ready(upstream));
+        }
+        for (_, upstream) in gone {
+            upstream.is_in_force.set(false);
+            upstream.ready.get().into_iter().for_each(|cluster| cluster.leave(&self.pool));
+        }
         *self.pinned.borrow_mut() = Rc::new(pinned);
+    }
+
+    /// A cluster of a configuration.
+    pub(crate) fn cluster<'a>(&self, pinned: &'a Pinned, id: ClusterId) -> &'a Cluster {
+        let upstream = pinned.clusters[id.0 as usize].as_ref();
+        self.make_ready(upstream.expect("a route refers to a cluster of its own Snapshot"))
+    }
+
+    fn make_ready<'a>(&self, upstream: &'a Upstream) -> &'a Cluster {
+        upstream.ready.get_or_init(|| {
+            let cluster = Cluster::new(&upstream.model, &self.pool, &self.random);
+            cluster.join();
+            if !upstream.is_in_force.get() {
+                cluster.leave(&self.pool);
+            }
+            cluster
+        })
     }
 
     /// What has to be done now and then: deadlines, the log, room for metrics, old connections.
@@ -220,23 +258,15 @@ impl Worker {
 }
 
 impl Pinned {
-    #[expect(clippy::mutable_key_type, reason = "what is mutable is hashed by its address")]
-    fn new(published: Published, previous: Option<&Self>, pool: &Pool, random: &Random) -> Self {
+    fn new(published: Published, previous: Option<&Self>) -> Self {
         let Published { snapshot, acceptors } = published;
         let mut clusters = Vec::new();
-        let mut known = std::collections::HashSet::new();
         for (id, cluster) in snapshot.clusters() {
-            let (protocol, for_tls) = pool.protocols(cluster);
-            for protocol in [Some(protocol), for_tls].into_iter().flatten() {
-                let targets = cluster.endpoints.iter();
-                known.extend(targets.map(|one| Target { address: one.address, protocol: protocol.clone() }));
-            }
-            let same = previous.and_then(|old| old.same_cluster(id, cluster));
             let at = id.0 as usize;
-            clusters.resize_with(clusters.len().max(at + 1), || None);
-            clusters[at] = Some(same.unwrap_or_else(|| Rc::new(Cluster::new(cluster, pool, random))));
+            let same = previous.and_then(|old| old.same(at, cluster));
+            clusters.resize_with(at, || None);
+            clusters.push(Some(same.unwrap_or_else(|| Upstream::new(cluster))));
         }
-        pool.retain(&snapshot.settings.upstream, |target| known.contains(target));
         let parts = &snapshot.settings.access_log.format.parts;
         let logs_response_headers =
             parts.iter().any(|part| matches!(part, Part::Variable(Variable::ResponseHeader(_))));
@@ -244,16 +274,27 @@ impl Pinned {
     }
 
     /// The cluster as it is in use, with its place in the round, if it has not changed.
-    fn same_cluster(&self, id: ClusterId, cluster: &Arc<model::Cluster>) -> Option<Rc<Cluster>> {
-        let old = self.clusters.get(id.0 as usize)?.as_ref()?;
-        Arc::ptr_eq(self.snapshot.cluster(id), cluster).then(|| Rc::clone(old))
+    fn same(&self, at: usize, cluster: &Arc<model::Cluster>) -> Option<Rc<Upstream>> {
+        let old = self.clusters.get(at)?.as_ref()?;
+        Arc::ptr_eq(&old.model, cluster).then(|| Rc::clone(old))
+    }
+
+    /// The clusters that another configuration does not have, or has in another form.
+    fn gone_from<'a>(&'a self, next: &'a Self) -> impl Iterator<Item = (usize, &'a Upstream)> {
+        self.clusters.iter().enumerate().filter_map(|(at, old)| {
+            let (old, new) = (old.as_ref()?, next.clusters.get(at).and_then(Option::as_ref));
+            (!new.is_some_and(|new| Rc::ptr_eq(new, old))).then_some((at, &**old))
+        })
     }
 
     pub(crate) fn settings(&self) -> &Settings {
         &self.snapshot.settings
     }
+}
 
-    pub(crate) fn cluster(&self, id: ClusterId) -> &Cluster {
-        self.clusters[id.0 as usize].as_ref().expect("a route refers to a cluster of its own Snapshot")
+impl Upstream {
+    fn new(cluster: &Arc<model::Cluster>) -> Rc<Self> {
+        let (ready, is_in_force) = (OnceCell::new(), Cell::new(true));
+        Rc::new(Self { model: Arc::clone(cluster), ready, is_in_force })
     }
 }

@@ -6,10 +6,9 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use model::{HostName, HostTls};
+use model::{Host, HostName, HostTls, Route};
 
 use crate::path::PathIndex;
-use crate::route::Route;
 
 /// Longest host name in bytes (RFC 1035 section 2.3.4); none that is longer can be configured.
 const NAME_BYTES_MAX: usize = 253;
@@ -17,38 +16,45 @@ const NAME_BYTES_MAX: usize = 253;
 /// A host with its routes.
 #[derive(Debug)]
 pub struct HostTable {
-    pub(crate) name: Arc<HostName>,
-    pub(crate) tls: Arc<HostTls>,
-    /// In the order of the model, which is what the indices in `paths` count.
-    pub(crate) routes: Vec<Arc<Route>>,
+    host: Arc<Host>,
+    /// Over the host's routes.
     pub(crate) paths: PathIndex,
 }
 
 impl HostTable {
-    pub(crate) fn new(name: Arc<HostName>, tls: Arc<HostTls>, routes: Vec<Arc<Route>>) -> Self {
-        let paths = PathIndex::new(routes.iter().map(|route| &route.path));
-        Self { name, tls, routes, paths }
+    pub(crate) fn new(host: &Arc<Host>) -> Arc<Self> {
+        let paths = PathIndex::new(host.routes.iter().map(|route| &route.path));
+        Arc::new(Self { host: Arc::clone(host), paths })
     }
 
     /// Which requests come here.
     pub fn name(&self) -> &HostName {
-        &self.name
+        &self.host.name
     }
 
     /// How it is served over TLS. The same allocation for as long as it stays the same.
     pub fn tls(&self) -> &Arc<HostTls> {
-        &self.tls
+        &self.host.tls
     }
 
     /// Its routes in the order of the model, those included that another one of equal path hides.
     pub fn routes(&self) -> &[Arc<Route>] {
-        &self.routes
+        &self.host.routes
+    }
+
+    fn is_of_name(&self, host: &Arc<Host>) -> bool {
+        Arc::ptr_eq(&self.host, host) || self.host.name == host.name
+    }
+
+    /// Whether it is made of this host, or of one that does not differ.
+    fn is_of(&self, host: &Arc<Host>) -> bool {
+        self.host == *host
     }
 }
 
 /// Host tables by name. Each server block stands alone, as in nginx: a host whose paths do not match is not made up for
 /// by a wildcard or by [`HostName::Any`].
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Hosts {
     exact: HashSet<ByName, RandomState>,
     wildcard: HashSet<ByName, RandomState>,
@@ -57,6 +63,42 @@ pub(crate) struct Hosts {
 }
 
 impl Hosts {
+    /// The tables of these hosts, those taken over from before that have not changed.
+    pub(crate) fn new(hosts: &[Arc<Host>], previous: &Self) -> Self {
+        let mut before = Before { hosts: previous, at: 0, known: 0 };
+        let mut changed = Vec::new();
+        let table = |host| {
+            before.table(host).cloned().unwrap_or_else(|| {
+                let table = HostTable::new(host);
+                changed.push(Arc::clone(&table));
+                table
+            })
+        };
+        let in_order: Vec<_> = hosts.iter().map(table).collect();
+        if before.known < previous.in_order.len() {
+            return in_order.into_iter().collect();
+        }
+        // None has gone: the names that were known still are.
+        let mut hosts = Self { in_order, ..previous.clone_names() };
+        for table in changed {
+            hosts.enter(table);
+        }
+        hosts
+    }
+
+    fn clone_names(&self) -> Self {
+        let Self { exact, wildcard, any, in_order: _ } = self;
+        Self { exact: exact.clone(), wildcard: wildcard.clone(), any: any.clone(), in_order: Vec::new() }
+    }
+
+    fn enter(&mut self, table: Arc<HostTable>) {
+        match table.name() {
+            HostName::Exact(_) => _ = self.exact.replace(ByName(table)),
+            HostName::Wildcard(_) => _ = self.wildcard.replace(ByName(table)),
+            HostName::Any => self.any = Some(table),
+        }
+    }
+
     /// The table for a host as a client sent it: in any letter case, with or without a port or a final dot.
     ///
     /// "Exact beats wildcard", and both beat [`HostName::Any`]: nginx, `server_name`.
@@ -100,26 +142,45 @@ impl Hosts {
 
 impl FromIterator<Arc<HostTable>> for Hosts {
     fn from_iter<I: IntoIterator<Item = Arc<HostTable>>>(tables: I) -> Self {
-        let mut hosts = Self { in_order: tables.into_iter().collect(), ..Self::default() };
-        for table in &hosts.in_order {
-            let entry = ByName(Arc::clone(table));
-            match *table.name {
-                HostName::Exact(_) => _ = hosts.exact.insert(entry),
-                HostName::Wildcard(_) => _ = hosts.wildcard.insert(entry),
-                HostName::Any => hosts.any = Some(entry.0),
-            }
+        let mut hosts = Self::default();
+        for table in tables {
+            hosts.in_order.push(Arc::clone(&table));
+            hosts.enter(table);
         }
         hosts
     }
 }
 
+/// The tables before, as they are looked for in order: hosts come and go, and seldom change places.
+struct Before<'a> {
+    hosts: &'a Hosts,
+    at: usize,
+    /// How many of them have a host of the same name now.
+    known: usize,
+}
+
+impl<'a> Before<'a> {
+    /// The table of a host, if it has not changed.
+    fn table(&mut self, host: &Arc<Host>) -> Option<&'a Arc<HostTable>> {
+        let next = self.hosts.in_order.get(self.at);
+        let found = next.filter(|table| table.is_of_name(host)).or_else(|| self.hosts.get(&host.name))?;
+        self.known += 1;
+        if next.is_some_and(|next| Arc::ptr_eq(next, found)) {
+            self.at += 1;
+        } else if self.hosts.in_order.get(self.at + 1).is_some_and(|second| Arc::ptr_eq(second, found)) {
+            self.at += 2;
+        }
+        Some(found).filter(|table| table.is_of(host))
+    }
+}
+
 /// A host table that hashes and compares as the bytes of its name, or of its suffix.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct ByName(Arc<HostTable>);
 
 impl Borrow<[u8]> for ByName {
     fn borrow(&self) -> &[u8] {
-        match &*self.0.name {
+        match self.0.name() {
             HostName::Exact(text) | HostName::Wildcard(text) => text.as_bytes(),
             HostName::Any => b"",
         }
@@ -157,14 +218,17 @@ mod tests {
 
     use super::*;
 
+    fn host(name: HostName) -> Arc<Host> {
+        Arc::new(Host { name, tls: Arc::default(), routes: Vec::new() })
+    }
+
     fn hosts(names: &[&str]) -> Hosts {
         let parse = |name: &&str| if *name == "_" { HostName::Any } else { HostName::parse(name).unwrap() };
-        let table = |name| Arc::new(HostTable::new(Arc::new(name), Arc::default(), Vec::new()));
-        names.iter().map(parse).map(table).collect()
+        names.iter().map(parse).map(|name| HostTable::new(&host(name))).collect()
     }
 
     fn found(hosts: &Hosts, host: impl AsRef<[u8]>) -> Option<String> {
-        hosts.find(host.as_ref()).map(|table| table.name.to_string())
+        hosts.find(host.as_ref()).map(|table| table.name().to_string())
     }
 
     #[test]
@@ -243,6 +307,40 @@ mod tests {
             host in "([abcABC]\\.){0,3}[abcABC]?(:[0-9]{0,3})?",
         ) {
             prop_assert_eq!(found(&hosts(&names), &host), find_naively(&names, &host));
+        }
+
+        /// Whatever comes, goes and changes: the tables are those of the hosts, and those of hosts that stay stay.
+        #[test]
+        fn tables_follow_the_hosts(
+            before in proptest::sample::subsequence(&NAMES, 0..=NAMES.len()).prop_shuffle(),
+            after in proptest::sample::subsequence(&NAMES, 0..=NAMES.len()).prop_shuffle(),
+            kept in proptest::sample::subsequence(&NAMES, 0..=NAMES.len()),
+        ) {
+            let parse = |name: &&str| if *name == "_" { HostName::Any } else { HostName::parse(name).unwrap() };
+            let of = |name: &&str, version: bool| {
+                let tls = HostTls { prefer_server_ciphers: Some(version), ..HostTls::default() };
+                Arc::new(Host { name: parse(name), tls: Arc::new(tls), routes: Vec::new() })
+            };
+            let old: Vec<_> = before.iter().map(|name| of(name, false)).collect();
+            let old_hosts = Hosts::new(&old, &Hosts::default());
+            let is_same = |name: &&str| before.contains(name) && kept.contains(name);
+            let old_at = |name: &&str| before.iter().position(|one| one == name).unwrap();
+            let new: Vec<_> = after
+                .iter()
+                .map(|name| if is_same(name) { Arc::clone(&old[old_at(name)]) } else { of(name, true) })
+                .collect();
+            let hosts = Hosts::new(&new, &old_hosts);
+            prop_assert_eq!(hosts.iter().count(), new.len());
+            for (name, (table, host)) in after.iter().zip(hosts.iter().zip(&new)) {
+                prop_assert!(Arc::ptr_eq(&table.host, host));
+                prop_assert!(Arc::ptr_eq(hosts.get(&host.name).unwrap(), table));
+                if is_same(name) {
+                    prop_assert!(Arc::ptr_eq(table, &old_hosts.in_order[old_at(name)]));
+                }
+            }
+            for gone in before.iter().filter(|name| !after.contains(name)) {
+                prop_assert!(hosts.get(&parse(gone)).is_none());
+            }
         }
 
         #[test]

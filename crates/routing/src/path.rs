@@ -21,12 +21,12 @@ pub(crate) enum Found {
 #[derive(Debug)]
 pub(crate) struct PathIndex {
     /// The root first; the children of a node are neighbours.
-    nodes: Vec<Node>,
+    nodes: Box<[Node]>,
     /// First byte of each node's text, by node: so the children to choose from are one short run of bytes.
-    first_bytes: Vec<u8>,
-    text: Vec<u8>,
-    leaves: Vec<Leaf>,
-    candidates: Vec<Candidate>,
+    first_bytes: Box<[u8]>,
+    text: Box<[u8]>,
+    leaves: Box<[Leaf]>,
+    candidates: Box<[Candidate]>,
 }
 
 /// A piece of text that all paths below have in common.
@@ -175,9 +175,14 @@ fn without_slash<'a>((path, candidates): (&&'a [u8], &Vec<Candidate>)) -> Option
 }
 
 /// Lays the nodes out breadth first, which makes siblings neighbours and needs no recursion.
+#[derive(Default)]
 struct Builder<'a> {
     paths: Vec<(&'a [u8], Vec<Candidate>)>,
-    index: PathIndex,
+    nodes: Vec<Node>,
+    first_bytes: Vec<u8>,
+    text: Vec<u8>,
+    leaves: Vec<Leaf>,
+    candidates: Vec<Candidate>,
     queue: VecDeque<Pending>,
 }
 
@@ -190,14 +195,7 @@ struct Pending {
 
 impl<'a> Builder<'a> {
     fn new(by_path: CandidatesByPath<'a>) -> Self {
-        let index = PathIndex {
-            nodes: Vec::new(),
-            first_bytes: Vec::new(),
-            text: Vec::new(),
-            leaves: Vec::new(),
-            candidates: Vec::new(),
-        };
-        Self { paths: by_path.into_iter().collect(), index, queue: VecDeque::new() }
+        Self { paths: by_path.into_iter().collect(), ..Self::default() }
     }
 
     fn build(mut self) -> PathIndex {
@@ -211,11 +209,17 @@ impl<'a> Builder<'a> {
             let (leaf, below) = self.take_leaf(&pending, end);
             let before = enqueued;
             enqueued += self.enqueue_children(below, end, leaf.or(pending.shorter));
-            self.index.first_bytes.push(first.get(pending.depth).copied().unwrap_or_default());
-            let text = append(&mut self.index.text, &first[pending.depth..end]);
-            self.index.nodes.push(Node { text, children: span(before, enqueued), leaf });
+            self.first_bytes.push(first.get(pending.depth).copied().unwrap_or_default());
+            let text = append(&mut self.text, &first[pending.depth..end]);
+            self.nodes.push(Node { text, children: span(before, enqueued), leaf });
         }
-        self.index
+        PathIndex {
+            nodes: self.nodes.into(),
+            first_bytes: self.first_bytes.into(),
+            text: self.text.into(),
+            leaves: self.leaves.into(),
+            candidates: self.candidates.into(),
+        }
     }
 
     /// Bytes from `depth` on that all the paths have in common; of sorted ones, the first and the last decide.
@@ -231,9 +235,9 @@ impl<'a> Builder<'a> {
         if path.len() > end {
             return (None, pending.paths.clone());
         }
-        let id = LeafId(self.index.leaves.len() as u32);
-        let candidates = append(&mut self.index.candidates, candidates);
-        self.index.leaves.push(Leaf { path_bytes: end as u32, candidates, shorter: pending.shorter });
+        let id = LeafId(self.leaves.len() as u32);
+        let candidates = append(&mut self.candidates, candidates);
+        self.leaves.push(Leaf { path_bytes: end as u32, candidates, shorter: pending.shorter });
         (Some(id), pending.paths.start + 1..pending.paths.end)
     }
 

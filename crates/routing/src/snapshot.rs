@@ -1,11 +1,9 @@
 use std::sync::Arc;
 
-use model::{Cluster, ClusterId, HostName, Settings, Stream};
+use model::{Cluster, ClusterId, Clusters, HostName, Route, Settings, Stream};
 
-use crate::clusters::Clusters;
 use crate::host::{HostTable, Hosts};
 use crate::path::Found;
-use crate::route::Route;
 
 /// A configuration, ready to serve. Immutable; shared behind one `Arc`, which each request holds from start to end.
 #[derive(Debug)]
@@ -21,10 +19,10 @@ pub struct Snapshot {
 }
 
 /// What is to be done with a request.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Resolution<'a> {
-    /// This route takes it.
-    Route(&'a Arc<Route>),
+    /// This route of this host takes it.
+    Route(&'a HostTable, &'a Arc<Route>),
     /// The path is that of this route but for a final slash: redirect there with 301 (nginx, `auto_redirect`).
     AddSlash(&'a Arc<Route>),
     /// Nothing is served for the host.
@@ -41,8 +39,8 @@ impl Snapshot {
     pub fn resolve(&self, host: &[u8], path: &[u8]) -> Resolution<'_> {
         let Some(table) = self.hosts.find(host) else { return Resolution::UnknownHost };
         match table.paths.find(path) {
-            Some(Found::Route(route)) => Resolution::Route(&table.routes[route]),
-            Some(Found::AddSlash(route)) => Resolution::AddSlash(&table.routes[route]),
+            Some(Found::Route(route)) => Resolution::Route(table, &table.routes()[route]),
+            Some(Found::AddSlash(route)) => Resolution::AddSlash(&table.routes()[route]),
             None => Resolution::UnknownPath,
         }
     }

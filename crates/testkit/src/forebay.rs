@@ -22,6 +22,7 @@ pub struct Setup {
     /// Of a cluster that is followed; without it there are manifests in files.
     kubeconfig: Option<PathBuf>,
     arguments: Vec<OsString>,
+    environment: Vec<(&'static str, String)>,
     ingress: Ingress,
     endpoints: Vec<SocketAddr>,
     settings: Vec<(String, String)>,
@@ -69,6 +70,7 @@ impl Setup {
             program,
             kubeconfig,
             arguments: arguments.map(OsString::from).into(),
+            environment: Vec::new(),
             ingress: Ingress::new("web").path("web.test", "Prefix", "/", "web"),
             endpoints: Vec::new(),
             settings: Vec::new(),
@@ -111,6 +113,13 @@ impl Setup {
         self
     }
 
+    /// Adds a variable of the environment.
+    #[must_use]
+    pub fn variable(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.environment.push((name, value.into()));
+        self
+    }
+
     /// Adds a file of manifests. `web.yaml` replaces Ingress and Service `web`.
     #[must_use]
     pub fn manifest(mut self, file: &str, text: impl Into<String>) -> Self {
@@ -135,6 +144,7 @@ impl Setup {
         } else {
             command.arg("--manifests").arg(self.write_manifests(folder.path()));
         }
+        command.envs(self.environment.iter().cloned());
         command.args(&self.arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary runs");
         let log = Output::read(child.stderr.take().expect("it is piped"));

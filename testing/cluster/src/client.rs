@@ -67,6 +67,8 @@ pub struct Answer {
     pub status: u16,
     /// The body, where it is JSON, and else a string.
     pub body: Value,
+    /// What the API server warns of, in small letters.
+    pub warnings: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -104,8 +106,13 @@ impl Client {
 
     /// Server-side apply of an object, whoever had its fields before; what it is now.
     pub fn apply(&self, object: &Value) -> Result<Value> {
+        self.try_apply(object)?.expect_success(&path_of(object)?)
+    }
+
+    /// The same, for one that may be refused.
+    pub fn try_apply(&self, object: &Value) -> Result<Answer> {
         let path = format!("{}?fieldManager={MANAGER}&force=true", path_of(object)?);
-        self.request("PATCH", &path, "application/apply-patch+yaml", Some(object))?.expect_success(&path)
+        self.request("PATCH", &path, "application/apply-patch+yaml", Some(object))
     }
 
     /// Merges into an object (RFC 7396), which is named by `kind` and `metadata`.
@@ -200,6 +207,8 @@ impl Connection {
         let head = String::from_utf8(self.read_until(b"\r\n\r\n")?)?.to_ascii_lowercase();
         let status = head.split(' ').nth(1).context("no status")?.parse()?;
         let header = |name: &str| head.lines().find_map(|line| line.strip_prefix(name));
+        let warnings = head.lines().filter_map(|line| line.strip_prefix("warning: ")).map(ToOwned::to_owned);
+        let warnings = warnings.collect();
         let body = if let Some(length) = header("content-length: ") {
             self.read_exactly(length.parse()?)?
         } else if header("transfer-encoding: chunked").is_some() {
@@ -208,7 +217,7 @@ impl Connection {
             bail!("an answer without length: {head}")
         };
         let text = || Value::String(String::from_utf8_lossy(&body).into_owned());
-        Ok(Answer { status, body: serde_json::from_slice(&body).unwrap_or_else(|_| text()) })
+        Ok(Answer { status, body: serde_json::from_slice(&body).unwrap_or_else(|_| text()), warnings })
     }
 
     fn read_chunks(&mut self) -> Result<Vec<u8>> {

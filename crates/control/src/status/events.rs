@@ -67,6 +67,8 @@ pub(super) struct Teller {
     metrics: Arc<Registry>,
     news: News,
     bucket: Bucket,
+    /// Why an Event was refused last.
+    refusal: Option<String>,
 }
 
 impl Teller {
@@ -74,7 +76,7 @@ impl Teller {
     pub(super) fn new(server: Server, instance: String, sync: bool, metrics: Arc<Registry>) -> Self {
         let instance = cut(instance, INSTANCE_BYTES_MAX);
         let bucket = Bucket::new(Instant::now());
-        Self { server, instance, sync, metrics, news: News::default(), bucket }
+        Self { server, instance, sync, metrics, news: News::default(), bucket, refusal: None }
     }
 
     /// Tells of what is served from now on, and of all problems that have not been told of.
@@ -111,13 +113,16 @@ impl Teller {
         self.metrics.events_dropped(dropped);
     }
 
-    async fn publish(&self, told: &Told) -> Result<(), Failure> {
+    async fn publish(&mut self, told: &Told) -> Result<(), Failure> {
         let event = told.event(&self.instance, Timestamp::now());
         let namespace = event.metadata.namespace.as_deref().unwrap_or_default();
         let events: Api<Event> = Api::namespaced(self.server.client.clone(), namespace);
         let outcome = self.server.ask(TELLING, events.create(&PostParams::default(), &event)).await;
-        if let Err(Failure::Refused(why)) = &outcome {
+        if let Err(Failure::Refused(why)) = &outcome
+            && self.refusal.as_ref() != Some(why)
+        {
             tracing::warn!(object = %told.object, reason = told.reason, why, "an Event is refused");
+            self.refusal = Some(why.clone());
         }
         outcome.map(drop)
     }

@@ -42,6 +42,8 @@ pub(super) struct Writer {
     interval: Duration,
     /// By uid. What the API server tells of a write comes later than the answer to it.
     written: HashMap<String, Written>,
+    /// Why a status was refused last.
+    refusal: Option<String>,
 }
 
 /// What was written to an Ingress.
@@ -49,11 +51,13 @@ struct Written {
     /// The Ingress as it looked before, to know it by its place in memory: a later look at it counts for more.
     over: Weak<Sourced<Ingress>>,
     points: Arc<[IngressPoint]>,
+    /// When to try again, where it was refused.
+    until: Option<Instant>,
 }
 
 impl Writer {
     pub(super) fn new(server: Server, interval: Duration) -> Self {
-        Self { server, interval, written: HashMap::new() }
+        Self { server, interval, written: HashMap::new(), refusal: None }
     }
 
     /// Forgets what it wrote: another one may have written since.
@@ -100,39 +104,46 @@ impl Writer {
         wanted: &Arc<[IngressPoint]>,
     ) -> bool {
         self.prune(translation);
-        let due: Vec<_> =
-            translation.ingresses.iter().filter(|ingress| self.is_due(ingress, wanted)).cloned().collect();
+        let now = Instant::now();
+        let is_due = |ingress: &&Arc<_>| self.is_due(ingress, wanted, now);
+        let due: Vec<_> = translation.ingresses.iter().filter(is_due).cloned().collect();
         let server = &self.server;
         let writes = due.into_iter().map(|ingress| async move {
             let outcome = write(server, &ingress, wanted).await;
             (ingress, outcome)
         });
         let mut outcomes = stream::iter(writes).buffer_unordered(IN_FLIGHT_MAX);
-        let (mut conflicts, mut refused) = (0_usize, None);
+        let mut is_done = true;
         while let Some((ingress, outcome)) = outcomes.next().await {
-            match outcome {
-                Ok(()) | Err(Failure::NotFound) => {}
+            let until = match outcome {
+                Ok(()) | Err(Failure::NotFound) => None,
                 Err(Failure::Conflict) => {
-                    conflicts += 1;
+                    is_done = false;
                     continue;
                 }
-                Err(Failure::Refused(why)) => refused = Some((ingress.key(), why)),
+                Err(Failure::Denied) => Some(now + self.interval),
+                Err(Failure::Refused(why)) => {
+                    if self.refusal.as_ref() != Some(&why) {
+                        tracing::warn!(ingress = %ingress.key(), why, "a status is refused");
+                        self.refusal = Some(why);
+                    }
+                    Some(now + self.interval)
+                }
                 Err(Failure::Unserved) => return false,
-            }
-            let written = Written { over: Arc::downgrade(&ingress), points: Arc::clone(wanted) };
+            };
+            let written = Written { over: Arc::downgrade(&ingress), points: Arc::clone(wanted), until };
             self.written.insert(ingress.metadata.uid.clone().unwrap_or_default(), written);
         }
-        if let Some((ingress, why)) = refused {
-            tracing::warn!(%ingress, why, "the status of some Ingresses is refused; this is one of them");
-        }
-        conflicts == 0
+        is_done
     }
 
-    fn is_due(&self, ingress: &Arc<Sourced<Ingress>>, wanted: &Arc<[IngressPoint]>) -> bool {
-        // What a file says may have a uid no more.
+    fn is_due(&self, ingress: &Arc<Sourced<Ingress>>, wanted: &Arc<[IngressPoint]>, now: Instant) -> bool {
+        // What does not come from the API server has no uid.
         let Some(uid) = &ingress.metadata.uid else { return false };
         match self.written.get(uid) {
-            Some(written) if written.over.as_ptr() == Arc::as_ptr(ingress) => written.points != *wanted,
+            Some(written) if written.over.as_ptr() == Arc::as_ptr(ingress) => {
+                written.points != *wanted || written.until.is_some_and(|until| until <= now)
+            }
             _ => !says(ingress, wanted),
         }
     }

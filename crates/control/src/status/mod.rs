@@ -39,6 +39,9 @@ const CLEAR_MAX: Duration = Duration::from_secs(5);
 /// Time that [`Keeper::stop`] takes at most: clearing, and giving the Lease up.
 const STOP_MAX: Duration = Duration::from_secs(8);
 
+/// Time for which the zone of this node is waited for: nothing is served before it is known, or given up.
+const ZONE_MAX: Duration = Duration::from_secs(5);
+
 /// Smallest `--status-update-interval`.
 const INTERVAL_MIN: Duration = Duration::from_secs(5);
 
@@ -132,7 +135,8 @@ pub async fn zone_of_this_node(
     pod: Option<&NsName>,
     node: Option<String>,
 ) -> Option<String> {
-    whereabouts::zone(&Server::new(connection.client.clone()), pod, node).await
+    let server = Server::new(connection.client.clone());
+    timeout(ZONE_MAX, whereabouts::zone(&server, pod, node)).await.unwrap_or_default()
 }
 
 /// All that has to be done.

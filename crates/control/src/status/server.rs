@@ -1,16 +1,20 @@
 //! Requests to the API server: bounded in time, and trouble is logged when it begins and when it is over.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kube::Client;
 use kube::runtime::watcher;
+use tokio::time::{Instant, timeout};
 
 /// Time for which an answer is waited for.
 const REQUEST_MAX: Duration = Duration::from_secs(10);
+
+/// Time without failure after which something that fails for some objects and works for others counts as working.
+const QUIET: Duration = Duration::from_secs(90);
 
 /// What is wrong when no request gets an answer.
 const AWAY: &str = "asking the API server";
@@ -19,8 +23,8 @@ const AWAY: &str = "asking the API server";
 #[derive(Clone)]
 pub(super) struct Server {
     pub(super) client: Client,
-    /// What fails, by what was tried.
-    troubles: Arc<Mutex<BTreeSet<&'static str>>>,
+    /// What fails, by what was tried, and when it did so last.
+    troubles: Arc<Mutex<BTreeMap<&'static str, Instant>>>,
 }
 
 /// Why a request did not do what it should.
@@ -32,7 +36,9 @@ pub(super) enum Failure {
     Conflict,
     /// This request makes no sense to the server; another one may.
     Refused(String),
-    /// The server is away, or busy, or does not allow it: any such request would fail now. It is logged already.
+    /// It is not allowed, for this object at least. It is logged already.
+    Denied,
+    /// The server is away or busy: any request would fail now. It is logged already.
     Unserved,
 }
 
@@ -47,7 +53,7 @@ impl Server {
         what: &'static str,
         request: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, Failure> {
-        match tokio::time::timeout(REQUEST_MAX, request).await {
+        match timeout(REQUEST_MAX, request).await {
             Ok(Ok(answer)) => {
                 self.works(what);
                 Ok(answer)
@@ -98,29 +104,31 @@ impl Server {
             400 | 405 | 413 | 415 | 422 => Failure::Refused(status.message.clone()),
             code => {
                 self.begins(what, &format_args!("{code} {}", status.message));
-                Failure::Unserved
+                if matches!(code, 401 | 403) { Failure::Denied } else { Failure::Unserved }
             }
         }
     }
 
     fn works(&self, what: &'static str) {
         self.ends(AWAY);
-        self.ends(what);
+        if self.troubles().get(what).is_some_and(|last| last.elapsed() > QUIET) {
+            self.ends(what);
+        }
     }
 
     fn begins(&self, what: &'static str, error: &dyn Display) {
-        if self.troubles().insert(what) {
+        if self.troubles().insert(what, Instant::now()).is_none() {
             tracing::warn!(%error, "{what} fails; it is tried again");
         }
     }
 
     fn ends(&self, what: &'static str) {
-        if self.troubles().remove(what) {
+        if self.troubles().remove(what).is_some() {
             tracing::info!("{what} works again");
         }
     }
 
-    fn troubles(&self) -> std::sync::MutexGuard<'_, BTreeSet<&'static str>> {
+    fn troubles(&self) -> MutexGuard<'_, BTreeMap<&'static str, Instant>> {
         self.troubles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,11 +1,12 @@
 //! What is spoken with endpoints: the version of HTTP, and whether over TLS.
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use model::{CipherSuite, Encryption, HttpVersion, TlsVersions, UpstreamTls};
 
+use super::lookup::Lookup;
 use super::value::Parsed;
-use crate::index::Index;
 use crate::objects::{Ingress, ServicePort, Sourced};
 use crate::options::NsName;
 use crate::problem::{Problem, Reason, Severity};
@@ -90,7 +91,7 @@ impl Protocol {
 }
 
 /// What is spoken with the endpoints of a cluster.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Speech {
     pub(super) version: HttpVersion,
     pub(super) encryption: Encryption,
@@ -104,7 +105,7 @@ impl Backend {
         ingress: &Sourced<Ingress>,
         prefix: &str,
         crosses_namespaces: bool,
-        index: &Index,
+        lookup: &Lookup<'_>,
     ) -> Option<(String, Problem)> {
         let line = |name: &str| ingress.metadata.annotations.get(&format!("{prefix}/{name}"));
         let refused = |name: &str, (reason, why): Fault| {
@@ -117,7 +118,7 @@ impl Backend {
             Some((format!("{name}: {why}"), problem.because(reason)))
         };
         if let Some(name) = &self.tls.secret {
-            match self.read_secret(name, ingress.namespace(), crosses_namespaces, index) {
+            match self.read_secret(name, ingress.namespace(), crosses_namespaces, lookup) {
                 Ok(found) => self.secret = Some(Arc::new(found)),
                 Err(why) => return refused("proxy-ssl-secret", why),
             }
@@ -144,11 +145,11 @@ impl Backend {
         name: &str,
         namespace: &str,
         crosses_namespaces: bool,
-        index: &Index,
+        lookup: &Lookup<'_>,
     ) -> Result<UpstreamTls, Fault> {
         let key = secret_name(name, namespace, crosses_namespaces)?;
         let missing = |message: String| (Reason::Secret, message);
-        let secret = index.secrets.get(&key).ok_or_else(|| missing(format!("Secret {key} is missing")))?;
+        let secret = lookup.secret(&key).ok_or_else(|| missing(format!("Secret {key} is missing")))?;
         let unusable = |why: &String| missing(format!("Secret {key} cannot be used: {why}"));
         let certificate = if secret.has_pair() {
             Some(Arc::clone(&secret.pair().as_ref().map_err(unusable)?.certificate))
@@ -200,6 +201,17 @@ impl Backend {
             _ => Encryption::Always(tls),
         };
         Speech { version: protocol.version(), encryption }
+    }
+}
+
+impl Hash for Speech {
+    /// What else there is of TLS seldom differs where the name does not.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let name = match &self.encryption {
+            Encryption::Never => None,
+            Encryption::Always(tls) | Encryption::AsClient(tls) => Some(&tls.name),
+        };
+        (self.version, name).hash(state);
     }
 }
 

@@ -2,15 +2,14 @@
 //!
 //! One that cannot be used does not keep a host from being served: it shows the default certificate instead.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::{Certificate, CertificateInfo, HostName};
 
+use super::lookup::Lookup;
 use crate::certificate::{Pair, date};
-use crate::index::Index;
 use crate::objects::{At, Ingress, IngressTls, Secret, Sourced};
-use crate::options::{NsName, Options};
+use crate::options::NsName;
 use crate::problem::{Problem, Reason, Severity};
 
 /// A certificate that a host shows, or would show if it could be used: who watches for certificates that end wants to know
@@ -24,14 +23,10 @@ pub struct HostCertificate {
 }
 
 /// Finds certificates, and keeps what there is to say about them.
-pub(super) struct Certificates<'a> {
-    index: &'a Index,
-    /// Seconds since 1970.
-    now: i64,
-    used: Vec<HostCertificate>,
-    /// Seconds at which some certificate begins, ends or is about to end.
-    turns: BTreeSet<i64>,
-    problems: Vec<Problem>,
+pub(super) struct Certificates<'l, 'a> {
+    lookup: &'l Lookup<'a>,
+    pub(super) used: Vec<HostCertificate>,
+    pub(super) problems: Vec<Problem>,
 }
 
 /// What a host shows.
@@ -41,22 +36,14 @@ pub(super) enum Shown {
     Default,
 }
 
-/// What was found.
-pub(super) struct Found {
-    pub(super) used: Vec<HostCertificate>,
-    /// Second since 1970 at which the same objects will translate to something else.
-    pub(super) valid_until: Option<i64>,
-    pub(super) problems: Vec<Problem>,
-}
-
 /// The time before its end at which a certificate is about to end, as ingress-nginx has it.
 const ENDING_S: i64 = 10 * 86_400;
 
 const INSTEAD: &str = "the default certificate is shown instead";
 
-impl<'a> Certificates<'a> {
-    pub(super) fn new(index: &'a Index, now: i64) -> Self {
-        Self { index, now, used: Vec::new(), turns: BTreeSet::new(), problems: Vec::new() }
+impl<'l, 'a> Certificates<'l, 'a> {
+    pub(super) fn new(lookup: &'l Lookup<'a>) -> Self {
+        Self { lookup, used: Vec::new(), problems: Vec::new() }
     }
 
     /// Says what is wrong with the Secrets that an Ingress names, be there a host for them or not.
@@ -65,7 +52,7 @@ impl<'a> Certificates<'a> {
             let key = NsName::new(ingress.namespace(), &name.value);
             let said = match self.find(&key) {
                 Err(fault) => Some((Reason::Secret, format!("{fault}; {INSTEAD}"))),
-                Ok((secret, pair)) => remark(secret, self.fault_of_time(pair), pair, self.now),
+                Ok((secret, pair)) => remark(secret, self.fault_of_time(pair), pair, self.lookup.now),
             };
             let problem = said.map(|(reason, said)| {
                 let message = format!("TLS Secret {:?} {said}", name.value);
@@ -103,8 +90,8 @@ impl<'a> Certificates<'a> {
     }
 
     /// The certificate for hosts without one of their own. One that has ended is still better known than one that is made up.
-    pub(super) fn default(&mut self, options: &Options) -> Option<Arc<Certificate>> {
-        let name = options.default_ssl_certificate.as_ref()?;
+    pub(super) fn default(&mut self) -> Option<Arc<Certificate>> {
+        let name = self.lookup.options.default_ssl_certificate.as_ref()?;
         let (severity, reason, said, certificate) = match self.find(name) {
             Err(fault) => {
                 let said = format!("{fault}; a self-signed certificate is shown instead");
@@ -113,7 +100,7 @@ impl<'a> Certificates<'a> {
             Ok((_, pair)) => {
                 let info = pair.certificate.info.clone();
                 self.used.push(HostCertificate { host: HostName::Any.to_string(), info });
-                let ending = (pair.not_after() - ENDING_S <= self.now).then(|| ending(pair));
+                let ending = (pair.not_after() - ENDING_S <= self.lookup.now).then(|| ending(pair));
                 let said = self.fault_of_time(pair).or(ending);
                 (Severity::Warning, Reason::Note, said, Some(Arc::clone(&pair.certificate)))
             }
@@ -124,11 +111,6 @@ impl<'a> Certificates<'a> {
         });
         self.problems.extend(problem);
         certificate
-    }
-
-    pub(super) fn finish(self) -> Found {
-        let valid_until = self.turns.range(self.now + 1..).next().copied();
-        Found { used: self.used, valid_until, problems: self.problems }
     }
 
     /// "The Secret of the entry that lists the host; if none does, of the first whose certificate is for the host."
@@ -153,24 +135,26 @@ impl<'a> Certificates<'a> {
     }
 
     fn secret(&self, ingress: &Sourced<Ingress>, name: &At<String>) -> Option<&'a Sourced<Secret>> {
-        self.index.secrets.get(&NsName::new(ingress.namespace(), &name.value))
+        self.lookup.secret(&NsName::new(ingress.namespace(), &name.value))
     }
 
-    fn find(&mut self, name: &NsName) -> Result<(&'a Sourced<Secret>, &'a Pair), String> {
-        let secret = self.index.secrets.get(name).ok_or("is missing")?;
+    fn find(&self, name: &NsName) -> Result<(&'a Sourced<Secret>, &'a Pair), String> {
+        let secret = self.lookup.secret(name).ok_or("is missing")?;
         let is_of_type = secret.kind.as_deref() == Some(TLS_TYPE);
         if !is_of_type && !secret.has_pair() {
             return Err(format!("is of type {}, not {TLS_TYPE}", type_of(secret)));
         }
         let pair = secret.pair().as_ref().map_err(|why| format!("cannot be used: {why}"))?;
-        self.turns.extend([pair.not_before(), pair.not_after() - ENDING_S, pair.not_after() + 1]);
+        for turn in [pair.not_before(), pair.not_after() - ENDING_S, pair.not_after() + 1] {
+            self.lookup.note_turn(turn);
+        }
         Ok((secret, pair))
     }
 
     fn fault_of_time(&self, pair: &Pair) -> Option<String> {
-        if self.now < pair.not_before() {
+        if self.lookup.now < pair.not_before() {
             Some(format!("is not valid before {}", date(pair.not_before())))
-        } else if self.now > pair.not_after() {
+        } else if self.lookup.now > pair.not_after() {
             Some(format!("has expired on {}", date(pair.not_after())))
         } else {
             None

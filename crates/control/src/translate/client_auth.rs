@@ -7,9 +7,9 @@ use std::sync::Arc;
 use model::{ClientAuth, ClientCertificate, Pattern, VerifyClient};
 
 use super::backend::{Fault, secret_name};
+use super::lookup::Lookup;
 use super::table::is_default;
 use super::value::Parsed;
-use crate::index::Index;
 use crate::objects::{Ingress, Sourced};
 use crate::problem::{Problem, Reason, Severity};
 
@@ -61,7 +61,7 @@ impl ClientPolicy {
         ingress: &Sourced<Ingress>,
         prefix: &str,
         crosses_namespaces: bool,
-        index: &Index,
+        lookup: &Lookup<'_>,
         problems: &mut Vec<Problem>,
     ) -> Option<Parsed<Demand>> {
         let annotations = &ingress.metadata.annotations;
@@ -77,7 +77,7 @@ impl ClientPolicy {
             }
             return None;
         };
-        let demand = self.demand(secret, ingress.namespace(), crosses_namespaces, index);
+        let demand = self.demand(secret, ingress.namespace(), crosses_namespaces, lookup);
         if let Err((name, (reason, why))) = &demand {
             let key = format!("{prefix}/{name}");
             let message = format!("annotation {key}: {why}: all locations of its hosts answer 403");
@@ -93,12 +93,12 @@ impl ClientPolicy {
         secret: &str,
         namespace: &str,
         crosses_namespaces: bool,
-        index: &Index,
+        lookup: &Lookup<'_>,
     ) -> Result<Demand, (&'static str, Fault)> {
         let of_secret = |why: String| ("auth-tls-secret", (Reason::Secret, why));
         let key =
             secret_name(secret, namespace, crosses_namespaces).map_err(|fault| ("auth-tls-secret", fault))?;
-        let secret = index.secrets.get(&key).ok_or_else(|| of_secret(format!("Secret {key} is missing")))?;
+        let secret = lookup.secret(&key).ok_or_else(|| of_secret(format!("Secret {key} is missing")))?;
         let authorities = secret.authorities().as_ref();
         let authorities =
             authorities.map_err(|why| of_secret(format!("Secret {key} cannot be used: {why}")))?;

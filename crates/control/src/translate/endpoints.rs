@@ -1,38 +1,73 @@
 //! The clusters behind backends: which addresses a Service's port stands for.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use model::{Balance, Cluster, ClusterId, Endpoint, EndpointState, Transport, UpstreamTls};
+use smallvec::SmallVec;
 
+use super::asked::Asked;
 use super::backend::Speech;
+use super::lookup::{Lookup, Uses};
 use super::policy::Policy;
-use crate::index::Index;
+use super::slots::Slots;
 use crate::objects::{
     Conditions, EndpointPort, EndpointSlice, EndpointSubset, PortRef, Service, ServicePort, Sourced, is_of,
 };
-use crate::options::{NsName, Options};
+use crate::options::NsName;
 use crate::problem::{Problem, Reason, Severity};
-use crate::resolve::{Resolved, is_forbidden};
+use crate::resolve::is_forbidden;
 
-/// Makes clusters as they are asked for.
-pub(super) struct Clusters<'a> {
-    sources: Sources<'a>,
-    known: HashMap<(NsName, PortRef), Vec<Known>>,
-    built: Built,
+/// The clusters that were asked for, from one translation to the next.
+#[derive(Default)]
+pub(super) struct Store {
+    known: Slots<Key, Entry>,
+    /// The same, as the model has them.
+    model: model::Clusters,
+    /// Those that may be in use by none.
+    doubtful: Vec<u32>,
+    /// Counts translations.
+    round: u64,
 }
 
-/// A cluster that was asked for before.
-struct Known {
+/// What tells one cluster from another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    service: NsName,
+    port: PortRef,
     purpose: Purpose,
     speech: Speech,
-    id: ClusterId,
-    fault: Option<String>,
 }
 
+#[derive(Debug, Default)]
+struct Entry {
+    /// What is wrong with asking for it.
+    fault: Option<String>,
+    /// What is wrong with the Service, whoever asks for it.
+    problems: Box<[Problem]>,
+    uses: Option<Uses>,
+    /// The translation in which it was last made.
+    made: u64,
+    users: u32,
+}
+
+/// Gives clusters to those who ask, and makes those that are new or have changed.
+pub(super) struct Clusters<'c, 'l> {
+    store: &'c mut Store,
+    lookup: &'c Lookup<'l>,
+    asked: &'c Asked,
+    /// Those that the work at hand has asked for.
+    given: ClusterIds,
+    /// What there is to say of them.
+    problems: Vec<Problem>,
+}
+
+/// Some clusters, each once.
+pub(super) type ClusterIds = SmallVec<[ClusterId; 2]>;
+
 /// What a cluster is for. It is part of the cluster's name, as in ingress-nginx.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Purpose {
     /// Requests.
     Http,
@@ -42,29 +77,11 @@ pub(super) enum Purpose {
     Stream(Transport),
 }
 
-/// What a cluster is to be like. Of [`Purpose::Http`], the first to ask decides.
-struct Like {
-    purpose: Purpose,
-    speech: Speech,
-    balance: Balance,
-    by_virtual_address: bool,
-}
-
-/// What was made.
-#[derive(Default)]
-pub(super) struct Built {
-    pub(super) clusters: Vec<Cluster>,
-    /// Names whose addresses are needed.
-    pub(super) names: BTreeSet<String>,
-    /// What is wrong with Services, whoever asks for them.
-    pub(super) problems: Vec<Problem>,
-}
-
-/// What tells where a Service's Pods are.
-struct Sources<'a> {
-    index: &'a Index,
-    options: &'a Options,
-    resolved: &'a Resolved,
+/// What Ingresses ask of a Service's port. The first to ask decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Like {
+    pub(super) balance: Balance,
+    pub(super) by_virtual_address: bool,
 }
 
 /// Endpoints, or why there are none.
@@ -74,13 +91,57 @@ enum Found {
     Nothing(String),
     /// The Service is at fault.
     Faulty(Severity, Reason, String),
-    /// An outside name, whose addresses are still being looked up or not to be had.
-    Name(String, Option<Problem>, Vec<Endpoint>),
+    /// An outside name, whose addresses are not to be had.
+    NoAddress(Problem),
 }
 
-impl<'a> Clusters<'a> {
-    pub(super) fn new(index: &'a Index, options: &'a Options, resolved: &'a Resolved) -> Self {
-        Self { sources: Sources { index, options, resolved }, known: HashMap::new(), built: Built::default() }
+impl Like {
+    /// What a policy says of it.
+    pub(super) fn of(policy: &Policy) -> Self {
+        Self { balance: policy.balance, by_virtual_address: policy.service_upstream }
+    }
+}
+
+// === impl Store ===
+
+impl Store {
+    /// Another translation begins.
+    pub(super) fn begin(&mut self) {
+        self.round += 1;
+    }
+
+    /// Puts one piece of work in the place of another.
+    pub(super) fn replace(&mut self, old: Option<&ClusterIds>, new: &ClusterIds) {
+        for id in new {
+            self.known.get_mut(id.0).users += 1;
+        }
+        for id in old.into_iter().flatten() {
+            let entry = self.known.get_mut(id.0);
+            entry.users -= 1;
+            if entry.users == 0 {
+                self.doubtful.push(id.0);
+            }
+        }
+    }
+
+    /// Forgets what nobody uses any more, and gives what the others use.
+    pub(super) fn settle(&mut self, lookup: &Lookup<'_>) -> model::Clusters {
+        for number in std::mem::take(&mut self.doubtful) {
+            if self.known.has(number) && self.known.get(number).users == 0 {
+                let removed = self.known.remove(number).and_then(|(_, entry)| entry.uses);
+                removed.iter().for_each(|uses| lookup.release(uses));
+                self.model.remove(ClusterId(number));
+            }
+        }
+        self.model.clone()
+    }
+}
+
+// === impl Clusters ===
+
+impl<'c, 'l> Clusters<'c, 'l> {
+    pub(super) fn new(store: &'c mut Store, lookup: &'c Lookup<'l>, asked: &'c Asked) -> Self {
+        Self { store, lookup, asked, given: ClusterIds::new(), problems: Vec::new() }
     }
 
     /// The cluster of a Service's port for requests, and what is wrong with asking for it. There is a cluster in any case:
@@ -95,7 +156,7 @@ impl<'a> Clusters<'a> {
         policy: &Policy,
         tls_of_host: Option<&Arc<UpstreamTls>>,
     ) -> (ClusterId, Option<String>) {
-        let service = self.sources.index.services.get(name);
+        let service = self.lookup.service(name);
         let speech = policy.backend.speech(
             service.and_then(|service| service.port(port, Transport::Tcp)),
             || {
@@ -109,17 +170,15 @@ impl<'a> Clusters<'a> {
             tls_of_host,
         );
         if speech.is_unverified() {
-            self.built.problems.extend(policy.backend.unverified.clone());
+            self.problems.extend(policy.backend.unverified.clone());
         }
-        let (balance, by_virtual_address) = (policy.balance, policy.service_upstream);
-        self.get(name, port, Like { purpose: Purpose::Http, speech, balance, by_virtual_address })
+        self.get(name, port, Purpose::Http, speech)
     }
 
     /// The cluster of a Service's port for connections that are not decrypted: the Service's virtual address, as in
     /// ingress-nginx, or else its Pods.
     pub(super) fn for_passthrough(&mut self, name: &NsName, port: &PortRef) -> (ClusterId, Option<String>) {
-        let (purpose, speech, balance) = (Purpose::Passthrough, Speech::default(), Balance::default());
-        self.get(name, port, Like { purpose, speech, balance, by_virtual_address: true })
+        self.get(name, port, Purpose::Passthrough, Speech::default())
     }
 
     /// The cluster of a Service's port for what comes to a port of its own.
@@ -129,61 +188,82 @@ impl<'a> Clusters<'a> {
         port: &PortRef,
         transport: Transport,
     ) -> (ClusterId, Option<String>) {
-        let (purpose, speech, balance) = (Purpose::Stream(transport), Speech::default(), Balance::default());
-        self.get(name, port, Like { purpose, speech, balance, by_virtual_address: false })
-    }
-
-    fn get(&mut self, name: &NsName, port: &PortRef, like: Like) -> (ClusterId, Option<String>) {
-        let Like { purpose, speech, balance, by_virtual_address } = like;
-        let key = (name.clone(), port.clone());
-        let siblings = self.known.get(&key).map_or(&[][..], Vec::as_slice);
-        let mut siblings = siblings.iter().filter(|known| known.purpose == purpose);
-        if let Some(known) = siblings.clone().find(|known| known.speech == speech) {
-            return (known.id, known.fault.clone());
-        }
-        let id = ClusterId(self.built.clusters.len() as u32);
-        let Speech { version, encryption } = speech.clone();
-        let (cluster, fault) = if let Some(sibling) = siblings.next() {
-            let cluster = self.built.clusters[sibling.id.0 as usize].clone();
-            (Cluster { version, encryption, ..cluster }, sibling.fault.clone())
-        } else {
-            let found = self.sources.find(name, port, purpose, by_virtual_address);
-            let (endpoints, fault) = self.note(name, found);
-            let name = format!("{}{}-{}-{port}", purpose.prefix(), name.namespace, name.name);
-            (Cluster { name, balance, version, encryption, endpoints }, fault)
-        };
-        self.built.clusters.push(cluster);
-        self.known.entry(key).or_default().push(Known { purpose, speech, id, fault: fault.clone() });
-        (id, fault)
+        self.get(name, port, Purpose::Stream(transport), Speech::default())
     }
 
     /// The first port of a Service, as a backend would name it.
     pub(super) fn first_port(&self, name: &NsName) -> Option<PortRef> {
-        let service = self.sources.index.services.get(name)?;
+        let service = self.lookup.service(name)?;
         service.spec.ports.first().map(|port| PortRef::Number(port.port))
     }
 
-    pub(super) fn finish(self) -> Built {
-        self.built
+    /// Puts one piece of work in the place of another.
+    pub(super) fn replace(&mut self, old: Option<&ClusterIds>, new: &ClusterIds) {
+        self.store.replace(old, new);
     }
 
-    fn note(&mut self, name: &NsName, found: Found) -> (Vec<Endpoint>, Option<String>) {
-        match found {
-            Found::Endpoints(endpoints) => (endpoints, None),
-            Found::Nothing(fault) => (Vec::new(), Some(fault)),
-            Found::Faulty(severity, reason, message) => {
-                let service = self.sources.index.services.get(name);
-                self.built
-                    .problems
-                    .extend(service.map(|service| Problem::of(severity, service, message).because(reason)));
-                (Vec::new(), None)
-            }
-            Found::Name(name, problem, endpoints) => {
-                self.built.names.insert(name);
-                self.built.problems.extend(problem);
-                (endpoints, None)
-            }
+    /// The clusters that were asked for since this was last called, and what there is to say of them.
+    pub(super) fn take_given(&mut self) -> (ClusterIds, Vec<Problem>) {
+        (std::mem::take(&mut self.given), std::mem::take(&mut self.problems))
+    }
+
+    fn get(
+        &mut self,
+        service: &NsName,
+        port: &PortRef,
+        purpose: Purpose,
+        speech: Speech,
+    ) -> (ClusterId, Option<String>) {
+        let key = Key { service: service.clone(), port: port.clone(), purpose, speech };
+        let number = self.store.known.number(&key);
+        let (id, entry) = (ClusterId(number), self.store.known.get(number));
+        let is_fresh = entry.made == self.store.round;
+        match &entry.uses {
+            Some(uses) if is_fresh || !self.lookup.is_stale(uses) => self.lookup.add(uses),
+            _ => self.make(id, key),
         }
+        if !self.given.contains(&id) {
+            self.given.push(id);
+        }
+        let entry = self.store.known.get(number);
+        self.problems.extend_from_slice(&entry.problems);
+        (id, entry.fault.clone())
+    }
+
+    fn make(&mut self, id: ClusterId, key: Key) {
+        let Key { service, port, purpose, speech } = key;
+        let like = match purpose {
+            Purpose::Http => self.asked.of(&service, &port),
+            Purpose::Passthrough => Like { by_virtual_address: true, ..Like::default() },
+            Purpose::Stream(_) => Like::default(),
+        };
+        let (found, uses) =
+            self.lookup.record(|| self.lookup.find(&service, &port, purpose, like.by_virtual_address));
+        let (mut endpoints, mut fault, mut problem) = (Vec::new(), None, None);
+        match found {
+            Found::Endpoints(found) => endpoints = found,
+            Found::Nothing(why) => fault = Some(why),
+            Found::Faulty(severity, reason, message) => {
+                let service = self.lookup.service(&service);
+                problem = service.map(|service| Problem::of(severity, service, message).because(reason));
+            }
+            Found::NoAddress(found) => problem = Some(found),
+        }
+        let name = format!("{}{}-{}-{port}", purpose.prefix(), service.namespace, service.name);
+        let Speech { version, encryption } = speech;
+        let cluster = Cluster { name, balance: like.balance, version, encryption, endpoints };
+        let Store { known, model, doubtful, round } = &mut *self.store;
+        let entry = known.get_mut(id.0);
+        self.lookup.replace(entry.uses.as_ref(), &uses);
+        let old = entry.uses.as_ref().map(|_| model.get(id));
+        if old.is_none_or(|old| **old != cluster) {
+            model.insert(id, Arc::new(cluster));
+        }
+        if entry.users == 0 {
+            doubtful.push(id.0);
+        }
+        let (problems, uses, made) = (problem.into_iter().collect(), Some(uses), *round);
+        *entry = Entry { fault, problems, uses, made, users: entry.users };
     }
 }
 
@@ -214,12 +294,12 @@ impl Purpose {
     }
 }
 
-// === impl Sources ===
+// === where a Service's Pods are ===
 
-impl Sources<'_> {
+impl Lookup<'_> {
     fn find(&self, name: &NsName, wanted: &PortRef, purpose: Purpose, by_virtual_address: bool) -> Found {
         let (transport, outcome) = (purpose.transport(), purpose.outcome());
-        let Some(service) = self.index.services.get(name) else {
+        let Some(service) = self.service(name) else {
             // Who tells where the Pods are need not write a Service for it.
             return self.overridden(name, wanted, None, transport).map_or_else(
                 || Found::Nothing(format!("Service {name} is missing: {outcome}")),
@@ -261,13 +341,13 @@ impl Sources<'_> {
 
     /// What `EndpointSlice`s say, or else `Endpoints`; nothing if there are none of either.
     fn pods(&self, name: &NsName, port: &ServicePort, transport: Transport) -> Option<Vec<Endpoint>> {
-        let slices = self.index.slices_of(name);
+        let slices = self.slices(name);
         if !slices.is_empty() {
             return Some(distinct(
                 slices.iter().flat_map(|slice| of_slice(slice, port, transport)).collect(),
             ));
         }
-        let subsets = &self.index.endpoints.get(name)?.subsets;
+        let subsets = &Lookup::endpoints(self, name)?.subsets;
         Some(distinct(subsets.iter().flat_map(|subset| of_subset(subset, port, transport)).collect()))
     }
 
@@ -312,16 +392,17 @@ impl Sources<'_> {
             let message = format!("externalName {host:?} is refused: it is no name outside the cluster");
             return Found::Faulty(Severity::Error, Reason::Invalid, message);
         }
-        match self.resolved.get(&host) {
-            None => Found::Name(host, None, Vec::new()),
+        match self.addresses(&host) {
+            // They are being looked up.
+            None => Found::Endpoints(Vec::new()),
             Some(Ok(addresses)) => {
                 let endpoints = addresses.iter().map(|&ip| ready(SocketAddr::new(ip, number))).collect();
-                Found::Name(host, None, distinct(endpoints))
+                Found::Endpoints(distinct(endpoints))
             }
             Some(Err(why)) => {
                 let message = format!("externalName {host:?} has no address: {why}");
                 let problem = Problem::at(Severity::Warning, service, name, message).because(Reason::Missing);
-                Found::Name(host, Some(problem), Vec::new())
+                Found::NoAddress(problem)
             }
         }
     }

@@ -1,74 +1,126 @@
-//! Hosts with their paths, gathered over all Ingresses.
+//! A host with its paths, gathered over its Ingresses.
 //!
-//! First every host is known with what holds for it as a whole (a certificate, a default backend, what closes it), then
-//! each path becomes a route. Of what is asked for twice the first stays.
+//! First it is known what holds for the host as a whole (a certificate, a default backend, what closes it), then each path
+//! becomes a route. Of what is asked for twice the first stays.
 
 use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
 
 use model::{Action, Host, HostName, HostTls, Labels, PathMatch, Route};
 
-use super::certificates::{Certificates, Shown};
+use super::certificates::{Certificates, HostCertificate, Shown};
 use super::configmap::Global;
 use super::endpoints::Clusters;
+use super::lookup::Lookup;
 use super::policy::{HostPolicy, Policy};
 use super::{Annotated, RouteOrigin};
-use crate::objects::{At, Backend, Ingress, IngressPath, IngressRule, PortRef};
+use crate::objects::{At, Backend, Ingress, IngressPath, IngressRule, PortRef, Sourced};
 use crate::options::{NsName, Options};
 use crate::problem::{ObjectRef, Problem, Reason, Severity};
 
-/// The hosts in order of appearance, and who asked for each of their routes.
-pub(super) fn build<'c>(
-    ingresses: &[Annotated<'_>],
-    global: &Global,
-    options: &Options,
-    clusters: &mut Clusters<'c>,
-    certificates: &mut Certificates<'c>,
-    problems: &mut Vec<Problem>,
-) -> (Vec<Host>, Vec<RouteOrigin>) {
-    let proxy_ssl_location_only = global.proxy_ssl_location_only;
-    let hosts = Hosts::default();
-    let mut builder = Builder { hosts, options, proxy_ssl_location_only, clusters, certificates, problems };
-    let served: Vec<_> = ingresses.iter().filter(|annotated| !annotated.policy.is_canary).collect();
-    for annotated in &served {
-        builder.declare(annotated);
-    }
-    for annotated in &served {
-        for rule in &annotated.ingress.spec.rules {
-            builder.paths(annotated, &rule.value);
+/// A host, and what there is to say about it.
+pub(super) struct Built {
+    pub(super) host: Host,
+    /// Who asked for each of its routes.
+    pub(super) origins: Vec<RouteOrigin>,
+    pub(super) certificates: Vec<HostCertificate>,
+    pub(super) problems: Vec<Problem>,
+}
+
+/// The hosts that an Ingress is about.
+pub(crate) fn hosts_of(ingress: &Ingress) -> impl Iterator<Item = HostName> {
+    let of_rules = ingress.spec.rules.iter().filter_map(|rule| host_name(&rule.value).ok());
+    let backend = ingress.spec.default_backend.as_ref().filter(|_| ingress.spec.rules.is_empty());
+    let is_catch_all = backend.is_some_and(|backend| backend.value.service().is_some());
+    of_rules.chain(is_catch_all.then_some(HostName::Any))
+}
+
+/// Says what of an Ingress is about no host.
+pub(super) fn check(ingress: &Sourced<Ingress>, problems: &mut Vec<Problem>) {
+    for rule in &ingress.spec.rules {
+        if let Err((host, why)) = host_name(&rule.value) {
+            let message = format!("{why}; the rule is left out");
+            problems.push(Problem::at(Severity::Error, ingress, host, message).because(Reason::Invalid));
         }
     }
-    builder.default_locations(global);
-    builder.hosts.finish()
+    let backend = ingress.spec.default_backend.as_ref();
+    if let Some(backend) = backend.filter(|backend| backend.value.service().is_none()) {
+        let message = "the default backend names no Service with a port; it is left out";
+        let problem = Problem::at(Severity::Error, ingress, backend, message);
+        problems.push(problem.because(Reason::Unsupported));
+    }
 }
 
-struct Builder<'a, 'i, 'c> {
-    hosts: Hosts<'i>,
-    options: &'a Options,
-    proxy_ssl_location_only: bool,
-    clusters: &'a mut Clusters<'c>,
-    certificates: &'a mut Certificates<'c>,
-    problems: &'a mut Vec<Problem>,
+/// Builds a host of the Ingresses that have something to say about it, the oldest first.
+pub(super) fn build<'c, 'l>(
+    name: &HostName,
+    ingresses: &[&Annotated<'_>],
+    global: &Global,
+    lookup: &'c Lookup<'l>,
+    clusters: &mut Clusters<'c, 'l>,
+) -> Built {
+    let mut builder = Builder {
+        name,
+        global,
+        options: lookup.options,
+        clusters,
+        certificates: Certificates::new(lookup),
+        problems: Vec::new(),
+        tls: HostTls::default(),
+        policy: HostPolicy::default(),
+        first: ingresses.first().copied(),
+        catch_all: None,
+        demanded_by: None,
+        routes: Vec::new(),
+        origins: Vec::new(),
+        declared: HashMap::default(),
+    };
+    for annotated in ingresses {
+        builder.declare(annotated);
+    }
+    for annotated in ingresses {
+        builder.paths(annotated);
+    }
+    builder.default_location();
+    builder.finish()
 }
 
-#[derive(Default)]
-struct Hosts<'i> {
-    drafts: Vec<Draft<'i>>,
-    places: HashMap<HostName, usize>,
+/// The host as it was, as far as it is the same.
+pub(super) fn take_over(host: Host, old: Option<&Arc<Host>>) -> Arc<Host> {
+    let Some(old) = old else { return Arc::new(host) };
+    if **old == host {
+        return Arc::clone(old);
+    }
+    let by_labels: HashMap<&Labels, _> = old.routes.iter().map(|one| (&*one.labels, one)).collect();
+    let route = |route: Arc<Route>| match by_labels.get(&*route.labels) {
+        Some(&old) if *old == route => Arc::clone(old),
+        Some(old) => Arc::new(Route { labels: Arc::clone(&old.labels), ..Arc::unwrap_or_clone(route) }),
+        None => route,
+    };
+    let routes = host.routes.into_iter().map(route).collect();
+    let tls = if old.tls == host.tls { Arc::clone(&old.tls) } else { host.tls };
+    Arc::new(Host { name: host.name, tls, routes })
 }
 
-/// A host in the making.
-struct Draft<'i> {
-    name: HostName,
+struct Builder<'b, 'c, 'l> {
+    name: &'b HostName,
+    global: &'b Global,
+    options: &'b Options,
+    clusters: &'b mut Clusters<'c, 'l>,
+    certificates: Certificates<'c, 'l>,
+    problems: Vec<Problem>,
     tls: HostTls,
     policy: HostPolicy,
     /// Who is asked for paths that nobody declares: the first Ingress of the host.
-    first: Option<&'i Annotated<'i>>,
+    first: Option<&'b Annotated<'b>>,
     /// The Ingress without rules, whose default backend comes before that of `first`.
-    catch_all: Option<&'i Annotated<'i>>,
+    catch_all: Option<&'b Annotated<'b>>,
     /// Who says what is asked of clients.
     demanded_by: Option<ObjectRef>,
-    routes: Vec<(Route, RouteOrigin)>,
-    declared: HashMap<PathMatch, ObjectRef>,
+    routes: Vec<Arc<Route>>,
+    origins: Vec<RouteOrigin>,
+    declared: HashMap<PathMatch, ObjectRef, foldhash::fast::FixedState>,
 }
 
 /// A backend and who asks for it.
@@ -80,100 +132,53 @@ struct Target<'a> {
     policy: &'a Policy,
 }
 
-// === impl Hosts ===
-
-impl<'i> Hosts<'i> {
-    fn draft(&mut self, name: HostName) -> &mut Draft<'i> {
-        let place = *self.places.entry(name.clone()).or_insert(self.drafts.len());
-        if place == self.drafts.len() {
-            self.drafts.push(Draft {
-                name,
-                tls: HostTls::default(),
-                policy: HostPolicy::default(),
-                first: None,
-                catch_all: None,
-                demanded_by: None,
-                routes: Vec::new(),
-                declared: HashMap::new(),
-            });
-        }
-        &mut self.drafts[place]
-    }
-
-    fn finish(self) -> (Vec<Host>, Vec<RouteOrigin>) {
-        let mut origins = Vec::new();
-        let mut hosts = Vec::with_capacity(self.drafts.len());
-        for draft in self.drafts {
-            let (routes, theirs): (Vec<_>, Vec<_>) = draft.routes.into_iter().unzip();
-            origins.extend(theirs);
-            hosts.push(Host { name: draft.name, tls: draft.tls, routes });
-        }
-        (hosts, origins)
-    }
-}
-
 // === impl Builder ===
 
-impl<'i> Builder<'_, 'i, '_> {
-    /// Takes note of an Ingress' hosts.
-    fn declare(&mut self, annotated: &'i Annotated<'i>) {
+impl<'b> Builder<'b, '_, '_> {
+    /// Takes note of what an Ingress says about the host as a whole.
+    fn declare(&mut self, annotated: &'b Annotated<'b>) {
         let ingress = annotated.ingress;
-        for rule in &ingress.spec.rules {
-            match host_name(&rule.value) {
-                Ok(name) => {
-                    self.declare_host(annotated, name.clone());
-                    if annotated.policy.passthrough {
-                        self.declare_passthrough(annotated, &rule.value, &name);
-                    }
-                }
-                Err((host, why)) => {
-                    let message = format!("{why}; the rule is left out");
-                    self.problems.push(Problem::at(Severity::Error, ingress, host, message));
-                }
+        let rules: Vec<_> = rules_for(self.name, ingress).collect();
+        for rule in &rules {
+            self.declare_host(annotated);
+            if annotated.policy.passthrough {
+                self.declare_passthrough(annotated, rule);
             }
         }
-        let Some(backend) = &ingress.spec.default_backend else { return };
-        if backend.value.service().is_none() {
-            let message = "the default backend names no Service with a port; it is left out";
-            let problem = Problem::at(Severity::Error, ingress, backend, message);
-            self.problems.push(problem.because(Reason::Unsupported));
-        } else if ingress.spec.rules.is_empty() {
-            self.declare_host(annotated, HostName::Any);
+        if rules.is_empty() {
+            self.declare_host(annotated);
             self.declare_catch_all(annotated);
         }
     }
 
-    fn declare_host(&mut self, annotated: &'i Annotated<'i>, name: HostName) {
-        if !self.hosts.draft(name.clone()).policy.has_tls
-            && let Some(shown) = self.certificates.of_host(annotated.ingress, &name)
+    fn declare_host(&mut self, annotated: &Annotated<'_>) {
+        if !self.policy.has_tls
+            && let Some(shown) = self.certificates.of_host(annotated.ingress, self.name)
         {
-            let draft = self.hosts.draft(name.clone());
-            draft.policy.has_tls = true;
+            self.policy.has_tls = true;
             if let Shown::Own(certificate) = shown {
-                draft.tls.certificate = Some(certificate);
+                self.tls.certificate = Some(certificate);
             }
         }
-        let draft = self.hosts.draft(name);
-        draft.policy.denials.extend_from_slice(&annotated.policy.host_denials);
-        draft.first.get_or_insert(annotated);
-        if !self.proxy_ssl_location_only && draft.policy.upstream_tls.is_none() {
-            draft.policy.upstream_tls = annotated.policy.backend.secret().cloned();
+        self.policy.denials.extend_from_slice(&annotated.policy.host_denials);
+        if !self.global.proxy_ssl_location_only && self.policy.upstream_tls.is_none() {
+            self.policy.upstream_tls = annotated.policy.backend.secret().cloned();
         }
-        draft.tls.ciphers = draft.tls.ciphers.take().or_else(|| annotated.policy.ciphers.clone());
-        draft.tls.prefer_server_ciphers =
-            draft.tls.prefer_server_ciphers.or(annotated.policy.prefer_server_ciphers);
+        self.tls.ciphers = self.tls.ciphers.take().or_else(|| annotated.policy.ciphers.clone());
+        self.tls.prefer_server_ciphers =
+            self.tls.prefer_server_ciphers.or(annotated.policy.prefer_server_ciphers);
         let Some(demand) = &annotated.demand else { return };
-        if draft.policy.demand.as_ref() == Some(demand) {
+        if self.policy.demand.as_ref() == Some(demand) {
             return;
         }
-        if draft.policy.demand.is_none() {
-            draft.tls.client_auth = demand.as_ref().ok().map(|demand| demand.auth.clone());
-            draft.policy.demand = Some(demand.clone());
-            draft.demanded_by = Some(annotated.ingress.reference());
-        } else if let Some(first) = &draft.demanded_by {
+        if self.policy.demand.is_none() {
+            self.tls.client_auth = demand.as_ref().ok().map(|demand| demand.auth.clone());
+            self.policy.demand = Some(demand.clone());
+            self.demanded_by = Some(annotated.ingress.reference());
+        } else if let Some(first) = &self.demanded_by {
             let message = format!(
                 "{first} says what is asked of the clients of host {} already; auth-tls-* of this one have no effect there",
-                draft.name
+                self.name
             );
             let problem = Problem::of(Severity::Warning, annotated.ingress, message);
             self.problems.push(problem.because(Reason::NoEffect));
@@ -181,8 +186,8 @@ impl<'i> Builder<'_, 'i, '_> {
     }
 
     /// "Whole host by SNI to the Service; path `/` only."
-    fn declare_passthrough(&mut self, annotated: &'i Annotated<'i>, rule: &IngressRule, name: &HostName) {
-        let ingress = annotated.ingress;
+    fn declare_passthrough(&mut self, annotated: &Annotated<'_>, rule: &IngressRule) {
+        let (ingress, name) = (annotated.ingress, self.name);
         let mut paths = rule.http.iter().flat_map(|http| &http.paths);
         let root = paths.find(|path| matches!(path.value.path.as_deref(), None | Some("" | "/")));
         let target =
@@ -199,21 +204,20 @@ impl<'i> Builder<'_, 'i, '_> {
             self.problems.push(problem.because(Reason::NoEffect));
             return;
         }
-        if self.hosts.draft(name.clone()).tls.passthrough.is_some() {
+        if self.tls.passthrough.is_some() {
             return;
         }
         let (cluster, fault) = self.clusters.for_passthrough(&target.service, &target.port);
-        self.hosts.draft(name.clone()).tls.passthrough = Some(cluster);
+        self.tls.passthrough = Some(cluster);
         if let Some(fault) = fault {
             let problem = Problem::at(Severity::Error, ingress, path, fault);
             self.problems.push(problem.because(Reason::Missing));
         }
     }
 
-    fn declare_catch_all(&mut self, annotated: &'i Annotated<'i>) {
-        let draft = self.hosts.draft(HostName::Any);
-        match draft.catch_all {
-            None => draft.catch_all = Some(annotated),
+    fn declare_catch_all(&mut self, annotated: &'b Annotated<'b>) {
+        match self.catch_all {
+            None => self.catch_all = Some(annotated),
             Some(first) => {
                 let first = first.ingress.reference();
                 let message =
@@ -224,11 +228,11 @@ impl<'i> Builder<'_, 'i, '_> {
         }
     }
 
-    /// Makes routes of a rule's paths.
-    fn paths(&mut self, annotated: &Annotated<'_>, rule: &IngressRule) {
-        let Ok(name) = host_name(rule) else { return };
-        for path in rule.http.iter().flat_map(|http| &http.paths) {
-            if let Err((severity, reason, message)) = self.path(annotated, &name, path) {
+    /// Makes routes of an Ingress' paths.
+    fn paths(&mut self, annotated: &Annotated<'_>) {
+        let rules = rules_for(self.name, annotated.ingress);
+        for path in rules.flat_map(|rule| &rule.http).flat_map(|http| &http.paths) {
+            if let Err((severity, reason, message)) = self.path(annotated, path) {
                 self.problems.push(Problem::at(severity, annotated.ingress, path, message).because(reason));
             }
         }
@@ -237,7 +241,6 @@ impl<'i> Builder<'_, 'i, '_> {
     fn path(
         &mut self,
         annotated: &Annotated<'_>,
-        name: &HostName,
         declared: &At<IngressPath>,
     ) -> Result<(), (Severity, Reason, String)> {
         let error = |reason| move |message: String| (Severity::Error, reason, message);
@@ -250,8 +253,8 @@ impl<'i> Builder<'_, 'i, '_> {
                     path.path()
                 ))
             })?;
-        if let Some(first) = self.hosts.draft(name.clone()).declared.get(&path) {
-            let (text, kind) = (path.path(), path_type(&path));
+        if let Some(first) = self.declared.get(&path) {
+            let (text, kind, name) = (path.path(), path_type(&path), self.name);
             let message = format!(
                 "path {text} ({kind}) of host {name} is declared by {first} already; this one is left out"
             );
@@ -259,7 +262,7 @@ impl<'i> Builder<'_, 'i, '_> {
             let reason = if is_own { Reason::NoEffect } else { Reason::Conflict };
             return Err((Severity::Warning, reason, message));
         }
-        match self.route(name, path, &target) {
+        match self.route(path, target) {
             Some(fault) => Err(error(Reason::Missing)(fault)),
             None => Ok(()),
         }
@@ -267,75 +270,73 @@ impl<'i> Builder<'_, 'i, '_> {
 
     /// "Each host gets a "/" location: if no "/" path is declared, it is created from the first Ingress of the host (with
     /// that Ingress' annotations) to the default backend." Without one, the path stays without a route: that is a 404 too.
-    fn default_locations(&mut self, global: &Global) {
-        if self.options.default_backend_service.is_some() {
-            self.hosts.draft(HostName::Any);
+    fn default_location(&mut self) {
+        let root = |path: &PathMatch| path.path() == "/" && !matches!(path, PathMatch::Exact(_));
+        if self.declared.keys().any(root) {
+            return;
         }
-        for place in 0..self.hosts.drafts.len() {
-            let draft = &self.hosts.drafts[place];
-            let root = |path: &PathMatch| path.path() == "/" && !matches!(path, PathMatch::Exact(_));
-            if draft.declared.keys().any(root) {
-                continue;
-            }
-            let name = draft.name.clone();
-            let first = draft.catch_all.or(draft.first);
-            let Some(target) = first.and_then(own_default).or_else(|| self.flag_default(first, global))
-            else {
-                continue;
-            };
-            if let Some(fault) = self.route(&name, PathMatch::Prefix("/".to_owned()), &target) {
-                let problem = Problem::new(Severity::Error, format!("default backend: {fault}"))
-                    .because(Reason::Missing);
-                let RouteOrigin { object, file, line } = target.origin;
-                self.problems.push(Problem { object: Some(object), file, line, ..problem });
-            }
+        let first = self.catch_all.or(self.first);
+        let Some(target) = first.and_then(own_default).or_else(|| self.flag_default(first)) else { return };
+        let RouteOrigin { object, file, line } = target.origin.clone();
+        if let Some(fault) = self.route(PathMatch::Prefix("/".to_owned()), target) {
+            let problem = Problem::new(Severity::Error, format!("default backend: {fault}"));
+            let file = file.as_deref().map(Path::to_owned);
+            let problem = Problem { object: Some(object), file, line, ..problem };
+            self.problems.push(problem.because(Reason::Missing));
         }
     }
 
     /// What `--default-backend-service` names, with the annotations of the host's first Ingress.
-    fn flag_default<'p>(&self, first: Option<&'p Annotated<'p>>, global: &'p Global) -> Option<Target<'p>> {
+    fn flag_default(&self, first: Option<&'b Annotated<'b>>) -> Option<Target<'b>> {
         let service = self.options.default_backend_service.clone()?;
         let port = self.clusters.first_port(&service).unwrap_or(PortRef::Number(80));
         let reference =
             ObjectRef { kind: "Service", namespace: service.namespace.clone(), name: service.name.clone() };
         let origin = RouteOrigin { object: reference.clone(), file: None, line: None };
-        let policy = first.map_or(&global.policy, |annotated| &annotated.policy);
+        let policy = first.map_or(&self.global.policy, |annotated| &annotated.policy);
         let asker = first.map_or(reference, |annotated| annotated.ingress.reference());
         Some(Target { service, port, asker, origin, policy })
     }
 
     /// Adds a route. Tells what is wrong with its backend; the route is there in any case.
-    fn route(&mut self, name: &HostName, path: PathMatch, target: &Target<'_>) -> Option<String> {
-        let (cluster, fault) = {
-            let of_host = self.hosts.draft(name.clone()).policy.upstream_tls.clone();
-            self.clusters.for_requests(&target.service, &target.port, target.policy, of_host.as_ref())
-        };
-        let draft = self.hosts.draft(name.clone());
-        let route = Route {
-            filters: target.policy.filters(&draft.policy, self.options.https_port),
-            action: Action::Forward(target.policy.forward(cluster)),
-            labels: Labels {
-                namespace: target.asker.namespace.clone(),
-                object: target.asker.name.clone(),
-                service: target.service.name.clone(),
-                service_port: target.port.to_string(),
+    fn route(&mut self, path: PathMatch, target: Target<'_>) -> Option<String> {
+        let Target { service, port, asker, origin, policy } = target;
+        let of_host = self.policy.upstream_tls.as_ref();
+        let (cluster, fault) = self.clusters.for_requests(&service, &port, policy, of_host);
+        self.routes.push(Arc::new(Route {
+            filters: policy.filters(&self.policy, self.options.https_port),
+            action: Action::Forward(policy.forward(cluster)),
+            labels: Arc::new(Labels {
+                namespace: asker.namespace.clone(),
+                object: asker.name.clone(),
+                service: service.name,
+                service_port: port.to_string(),
                 path: path.path().to_owned(),
-                host: name.to_string(),
-            },
-            access_log: target.policy.access_log,
+                host: self.name.to_string(),
+            }),
+            access_log: policy.access_log,
             path: path.clone(),
-        };
-        draft.declared.insert(path, target.asker.clone());
-        draft.routes.push((route, target.origin.clone()));
+        }));
+        self.declared.insert(path, asker);
+        self.origins.push(origin);
         fault
+    }
+
+    fn finish(self) -> Built {
+        let Certificates { used: certificates, problems: of_certificates, .. } = self.certificates;
+        let mut problems = self.problems;
+        problems.extend(of_certificates);
+        let mut routes = self.routes;
+        routes.shrink_to_fit();
+        let host = Host { name: self.name.clone(), tls: Arc::new(self.tls), routes };
+        Built { host, origins: self.origins, certificates, problems }
     }
 }
 
-/// The hosts that an Ingress is about.
-pub(crate) fn hosts_of(ingress: &Ingress) -> impl Iterator<Item = HostName> {
-    let of_rules = ingress.spec.rules.iter().filter_map(|rule| host_name(&rule.value).ok());
-    let is_catch_all = ingress.spec.rules.is_empty() && ingress.spec.default_backend.is_some();
-    of_rules.chain(is_catch_all.then_some(HostName::Any))
+/// The rules of an Ingress for a host.
+fn rules_for<'i>(name: &HostName, ingress: &'i Ingress) -> impl Iterator<Item = &'i IngressRule> {
+    let rules = ingress.spec.rules.iter().map(|rule| &rule.value);
+    rules.filter(move |rule| host_name(rule).is_ok_and(|host| host == *name))
 }
 
 /// "`spec.defaultBackend` without rules = catch-all; with rules = default upstream of its hosts."
@@ -347,7 +348,7 @@ fn own_default<'p>(first: &'p Annotated<'p>) -> Option<Target<'p>> {
 fn target<'p>(annotated: &'p Annotated<'_>, backend: &Backend, line: Option<u32>) -> Option<Target<'p>> {
     let ingress = annotated.ingress;
     let (service, port) = backend.service()?;
-    let file = ingress.origin.file.as_deref().map(Into::into);
+    let file = ingress.origin.file.clone();
     Some(Target {
         service: NsName::new(ingress.namespace(), service),
         port,

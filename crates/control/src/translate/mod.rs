@@ -4,9 +4,14 @@
 //! each a `policy`; `hosts` gathers their hosts and paths, and asks `endpoints` for the clusters behind them and
 //! `certificates` for what they show; `streams` reads which Services have ports of their own.
 //!
-//! Never in here: IO, clocks, or state that outlives a call. The same objects at the same time give the same translation.
+//! A [`Translator`] keeps the pieces of which a translation consists, and notes what each has looked at (`lookup`): the next
+//! translation makes only those anew that would come out otherwise. That saves work and changes nothing: the same objects at
+//! the same time give the same translation, but for the ids of clusters.
+//!
+//! Never in here: IO, clocks.
 
 pub mod annotations;
+mod asked;
 mod backend;
 mod certificates;
 mod ciphers;
@@ -15,16 +20,20 @@ mod client_auth;
 pub mod configmap;
 mod endpoints;
 mod hosts;
+mod lookup;
 mod order;
 mod policy;
+mod readings;
+mod slots;
 mod streams;
 mod table;
+mod translator;
 mod value;
 
 use std::collections::{BTreeSet, HashSet};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use model::Model;
 
@@ -34,12 +43,13 @@ use crate::options::Options;
 use crate::problem::{ObjectRef, Problem, Reason, Severity};
 use crate::resolve::Resolved;
 use crate::source::PassedOver;
-use certificates::Certificates;
 use client_auth::Demand;
+use lookup::Lookup;
 use policy::Policy;
 
 pub use certificates::HostCertificate;
 pub(crate) use hosts::hosts_of;
+pub use translator::Translator;
 
 /// A whole new model, and what there is to say about it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -50,8 +60,8 @@ pub struct Translation {
     pub problems: Vec<Problem>,
     /// Numbers of things that were passed over.
     pub passed_over: PassedOver,
-    /// Who asked for each route: as many as the model has routes, host by host.
-    pub origins: Vec<RouteOrigin>,
+    /// Who asked for each route: for each host of the model as many as it has routes.
+    pub origins: Vec<Arc<[RouteOrigin]>>,
     /// The Ingresses that are ours, the oldest first.
     pub ingresses: Vec<Arc<Sourced<Ingress>>>,
     /// Names whose addresses the model depends on.
@@ -76,43 +86,14 @@ pub struct RouteOrigin {
     /// The object.
     pub object: ObjectRef,
     /// The file that it is in.
-    pub file: Option<PathBuf>,
+    pub file: Option<Arc<Path>>,
     /// The line that says so.
     pub line: Option<u32>,
 }
 
 /// Translates all objects, as it is to be at a time.
 pub fn translate(index: &Index, options: &Options, resolved: &Resolved, now: SystemTime) -> Translation {
-    let now = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().cast_signed();
-    let mut problems = Vec::new();
-    let mut passed_over = PassedOver::new();
-    let mut global = configmap::read(index, options, &mut problems);
-    let mut ingresses = class::select(index, options, &mut passed_over, &mut problems);
-    order::by_age(&mut ingresses);
-    let mut certificates = Certificates::new(index, now);
-    global.settings.tls.default_certificate = certificates.default(options);
-    global.settings.stream.response_threshold = options.stream_response_threshold;
-    for ingress in &ingresses {
-        certificates.check(ingress);
-    }
-    let ours = ingresses.iter().copied().cloned().collect();
-    let mut annotated = Vec::with_capacity(ingresses.len());
-    for ingress in ingresses {
-        annotated.push(Annotated::read(ingress, &global.policy, options, index, &mut problems));
-    }
-    let mut clusters = endpoints::Clusters::new(index, options, resolved);
-    let (hosts, origins) =
-        hosts::build(&annotated, &global, options, &mut clusters, &mut certificates, &mut problems);
-    let streams = streams::build(index, options, &mut clusters, &mut problems);
-    let endpoints::Built { clusters, names, problems: of_clusters } = clusters.finish();
-    let certificates::Found { used: certificates, valid_until, problems: of_certificates } =
-        certificates.finish();
-    problems.extend(of_clusters.into_iter().chain(of_certificates));
-    problems.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
-    // Several hosts may need the same thing that is missing.
-    problems.dedup();
-    let model = Model { hosts, clusters, streams, settings: global.settings };
-    Translation { model, problems, passed_over, origins, ingresses: ours, names, certificates, valid_until }
+    Translator::default().translate(index, options, resolved, now)
 }
 
 /// An Ingress with what its annotations ask for.
@@ -127,13 +108,13 @@ impl<'a> Annotated<'a> {
     fn read(
         ingress: &'a Sourced<Ingress>,
         base: &Policy,
-        options: &Options,
-        index: &Index,
+        lookup: &Lookup<'_>,
         problems: &mut Vec<Problem>,
     ) -> Self {
+        let options = lookup.options;
         let prefix = &options.annotations_prefix;
         let mut policy = annotations::read(ingress, base, prefix, problems);
-        let closed = policy.backend.resolve(ingress, prefix, policy.crosses_namespaces, index);
+        let closed = policy.backend.resolve(ingress, prefix, policy.crosses_namespaces, lookup);
         if let Some((denial, problem)) = closed {
             policy.denials.push(denial);
             problems.push(problem);
@@ -147,7 +128,7 @@ impl<'a> Annotated<'a> {
             let problem = line.map(|value| Problem::at(Severity::Warning, ingress, value, message));
             problems.extend(problem.map(|problem| problem.because(Reason::NoEffect)));
         }
-        let demand = policy.client.resolve(ingress, prefix, policy.crosses_namespaces, index, problems);
+        let demand = policy.client.resolve(ingress, prefix, policy.crosses_namespaces, lookup, problems);
         Self { ingress, policy, demand }
     }
 }

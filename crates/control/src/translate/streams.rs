@@ -3,7 +3,7 @@
 use model::{Labels, Stream, Transport};
 
 use super::endpoints::Clusters;
-use crate::index::Index;
+use super::lookup::Lookup;
 use crate::objects::{At, ConfigMap, PortRef, Sourced};
 use crate::options::{NsName, Options};
 use crate::problem::{Problem, Reason, Severity};
@@ -16,20 +16,20 @@ const SOURCES: [(&str, &str, Transport); 2] = [
 
 /// Reads the `ConfigMap`s that the options name. What is wrong with an entry is of no concern to the others.
 pub(super) fn build(
-    index: &Index,
-    options: &Options,
-    clusters: &mut Clusters<'_>,
+    lookup: &Lookup<'_>,
+    clusters: &mut Clusters<'_, '_>,
     problems: &mut Vec<Problem>,
 ) -> Vec<Stream> {
+    let options = lookup.options;
     let mut streams = Vec::new();
     let given = [&options.tcp_services_configmap, &options.udp_services_configmap];
     for ((flag, usual_name, transport), given) in SOURCES.into_iter().zip(given) {
         let Some(name) = given else {
-            let unused = index.configmaps.iter().filter(|it| it.name() == usual_name);
+            let unused = lookup.configmaps().filter(|it| it.name() == usual_name);
             problems.extend(unused.map(|configmap| unused_notice(configmap, flag)));
             continue;
         };
-        let Some(configmap) = index.configmaps.get(name) else {
+        let Some(configmap) = lookup.configmap(name) else {
             let message = format!("ConfigMap {name} ({flag}) is missing; no port is served for it");
             problems.push(Problem::new(Severity::Error, message).because(Reason::Missing));
             continue;
@@ -50,16 +50,16 @@ fn unused_notice(configmap: &Sourced<ConfigMap>, flag: &str) -> Problem {
     Problem::of(Severity::Notice, configmap, message)
 }
 
-struct Reader<'a, 'c> {
+struct Reader<'a, 'c, 'l> {
     configmap: &'a Sourced<ConfigMap>,
     transport: Transport,
     options: &'a Options,
-    clusters: &'a mut Clusters<'c>,
+    clusters: &'a mut Clusters<'c, 'l>,
     problems: &'a mut Vec<Problem>,
     streams: Vec<Stream>,
 }
 
-impl Reader<'_, '_> {
+impl Reader<'_, '_, '_> {
     fn read(&mut self, port: &str, target: &At<String>) {
         let parsed = || Target::parse(&target.value).map_err(|why| (Reason::Invalid, why));
         let read = self.port(port).and_then(|port| Ok((port, parsed()?)));

@@ -139,6 +139,8 @@ fn an_ingress_is_judged_by_what_is_served() {
     let taken = "it would not be served as it says: path / (Prefix) of host web.test is declared by Ingress default/web \
                  already; this one is left out";
     assert_eq!(webhook.judge(&ingress("new", "web.test")).as_deref(), Some(taken));
+    let metrics = webhook.forebay.metrics();
+    assert_eq!(metrics.sum("nginx_ingress_controller_admission_tested_ingresses", &[]), 2);
 
     let more = testkit::manifest::Ingress::new("more").path("new.test", "Prefix", "/", "web").document();
     webhook.forebay.replace("more.yaml", &more);

@@ -95,8 +95,8 @@ impl Registry {
         let build =
             [("build", &*build.build), ("release", &build.release), ("repository", &build.repository)];
         page.own(&names::BUILD_INFO, &build, 1);
+        page.only(&names::CONFIG_HASH, self.config.hash.get());
         for (metric, cell) in [
-            (&names::CONFIG_HASH, &self.config.hash),
             (&names::CONFIG_SUCCESSFUL, &self.config.successful),
             (&names::CONFIG_SUCCESSFUL_TIMESTAMP, &self.config.successful_at_seconds),
             (&names::SUCCESS, &self.config.successes),
@@ -112,6 +112,10 @@ impl Registry {
         page.family(&names::LEADER);
         if let Some((lease, leads)) = &*lock(&self.leader) {
             page.own(&names::LEADER, &[("name", lease)], u8::from(*leads));
+        }
+        if let Some((took, ingresses)) = *lock(&self.judged) {
+            page.only(&names::ADMISSION_ROUNDTRIP, took.as_secs_f64());
+            page.only(&names::ADMISSION_INGRESSES, ingresses);
         }
     }
 
@@ -442,7 +446,7 @@ mod tests {
         recorder.dec(Gauge::ConnectionsReading);
         recorder.reason(Reason::UnknownHost);
         registry.config_refused();
-        registry.config_applied(42, Duration::from_secs(1_700_000_000));
+        registry.config_applied(|| 42, Duration::from_secs(1_700_000_000));
     }
 
     fn certificate() -> CertificateInfo {
@@ -493,6 +497,7 @@ mod tests {
         registry.set_watches_failing(1);
         registry.set_leader("ingress-controller-leader", true);
         registry.events_dropped(3);
+        registry.judged(Duration::from_micros(1500), 4);
         let process = Process {
             cpu_seconds: 1.5,
             start_time_seconds: 1_700_000_000.0,

@@ -50,6 +50,8 @@ metrics! {
     PROBLEMS: Gauge, "forebay_configuration_problems", "What is wrong with the objects at present, by severity and reason; the log and Events tell of each";
     WATCHES_FAILING: Gauge, "forebay_watches_failing", "Watches of the API server that are broken at present; what they told of last stays in force";
     LEADER: Gauge, "nginx_ingress_controller_leader_election_status", "Whether this process leads: 1, or 0 for one who follows";
+    ADMISSION_ROUNDTRIP: Gauge, "nginx_ingress_controller_admission_roundtrip_duration", "Seconds that the webhook took for the Ingress that it judged last, from reading it to the answer";
+    ADMISSION_INGRESSES: Gauge, "nginx_ingress_controller_admission_tested_ingresses", "Ingresses amid which the webhook judged the last one, that one included";
     CERTIFICATE_EXPIRES: Gauge, "nginx_ingress_controller_ssl_expire_time_seconds", "Second since 1970 at which the certificate of a host ends";
     CERTIFICATE_INFO: Gauge, "nginx_ingress_controller_ssl_certificate_info", "Always 1; the labels tell of the certificate of a host";
     CONNECTIONS: Gauge, "nginx_ingress_controller_nginx_process_connections", "Client connections by what they do";

@@ -1,5 +1,6 @@
 //! What all recorders share, and what a scrape reads.
 
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -32,6 +33,8 @@ pub struct Registry {
     pub(super) watches_failing: AtomicU64,
     pub(super) leader: Mutex<Option<(String, bool)>>,
     pub(super) events_dropped: AtomicU64,
+    /// Time that the webhook's last verdict took, and Ingresses that were looked at for it; none before there is one.
+    pub(super) judged: Mutex<Option<(Duration, usize)>>,
     /// Lines that the access log's writer thread was given and could not write.
     pub(super) log_lines_lost: AtomicU64,
 }
@@ -98,11 +101,45 @@ pub struct Process {
 
 #[derive(Debug, Default)]
 pub(super) struct ConfigCells {
-    pub(super) hash: AtomicU64,
+    pub(super) hash: ConfigHash,
     pub(super) successful: AtomicU64,
     pub(super) successful_at_seconds: AtomicU64,
     pub(super) successes: AtomicU64,
     pub(super) errors: AtomicU64,
+}
+
+/// The hash of the configuration in service.
+#[derive(Default)]
+pub(super) struct ConfigHash(Mutex<Hash>);
+
+enum Hash {
+    Known(u64),
+    Due(Box<dyn FnOnce() -> u64 + Send>),
+}
+
+impl Default for Hash {
+    fn default() -> Self {
+        Self::Known(0)
+    }
+}
+
+impl ConfigHash {
+    /// The hash, which is made if it is not known yet.
+    pub(super) fn get(&self) -> u64 {
+        let mut hash = lock(&self.0);
+        let known = match std::mem::take(&mut *hash) {
+            Hash::Known(known) => known,
+            Hash::Due(make) => make(),
+        };
+        *hash = Hash::Known(known);
+        known
+    }
+}
+
+impl fmt::Debug for ConfigHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ConfigHash")
+    }
 }
 
 impl Registry {
@@ -120,6 +157,7 @@ impl Registry {
             watches_failing: AtomicU64::new(0),
             leader: Mutex::default(),
             events_dropped: AtomicU64::default(),
+            judged: Mutex::default(),
             log_lines_lost: AtomicU64::default(),
         })
     }
@@ -147,11 +185,12 @@ impl Registry {
         lock(&self.streams).stream(name)
     }
 
-    /// A configuration was taken into service, at a time since the epoch.
-    pub fn config_applied(&self, hash: u64, at: Duration) {
+    /// A configuration was taken into service, at a time since the epoch. Its hash is made when somebody asks for it: a large
+    /// configuration may change many times between two scrapes.
+    pub fn config_applied(&self, hash: impl FnOnce() -> u64 + Send + 'static, at: Duration) {
         let ConfigCells { hash: hash_cell, successful, successful_at_seconds, successes, errors: _ } =
             &self.config;
-        hash_cell.store(hash, Ordering::Relaxed);
+        *lock(&hash_cell.0) = Hash::Due(Box::new(hash));
         successful.store(1, Ordering::Relaxed);
         successful_at_seconds.store(at.as_secs(), Ordering::Relaxed);
         successes.fetch_add(1, Ordering::Relaxed);
@@ -159,7 +198,7 @@ impl Registry {
 
     /// A configuration was refused; the one before stays in service.
     pub fn config_refused(&self) {
-        self.config.hash.store(0, Ordering::Relaxed);
+        *lock(&self.config.hash.0) = Hash::Known(0);
         self.config.successful.store(0, Ordering::Relaxed);
         self.config.errors.fetch_add(1, Ordering::Relaxed);
     }
@@ -182,6 +221,11 @@ impl Registry {
     /// This process takes part in the election of a leader by the Lease of this name, and leads or follows.
     pub fn set_leader(&self, lease: &str, leads: bool) {
         *lock(&self.leader) = Some((lease.to_owned(), leads));
+    }
+
+    /// The webhook has judged an Ingress amid so many, that one included.
+    pub fn judged(&self, took: Duration, ingresses: usize) {
+        *lock(&self.judged) = Some((took, ingresses));
     }
 
     /// So many more Events could not be published.

@@ -141,7 +141,7 @@ pub(crate) async fn connect(
     deadline: &Deadline,
 ) -> Result<(Rc<Endpoint>, Connection), Reason> {
     let settings = &pinned.settings().stream;
-    let cluster = pinned.cluster(cluster);
+    let cluster = worker.cluster(pinned, cluster);
     let tries_max = match settings.tries {
         _ if !settings.next_upstream => 1,
         Some(tries) => tries as usize,

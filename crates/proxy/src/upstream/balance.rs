@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use model::{Balance, EndpointState, HttpVersion};
+use model::{Balance, EndpointState};
 
 use super::pool::{Endpoint, Pool};
 use super::protocol::Protocol;
@@ -12,9 +12,7 @@ use crate::random::Random;
 
 /// A cluster as one worker sees it.
 pub(crate) struct Cluster {
-    name: String,
     balance: Balance,
-    version: HttpVersion,
     /// Those that take new requests; when none is ready, those that are going away.
     endpoints: Vec<Rc<Endpoint>>,
     cursor: Cell<usize>,
@@ -38,29 +36,27 @@ impl Cluster {
         let endpoints = if ready.is_empty() { in_state(EndpointState::Draining) } else { ready };
         // Workers that all began with the first endpoint would favour it.
         let cursor = Cell::new(random.below(endpoints.len().max(1)));
-        Self {
-            name: cluster.name.clone(),
-            balance: cluster.balance,
-            version: cluster.version,
-            endpoints,
-            cursor,
-            for_tls: None,
-        }
+        Self { balance: cluster.balance, endpoints, cursor, for_tls: None }
+    }
+
+    /// Has its endpoints keep connections.
+    pub(crate) fn join(&self) {
+        self.everyone().for_each(|endpoint| endpoint.join());
+    }
+
+    /// Undoes that: those that nobody else needs lose their idle connections at once.
+    pub(crate) fn leave(&self, pool: &Pool) {
+        self.everyone().for_each(|endpoint| pool.leave(endpoint));
+    }
+
+    fn everyone(&self) -> impl Iterator<Item = &Rc<Endpoint>> {
+        let for_tls = self.for_tls.iter().flat_map(|cluster| &cluster.endpoints);
+        self.endpoints.iter().chain(for_tls)
     }
 
     /// The cluster as it is for a client, by whether that came over TLS.
     pub(crate) fn for_client(&self, is_tls: bool) -> &Self {
         self.for_tls.as_deref().filter(|_| is_tls).unwrap_or(self)
-    }
-
-    /// `namespace-service-port`
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// What its endpoints speak.
-    pub(crate) fn version(&self) -> HttpVersion {
-        self.version
     }
 
     /// How many endpoints there are to choose from.

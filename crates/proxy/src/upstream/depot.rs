@@ -86,6 +86,9 @@ impl Shelves {
 
     /// Keeps only some of a worker's connections; returns the others.
     pub(crate) fn sweep(&self, worker: usize, mut keep: impl FnMut(&Connection) -> bool) -> Vec<Connection> {
+        if self.idle.load(Ordering::Relaxed) == 0 {
+            return Vec::new();
+        }
         let removed: Vec<Connection> =
             self.by_worker[worker].lock().extract_if(.., |connection| !keep(connection)).collect();
         self.idle.fetch_sub(removed.len(), Ordering::Relaxed);

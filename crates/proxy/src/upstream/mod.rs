@@ -17,7 +17,6 @@ pub(crate) use depot::Depot;
 pub(crate) use pool::{Endpoint, Lease, NoConnection, Pool, Trust};
 #[cfg(test)]
 pub(crate) use protocol::Protocol;
-pub(crate) use protocol::Target;
 
 #[cfg(test)]
 mod tests;

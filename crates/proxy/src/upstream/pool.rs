@@ -36,6 +36,8 @@ pub(crate) struct Pool {
     sources: Sources,
     settings: RefCell<UpstreamConnections>,
     endpoints: RefCell<HashMap<Target, Rc<Endpoint>>>,
+    /// Some have gone since the depot was last swept.
+    has_gone: Cell<bool>,
 }
 
 /// What a worker knows of one endpoint. What listens at one address and is spoken to in two ways is two of them: their
@@ -51,6 +53,8 @@ pub(crate) struct Endpoint {
     pub(crate) cells: Arc<EndpointCells>,
     shelves: Arc<Shelves>,
     sessions: Sessions,
+    /// Clusters of the configuration in force that it is part of.
+    members: Cell<u32>,
     /// No longer part of the configuration: its connections finish what they have and are closed.
     gone: Cell<bool>,
     /// Moving average of its response times in seconds, and when it was last moved.
@@ -127,6 +131,7 @@ impl Pool {
             sources,
             settings: RefCell::default(),
             endpoints: RefCell::default(),
+            has_gone: Cell::default(),
         }
     }
 
@@ -148,6 +153,7 @@ impl Pool {
                 cells: self.registry.endpoint(address),
                 shelves: shelves(),
                 sessions: Sessions::default(),
+                members: Cell::new(0),
                 gone: Cell::new(false),
                 average: Cell::default(),
                 evictions: RefCell::default(),
@@ -159,19 +165,25 @@ impl Pool {
         Rc::clone(endpoint)
     }
 
-    /// Goes over to another configuration: endpoints that are not part of it lose their idle connections at once.
-    pub(crate) fn retain(&self, settings: &UpstreamConnections, is_known: impl Fn(&Target) -> bool) {
-        *self.settings.borrow_mut() = settings.clone();
-        self.endpoints.borrow_mut().retain(|target, endpoint| {
-            let known = is_known(target);
-            if !known {
-                endpoint.gone.set(true);
-                endpoint.close_idle(self.worker, |_| true);
-                endpoint.sessions.sweep(|_| true);
-            }
-            known
-        });
-        self.depot.sweep();
+    /// From now on, connections are kept by these settings.
+    pub(crate) fn configure(&self, settings: &UpstreamConnections) {
+        if *self.settings.borrow() != *settings {
+            *self.settings.borrow_mut() = settings.clone();
+        }
+    }
+
+    /// An endpoint is part of one cluster less. One that is part of none loses its idle connections at once.
+    pub(crate) fn leave(&self, endpoint: &Rc<Endpoint>) {
+        endpoint.members.set(endpoint.members.get() - 1);
+        if endpoint.members.get() > 0 {
+            return;
+        }
+        endpoint.gone.set(true);
+        endpoint.close_idle(self.worker, |_| true);
+        endpoint.sessions.sweep(|_| true);
+        let target = Target { address: endpoint.address, protocol: endpoint.protocol.clone() };
+        self.endpoints.borrow_mut().remove(&target);
+        self.has_gone.set(true);
     }
 
     /// Closes idle connections that are too old, or that the endpoint has closed.
@@ -183,6 +195,9 @@ impl Pool {
             });
             endpoint.sessions.sweep(|session| is_worn_out(session, &settings, now));
             endpoint.forget_evictions(now);
+        }
+        if self.has_gone.take() {
+            self.depot.sweep();
         }
     }
 
@@ -350,6 +365,11 @@ fn fading(last: Moment, now: Moment) -> f64 {
 }
 
 impl Endpoint {
+    /// It is part of one more cluster.
+    pub(crate) fn join(&self) {
+        self.members.set(self.members.get() + 1);
+    }
+
     /// Moving average of its response times in seconds. It fades while there are none, so that one that was slow is tried
     /// again; zero while there has been none, so that it is tried at all.
     pub(crate) fn response_time(&self, now: Moment) -> f64 {

@@ -45,7 +45,7 @@ impl World {
     }
 
     fn set(&self, settings: &UpstreamConnections) {
-        self.pools.iter().for_each(|pool| pool.retain(settings, |_| true));
+        self.pools.iter().for_each(|pool| pool.configure(settings));
     }
 
     fn cluster(&self, balance: Balance, seed: u64) -> Cluster {
@@ -240,9 +240,14 @@ fn an_endpoint_that_is_gone_keeps_nothing() {
         let others = open(&world.pools[1], &endpoints[1]).await;
         give_back(&world.pools[0], &endpoints[0], idle);
         give_back(&world.pools[1], &endpoints[1], others);
-        for pool in &world.pools {
-            pool.retain(&UpstreamConnections::default(), |_| false);
+        let leave = || world.pools.iter().zip(&endpoints).for_each(|(pool, endpoint)| pool.leave(endpoint));
+        for endpoint in &endpoints {
+            endpoint.join();
+            endpoint.join();
         }
+        leave();
+        assert_eq!(world.ports_in_use(address), 3, "another cluster has it");
+        leave();
         assert_eq!(world.ports_in_use(address), 1, "the one that is busy");
         give_back(&world.pools[0], &endpoints[0], busy);
         assert_eq!(world.ports_in_use(address), 0);

@@ -317,7 +317,7 @@ fn where_nobody_is_there_the_client_is_let_go() {
     let mut world = World::tcp(&[refusing.address()], |_| ());
     world.client().read_to_end();
     world.await_metric(FAULTS, &[("reason", "connect_refused")], 1);
-    world.change(|model| model.clusters[0] = cluster(&[]));
+    world.change(|model| model.clusters = [cluster(&[])].into_iter().collect());
     world.client().read_to_end();
     world.await_metric(FAULTS, &[("reason", "no_endpoints")], 1);
     world.await_quiet();
@@ -365,7 +365,7 @@ fn a_port_goes_over_to_another_service() {
     let mut world = serving(&old);
     let (mut client, mut peer) = connected(&world, &old);
     world.change(|model| {
-        model.clusters[0] = cluster(&[new.address()]);
+        model.clusters = [cluster(&[new.address()])].into_iter().collect();
         model.streams[0].labels.service = "other".to_owned();
     });
     let (mut second, mut second_peer) = connected(&world, &new);

@@ -40,7 +40,7 @@ impl World {
             Transport::Udp => Port::udp(),
         };
         let mut model = Model {
-            clusters: vec![cluster(endpoints)],
+            clusters: [cluster(endpoints)].into_iter().collect(),
             streams: vec![stream(port.number(), transport)],
             ..Model::default()
         };

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -187,7 +188,9 @@ func (k *kubelet) beat(ctx context.Context, port int) {
 // register makes the Node, marks it ready and clears the taints that new nodes are given.
 func (k *kubelet) register(ctx context.Context, port int) error {
 	nodes := k.client.CoreV1().Nodes()
-	labels := map[string]string{v1.LabelHostname: k.node, v1.LabelTopologyZone: "zone-0"}
+	labels := map[string]string{
+		v1.LabelHostname: k.node, v1.LabelTopologyZone: "zone-0", v1.LabelOSStable: runtime.GOOS, v1.LabelArchStable: runtime.GOARCH,
+	}
 	_, _ = nodes.Create(ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: k.node, Labels: labels}}, metav1.CreateOptions{})
 	capacity := v1.ResourceList{"cpu": resource.MustParse("64"), "memory": resource.MustParse("256Gi"), "pods": resource.MustParse("240")}
 	ready := v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: metav1.Now()}

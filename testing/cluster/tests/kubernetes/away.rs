@@ -2,6 +2,7 @@
 
 use cluster::{Cluster, Options};
 use rustix::process::Signal;
+use serde_json::json;
 
 use crate::space::{Space, await_answer, await_that, saying};
 
@@ -58,6 +59,11 @@ fn serving_goes_on_while_the_api_server_is_away() {
     api.start_api_server().expect("it starts again");
     space.route("web", "a.test", "two");
     await_answer(&forebay, "a.test", 200, "two");
+    // That a watch works shows when it tells of something.
+    for (kind, name) in [("Service", "one"), ("EndpointSlice", "one"), ("IngressClass", &space.name)] {
+        let metadata = json!({"namespace": space.name, "name": name, "labels": {"touched": "yes"}});
+        space.client.merge(&json!({"kind": kind, "metadata": metadata})).expect("it is labelled");
+    }
     await_that("no more trouble", || forebay.admin("/readyz").text() == "ok\n");
 }
 

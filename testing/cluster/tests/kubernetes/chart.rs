@@ -189,7 +189,7 @@ fn forebay_serves_as_the_chart_installs_it() {
         }}),
     );
     space.await_rollout("web");
-    let release = Release::install(&space, &["controller.config.ssl-redirect=\"false\""]);
+    let release = Release::install(&space, &["controller.config.ssl-redirect=false"]);
     let pod = release.pod();
     await_that("the route", || Connection::to(address(&pod, 80)).get("chart.test", "/1k").status == 200);
     let tls = TlsClient::new("chart.test").believing(&authority);

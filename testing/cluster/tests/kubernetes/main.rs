@@ -10,4 +10,6 @@ mod pods;
 mod rights;
 mod rollout;
 mod space;
+mod status;
 mod watching;
+mod webhook;

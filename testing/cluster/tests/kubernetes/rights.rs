@@ -8,13 +8,20 @@ use tempfile::TempDir;
 
 use crate::space::{Space, await_answer, await_that, saying};
 
-/// The kubeconfig of a `ServiceAccount` `forebay`, which may watch these resources.
-fn account(space: &Space, folder: &TempDir, resources: &[&str]) -> PathBuf {
+/// What it takes to serve without TLS.
+const ROUTES: [&str; 4] = ["ingresses", "ingressclasses", "services", "endpointslices"];
+
+/// A `ServiceAccount` `forebay`, which may watch these resources.
+fn account(space: &Space, resources: &[&str]) {
     space.apply("ServiceAccount", "forebay", json!({}));
     space.apply("ClusterRole", &space.name, role(resources));
     let subject = json!({"kind": "ServiceAccount", "name": "forebay", "namespace": space.name});
     let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": space.name});
     space.apply("ClusterRoleBinding", &space.name, json!({"subjects": [subject], "roleRef": role}));
+}
+
+/// A kubeconfig of that account.
+fn kubeconfig(space: &Space, folder: &TempDir) -> PathBuf {
     let path = format!("/api/v1/namespaces/{}/serviceaccounts/forebay/token", space.name);
     let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
     let token = space.client.post(&path, &request).expect("a token")["status"]["token"].take();
@@ -43,19 +50,15 @@ fn a_right_that_is_missing_is_named_until_it_is_given() {
     let one = saying("one");
     space.serve("web", one.address());
     space.route("web", "a.test", "web");
-    let kubeconfig = account(&space, &folder, &["ingresses", "ingressclasses", "services"]);
-    let mut forebay = space.forebay_as(&kubeconfig).launch();
+    account(&space, &ROUTES[..3]);
+    let mut forebay = space.forebay_as(&kubeconfig(&space, &folder)).launch();
     let line = forebay.await_log("cannot watch endpointslices");
     assert!(line.contains("forbidden"), "{line}");
     await_that("the trouble to be told", || {
         let readiness = forebay.admin("/readyz");
         readiness.status == 503 && readiness.text().contains("cannot watch endpointslices")
     });
-    space.apply(
-        "ClusterRole",
-        &space.name,
-        role(&["ingresses", "ingressclasses", "services", "endpointslices"]),
-    );
+    space.apply("ClusterRole", &space.name, role(&ROUTES));
     forebay.await_serving();
     await_answer(&forebay, "a.test", 200, "one");
     await_that("no more trouble", || forebay.admin("/readyz").text() == "ok\n");
@@ -73,8 +76,8 @@ fn a_secret_that_must_not_be_read_costs_its_host_no_more_than_the_certificate() 
     ingress["spec"]["tls"] = json!([{"hosts": ["a.test"], "secretName": "certificate"}]);
     ingress["metadata"]["annotations"]["nginx.ingress.kubernetes.io/ssl-redirect"] = "false".into();
     space.apply("Ingress", "web", ingress);
-    let resources = ["ingresses", "ingressclasses", "services", "endpointslices"];
-    let forebay = space.forebay_as(&account(&space, &folder, &resources)).start();
+    account(&space, &ROUTES);
+    let forebay = space.forebay_as(&kubeconfig(&space, &folder)).start();
     await_answer(&forebay, "a.test", 200, "one");
     let trouble = format!("secrets of namespace {}", space.name);
     forebay.await_log(&format!("{trouble} cannot be read"));

@@ -112,7 +112,8 @@ impl Space {
         of_service.flat_map(|slice| slice["endpoints"].as_array().cloned().unwrap_or_default()).collect()
     }
 
-    fn object(&self, kind: &str, name: &str, mut content: Value) -> Value {
+    /// What [`apply`](Self::apply) applies.
+    pub(crate) fn object(&self, kind: &str, name: &str, mut content: Value) -> Value {
         content["apiVersion"] = cluster::api_version(kind).expect("a known kind").into();
         content["kind"] = kind.into();
         content["metadata"]["name"] = name.into();

@@ -9,6 +9,8 @@
 mod item;
 mod kept;
 mod references;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 use std::collections::{BTreeMap, HashMap, HashSet};

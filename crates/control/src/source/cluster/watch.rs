@@ -74,7 +74,7 @@ pub(super) enum Thing {
 /// Why something cannot be watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Trouble {
-    why: String,
+    pub(super) why: String,
     /// Whether we lack the right to.
     pub(super) is_forbidden: bool,
 }

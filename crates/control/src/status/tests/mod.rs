@@ -167,16 +167,21 @@ async fn a_status_is_written_where_it_differs() {
 #[tokio::test(start_paused = true)]
 async fn one_ingress_that_fails_does_not_stop_the_others() {
     let lab = Lab::new();
-    lab.serve(&["busy", "gone", "fine"]);
+    lab.serve(&["denied", "busy", "gone", "fine"]);
     lab.api.delete(&ingress_path("gone"));
     lab.api.fail(Method::PATCH, "/busy/", 409);
     lab.api.fail(Method::PATCH, "/fine/", 503);
+    for code in [403, 422] {
+        lab.api.fail(Method::PATCH, "/denied/", code);
+    }
     let keeper = lab.spawn("a", given("lb.example"));
     until(5 * SECOND, || lab.status("fine") == json!([{"hostname": "lb.example"}])).await;
     until(5 * SECOND, || lab.status("busy") == json!([{"hostname": "lb.example"}])).await;
     let tries = lab.patches();
     sleep(30 * SECOND).await;
-    assert_eq!(lab.patches(), tries, "that one is gone is known");
+    assert_eq!(lab.patches(), tries, "that one is gone is known, and that one is denied");
+    until(120 * SECOND, || lab.status("denied") == json!([{"hostname": "lb.example"}])).await;
+    assert_eq!(lab.patches(), tries + 2);
     keeper.stop().await;
 }
 

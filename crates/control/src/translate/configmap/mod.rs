@@ -9,6 +9,7 @@ use std::time::Duration;
 use model::Settings;
 use model::log::Escape;
 
+use super::lookup::Lookup;
 use super::policy::Policy;
 use super::table::{is_default, suggestion};
 use super::value;
@@ -132,15 +133,13 @@ pub(crate) fn crosses_namespaces(index: &Index, options: &Options) -> bool {
 }
 
 /// Reads the `ConfigMap` that the options name.
-pub(super) fn read(index: &Index, options: &Options, problems: &mut Vec<Problem>) -> Global {
+pub(super) fn read(lookup: &Lookup<'_>, problems: &mut Vec<Problem>) -> Global {
     let mut global = Global::default();
-    let Some(name) = &options.configmap else {
-        problems.extend(
-            index.configmaps.iter().filter(|it| USUAL_NAMES.contains(&it.name())).map(|it| unused(it)),
-        );
+    let Some(name) = &lookup.options.configmap else {
+        problems.extend(lookup.configmaps().filter(|it| USUAL_NAMES.contains(&it.name())).map(unused));
         return global;
     };
-    let Some(configmap) = index.configmaps.get(name) else {
+    let Some(configmap) = lookup.configmap(name) else {
         let message = format!("ConfigMap {name} (--configmap) is missing; the defaults are used");
         problems.push(Problem::new(Severity::Error, message).because(Reason::Missing));
         return global;

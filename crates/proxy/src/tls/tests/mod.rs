@@ -106,7 +106,7 @@ fn certificate(chain: Vec<Vec<u8>>, key: Vec<u8>) -> Arc<Certificate> {
 }
 
 fn host(name: &str, tls: HostTls) -> Host {
-    Host { name: HostName::parse(name).unwrap(), tls, routes: Vec::new() }
+    Host { name: HostName::parse(name).unwrap(), tls: Arc::new(tls), routes: Vec::new() }
 }
 
 fn shows(certificate: &Arc<Certificate>) -> HostTls {
@@ -121,6 +121,7 @@ fn asks(certificate: &Arc<Certificate>, authorities: &Arc<Authorities>, depth: u
 
 fn compiled(hosts: Vec<Host>, tls: TlsSettings) -> Snapshot {
     let settings = model::Settings { tls, ..model::Settings::default() };
+    let hosts = hosts.into_iter().map(Arc::new).collect();
     routing::compile(&Model { hosts, settings, ..Model::default() }, None, 1)
 }
 

@@ -1,0 +1,221 @@
+//! A [`Translator`] that remembers gives what one gives that does not: for objects of the cases that come, change and go,
+//! under options, at times and with addresses that change.
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use control::index::Index;
+use control::objects::{Object, Resource, Sourced};
+use control::options::NsName;
+use control::resolve::Resolved;
+use control::source::files::Files;
+use control::translate::{Translator, translate};
+use control::{Options, Translation};
+use model::{Action, Cluster, ClusterId, Host, Model, Route, Stream};
+use proptest::prelude::*;
+
+use super::{collect, now, options, resolved};
+
+/// A case: its options, addresses and objects.
+struct Case {
+    options: Options,
+    resolved: Resolved,
+    objects: Vec<Object>,
+}
+
+static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| {
+    let mut files = Vec::new();
+    collect(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases"), &mut files);
+    files.sort();
+    let case = |file| {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let objects = Files::open(&[file]).unwrap().objects().cloned().collect();
+        Case { options: options(&text), resolved: resolved(&text), objects }
+    };
+    files.into_iter().map(case).collect()
+});
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// An object of one of the cases is there from now on.
+    Apply(usize, prop::sample::Index),
+    /// It is a copy: nothing about it is new but its address.
+    Copy(usize, prop::sample::Index),
+    /// It is gone.
+    Remove(usize, prop::sample::Index),
+    /// The options and addresses of one of the cases are in force.
+    Circumstances(usize),
+    /// So many days have gone by, or have not.
+    Days(u64),
+    /// Only the Ingresses of these namespaces are served.
+    Namespaces(Option<&'static str>),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (0..2_usize, any::<prop::sample::Index>()).prop_map(|(case, at)| Step::Apply(case, at)),
+        2 => (0..2_usize, any::<prop::sample::Index>()).prop_map(|(case, at)| Step::Copy(case, at)),
+        4 => (0..2_usize, any::<prop::sample::Index>()).prop_map(|(case, at)| Step::Remove(case, at)),
+        1 => (0..2_usize).prop_map(Step::Circumstances),
+        1 => (0_u64..60).prop_map(Step::Days),
+        1 => prop::option::of("default|other").prop_map(|name| {
+            Step::Namespaces(name.map(|name| if name == "other" { "other" } else { "default" }))
+        }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn what_is_remembered_makes_no_difference(
+        cases in prop::array::uniform2(any::<prop::sample::Index>()),
+        steps in prop::collection::vec(step(), 1..12),
+    ) {
+        let cases = cases.map(|at| at.get(&CASES));
+        let mut index = Index::default();
+        for object in &cases[0].objects {
+            index.apply(object);
+        }
+        let (mut circumstances, mut time) = (cases[0], now());
+        let mut translator = Translator::default();
+        for step in std::iter::once(Step::Circumstances(0)).chain(steps) {
+            let object = |case: usize, at: &prop::sample::Index| {
+                (!cases[case].objects.is_empty()).then(|| at.get(&cases[case].objects).clone())
+            };
+            match &step {
+                Step::Apply(case, at) => drop(object(*case, at).map(|object| index.apply(&object))),
+                Step::Copy(case, at) => drop(object(*case, at).map(|object| index.apply(&copy(&object)))),
+                Step::Remove(case, at) => drop(object(*case, at).map(|object| {
+                    let (kind, key) = name(&object);
+                    index.remove(kind, &key)
+                })),
+                Step::Circumstances(case) => circumstances = cases[*case],
+                Step::Days(days) => time = now() + Duration::from_hours(24 * days) - Duration::from_hours(720),
+                Step::Namespaces(namespaces) => {
+                    index.namespaces = namespaces.map(|name| [name.to_owned()].into());
+                }
+            }
+            let Case { options, resolved, .. } = circumstances;
+            let remembering = translator.translate(&index, options, resolved, time);
+            let anew = translate(&index, options, resolved, time);
+            prop_assert!(canonical(&remembering) == canonical(&anew), "after {:?}", step);
+            let again = translator.translate(&index, options, resolved, time);
+            prop_assert!(remembering == again && is_shared(&remembering.model, &again.model));
+        }
+    }
+}
+
+#[test]
+fn a_change_makes_the_hosts_anew_that_it_touches() {
+    let mut index = Index::default();
+    let apply = |index: &mut Index, n: u8, host: &str, pod: u8| {
+        for object in objects(&format!(
+            "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {{name: i{n}}}\nspec: {{rules: [{{host: {host}, http: \
+             {{paths: [{{path: /, pathType: Prefix, backend: {{service: {{name: s{n}, port: {{number: 80}}}}}}}}]}}}}]}}\n---\n\
+             apiVersion: v1\nkind: Service\nmetadata: {{name: s{n}}}\nspec: {{ports: [{{port: 80}}]}}\n---\n\
+             apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{name: s{n}, labels: \
+             {{kubernetes.io/service-name: s{n}}}}}\nendpoints: [{{addresses: [192.0.2.{pod}]}}]\nports: [{{port: 80}}]\n"
+        )) {
+            index.apply(&object);
+        }
+    };
+    (0..20).for_each(|n| apply(&mut index, n, &format!("h{n}.test"), n));
+    let mut translator = Translator::default();
+    let mut translated =
+        |index: &Index| translator.translate(index, &Options::default(), &Resolved::new(), now()).model;
+    let first = translated(&index);
+    apply(&mut index, 7, "changed.test", 7);
+    let second = translated(&index);
+    apply(&mut index, 3, "h3.test", 33);
+    let third = translated(&index);
+    assert_eq!(new_hosts(&first, &second), ["changed.test"]);
+    assert_eq!(new_hosts(&second, &third), [""; 0]);
+    let clusters = second.clusters.iter().zip(third.clusters.iter());
+    let changed: Vec<_> = clusters.filter(|(a, b)| !Arc::ptr_eq(a.1, b.1)).map(|(a, _)| &a.1.name).collect();
+    assert_eq!(changed, ["default-s3-80"]);
+}
+
+fn objects(text: &str) -> Vec<Object> {
+    let file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    Files::open(&[file.path().to_owned()]).unwrap().objects().cloned().collect()
+}
+
+fn new_hosts(before: &Model, after: &Model) -> Vec<String> {
+    let is_new = |host: &&Arc<Host>| !before.hosts.iter().any(|old| Arc::ptr_eq(old, host));
+    after.hosts.iter().filter(is_new).map(|host| host.name.to_string()).collect()
+}
+
+/// The same with clusters in place of their ids.
+fn canonical(translation: &Translation) -> impl PartialEq {
+    let Translation { model, problems, passed_over, origins, ingresses, names, certificates, valid_until } =
+        translation.clone();
+    let anonymous = ClusterId(0);
+    let host = |host: &Arc<Host>| {
+        let mut tls = (*host.tls).clone();
+        let passthrough =
+            tls.passthrough.as_mut().map(|id| cluster(&model, std::mem::replace(id, anonymous)));
+        let route = |route: &Arc<Route>| {
+            let mut route = Route::clone(route);
+            let cluster = match &mut route.action {
+                Action::Forward(forward) => {
+                    Some(cluster(&model, std::mem::replace(&mut forward.cluster, anonymous)))
+                }
+                Action::Respond(_) => None,
+            };
+            (route, cluster)
+        };
+        (host.name.clone(), tls, passthrough, host.routes.iter().map(route).collect::<Vec<_>>())
+    };
+    let stream = |one: &Stream| (Stream { cluster: anonymous, ..one.clone() }, cluster(&model, one.cluster));
+    let mut clusters: Vec<_> = model.clusters.iter().map(|(_, one)| format!("{one:?}")).collect();
+    clusters.sort();
+    let served = (
+        model.hosts.iter().map(host).collect::<Vec<_>>(),
+        clusters,
+        model.streams.iter().map(stream).collect::<Vec<_>>(),
+        model.settings.clone(),
+    );
+    (served, problems, passed_over, origins, ingresses, (names, certificates, valid_until))
+}
+
+fn cluster(model: &Model, id: ClusterId) -> Cluster {
+    model.cluster(id).clone()
+}
+
+/// Whether two models have all hosts and clusters in common.
+fn is_shared(a: &Model, b: &Model) -> bool {
+    a.hosts.iter().zip(&b.hosts).all(|(a, b)| Arc::ptr_eq(a, b))
+        && a.clusters.iter().zip(b.clusters.iter()).all(|(a, b)| Arc::ptr_eq(a.1, b.1))
+}
+
+fn name(object: &Object) -> (&'static str, NsName) {
+    fn of<T: Resource>(object: &Sourced<T>) -> (&'static str, NsName) {
+        (T::KIND, object.key())
+    }
+    match object {
+        Object::Ingress(it) => of(it),
+        Object::IngressClass(it) => of(it),
+        Object::Service(it) => of(it),
+        Object::EndpointSlice(it) => of(it),
+        Object::Endpoints(it) => of(it),
+        Object::ConfigMap(it) => of(it),
+        Object::Secret(it) => of(it),
+    }
+}
+
+fn copy(object: &Object) -> Object {
+    fn of<T: Clone>(object: &Arc<Sourced<T>>) -> Arc<Sourced<T>> {
+        Arc::new(Sourced::clone(object))
+    }
+    match object {
+        Object::Ingress(it) => Object::Ingress(of(it)),
+        Object::IngressClass(it) => Object::IngressClass(of(it)),
+        Object::Service(it) => Object::Service(of(it)),
+        Object::EndpointSlice(it) => Object::EndpointSlice(of(it)),
+        Object::Endpoints(it) => Object::Endpoints(of(it)),
+        Object::ConfigMap(it) => Object::ConfigMap(of(it)),
+        Object::Secret(it) => Object::Secret(of(it)),
+    }
+}

@@ -1,0 +1,94 @@
+//! What tells one configuration from another, as a number.
+
+use std::fmt::{self, Write};
+use std::hash::{DefaultHasher, Hasher};
+
+use model::{Action, Cluster, Forward, HostTls, Route, Stream};
+
+use crate::snapshot::Snapshot;
+
+impl Snapshot {
+    /// The same number for equal configurations, and most likely another for others. Which ids clusters have, and how often the
+    /// configuration was changed before, makes no difference. Costs a look at all of it.
+    pub fn digest(&self) -> u64 {
+        let mut text = Digest::default();
+        text.add(&self.settings);
+        for table in self.hosts() {
+            text.add(table.name());
+            text.add_tls(self, table.tls());
+            table.routes().iter().for_each(|route| text.add_route(self, route));
+        }
+        self.streams.iter().for_each(|stream| text.add_stream(self, stream));
+        text.0.finish()
+    }
+}
+
+/// The hash of a text that is never held as a whole.
+#[derive(Default)]
+struct Digest(DefaultHasher);
+
+impl Digest {
+    fn add(&mut self, part: &impl fmt::Debug) {
+        write!(self, "{part:?};").expect("a hash takes any text");
+    }
+
+    // Each names all fields, so that a new one cannot be forgotten here.
+
+    fn add_tls(&mut self, snapshot: &Snapshot, tls: &HostTls) {
+        let HostTls { certificate, client_auth, ciphers, prefer_server_ciphers, passthrough } = tls;
+        let passthrough: Option<&Cluster> = passthrough.map(|cluster| &**snapshot.cluster(cluster));
+        self.add(&(certificate, client_auth, ciphers, prefer_server_ciphers, passthrough));
+    }
+
+    fn add_route(&mut self, snapshot: &Snapshot, route: &Route) {
+        let Route { path, filters, action, labels, access_log } = route;
+        self.add(&(path, filters, labels, access_log));
+        match action {
+            Action::Forward(Forward { cluster, timeouts, retry, body_bytes_max, connection_header }) => {
+                self.add(&(snapshot.cluster(*cluster), timeouts, retry, body_bytes_max, connection_header));
+            }
+            Action::Respond(fixed) => self.add(fixed),
+        }
+    }
+
+    fn add_stream(&mut self, snapshot: &Snapshot, stream: &Stream) {
+        let Stream { port, transport, cluster, accepts_proxy_header, sends_proxy_header, labels } = stream;
+        let cluster = snapshot.cluster(*cluster);
+        self.add(&(port, transport, cluster, accepts_proxy_header, sends_proxy_header, labels));
+    }
+}
+
+impl Write for Digest {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.write(text.as_bytes());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use model::{ClusterId, Clusters, Host, HostName, Model, Settings};
+
+    use super::*;
+    use crate::compile;
+
+    fn passing_on(id: u32, cluster: &str) -> Model {
+        let mut clusters = Clusters::default();
+        clusters.insert(ClusterId(id), Arc::new(Cluster { name: cluster.to_owned(), ..Cluster::default() }));
+        let tls = HostTls { passthrough: Some(ClusterId(id)), ..HostTls::default() };
+        let host = Host { name: HostName::Any, tls: Arc::new(tls), routes: Vec::new() };
+        Model { hosts: vec![Arc::new(host)], clusters, ..Model::default() }
+    }
+
+    #[test]
+    fn ids_and_generations_make_no_difference_and_all_else_does() {
+        let digest = |model: &Model, generation| compile(model, None, generation).digest();
+        assert_eq!(digest(&passing_on(0, "a"), 1), digest(&passing_on(7, "a"), 2));
+        assert_ne!(digest(&passing_on(0, "a"), 1), digest(&passing_on(0, "b"), 1));
+        let mut settings = Settings::default();
+        settings.client.keep_alive_requests += 1;
+        assert_ne!(digest(&Model { settings, ..passing_on(0, "a") }, 1), digest(&passing_on(0, "a"), 1));
+    }
+}
