@@ -5,10 +5,10 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/forebay
 export PATH := $(CACHE)/tools/bin:$(PATH)
 CARGO_DENY := cargo-deny@0.20.2
 
-.PHONY: help demo test lint unit kubernetes cluster conformance peers release
+.PHONY: help demo test lint unit kubernetes cluster conformance peers peers-kubernetes release
 
 help: ## Say what there is
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
 
 demo: release ## Serve the examples and repeat field case A: what does an ingress cost?
 	@cargo xtask demo
@@ -38,6 +38,9 @@ conformance: tools ## Run h2spec, gRPC's interoperability tests, testssl.sh, ws 
 
 peers: release ## Measure Forebay beside nginx and HAProxy; says what it needs
 	cargo xtask peers --write
+
+peers-kubernetes: release ## Measure Forebay in a cluster: at scale, under change and in trouble
+	cargo xtask peers-kubernetes --write
 
 release: tools
 	cargo build --release --package forebay

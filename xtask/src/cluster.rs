@@ -92,26 +92,38 @@ fn test(arguments: &[OsString]) -> Result<ExitCode> {
         let status = Command::new("cargo").args(build.split(' ')).status().context("cannot start cargo")?;
         ensure!(status.success(), "cargo {build}: {status}");
     }
-    let test = ["cargo", "test", "--quiet", "--offline", "--package", "cluster", "--"].map(OsString::from);
+    // They wait more than they work.
+    let threads = format!("--test-threads={}", 2 * thread::available_parallelism().map_or(1, usize::from));
+    let test =
+        ["cargo", "test", "--quiet", "--offline", "--package", "cluster", "--", &threads].map(OsString::from);
     enter(&Settings { forebay: None, folder: None }, &[&test[..], arguments].concat())
 }
 
-/// Becomes `unshare`, whose child is this program once more. It kills whatever is inside when it ends itself.
+/// Goes on in new namespaces, with a cluster.
 fn enter(settings: &Settings, command: &[OsString]) -> Result<ExitCode> {
     // Here, since there is no network inside to fetch sources from.
     cluster::binary()?;
     cluster::Helm::install()?;
+    let outside = process::id().to_string();
+    let mut arguments: Vec<OsString> =
+        ["cluster", "inside", "--outside", &outside, "--forebay"].map(OsString::from).into();
+    arguments.push(settings.forebay()?.into());
+    if let Some(folder) = &settings.folder {
+        arguments.extend(["--folder".into(), std::path::absolute(folder)?.into()]);
+    }
+    arguments.push("--".into());
+    become_inside(&[&arguments[..], command].concat())
+}
+
+/// Becomes `unshare`, whose child is this program once more, with these arguments. It kills whatever is inside when it ends itself.
+pub(crate) fn become_inside(arguments: &[OsString]) -> Result<ExitCode> {
     let mut unshare = Command::new("unshare");
     unshare.args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]);
     if !rustix::process::geteuid().is_root() {
         unshare.args(["--user", "--map-root-user"]);
     }
-    unshare.arg("--").arg(env::current_exe()?).args(["cluster", "inside", "--outside"]);
-    unshare.arg(process::id().to_string()).arg("--forebay").arg(settings.forebay()?);
-    if let Some(folder) = &settings.folder {
-        unshare.arg("--folder").arg(std::path::absolute(folder)?);
-    }
-    Err(unshare.arg("--").args(command).exec()).context("cannot start unshare (Debian's util-linux)")
+    unshare.arg("--").arg(env::current_exe()?).args(arguments);
+    Err(unshare.exec()).context("cannot start unshare (Debian's util-linux)")
 }
 
 impl Settings {
@@ -130,7 +142,7 @@ fn inside(settings: &Settings, outside: u32, command: &[OsString]) -> Result<Exi
     fs::create_dir_all(&folder)?;
     let forebay = settings.forebay()?;
     let images = BTreeMap::from([("forebay".to_owned(), vec![forebay.display().to_string()])]);
-    let cluster = Cluster::start(&Options { api_only: false, images, folder: Some(folder.clone()) })?;
+    let cluster = Cluster::start(&Options { images, folder: Some(folder.clone()), ..Options::default() })?;
     let programs = cluster::kubectl(&folder)?;
     if command.is_empty() {
         print_entrance(&cluster, &programs, outside);
@@ -147,7 +159,7 @@ fn inside(settings: &Settings, outside: u32, command: &[OsString]) -> Result<Exi
 }
 
 /// The loopback interface, and a `/run` of its own for `ip netns`.
-fn prepare_namespaces() -> Result<()> {
+pub(crate) fn prepare_namespaces() -> Result<()> {
     mount("tmpfs", "/run", "tmpfs", MountFlags::empty(), None).context("cannot mount over /run")?;
     fs::create_dir("/run/netns")?;
     let status = Command::new("ip").args(["link", "set", "lo", "up"]).status();

@@ -13,6 +13,7 @@ mod load;
 mod machine;
 mod peers;
 mod quota;
+mod scale;
 mod tidy;
 
 use std::net::SocketAddr;
@@ -33,6 +34,8 @@ enum Task {
     Tidy,
     /// Measures Forebay and its peers side by side.
     Peers(peers::Arguments),
+    /// Measures Forebay in a cluster: at scale, under change and in trouble.
+    PeersKubernetes(scale::Arguments),
     /// Serves the examples and runs field case A's experiment.
     Demo(demo::Arguments),
     /// Checks the Helm chart, and what is made from it.
@@ -54,6 +57,7 @@ enum Task {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().task {
+        Task::PeersKubernetes(arguments) => return exit_code(scale::run(&arguments)),
         Task::Cluster(arguments) => return exit_code(cluster::run(&arguments)),
         Task::Tidy => tidy::run(),
         Task::Peers(arguments) => peers::run(&arguments),

@@ -84,7 +84,7 @@ pub async fn run_with<R: Resolver>(
     outlet: impl Outlet,
 ) -> Result<Infallible, LoadError> {
     let following = Following::start(&options.manifests)?;
-    match Driver::new(options, Source::Files(following), Pace::FILES, resolver, outlet).run().await {}
+    match Driver::new(options, Source::Files(Box::new(following)), Pace::FILES, resolver, outlet).run().await {}
 }
 
 /// Follows a cluster. The first translation is published when all objects have been listed; or before, if they cannot be and
@@ -127,7 +127,7 @@ struct Driver<R, O> {
 }
 
 enum Source {
-    Files(Following),
+    Files(Box<Following>),
     Cluster(Box<Live>),
 }
 

@@ -117,11 +117,32 @@ impl Reason {
     }
 }
 
+/// Bytes of a message. What is quoted may be as long as an object can be: a megabyte.
+const MESSAGE_BYTES_MAX: usize = 2000;
+
+/// The message, or its beginning and how long it was.
+fn bounded(mut message: String) -> String {
+    let whole = message.len();
+    if whole > MESSAGE_BYTES_MAX {
+        message.truncate(message.floor_char_boundary(MESSAGE_BYTES_MAX));
+        message = format!("{message}... ({whole} bytes)");
+    }
+    message
+}
+
 impl Problem {
     /// A problem that no object has.
     pub(crate) fn new(severity: Severity, message: impl Into<String>) -> Self {
         let reason = if severity == Severity::Notice { Reason::Note } else { Reason::Invalid };
-        Self { severity, object: None, uid: None, file: None, line: None, reason, message: message.into() }
+        Self {
+            severity,
+            object: None,
+            uid: None,
+            file: None,
+            line: None,
+            reason,
+            message: bounded(message.into()),
+        }
     }
 
     /// A problem of an object as a whole.

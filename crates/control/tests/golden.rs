@@ -85,6 +85,29 @@ fn examples_have_no_errors() {
     insta::assert_snapshot!(describe(&load_at(&options, now()).unwrap(), &examples));
 }
 
+/// Values as long as an object can be are not repeated in full to whoever reads what is wrong with them.
+#[test]
+fn a_megabyte_of_annotation_makes_short_problems() {
+    let names = control::translate::annotations::ANNOTATIONS;
+    let value = "x{".repeat((1 << 20) / 2 / names.len());
+    let annotations = names
+        .iter()
+        .map(|annotation| format!("    nginx.ingress.kubernetes.io/{}: '{value}'", annotation.name))
+        .collect::<Vec<_>>()
+        .join("\n");
+    let text = format!(
+        "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata:\n  name: a\n  annotations:\n{annotations}\n\
+         spec: {{rules: [{{host: a.test}}]}}\n"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.yaml");
+    std::fs::write(&file, text).unwrap();
+    let translation = load_at(&Options { manifests: vec![file], ..Options::default() }, now()).unwrap();
+    assert!(translation.problems.len() > 20, "{}", translation.problems.len());
+    let longest = translation.problems.iter().map(|problem| problem.message.len()).max().unwrap();
+    assert!(longest < 2100, "{longest}");
+}
+
 fn now() -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(NOW_S)
 }
@@ -116,6 +139,7 @@ fn options(text: &str) -> Options {
             "disable-catch-all" => options.disable_catch_all = value == "true",
             "endpoints" => options.endpoints.push(value.parse().unwrap()),
             "ingress-class-by-name" => options.ingress_class_by_name = value == "true",
+            "zone" => options.zone = Some(value.to_owned()),
             "watch-ingress-without-class" => options.watch_ingress_without_class = value == "true",
             other => panic!("no option {other}"),
         }

@@ -162,6 +162,7 @@ pub(crate) struct Cluster {
 
 /// What is written to the cluster.
 #[derive(Args, Debug)]
+#[expect(clippy::struct_field_names, reason = "fields are named as the flags are")]
 pub(crate) struct Status {
     /// Write where clients reach Ingresses into their status. Off for a trial beside another controller.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]

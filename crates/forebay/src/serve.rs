@@ -112,9 +112,10 @@ async fn control(
     if options.cluster.enable_topology_aware_routing {
         let node = std::env::var("NODE_NAME").ok();
         reading.zone = control::status::zone_of_this_node(&connection, this_pod().as_ref(), node).await;
-        match &reading.zone {
-            Some(zone) => tracing::info!(zone, "endpoints of this zone are preferred"),
-            None => tracing::warn!("the zone of this node is not known: endpoints of all zones are used"),
+        if let Some(zone) = &reading.zone {
+            tracing::info!(zone, "endpoints of this zone are preferred");
+        } else {
+            tracing::warn!("the zone of this node is not known: endpoints of all zones are used");
         }
     }
     match control::run_cluster(&connection, options.cluster.options(), reading, builder).await {}

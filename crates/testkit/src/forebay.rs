@@ -153,7 +153,7 @@ impl Setup {
         let ingress = self.ingress;
         let (http, https, admin) = (unknown, unknown, unknown);
         let mut forebay = Forebay { child, ingress, folder, log, access_log, http, https, admin };
-        let line = forebay.await_log(" starting ");
+        let line = forebay.await_log(" admin=");
         forebay.admin.set_port(port(&line, "admin="));
         forebay
     }

@@ -267,8 +267,8 @@ pub fn api_version(kind: &str) -> Option<&'static str> {
     group.strip_prefix("apis/").or_else(|| group.strip_prefix("api/"))
 }
 
-/// The path of an object's kind in a namespace.
-fn collection(kind: &str, namespace: &str) -> Result<String> {
+/// The path of the objects of a kind in a namespace, or in all of them if it is empty.
+pub fn collection(kind: &str, namespace: &str) -> Result<String> {
     let place = KINDS.iter().find(|(known, _)| *known == kind);
     let (_, (group, plural, namespaced)) = place.with_context(|| format!("no place is known for {kind}"))?;
     Ok(match namespace {

@@ -23,10 +23,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 pub use binary::{binary, kubectl};
-pub use client::{Answer, Client, api_version};
+pub use client::{Answer, Client, api_version, collection};
 use credentials::{Credentials, User};
 pub use helm::Helm;
-use process::Process;
+use process::{Process, Program};
 
 /// The node's address on the bridge that joins the Pods, where they reach the API server.
 pub const NODE_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 244, 0, 1);
@@ -43,6 +43,8 @@ pub struct Options {
     pub api_only: bool,
     /// The program that stands for an image, and its default arguments, by image without tag.
     pub images: BTreeMap<String, Vec<String>>,
+    /// How willing everything is to let others run (nice(1)): for measurements beside it.
+    pub niceness: u8,
     /// An existing folder for state and logs, which stays; one that goes with the cluster without it.
     pub folder: Option<PathBuf>,
 }
@@ -76,7 +78,7 @@ impl Cluster {
         };
         cluster.await_api_server()?;
         if !options.api_only {
-            cluster.others = start_others(&plan.binary, &plan.folder, plan.api.port(), options)?;
+            cluster.others = start_others(&plan.program, &plan.folder, plan.api.port(), options)?;
             cluster.await_that("the first ServiceAccount", |client| {
                 Ok(client.find("ServiceAccount", "default", "default")?.is_some())
             })?;
@@ -152,7 +154,7 @@ impl Cluster {
 
 /// What is decided before anything runs.
 struct Plan {
-    binary: PathBuf,
+    program: Program,
     folder: PathBuf,
     temporary: Option<TempDir>,
     credentials: Credentials,
@@ -163,14 +165,14 @@ struct Plan {
 
 impl Plan {
     fn make(options: &Options) -> Result<Plan> {
-        let binary = binary()?;
+        let program = Program { binary: binary()?, niceness: options.niceness };
         let temporary = options.folder.is_none().then(tempfile::tempdir).transpose()?;
         let folder = options.folder.as_deref().or(temporary.as_ref().map(TempDir::path));
         let folder = folder.context("a folder")?.to_path_buf();
         fs::create_dir_all(folder.join("logs"))?;
         let [etcd, etcd_peer, api] = free_addresses()?;
         let credentials = Credentials::make(&folder, api)?;
-        Ok(Plan { binary, folder, temporary, credentials, etcd, etcd_peer, api })
+        Ok(Plan { program, folder, temporary, credentials, etcd, etcd_peer, api })
     }
 
     fn start_etcd(&self) -> Result<Process> {
@@ -186,7 +188,7 @@ impl Plan {
             format!("--initial-advertise-peer-urls={peers}"),
             format!("--initial-cluster=default={peers}"),
         ];
-        Process::start(&self.binary, "etcd", arguments, &self.folder)
+        Process::start(&self.program, "etcd", arguments, &self.folder)
     }
 
     fn start_api_server(&self, api_only: bool) -> Result<Process> {
@@ -214,12 +216,12 @@ impl Plan {
             "--profiling=false".into(),
             "--enable-priority-and-fairness=false".into(),
         ];
-        Process::start(&self.binary, "kube-apiserver", arguments, &self.folder)
+        Process::start(&self.program, "kube-apiserver", arguments, &self.folder)
     }
 }
 
 /// What makes a cluster of an API.
-fn start_others(binary: &Path, folder: &Path, api_port: u16, options: &Options) -> Result<Vec<Process>> {
+fn start_others(program: &Program, folder: &Path, api_port: u16, options: &Options) -> Result<Vec<Process>> {
     let path = |name: &str| folder.join(name).display().to_string();
     let user = |user: User| user.kubeconfig(folder).display().to_string();
     let controllers = [
@@ -249,9 +251,9 @@ fn start_others(binary: &Path, folder: &Path, api_port: u16, options: &Options) 
         format!("--api-port={api_port}"),
     ];
     Ok(vec![
-        Process::start(binary, "kubelet", kubelet, folder)?,
-        Process::start(binary, "kube-scheduler", scheduler, folder)?,
-        Process::start(binary, "kube-controller-manager", controllers, folder)?,
+        Process::start(program, "kubelet", kubelet, folder)?,
+        Process::start(program, "kube-scheduler", scheduler, folder)?,
+        Process::start(program, "kube-controller-manager", controllers, folder)?,
     ])
 }
 

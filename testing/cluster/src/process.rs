@@ -17,10 +17,17 @@ const CLEANS_UP: &str = "kubelet";
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 const LOG_LINES: usize = 20;
 
+/// The program that is all components, and how it is run.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    pub(crate) binary: PathBuf,
+    pub(crate) niceness: u8,
+}
+
 #[derive(Debug)]
 pub(crate) struct Process {
     component: &'static str,
-    program: PathBuf,
+    program: Program,
     arguments: Vec<String>,
     log: PathBuf,
     child: Child,
@@ -28,7 +35,7 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn start(
-        program: &Path,
+        program: &Program,
         component: &'static str,
         arguments: impl IntoIterator<Item = String>,
         folder: &Path,
@@ -36,7 +43,7 @@ impl Process {
         let log = folder.join("logs").join(format!("{component}.log"));
         let arguments: Vec<_> = arguments.into_iter().collect();
         let child = spawn(program, component, &arguments, &log)?;
-        Ok(Process { component, program: program.into(), arguments, log, child })
+        Ok(Process { component, program: program.clone(), arguments, log, child })
     }
 
     /// An error, with the end of its output, if it has ended.
@@ -87,9 +94,11 @@ impl Drop for Process {
 }
 
 /// In a process group of its own: who interrupts a test from the keyboard leaves the order of the end to it.
-fn spawn(program: &Path, component: &str, arguments: &[String], log: &Path) -> Result<Child> {
+fn spawn(program: &Program, component: &str, arguments: &[String], log: &Path) -> Result<Child> {
     let output = File::options().create(true).append(true).open(log)?;
-    let mut command = Command::new(program);
+    // Threads inherit it from the one that starts them, so that it has to be there from the beginning.
+    let mut command = Command::new("nice");
+    command.arg("-n").arg(program.niceness.to_string()).arg(&program.binary);
     command.arg(component).args(arguments).env(END_WITH_INPUT, "yes").process_group(0);
     command.stdin(Stdio::piped()).stdout(output.try_clone()?).stderr(output);
     command.spawn().with_context(|| format!("cannot start {component}"))

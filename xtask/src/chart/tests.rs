@@ -23,10 +23,21 @@ fn the_chart_is_sound_and_what_is_made_from_it_is_up_to_date() {
 }
 
 #[test]
+fn the_chart_is_of_this_version() {
+    let objects = rendered("", &[]);
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(container(&objects)["image"], format!("forebay:{version}"));
+    assert_eq!(
+        objects.get("Deployment", "forebay-controller")["metadata"]["labels"]["helm.sh/chart"],
+        format!("forebay-{version}")
+    );
+}
+
+#[test]
 fn values_for_ingress_nginx_install_without_its_image_hooks_and_probes() {
     let objects = rendered("ingress-nginx-values.yaml", &[]);
     let container = container(&objects);
-    assert_eq!(container["image"], "mirror.example.com/forebay:0.1.0");
+    assert_eq!(container["image"], concat!("mirror.example.com/forebay:", env!("CARGO_PKG_VERSION")));
     assert_eq!(container["lifecycle"], json!(null));
     assert_eq!(
         container["livenessProbe"]["httpGet"],

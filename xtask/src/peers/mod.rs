@@ -6,9 +6,9 @@
 pub(crate) mod certificate;
 mod figures;
 mod measure;
-mod page;
+pub(crate) mod page;
 mod proxy;
-mod report;
+pub(crate) mod report;
 mod tools;
 mod workload;
 
@@ -23,13 +23,14 @@ use crate::machine::{self, Cpus};
 use certificate::Certificates;
 use figures::Results;
 use measure::Bench;
+use page::Block;
 use proxy::HOST;
 use workload::{GROUPS, Group, Workload};
 
 pub(crate) use proxy::{Peer, forebay_binary};
 
 /// Where `--write` puts the figures.
-const PAGE: &str = "docs/performance.md";
+pub(crate) const PAGE: &str = "docs/performance.md";
 
 /// Options of `cargo xtask peers`.
 #[derive(clap::Args)]
@@ -76,7 +77,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
                 let section = report::section(job.workload, &results, &source);
                 println!("{section}");
                 if arguments.write {
-                    page::write(Path::new(PAGE), job.workload.name, &section)?;
+                    block().write(Path::new(PAGE), job.workload.name, &section)?;
                 }
             }
             Err(error) => {
@@ -87,6 +88,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
     }
     if failed.is_empty() { Ok(()) } else { bail!("not measured: {}", failed.join(", ")) }
+}
+
+fn block() -> Block {
+    let groups = GROUPS.iter().map(|group| (group.title, group.names().collect())).collect();
+    Block { command: "peers", groups }
 }
 
 fn prepare<'a>(folder: &'a TempDir, peers: &[Peer]) -> Result<Bench<'a>> {

@@ -8,29 +8,54 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::workload::GROUPS;
-
-const BEGIN: &str = "<!-- peers: begin (written by `cargo xtask peers --write`) -->";
-const END: &str = "<!-- peers: end -->";
-
-/// What a workload's heading begins with, and a group's.
-pub(super) const WORKLOAD: &str = "#### ";
-const GROUP: &str = "### ";
-
-/// Puts a workload's section between the markers of the file, in place of its earlier one.
-pub(super) fn write(path: &Path, name: &str, section: &str) -> Result<()> {
-    let page = fs::read_to_string(path).unwrap_or_else(|_| format!("# Performance\n\n{BEGIN}\n{END}\n"));
-    let page =
-        splice(&page, name, section).with_context(|| format!("{} lacks the line {BEGIN}", path.display()))?;
-    fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))
+/// A part of the page that a command writes.
+pub(crate) struct Block {
+    /// What the command is called.
+    pub(crate) command: &'static str,
+    /// Titles of groups, with the names of their sections, in order.
+    pub(crate) groups: Vec<(&'static str, Vec<&'static str>)>,
 }
 
-fn splice(page: &str, name: &str, section: &str) -> Option<String> {
-    let (before, rest) = page.split_once(BEGIN)?;
-    let (figures, after) = rest.split_once(END)?;
-    let mut sections = sections(figures);
-    sections.insert(name, section.trim());
-    Some(format!("{before}{BEGIN}\n\n{}{END}{after}", in_order(&sections)))
+/// What a workload's heading begins with, and a group's.
+pub(crate) const WORKLOAD: &str = "#### ";
+const GROUP: &str = "### ";
+
+impl Block {
+    /// Puts a section between the block's markers in the file, in place of its earlier one.
+    pub(crate) fn write(&self, path: &Path, name: &str, section: &str) -> Result<()> {
+        let (begin, end) = self.markers();
+        let page = fs::read_to_string(path).unwrap_or_else(|_| format!("# Performance\n\n{begin}\n{end}\n"));
+        let page = self.splice(&page, name, section);
+        let page = page.with_context(|| format!("{} lacks the line {begin}", path.display()))?;
+        fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    fn markers(&self) -> (String, String) {
+        let name = self.command;
+        (
+            format!("<!-- {name}: begin (written by `cargo xtask {name} --write`) -->"),
+            format!("<!-- {name}: end -->"),
+        )
+    }
+
+    fn splice(&self, page: &str, name: &str, section: &str) -> Option<String> {
+        let (begin, end) = self.markers();
+        let (before, rest) = page.split_once(&begin)?;
+        let (figures, after) = rest.split_once(&end)?;
+        let mut sections = sections(figures);
+        sections.insert(name, section.trim());
+        Some(format!("{before}{begin}\n\n{}{end}{after}", self.in_order(&sections)))
+    }
+
+    /// As the groups have them; what is in none of them was measured once.
+    fn in_order(&self, sections: &BTreeMap<&str, &str>) -> String {
+        let groups = self.groups.iter().map(|(title, names)| {
+            let measured: Vec<_> = names.iter().filter_map(|name| sections.get(name)).copied().collect();
+            let text = measured.join("\n\n");
+            if text.is_empty() { text } else { format!("{GROUP}{title}\n\n{text}\n\n") }
+        });
+        groups.collect()
+    }
 }
 
 /// The sections that are there, by workload.
@@ -58,43 +83,40 @@ fn heading(text: &str) -> Option<(usize, &str)> {
     Some((start, line.strip_prefix(WORKLOAD)?.trim()))
 }
 
-/// As the tables of workloads have them; what is in none of them was a workload once.
-fn in_order(sections: &BTreeMap<&str, &str>) -> String {
-    let groups = GROUPS.iter().map(|group| {
-        let measured: Vec<_> = group.names().filter_map(|name| sections.get(name)).copied().collect();
-        let text = measured.join("\n\n");
-        if text.is_empty() { text } else { format!("{GROUP}{}\n\n{text}\n\n", group.title) }
-    });
-    groups.collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const BEGIN: &str = "<!-- try: begin (written by `cargo xtask try --write`) -->";
+    const END: &str = "<!-- try: end -->";
+
+    fn block() -> Block {
+        Block { command: "try", groups: vec![("First", vec!["a"]), ("Second", vec!["b", "c"])] }
+    }
+
     #[test]
     fn only_what_was_measured_is_replaced() {
         let page = format!("before\n{BEGIN}\n{END}\nafter\n");
-        let page = splice(&page, "tls-new-rsa", "#### tls-new-rsa\n\nfirst\n").expect("markers");
-        let page = splice(&page, "keepalive-64", "#### keepalive-64\n\nfirst\n").expect("markers");
-        let page = splice(&page, "idle-tls", "#### idle-tls\n\nfirst\n").expect("markers");
-        let page = splice(&page, "tls-new-rsa", "#### tls-new-rsa\n\nsecond\n").expect("markers");
+        let page = block().splice(&page, "b", "#### b\n\nfirst\n").expect("markers");
+        let page = block().splice(&page, "a", "#### a\n\nfirst\n").expect("markers");
+        let page = block().splice(&page, "c", "#### c\n\nfirst\n").expect("markers");
+        let page = block().splice(&page, "b", "#### b\n\nsecond\n").expect("markers");
         let expected = format!(
-            "before\n{BEGIN}\n\n### HTTP/1 in the clear\n\n#### keepalive-64\n\nfirst\n\n\
-             ### TLS, HTTP/2, gRPC and TCP\n\n#### tls-new-rsa\n\nsecond\n\n#### idle-tls\n\nfirst\n\n{END}\nafter\n"
+            "before\n{BEGIN}\n\n### First\n\n#### a\n\nfirst\n\n\
+             ### Second\n\n#### b\n\nsecond\n\n#### c\n\nfirst\n\n{END}\nafter\n"
         );
         assert_eq!(page, expected);
     }
 
     #[test]
     fn a_page_without_markers_is_left_alone() {
-        assert_eq!(splice("no markers", "idle-tls", "#### idle-tls\n"), None);
+        assert_eq!(block().splice("no markers", "a", "#### a\n"), None);
     }
 
     #[test]
-    fn what_is_no_workload_any_more_goes() {
+    fn what_is_not_measured_any_more_goes() {
         let page = format!("{BEGIN}\n\n#### old\n\nfigures\n\n{END}\n");
-        let page = splice(&page, "idle-tls", "#### idle-tls\n").expect("markers");
-        assert!(!page.contains("old") && page.contains("idle-tls"), "{page}");
+        let page = block().splice(&page, "a", "#### a\n").expect("markers");
+        assert!(!page.contains("old") && page.contains("#### a"), "{page}");
     }
 }

@@ -61,7 +61,7 @@ fn comparisons(results: &Results) -> Vec<(Figure, Peer)> {
 }
 
 /// A Markdown table whose columns line up.
-fn table(rows: &[Vec<String>]) -> String {
+pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0).max(3);
     let line = |row: &[String]| {
         let padded = |(column, cell): (usize, &String)| format!(" {cell:>0$} ", width(column));

@@ -36,6 +36,37 @@ pub struct SliceEndpoint {
     /// How it is.
     #[serde(default, deserialize_with = "nullable")]
     pub conditions: Conditions,
+    /// Who should use it.
+    #[serde(default, deserialize_with = "nullable", skip_serializing_if = "EndpointHints::is_empty")]
+    pub hints: EndpointHints,
+}
+
+/// Who should use a Pod.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EndpointHints {
+    /// Those in these zones; everybody if there are none.
+    #[serde(default, deserialize_with = "nullable")]
+    pub for_zones: Vec<ForZone>,
+}
+
+/// A zone of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+pub struct ForZone {
+    /// Name, as the label `topology.kubernetes.io/zone` of a Node has it.
+    pub name: String,
+}
+
+impl EndpointHints {
+    /// Whether nothing is said.
+    pub fn is_empty(&self) -> bool {
+        self.for_zones.is_empty()
+    }
+
+    /// Whether a zone is named.
+    pub fn names(&self, zone: &str) -> bool {
+        self.for_zones.iter().any(|known| known.name == zone)
+    }
 }
 
 /// How a Pod is. What is left out is unknown, and unknown is taken for well.

@@ -24,7 +24,8 @@ use de::nullable;
 
 pub use de::{At, PortRef};
 pub use endpoints::{
-    Conditions, EndpointAddress, EndpointPort, EndpointSlice, EndpointSubset, Endpoints, SliceEndpoint,
+    Conditions, EndpointAddress, EndpointHints, EndpointPort, EndpointSlice, EndpointSubset, Endpoints,
+    ForZone, SliceEndpoint,
 };
 pub use ingress::{
     Backend, HttpRule, Ingress, IngressClass, IngressClassSpec, IngressPath, IngressPoint, IngressRule,

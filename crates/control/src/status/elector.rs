@@ -77,15 +77,24 @@ impl Elector {
 
     /// Gives the Lease up, if it is ours.
     pub(super) async fn release(&mut self) {
-        let Some(lease) = self.election.release(Timestamp::now()) else { return };
-        let parameters = PostParams::default();
-        let replaced = self.leases.replace(&self.name, &parameters, &lease);
-        if let Ok(Ok(lease)) = timeout(RELEASE_MAX, self.server.ask(ELECTING, replaced)).await {
-            self.election.wrote(lease, Instant::now());
-        } else {
+        if timeout(RELEASE_MAX, self.try_release()).await != Ok(true) {
             tracing::warn!("the Lease could not be given up; it runs out by itself");
         }
         self.announce();
+    }
+
+    async fn try_release(&mut self) -> bool {
+        let parameters = PostParams::default();
+        while let Some(lease) = self.election.release(Timestamp::now()) {
+            let replaced = self.leases.replace(&self.name, &parameters, &lease);
+            match self.server.ask(ELECTING, replaced).await {
+                Ok(lease) => self.election.wrote(lease, Instant::now()),
+                // A renewal may have come through of which the answer was not waited for.
+                Err(Failure::Conflict) if self.read().await => {}
+                Err(_) => return false,
+            }
+        }
+        true
     }
 
     /// Does something until a time at most, or until this process may no longer take it for granted that it leads: it has to

@@ -51,8 +51,14 @@ struct Written {
     /// The Ingress as it looked before, to know it by its place in memory: a later look at it counts for more.
     over: Weak<Sourced<Ingress>>,
     points: Arc<[IngressPoint]>,
-    /// When to try again, where it was refused.
+    /// When to try again; none where that is what it says now.
     until: Option<Instant>,
+}
+
+impl Written {
+    fn new(over: &Arc<Sourced<Ingress>>, points: &Arc<[IngressPoint]>, until: Option<Instant>) -> Self {
+        Self { over: Arc::downgrade(over), points: Arc::clone(points), until }
+    }
 }
 
 impl Writer {
@@ -105,8 +111,17 @@ impl Writer {
     ) -> bool {
         self.prune(translation);
         let now = Instant::now();
-        let is_due = |ingress: &&Arc<_>| self.is_due(ingress, wanted, now);
-        let due: Vec<_> = translation.ingresses.iter().filter(is_due).cloned().collect();
+        let mut due = Vec::new();
+        for ingress in &translation.ingresses {
+            // What does not come from the API server has no uid.
+            let Some(uid) = &ingress.metadata.uid else { continue };
+            if self.is_due(uid, ingress, wanted, now) {
+                // Until there is an answer: it may be written though the answer is never seen.
+                let written = Written::new(ingress, wanted, Some(now));
+                self.written.insert(uid.clone(), written);
+                due.push(Arc::clone(ingress));
+            }
+        }
         let server = &self.server;
         let writes = due.into_iter().map(|ingress| async move {
             let outcome = write(server, &ingress, wanted).await;
@@ -131,20 +146,28 @@ impl Writer {
                 }
                 Err(Failure::Unserved) => return false,
             };
-            let written = Written { over: Arc::downgrade(&ingress), points: Arc::clone(wanted), until };
-            self.written.insert(ingress.metadata.uid.clone().unwrap_or_default(), written);
+            let uid = ingress.metadata.uid.clone().unwrap_or_default();
+            self.written.insert(uid, Written::new(&ingress, wanted, until));
         }
         is_done
     }
 
-    fn is_due(&self, ingress: &Arc<Sourced<Ingress>>, wanted: &Arc<[IngressPoint]>, now: Instant) -> bool {
-        // What does not come from the API server has no uid.
-        let Some(uid) = &ingress.metadata.uid else { return false };
+    fn is_due(
+        &mut self,
+        uid: &str,
+        ingress: &Arc<Sourced<Ingress>>,
+        wanted: &Arc<[IngressPoint]>,
+        now: Instant,
+    ) -> bool {
         match self.written.get(uid) {
             Some(written) if written.over.as_ptr() == Arc::as_ptr(ingress) => {
                 written.points != *wanted || written.until.is_some_and(|until| until <= now)
             }
-            _ => !says(ingress, wanted),
+            Some(_) => {
+                self.written.remove(uid);
+                !says(ingress, wanted)
+            }
+            None => !says(ingress, wanted),
         }
     }
 

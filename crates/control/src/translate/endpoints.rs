@@ -13,7 +13,8 @@ use super::lookup::{Lookup, Uses};
 use super::policy::Policy;
 use super::slots::Slots;
 use crate::objects::{
-    Conditions, EndpointPort, EndpointSlice, EndpointSubset, PortRef, Service, ServicePort, Sourced, is_of,
+    Conditions, EndpointHints, EndpointPort, EndpointSlice, EndpointSubset, PortRef, Service, ServicePort,
+    Sourced, is_of,
 };
 use crate::options::NsName;
 use crate::problem::{Problem, Reason, Severity};
@@ -129,7 +130,9 @@ impl Store {
         for number in std::mem::take(&mut self.doubtful) {
             if self.known.has(number) && self.known.get(number).users == 0 {
                 let removed = self.known.remove(number).and_then(|(_, entry)| entry.uses);
-                removed.iter().for_each(|uses| lookup.release(uses));
+                if let Some(uses) = &removed {
+                    lookup.release(uses);
+                }
                 self.model.remove(ClusterId(number));
             }
         }
@@ -343,9 +346,8 @@ impl Lookup<'_> {
     fn pods(&self, name: &NsName, port: &ServicePort, transport: Transport) -> Option<Vec<Endpoint>> {
         let slices = self.slices(name);
         if !slices.is_empty() {
-            return Some(distinct(
-                slices.iter().flat_map(|slice| of_slice(slice, port, transport)).collect(),
-            ));
+            let all = of_slices(slices, port, transport);
+            return Some(distinct(within(self.options.zone.as_deref(), all)));
         }
         let subsets = &Lookup::endpoints(self, name)?.subsets;
         Some(distinct(subsets.iter().flat_map(|subset| of_subset(subset, port, transport)).collect()))
@@ -408,22 +410,58 @@ impl Lookup<'_> {
     }
 }
 
-fn of_slice(slice: &EndpointSlice, port: &ServicePort, transport: Transport) -> Vec<Endpoint> {
+/// Endpoints of slices, and who should use them. Where a slice has no ports, or none has one of the name, the number that the
+/// Service says is taken, as ingress-nginx does: people who write slices by hand forget them.
+fn of_slices<'a>(
+    slices: &'a [Arc<Sourced<EndpointSlice>>],
+    port: &ServicePort,
+    transport: Transport,
+) -> Vec<(Endpoint, &'a EndpointHints)> {
+    let is_listed = slices.iter().any(|slice| !numbers(&slice.ports, port, transport).is_empty());
+    let number = match port.target_port {
+        Some(PortRef::Number(number)) => Some(number),
+        Some(PortRef::Name(_)) | None => None,
+    };
+    let mut endpoints = Vec::new();
+    for slice in slices {
+        let is_about_others =
+            !slice.ports.is_empty() && (is_listed || !slice.ports.iter().any(|port| port.is_of(transport)));
+        let said = number.filter(|_| !is_about_others);
+        let mut listed = numbers(&slice.ports, port, transport);
+        listed.extend(said.filter(|_| listed.is_empty()));
+        endpoints.extend(listed.into_iter().flat_map(|number| of_slice(slice, number)));
+    }
+    endpoints
+}
+
+/// Endpoints of a slice at a port.
+fn of_slice(slice: &EndpointSlice, number: u16) -> impl Iterator<Item = (Endpoint, &EndpointHints)> {
     let state = |conditions: Conditions| match conditions {
         _ if conditions.is_ready() => Some(EndpointState::Ready),
         _ if conditions.is_draining() => Some(EndpointState::Draining),
         _ => None,
     };
-    let mut endpoints = Vec::new();
-    for number in numbers(&slice.ports, port, transport) {
-        endpoints.extend(slice.endpoints.iter().filter_map(|endpoint| {
-            let state = state(endpoint.conditions)?;
-            // "Consumers should only use the first"; one that is a name (addressType FQDN) is nothing to connect to.
-            let ip = endpoint.addresses.first()?.parse::<IpAddr>().ok()?;
-            Some(Endpoint { address: SocketAddr::new(ip, number), state })
-        }));
-    }
-    endpoints
+    slice.endpoints.iter().filter_map(move |endpoint| {
+        let state = state(endpoint.conditions)?;
+        // "Consumers should only use the first"; one that is a name (addressType FQDN) is nothing to connect to.
+        let ip = endpoint.addresses.first()?.parse::<IpAddr>().ok()?;
+        Some((Endpoint { address: SocketAddr::new(ip, number), state }, &endpoint.hints))
+    })
+}
+
+/// Those that are meant for a zone. All of them where no zone is preferred, where a ready one says nothing of zones, or where
+/// no ready one is meant for this zone: kube-proxy's safeguards (KEP-2433). Those that are going away stay in any case: they
+/// are used only where none is ready.
+fn within(zone: Option<&str>, endpoints: Vec<(Endpoint, &EndpointHints)>) -> Vec<Endpoint> {
+    let is_ready = |endpoint: &Endpoint| endpoint.state == EndpointState::Ready;
+    let zone = zone.filter(|zone| {
+        let mut ready = endpoints.iter().filter(|(endpoint, _)| is_ready(endpoint)).map(|(_, hints)| hints);
+        ready.clone().all(|hints| !hints.is_empty()) && ready.any(|hints| hints.names(zone))
+    });
+    let is_meant = |(endpoint, hints): &(Endpoint, &EndpointHints)| {
+        zone.is_none_or(|zone| !is_ready(endpoint) || hints.names(zone))
+    };
+    endpoints.into_iter().filter(is_meant).map(|(endpoint, _)| endpoint).collect()
 }
 
 fn of_subset(subset: &EndpointSubset, port: &ServicePort, transport: Transport) -> Vec<Endpoint> {
@@ -456,13 +494,18 @@ fn virtual_address(service: &Service, port: &ServicePort) -> Option<SocketAddr> 
 /// there is one port only.
 fn numbers(ports: &[EndpointPort], wanted: &ServicePort, transport: Transport) -> Vec<u16> {
     let name = |name: &Option<String>| name.clone().unwrap_or_default();
-    let is_of_transport = |port: &&EndpointPort| is_of(transport, port.protocol.as_deref());
     let fits = |port: &&EndpointPort| {
         name(&port.name) == name(&wanted.name)
             || wanted.name.is_none()
                 && (ports.len() == 1 || port.port.map(PortRef::Number) == wanted.target_port)
     };
-    ports.iter().filter(is_of_transport).filter(fits).filter_map(|port| port.port).collect()
+    ports.iter().filter(|port| port.is_of(transport)).filter(fits).filter_map(|port| port.port).collect()
+}
+
+impl EndpointPort {
+    fn is_of(&self, transport: Transport) -> bool {
+        is_of(transport, self.protocol.as_deref())
+    }
 }
 
 fn ready(address: SocketAddr) -> Endpoint {

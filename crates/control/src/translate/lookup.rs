@@ -152,7 +152,9 @@ impl<'a> Lookup<'a> {
         needs.changed.clear();
         needs.changed.resize(needs.known.end(), false);
         if let Changes::These(changed) = changes {
-            changed.iter().for_each(|need| needs.note_change(need));
+            for need in changed {
+                needs.note_change(need);
+            }
         }
         let is_all_new = Cell::new(matches!(changes, Changes::Everything));
         let notes = RefCell::new(Notes { needs, open: Vec::new() });
@@ -186,9 +188,11 @@ impl<'a> Lookup<'a> {
 
     /// Puts one piece of work in the place of another.
     pub(super) fn replace(&self, old: Option<&Uses>, new: &Uses) {
-        let needs = &mut self.notes.borrow_mut().needs;
-        needs.hold(new);
-        old.into_iter().for_each(|old| needs.release(old));
+        let mut notes = self.notes.borrow_mut();
+        notes.needs.hold(new);
+        if let Some(old) = old {
+            notes.needs.release(old);
+        }
     }
 
     /// A piece of work is gone.
@@ -198,9 +202,9 @@ impl<'a> Lookup<'a> {
 
     /// Forgets what no piece of work depends on any more. Tells the names whose addresses some do.
     pub(super) fn settle(&self) -> BTreeSet<String> {
-        let needs = &mut self.notes.borrow_mut().needs;
-        needs.settle();
-        needs.names.clone()
+        let mut notes = self.notes.borrow_mut();
+        notes.needs.settle();
+        notes.needs.names.clone()
     }
 
     /// Nothing that was made before is of use after all.
@@ -340,7 +344,9 @@ impl Seen {
             changes.extend(names.filter(differs).cloned().map(Need::Name));
             *rest = rest.take().map(|rest| Rest { resolved: resolved.clone(), ..rest });
         }
-        rest.iter_mut().for_each(|rest| rest.now = now);
+        if let Some(rest) = rest {
+            rest.now = now;
+        }
         Changes::These(changes)
     }
 }

@@ -57,12 +57,16 @@ impl Readings {
             *place = Some(reading.unwrap_or_else(|| {
                 let (reading, found) = read(ingress, base, hosts, lookup);
                 lookup.replace(known.as_ref().map(|known| &known.uses), &reading.uses);
-                found.into_iter().for_each(|found| _ = cell.set(found));
+                if let Some(found) = found {
+                    let _ = cell.set(found);
+                }
                 Arc::new(reading)
             }));
             annotated.push(cell);
         }
-        elsewhere.values().for_each(|gone| lookup.release(&gone.uses));
+        for gone in elsewhere.values() {
+            lookup.release(&gone.uses);
+        }
         (annotated.into(), is_changed)
     }
 

@@ -231,7 +231,9 @@ impl Builder<'_, '_> {
 
     fn forget_others(&mut self, present: &[u32]) {
         let mut is_present = vec![false; self.hosts.end()];
-        present.iter().for_each(|&host| is_present[host as usize] = true);
+        for &host in present {
+            is_present[host as usize] = true;
+        }
         for host in (0..).zip(is_present).filter(|(_, is_present)| !is_present).map(|(host, _)| host) {
             let piece = self.hosts.remove(host).and_then(|(_, piece)| piece);
             if let Some(HostPiece { clusters, uses, .. }) = piece {

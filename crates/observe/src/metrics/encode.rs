@@ -113,10 +113,9 @@ impl Registry {
         if let Some((lease, leads)) = &*lock(&self.leader) {
             page.own(&names::LEADER, &[("name", lease)], u8::from(*leads));
         }
-        if let Some((took, ingresses)) = *lock(&self.judged) {
-            page.only(&names::ADMISSION_ROUNDTRIP, took.as_secs_f64());
-            page.only(&names::ADMISSION_INGRESSES, ingresses);
-        }
+        let (took, ingresses) = *lock(&self.judged);
+        page.only(&names::ADMISSION_ROUNDTRIP, took.as_secs_f64());
+        page.only(&names::ADMISSION_INGRESSES, ingresses);
     }
 
     fn encode_certificates(&self, page: &mut Page<'_>) {

@@ -33,8 +33,8 @@ pub struct Registry {
     pub(super) watches_failing: AtomicU64,
     pub(super) leader: Mutex<Option<(String, bool)>>,
     pub(super) events_dropped: AtomicU64,
-    /// Time that the webhook's last verdict took, and Ingresses that were looked at for it; none before there is one.
-    pub(super) judged: Mutex<Option<(Duration, usize)>>,
+    /// Time that the webhook's last verdict took, and Ingresses that were looked at for it; zero before there is one.
+    pub(super) judged: Mutex<(Duration, usize)>,
     /// Lines that the access log's writer thread was given and could not write.
     pub(super) log_lines_lost: AtomicU64,
 }
@@ -225,7 +225,7 @@ impl Registry {
 
     /// The webhook has judged an Ingress amid so many, that one included.
     pub fn judged(&self, took: Duration, ingresses: usize) {
-        *lock(&self.judged) = Some((took, ingresses));
+        *lock(&self.judged) = (took, ingresses);
     }
 
     /// So many more Events could not be published.

@@ -1,8 +1,11 @@
-{{- /* spec of a Service but for its ports and selector; the argument holds the keys. */ -}}
+{{- /* spec of a Service but for its ports and selector; the argument holds the keys, of which those that its type does not have are left out. */ -}}
 {{- define "forebay.service.spec" -}}
 type: {{ .type }}
-{{- $keys := list "clusterIP" "clusterIPs" "externalIPs" "externalTrafficPolicy" "healthCheckNodePort" "ipFamilies" "ipFamilyPolicy"
-    "loadBalancerClass" "loadBalancerIP" "loadBalancerSourceRanges" "sessionAffinity" "trafficDistribution" -}}
+{{- $keys := list "clusterIP" "clusterIPs" "externalIPs" "ipFamilies" "ipFamilyPolicy" "sessionAffinity" "trafficDistribution" -}}
+{{- if or .externalIPs (ne .type "ClusterIP") }}{{ $keys = append $keys "externalTrafficPolicy" }}{{ end -}}
+{{- if eq .type "LoadBalancer" -}}
+{{- $keys = concat $keys (list "healthCheckNodePort" "loadBalancerClass" "loadBalancerIP" "loadBalancerSourceRanges") -}}
+{{- end -}}
 {{- $service := . -}}
 {{- range $key := $keys }}
 {{- with index $service $key }}

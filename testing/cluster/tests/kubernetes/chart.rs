@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use testkit::{Authority, Connection, TlsClient};
 
 use crate::pods::deploy_payload;
-use crate::space::{Space, await_that};
+use crate::space::{Space, await_that, forebay};
 
 /// Namespaces that the values files name.
 const NAMESPACES: [&str; 3] = ["certificates", "other", "team"];
@@ -119,8 +119,15 @@ fn address(host: &str, port: u16) -> SocketAddr {
     format!("{host}:{port}").parse().expect("an address")
 }
 
+/// The arguments of the controller's container, of rendered manifests.
+fn arguments(rendered: &str) -> Vec<String> {
+    let lines = rendered.lines().map(str::trim).skip_while(|line| *line != "- serve");
+    let lines = lines.take_while(|line| *line != "env:").filter_map(|line| line.strip_prefix("- "));
+    lines.map(|argument| argument.trim_matches('"').to_owned()).collect()
+}
+
 #[test]
-fn the_api_server_takes_what_all_values_files_make() {
+fn the_api_server_and_forebay_take_what_all_values_files_make() {
     let space = Space::new("values");
     for name in NAMESPACES {
         space.client.apply(&namespace(name)).expect("a namespace");
@@ -131,11 +138,16 @@ fn the_api_server_takes_what_all_values_files_make() {
     let chart = chart();
     for values in fs::read_dir(chart.join("ci")).expect("values files") {
         let values = values.expect("an entry").path();
-        let arguments = ["template", "forebay", &chart.display().to_string(), "--namespace", &space.name]
+        let template = ["template", "forebay", &chart.display().to_string(), "--namespace", &space.name]
             .map(String::from);
-        let arguments = arguments.into_iter().chain([format!("--values={}", values.display())]);
-        let rendered = helm.run(arguments).expect("it is rendered");
+        let template = template.into_iter().chain([format!("--values={}", values.display())]);
+        let rendered = helm.run(template).expect("it is rendered");
         kubectl(&["apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-"], &rendered);
+        // An argument that Forebay does not know comes before the help, which is the last thing that is asked for.
+        let arguments = arguments(&rendered);
+        assert!(arguments.len() > 5, "{arguments:?}");
+        let output = Command::new(forebay()).args(&arguments).arg("--help").output().expect("Forebay");
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
     for name in NAMESPACES {
         space.client.delete(&namespace(name)).expect("it is deleted");

@@ -363,13 +363,11 @@ impl Cluster {
     /// Keeps up with which Secrets are named.
     fn note_references(&mut self, object: &Object, options: &Options) {
         match object {
-            Object::Ingress(ingress) => {
-                if self.secrets.references.follow(ingress, &self.index, options) {
-                    self.secrets.renamed = true;
-                    let named: Vec<_> = self.secrets.references.named_by(&ingress.key()).cloned().collect();
-                    for key in named {
-                        self.fetch(key);
-                    }
+            Object::Ingress(ingress) if self.secrets.references.follow(ingress, &self.index, options) => {
+                self.secrets.renamed = true;
+                let named: Vec<_> = self.secrets.references.named_by(&ingress.key()).cloned().collect();
+                for key in named {
+                    self.fetch(key);
                 }
             }
             Object::IngressClass(_) | Object::ConfigMap(_) => self.take_references(options),

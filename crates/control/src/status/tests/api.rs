@@ -34,6 +34,7 @@ struct State {
     requests: Vec<(Method, String)>,
     faults: VecDeque<(Method, &'static str, u16)>,
     is_away: bool,
+    is_mute: bool,
 }
 
 impl Api {
@@ -54,6 +55,11 @@ impl Api {
     /// No request is answered any more, or they are again.
     pub(super) fn go_away(&self, is_away: bool) {
         self.state().is_away = is_away;
+    }
+
+    /// What is asked for is done, but no longer answered, or it is again.
+    pub(super) fn mute(&self, is_mute: bool) {
+        self.state().is_mute = is_mute;
     }
 
     /// The next such request fails.
@@ -127,14 +133,18 @@ impl Api {
         let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
         let query: BTreeMap<_, _> =
             head.uri.query().unwrap_or_default().split('&').filter_map(parameter).collect();
-        Ok(match method {
+        let answer = match method {
             Method::GET if query.contains_key("watch") => self.watch(&path, query),
             Method::GET => self.read(&path, &query),
             Method::POST => self.create(&path, body),
             Method::PUT => self.replace(&path, body),
             Method::PATCH => self.patch(&path, &body),
             _ => failure(405),
-        })
+        };
+        if self.state().is_mute {
+            std::future::pending::<()>().await;
+        }
+        Ok(answer)
     }
 
     fn read(&self, path: &str, query: &BTreeMap<String, String>) -> Answer {

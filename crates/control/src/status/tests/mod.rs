@@ -186,6 +186,24 @@ async fn one_ingress_that_fails_does_not_stop_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn many_ingresses_do_not_flood_the_server() {
+    let lab = Lab::new();
+    let names: Vec<_> = (0..300).map(|n| format!("i{n}")).collect();
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    let keeper = lab.spawn("a", StatusOptions { leader_election: false, ..given("192.0.2.1") });
+    lab.api.mute(true);
+    lab.serve(&names);
+    sleep(5 * SECOND).await;
+    assert_eq!(lab.patches(), 10);
+    lab.api.mute(false);
+    let is_written = |name: &&str| lab.status(name) == json!([{"ip": "192.0.2.1"}]);
+    until(60 * SECOND, || names.iter().all(is_written)).await;
+    let writes = lab.patches();
+    assert!((300..=310).contains(&writes), "{writes}");
+    keeper.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_successor_of_the_same_name_is_let_alone() {
     let lab = Lab::new();
     lab.serve(&["a"]);
@@ -221,6 +239,26 @@ async fn one_replica_leads_and_another_takes_over() {
 
     b.stop().await;
     assert_eq!(lab.status("web"), json!([]), "it was the last");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_written_without_an_answer_is_cleared_and_given_up() {
+    let lab = Lab::new();
+    lab.run_pod("a", "n1");
+    let keeper = lab.spawn("a", given("192.0.2.1"));
+    lab.serve(&[]);
+    until(SECOND, || lab.holder() == "a").await;
+    // The next renewal, and a status.
+    lab.api.mute(true);
+    let renewed = || lab.api.get(LEASE).unwrap()["spec"]["renewTime"].clone();
+    let before = renewed();
+    lab.serve(&["web"]);
+    until(10 * SECOND, || renewed() != before).await;
+    assert_eq!(lab.status("web"), json!([{"ip": "192.0.2.1"}]));
+    lab.api.mute(false);
+    keeper.stop().await;
+    assert_eq!(lab.status("web"), json!([]));
+    assert_eq!(lab.holder(), "");
 }
 
 #[tokio::test(start_paused = true)]

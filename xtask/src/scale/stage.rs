@@ -1,0 +1,242 @@
+//! A cluster, Forebay in front of it, and what is put into it.
+//!
+//! Must not be in here: figures.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, ensure};
+use cluster::{Client, Cluster, NODE_ADDRESS, Options, api_version};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::backend::Backend;
+use crate::child::{self, Program, free_address};
+use crate::interrupt::Interrupt;
+use crate::machine::Cpus;
+use crate::peers::forebay_binary;
+
+/// The namespace of everything, the class, and its controller.
+pub(super) const SPACE: &str = "scale";
+const CONTROLLER: &str = "forebay.test/scale";
+/// Ingresses and Services at full size; each Service has two endpoints.
+const MANY: u32 = 5_000;
+const PLACES: u32 = 200;
+/// Connections to the API server that fill the cluster.
+const FILLERS: u32 = 4;
+/// Longest wait for anything in the cluster.
+const PATIENCE: Duration = Duration::from_secs(60);
+const READ_LIMIT: Duration = Duration::from_secs(10);
+/// The least priority: what is measured, and the load, go first.
+const NICENESS: u8 = 19;
+
+/// What the measures have in common. Fields are dropped in this order.
+pub(super) struct Stage {
+    pub(super) client: Client,
+    pub(super) cpus: Cpus,
+    pub(super) interrupt: Interrupt,
+    pub(super) backend: Backend,
+    cluster: Cluster,
+    pub(super) folder: TempDir,
+    percent: u32,
+    is_filled: bool,
+}
+
+/// A running Forebay.
+pub(super) struct Forebay {
+    pub(super) program: Program,
+    pub(super) http: SocketAddr,
+    /// From its start until it was ready.
+    pub(super) started: Duration,
+}
+
+impl Stage {
+    pub(super) fn set(percent: u32) -> Result<Stage> {
+        let (interrupt, cpus, folder) = (Interrupt::install()?, Cpus::choose()?, tempfile::tempdir()?);
+        let program = forebay_binary()?.display().to_string();
+        let images = BTreeMap::from([("forebay".to_owned(), vec![program])]);
+        let cluster = Cluster::start(&Options { images, niceness: NICENESS, ..Options::default() })?;
+        let client = Client::new(&cluster.kubeconfig())?;
+        prepare(&client)?;
+        // The API refuses endpoints on loopback; the node's own address will do.
+        let address = TcpListener::bind((NODE_ADDRESS, 0))?.local_addr()?;
+        let backend = Backend::start_at(address, "payload", &cpus.load, folder.path(), &interrupt)?;
+        Ok(Stage { client, cpus, interrupt, backend, cluster, folder, percent, is_filled: false })
+    }
+
+    pub(super) fn kubeconfig(&self) -> PathBuf {
+        self.cluster.kubeconfig()
+    }
+
+    /// How many Ingresses there are when the cluster is filled.
+    pub(super) fn many(&self) -> u32 {
+        self.part_of(MANY)
+    }
+
+    pub(super) fn part_of(&self, all: u32) -> u32 {
+        (all * self.percent / 100).max(1)
+    }
+
+    /// Starts Forebay as it ships, on all CPUs, and waits until it is ready.
+    pub(super) fn forebay(&self) -> Result<Forebay> {
+        self.forebay_following(&self.kubeconfig())
+    }
+
+    pub(super) fn forebay_following(&self, kubeconfig: &Path) -> Result<Forebay> {
+        let [http, admin] = [free_address()?, free_address()?];
+        let mut command = Command::new(forebay_binary()?);
+        command.arg("serve").arg("--kubeconfig").arg(kubeconfig);
+        command.args(["--http-port", &http.port().to_string(), "--https-port", "0"]);
+        command.args(["--healthz-port", &admin.port().to_string(), "--controller-class", CONTROLLER]);
+        let begun = Instant::now();
+        let program = Program::start("forebay", command, &[], self.folder.path())?;
+        await_that(&self.interrupt, "Forebay to be ready", || Ok(child::get(admin, "/readyz").is_ok()))?;
+        Ok(Forebay { program, http, started: begun.elapsed() })
+    }
+
+    /// Waits until a host answers 200.
+    pub(super) fn await_host(&self, forebay: &Forebay, host: &str) -> Result<()> {
+        let mut asker = Asker::new(forebay.http, host);
+        await_that(&self.interrupt, host, || Ok(asker.status()? == 200))
+    }
+
+    /// Waits until the cluster is as it is to be.
+    pub(super) fn await_that(&self, what: &str, holds: impl FnMut() -> Result<bool>) -> Result<()> {
+        await_that(&self.interrupt, what, holds)
+    }
+
+    /// As many Ingresses and Services, and twice as many endpoints, as the goals are about. The first endpoint of each is the
+    /// backend; nobody listens at the second ones.
+    pub(super) fn fill(&mut self) -> Result<()> {
+        if self.is_filled {
+            return Ok(());
+        }
+        let (many, backend, kubeconfig) = (self.many(), self.backend.address, self.kubeconfig());
+        eprintln!("making {many} Ingresses, as many Services, and twice as many endpoints");
+        let fill = |filler: u32| -> Result<()> {
+            let client = Client::new(&kubeconfig)?;
+            for number in (filler..many).step_by(FILLERS as usize) {
+                self.interrupt.check()?;
+                for object in many_objects(number, backend) {
+                    client.post(&collection(&object)?, &object)?;
+                }
+            }
+            Ok(())
+        };
+        thread::scope(|scope| {
+            let fillers: Vec<_> = (0..FILLERS).map(|filler| scope.spawn(move || fill(filler))).collect();
+            fillers
+                .into_iter()
+                .try_for_each(|filler| filler.join().map_err(|_| anyhow!("a thread panicked"))?)
+        })?;
+        self.is_filled = true;
+        Ok(())
+    }
+}
+
+/// Asks one host, on one connection for as long as it is kept.
+pub(super) struct Asker {
+    address: SocketAddr,
+    request: String,
+    stream: Option<TcpStream>,
+}
+
+impl Asker {
+    pub(super) fn new(address: SocketAddr, host: &str) -> Asker {
+        Asker { address, request: format!("GET /0 HTTP/1.1\r\nHost: {host}\r\n\r\n"), stream: None }
+    }
+
+    /// The status of an answer.
+    pub(super) fn status(&mut self) -> Result<u16> {
+        let mut stream = self.stream.take().map_or_else(|| self.connect(), Ok)?;
+        stream.write_all(self.request.as_bytes())?;
+        let (mut answer, mut piece) = (Vec::new(), [0; 4096]);
+        loop {
+            let length = stream.read(&mut piece)?;
+            ensure!(length > 0, "closed instead of an answer");
+            answer.extend_from_slice(&piece[..length]);
+            let text = String::from_utf8_lossy(&answer);
+            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+            let head = head.to_ascii_lowercase();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            if body.len() >= length.map_or(Ok(0), str::parse::<usize>)? {
+                self.stream = (!head.contains("connection: close")).then_some(stream);
+                return Ok(head.split(' ').nth(1).context("no status")?.parse()?);
+            }
+        }
+    }
+
+    fn connect(&self) -> Result<TcpStream> {
+        let stream = TcpStream::connect(self.address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(READ_LIMIT))?;
+        Ok(stream)
+    }
+}
+
+/// The namespace, the class and its controller.
+pub(super) fn prepare(client: &Client) -> Result<()> {
+    client.apply(&object("Namespace", SPACE, json!({})))?;
+    client.apply(&object("IngressClass", SPACE, json!({"spec": {"controller": CONTROLLER}})))?;
+    Ok(())
+}
+
+/// An Ingress of the class.
+pub(super) fn ingress(name: &str, host: &str, service: &str) -> Value {
+    let backend = json!({"service": {"name": service, "port": {"number": 80}}});
+    let path = json!({"path": "/", "pathType": "Prefix", "backend": backend});
+    let rule = json!({"host": host, "http": {"paths": [path]}});
+    object("Ingress", name, json!({"spec": {"ingressClassName": SPACE, "rules": [rule]}}))
+}
+
+/// A Service, and a slice with its endpoints.
+pub(super) fn service(name: &str, port: u16, addresses: &[IpAddr]) -> [Value; 2] {
+    let endpoints: Vec<_> =
+        addresses.iter().map(|one| json!({"addresses": [one], "conditions": {"ready": true}})).collect();
+    let mut slice = object("EndpointSlice", name, json!({"addressType": "IPv4", "endpoints": endpoints}));
+    slice["ports"] = json!([{"port": port}]);
+    slice["metadata"]["labels"] = json!({"kubernetes.io/service-name": name});
+    [object("Service", name, json!({"spec": {"ports": [{"port": 80}]}})), slice]
+}
+
+/// The name of an object of many, and the host of its Ingress.
+pub(super) fn many_name(number: u32) -> String {
+    format!("many-{number}")
+}
+
+pub(super) fn many_host(number: u32) -> String {
+    format!("many-{number}.test")
+}
+
+/// The addresses of the endpoints of one of many.
+pub(super) fn many_addresses(number: u32, backend: SocketAddr) -> [IpAddr; 2] {
+    let nobody = Ipv4Addr::new(10, 245, (number / PLACES) as u8, (number % PLACES) as u8 + 1);
+    [backend.ip(), nobody.into()]
+}
+
+fn many_objects(number: u32, backend: SocketAddr) -> [Value; 3] {
+    let name = many_name(number);
+    let [service, slice] = service(&name, backend.port(), &many_addresses(number, backend));
+    [service, slice, ingress(&name, &many_host(number), &name)]
+}
+
+pub(super) fn object(kind: &str, name: &str, mut content: Value) -> Value {
+    content["apiVersion"] = api_version(kind).into();
+    content["kind"] = kind.into();
+    content["metadata"] = json!({"name": name, "namespace": SPACE});
+    content
+}
+
+fn collection(object: &Value) -> Result<String> {
+    cluster::collection(object["kind"].as_str().unwrap_or_default(), SPACE)
+}
+
+fn await_that(interrupt: &Interrupt, what: &str, mut holds: impl FnMut() -> Result<bool>) -> Result<()> {
+    let answer = interrupt.poll(PATIENCE, || Ok(holds()?.then_some(())))?;
+    answer.with_context(|| format!("waited in vain for {what}"))
+}
