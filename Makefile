@@ -20,6 +20,7 @@ lint: tools
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
 	cargo xtask tidy
+	@test -z "$$(gofmt -l testing)" || { gofmt -d testing; exit 1; }
 	cargo deny --log-level error check bans licenses
 
 unit: tools

@@ -121,13 +121,12 @@ impl Reason {
 const MESSAGE_BYTES_MAX: usize = 2000;
 
 /// The message, or its beginning and how long it was.
-fn bounded(mut message: String) -> String {
-    let whole = message.len();
-    if whole > MESSAGE_BYTES_MAX {
-        message.truncate(message.floor_char_boundary(MESSAGE_BYTES_MAX));
-        message = format!("{message}... ({whole} bytes)");
+fn bounded(message: String) -> String {
+    if message.len() <= MESSAGE_BYTES_MAX {
+        return message;
     }
-    message
+    let beginning = &message[..message.floor_char_boundary(MESSAGE_BYTES_MAX)];
+    format!("{beginning}... ({} bytes)", message.len())
 }
 
 impl Problem {

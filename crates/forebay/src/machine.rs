@@ -106,6 +106,17 @@ fn boot_time() -> f64 {
     line.and_then(|text| text.trim().parse().ok()).unwrap_or(0.0)
 }
 
+/// How much less than a worker's a thread's priority is that no request waits for (`nice(2)`).
+const NICENESS: i32 = 10;
+
+/// Has this thread, and those that it starts from now on, give way to the workers: while a configuration of thousands of hosts is
+/// made, requests go on as before.
+pub(crate) fn give_way() {
+    if let Err(error) = rustix::process::nice(NICENESS) {
+        tracing::debug!(%error, "a thread keeps its priority");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -28,6 +28,9 @@ use crate::{machine, webhook};
 /// Environment variable with what is logged: `info`, `debug`, `control=debug,info`.
 const LOG_VARIABLE: &str = "FOREBAY_LOG";
 
+/// What is logged otherwise. The client of the API server tells of each attempt; we tell when a watch breaks and when it is back.
+const LOGGED: &str = "info,kube_client=off";
+
 pub(crate) fn run(options: cli::Serve, ignored: &[&Ignored]) -> anyhow::Result<ExitCode> {
     start_logging();
     for flag in ignored {
@@ -38,7 +41,7 @@ pub(crate) fn run(options: cli::Serve, ignored: &[&Ignored]) -> anyhow::Result<E
 }
 
 fn start_logging() {
-    let filter = EnvFilter::try_from_env(LOG_VARIABLE).unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = EnvFilter::try_from_env(LOG_VARIABLE).unwrap_or_else(|_| EnvFilter::new(LOGGED));
     let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colour).init();
 }
@@ -182,7 +185,11 @@ impl Outlet for Builder {
             Some(house) if translation.model == self.before.model => house.note_applied(&translation),
             Some(house) => house.apply(&translation),
             None => match House::build(&self.foundation, &translation) {
-                Ok(built) => *house = Some(built),
+                Ok(built) => {
+                    *house = Some(built);
+                    // The workers have been started, and theirs stays as it was.
+                    machine::give_way();
+                }
                 Err(error) => drop(self.fail.take().map(|fail| fail.send(error))),
             },
         }

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::machine;
+
 /// Pause before more connections are accepted when there are no descriptors left: others are closed meanwhile.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -25,7 +27,10 @@ where
         let _inside = runtime.enter();
         TcpListener::from_std(listener)?
     };
-    std::thread::Builder::new().name(name.to_owned()).spawn(move || runtime.block_on(serve(listener)))?;
+    std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+        machine::give_way();
+        runtime.block_on(serve(listener));
+    })?;
     Ok(())
 }
 

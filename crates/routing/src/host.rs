@@ -17,6 +17,7 @@ const NAME_BYTES_MAX: usize = 253;
 #[derive(Debug)]
 pub struct HostTable {
     host: Arc<Host>,
+    is_plain: bool,
     /// Over the host's routes.
     pub(crate) paths: PathIndex,
 }
@@ -24,7 +25,8 @@ pub struct HostTable {
 impl HostTable {
     pub(crate) fn new(host: &Arc<Host>) -> Arc<Self> {
         let paths = PathIndex::new(host.routes.iter().map(|route| &route.path));
-        Arc::new(Self { host: Arc::clone(host), paths })
+        let is_plain = *host.tls == HostTls::default();
+        Arc::new(Self { host: Arc::clone(host), is_plain, paths })
     }
 
     /// Which requests come here.
@@ -35,6 +37,11 @@ impl HostTable {
     /// How it is served over TLS. The same allocation for as long as it stays the same.
     pub fn tls(&self) -> &Arc<HostTls> {
         &self.host.tls
+    }
+
+    /// Whether nothing is said of how it is served over TLS.
+    pub fn is_plain(&self) -> bool {
+        self.is_plain
     }
 
     /// Its routes in the order of the model, those included that another one of equal path hides.

@@ -42,6 +42,11 @@ pub(crate) enum Figure {
     /// CPU microseconds per request with 5 Ingresses, and with 5,000.
     CpuFew,
     CpuMany,
+    /// The same with 100,000, and the milliseconds from the start until it was ready.
+    CpuMost,
+    ReadyMillis,
+    /// Mebibytes resident then.
+    ResidentMib,
     /// CPU microseconds per request with HTTP/1 upstreams, and with h2c.
     CpuHttp1,
     CpuH2c,
@@ -86,6 +91,9 @@ impl Figure {
             Figure::IdleBytes => "bytes per idle client",
             Figure::CpuFew => "CPU us/request, 5 Ingresses",
             Figure::CpuMany => "CPU us/request, 5,000 Ingresses",
+            Figure::CpuMost => "CPU us/request, 100,000 Ingresses",
+            Figure::ReadyMillis => "ms until ready",
+            Figure::ResidentMib => "MiB resident",
             Figure::CpuHttp1 => "CPU us/request, HTTP/1 upstream",
             Figure::CpuH2c => "CPU us/request, h2c upstream",
             Figure::CpuHttp1Closed => "HTTP/1 upstream, all streams in use",
@@ -107,6 +115,7 @@ impl Figure {
             | Figure::CpuClosed
             | Figure::CpuFew
             | Figure::CpuMany
+            | Figure::CpuMost
             | Figure::CpuHttp1
             | Figure::CpuH2c
             | Figure::CpuHttp1Closed

@@ -11,7 +11,7 @@ use cluster::Client;
 use serde_json::json;
 
 use super::Findings;
-use super::stage::{Asker, Forebay, SPACE, Stage, ingress, many_addresses, many_name, service};
+use super::stage::{Asker, Forebay, NICENESS, SPACE, Stage, ingress, many_addresses, many_name, service};
 
 const SAMPLES: u32 = 100;
 /// Changes a second, by so many threads.
@@ -67,6 +67,8 @@ pub(super) fn while_changing<T>(stage: &Stage, work: impl FnOnce() -> T) -> Resu
 
 /// Changes one of many Ingresses or slices after the other: an annotation that changes what is served, or a Pod that comes or goes.
 fn change(stage: &Stage, changer: u32, over: &AtomicBool, made: &AtomicU32) -> Result<()> {
+    // As the cluster itself: this is somebody else's machine.
+    rustix::process::nice(i32::from(NICENESS))?;
     let client = Client::new(&stage.kubeconfig())?;
     let every = Duration::from_secs(1) * CHANGERS / CHANGES;
     let begun = Instant::now();

@@ -22,7 +22,7 @@ use crate::peers::{PAGE, report};
 use stage::Stage;
 
 const NAME: &str = "peers-kubernetes";
-const TITLE: &str = "In a cluster";
+const TITLE: &str = "Scale, change and trouble";
 
 /// Options of `cargo xtask peers-kubernetes`.
 #[derive(clap::Args)]

@@ -33,7 +33,7 @@ const FILLERS: u32 = 4;
 const PATIENCE: Duration = Duration::from_secs(60);
 const READ_LIMIT: Duration = Duration::from_secs(10);
 /// The least priority: what is measured, and the load, go first.
-const NICENESS: u8 = 19;
+pub(super) const NICENESS: u8 = 19;
 
 /// What the measures have in common. Fields are dropped in this order.
 pub(super) struct Stage {

@@ -4,7 +4,7 @@ use super::Metadata;
 use super::de::nullable;
 
 /// Some of the addresses behind a Service.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EndpointSlice {
     /// Metadata; the label `kubernetes.io/service-name` names the Service.
@@ -28,7 +28,7 @@ impl EndpointSlice {
 }
 
 /// A Pod of an [`EndpointSlice`].
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct SliceEndpoint {
     /// Its addresses, all of which reach the same Pod; clients use the first.
     #[serde(default, deserialize_with = "nullable")]
@@ -42,7 +42,7 @@ pub struct SliceEndpoint {
 }
 
 /// Who should use a Pod.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EndpointHints {
     /// Those in these zones; everybody if there are none.
@@ -51,7 +51,7 @@ pub struct EndpointHints {
 }
 
 /// A zone of a cluster.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct ForZone {
     /// Name, as the label `topology.kubernetes.io/zone` of a Node has it.
     pub name: String,
@@ -96,7 +96,7 @@ impl Conditions {
 }
 
 /// A port of an [`EndpointSlice`] or of [`Endpoints`].
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct EndpointPort {
     /// Name of the Service's port that it belongs to; empty or absent for an unnamed one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -110,7 +110,7 @@ pub struct EndpointPort {
 }
 
 /// All addresses behind a Service, in the form that came before [`EndpointSlice`].
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Endpoints {
     /// Metadata; the name is the Service's.
     pub metadata: Metadata,
@@ -120,7 +120,7 @@ pub struct Endpoints {
 }
 
 /// Addresses with the same ports.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EndpointSubset {
     /// Take requests.
@@ -135,7 +135,7 @@ pub struct EndpointSubset {
 }
 
 /// One address.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct EndpointAddress {
     /// IP address.
     pub ip: String,

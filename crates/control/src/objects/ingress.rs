@@ -4,7 +4,7 @@ use super::de::nullable;
 use super::{At, Metadata, PortRef};
 
 /// Which hosts and paths go to which Services.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Ingress {
     /// Metadata.
     pub metadata: Metadata,
@@ -52,7 +52,7 @@ pub struct IngressPoint {
 }
 
 /// What an [`Ingress`] asks for.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IngressSpec {
     /// Name of the [`IngressClass`] that is to serve it.
@@ -70,7 +70,7 @@ pub struct IngressSpec {
 }
 
 /// Hosts that are served with one certificate.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IngressTls {
     /// Names; none for all hosts of the Ingress.
@@ -82,7 +82,7 @@ pub struct IngressTls {
 }
 
 /// A host and its paths.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct IngressRule {
     /// Name; none for every host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,7 +93,7 @@ pub struct IngressRule {
 }
 
 /// The paths of a host.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct HttpRule {
     /// Paths.
     #[serde(default, deserialize_with = "nullable")]
@@ -101,7 +101,7 @@ pub struct HttpRule {
 }
 
 /// A path and where its requests go.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IngressPath {
     /// The path; none or empty for `/`.
@@ -115,7 +115,7 @@ pub struct IngressPath {
 }
 
 /// A Service's port, as today's group and the legacy groups write it.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Backend {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -126,14 +126,14 @@ pub struct Backend {
     service_port: Option<PortRef>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 struct BackendService {
     name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     port: Option<BackendPort>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 struct BackendPort {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
@@ -159,7 +159,7 @@ impl BackendPort {
 }
 
 /// Which controller serves the Ingresses of a class.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct IngressClass {
     /// Metadata.
     pub metadata: Metadata,
@@ -169,7 +169,7 @@ pub struct IngressClass {
 }
 
 /// What an [`IngressClass`] says.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct IngressClassSpec {
     /// Name of the controller, such as `k8s.io/ingress-nginx`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

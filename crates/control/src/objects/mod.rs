@@ -36,7 +36,7 @@ pub(crate) use service::is_of;
 pub use service::{Service, ServicePort, ServiceSpec};
 
 /// What objects of every kind have.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Metadata {
     /// Name, unique in its namespace and kind.
@@ -70,7 +70,7 @@ pub trait Resource {
 }
 
 /// An object and where it came from.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sourced<T> {
     /// Where it came from.
     pub origin: Origin,
@@ -79,7 +79,7 @@ pub struct Sourced<T> {
 }
 
 /// Where an object came from.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The file, if it was one.
     pub file: Option<Arc<Path>>,
@@ -127,7 +127,7 @@ impl<T: Resource> Sourced<T> {
 }
 
 /// Settings of the proxy, among much else.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct ConfigMap {
     /// Metadata.
     pub metadata: Metadata,
@@ -137,7 +137,7 @@ pub struct ConfigMap {
 }
 
 /// A group of names. Its labels are judged by the API server.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Namespace {
     /// Metadata.
     pub metadata: Metadata,
@@ -156,7 +156,7 @@ impl Resource for Namespace {
 macro_rules! kinds {
     ($($kind:ident($($version:literal)|+) $namespaced:literal;)*) => {
         /// An object of one of the kinds that are understood.
-        #[derive(Clone, Debug, PartialEq)]
+        #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum Object {
             $(#[doc = concat!("A ", stringify!($kind), ".")] $kind(Arc<Sourced<$kind>>),)*
         }

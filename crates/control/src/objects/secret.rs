@@ -15,7 +15,7 @@ use crate::certificate::{self, Pair};
 ///
 /// What is read out of it is read once, when it is first needed, and stays with it: an object that did not change costs the
 /// next translation nothing, and one that nobody names costs nothing at all.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Secret {
     /// Metadata.
     pub metadata: Metadata,
@@ -81,7 +81,7 @@ impl Sourced<Secret> {
 }
 
 /// A text that is not shown.
-#[derive(Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
 struct Hidden(Option<String>);
 
 impl fmt::Debug for Hidden {
@@ -116,6 +116,8 @@ impl<T> PartialEq for Memo<T> {
         true
     }
 }
+
+impl<T> Eq for Memo<T> {}
 
 impl<T> fmt::Debug for Memo<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

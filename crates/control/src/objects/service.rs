@@ -5,7 +5,7 @@ use super::de::nullable;
 use super::{At, Metadata, PortRef};
 
 /// A name for a group of Pods, or for something outside the cluster.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Service {
     /// Metadata.
     pub metadata: Metadata,
@@ -15,7 +15,7 @@ pub struct Service {
 }
 
 /// What a [`Service`] says.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceSpec {
     /// `ClusterIP`, `NodePort`, `LoadBalancer` or `ExternalName`.
@@ -33,7 +33,7 @@ pub struct ServiceSpec {
 }
 
 /// A port of a [`Service`].
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServicePort {
     /// Name; may be left out where there is one port only.

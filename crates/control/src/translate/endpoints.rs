@@ -129,9 +129,8 @@ impl Store {
     pub(super) fn settle(&mut self, lookup: &Lookup<'_>) -> model::Clusters {
         for number in std::mem::take(&mut self.doubtful) {
             if self.known.has(number) && self.known.get(number).users == 0 {
-                let removed = self.known.remove(number).and_then(|(_, entry)| entry.uses);
-                if let Some(uses) = &removed {
-                    lookup.release(uses);
+                if let Some((_, Entry { uses: Some(uses), .. })) = self.known.remove(number) {
+                    lookup.release(&uses);
                 }
                 self.model.remove(ClusterId(number));
             }

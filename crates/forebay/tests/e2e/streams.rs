@@ -40,9 +40,10 @@ fn ping_pong(client: &mut Connection, peer: &mut Connection) {
 
 fn await_generation(forebay: &Forebay, streams: usize) {
     forebay.await_that("the ports to be in force", || {
+        // The log first: what it tells of has been handed over when the generation is asked for.
+        let applied = forebay.log().iter().filter(|line| line.contains("configuration applied")).count();
         let configuration = forebay.configuration();
-        configuration["generation"] == configuration["acknowledged"]
-            && forebay.log().iter().filter(|line| line.contains("configuration applied")).count() >= streams
+        applied >= streams && configuration["generation"] == configuration["acknowledged"]
     });
 }
 

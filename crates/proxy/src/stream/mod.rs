@@ -14,12 +14,12 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::{Stream, Transport};
-use observe::{StreamCells, StreamCounter, StreamName};
+use model::{ClusterId, Stream, Transport};
+use observe::{Reason, StreamCells, StreamCounter, StreamName};
 
 pub(crate) use tcp::connect;
 
-use crate::worker::Worker;
+use crate::worker::{Pinned, Worker};
 
 /// The ports of a worker.
 #[derive(Default)]
@@ -138,6 +138,17 @@ impl Port {
 }
 
 // === impl Target ===
+
+impl Service {
+    /// The cluster that it leads to in a configuration. A connection that comes while its service goes finds none: its own
+    /// configuration's id may be another cluster's by now.
+    fn cluster(&self, pinned: &Pinned) -> Result<ClusterId, Reason> {
+        let is_same =
+            |stream: &&Stream| stream.port == self.stream.port && stream.transport == self.stream.transport;
+        let stream = pinned.snapshot.streams.iter().find(is_same);
+        stream.map(|stream| stream.cluster).ok_or(Reason::NoEndpoints)
+    }
+}
 
 impl Target {
     fn now(&self) -> Rc<Service> {

@@ -117,7 +117,7 @@ async fn prepare(
         client = proxy_header::client(peer, addresses, &pinned.settings().forwarded);
         outcome.client = client.ip();
     }
-    let (endpoint, upstream) = connect(worker, &pinned, service.stream.cluster, &deadline).await?;
+    let (endpoint, upstream) = connect(worker, &pinned, service.cluster(&pinned)?, &deadline).await?;
     if service.stream.sends_proxy_header {
         let mut header = Vec::new();
         let addresses = stream.local_addr().ok().map(|local| Addresses {

@@ -206,7 +206,7 @@ impl Port {
     ) -> Result<Session, Reason> {
         let worker = &self.worker;
         let (pinned, service) = (worker.pinned(), self.target.now());
-        let cluster = worker.cluster(&pinned, service.stream.cluster);
+        let cluster = worker.cluster(&pinned, service.cluster(&pinned)?);
         let has_failed = |endpoint: &Endpoint| failed == Some(endpoint.address);
         let endpoint = cluster
             .pick(has_failed, &worker.random, now)

@@ -97,7 +97,7 @@ impl Acceptors {
             kept.map_or_else(|| Acceptor::new(&profile, &HostTls::default()), |old| Arc::clone(&old.default));
         let mut special = HashMap::new();
         let mut has_passthrough = false;
-        for tls in snapshot.hosts().map(|host| host.tls()) {
+        for tls in snapshot.hosts().filter(|host| !host.is_plain()).map(|host| host.tls()) {
             has_passthrough |= tls.passthrough.is_some();
             let identity = Identity::of(tls);
             if identity == Identity::default() {

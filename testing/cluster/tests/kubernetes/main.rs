@@ -4,6 +4,7 @@
 //! Must not be in here: what one process with manifests in files can show (`crates/forebay/tests`).
 
 mod away;
+mod bad_input;
 mod chart;
 mod namespaces;
 mod pods;

@@ -9,7 +9,7 @@ mod tls;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use bench::generator::{Expect, Outcome, Pace, Plan};
@@ -246,6 +246,28 @@ impl Bench<'_> {
             Ok(figures[&Figure::Cpu])
         };
         Ok(Figures::from([(Figure::CpuFew, cpu(5)?), (Figure::CpuMany, cpu(5000)?)]))
+    }
+
+    /// The same with very many hosts, and how long they take at the start.
+    pub(crate) fn many_hosts(&self, peer: Peer) -> Result<Figures> {
+        let backends = self.backends(1)?;
+        let upstreams = [backends[0].address];
+        let few = Setup { other_ingresses: 4, ..self.setup(&upstreams) };
+        let running = peer.start(&few, &self.interrupt)?;
+        let cpu_few = self.spent_on(&running, &self.open_loop(running.address, 64))?[&Figure::Cpu];
+        drop(running);
+        let most = Setup { other_ingresses: 99_999, ..self.setup(&upstreams) };
+        let begun = Instant::now();
+        let running = peer.start(&most, &self.interrupt)?;
+        let ready = begun.elapsed();
+        let resident = running.program.as_ref().context("nobody to measure")?.resident_bytes()?;
+        let cpu_most = self.spent_on(&running, &self.open_loop(running.address, 64))?[&Figure::Cpu];
+        Ok(Figures::from([
+            (Figure::CpuFew, cpu_few),
+            (Figure::CpuMost, cpu_most),
+            (Figure::ReadyMillis, ready.as_secs_f64() * 1000.0),
+            (Figure::ResidentMib, resident as f64 / f64::from(1 << 20)),
+        ]))
     }
 }
 

@@ -186,4 +186,24 @@ pub(super) const WORKLOADS: &[Workload] = &[
             },
         }],
     },
+    Workload {
+        name: "hosts-100000",
+        what: "keepalive-64 with 5 Ingresses and with 100,000, each with a host of its own, in one file",
+        peers: &[Forebay],
+        tools: &[],
+        measure: |bench, peer| bench.many_hosts(peer),
+        goals: &[
+            Goal {
+                what: "ready at most 5 s after the start",
+                met: |results| Some(results.median(Forebay, Figure::ReadyMillis)? <= 5000.0),
+            },
+            Goal {
+                what: "100,000 hosts cost at most 5 % more CPU per request",
+                met: |results| {
+                    let few = results.median(Forebay, Figure::CpuFew)?;
+                    Some(results.median(Forebay, Figure::CpuMost)? / few <= 1.05)
+                },
+            },
+        ],
+    },
 ];

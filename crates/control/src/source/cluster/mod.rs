@@ -244,6 +244,7 @@ impl Cluster {
             }
             Happening::Complete => self.complete(id, options),
             Happening::Failed(trouble) => self.note_trouble(id, trouble),
+            Happening::Quiet => {}
         }
     }
 

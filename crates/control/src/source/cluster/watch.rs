@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::AbortHandle;
-use futures::stream::{BoxStream, abortable};
+use futures::stream::{self, BoxStream, abortable};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Config, Event, watcher};
 use kube::{Api, Client};
+use tokio::time::timeout;
 
 use super::item::{Item, Watched};
 use crate::objects::{
@@ -24,6 +25,10 @@ const WATCH_S: u32 = 90;
 /// Waits between attempts.
 const WAIT_MIN: Duration = Duration::from_millis(100);
 const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// A watch that has failed and then says nothing for so long works: an attempt that fails does so sooner, and is repeated. That it
+/// works shows in nothing else where no object changes.
+const QUIET: Duration = Duration::from_secs(40);
 
 /// Secrets that hold no certificate, and lots of bytes: their contents are not even sent.
 const SECRETS_OF_INTEREST: &str =
@@ -57,6 +62,8 @@ pub(super) enum Happening {
     Complete,
     /// It cannot be watched now. It is tried again.
     Failed(Trouble),
+    /// It can be watched again, and nothing has changed.
+    Quiet,
 }
 
 /// What was found.
@@ -151,7 +158,21 @@ fn start<T: Watched>(watch: &Watch, client: Client) -> BoxStream<'static, Happen
         Some(namespace) => Api::namespaced(client, namespace),
         None => Api::all(client),
     };
-    watcher(api, watch.config()).backoff(Waits::default()).map(happening).boxed()
+    telling_quiet(watcher(api, watch.config()).backoff(Waits::default()).map(happening).boxed())
+}
+
+/// Tells also when nothing has happened for long since a failure.
+fn telling_quiet(happenings: BoxStream<'static, Happening>) -> BoxStream<'static, Happening> {
+    let next = async |(mut happenings, failed): (BoxStream<'static, Happening>, bool)| {
+        let happening = if failed {
+            timeout(QUIET, happenings.next()).await.unwrap_or(Some(Happening::Quiet))?
+        } else {
+            happenings.next().await?
+        };
+        let failed = matches!(happening, Happening::Failed(_));
+        Some((happening, (happenings, failed)))
+    };
+    stream::unfold((happenings, false), next).boxed()
 }
 
 fn happening<T: Watched>(event: watcher::Result<Event<Item<T>>>) -> Happening {
@@ -211,5 +232,26 @@ impl Iterator for Waits {
 impl Backoff for Waits {
     fn reset(&mut self) {
         self.failures = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::{FutureExt, StreamExt};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_stays_quiet_after_a_failure_works_again() {
+        let failed = || Happening::Failed(Trouble { why: "refused".to_owned(), is_forbidden: false });
+        let quiet = stream::iter([failed(), failed()]).chain(stream::pending());
+        let mut told = telling_quiet(quiet.boxed());
+        for _ in 0..2 {
+            assert!(matches!(told.next().await, Some(Happening::Failed(_))));
+        }
+        assert!(told.next().now_or_never().is_none());
+        assert!(matches!(told.next().await, Some(Happening::Quiet)));
+        // Once is enough.
+        assert!(timeout(QUIET * 2, told.next()).await.is_err());
     }
 }
