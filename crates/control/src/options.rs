@@ -21,7 +21,7 @@ pub struct Options {
     pub ingress_class_by_name: bool,
     /// Serve Ingresses without a class. True by default, other than ingress-nginx's: who names a file wants it served.
     pub watch_ingress_without_class: bool,
-    /// An `IngressClass` that is named as [`ingress_class`](Self::ingress_class) is need not exist: people keep manifests of their
+    /// An `IngressClass` that is named as [`ingress_class`](Self::ingress_class) says need not exist: people keep manifests of their
     /// applications, and the class came with the controller's installation. A cluster has them all.
     pub class_may_be_missing: bool,
     /// Service that gets the requests which no Ingress takes. Its first port is used.

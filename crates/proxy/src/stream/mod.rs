@@ -137,7 +137,7 @@ impl Port {
     }
 }
 
-// === impl Target ===
+// === impl Service and Target ===
 
 impl Service {
     /// The cluster that it leads to in a configuration. A connection that comes while its service goes finds none: its own

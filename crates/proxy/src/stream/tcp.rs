@@ -51,7 +51,7 @@ impl Door {
         Ok(Self { listener, target, accepting })
     }
 
-    /// Takes what clients have established already, and no more.
+    /// Takes what clients have established already, and no more. Where the service itself is gone, they find no endpoint.
     pub(super) fn close(&self, worker: &Rc<Worker>) {
         self.accepting.abort();
         let mut cx = Context::from_waker(Waker::noop());
