@@ -180,7 +180,10 @@ impl Shared {
         let mut serving = JoinSet::new();
         while let Ok((stream, _)) = listener.accept().await {
             let number = self.connections.fetch_add(1, Ordering::SeqCst);
-            serving.spawn(self.clone().serve(stream, number));
+            let mut shared = self.clone();
+            // To leave is said to those who are there.
+            shared.leaving.mark_unchanged();
+            serving.spawn(shared.serve(stream, number));
             while serving.try_join_next().is_some() {}
         }
     }
