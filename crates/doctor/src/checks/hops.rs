@@ -1,0 +1,205 @@
+//! Proxies behind proxies.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::subject::{is_open, listener};
+use crate::finding::{Outcome, Verdict};
+use crate::read::sockets;
+use crate::sample::{Taken, Unknown};
+use crate::sight::Sight;
+use crate::sockets::{Owner, SocketGroup};
+use crate::table::Check;
+use crate::words::count;
+
+/// Names of reverse proxies, as the kernel has them: those of their main threads, up to 15 bytes.
+const PROXIES: &[&str] = &[
+    "[TS_MAIN]",
+    "apache2",
+    "cache-main",
+    "caddy",
+    "envoy",
+    "forebay",
+    "haproxy",
+    "httpd",
+    "nginx",
+    "openresty",
+    "squid",
+    "traefik",
+    "traffic_server",
+    "varnishd",
+];
+
+/// A proxy passes requests on: it has at least this share of connections of its own, which it may share among requests.
+const PASSED_ON: f64 = 0.1;
+
+pub(crate) const CHECKS: &[Check] = &[Check {
+    id: "extra-hop",
+    category: "traffic",
+    what: "an upstream is itself a reverse proxy on this machine: each request is read and written once more than it needs",
+    how: "who listens where the process' connections go to, in the same network namespace (sock_diag): a process with the \
+          name of a known proxy, which has connections of its own at a comparable number",
+    severity: Verdict::Warning,
+    remedy: "name the last upstream in the Service or Ingress, and have one proxy do what both do",
+    case: "E",
+    look: extra_hop,
+}];
+
+/// A process that listens at an address that the subject connects to.
+struct Upstream<'a> {
+    remote: &'a str,
+    connections: u64,
+    owner: Option<&'a Owner>,
+}
+
+fn extra_hop(sight: &Sight) -> Result<Outcome, Unknown> {
+    let taken = &sight.last()?.taken;
+    sight.pids()?;
+    let last = sight.sockets()?;
+    // Connections of a moment may all be missed in one.
+    let hop = sight.samples.iter().rev().find_map(|sample| hop(&sockets::of(sample).ok()?, taken));
+    if let Some(outcome) = hop {
+        return Ok(outcome);
+    }
+    let upstreams = upstreams(&last, taken);
+    if let Some(hidden) = upstreams.iter().find(|upstream| upstream.owner.is_none()) {
+        return Err(Unknown(format!("who listens at {} cannot be seen", hidden.remote)));
+    }
+    Ok(match upstreams.len() {
+        0 => Outcome::ok("no upstream is on this machine"),
+        number => Outcome::ok(format!("none of {number} upstreams on this machine is a proxy")),
+    })
+}
+
+/// The first upstream that is a proxy.
+fn hop(groups: &[SocketGroup], taken: &Taken) -> Option<Outcome> {
+    upstreams(groups, taken).iter().find_map(|upstream| {
+        let hop = upstream.owner.filter(|owner| PROXIES.contains(&&owner.name[..]))?;
+        // Where no process was named, all that listen are asked about, the proxy behind the other as well.
+        if taken.pid.is_some() && taken.pids.contains(&hop.pid) {
+            return None;
+        }
+        let own = open_connections(groups, hop);
+        (own as f64 >= PASSED_ON * upstream.connections as f64).then(|| told(upstream, hop, own))
+    })
+}
+
+fn told(upstream: &Upstream<'_>, hop: &Owner, own: u64) -> Outcome {
+    let Upstream { remote, connections, .. } = upstream;
+    let Owner { pid, name } = hop;
+    Outcome::warning(format!(
+        "the upstream {remote} is {name} (pid {pid}), which passes requests on: {} connections to it, {} of its own",
+        count(*connections),
+        count(own)
+    ))
+    .remedy(format!("name the upstreams of {name} in the Service or Ingress, and have one proxy do what both do"))
+    .with("remote", *remote)
+    .with("process", name.as_str())
+    .with("pid", u64::from(*pid))
+    .with("connections", *connections)
+    .with("own_connections", own)
+}
+
+/// The addresses in this namespace that the processes in question have connections to, those with most first.
+///
+/// A listener that has the name of who connects to it is the same proxy, where which processes belong together is not known.
+fn upstreams<'a>(groups: &'a [SocketGroup], taken: &Taken) -> Vec<Upstream<'a>> {
+    let mut connections = BTreeMap::<&str, (u64, Vec<&Owner>)>::new();
+    for group in groups.iter().filter(|group| is_open(group)) {
+        if let Some(owner) = group.owner.as_ref().filter(|owner| taken.pids.contains(&owner.pid)) {
+            let (count, owners) = connections.entry(&group.remote).or_default();
+            *count += group.count;
+            owners.push(owner);
+        }
+    }
+    let mut upstreams: Vec<Upstream<'a>> = Vec::new();
+    for (remote, (connections, clients)) in connections {
+        let Some(listener) = listener(groups, remote) else { continue };
+        let owner = listener.owner.as_ref();
+        let is_same = owner.is_some_and(|owner| clients.iter().any(|client| client.name == owner.name));
+        if !(taken.pid.is_none() && is_same) {
+            upstreams.push(Upstream { remote, connections, owner });
+        }
+    }
+    upstreams.sort_by_key(|upstream| std::cmp::Reverse(upstream.connections));
+    upstreams
+}
+
+/// Those that processes of this name have open, its workers too. Those that are too young to have an owner are taken for
+/// theirs where nobody else was seen to go there.
+fn open_connections(groups: &[SocketGroup], hop: &Owner) -> u64 {
+    let open = || groups.iter().filter(|group| is_open(group));
+    let is_hop = |group: &SocketGroup| group.owner.as_ref().is_some_and(|owner| owner.name == hop.name);
+    let of_others = open().filter(|group| group.owner.is_some() && !is_hop(group));
+    let of_others: BTreeSet<&String> = of_others.map(|group| &group.remote).collect();
+    let own =
+        open().filter(|group| is_hop(group) || (group.owner.is_none() && !of_others.contains(&group.remote)));
+    own.map(|group| group.count).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sockets::State;
+    use crate::testing::{incoming, listening, outgoing, scene};
+
+    const ID: &str = "extra-hop";
+
+    /// Forebay, whose upstream is a process of this name, which has so many connections of its own.
+    fn chain(name: &str, own: u64) -> Vec<SocketGroup> {
+        vec![
+            listening("0.0.0.0:80").of(7, "forebay"),
+            outgoing(State::Established, "10.0.0.1:8080", 64).of(7, "forebay"),
+            incoming(State::Established, "10.0.0.1:8080", 64).of(9, name),
+            listening("0.0.0.0:8080").of(8, name),
+            outgoing(State::Established, "10.0.0.2:9000", own).of(9, name),
+        ]
+    }
+
+    #[test]
+    fn a_proxy_behind_the_proxy_is_named() {
+        let finding = scene().pids(&[7]).sockets(&chain("nginx", 60)).finding(ID);
+        assert_eq!(finding.verdict, Verdict::Warning);
+        assert_eq!(
+            finding.message,
+            "the upstream 10.0.0.1:8080 is nginx (pid 8), which passes requests on: 64 connections to it, 60 of its own"
+        );
+        assert!(finding.remedy.contains("upstreams of nginx"), "{}", finding.remedy);
+        let of_all = scene().pids(&[7, 8, 9]).sockets(&chain("nginx", 60));
+        let mut sight = of_all.sight();
+        sight.samples.iter_mut().for_each(|sample| sample.taken.pid = None);
+        let finding = super::extra_hop(&sight).unwrap();
+        assert_eq!(finding.verdict, Verdict::Warning);
+        let twice = scene().pids(&[7]).sockets(&chain("forebay", 60)).finding(ID);
+        assert_eq!(twice.verdict, Verdict::Warning, "two of a kind");
+    }
+
+    #[test]
+    fn connections_too_young_to_have_an_owner_count() {
+        let mut groups = chain("nginx", 60);
+        groups[4].owner = None;
+        let finding = |groups: &[SocketGroup]| scene().pids(&[7]).sockets(groups).finding(ID);
+        assert!(finding(&groups).tells("own_connections", 60.0));
+        groups.push(outgoing(State::Established, "10.0.0.2:9000", 1).of(5, "curl"));
+        assert_eq!(finding(&groups).verdict, Verdict::Ok, "they may be somebody else's");
+    }
+
+    #[test]
+    fn a_server_is_no_hop() {
+        let verdict = |groups: &[SocketGroup]| scene().pids(&[7]).sockets(groups).finding(ID).verdict;
+        assert_eq!(verdict(&chain("nginx", 0)), Verdict::Ok, "it serves files");
+        assert_eq!(verdict(&chain("web", 60)), Verdict::Ok, "it asks a database");
+        assert_eq!(verdict(&chain("nginx", 60)[..2]), Verdict::Ok, "it is elsewhere");
+        let mut workers = chain("forebay", 60);
+        workers[3].owner = workers[0].owner.clone();
+        assert_eq!(verdict(&workers), Verdict::Ok, "it is its own upstream");
+    }
+
+    #[test]
+    fn who_cannot_be_seen_is_unknown() {
+        let mut groups = chain("nginx", 60);
+        groups[3].owner = None;
+        let finding = scene().pids(&[7]).sockets(&groups).finding(ID);
+        assert_eq!(finding.message, "could not look, because who listens at 10.0.0.1:8080 cannot be seen");
+        assert_eq!(scene().sockets(&groups).finding(ID).verdict, Verdict::Unknown);
+    }
+}

@@ -1,0 +1,21 @@
+//! The checks, by what they are about.
+//!
+//! Must not be in here: reading files; a check sees nothing but the [`Sight`](crate::Sight) that it is given.
+
+mod outgoing;
+
+pub(crate) mod affinity;
+pub(crate) mod clients;
+pub(crate) mod connections;
+pub(crate) mod hops;
+pub(crate) mod ipvs;
+pub(crate) mod kernel;
+pub(crate) mod limits;
+pub(crate) mod nic;
+pub(crate) mod overlay;
+pub(crate) mod ports;
+pub(crate) mod queues;
+mod subject;
+pub(crate) mod throttling;
+pub(crate) mod traffic;
+pub(crate) mod workers;

@@ -1,0 +1,177 @@
+//! Connections that the processes in question open: what the checks of connections have in common.
+//!
+//! Must not be in here: verdicts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::subject::Subject;
+use crate::read::metrics::Pages;
+use crate::read::{counters, sockets};
+use crate::sample::Unknown;
+use crate::sight::Sight;
+use crate::sockets::{Direction, SocketGroup, State};
+use crate::ticks::ConnectionTick;
+use crate::words::{percent, rate};
+
+/// Fewer new connections a second are not worth a word.
+pub(super) const RATE_MIN: f64 = 10.0;
+
+/// New connections per request from which on they cost something, and from which on they cost the QPS.
+pub(super) const PER_REQUEST_SOME: f64 = 0.1;
+pub(super) const PER_REQUEST_MANY: f64 = 0.5;
+
+/// Requests of an ingress-nginx or a Forebay, for whatever host.
+pub(super) const REQUESTS_TOTAL: &str = "nginx_ingress_controller_nginx_process_requests_total";
+
+const OPENED: &str = "forebay_upstream_connections_opened_total";
+
+/// What was seen of them between the first and the last sample.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outgoing {
+    /// New ones a second.
+    pub(super) per_second: f64,
+    /// Others a second that may be theirs; whose they are was not seen.
+    pub(super) unseen_per_second: f64,
+    /// Requests between the samples, where they were counted.
+    pub(super) requests: Option<f64>,
+    /// New ones for each of them.
+    pub(super) per_request: Option<f64>,
+    /// Where most of them go, and the share that does.
+    pub(super) remote: String,
+    pub(super) remote_share: f64,
+    /// How long one lives, in seconds: those that are open by how many are opened (Little's law). Needs ticks.
+    pub(super) mean_life: Option<f64>,
+    /// Share of those that were open that had not carried a second request.
+    pub(super) sent_once: Option<f64>,
+    /// Share of those that were open that had had their answer.
+    pub(super) answered: Option<f64>,
+    /// Segments with data that each of those that were open had sent, on average; none where most were closed when it was looked at.
+    pub(super) sent_each: Option<f64>,
+    /// Share that this side closed first: what became of them is `TIME_WAIT` here.
+    pub(super) closed_here: Option<f64>,
+    /// Most that one process had open to one address at one moment.
+    pub(super) peak: u64,
+}
+
+impl Outgoing {
+    pub(super) fn of(sight: &Sight) -> Result<Outgoing, Unknown> {
+        let opened = sight.growth(|sample| counters::tcp(sample, "ActiveOpens"))?;
+        let opened = opened.saturating_sub(sight.own_connections);
+        let seconds = sight.seconds()?;
+        sight.sockets()?;
+        let groups: Vec<SocketGroup> =
+            sight.samples.iter().flat_map(|sample| sockets::of(sample).unwrap_or_default()).collect();
+        let ticks = sight.ticks().map(|ticks| ticks.connections);
+        let rows: Vec<&ConnectionTick> = ticks.iter().flatten().filter(|row| row.established > 0).collect();
+        let subject = Subject::of(&sight.last()?.taken, &rows, &groups);
+        let rows: Vec<_> = rows.into_iter().filter(|row| subject.holds(row.pid, &row.remote)).collect();
+        let (theirs, nobodys) = subject.shares(&groups, sight.own_connections > 0);
+        let is_one_named = sight.last()?.taken.pid.is_some();
+        let unseen = if is_one_named { 0.0 } else { opened as f64 * nobodys };
+        let opened = opened as f64 * theirs;
+        let (remote, remote_share) = subject.main_remote(&rows, &groups);
+        let mean_life = ticks.is_ok().then(|| mean_established(&rows, seconds) * seconds / opened.max(1.0));
+        let requests = requests(sight).filter(|requests| *requests > 0.0);
+        let peak = peak(&rows);
+        let is_typical = subject.largest(&groups) * 2 >= peak;
+        let sent_each = subject.share_of_open(&groups, |group| group.segments_sent);
+        Ok(Outgoing {
+            per_second: opened / seconds,
+            unseen_per_second: unseen / seconds,
+            requests,
+            per_request: requests.map(|requests| opened / requests),
+            remote,
+            remote_share,
+            mean_life,
+            sent_once: subject.share_of_open(&groups, |group| group.sent_once),
+            answered: subject.share_of_open(&groups, |group| group.answered),
+            sent_each: sent_each.filter(|_| is_typical),
+            closed_here: Some((closed_here(sight, &subject)? / opened.max(1.0)).min(1.0)),
+            peak,
+        })
+    }
+
+    /// By what Forebay itself counts; none where these are not its metrics, or it has had no upstream yet.
+    pub(super) fn counted(sight: &Sight, pages: &Pages<'_>) -> Option<Outgoing> {
+        let opened = pages.growth(OPENED)?;
+        let requests = pages.growth("forebay_upstream_requests_total").filter(|requests| *requests > 0.0);
+        let by_endpoint = pages.growth_by(OPENED, "endpoint");
+        let main = by_endpoint.into_iter().max_by(|(_, one), (_, other)| one.total_cmp(other));
+        let (remote, most) = main.filter(|(_, most)| *most > 0.0).unwrap_or_default();
+        Some(Outgoing {
+            per_second: opened / sight.seconds().ok()?,
+            requests,
+            per_request: requests.map(|requests| opened / requests),
+            remote,
+            remote_share: most / opened.max(1.0),
+            ..Outgoing::default()
+        })
+    }
+
+    /// An error where too many may be theirs that were not seen to be.
+    pub(super) fn is_seen(&self) -> Result<(), Unknown> {
+        if self.unseen_per_second < RATE_MIN {
+            return Ok(());
+        }
+        let number = rate(self.unseen_per_second);
+        Err(Unknown(format!(
+            "whose {number} new connections a second are was not seen: name the process (--pid)"
+        )))
+    }
+
+    /// `, 98 % of them to 10.0.0.2:80`.
+    pub(super) fn destination(&self) -> String {
+        if self.remote.is_empty() {
+            return String::new();
+        }
+        format!(", {} of them to {}", percent(self.remote_share), self.remote)
+    }
+}
+
+/// The requests between the samples, by whoever sent them or by the proxy's own count.
+fn requests(sight: &Sight) -> Option<f64> {
+    let told = sight.requests.map(|requests| requests as f64);
+    told.or_else(|| Pages::of(sight).ok()?.growth(REQUESTS_TOTAL))
+}
+
+/// The mean over the ticks. One at which nothing was open left no row: where rows are few, so many as there should have been.
+fn mean_established(rows: &[&ConnectionTick], seconds: f64) -> f64 {
+    let sum: u64 = rows.iter().map(|row| row.established).sum();
+    let told: BTreeSet<u64> = rows.iter().map(|row| row.at_ms).collect();
+    let due = seconds * 10.0;
+    let ticks = if (told.len() as f64) < due / 2.0 { due } else { told.len() as f64 };
+    sum as f64 / ticks.max(1.0)
+}
+
+/// Most that one process had open to one address; those whose owner was not found are his who has most.
+fn peak(rows: &[&ConnectionTick]) -> u64 {
+    let mut at_once = BTreeMap::<(u64, &String), (u64, u64)>::new();
+    for row in rows {
+        let (most, unowned) = at_once.entry((row.at_ms, &row.remote)).or_default();
+        match row.pid {
+            Some(_) => *most = row.established.max(*most),
+            None => *unowned += row.established,
+        }
+    }
+    at_once.into_values().map(|(most, unowned)| most + unowned).max().unwrap_or(0)
+}
+
+/// Connections that became `TIME_WAIT` here: those there are more than before, and those that ended or made room meanwhile.
+fn closed_here(sight: &Sight, subject: &Subject<'_>) -> Result<f64, Unknown> {
+    let (first, last) = sight.ends()?;
+    let of = |groups: &[SocketGroup], is_theirs: &dyn Fn(&SocketGroup) -> bool| -> u64 {
+        let waiting = groups.iter().filter(|group| group.state == State::TimeWait && is_theirs(group));
+        waiting.map(|group| group.count).sum()
+    };
+    let is_outgoing =
+        |group: &SocketGroup| group.direction == Direction::Outgoing && subject.opens_to(&group.remote);
+    let before = of(&sockets::of(first).unwrap_or_default(), &is_outgoing);
+    let last = sockets::of(last)?;
+    let (now, all) = (of(&last, &is_outgoing), of(&last, &|_| true));
+    // Counters of both directions: ended, overwritten, without room.
+    let ended = ["TW", "TWRecycled", "TCPTimeWaitOverflow"].into_iter();
+    let ended: u64 =
+        ended.filter_map(|name| sight.growth(|sample| counters::tcp_ext(sample, name)).ok()).sum();
+    let ended = ended as f64 * now as f64 / all.max(1) as f64;
+    Ok((now as f64 - before as f64 + ended).max(0.0))
+}

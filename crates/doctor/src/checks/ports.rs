@@ -1,0 +1,326 @@
+//! Local ports of connections that go out: how many there are, and what holds them.
+
+use std::collections::BTreeMap;
+
+use crate::finding::{Outcome, Verdict};
+use crate::read::metrics::Pages;
+use crate::read::{counters, ports, sockets};
+use crate::sample::{Sample, Unknown};
+use crate::sight::Sight;
+use crate::sockets::{Direction, SocketGroup, State};
+use crate::table::Check;
+use crate::words::{count, percent, whole};
+
+/// The kernel hands out ports of one parity first and searches the other half when those are taken: beyond half of the range
+/// each connect costs a search.
+const HALF: f64 = 0.5;
+/// Beyond this, connects find no port now and then.
+const FULL: f64 = 0.8;
+/// What Linux has by default: 32768 to 60999.
+const DEFAULT_SIZE: u64 = 28_232;
+/// How long the kernel keeps a `TIME_WAIT` (`TCP_TIMEWAIT_LEN` in `include/net/tcp.h`).
+const TIME_WAIT_SECONDS: f64 = 60.0;
+/// A share of the range, or a number whatever the range, from which on `TIME_WAIT`s towards one address are worth naming.
+const TIME_WAIT_SHARE: f64 = 0.25;
+const TIME_WAIT_MANY: u64 = 4000;
+
+const EXHAUSTED: &str = "forebay_upstream_ports_exhausted_total";
+
+pub(crate) const CHECKS: &[Check] = &[
+    Check {
+        id: "port-range",
+        category: "ports",
+        what: "too few local ports for connections that go out: connects search long, and then fail with EADDRNOTAVAIL",
+        how: "sockets in all states by local address and remote (sock_diag) against ip_local_port_range less \
+              ip_local_reserved_ports: half of it is a warning, four fifths a failure, and so is a connect that Forebay \
+              counts as having found no port; a range narrower than Linux's default is a warning",
+        severity: Verdict::Failure,
+        remedy: "sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\" in this network namespace (a Pod: \
+                 securityContext.sysctls), and keep connections instead of opening new ones (upstream-reuse)",
+        case: "D, E",
+        look: port_range,
+    },
+    Check {
+        id: "time-wait",
+        category: "ports",
+        what: "connections that this side closes first stay behind as TIME_WAIT and hold its ports for a minute",
+        how: "TIME_WAIT by remote for what went out, by local port for what came in (sock_diag): whose side they are on \
+              closes first; the growth of TCPTimeWaitOverflow in /proc/net/netstat against tcp_max_tw_buckets; tcp_tw_reuse",
+        severity: Verdict::Warning,
+        remedy: "keep connections (upstream-reuse, pool-too-small); sysctl -w net.ipv4.tcp_tw_reuse=1 \
+                 net.ipv4.tcp_timestamps=1 lets new connections take their ports",
+        case: "D",
+        look: time_wait,
+    },
+];
+
+/// Ports between one local address and one remote.
+#[derive(Clone, Debug, Default)]
+struct Pair {
+    local: String,
+    remote: String,
+    used: u64,
+}
+
+fn port_range(sight: &Sight) -> Result<Outcome, Unknown> {
+    let range = ports::range(sight.last()?)?;
+    let pair = most_used(sight)?;
+    let share = pair.used as f64 / range.size.max(1) as f64;
+    let seconds_left = seconds_left(sight, &pair, range.size);
+    let exhausted = Pages::of(sight).ok().and_then(|pages| pages.growth(EXHAUSTED)).unwrap_or(0.0);
+    let size = count(range.size);
+    let used = format!(
+        "{} of {size} ports are in use towards {} ({})",
+        count(pair.used),
+        pair.remote,
+        percent(share)
+    );
+    let outcome = if exhausted > 0.0 {
+        Outcome::failure(format!("{} connects found no local port; {used}", whole(exhausted)))
+    } else if share >= 0.99 {
+        Outcome::failure(format!("{used}: connects fail with EADDRNOTAVAIL"))
+    } else if share > FULL {
+        Outcome::failure(used)
+    } else if let Some(left) = seconds_left.filter(|left| *left < TIME_WAIT_SECONDS) {
+        Outcome::warning(format!("{used}; at this rate none are left in {:.1} minutes", left / 60.0))
+    } else if share > HALF {
+        Outcome::warning(used)
+    } else if range.size < DEFAULT_SIZE {
+        let by_default = count(DEFAULT_SIZE);
+        Outcome::warning(format!("the port range holds {size} ports, {by_default} are Linux's default"))
+    } else if pair.used > 0 {
+        Outcome::ok(used)
+    } else {
+        Outcome::ok(format!("no connection holds any of {size} ports"))
+    };
+    let outcome = outcome
+        .with("range", format!("{} {}", range.first, range.last))
+        .with("range_size", range.size)
+        .with("ports_in_use", pair.used)
+        .with("in_use_percent", share * 100.0)
+        .with("remote", pair.remote)
+        .with("local", pair.local)
+        .with("connects_without_port", exhausted);
+    Ok(match seconds_left {
+        Some(left) => outcome.with("minutes_left", left / 60.0),
+        None => outcome,
+    })
+}
+
+/// The pair that holds most ports, of all samples: what is used up at one moment may be free at the next.
+fn most_used(sight: &Sight) -> Result<Pair, Unknown> {
+    let mut most = Pair::default();
+    sight.sockets()?;
+    for sample in &sight.samples {
+        for ((local, remote), used) in pairs(sample) {
+            if used > most.used {
+                most = Pair { local, remote, used };
+            }
+        }
+    }
+    Ok(most)
+}
+
+fn pairs(sample: &Sample) -> BTreeMap<(String, String), u64> {
+    let mut pairs = BTreeMap::new();
+    let groups = sockets::of(sample).unwrap_or_default();
+    for group in groups.into_iter().filter(|group| group.direction == Direction::Outgoing) {
+        *pairs.entry((group.local, group.remote)).or_insert(0) += group.count;
+    }
+    pairs
+}
+
+/// When the pair's ports are used up if their number goes on growing as it did; none where it does not grow.
+fn seconds_left(sight: &Sight, pair: &Pair, size: u64) -> Option<f64> {
+    let (first, last) = sight.ends().ok()?;
+    let key = (pair.local.clone(), pair.remote.clone());
+    // A first sample without sockets tells nothing of growth.
+    sockets::of(first).ok()?;
+    let used = |sample| pairs(sample).get(&key).copied().unwrap_or(0);
+    let (before, now) = (used(first), used(last));
+    let per_second = now.checked_sub(before)? as f64 / sight.seconds().ok()?;
+    let left = size.saturating_sub(now) as f64 / per_second;
+    left.is_finite().then_some(left)
+}
+
+fn time_wait(sight: &Sight) -> Result<Outcome, Unknown> {
+    let sample = sight.last()?;
+    let sockets = sight.sockets()?;
+    let range = ports::range(sample)?;
+    let overflows = sight.growth(|sample| counters::tcp_ext(sample, "TCPTimeWaitOverflow"))?;
+    let buckets: u64 = sample.number("proc/sys/net/ipv4/tcp_max_tw_buckets")?;
+    let reuse: u64 = sample.number("proc/sys/net/ipv4/tcp_tw_reuse")?;
+    let outgoing = held(&sockets, Direction::Outgoing, |group| &group.remote);
+    let incoming = held(&sockets, Direction::Incoming, |group| &group.local);
+    let share = outgoing.most as f64 / range.size.max(1) as f64;
+    let towards =
+        format!("{} TIME_WAIT towards {}: this side closes first", count(outgoing.most), outgoing.at);
+    let outcome = if outgoing.most >= TIME_WAIT_MANY || share > TIME_WAIT_SHARE {
+        let size = count(range.size);
+        Outcome::warning(format!("{towards}, and the port range holds {size}"))
+    } else if overflows > 0 {
+        let overflows = count(overflows);
+        Outcome::warning(format!(
+            "{overflows} TIME_WAIT had no room in tcp_max_tw_buckets ({})",
+            count(buckets)
+        ))
+    } else if incoming.most >= TIME_WAIT_MANY {
+        let most = count(incoming.most);
+        Outcome::ok(format!("{most} TIME_WAIT at {}, which cost memory and no ports", incoming.at))
+    } else {
+        let (out, into) = (count(outgoing.all), count(incoming.all));
+        Outcome::ok(format!("{out} TIME_WAIT of connections that went out, {into} of those that came in"))
+    };
+    let outcome = if reuse == 1 {
+        outcome.remedy("keep connections (upstream-reuse, pool-too-small): tcp_tw_reuse is on already")
+    } else {
+        outcome
+    };
+    Ok(outcome
+        .with("outgoing", outgoing.all)
+        .with("outgoing_most", outgoing.most)
+        .with("remote", outgoing.at)
+        .with("incoming", incoming.all)
+        .with("incoming_most", incoming.most)
+        .with("local", incoming.at)
+        .with("overflows", overflows)
+        .with("tcp_max_tw_buckets", buckets)
+        .with("tcp_tw_reuse", reuse)
+        .with("range_size", range.size))
+}
+
+/// `TIME_WAIT`s of one direction: all, and most of them at or towards one address.
+#[derive(Default)]
+struct Held {
+    all: u64,
+    most: u64,
+    at: String,
+}
+
+fn held(sockets: &[SocketGroup], direction: Direction, address: impl Fn(&SocketGroup) -> &String) -> Held {
+    let mut by_address = BTreeMap::<&String, u64>::new();
+    for group in sockets.iter().filter(|group| group.direction == direction && group.state == State::TimeWait)
+    {
+        *by_address.entry(address(group)).or_insert(0) += group.count;
+    }
+    let most = by_address.iter().max_by_key(|(_, count)| **count);
+    let (at, most) = most.map_or((String::new(), 0), |(at, count)| ((*at).clone(), *count));
+    Held { all: by_address.values().sum(), most, at }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Scene, incoming, outgoing, scene};
+
+    const RANGE: &str = "proc/sys/net/ipv4/ip_local_port_range";
+    const REMOTE: &str = "10.0.0.2:80";
+
+    fn range(text: &str) -> Scene {
+        scene().file(RANGE, text)
+    }
+
+    fn holding(used: u64) -> Vec<SocketGroup> {
+        let established = outgoing(State::Established, REMOTE, 100).of(7, "nginx");
+        vec![
+            established,
+            outgoing(State::TimeWait, REMOTE, used - 100),
+            outgoing(State::TimeWait, "10.0.0.3:80", 9),
+        ]
+    }
+
+    #[test]
+    fn ports_in_use_are_judged_by_the_range() {
+        let finding = |used| range("32768 60999").sockets(&holding(used)).finding("port-range");
+        let full = finding(27_900);
+        assert_eq!(full.verdict, Verdict::Failure);
+        assert_eq!(full.message, "27,900 of 28,232 ports are in use towards 10.0.0.2:80 (99 %)");
+        assert_eq!((full.number("range_size"), full.text("range")), (28_232.0, "32768 60999"));
+        assert!(finding(28_230).message.ends_with("connects fail with EADDRNOTAVAIL"));
+        assert_eq!(finding(15_000).verdict, Verdict::Warning);
+        assert_eq!(finding(14_000).verdict, Verdict::Ok);
+    }
+
+    #[test]
+    fn a_narrow_range_is_told_before_it_is_used_up() {
+        let finding = range("32768 46883").sockets(&holding(100)).finding("port-range");
+        assert_eq!(finding.verdict, Verdict::Warning);
+        assert_eq!(finding.message, "the port range holds 14,116 ports, 28,232 are Linux's default");
+    }
+
+    #[test]
+    fn the_time_that_is_left_is_told() {
+        let finding = range("32768 60999").sockets_grow(&holding(200), &holding(7200)).finding("port-range");
+        assert_eq!(finding.verdict, Verdict::Warning);
+        assert!(
+            finding.message.ends_with("(26 %); at this rate none are left in 0.5 minutes"),
+            "{}",
+            finding.message
+        );
+        assert!((finding.number("minutes_left") - 0.5).abs() < 0.01);
+        let slow = range("32768 60999").sockets_grow(&holding(200), &holding(300)).finding("port-range");
+        assert_eq!(slow.verdict, Verdict::Ok, "TIME_WAITs end sooner than the ports");
+    }
+
+    #[test]
+    fn what_forebay_counts_is_believed() {
+        let finding =
+            range("1024 65535").sockets(&[]).grows("forebay/metrics", "", &format!("{EXHAUSTED} 3\n"));
+        let finding = finding.finding("port-range");
+        assert_eq!(finding.verdict, Verdict::Failure);
+        assert!(finding.message.starts_with("3 connects found no local port"), "{}", finding.message);
+    }
+
+    #[test]
+    fn ports_that_cannot_be_seen_are_unknown() {
+        let finding = range("1024 65535").finding("port-range");
+        assert_eq!(finding.message, "could not look, because /forebay/sockets.json was not captured");
+        assert_eq!(range("?").sockets(&[]).finding("port-range").verdict, Verdict::Unknown);
+    }
+
+    fn waiting(groups: &[SocketGroup], overflows: u64, reuse: &str) -> Scene {
+        range("32768 60999")
+            .sockets(groups)
+            .netstat(&[("TCPTimeWaitOverflow", overflows)])
+            .file("proc/sys/net/ipv4/tcp_max_tw_buckets", "5000\n")
+            .file("proc/sys/net/ipv4/tcp_tw_reuse", reuse)
+    }
+
+    #[test]
+    fn time_wait_towards_an_upstream_is_told_with_what_to_do() {
+        let groups = [outgoing(State::TimeWait, REMOTE, 27_900), incoming(State::TimeWait, "10.0.0.1:80", 3)];
+        let finding = waiting(&groups, 0, "2\n").finding("time-wait");
+        assert_eq!(finding.verdict, Verdict::Warning);
+        assert_eq!(
+            finding.message,
+            "27,900 TIME_WAIT towards 10.0.0.2:80: this side closes first, and the port range holds 28,232"
+        );
+        assert!(finding.remedy.contains("tcp_tw_reuse=1"), "{}", finding.remedy);
+        assert_eq!((finding.number("outgoing"), finding.number("incoming")), (27_900.0, 3.0));
+        let reused = waiting(&groups, 0, "1\n").finding("time-wait");
+        assert!(reused.remedy.ends_with("is on already"), "{}", reused.remedy);
+    }
+
+    #[test]
+    fn buckets_that_overflow_are_told() {
+        let finding = waiting(&[], 12, "2").finding("time-wait");
+        assert_eq!(finding.verdict, Verdict::Warning);
+        assert_eq!(finding.message, "12 TIME_WAIT had no room in tcp_max_tw_buckets (5,000)");
+    }
+
+    #[test]
+    fn time_wait_on_the_servers_side_is_no_loss() {
+        let groups = [outgoing(State::TimeWait, REMOTE, 30), incoming(State::TimeWait, "10.0.0.1:80", 6000)];
+        let finding = waiting(&groups, 0, "2").finding("time-wait");
+        assert_eq!(finding.verdict, Verdict::Ok);
+        assert_eq!(finding.message, "6,000 TIME_WAIT at 10.0.0.1:80, which cost memory and no ports");
+        let few = waiting(&groups[..1], 0, "2").finding("time-wait");
+        assert_eq!(few.message, "30 TIME_WAIT of connections that went out, 0 of those that came in");
+    }
+
+    #[test]
+    fn time_wait_that_cannot_be_seen_is_unknown() {
+        let finding = waiting(&[], 0, "2").forbids("forebay/sockets.json").finding("time-wait");
+        assert_eq!(finding.verdict, Verdict::Unknown);
+    }
+}

@@ -1,0 +1,236 @@
+//! Whose connections are looked at: the kernel's counters are those of a whole network namespace.
+//!
+//! Must not be in here: verdicts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::sample::Taken;
+use crate::sockets::{Direction, SocketGroup, State};
+use crate::ticks::ConnectionTick;
+
+/// Where fewer of the open connections are on their first request, and none are in `TIME_WAIT`, hardly any are opened.
+const SETTLED: f64 = 0.05;
+
+/// The processes that are asked about, and where they go.
+///
+/// A connection that lives for a millisecond has often no owner: it began after the process' descriptors were read. It is
+/// taken for one of theirs where it goes to the same address as those that are.
+pub(super) struct Subject<'a> {
+    pids: &'a [u32],
+    /// Where they go; of these, those to which connections are opened all the time, if there are such.
+    remotes: BTreeSet<String>,
+    active: BTreeSet<String>,
+    /// Processes that connect to the subject.
+    clients: BTreeSet<u32>,
+}
+
+impl<'a> Subject<'a> {
+    /// By what was seen: `rows` with connections that were open, and the sockets of all samples.
+    pub(super) fn of(taken: &'a Taken, rows: &[&ConnectionTick], groups: &[SocketGroup]) -> Subject<'a> {
+        let pids = &taken.pids[..];
+        let of_ticks = rows.iter().map(|row| (row.pid, &row.remote));
+        let open = || groups.iter().filter(|group| is_open(group));
+        let seen: Vec<(Option<u32>, &String)> =
+            of_ticks.chain(open().map(|group| (pid(group), &group.remote))).collect();
+        let is_theirs = |pid: Option<u32>| pid.is_some_and(|pid| pids.contains(&pid));
+        let remotes_of = |choose: &dyn Fn(Option<u32>) -> bool| -> BTreeSet<String> {
+            seen.iter().filter(|(pid, _)| choose(*pid)).map(|(_, remote)| (*remote).clone()).collect()
+        };
+        let is_own_listener =
+            |remote: &str| listener(groups, remote).is_some_and(|listener| is_theirs(pid(listener)));
+        let mut remotes = remotes_of(&is_theirs);
+        if taken.pid.is_none() || remotes.is_empty() {
+            // Whose these are was not seen in time: neither those that go where others go, nor those of clients.
+            let of_others = remotes_of(&|pid| pid.is_some() && !is_theirs(pid));
+            let may_be_theirs = |remote: &String| !of_others.contains(remote) && !is_own_listener(remote);
+            remotes.extend(remotes_of(&|pid| pid.is_none()).into_iter().filter(may_be_theirs));
+        }
+        let clients = open().filter(|group| is_own_listener(&group.remote)).filter_map(pid);
+        let clients = clients.filter(|pid| !pids.contains(pid)).collect();
+        let active = active(&remotes, groups);
+        Subject { pids, remotes, active, clients }
+    }
+
+    /// Whether they go there at all.
+    pub(super) fn goes_to(&self, remote: &str) -> bool {
+        self.remotes.contains(remote)
+    }
+
+    /// Whether they open connections to there.
+    pub(super) fn opens_to(&self, remote: &str) -> bool {
+        self.active.is_empty() || self.active.contains(remote)
+    }
+
+    /// Whether a connection that is open is one of theirs, to where they open connections.
+    pub(super) fn holds(&self, pid: Option<u32>, remote: &str) -> bool {
+        self.pids.is_empty()
+            || (self.active.contains(remote) && pid.is_none_or(|pid| self.pids.contains(&pid)))
+    }
+
+    /// Their share of what is opened in the namespace, and that of those whose owner was not seen: by the connections at hand
+    /// that are on their first request. Connections of clients are left out where their number is known.
+    pub(super) fn shares(&self, groups: &[SocketGroup], are_clients_counted: bool) -> (f64, f64) {
+        let (mut theirs, mut nobodys, mut of_others) = (0, 0, 0);
+        for group in groups.iter().filter(|group| is_open(group)) {
+            match pid(group) {
+                pid if self.holds(pid, &group.remote) => theirs += group.sent_once,
+                None => nobodys += group.sent_once,
+                Some(pid) if are_clients_counted && self.clients.contains(&pid) => {}
+                Some(_) => of_others += group.sent_once,
+            }
+        }
+        let rest = nobodys + of_others;
+        if rest == 0 {
+            return (1.0, 0.0);
+        }
+        let all = (theirs + rest) as f64;
+        (theirs as f64 / all, nobodys as f64 / all)
+    }
+
+    /// What share of theirs that are open this is, of which the kernel told.
+    pub(super) fn share_of_open(&self, groups: &[SocketGroup], some: fn(&SocketGroup) -> u64) -> Option<f64> {
+        let open = groups.iter().filter(|group| is_open(group) && self.holds(pid(group), &group.remote));
+        let (some, counted) =
+            open.fold((0, 0), |(sum, counted), group| (sum + some(group), counted + group.counted));
+        (counted > 0).then(|| some as f64 / counted as f64)
+    }
+
+    /// The most that one of them has open to one address.
+    pub(super) fn largest(&self, groups: &[SocketGroup]) -> u64 {
+        let open = groups.iter().filter(|group| is_open(group) && self.holds(pid(group), &group.remote));
+        open.map(|group| group.count).max().unwrap_or(0)
+    }
+
+    /// The address to which most are opened, and its share of them.
+    pub(super) fn main_remote(&self, rows: &[&ConnectionTick], groups: &[SocketGroup]) -> (String, f64) {
+        let mut weights = BTreeMap::<&str, u64>::new();
+        for group in groups.iter().filter(|group| group.direction == Direction::Outgoing) {
+            if self.active.contains(&group.remote) {
+                *weights.entry(&group.remote).or_insert(0) += opened(group);
+            }
+        }
+        if weights.values().all(|weight| *weight == 0) {
+            for row in rows {
+                *weights.entry(&row.remote).or_insert(0) += row.established;
+            }
+        }
+        let all: u64 = weights.values().sum();
+        let main = weights.into_iter().max_by_key(|(_, weight)| *weight);
+        main.map_or((String::new(), 0.0), |(remote, weight)| {
+            (remote.to_owned(), weight as f64 / all.max(1) as f64)
+        })
+    }
+}
+
+/// Those of `remotes` to which connections are opened all the time; all, if there is none.
+fn active(remotes: &BTreeSet<String>, groups: &[SocketGroup]) -> BTreeSet<String> {
+    let is_settled = |remote: &&String| {
+        let theirs = || groups.iter().filter(|group| group.remote == **remote);
+        let counted: u64 = theirs().map(|group| group.counted).sum();
+        let opened: u64 = theirs().map(opened).sum();
+        counted > 0 && opened as f64 <= SETTLED * counted as f64
+    };
+    let active: BTreeSet<String> = remotes.iter().filter(|remote| !is_settled(remote)).cloned().collect();
+    if active.is_empty() { remotes.clone() } else { active }
+}
+
+/// Traces of connections that were opened lately.
+fn opened(group: &SocketGroup) -> u64 {
+    if group.state == State::TimeWait { group.count } else { group.sent_once }
+}
+
+/// Whether these are connections that go out and are open, or about to be.
+pub(super) fn is_open(group: &SocketGroup) -> bool {
+    group.direction == Direction::Outgoing && matches!(group.state, State::Established | State::SynSent)
+}
+
+/// The process that holds them, where that was seen.
+pub(super) fn pid(group: &SocketGroup) -> Option<u32> {
+    group.owner.as_ref().map(|owner| owner.pid)
+}
+
+/// Who listens at an address: by that address, or by all of this namespace's where it is one of them.
+pub(super) fn listener<'a>(groups: &'a [SocketGroup], address: &str) -> Option<&'a SocketGroup> {
+    let listeners = || groups.iter().filter(|group| group.direction == Direction::Listening);
+    if let Some(exact) = listeners().find(|group| group.local == address) {
+        return Some(exact);
+    }
+    let (_, port) = address.rsplit_once(':')?;
+    let is_here = address.starts_with("127.")
+        || groups.iter().any(|group| group.direction == Direction::Incoming && group.local == address);
+    listeners()
+        .filter(|_| is_here)
+        .find(|group| group.local.strip_suffix(port).is_some_and(|any| any == "0.0.0.0:" || any == "[::]:"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{incoming, listening, outgoing};
+
+    const CLIENT: u32 = 1;
+    const FRONT: u32 = 2;
+    const HOP: u32 = 3;
+    const BACKEND: u32 = 4;
+
+    /// A client, a proxy that keeps connections, one behind it that keeps none, and a backend, in one namespace. Connections
+    /// of the second are too young to have an owner.
+    fn everybody() -> Vec<SocketGroup> {
+        let established = State::Established;
+        vec![
+            listening("0.0.0.0:80").of(FRONT, "front"),
+            listening("127.0.0.1:81").of(HOP, "hop"),
+            listening("127.0.0.1:82").of(BACKEND, "web"),
+            incoming(established, "127.0.0.1:80", 30).of(FRONT, "front").once(0),
+            outgoing(established, "127.0.0.1:80", 30).of(CLIENT, "wrk").once(3),
+            outgoing(established, "127.0.0.1:81", 30).of(FRONT, "front").once(1),
+            outgoing(established, "127.0.0.1:82", 9).once(9),
+        ]
+    }
+
+    fn taken(pids: &[u32], pid: Option<u32>) -> Taken {
+        Taken { pids: pids.to_vec(), pid, ..Taken::default() }
+    }
+
+    #[test]
+    fn who_keeps_connections_is_not_taken_for_who_opens_them() {
+        let groups = everybody();
+        let taken = taken(&[FRONT], Some(FRONT));
+        let subject = Subject::of(&taken, &[], &groups);
+        assert_eq!(subject.main_remote(&[], &groups).0, "127.0.0.1:81");
+        assert!(subject.shares(&groups, false).0 < 0.1);
+        assert!(subject.share_of_open(&groups, |group| group.sent_once).unwrap() < 0.05);
+    }
+
+    #[test]
+    fn connections_without_an_owner_are_those_of_who_has_no_others() {
+        let groups = everybody();
+        let taken = taken(&[HOP], Some(HOP));
+        let subject = Subject::of(&taken, &[], &groups);
+        assert_eq!(subject.main_remote(&[], &groups), ("127.0.0.1:82".into(), 1.0));
+        assert!((subject.shares(&groups, false).0 - 9.0 / 13.0).abs() < 0.01);
+        assert_eq!(subject.share_of_open(&groups, |group| group.sent_once), Some(1.0));
+        assert!(!subject.goes_to("127.0.0.1:80"));
+    }
+
+    #[test]
+    fn of_all_that_listen_who_opens_connections_to_one_of_them_has_to_be_seen() {
+        let groups = everybody();
+        let taken = taken(&[FRONT, HOP, BACKEND], None);
+        let subject = Subject::of(&taken, &[], &groups);
+        assert!(subject.goes_to("127.0.0.1:81") && !subject.goes_to("127.0.0.1:82"));
+        let (theirs, nobodys) = subject.shares(&groups, true);
+        assert!(theirs < 0.11 && nobodys > 0.89, "{theirs} {nobodys}");
+        assert!(subject.shares(&groups, false).1 < nobodys, "the client's are known");
+    }
+
+    #[test]
+    fn an_address_that_is_kept_to_is_not_the_one_that_is_opened_to() {
+        let mut groups = everybody();
+        groups[6] = outgoing(State::Established, "10.0.0.2:82", 9).of(FRONT, "front").once(9);
+        let taken = taken(&[FRONT], Some(FRONT));
+        let subject = Subject::of(&taken, &[], &groups);
+        assert_eq!(subject.main_remote(&[], &groups), ("10.0.0.2:82".into(), 1.0));
+        assert!(subject.goes_to("127.0.0.1:81") && !subject.opens_to("127.0.0.1:81"));
+    }
+}

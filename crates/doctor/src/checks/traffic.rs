@@ -1,0 +1,287 @@
+//! What the proxy counts of replies and handshakes.
+
+use std::collections::BTreeMap;
+
+use super::outgoing::RATE_MIN;
+use crate::finding::{Outcome, Verdict};
+use crate::prometheus::{self, Series};
+use crate::read::cgroups;
+use crate::read::metrics::Pages;
+use crate::sample::Unknown;
+use crate::sight::Sight;
+use crate::table::Check;
+use crate::words::{percent, rate, whole};
+
+/// The share of slow replies that case E was about.
+const STREAM_SLOW: f64 = 0.001;
+/// For HTTP, where a reply may have reason to take long, more of them have to, and for longer.
+const HTTP_SLOW: f64 = 0.01;
+const HTTP_SLOW_BOUND: &str = "1";
+
+/// Of handshakes, from which on they are told.
+const MOST: f64 = 0.9;
+
+const STREAM_COUNT: &str = "forebay_stream_response_seconds_count";
+const STREAM_RATIO: &str = "forebay_stream_response_over_threshold_ratio";
+const HTTP_BUCKET: &str = "nginx_ingress_controller_response_duration_seconds_bucket";
+const HTTP_COUNT: &str = "nginx_ingress_controller_response_duration_seconds_count";
+const HANDSHAKES: &str = "forebay_tls_handshakes_total";
+
+pub(crate) const CHECKS: &[Check] = &[
+    Check {
+        id: "slow-replies",
+        category: "traffic",
+        what: "replies take longer than they should, now and then, though nothing looks busy",
+        how: "the proxy's metrics: of TCP services the share of answers over --stream-response-threshold (10 ms unless told \
+              otherwise), more than 0.1 % of them; of HTTP the share of responses over 1 s, more than 1 %. A failure where a \
+              cgroup was throttled meanwhile (nr_throttled in cpu.stat; --pods looks at those of all Pods)",
+        severity: Verdict::Failure,
+        remedy: "look for the cause at the upstream: cpu-throttled names limits that are too low; doctor --pods looks at those \
+                 of all Pods on this node",
+        case: "E",
+        look: slow_replies,
+    },
+    Check {
+        id: "tls-cost",
+        category: "traffic",
+        what: "CPU goes into TLS handshakes: sessions are not resumed, or keys are RSA where ECDSA would do",
+        how: "Forebay's forebay_tls_handshakes_total by kind and key, at ten full handshakes a second and more: none in ten \
+              resumed, or one in ten or more signed with RSA",
+        severity: Verdict::Warning,
+        remedy: "in the ConfigMap `ssl-session-cache: \"true\"` and `ssl-session-tickets: \"true\"`; clients that keep \
+                 connections, or at least sessions (client-keepalive)",
+        case: "C",
+        look: tls_cost,
+    },
+];
+
+/// Replies of one kind: how many, and how many of them were slow.
+struct Replies {
+    of: String,
+    count: f64,
+    slow: f64,
+    bearable: f64,
+}
+
+impl Replies {
+    fn share(&self) -> f64 {
+        self.slow / self.count.max(1.0)
+    }
+
+    fn is_slow(&self) -> bool {
+        self.share() > self.bearable
+    }
+}
+
+fn slow_replies(sight: &Sight) -> Result<Outcome, Unknown> {
+    let pages = Pages::of(sight)?;
+    let replies: Vec<Replies> = streams(sight)?.into_iter().chain(http(&pages)).collect();
+    if replies.is_empty() {
+        let seen =
+            [STREAM_COUNT, HTTP_COUNT].iter().any(|name| prometheus::sum(pages.last(), name).is_some());
+        let is_proxy = prometheus::sum(pages.last(), super::outgoing::REQUESTS_TOTAL).is_some();
+        return if seen || is_proxy {
+            Ok(Outcome::ok("no replies were counted meanwhile"))
+        } else {
+            Err(Unknown("the proxy's metrics have no times of replies".into()))
+        };
+    }
+    let worst = replies.iter().max_by(|a, b| (a.share() / a.bearable).total_cmp(&(b.share() / b.bearable)));
+    let Some(worst) = worst else { return Err(Unknown("no replies were counted".into())) };
+    let message = format!("{} of {} {} were slow", percent(worst.share()), whole(worst.count), worst.of);
+    let throttled = throttled(sight)?;
+    let outcome = match (worst.is_slow(), &throttled) {
+        (true, Some((group, ms))) => {
+            Outcome::failure(format!("{message}, while {group} waited {} ms for its CPU quota", rate(*ms)))
+        }
+        (true, None) => Outcome::warning(message),
+        (false, _) => Outcome::ok(message),
+    };
+    let outcome = outcome
+        .with("replies", worst.count)
+        .with("slow", worst.slow)
+        .with("slow_percent", worst.share() * 100.0)
+        .with("of", worst.of.as_str());
+    Ok(match throttled {
+        Some((group, ms)) => outcome.with("throttled_group", group).with("throttled_ms", ms),
+        None => outcome,
+    })
+}
+
+/// Of each TCP service. Its ratio is that of all answers since the proxy began: with their number it tells of those meanwhile.
+fn streams(sight: &Sight) -> Result<Vec<Replies>, Unknown> {
+    let (first, last) = sight.ends()?;
+    let (before, now) =
+        (over_threshold(first.text("forebay/metrics")?), over_threshold(last.text("forebay/metrics")?));
+    let replies = now.into_iter().map(|(labels, (count, slow))| {
+        let (count_before, slow_before) = before.get(labels).copied().unwrap_or_default();
+        let series = Series { name: STREAM_COUNT, labels, value: count };
+        let label = |name| series.label(name).unwrap_or("?").to_owned();
+        let of = format!("answers of {}/{}:{}", label("namespace"), label("service"), label("port"));
+        let (count, slow) = (count - count_before, (slow - slow_before).round().max(0.0));
+        Replies { of, count, slow, bearable: STREAM_SLOW }
+    });
+    Ok(replies.filter(|replies| replies.count > 0.0).collect())
+}
+
+/// Answers and those of them over the threshold, by labels.
+fn over_threshold(page: &str) -> BTreeMap<&str, (f64, f64)> {
+    let of = |name: &'static str| prometheus::series(page).filter(move |series| series.name == name);
+    let ratios: BTreeMap<&str, f64> = of(STREAM_RATIO).map(|series| (series.labels, series.value)).collect();
+    let counts = of(STREAM_COUNT);
+    counts
+        .map(|series| {
+            let ratio = ratios.get(series.labels).copied().unwrap_or(0.0);
+            (series.labels, (series.value, series.value * ratio))
+        })
+        .collect()
+}
+
+/// Of upstreams of HTTP, all together.
+fn http(pages: &Pages<'_>) -> Option<Replies> {
+    let count = pages.growth(HTTP_COUNT).filter(|count| *count > 0.0)?;
+    let quick = pages.growth_where(HTTP_BUCKET, |series| series.label("le") == Some(HTTP_SLOW_BOUND))?;
+    let slow = (count - quick).max(0.0);
+    Some(Replies { of: "responses of upstreams".into(), count, slow, bearable: HTTP_SLOW })
+}
+
+/// The cgroup that waited longest for its quota between the samples, and how long; none where none did, or none was looked at.
+fn throttled(sight: &Sight) -> Result<Option<(String, f64)>, Unknown> {
+    let (first, last) = sight.ends()?;
+    let waited = cgroups::folders(last).unwrap_or_default().into_iter().filter_map(|folder| {
+        let (before, now) = (cgroups::group(first, folder).ok()?, cgroups::group(last, folder).ok()?);
+        let waited_us = now.throttled_us.checked_sub(before.throttled_us)?;
+        (waited_us > 0).then(|| (cgroups::name(folder), waited_us as f64 / 1000.0))
+    });
+    Ok(waited.max_by(|(_, one), (_, other)| one.total_cmp(other)))
+}
+
+fn tls_cost(sight: &Sight) -> Result<Outcome, Unknown> {
+    let pages = Pages::of(sight)?;
+    let all = pages.growth(HANDSHAKES);
+    let all = all.ok_or_else(|| Unknown("the proxy's metrics do not tell of handshakes".into()))?;
+    let is_full = |series: &Series<'_>| series.label("kind") == Some("full");
+    let full = pages.growth_where(HANDSHAKES, is_full).unwrap_or(0.0);
+    let is_rsa = |series: &Series<'_>| is_full(series) && series.label("key") == Some("rsa");
+    let rsa = pages.growth_where(HANDSHAKES, is_rsa).unwrap_or(0.0);
+    let per_second = full / sight.seconds()?;
+    let (share_full, share_rsa) = (full / all.max(1.0), rsa / full.max(1.0));
+    let message = format!("{} full handshakes a second, {} of all", rate(per_second), percent(share_full));
+    let outcome = if per_second < RATE_MIN {
+        Outcome::ok(message)
+    } else if share_rsa >= 1.0 - MOST {
+        Outcome::warning(format!(
+            "{message}, {} of them with RSA keys, whose signatures cost many times those of ECDSA",
+            percent(share_rsa)
+        ))
+        .remedy(
+            "a certificate with an ECDSA P-256 key (openssl ecparam -name prime256v1 -genkey; cert-manager: \
+             `privateKey: {algorithm: ECDSA, size: 256}`)",
+        )
+    } else if share_full > MOST {
+        Outcome::warning(format!("{message}: hardly any session is resumed"))
+    } else {
+        Outcome::ok(message)
+    };
+    Ok(outcome
+        .with("full_per_second", per_second)
+        .with("handshakes", all)
+        .with("full_percent", share_full * 100.0)
+        .with("rsa_percent", share_rsa * 100.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Scene, scene};
+
+    const METRICS: &str = "forebay/metrics";
+    const LABELS: &str = "protocol=\"TCP\",port=\"6379\",namespace=\"default\",service=\"redis\"";
+
+    fn redis(count: u64, ratio: &str) -> String {
+        format!("{STREAM_COUNT}{{{LABELS}}} {count}\n{STREAM_RATIO}{{{LABELS}}} {ratio}\n")
+    }
+
+    fn throttled(scene: Scene) -> Scene {
+        let stat = |us: u64| format!("usage_usec 5\nnr_periods 9\nnr_throttled 3\nthrottled_usec {us}\n");
+        let path = "sys/fs/cgroup/redis.slice";
+        scene.file(&format!("{path}/cpu.max"), "50000 100000\n").grows(
+            &format!("{path}/cpu.stat"),
+            &stat(1000),
+            &stat(321_000),
+        )
+    }
+
+    #[test]
+    fn slow_answers_beside_throttling_are_the_failure() {
+        let slow = || scene().grows(METRICS, &redis(1000, "0"), &redis(11_000, "0.004"));
+        let finding = slow().finding("slow-replies");
+        assert_eq!(finding.verdict, Verdict::Warning);
+        assert_eq!(finding.message, "0.44 % of 10,000 answers of default/redis:6379 were slow");
+        let finding = throttled(slow()).finding("slow-replies");
+        assert_eq!(finding.verdict, Verdict::Failure);
+        assert!(
+            finding.message.ends_with("were slow, while cgroup /redis.slice waited 320 ms for its CPU quota"),
+            "{}",
+            finding.message
+        );
+        assert!(finding.tells("throttled_ms", 320.0));
+    }
+
+    #[test]
+    fn what_was_slow_before_is_not_now() {
+        let finding = scene().grows(METRICS, &redis(1000, "0.5"), &redis(11_000, "0.04545454545454545"));
+        let finding = throttled(finding).finding("slow-replies");
+        assert_eq!((finding.verdict, finding.number("slow")), (Verdict::Ok, 0.0));
+    }
+
+    #[test]
+    fn slow_responses_of_http_are_told() {
+        let page = |quick: u64, count: u64| {
+            format!("{HTTP_BUCKET}{{host=\"a\",le=\"1\"}} {quick}\n{HTTP_COUNT}{{host=\"a\"}} {count}\n")
+        };
+        let finding = |quick| scene().grows(METRICS, "", &page(quick, 1000)).finding("slow-replies");
+        assert_eq!(finding(980).message, "2.0 % of 1,000 responses of upstreams were slow");
+        assert_eq!((finding(980).verdict, finding(995).verdict), (Verdict::Warning, Verdict::Ok));
+    }
+
+    #[test]
+    fn without_metrics_nothing_is_known_of_replies() {
+        let finding = scene().finding("slow-replies");
+        assert_eq!(finding.message, "could not look, because the proxy's metrics were not given");
+        let others = scene().file(METRICS, "up 1\n").finding("slow-replies");
+        assert_eq!(others.verdict, Verdict::Unknown);
+        let idle = scene().file(METRICS, &format!("{} 3\n", super::super::outgoing::REQUESTS_TOTAL));
+        assert_eq!(idle.finding("slow-replies").verdict, Verdict::Ok);
+    }
+
+    fn handshakes(full_ecdsa: u64, full_rsa: u64, resumed: u64) -> Scene {
+        let line = |kind, key, count: u64| format!("{HANDSHAKES}{{kind=\"{kind}\",key=\"{key}\"}} {count}\n");
+        let page = |ecdsa, rsa, resumed| {
+            line("full", "ecdsa", ecdsa) + &line("full", "rsa", rsa) + &line("resumed", "rsa", resumed)
+        };
+        scene().grows(METRICS, &page(0, 0, 0), &page(full_ecdsa, full_rsa, resumed))
+    }
+
+    #[test]
+    fn handshakes_are_judged_by_kind_and_key() {
+        let rsa = handshakes(0, 30_000, 10_000).finding("tls-cost");
+        assert_eq!(rsa.verdict, Verdict::Warning);
+        assert_eq!(
+            rsa.message,
+            "3,000 full handshakes a second, 75 % of all, 100 % of them with RSA keys, whose signatures cost many times \
+             those of ECDSA"
+        );
+        assert!(rsa.remedy.contains("ECDSA"), "{}", rsa.remedy);
+        let never = handshakes(30_000, 0, 0).finding("tls-cost");
+        assert!(never.message.ends_with("100 % of all: hardly any session is resumed"), "{}", never.message);
+        assert_eq!(handshakes(30_000, 0, 10_000).finding("tls-cost").verdict, Verdict::Ok);
+        assert_eq!(handshakes(0, 50, 0).finding("tls-cost").verdict, Verdict::Ok, "five a second");
+    }
+
+    #[test]
+    fn who_does_not_count_handshakes_is_not_judged() {
+        let finding = scene().file(METRICS, "up 1\n").finding("tls-cost");
+        assert_eq!(finding.message, "could not look, because the proxy's metrics do not tell of handshakes");
+    }
+}

@@ -1,0 +1,203 @@
+//! Reading a machine into samples, live or from files that were captured elsewhere.
+//!
+//! It only reads: from `/proc`, from `/sys`, and from sockets that the kernel answers questions on. To see another network
+//! namespace, a thread of ours enters it.
+//! Must not be in here: what any of it means.
+
+mod capture;
+mod cgroups;
+mod fdb;
+pub(crate) mod files;
+mod machine;
+mod namespace;
+mod netlink;
+mod processes;
+mod sock_diag;
+mod ticker;
+
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+pub use capture::{load, write};
+use machine::Machine;
+pub use machine::cpu_quota;
+use ticker::Ticker;
+
+use crate::sample::{Absence, Sample};
+use crate::sight::Sight;
+
+/// What to look at.
+#[derive(Default)]
+pub struct Scope {
+    /// This process, its descendants, and their network namespace; without one, what listens in the namespace of the caller.
+    pub pid: Option<u32>,
+    /// The cgroups of all Pods, too.
+    pub pods: bool,
+    /// Kernel parameters to compare with, as `sysctl -a` prints them.
+    pub reference: Option<String>,
+    /// The metrics of the proxy.
+    pub metrics: Option<Metrics>,
+}
+
+/// Fetches a page of metrics, or says why there is none.
+pub type Metrics = Box<dyn FnMut() -> Result<String, String> + Send>;
+
+/// Why nothing was collected.
+#[derive(Debug, thiserror::Error)]
+pub enum CollectError {
+    /// There is no such process.
+    #[error("there is no process {0}")]
+    NoProcess(u32),
+    /// Its namespace is closed to this user.
+    #[error("cannot enter the network namespace of process {pid}: {source}")]
+    Namespace {
+        /// Whose.
+        pid: u32,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The system has no thread to give.
+    #[error("cannot start a thread: {0}")]
+    Thread(std::io::Error),
+    /// A captured file or folder is not what it should be.
+    #[error("cannot read {path}: {why}")]
+    Captured {
+        /// Which.
+        path: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// Takes samples of what its scope says, in the thread that calls.
+pub struct Collector {
+    scope: Scope,
+    machine: Machine,
+    start: Instant,
+}
+
+/// A thread that takes a sample at its start and one at its end, and looks many times a second in between.
+pub struct Watch {
+    stop: Sender<()>,
+    thread: JoinHandle<Sight>,
+}
+
+impl Collector {
+    /// Enters the network namespace of the process that the scope names. That is for the thread that calls, and for good: where
+    /// the namespace is another, give it a thread of its own, as [`Watch`] does.
+    pub fn new(scope: Scope) -> Result<Collector, CollectError> {
+        let machine = Machine::enter(scope.pid)?;
+        Ok(Collector { scope, machine, start: Instant::now() })
+    }
+
+    /// What there is now.
+    pub fn sample(&mut self) -> Sample {
+        let mut sample = Sample::default();
+        sample.taken.seconds = self.start.elapsed().as_secs_f64();
+        sample.taken.pid = self.scope.pid;
+        self.machine.read(self.scope.pods, &mut sample);
+        if let Some(reference) = &self.scope.reference {
+            sample.put("host/sysctl.conf", Ok(reference.clone()));
+        }
+        if let Some(metrics) = &mut self.scope.metrics {
+            sample.put("forebay/metrics", metrics().map_err(Absence::Unreadable));
+        }
+        sample
+    }
+}
+
+impl Watch {
+    /// Begins, and returns when the first sample is taken.
+    pub fn start(scope: Scope) -> Result<Watch, CollectError> {
+        let (stop, stopped) = mpsc::channel();
+        let (begin, begun) = mpsc::channel();
+        let work = move || {
+            let mut collector = match Collector::new(scope) {
+                Ok(collector) => collector,
+                Err(error) => {
+                    let _ = begin.send(Err(error));
+                    return Sight::default();
+                }
+            };
+            let first = collector.sample();
+            let mut ticker = Ticker::new(&first, collector.start);
+            let _ = begin.send(Ok(()));
+            while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(ticker.pause()) {
+                ticker.tick();
+            }
+            let mut last = collector.sample();
+            let ticks = serde_json::to_string(&ticker.finish()).map_err(|error| error.to_string());
+            last.put("forebay/ticks.json", ticks.map_err(Absence::Unreadable));
+            Sight { samples: vec![first, last], ..Sight::default() }
+        };
+        let thread =
+            thread::Builder::new().name("doctor".into()).spawn(work).map_err(CollectError::Thread)?;
+        // A thread that is gone without a word has panicked, which the join tells.
+        begun.recv().unwrap_or(Ok(()))?;
+        Ok(Watch { stop, thread })
+    }
+
+    /// Takes the last sample.
+    pub fn finish(self) -> Sight {
+        let _ = self.stop.send(());
+        match self.thread.join() {
+            Ok(sight) => sight,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+
+    /// Watches for so long.
+    pub fn over(scope: Scope, duration: Duration) -> Result<Sight, CollectError> {
+        let watch = Watch::start(scope)?;
+        thread::sleep(duration);
+        Ok(watch.finish())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::sockets::Direction;
+
+    #[test]
+    fn a_watch_sees_the_connections_of_its_process() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let scope = Scope { pid: Some(std::process::id()), ..Scope::default() };
+        let watch = Watch::start(scope).expect("our own process");
+        let _client = TcpStream::connect(address).expect("it listens");
+        let sight = watch.finish();
+        let sockets = sight.sockets().expect("sockets");
+        let outgoing =
+            sockets.iter().find(|group| group.remote == address.to_string()).expect("the client's");
+        assert_eq!((outgoing.direction, outgoing.count), (Direction::Outgoing, 1));
+        assert_eq!(outgoing.owner.as_ref().map(|owner| owner.pid), Some(std::process::id()));
+        assert!(sight.seconds().expect("two samples") > 0.0);
+        let (_, last) = sight.ends().expect("two samples");
+        assert!(last.taken.pids.contains(&std::process::id()));
+        assert!(last.text(&format!("proc/{}/limits", std::process::id())).is_ok());
+        assert!(last.text("forebay/ticks.json").is_ok());
+    }
+
+    #[test]
+    fn a_process_that_is_not_there_is_told() {
+        // One more than the kernel ever gives (proc_sys_kernel(5), pid_max).
+        let scope = Scope { pid: Some(4_194_305), ..Scope::default() };
+        let error = Watch::start(scope).map(|_| ()).expect_err("no such process").to_string();
+        assert_eq!(error, "there is no process 4194305");
+    }
+
+    #[test]
+    fn nothing_private_is_read() {
+        let mut collector = Collector::new(Scope::default()).expect("our own namespace");
+        let sample = collector.sample();
+        assert!(sample.files().count() > 30);
+        for (path, _) in sample.files() {
+            let name = path.rsplit('/').next().unwrap_or_default();
+            assert!(!["environ", "cmdline", "maps", "mem"].contains(&name), "{path}");
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Network namespaces: which one a process is in, and a thread of ours in it.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// The first namespace of processes has a number that never changes (`PROC_PID_INIT_INO` in `linux/proc_ns.h`).
+const HOST_PROCESSES: &str = "pid:[4026531836]";
+
+/// A network namespace that was opened.
+pub(super) struct Namespace {
+    file: File,
+    /// Device and inode: equal means the same.
+    identity: (u64, u64),
+}
+
+impl Namespace {
+    /// The calling thread's.
+    pub(super) fn own() -> io::Result<Namespace> {
+        Namespace::open(Path::new("/proc/thread-self/ns/net"))
+    }
+
+    pub(super) fn of(pid: u32) -> io::Result<Namespace> {
+        Namespace::open(Path::new(&format!("/proc/{pid}/ns/net")))
+    }
+
+    /// The host's, which is the first process'; in a container's view that one is the container's own.
+    pub(super) fn host() -> Result<Namespace, String> {
+        let why = |error| format!("the host's network namespace cannot be seen: /proc/1/ns/net: {error}");
+        let processes = fs::read_link("/proc/self/ns/pid").map_err(why)?;
+        if processes.as_os_str() != HOST_PROCESSES {
+            return Err("a container's view has no host in it".into());
+        }
+        Namespace::of(1).map_err(why)
+    }
+
+    fn open(path: &Path) -> io::Result<Namespace> {
+        let metadata = fs::metadata(path)?;
+        Ok(Namespace { file: File::open(path)?, identity: (metadata.dev(), metadata.ino()) })
+    }
+
+    pub(super) fn is(&self, other: &Namespace) -> bool {
+        self.identity == other.identity
+    }
+
+    /// Moves the calling thread into it.
+    pub(super) fn enter(&self) -> io::Result<()> {
+        Ok(move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network))?)
+    }
+}

@@ -1,0 +1,70 @@
+//! Processes: who descends from whom, and who holds which socket.
+
+use std::collections::HashMap;
+use std::fs;
+
+use crate::sockets::Owner;
+
+/// Which process holds which socket, by the socket's inode.
+#[derive(Default)]
+pub(super) struct Owners {
+    by_inode: HashMap<u64, usize>,
+    owners: Vec<Owner>,
+}
+
+/// Every process that can be seen.
+pub(super) fn all() -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten();
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// A process and its descendants. Only itself when it is gone.
+pub(super) fn tree(pid: u32) -> Vec<u32> {
+    let parents: Vec<(u32, u32)> = all().into_iter().filter_map(|pid| Some((pid, parent(pid)?))).collect();
+    let mut tree = vec![pid];
+    let mut next = 0;
+    while let Some(&of) = tree.get(next) {
+        tree.extend(parents.iter().filter(|(pid, parent)| *parent == of && *pid != of).map(|(pid, _)| *pid));
+        next += 1;
+    }
+    tree
+}
+
+/// Field 4 of `proc_pid_stat(5)`; the name before it is in parentheses, and may hold anything.
+fn parent(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+}
+
+impl Owners {
+    /// What these processes hold. Processes of other users are closed to one who is not root; they hold nothing then.
+    pub(super) fn of(pids: &[u32]) -> Owners {
+        let mut all = Owners::default();
+        for &pid in pids {
+            let inodes = inodes(pid);
+            if inodes.is_empty() {
+                continue;
+            }
+            for inode in inodes {
+                // Workers share their listeners with the process that opened them, which has the lower number.
+                all.by_inode.entry(inode).or_insert(all.owners.len());
+            }
+            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            all.owners.push(Owner { pid, name: name.trim_end().to_owned() });
+        }
+        all
+    }
+
+    pub(super) fn of_socket(&self, inode: u64) -> Option<&Owner> {
+        self.by_inode.get(&inode).map(|&index| &self.owners[index])
+    }
+}
+
+/// The sockets among a process' descriptors.
+fn inodes(pid: u32) -> Vec<u64> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
+    let links = entries.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+    links
+        .filter_map(|link| link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok())
+        .collect()
+}

@@ -1,0 +1,184 @@
+//! What a check says.
+//!
+//! Must not be in here: how it is printed.
+
+use serde::Serialize;
+use serde::ser::SerializeMap;
+
+use crate::table::{Check, doc_page};
+
+/// How it stands. In the order of how bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Looked at, and fine.
+    Ok,
+    /// Could not be looked at; the message says why. Never taken for fine.
+    Unknown,
+    /// It costs something, or is about to.
+    Warning,
+    /// It is why QPS are lost.
+    Failure,
+}
+
+/// A figure or a name that a verdict rests on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A count, or a figure in the unit that its name ends with.
+    Number(f64),
+    /// An address, a path, a setting.
+    Text(String),
+}
+
+/// Figures by name, in the order in which they were told.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Evidence(Vec<(String, Value)>);
+
+/// What a check found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finding {
+    /// The check's name.
+    pub id: &'static str,
+    /// What it is about.
+    pub category: &'static str,
+    /// How it stands.
+    pub verdict: Verdict,
+    /// One sentence with the figures that matter, without a full stop.
+    pub message: String,
+    /// The figures.
+    pub evidence: Evidence,
+    /// The command or setting to apply; empty where nothing needs to be done.
+    pub remedy: String,
+    /// The page that explains it.
+    pub doc: String,
+}
+
+/// What a check's function returns: a finding less what its entry in the table knows.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Outcome {
+    pub(crate) verdict: Verdict,
+    pub(crate) message: String,
+    pub(crate) evidence: Evidence,
+    /// Instead of the table's, where the figures make it more exact.
+    pub(crate) remedy: Option<String>,
+}
+
+impl Verdict {
+    /// The word in JSON and in text.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Ok => "ok",
+            Verdict::Unknown => "unknown",
+            Verdict::Warning => "warning",
+            Verdict::Failure => "failure",
+        }
+    }
+}
+
+impl Evidence {
+    /// What was told under this name.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+
+    /// All of it.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+}
+
+impl FromIterator<(String, Value)> for Evidence {
+    fn from_iter<I: IntoIterator<Item = (String, Value)>>(figures: I) -> Evidence {
+        Evidence(figures.into_iter().collect())
+    }
+}
+
+impl Serialize for Evidence {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in &self.0 {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            // A count reads as one.
+            Value::Number(number) if number.fract() == 0.0 && number.abs() < 2_f64.powi(53) => {
+                serializer.serialize_i64(*number as i64)
+            }
+            Value::Number(number) => serializer.serialize_f64(*number),
+            Value::Text(text) => serializer.serialize_str(text),
+        }
+    }
+}
+
+impl From<f64> for Value {
+    fn from(number: f64) -> Value {
+        Value::Number(number)
+    }
+}
+
+impl From<u64> for Value {
+    fn from(number: u64) -> Value {
+        Value::Number(number as f64)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Value {
+        Value::Text(text)
+    }
+}
+
+impl Outcome {
+    pub(crate) fn new(verdict: Verdict, message: impl Into<String>) -> Outcome {
+        Outcome { verdict, message: message.into(), evidence: Evidence::default(), remedy: None }
+    }
+
+    pub(crate) fn ok(message: impl Into<String>) -> Outcome {
+        Outcome::new(Verdict::Ok, message)
+    }
+
+    pub(crate) fn warning(message: impl Into<String>) -> Outcome {
+        Outcome::new(Verdict::Warning, message)
+    }
+
+    pub(crate) fn failure(message: impl Into<String>) -> Outcome {
+        Outcome::new(Verdict::Failure, message)
+    }
+
+    /// Adds a figure; a name that ends in a unit says it (`_seconds`, `_bytes`, `_per_second`, `_percent`).
+    pub(crate) fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Outcome {
+        self.evidence.0.push((name.into(), value.into()));
+        self
+    }
+
+    pub(crate) fn remedy(mut self, remedy: impl Into<String>) -> Outcome {
+        self.remedy = Some(remedy.into());
+        self
+    }
+
+    pub(crate) fn of(self, check: &Check) -> Finding {
+        let needs_remedy = self.verdict > Verdict::Unknown;
+        let remedy = self.remedy.unwrap_or_else(|| check.remedy.to_owned());
+        Finding {
+            id: check.id,
+            category: check.category,
+            verdict: self.verdict,
+            message: self.message,
+            evidence: self.evidence,
+            remedy: if needs_remedy { remedy } else { String::new() },
+            doc: doc_page(check.id),
+        }
+    }
+}

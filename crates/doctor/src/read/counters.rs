@@ -1,0 +1,39 @@
+//! `/proc/net/snmp` and `/proc/net/netstat`: a line of names and one of values for each protocol (`proc_pid_net(5)`).
+
+use crate::sample::{Sample, Unknown};
+
+/// A counter of `TcpExt` in `/proc/net/netstat`.
+pub(crate) fn tcp_ext(sample: &Sample, name: &str) -> Result<u64, Unknown> {
+    counter(sample, "proc/net/netstat", "TcpExt", name)
+}
+
+/// A counter of `Tcp` in `/proc/net/snmp`.
+pub(crate) fn tcp(sample: &Sample, name: &str) -> Result<u64, Unknown> {
+    counter(sample, "proc/net/snmp", "Tcp", name)
+}
+
+fn counter(sample: &Sample, path: &str, protocol: &str, name: &str) -> Result<u64, Unknown> {
+    let text = sample.text(path)?;
+    find(text, protocol, name).ok_or_else(|| Unknown(format!("/{path} has no {protocol} {name}")))
+}
+
+fn find(text: &str, protocol: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(protocol)?.strip_prefix(": "));
+    let (names, values) = (lines.next()?, lines.next()?);
+    let (_, value) = names.split(' ').zip(values.split(' ')).find(|(known, _)| *known == name)?;
+    value.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_is_found_by_its_name() {
+        let text = "TcpExt: A B\nTcpExt: 1 2\nTcp: A C\nTcp: 3 4\n";
+        assert_eq!(
+            (find(text, "TcpExt", "B"), find(text, "Tcp", "A"), find(text, "Tcp", "B")),
+            (Some(2), Some(3), None)
+        );
+    }
+}

@@ -1,0 +1,82 @@
+//! What the proxy says of itself, where its metrics were given.
+
+use std::collections::BTreeMap;
+
+use crate::read::prometheus::{self, Series};
+use crate::sample::{Sample, Unknown};
+use crate::sight::Sight;
+
+const PATH: &str = "forebay/metrics";
+
+/// The metrics' page in the first and in the last sample.
+pub(crate) struct Pages<'a> {
+    first: &'a str,
+    last: &'a str,
+}
+
+impl<'a> Pages<'a> {
+    /// Of two samples.
+    pub(crate) fn of(sight: &'a Sight) -> Result<Pages<'a>, Unknown> {
+        let (first, last) = sight.ends()?;
+        Ok(Pages { first: page(first)?, last: page(last)? })
+    }
+
+    /// The last page.
+    pub(crate) fn last(&self) -> &'a str {
+        self.last
+    }
+
+    /// By how much all series of a counter grew; `None` where the proxy does not have it.
+    pub(crate) fn growth(&self, name: &str) -> Option<f64> {
+        self.growth_where(name, |_| true)
+    }
+
+    /// The same of those series alone that `choose` takes. A series begins when something is first counted in it.
+    pub(crate) fn growth_where(&self, name: &str, choose: impl Fn(&Series<'_>) -> bool) -> Option<f64> {
+        let last = prometheus::sum_where(self.last, name, &choose)?;
+        let first = prometheus::sum_where(self.first, name, &choose).unwrap_or(0.0);
+        Some((last - first).max(0.0))
+    }
+
+    /// By how much a counter grew for each value of a label.
+    pub(crate) fn growth_by(&self, name: &str, label: &str) -> BTreeMap<String, f64> {
+        let mut growth = BTreeMap::new();
+        for (page, sign) in [(self.last, 1.0), (self.first, -1.0)] {
+            for series in prometheus::series(page).filter(|series| series.name == name) {
+                if let Some(value) = series.label(label) {
+                    *growth.entry(value.to_owned()).or_insert(0.0) += sign * series.value;
+                }
+            }
+        }
+        growth
+    }
+}
+
+fn page(sample: &Sample) -> Result<&str, Unknown> {
+    let was_asked_for = sample.files().any(|(path, _)| path == PATH);
+    if was_asked_for { sample.text(PATH) } else { Err(Unknown("the proxy's metrics were not given".into())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::scene;
+
+    #[test]
+    fn counters_are_judged_by_their_growth() {
+        let sight = scene().grows(PATH, "a{x=\"1\"} 5\n", "a{x=\"1\"} 7\na{x=\"2\"} 3\n").sight();
+        let pages = Pages::of(&sight).unwrap();
+        assert_eq!((pages.growth("a"), pages.growth("b")), (Some(5.0), None));
+        assert_eq!(pages.growth_where("a", |series| series.label("x") == Some("2")), Some(3.0));
+        let by_label = pages.growth_by("a", "x");
+        assert_eq!((by_label["1"], by_label["2"]), (2.0, 3.0));
+    }
+
+    #[test]
+    fn why_there_are_none_is_told() {
+        let why = |sight: Sight| Pages::of(&sight).err().map(|unknown| unknown.0);
+        assert_eq!(why(scene().sight()), Some("the proxy's metrics were not given".into()));
+        let forbidden = why(scene().forbids(PATH).sight());
+        assert_eq!(forbidden, Some("permission denied".into()));
+    }
+}
