@@ -64,6 +64,16 @@ table! {
 }
 
 table! {
+    /// How a handshake of TLS with a client was completed: by whose signature, if by any.
+    Handshake {
+        "ecdsa" => Ecdsa, "In full, with an ECDSA key.";
+        "rsa" => Rsa, "In full, with an RSA key.";
+        "ed25519" => Ed25519, "In full, with an Ed25519 key.";
+        "none" => Resumed, "By a session that was resumed: nothing is signed.";
+    }
+}
+
+table! {
     /// Something of which a worker has so many at the moment.
     Gauge {
         "active" => ConnectionsActive, "Client connections.";

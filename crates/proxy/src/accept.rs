@@ -86,6 +86,7 @@ async fn establish_tls(
     let result = deadline.guard(|cx| handshake.as_mut().poll(cx)).await;
     match result.map_err(|Elapsed| Reason::HandshakeTimeout)? {
         Ok((session, client)) => {
+            worker.recorder.borrow().handshake(client.handshake());
             conn.tls = Some(client);
             Ok(Some(Socket::tls(session)))
         }

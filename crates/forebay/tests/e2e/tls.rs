@@ -11,6 +11,8 @@ use testkit::{
 use crate::failures::awaits_fault;
 use crate::{GET, OK, setup};
 
+const HANDSHAKES: &str = "forebay_tls_handshakes_total";
+
 /// `web.test` with this certificate.
 fn with_certificate(certificate: &Certificate) -> Setup {
     setup().tls("web.test").manifest("certificate.yaml", tls_secret("certificate", certificate))
@@ -84,12 +86,15 @@ fn without_any_certificate_one_is_made_up() {
 fn rsa_and_ecdsa_are_served_with_the_whole_chain() {
     let root = Authority::new("root");
     let below = root.below("below");
-    for certificate in [below.server(&["web.test"]), below.rsa_server(&["web.test"])] {
+    for (certificate, key) in
+        [(below.server(&["web.test"]), "ecdsa"), (below.rsa_server(&["web.test"]), "rsa")]
+    {
         let forebay = with_certificate(&certificate).start();
         for client in [TlsClient::new("web.test").only_12(), TlsClient::new("web.test").only_13()] {
             let info = forebay.tls_client(&client.believing(&root)).tls_info();
             assert!(info.shows(&certificate) && info.peer_chain.len() == 2);
         }
+        forebay.await_metric(HANDSHAKES, &[("kind", "full"), ("key", key)], 2);
     }
 }
 
@@ -270,6 +275,8 @@ fn sessions_are_resumed() {
             }
             assert_eq!(resumed, 32, "tickets {tickets}, {client:?}");
         }
+        forebay.await_metric(HANDSHAKES, &[("kind", "full"), ("key", "ecdsa")], 3);
+        forebay.await_metric(HANDSHAKES, &[("kind", "resumed"), ("key", "none")], 3 * 32);
     }
 }
 

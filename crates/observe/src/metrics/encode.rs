@@ -13,7 +13,7 @@ use super::series::Identity;
 use super::stream::{StreamCounter, StreamName};
 use super::tally::Tally;
 use super::upstream::{ENDPOINT_METRICS, Failure};
-use super::{Counter, Gauge};
+use super::{Counter, Gauge, Handshake};
 use crate::Reason;
 
 /// The `Content-Type` of the page.
@@ -109,6 +109,10 @@ impl Registry {
             page.own(&names::PROBLEMS, &[("severity", severity), ("reason", reason)], number);
         }
         page.only(&names::WATCHES_FAILING, self.watches_failing.load(Ordering::Relaxed));
+        page.family(&names::DOCTOR_FINDING);
+        for (id, level) in &*lock(&self.findings) {
+            page.own(&names::DOCTOR_FINDING, &[("id", id)], level);
+        }
         page.family(&names::LEADER);
         if let Some((lease, leads)) = &*lock(&self.leader) {
             page.own(&names::LEADER, &[("name", lease)], u8::from(*leads));
@@ -155,6 +159,13 @@ impl Registry {
             let count = sum(workers, |worker| worker.reason(*reason));
             let labels = labels(&[("side", reason.side().name()), ("reason", reason.name())]);
             page.sample(names::FAULTS.name, &labels, count);
+        }
+        page.family(&names::TLS_HANDSHAKES);
+        for handshake in Handshake::ALL {
+            let count = sum(workers, |worker| worker.handshake(*handshake));
+            let kind = if *handshake == Handshake::Resumed { "resumed" } else { "full" };
+            let labels = labels(&[("kind", kind), ("key", handshake.name())]);
+            page.sample(names::TLS_HANDSHAKES.name, &labels, count);
         }
         let count = |counter| sum(workers, |worker| worker.counter(counter));
         page.family(&names::SERIES_DROPPED);
@@ -444,6 +455,8 @@ mod tests {
         recorder.inc(Gauge::ConnectionsReading);
         recorder.dec(Gauge::ConnectionsReading);
         recorder.reason(Reason::UnknownHost);
+        recorder.handshake(Handshake::Rsa);
+        recorder.handshake(Handshake::Resumed);
         registry.config_refused();
         registry.config_applied(|| 42, Duration::from_secs(1_700_000_000));
     }
@@ -494,6 +507,7 @@ mod tests {
         registry.set_certificates(vec![("a.test".to_owned(), certificate())]);
         registry.set_problems(vec![("error", "Undecodable", 2)]);
         registry.set_watches_failing(1);
+        registry.set_findings(vec![("port-range", 1)]);
         registry.set_leader("ingress-controller-leader", true);
         registry.events_dropped(3);
         registry.judged(Duration::from_micros(1500), 4);

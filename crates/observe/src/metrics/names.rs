@@ -49,6 +49,7 @@ metrics! {
     ERRORS: Counter, "nginx_ingress_controller_errors", "Configurations that were refused";
     PROBLEMS: Gauge, "forebay_configuration_problems", "What is wrong with the objects at present, by severity and reason; the log and Events tell of each";
     WATCHES_FAILING: Gauge, "forebay_watches_failing", "Watches of the API server that are broken at present; what they told of last stays in force";
+    DOCTOR_FINDING: Gauge, "forebay_doctor_finding", "What each check of `forebay doctor` says of this process and its machine: 0 ok, 1 warning, 2 failure, -1 could not look";
     LEADER: Gauge, "nginx_ingress_controller_leader_election_status", "Whether this process leads: 1, or 0 for one who follows";
     ADMISSION_ROUNDTRIP: Gauge, "nginx_ingress_controller_admission_roundtrip_duration", "Seconds that the webhook took for the Ingress that it judged last, from reading it to the answer";
     ADMISSION_INGRESSES: Gauge, "nginx_ingress_controller_admission_tested_ingresses", "Ingresses amid which the webhook judged the last one, that one included";
@@ -66,6 +67,7 @@ metrics! {
     VIRTUAL_BYTES: Gauge, "nginx_ingress_controller_nginx_process_virtual_memory_bytes", "Virtual memory";
 
     FAULTS: Counter, "forebay_faults_total", "What went wrong, by whose fault it is and by reason";
+    TLS_HANDSHAKES: Counter, "forebay_tls_handshakes_total", "Handshakes with clients that were completed, in full or resumed, and by the type of our key";
     SERIES_DROPPED: Counter, "forebay_metrics_series_dropped_total", "Requests that no series of the request metrics had room for";
     LOG_DROPPED: Counter, "forebay_access_log_dropped_lines_total", "Lines of the access log that could not be written, or not soon enough";
     EVENTS_DROPPED: Counter, "forebay_events_dropped_total", "Events on objects that there was no room for among those waiting to be published";

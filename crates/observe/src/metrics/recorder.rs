@@ -13,7 +13,7 @@ use super::registry::lock;
 use super::series::{Key, Series};
 use super::stream::{StreamCells, StreamName};
 use super::tally::Tally;
-use super::{Counter, Gauge, Method, Registry};
+use super::{Counter, Gauge, Handshake, Method, Registry};
 use crate::Reason;
 use crate::limits::{SERIES_AHEAD, SERIES_PER_WORKER_MAX};
 
@@ -34,6 +34,7 @@ pub struct Recorder {
 pub(crate) struct WorkerCells {
     counters: [Tally; Counter::ALL.len()],
     gauges: [Tally; Gauge::ALL.len()],
+    handshakes: [Tally; Handshake::ALL.len()],
     reasons: [Tally; Reason::ALL.len()],
     /// Claimed or not. Locked by a scrape, and by the worker between requests.
     series: Mutex<Vec<Arc<Series>>>,
@@ -128,6 +129,11 @@ impl Recorder {
         self.cells.gauges[gauge as usize].dec();
     }
 
+    /// Counts a handshake that was completed.
+    pub fn handshake(&self, handshake: Handshake) {
+        self.cells.handshakes[handshake as usize].inc();
+    }
+
     /// Counts a fault.
     pub fn reason(&self, reason: Reason) {
         self.cells.reasons[reason as usize].inc();
@@ -170,6 +176,10 @@ impl WorkerCells {
         &self.gauges[gauge as usize]
     }
 
+    pub(super) fn handshake(&self, handshake: Handshake) -> &Tally {
+        &self.handshakes[handshake as usize]
+    }
+
     pub(super) fn reason(&self, reason: Reason) -> &Tally {
         &self.reasons[reason as usize]
     }
@@ -188,6 +198,7 @@ impl Default for WorkerCells {
         Self {
             counters: std::array::from_fn(|_| Tally::default()),
             gauges: std::array::from_fn(|_| Tally::default()),
+            handshakes: std::array::from_fn(|_| Tally::default()),
             reasons: std::array::from_fn(|_| Tally::default()),
             series: Mutex::default(),
         }

@@ -31,6 +31,8 @@ pub struct Registry {
     /// Severity, reason and number.
     pub(super) problems: Mutex<Vec<(&'static str, &'static str, usize)>>,
     pub(super) watches_failing: AtomicU64,
+    /// A check's name, and what it says.
+    pub(super) findings: Mutex<Vec<(&'static str, i8)>>,
     pub(super) leader: Mutex<Option<(String, bool)>>,
     pub(super) events_dropped: AtomicU64,
     /// Time that the webhook's last verdict took, and Ingresses that were looked at for it; zero before there is one.
@@ -155,6 +157,7 @@ impl Registry {
             certificates: Mutex::default(),
             problems: Mutex::default(),
             watches_failing: AtomicU64::new(0),
+            findings: Mutex::default(),
             leader: Mutex::default(),
             events_dropped: AtomicU64::default(),
             judged: Mutex::default(),
@@ -216,6 +219,11 @@ impl Registry {
     /// So many watches of the API server are broken.
     pub fn set_watches_failing(&self, watches: usize) {
         self.watches_failing.store(watches as u64, Ordering::Relaxed);
+    }
+
+    /// What each check says: 0 ok, 1 warning, 2 failure, -1 where it could not look.
+    pub fn set_findings(&self, findings: Vec<(&'static str, i8)>) {
+        *lock(&self.findings) = findings;
     }
 
     /// This process takes part in the election of a leader by the Lease of this name, and leads or follows.

@@ -8,11 +8,12 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 
 use model::{Certificate, CipherSuite, ClientAuth, HostName, HostTls, TlsSettings, VerifyClient};
+use observe::Handshake;
 use routing::{HostTable, Snapshot};
 use rustls::crypto::CryptoProvider;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
-use rustls::{Error, ServerConfig};
+use rustls::{Error, ServerConfig, SignatureAlgorithm};
 
 use super::certificate::{certified_key, fake};
 use super::chain::Trust;
@@ -53,8 +54,15 @@ pub(crate) struct Acceptor {
     client_auth: Option<ClientAuth>,
     ciphers: Option<Vec<CipherSuite>>,
     prefer_server_ciphers: Option<bool>,
-    config: OnceLock<Arc<ServerConfig>>,
+    config: OnceLock<Config>,
     trust: OnceLock<Trust>,
+}
+
+/// A configuration that is complete.
+struct Config {
+    rustls: Arc<ServerConfig>,
+    /// How a handshake by it is counted that is not resumed.
+    full: Handshake,
 }
 
 /// What tells one acceptor from another. The addresses are those of what the acceptor holds, so that nothing else can be
@@ -195,10 +203,16 @@ impl Acceptor {
     /// The configuration, which is completed when it is first asked for.
     pub(super) fn config(&self) -> Result<Arc<ServerConfig>, Error> {
         if let Some(config) = self.config.get() {
-            return Ok(Arc::clone(config));
+            return Ok(Arc::clone(&config.rustls));
         }
-        let config = Arc::new(self.complete()?);
-        Ok(Arc::clone(self.config.get_or_init(|| config)))
+        let config = self.complete()?;
+        Ok(Arc::clone(&self.config.get_or_init(|| config).rustls))
+    }
+
+    /// How a handshake that was completed is counted. Only a configuration that is complete completes any.
+    pub(super) fn handshake(&self, is_resumed: bool) -> Handshake {
+        let full = self.config.get().map_or(Handshake::Ecdsa, |config| config.full);
+        if is_resumed { Handshake::Resumed } else { full }
     }
 
     /// Whether clients are asked for a certificate.
@@ -212,7 +226,7 @@ impl Acceptor {
         Some(self.trust.get_or_init(|| Trust::new(authorities, *depth)))
     }
 
-    fn complete(&self) -> Result<ServerConfig, Error> {
+    fn complete(&self) -> Result<Config, Error> {
         let Profile { lasting, settings, provider: common, certificate: default, .. } = &*self.profile;
         let provider = self.ciphers.as_ref().map_or_else(|| Arc::clone(common), |suites| provider(suites));
         let suites = self.ciphers.as_ref().unwrap_or(&settings.ciphers);
@@ -221,6 +235,11 @@ impl Acceptor {
         let verifier = match self.trust() {
             Some(trust) => Arc::new(AnyCertificate::new(trust)),
             None => WebPkiClientVerifier::no_client_auth(),
+        };
+        let full = match key.key.algorithm() {
+            SignatureAlgorithm::RSA => Handshake::Rsa,
+            SignatureAlgorithm::ED25519 => Handshake::Ed25519,
+            _ => Handshake::Ecdsa,
         };
         let leaf = key.cert.first().map_or(&[][..], |leaf| leaf);
         let scope = Scope::new(leaf, self.client_auth.as_ref());
@@ -248,6 +267,6 @@ impl Acceptor {
         if settings.session_tickets {
             config.ticketer = scoped;
         }
-        Ok(config)
+        Ok(Config { rustls: Arc::new(config), full })
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::HostName;
+use observe::Handshake;
 use routing::Snapshot;
 use rustls::pki_types::CertificateDer;
 use rustls::{Connection, HandshakeKind};
@@ -80,6 +81,11 @@ impl ClientTls {
             acceptor: Arc::clone(selection.acceptor),
             judged: RefCell::new(None),
         }
+    }
+
+    /// How the handshake is counted.
+    pub(crate) fn handshake(&self) -> Handshake {
+        self.acceptor.handshake(self.is_resumed)
     }
 
     /// What is thought of the client's certificate where a host is concerned. It is judged once, and again when the

@@ -215,6 +215,7 @@ fn a_client_is_known_by_what_was_agreed_upon() {
         };
         assert_eq!(known.server_name.as_deref(), Some("a.test"));
         assert_eq!((known.version, known.cipher), ("TLSv1.3", "TLS_AES_128_GCM_SHA256"));
+        assert_eq!(known.handshake(), observe::Handshake::Ecdsa);
         assert!(!known.http2 && !known.is_resumed && known.certificate.is_none());
     });
 }
