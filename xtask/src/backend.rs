@@ -6,13 +6,17 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use field_cases::Quota;
 use serde_json::Value;
 
 use crate::child::{Program, free_address, get, this_program};
 use crate::interrupt::Interrupt;
-use crate::quota::Quota;
+
+/// Short, so that a server that has used up its share waits milliseconds and not tenths of a second.
+const PERIOD: Duration = Duration::from_millis(20);
 
 /// A running server.
 pub(crate) struct Backend {
@@ -95,8 +99,14 @@ impl Backend {
 
     /// Holds it to so much of one CPU; an error says why that cannot be.
     pub(crate) fn hold(&mut self, percent: u32) -> Result<()> {
-        self.quota = Some(Quota::hold(self.program.pid(), percent)?);
+        self.quota = Some(Quota::hold(self.program.pid(), PERIOD * percent / 100, PERIOD)?);
         Ok(())
+    }
+
+    /// How many requests the payload server has counted, this question among them.
+    pub(crate) fn requests(&self) -> Result<u64> {
+        let counts: Value = serde_json::from_str(&get(self.address, "/count")?)?;
+        counts["requests"].as_u64().context("no count of requests")
     }
 
     /// How many connections it has accepted, that of this question among them.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command, ExitCode};
 use std::thread;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use cluster::{Cluster, Options};
-use rustix::mount::{MountFlags, mount};
+use field_cases::inside;
 
 use crate::interrupt::Interrupt;
 
@@ -112,18 +112,7 @@ fn enter(settings: &Settings, command: &[OsString]) -> Result<ExitCode> {
         arguments.extend(["--folder".into(), std::path::absolute(folder)?.into()]);
     }
     arguments.push("--".into());
-    become_inside(&[&arguments[..], command].concat())
-}
-
-/// Becomes `unshare`, whose child is this program once more, with these arguments. It kills whatever is inside when it ends itself.
-pub(crate) fn become_inside(arguments: &[OsString]) -> Result<ExitCode> {
-    let mut unshare = Command::new("unshare");
-    unshare.args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]);
-    if !rustix::process::geteuid().is_root() {
-        unshare.args(["--user", "--map-root-user"]);
-    }
-    unshare.arg("--").arg(env::current_exe()?).args(arguments);
-    Err(unshare.exec()).context("cannot start unshare (Debian's util-linux)")
+    match inside::enter([&arguments[..], command].concat())? {}
 }
 
 impl Settings {
@@ -137,7 +126,7 @@ impl Settings {
 
 fn inside(settings: &Settings, outside: u32, command: &[OsString]) -> Result<ExitCode> {
     let interrupt = Interrupt::install()?;
-    prepare_namespaces()?;
+    inside::prepare()?;
     let folder = settings.folder.clone().unwrap_or_else(|| STATE.into());
     fs::create_dir_all(&folder)?;
     let forebay = settings.forebay()?;
@@ -156,15 +145,6 @@ fn inside(settings: &Settings, outside: u32, command: &[OsString]) -> Result<Exi
     child.args(&command[1..]).env("PATH", path).env("KUBECONFIG", cluster.kubeconfig());
     child.env(IS_TEST_CLUSTER, "yes").env(BINARY, forebay);
     wait_for(child, &interrupt)
-}
-
-/// The loopback interface, and a `/run` of its own for `ip netns`.
-pub(crate) fn prepare_namespaces() -> Result<()> {
-    mount("tmpfs", "/run", "tmpfs", MountFlags::empty(), None).context("cannot mount over /run")?;
-    fs::create_dir("/run/netns")?;
-    let status = Command::new("ip").args(["link", "set", "lo", "up"]).status();
-    ensure!(status.context("cannot start ip (Debian's iproute2)")?.success(), "ip cannot bring up loopback");
-    Ok(())
 }
 
 fn print_entrance(cluster: &Cluster, programs: &Path, outside: u32) {

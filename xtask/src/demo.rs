@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use bench::generator::{Expect, Plan};
+use bench::generator::{Expect, Plan, Status};
 
 use crate::backend::{Accepted, Backend};
 use crate::child::{Program, free_address};
@@ -132,7 +132,7 @@ impl Stage {
             connections: CLIENTS,
             requests_per_connection: Some(1),
             duration: ROUND,
-            expect: Expect { status: 200, body_bytes: Some(1024) },
+            expect: Expect { status: Status::Is(200), body_bytes: Some(1024) },
             cpus: Some(self.cpus.load.clone()),
             ..Plan::new(target, "/1k")
         };

@@ -12,7 +12,6 @@ mod interrupt;
 mod load;
 mod machine;
 mod peers;
-mod quota;
 mod scale;
 mod tidy;
 

@@ -13,6 +13,8 @@ use std::{fs, io};
 pub struct CpuTime {
     /// All of it.
     pub total: Duration,
+    /// Time that it would have run, had a CPU been free.
+    pub waited: Duration,
     /// Clock ticks in user mode; only their share of all ticks means anything.
     user_ticks: u64,
     system_ticks: u64,
@@ -61,6 +63,7 @@ impl Add for CpuTime {
     fn add(self, other: CpuTime) -> CpuTime {
         CpuTime {
             total: self.total + other.total,
+            waited: self.waited + other.waited,
             user_ticks: self.user_ticks + other.user_ticks,
             system_ticks: self.system_ticks + other.system_ticks,
         }
@@ -74,6 +77,7 @@ impl Sub for CpuTime {
     fn sub(self, earlier: CpuTime) -> CpuTime {
         CpuTime {
             total: self.total.saturating_sub(earlier.total),
+            waited: self.waited.saturating_sub(earlier.waited),
             user_ticks: self.user_ticks.saturating_sub(earlier.user_ticks),
             system_ticks: self.system_ticks.saturating_sub(earlier.system_ticks),
         }
@@ -81,13 +85,15 @@ impl Sub for CpuTime {
 }
 
 fn parse(schedstat: &str, stat: &str) -> Option<CpuTime> {
-    let nanoseconds = schedstat.split_whitespace().next()?.parse().ok()?;
+    let mut nanoseconds =
+        schedstat.split_whitespace().map(|field| field.parse().ok().map(Duration::from_nanos));
+    let (total, waited) = (nanoseconds.next()??, nanoseconds.next()??);
     // The command's name is in parentheses and may hold anything; utime and stime are fields 14 and 15 of proc(5).
     let (_, fields) = stat.rsplit_once(") ")?;
     let mut fields = fields.split(' ').skip(11);
     let user_ticks = fields.next()?.parse().ok()?;
     let system_ticks = fields.next()?.parse().ok()?;
-    Some(CpuTime { total: Duration::from_nanos(nanoseconds), user_ticks, system_ticks })
+    Some(CpuTime { total, waited, user_ticks, system_ticks })
 }
 
 #[cfg(test)]
@@ -98,7 +104,10 @@ mod tests {
     fn ticks_split_the_schedulers_sum() {
         let stat = "42 (a) b) S 1 2 3 4 5 6 7 8 9 10 30 10 0 0 20 0 1 0";
         let time = parse("8000 1 2", stat).expect("a stat line");
-        assert_eq!((time.user().as_nanos(), time.system().as_nanos()), (6000, 2000));
+        assert_eq!(
+            (time.user().as_nanos(), time.system().as_nanos(), time.waited.as_nanos()),
+            (6000, 2000, 1)
+        );
     }
 
     #[test]

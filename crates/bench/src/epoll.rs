@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
-use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
 /// How many events one [`Epoll::wait`] hands over at most.
@@ -52,6 +52,20 @@ impl Epoll {
         Ok(epoll::add(&self.0, source, EventData::new_u64(token as u64), flags | EventFlags::ET)?)
     }
 
+    /// Waits until something is ready, or `timeout` is over, on time: `epoll_wait(2)` counts in milliseconds, and is late by
+    /// up to one. It costs two more system calls where there is a wait at all.
+    pub fn wait_precisely(&self, events: &mut Events, timeout: Duration) -> io::Result<()> {
+        self.wait(events, Some(Duration::ZERO))?;
+        if !events.0.is_empty() || timeout.is_zero() {
+            return Ok(());
+        }
+        let timeout = Timespec::try_from(timeout).ok();
+        match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => self.wait(events, Some(Duration::ZERO)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Waits until something is ready, or `timeout` is over; `None` waits for ever.
     pub fn wait(&self, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
@@ -92,5 +106,24 @@ impl Waker {
     /// Wakes; a wake-up that is already on its way is enough.
     pub fn wake(&self) {
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn a_precise_wait_is_no_shorter_than_asked_for_and_ends_with_an_event() {
+        let (epoll, mut events) = (Epoll::new().expect("an epoll"), Events::default());
+        let (start, pause) = (Instant::now(), Duration::from_micros(300));
+        epoll.wait_precisely(&mut events, pause).expect("a wait");
+        assert!(start.elapsed() >= pause && events.iter().next().is_none());
+        let waker = Waker::new(&epoll, 7).expect("an eventfd");
+        waker.wake();
+        epoll.wait_precisely(&mut events, Duration::from_mins(1)).expect("a wait");
+        assert_eq!(events.iter().map(|ready| ready.token).collect::<Vec<_>>(), [7]);
     }
 }

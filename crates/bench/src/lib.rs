@@ -11,6 +11,7 @@ pub mod generator;
 pub mod h2c;
 pub mod payload;
 pub mod relay;
+pub mod report;
 pub mod tls;
 
 mod background;

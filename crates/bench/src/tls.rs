@@ -1,20 +1,24 @@
 //! TLS as the load generator speaks it: which version and suite, and whether sessions are resumed; and what a signature
 //! costs, which is the floor of a full handshake.
 //!
-//! Must not be in here: verification. A client that checked certificates would spend the CPU that the backend needs.
+//! Certificates are checked only where a plan asks for it: between proxies that are compared, a client that did would spend
+//! the CPU that the backend needs. Must not be in here: sockets.
 
 use std::io;
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::{self, kx_group, sign};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned, version};
+use rustls::{
+    ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme, StreamOwned,
+    version,
+};
 
 use crate::cpu::CpuTime;
 
@@ -22,10 +26,12 @@ use crate::cpu::CpuTime;
 const SESSIONS_KEPT: usize = 8;
 
 /// How a plan's connections are secured.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Tls {
     /// Whom to ask for (SNI); a name, since an address is not sent.
     pub server_name: String,
+    /// Whose certificates are good.
+    pub trust: Trust,
     /// What to offer.
     pub version: Version,
     /// The only suite to offer, by its name in rustls, such as `TLS13_AES_256_GCM_SHA384`; `None` for all of them.
@@ -33,6 +39,16 @@ pub struct Tls {
     /// Whether each of the plan's connections resumes the session that it had before it was closed and opened again, as
     /// one client does. Without this all handshakes are full.
     pub resume: bool,
+}
+
+/// Whose certificates are good.
+#[derive(Clone, Debug, Default)]
+pub enum Trust {
+    /// Everybody's.
+    #[default]
+    Anybody,
+    /// Those that these authorities have signed for the server's name.
+    Authorities(Arc<RootCertStore>),
 }
 
 /// Versions of the protocol.
@@ -64,6 +80,9 @@ pub enum TlsError {
     /// The library refused the combination.
     #[error(transparent)]
     Library(#[from] rustls::Error),
+    /// This machine trusts nobody.
+    #[error("no certificate authorities are installed on this machine")]
+    NoAuthorities,
     /// Not a private key that the library can sign with.
     #[error("not a private key in PEM that can sign")]
     Key,
@@ -77,12 +96,13 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// So many clients, at least one.
-    pub fn new(tls: &Tls, count: usize) -> Result<Clients, TlsError> {
+    /// So many clients, at least one, that offer these protocols by ALPN.
+    pub fn new(tls: &Tls, protocols: &[&[u8]], count: usize) -> Result<Clients, TlsError> {
         let server_name = ServerName::try_from(tls.server_name.clone())
             .map_err(|_| TlsError::ServerName(tls.server_name.clone()))?;
         let mut config = tls.config()?;
         config.resumption = Resumption::disabled();
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
         let with_sessions = || {
             let mut config = config.clone();
             config.resumption = Resumption::in_memory_sessions(SESSIONS_KEPT);
@@ -112,18 +132,35 @@ impl Clients {
     }
 }
 
+impl Trust {
+    /// The authorities that this machine trusts, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+    pub fn of_system() -> Result<Trust, TlsError> {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if roots.is_empty() { Err(TlsError::NoAuthorities) } else { Ok(Trust::Authorities(Arc::new(roots))) }
+    }
+}
+
 impl Tls {
     fn config(&self) -> Result<ClientConfig, TlsError> {
-        let provider = self.provider()?;
+        let provider = Arc::new(self.provider()?);
         let versions: &[_] = match self.version {
             Version::Any => rustls::ALL_VERSIONS,
             Version::V1_2 => &[&version::TLS12],
             Version::V1_3 => &[&version::TLS13],
         };
-        let config = ClientConfig::builder_with_provider(Arc::new(provider))
+        let verifier: Arc<dyn ServerCertVerifier> = match &self.trust {
+            Trust::Anybody => Arc::new(AnyCertificate),
+            Trust::Authorities(roots) => {
+                WebPkiServerVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(&provider))
+                    .build()
+                    .map_err(|_| TlsError::NoAuthorities)?
+            }
+        };
+        let config = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(versions)?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(AnyCertificate))
+            .with_custom_certificate_verifier(verifier)
             .with_no_client_auth();
         Ok(config)
     }
@@ -221,7 +258,7 @@ mod tests {
             |suite: &str| Tls { server_name: "x.test".into(), suite: Some(suite.into()), ..Tls::default() };
         let provider = offer("TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384").provider().expect("it is there");
         assert_eq!(provider.cipher_suites.len(), 1);
-        let error = Clients::new(&offer("RC4"), 1).err().expect("no such suite").to_string();
+        let error = Clients::new(&offer("RC4"), &[], 1).err().expect("no such suite").to_string();
         assert!(error.contains("RC4") && error.contains("TLS13_AES_128_GCM_SHA256"), "{error}");
     }
 

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use bench::generator::{self, Errors, Expect, GeneratorError, Outcome, Plan};
+use bench::generator::{self, Errors, Expect, GeneratorError, Outcome, Plan, Protocol, Status};
 use bench::payload::Payload;
-use bench::tls::{Tls, Version};
+use bench::tls::{Tls, Trust, Version};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::PrivateKeyDer;
-use rustls::{HandshakeKind, ServerConfig, ServerConnection, StreamOwned, version};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{HandshakeKind, RootCertStore, ServerConfig, ServerConnection, StreamOwned, version};
 
 const LONG: Duration = Duration::from_mins(1);
 const NAME: &str = "web.test.com";
@@ -26,7 +26,7 @@ struct Seen {
     requests: AtomicU64,
 }
 
-fn server_config() -> Arc<ServerConfig> {
+fn server_config() -> (Arc<ServerConfig>, CertificateDer<'static>) {
     let CertifiedKey { cert, signing_key } =
         generate_simple_self_signed([NAME.to_owned()]).expect("a certificate");
     let key = PrivateKeyDer::try_from(signing_key.serialize_der()).expect("a key");
@@ -36,14 +36,18 @@ fn server_config() -> Arc<ServerConfig> {
         .with_no_client_auth()
         .with_single_cert(vec![cert.der().clone()], key)
         .expect("they belong together");
-    Arc::new(config)
+    (Arc::new(config), cert.der().clone())
 }
 
 /// Answers every request with `body_bytes`, and closes where it is asked to.
 fn serve(body_bytes: usize) -> (SocketAddr, Arc<Seen>) {
+    serve_with(server_config().0, body_bytes)
+}
+
+fn serve_with(config: Arc<ServerConfig>, body_bytes: usize) -> (SocketAddr, Arc<Seen>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("bound");
-    let (config, seen) = (server_config(), Arc::new(Seen::default()));
+    let seen = Arc::new(Seen::default());
     thread::spawn({
         let seen = Arc::clone(&seen);
         move || {
@@ -105,7 +109,7 @@ fn bodies_of_many_records_come_whole() {
         let (target, _) = serve(size);
         let outcome = run(target, Tls { version, ..Tls::default() }, |plan| {
             (plan.connections, plan.requests) = (4, Some(12));
-            plan.expect = Expect { status: 200, body_bytes: Some(size as u64) };
+            plan.expect = Expect { status: Status::Is(200), body_bytes: Some(size as u64) };
         });
         assert_eq!((outcome.answered, outcome.connections_opened), (12, 4), "{version:?}");
     }
@@ -151,11 +155,46 @@ fn who_speaks_no_tls_is_no_server() {
     let payload = Payload::bind(([127, 0, 0, 1], 0).into(), 1).expect("a free port");
     let tls = Some(Tls { server_name: NAME.into(), ..Tls::default() });
     let plan = Plan { tls, duration: LONG, ..Plan::new(payload.local_addr(), "/") };
-    assert!(matches!(generator::run(&plan), Err(GeneratorError::Unreachable { .. })));
+    assert!(matches!(generator::run(&plan), Err(GeneratorError::Handshake { .. })));
     let (target, _) = serve(0);
     let tls = Some(Tls { server_name: "no name".into(), ..Tls::default() });
     let plan = Plan { tls, duration: LONG, ..Plan::new(target, "/") };
     assert!(matches!(generator::run(&plan), Err(GeneratorError::Tls(_))));
+}
+
+#[test]
+fn a_certificate_is_trusted_by_its_authority_and_name_alone() {
+    let (config, certificate) = server_config();
+    let trusting = |certificates: &[&CertificateDer<'static>]| {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(certificates.iter().map(|&one| one.clone()));
+        Trust::Authorities(Arc::new(roots))
+    };
+    let (target, seen) = serve_with(config, 0);
+    let tls = |name: &str, trust| Some(Tls { server_name: name.into(), trust, ..Tls::default() });
+    let (_, other) = server_config();
+    for (name, authority, why) in [
+        (NAME, &other, "no authority that is trusted here has signed it"),
+        ("other.test.com", &certificate, "it is for another name"),
+    ] {
+        let plan = Plan { tls: tls(name, trusting(&[authority])), duration: LONG, ..Plan::new(target, "/") };
+        let error = generator::run(&plan).expect_err("not to be trusted");
+        assert_eq!(error.distrust(), Some(why), "{error}");
+    }
+    assert_eq!(seen.requests.load(Ordering::Relaxed), 0);
+    let outcome =
+        run(target, tls(NAME, trusting(&[&certificate])).expect("some"), |plan| plan.requests = Some(3));
+    assert_eq!((outcome.answered, outcome.phases.tls.is_empty()), (3, false));
+}
+
+#[test]
+fn http2_is_not_spoken_to_who_does_not_offer_it() {
+    let (target, _) = serve(0);
+    let tls = Some(Tls { server_name: NAME.into(), ..Tls::default() });
+    let protocol = Protocol::Http2 { streams: 1 };
+    let plan = Plan { tls, protocol, duration: LONG, ..Plan::new(target, "/") };
+    let error = generator::run(&plan).expect_err("no HTTP/2").to_string();
+    assert!(error.ends_with("the server does not offer HTTP/2"), "{error}");
 }
 
 #[test]

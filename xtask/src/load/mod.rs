@@ -1,7 +1,8 @@
-//! Load: our generator on a thread; wrk, h2load and redis-benchmark as programs; all with every answer checked.
+//! Load: our generator on a thread; `forebay bench`, wrk, h2load and redis-benchmark as programs; all with every answer checked.
 //!
 //! Must not be in here: proxies.
 
+mod forebay_bench;
 mod h2load;
 mod redis;
 
@@ -17,6 +18,7 @@ use bench::generator::{self, Outcome, Plan};
 use crate::child::Program;
 use crate::interrupt::Interrupt;
 
+pub(crate) use forebay_bench::ForebayBench;
 pub(crate) use h2load::{Drive, H2load, Seen};
 pub(crate) use redis::RedisBenchmark;
 

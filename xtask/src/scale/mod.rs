@@ -14,8 +14,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use field_cases::inside;
 
-use crate::cluster;
 use crate::machine;
 use crate::peers::page::{self, Block};
 use crate::peers::{PAGE, report};
@@ -111,9 +111,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         crate::peers::forebay_binary()?;
         ::cluster::binary()?;
         let ours: Vec<OsString> = env::args_os().skip(1).chain(["--inside".into()]).collect();
-        return cluster::become_inside(&ours);
+        match inside::enter(&ours)? {}
     }
-    cluster::prepare_namespaces()?;
+    inside::prepare()?;
     machine::raise_descriptor_limit();
     let mut stage = Stage::set(arguments.percent)?;
     let mut failed = Vec::new();

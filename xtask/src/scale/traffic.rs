@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
-use bench::generator::{self, Expect, Outcome, Pace, Plan};
+use bench::generator::{self, Expect, Outcome, Pace, Plan, Status};
 use cluster::{Client, Cluster, Options};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ pub(super) fn rolling_restart(stage: &mut Stage) -> Result<Findings> {
 pub(super) fn kill_pod(stage: &mut Stage) -> Result<Findings> {
     let forebay = deploy(stage)?;
     // Some are in flight at any time.
-    let expect = Expect { status: 200, body_bytes: None };
+    let expect = Expect { status: Status::Is(200), body_bytes: None };
     let load = Plan { path: "/delay/10".into(), expect, ..plan(forebay.http, HOST, ROUND) };
     let (outcomes, killed) = under_mix(&load, || kill_one(stage))?;
     killed?;
@@ -172,7 +172,7 @@ fn plan(target: SocketAddr, host: &str, duration: Duration) -> Plan {
         host: host.into(),
         connections: CONNECTIONS,
         duration,
-        expect: Expect { status: 200, body_bytes: Some(1024) },
+        expect: Expect { status: Status::Is(200), body_bytes: Some(1024) },
         ..Plan::new(target, "/1k")
     }
 }

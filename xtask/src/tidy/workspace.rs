@@ -24,7 +24,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("testkit", &["model", "wire"]),
     ("forebay", &["model", "wire", "routing", "observe", "proxy", "control", "doctor", "bench"]),
     ("cluster", &[]),
-    ("xtask", &["bench", "cluster"]),
+    ("field-cases", &[]),
+    ("xtask", &["bench", "cluster", "field-cases"]),
 ];
 
 /// Crates that must not come in by any way, and what is instead.

@@ -3,13 +3,14 @@
 //! Must not be in here: when requests are due, and how they are counted.
 
 use std::io;
-use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use super::clock::Clock;
+use super::outcome::{Opened, Times};
+use super::requests::Requests;
 use super::response::{Response, ResponseReader};
 use super::stream::{Arrival, Stream};
 use crate::epoll::Epoll;
-use crate::tls::Clients;
 
 /// A connection that is opened when it is first needed, and again after it ended.
 #[derive(Default)]
@@ -17,8 +18,8 @@ pub(super) struct Connection {
     stream: Option<Stream>,
     state: State,
     reader: ResponseReader,
-    /// Whether the server is known to have taken it, and the handshake is over where there is one.
-    established: bool,
+    /// When it was begun, until the server is known to have taken it, and the handshake is over where there is one.
+    opening: Option<Instant>,
     /// Requests begun on this stream.
     begun: u64,
 }
@@ -33,10 +34,10 @@ enum State {
     /// Free for a request.
     #[default]
     Idle,
-    /// So many bytes of the request that was due then are sent.
-    Sending { due: Duration, sent: usize },
-    /// For the answer to the request that was due then.
-    Awaiting { due: Duration },
+    /// So many bytes of the request that was due then are sent, the first of them at `begun`.
+    Sending { due: Duration, begun: Duration, sent: usize },
+    /// For the answer to the request that was due then, and of which there is something since `first_byte`.
+    Awaiting { due: Duration, begun: Duration, first_byte: Option<Duration> },
     /// For the server to close.
     Closing,
 }
@@ -46,12 +47,14 @@ enum State {
 pub(super) enum News {
     /// With `closing` the connection is not free before it is `Closed`.
     Answered {
-        due: Duration,
+        times: Times,
         response: Response,
         closing: bool,
     },
     /// The server did not take the connection.
     NotConnected(io::Error),
+    /// It did, and there was no handshake.
+    NotSecured(io::Error),
     /// It ended before the answer did.
     Lost,
     Malformed,
@@ -64,83 +67,85 @@ pub(super) enum News {
 pub(super) struct Turn {
     pub(super) news: Option<News>,
     pub(super) bytes: u64,
-    pub(super) connected: bool,
-    /// It is `connected`, and its handshake resumed a session.
-    pub(super) resumed: bool,
+    pub(super) body_bytes: u64,
+    pub(super) opened: Option<Opened>,
     /// The request is on its way.
     pub(super) begun: bool,
+    /// The request that was on its way was not taken, for certain, and will be sent again.
+    pub(super) refused: bool,
     /// Bytes came that no request asked for.
     pub(super) unsolicited: bool,
 }
 
-/// What all connections of a thread send.
-pub(super) struct Requests {
-    pub(super) target: SocketAddr,
-    /// A client for each connection.
-    pub(super) tls: Option<Clients>,
-    pub(super) keeping: Vec<u8>,
-    pub(super) closing: Vec<u8>,
-    pub(super) per_connection: u64,
-    pub(super) is_head: bool,
-}
-
-impl Requests {
-    /// The request that is number `begun` on its connection, and whether it is the last there.
-    fn nth(&self, begun: u64) -> (&[u8], bool) {
-        let last = begun >= self.per_connection;
-        (if last { &self.closing } else { &self.keeping }, last)
-    }
+/// What all connections of a thread have in common.
+pub(super) struct Around {
+    pub(super) requests: Requests,
+    pub(super) epoll: Epoll,
+    pub(super) clock: Clock,
 }
 
 impl Connection {
     /// Sends the next request, which was due at `due`; connects before, where needed. The connection must be free.
-    pub(super) fn start(&mut self, due: Duration, requests: &Requests, epoll: &Epoll, token: usize) -> Turn {
-        let opened = if self.stream.is_none() { self.open(requests, epoll, token) } else { Ok(()) };
+    pub(super) fn start(&mut self, due: Duration, begun: Duration, around: &Around, token: usize) -> Turn {
+        let opened = if self.stream.is_none() { self.open(around, token) } else { Ok(()) };
         self.begun += 1;
-        self.state = State::Sending { due, sent: 0 };
+        self.state = State::Sending { due, begun, sent: 0 };
         let mut turn = Turn::default();
         match opened {
-            Ok(()) => self.send(requests, &mut turn),
+            Ok(()) => self.send(around, &mut turn),
             Err(error) => self.fail(News::NotConnected(error), &mut turn),
         }
         turn
     }
 
     /// Its socket became ready.
-    pub(super) fn advance(&mut self, requests: &Requests, buffer: &mut [u8], ending: bool) -> Turn {
+    pub(super) fn advance(&mut self, around: &Around, buffer: &mut [u8], ending: bool) -> Turn {
         let mut turn = Turn::default();
         if matches!(self.state, State::Sending { .. }) {
-            self.send(requests, &mut turn);
+            self.send(around, &mut turn);
         }
         // Before the first byte is out there is nothing to read, and what is wrong is what the send said.
-        if self.established && turn.news.is_none() {
-            self.receive(requests, buffer, ending, &mut turn);
+        if self.opening.is_none() && turn.news.is_none() {
+            self.receive(around, buffer, ending, &mut turn);
         }
         turn
     }
 
-    fn open(&mut self, requests: &Requests, epoll: &Epoll, token: usize) -> io::Result<()> {
+    fn open(&mut self, around: &Around, token: usize) -> io::Result<()> {
+        let Around { requests, epoll, .. } = around;
+        let opening = Some(Instant::now());
         let session = requests.tls.as_ref().map(|clients| clients.begin(token)).transpose()?;
-        let stream = Stream::open(requests.target, session, epoll, token)?;
-        *self = Connection { stream: Some(stream), ..Connection::default() };
+        let stream = Stream::open(requests.target(token), session, epoll, token)?;
+        *self = Connection { stream: Some(stream), opening, ..Connection::default() };
         Ok(())
     }
 
     /// Sends what is left of the request. On a connection that is still being made the kernel takes nothing.
-    fn send(&mut self, requests: &Requests, turn: &mut Turn) {
-        let (State::Sending { due, sent }, Some(stream)) = (self.state, &mut self.stream) else { return };
-        let (bytes, _) = requests.nth(self.begun);
+    fn send(&mut self, around: &Around, turn: &mut Turn) {
+        let (State::Sending { due, mut begun, sent }, Some(stream)) = (self.state, &mut self.stream) else {
+            return;
+        };
+        let (bytes, _) = around.requests.nth(self.begun);
         match stream.send(&bytes[sent..]) {
             Ok(0) => {}
             Ok(count) => {
-                turn.connected = !std::mem::replace(&mut self.established, true);
-                turn.resumed = turn.connected && stream.is_resumed();
+                if let Some(start) = self.opening.take() {
+                    turn.opened = Some(stream.opened(start));
+                    begun = around.clock.now();
+                }
                 turn.begun = sent == 0;
                 let sent = sent + count;
-                self.state =
-                    if sent < bytes.len() { State::Sending { due, sent } } else { State::Awaiting { due } };
+                let is_out = sent == bytes.len();
+                self.state = if is_out {
+                    State::Awaiting { due, begun, first_byte: None }
+                } else {
+                    State::Sending { due, begun, sent }
+                };
             }
-            Err(error) if !self.established => self.fail(News::NotConnected(error), turn),
+            Err(error) if self.opening.is_some() && stream.is_connected() => {
+                self.fail(News::NotSecured(error), turn);
+            }
+            Err(error) if self.opening.is_some() => self.fail(News::NotConnected(error), turn),
             Err(_) => {
                 // The server's word may be there to be read, but a request that was cut off has no answer to check.
                 turn.begun = sent == 0;
@@ -150,47 +155,52 @@ impl Connection {
     }
 
     /// Receives until a short read shows that there is no more, or, where the end may be next, until there is none.
-    fn receive(&mut self, requests: &Requests, buffer: &mut [u8], ending: bool, turn: &mut Turn) {
+    fn receive(&mut self, around: &Around, buffer: &mut [u8], ending: bool, turn: &mut Turn) {
         while let Some(stream) = &mut self.stream {
             match stream.receive(buffer) {
                 Ok(Arrival::Nothing) => return,
                 Ok(Arrival::Bytes { count, drained }) => {
                     turn.bytes += count as u64;
                     if count > 0 {
-                        self.read(&buffer[..count], requests, turn);
+                        self.read(&buffer[..count], around, turn);
                     }
                     if drained && !ending {
                         return;
                     }
                 }
-                Ok(Arrival::End) => self.end(turn),
+                Ok(Arrival::End) => self.end(around.clock, turn),
                 Err(_) => self.fail(News::Lost, turn),
             }
         }
     }
 
-    fn read(&mut self, bytes: &[u8], requests: &Requests, turn: &mut Turn) {
-        let State::Awaiting { due } = self.state else {
+    fn read(&mut self, bytes: &[u8], around: &Around, turn: &mut Turn) {
+        let State::Awaiting { due, begun, first_byte } = self.state else {
             turn.unsolicited = true;
             return self.fail(News::Malformed, turn);
         };
-        match self.reader.feed(bytes, requests.is_head) {
-            Ok(None) => {}
+        // Once for an answer that comes in one piece, as most do.
+        let now = around.clock.now();
+        let first_byte = first_byte.unwrap_or(now);
+        match self.reader.feed(bytes, around.requests.is_head, &mut turn.body_bytes) {
+            Ok(None) => self.state = State::Awaiting { due, begun, first_byte: Some(first_byte) },
             Ok(Some(response)) => {
-                let closing = requests.nth(self.begun).1 || !response.persists;
+                let closing = around.requests.nth(self.begun).1 || !response.persists;
                 self.state = if closing { State::Closing } else { State::Idle };
-                turn.news = Some(News::Answered { due, response, closing });
+                let times = Times { due, begun, first_byte, end: now };
+                turn.news = Some(News::Answered { times, response, closing });
             }
             Err(_) => self.fail(News::Malformed, turn),
         }
     }
 
     /// The server sends no more.
-    fn end(&mut self, turn: &mut Turn) {
+    fn end(&mut self, clock: Clock, turn: &mut Turn) {
         match (self.state, self.reader.end()) {
-            (State::Awaiting { due }, Some(response)) => {
+            (State::Awaiting { due, begun, first_byte: Some(first_byte) }, Some(response)) => {
                 *self = Connection::default();
-                turn.news = Some(News::Answered { due, response, closing: false });
+                let times = Times { due, begun, first_byte, end: clock.now() };
+                turn.news = Some(News::Answered { times, response, closing: false });
             }
             _ => self.fail(News::Lost, turn),
         }

@@ -10,8 +10,10 @@ use crate::tls::Tls;
 /// What to send, how often, and what to expect.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Where to connect to.
-    pub target: SocketAddr,
+    /// Where to connect to, by connection in turn. At least one.
+    pub targets: Vec<SocketAddr>,
+    /// What is spoken.
+    pub protocol: Protocol,
     /// TLS on every connection; `None` for none.
     pub tls: Option<Tls>,
     /// The Host header.
@@ -29,7 +31,8 @@ pub struct Plan {
     /// How many requests a connection carries before it says `Connection: close`; `None` for as many as the server allows.
     ///
     /// The server is left to close first: the `TIME_WAIT` is then on its side, and the generator's port is free at once,
-    /// so that a run of any length does not use up the ports.
+    /// so that a run of any length does not use up the ports. HTTP/2 has no such request: there the generator says GOAWAY
+    /// and resets.
     pub requests_per_connection: Option<u64>,
     /// When requests are sent.
     pub pace: Pace,
@@ -51,6 +54,19 @@ pub struct Plan {
     pub awake: bool,
     /// Let everybody else on these CPUs go first: for load that must not delay who measures latency beside it.
     pub yielding: bool,
+}
+
+/// Versions of HTTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// One request after the other on each connection.
+    #[default]
+    Http1,
+    /// By ALPN over TLS, with prior knowledge in the clear.
+    Http2 {
+        /// How many requests a connection carries at once.
+        streams: usize,
+    },
 }
 
 /// When requests are sent.
@@ -75,9 +91,18 @@ pub enum Pace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expect {
     /// Its status.
-    pub status: u16,
+    pub status: Status,
     /// Its body's length; `None` for any that is whole.
     pub body_bytes: Option<u64>,
+}
+
+/// Which statuses are good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// This one.
+    Is(u16),
+    /// Every 2xx and 3xx.
+    Fine,
 }
 
 /// One of several equal parts of a plan.
@@ -90,7 +115,7 @@ pub(super) struct Share {
 impl Plan {
     /// One connection that gets `path` for a second; the rest is set as needed.
     pub fn new(target: SocketAddr, path: &str) -> Plan {
-        Plan { target, path: path.into(), ..Plan::default() }
+        Plan { targets: vec![target], path: path.into(), ..Plan::default() }
     }
 
     /// The request's bytes.
@@ -111,7 +136,8 @@ impl Plan {
 impl Default for Plan {
     fn default() -> Plan {
         Plan {
-            target: (Ipv4Addr::LOCALHOST, 80).into(),
+            targets: vec![(Ipv4Addr::LOCALHOST, 80).into()],
+            protocol: Protocol::Http1,
             tls: None,
             host: "localhost".into(),
             path: "/".into(),
@@ -123,12 +149,22 @@ impl Default for Plan {
             pace: Pace::Closed,
             duration: Duration::from_secs(1),
             requests: None,
-            expect: Expect { status: 200, body_bytes: None },
+            expect: Expect { status: Status::Is(200), body_bytes: None },
             patience: Duration::from_secs(5),
             threads: 1,
             cpus: None,
             awake: false,
             yielding: false,
+        }
+    }
+}
+
+impl Status {
+    /// Whether it is good.
+    pub(super) fn admits(self, status: u16) -> bool {
+        match self {
+            Status::Is(wanted) => status == wanted,
+            Status::Fine => (200..400).contains(&status),
         }
     }
 }

@@ -21,8 +21,14 @@ pub(super) struct ResponseReader {
 }
 
 impl ResponseReader {
-    /// Takes `bytes`, all of which must belong to one answer: there is never more than one on its way.
-    pub(super) fn feed(&mut self, mut bytes: &[u8], is_head: bool) -> Result<Option<Response>, Malformed> {
+    /// Takes `bytes`, all of which must belong to one answer: there is never more than one on its way. What of them is body
+    /// is added to `body_bytes`.
+    pub(super) fn feed(
+        &mut self,
+        mut bytes: &[u8],
+        is_head: bool,
+        body_bytes: &mut u64,
+    ) -> Result<Option<Response>, Malformed> {
         while self.current.is_none() && !bytes.is_empty() {
             let (used, head) = self.partial.feed(bytes, |bytes| parse_head(bytes, is_head))?;
             bytes = &bytes[used..];
@@ -30,7 +36,9 @@ impl ResponseReader {
             self.current = head.filter(|(response, _)| response.status >= 200);
         }
         let Some((response, body)) = &mut self.current else { return Ok(None) };
+        let before = response.body_bytes;
         let used = body.take(bytes, |data| response.body_bytes += data.len() as u64)?;
+        *body_bytes += response.body_bytes - before;
         if used < bytes.len() {
             return Err(Malformed);
         }
@@ -72,7 +80,7 @@ mod tests {
         let mut response = None;
         for piece in bytes.chunks(step) {
             assert_eq!(response, None, "whole before its end");
-            response = reader.feed(piece, false)?;
+            response = reader.feed(piece, false, &mut 0)?;
         }
         Ok(response.or_else(|| reader.end()))
     }

@@ -4,9 +4,12 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
 
+use rustix::net::sockopt::set_socket_linger;
 use rustls::{ClientConnection, HandshakeKind};
 
+use super::outcome::Opened;
 use crate::epoll::Epoll;
 use crate::socket::{self, Received};
 
@@ -23,6 +26,8 @@ pub(super) enum Stream {
 pub(super) struct TlsStream {
     socket: TcpStream,
     session: ClientConnection,
+    /// When the socket was seen to be connected.
+    connected: Option<Instant>,
 }
 
 /// What one receive brought.
@@ -47,7 +52,7 @@ impl Stream {
         epoll.add(&socket, token)?;
         Ok(match session {
             None => Stream::Clear(socket),
-            Some(session) => Stream::Tls(Box::new(TlsStream { socket, session })),
+            Some(session) => Stream::Tls(Box::new(TlsStream { socket, session, connected: None })),
         })
     }
 
@@ -70,10 +75,63 @@ impl Stream {
         }
     }
 
-    /// Whether its handshake resumed an earlier session.
-    pub(super) fn is_resumed(&self) -> bool {
-        matches!(self, Stream::Tls(stream)
-            if stream.session.handshake_kind() == Some(HandshakeKind::Resumed))
+    /// How many bytes came, 0 at the peer's end of its stream; `None` for nothing for now. Unlike [`Stream::receive`] it asks
+    /// no size of `buffer`.
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        match self {
+            Stream::Clear(socket) => Ok(match socket::receive(socket, buffer)? {
+                Received::Bytes(count) => Some(count),
+                Received::Nothing => None,
+                Received::End => Some(0),
+            }),
+            Stream::Tls(stream) => stream.read(buffer),
+        }
+    }
+
+    /// Whether all that was sent is with the kernel.
+    pub(super) fn flush(&mut self) -> io::Result<bool> {
+        match self {
+            Stream::Clear(_) => Ok(true),
+            Stream::Tls(stream) => stream.flush(),
+        }
+    }
+
+    /// Has the socket reset instead of closed.
+    pub(super) fn reset_on_close(&self) -> io::Result<()> {
+        let socket = match self {
+            Stream::Clear(socket) => socket,
+            Stream::Tls(stream) => &stream.socket,
+        };
+        Ok(set_socket_linger(socket, Some(Duration::ZERO))?)
+    }
+
+    /// Whether this may be spoken: by ALPN, or in the clear with prior knowledge.
+    pub(super) fn agrees_on(&self, protocol: &[u8]) -> bool {
+        match self {
+            Stream::Clear(_) => true,
+            Stream::Tls(stream) => stream.session.alpn_protocol() == Some(protocol),
+        }
+    }
+
+    /// Whether the server has taken the connection, though a handshake may follow that has not ended: only TLS knows
+    /// before the first send.
+    pub(super) fn is_connected(&self) -> bool {
+        matches!(self, Stream::Tls(stream) if stream.connected.is_some())
+    }
+
+    /// How it came to be, which began at `start` and has just ended.
+    pub(super) fn opened(&self, start: Instant) -> Opened {
+        match self {
+            Stream::Clear(_) => Opened { connect: start.elapsed(), tls: None, resumed: false },
+            Stream::Tls(stream) => {
+                let connected = stream.connected.unwrap_or(start);
+                Opened {
+                    connect: connected - start,
+                    tls: Some(connected.elapsed()),
+                    resumed: stream.session.handshake_kind() == Some(HandshakeKind::Resumed),
+                }
+            }
+        }
     }
 }
 
@@ -112,7 +170,9 @@ impl TlsStream {
     fn flush(&mut self) -> io::Result<bool> {
         while self.session.wants_write() {
             match self.session.write_tls(&mut &self.socket) {
-                Ok(_) => {}
+                Ok(_) => {
+                    self.connected.get_or_insert_with(Instant::now);
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
                 Err(error) => return Err(error),
             }
@@ -137,6 +197,24 @@ impl TlsStream {
             count += self.take(&mut plain[count..])?;
         }
         Ok(Arrival::Bytes { count, drained })
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        if !self.shake_hands()? {
+            return Ok(None);
+        }
+        loop {
+            match self.session.reader().read(buffer) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                result => return result.map(Some),
+            }
+            match self.session.read_tls(&mut &self.socket) {
+                Ok(0) => return Ok(Some(0)),
+                Ok(_) => self.process()?,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     fn process(&mut self) -> io::Result<()> {

@@ -3,68 +3,100 @@
 //! Must not be in here: when something is due, and what a connection does.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::num::NonZeroU64;
-use std::time::{Duration, Instant};
-use std::{io, iter, thread};
+use std::sync::Arc;
+use std::time::Duration;
+use std::{io, iter, mem, thread};
 
-use super::connection::{Connection, News, Requests, Turn};
-use super::plan::{Plan, Share};
+use super::clock::Clock;
+use super::connection::{Around, Connection, News, Turn};
+use super::plan::{Pace, Plan, Protocol, Share};
+use super::progress::{Progress, SoFar};
+use super::requests::Requests;
 use super::response::Response;
 use super::schedule::Schedule;
+use super::session::{Report, Session};
 use super::{GeneratorError, Outcome};
 use crate::cpu::CpuTime;
-use crate::epoll::{Epoll, Events};
-use crate::tls::Clients;
+use crate::epoll::{Epoll, Events, Ready};
 
 /// What one receive takes at most.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// So many failures to connect in a row end the run: without an end, a closed port would merely burn CPU.
-const CONNECT_FAILURES_MAX: usize = 100;
+/// So many failures to connect end the run where no connection was ever made: without an end, a closed port would merely
+/// burn CPU.
+const CONNECT_FAILURES_MAX: u64 = 100;
+
+/// How long a place rests after a failure to connect, where connections were made before: whoever restarts is counted as
+/// failing, and not drowned.
+const CONNECT_REST: Duration = Duration::from_millis(10);
 
 /// The nice value of those whom everybody else precedes.
 const LOWEST_PRIORITY: i32 = 19;
 
 pub(super) struct Worker<'p> {
     plan: &'p Plan,
+    progress: &'p Progress,
+    told: SoFar,
     schedule: Schedule,
-    start: Instant,
-    epoll: Epoll,
-    requests: Requests,
-    connections: Vec<Connection>,
-    /// The connections that have nothing to do, longest idle first, so that all of them are used.
+    around: Around,
+    connections: Connections,
+    /// The places for requests that have nothing to do, longest idle first, so that all of them are used.
     free: VecDeque<usize>,
+    /// Places that could not connect, and when they may try again.
+    resting: VecDeque<(Duration, usize)>,
     in_flight: usize,
     closing: usize,
-    connect_failures: usize,
-    buffer: Vec<u8>,
     outcome: Outcome,
 }
 
+/// Connections by what they speak. A request has a place: its connection's number, to which HTTP/2 adds as many times the
+/// number of connections as its stream has predecessors.
+enum Connections {
+    Http1 { all: Vec<Connection>, buffer: Vec<u8> },
+    Http2(Sessions),
+}
+
+#[derive(Default)]
+struct Sessions {
+    all: Vec<Session>,
+    /// Those that were given requests.
+    to_drive: Vec<usize>,
+    reports: Vec<Report>,
+}
+
 impl<'p> Worker<'p> {
-    pub(super) fn new(plan: &'p Plan, share: Share, start: Instant) -> Result<Worker<'p>, GeneratorError> {
+    pub(super) fn new(
+        plan: &'p Plan,
+        progress: &'p Progress,
+        share: Share,
+        clock: Clock,
+    ) -> Result<Worker<'p>, GeneratorError> {
         settle_thread(plan, share.index)?;
-        let connections = share.part(plan.connections as u64) as usize;
-        let requests = Requests {
-            target: plan.target,
-            tls: plan.tls.as_ref().map(|tls| Clients::new(tls, connections)).transpose()?,
-            keeping: plan.request(false),
-            closing: plan.request(true),
-            per_connection: plan.requests_per_connection.unwrap_or(u64::MAX),
-            is_head: plan.method == "HEAD",
+        let count = share.part(plan.connections as u64) as usize;
+        let (connections, places) = match plan.protocol {
+            Protocol::Http1 => {
+                let all = iter::repeat_with(Connection::default).take(count).collect();
+                (Connections::Http1 { all, buffer: vec![0; BUFFER_BYTES] }, count)
+            }
+            Protocol::Http2 { streams } => {
+                let all = (0..count).map(|token| Session::new(token, streams)).collect();
+                (Connections::Http2(Sessions { all, ..Sessions::default() }), count * streams.max(1))
+            }
         };
+        let requests = Requests::new(plan, share, count)?;
         Ok(Worker {
             plan,
+            progress,
+            told: SoFar::default(),
             schedule: Schedule::new(plan, share),
-            start,
-            epoll: Epoll::new()?,
-            requests,
-            connections: iter::repeat_with(Connection::default).take(connections).collect(),
-            free: (0..connections).collect(),
+            around: Around { requests, epoll: Epoll::new()?, clock },
+            connections,
+            free: (0..places).collect(),
+            resting: VecDeque::new(),
             in_flight: 0,
             closing: 0,
-            connect_failures: 0,
-            buffer: vec![0; BUFFER_BYTES],
             outcome: Outcome::new(Duration::ZERO),
         })
     }
@@ -72,14 +104,17 @@ impl<'p> Worker<'p> {
     pub(super) fn run(mut self) -> Result<Outcome, GeneratorError> {
         let mut events = Events::default();
         self.start_due()?;
+        self.drive_started()?;
         while let Some(next) = self.schedule.next(self.now(), self.in_flight) {
             // What was due has just been started, but for what found no connection free.
             if self.now() >= self.plan.duration {
                 break;
             }
             let until = if self.free.is_empty() { self.plan.duration } else { next.min(self.plan.duration) };
-            self.turn(&mut events, until)?;
+            self.turn(&mut events, self.resting.front().map_or(until, |(rested, _)| until.min(*rested)))?;
+            self.end_rests();
             self.start_due()?;
+            self.drive_started()?;
         }
         let end = self.now();
         self.outcome.unsent = self.schedule.close(end);
@@ -92,18 +127,42 @@ impl<'p> Worker<'p> {
     }
 
     fn now(&self) -> Duration {
-        self.start.elapsed()
+        self.around.clock.now()
     }
 
-    /// Starts the requests that are due, as long as connections are free.
+    fn end_rests(&mut self) {
+        while let Some((_, place)) =
+            self.resting.pop_front_if(|(rested, _)| *rested <= self.around.clock.now())
+        {
+            self.free.push_back(place);
+        }
+    }
+
+    /// Starts the requests that are due, as long as places are free.
     fn start_due(&mut self) -> Result<(), GeneratorError> {
-        while let Some(&token) = self.free.front() {
-            let Some(due) = self.schedule.take(self.now(), self.in_flight) else { return Ok(()) };
+        while let Some(&place) = self.free.front() {
+            let now = self.now();
+            let Some(due) = self.schedule.take(now, self.in_flight) else { return Ok(()) };
             self.free.pop_front();
             self.in_flight += 1;
-            let turn = self.connections[token].start(due, &self.requests, &self.epoll, token);
-            self.count(&turn);
-            self.book(token, turn.news)?;
+            match &mut self.connections {
+                Connections::Http1 { all, .. } => {
+                    let turn = all[place].start(due, now, &self.around, place);
+                    self.settle(place, turn)?;
+                }
+                Connections::Http2(sessions) => sessions.start(place, due),
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets sessions send what they were given, which may bring news, and with them the next requests.
+    fn drive_started(&mut self) -> Result<(), GeneratorError> {
+        while let Connections::Http2(sessions) = &mut self.connections
+            && let Some(token) = sessions.to_drive.pop()
+        {
+            self.drive(token)?;
+            self.start_due()?;
         }
         Ok(())
     }
@@ -112,71 +171,148 @@ impl<'p> Worker<'p> {
     /// the rest of a batch.
     fn turn(&mut self, events: &mut Events, until: Duration) -> Result<(), GeneratorError> {
         let timeout = if self.plan.awake { Duration::ZERO } else { until.saturating_sub(self.now()) };
-        self.epoll.wait(events, Some(timeout))?;
+        match self.plan.pace {
+            Pace::Open { .. } => self.around.epoll.wait_precisely(events, timeout)?,
+            Pace::Closed | Pace::Bursts { .. } => self.around.epoll.wait(events, Some(timeout))?,
+        }
         if self.plan.awake && events.iter().next().is_none() {
             thread::yield_now();
         }
         for ready in events.iter() {
-            let connection = &mut self.connections[ready.token];
-            let turn = connection.advance(&self.requests, &mut self.buffer, ready.ending);
-            self.count(&turn);
-            if turn.news.is_some() {
-                self.book(ready.token, turn.news)?;
-                self.start_due()?;
+            self.advance(ready)?;
+        }
+        self.progress.tell(&self.outcome, &mut self.told);
+        Ok(())
+    }
+
+    fn advance(&mut self, ready: Ready) -> Result<(), GeneratorError> {
+        match &mut self.connections {
+            Connections::Http1 { all, buffer } => {
+                let turn = all[ready.token].advance(&self.around, buffer, ready.ending);
+                let is_news = turn.news.is_some();
+                self.settle(ready.token, turn)?;
+                if is_news { self.start_due() } else { Ok(()) }
             }
+            Connections::Http2(_) => {
+                self.drive(ready.token)?;
+                self.start_due()?;
+                self.drive_started()
+            }
+        }
+    }
+
+    fn drive(&mut self, token: usize) -> Result<(), GeneratorError> {
+        let Connections::Http2(sessions) = &mut self.connections else { return Ok(()) };
+        let count = sessions.all.len();
+        let mut reports = mem::take(&mut sessions.reports);
+        sessions.all[token].drive(&self.around, &mut reports);
+        for (stream, turn) in reports.drain(..) {
+            self.settle(stream * count + token, turn)?;
+        }
+        if let Connections::Http2(sessions) = &mut self.connections {
+            sessions.reports = reports;
         }
         Ok(())
     }
 
-    fn count(&mut self, turn: &Turn) {
+    /// Counts what a turn brought, and books what became of the request at `place`.
+    fn settle(&mut self, place: usize, turn: Turn) -> Result<(), GeneratorError> {
         self.outcome.bytes += turn.bytes;
-        self.outcome.connections_opened += u64::from(turn.connected);
-        self.outcome.connections_resumed += u64::from(turn.resumed);
-        self.outcome.sent += u64::from(turn.begun);
+        self.outcome.body_bytes += turn.body_bytes;
+        self.outcome.sent = self.outcome.sent + u64::from(turn.begun) - u64::from(turn.refused);
         self.outcome.errors.malformed += u64::from(turn.unsolicited);
+        if let Some(opened) = turn.opened {
+            self.outcome.open(opened);
+        }
+        match turn.news {
+            Some(news) => self.book(place, news),
+            None => Ok(()),
+        }
     }
 
-    fn book(&mut self, token: usize, news: Option<News>) -> Result<(), GeneratorError> {
-        let Some(news) = news else { return Ok(()) };
+    fn book(&mut self, place: usize, news: News) -> Result<(), GeneratorError> {
         let still_closing = matches!(news, News::Answered { closing: true, .. });
-        let errors = &mut self.outcome.errors;
+        let is_no_connection = matches!(news, News::NotConnected(_) | News::NotSecured(_));
         match news {
-            News::Answered { due, response, .. } => self.check(due, response),
+            News::Answered { times, response, .. } if self.check(response) => self.outcome.answer(times),
+            News::Answered { .. } => {}
             News::NotConnected(error) => {
-                errors.connect += 1;
-                self.connect_failures += 1;
-                if self.connect_failures >= CONNECT_FAILURES_MAX {
-                    return Err(GeneratorError::Unreachable { target: self.plan.target, source: error });
-                }
+                self.outcome.errors.connect += 1;
+                self.note_failure(place, error, |target, source| GeneratorError::Unreachable {
+                    target,
+                    source,
+                })?;
             }
-            News::Lost => errors.closed += 1,
-            News::Malformed => errors.malformed += 1,
+            News::NotSecured(error) => {
+                self.outcome.errors.tls += 1;
+                self.note_failure(place, error, |target, source| GeneratorError::Handshake {
+                    target,
+                    source,
+                })?;
+            }
+            News::Lost => self.outcome.errors.closed += 1,
+            News::Malformed => self.outcome.errors.malformed += 1,
             News::Closed => {
                 self.closing -= 1;
-                self.free.push_back(token);
+                self.free.push_back(place);
                 return Ok(());
             }
         }
         self.in_flight -= 1;
         if still_closing {
             self.closing += 1;
+        } else if is_no_connection && self.outcome.connections_opened > 0 {
+            self.resting.push_back((self.now() + CONNECT_REST, place));
         } else {
-            self.free.push_back(token);
+            self.free.push_back(place);
         }
         Ok(())
     }
 
-    fn check(&mut self, due: Duration, response: Response) {
-        self.connect_failures = 0;
-        let expect = self.plan.expect;
-        if response.status != expect.status {
-            self.outcome.errors.status += 1;
-        } else if expect.body_bytes.is_some_and(|bytes| bytes != response.body_bytes) {
-            self.outcome.errors.length += 1;
-        } else {
-            let now = self.now();
-            self.outcome.answer(due, now);
+    /// Too many failures without a success end the run.
+    fn note_failure(
+        &mut self,
+        place: usize,
+        error: io::Error,
+        kind: fn(SocketAddr, io::Error) -> GeneratorError,
+    ) -> Result<(), GeneratorError> {
+        let count = match &self.connections {
+            Connections::Http1 { all, .. } => all.len(),
+            Connections::Http2(sessions) => sessions.all.len(),
+        };
+        let failure = kind(self.around.requests.target(place % count), error);
+        let failures = self.outcome.errors.connect + self.outcome.errors.tls;
+        if self.outcome.connections_opened == 0 && failures >= CONNECT_FAILURES_MAX {
+            return Err(failure);
         }
+        if self.outcome.connect_failure.is_none() {
+            self.outcome.connect_failure = Some(Arc::new(failure));
+        }
+        Ok(())
+    }
+
+    /// Whether the answer is as expected; if not, it is counted as what it is.
+    fn check(&mut self, response: Response) -> bool {
+        let expect = self.plan.expect;
+        if !expect.status.admits(response.status) {
+            self.outcome.errors.status += 1;
+            *self.outcome.statuses.entry(response.status).or_default() += 1;
+            return false;
+        }
+        if expect.body_bytes.is_some_and(|bytes| bytes != response.body_bytes) {
+            self.outcome.errors.length += 1;
+            return false;
+        }
+        true
+    }
+}
+
+impl Sessions {
+    fn start(&mut self, place: usize, due: Duration) {
+        let count = self.all.len();
+        let (token, stream) = (place % count, place / count);
+        self.all[token].start(stream, due);
+        self.to_drive.push(token);
     }
 }
 

@@ -11,8 +11,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
-use bench::generator::{Expect, Outcome, Pace, Plan};
+use anyhow::{Context, Result, bail, ensure};
+use bench::generator::{Expect, Outcome, Pace, Plan, Status};
 
 use super::certificate::Certificates;
 use super::figures::{self, Figure, Figures};
@@ -20,7 +20,7 @@ use super::proxy::{Clients, HOST, Peer, Running, Setup, Upstream};
 use crate::backend::{Accepted, Backend};
 use crate::child;
 use crate::interrupt::Interrupt;
-use crate::load::{self, Wrk};
+use crate::load::{self, ForebayBench, Wrk};
 use crate::machine::{self, Cpus};
 
 pub(super) use h2::Protocol;
@@ -83,7 +83,7 @@ impl Bench<'_> {
         Plan {
             host: HOST.into(),
             duration: self.seconds,
-            expect: Expect { status: 200, body_bytes: Some(body_bytes) },
+            expect: Expect { status: Status::Is(200), body_bytes: Some(body_bytes) },
             cpus: Some(self.cpus.load.clone()),
             ..Plan::new(target, path)
         }
@@ -115,14 +115,26 @@ impl Bench<'_> {
         wrk.rate(&self.cpus.load, self.folder, &self.interrupt)
     }
 
-    /// Our generator and wrk, both on one CPU, against a backend on the other.
+    /// `forebay bench` and wrk, both on one CPU, against a backend on the other, which must have counted what the first
+    /// says that it sent.
     pub(crate) fn generator(&self) -> Result<Figures> {
         let backend = Backend::start("payload", &self.cpus.proxy, self.folder, &self.interrupt)?;
-        let connections = 64;
-        let outcome = self.generate(&Plan { connections, ..self.plan(backend.address, "/1k", KILOBYTE) })?;
-        let mut figures = figures::of_outcome(&outcome);
-        figures.insert(Figure::RateMax, self.wrk("http", backend.address, connections)?);
-        Ok(figures)
+        let (target, connections) = (backend.address, 64);
+        let bench = ForebayBench { target, path: "/1k", connections, duration: self.seconds };
+        let told = bench.run(&self.cpus.load, self.folder, &self.interrupt)?;
+        // The question counts itself.
+        let counted = backend.requests()? - 1;
+        ensure!(
+            told.requests == counted,
+            "forebay bench says {} requests; counted were {counted}",
+            told.requests
+        );
+        Ok(Figures::from([
+            (Figure::Rate, told.rate),
+            (Figure::P50, told.p50),
+            (Figure::P99, told.p99),
+            (Figure::RateMax, self.wrk("http", target, connections)?),
+        ]))
     }
 
     /// 1 KB, kept alive on both sides: CPU at a fixed rate, then the highest rate.
@@ -168,7 +180,7 @@ impl Bench<'_> {
         let bursts = Plan {
             connections: BURST_CLIENTS,
             pace: Pace::Bursts { every: BURST_EVERY },
-            expect: Expect { status: 200, body_bytes: None },
+            expect: Expect { status: Status::Is(200), body_bytes: None },
             ..self.plan(running.address, BURST_PATH, 0)
         };
         self.generate(&Plan { requests: Some(BURST_CLIENTS as u64), ..bursts.clone() })?;

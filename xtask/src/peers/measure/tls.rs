@@ -106,7 +106,7 @@ impl Bench<'_> {
         };
         self.generate(&warm_up)?;
         let program = running.program.as_ref().context("nobody to measure")?;
-        let secured = tls::Clients::new(&tls(), 1)?;
+        let secured = tls::Clients::new(&tls(), &[], 1)?;
         let before = program.resident_bytes()?;
         let clients: Vec<TcpStream> = (0..IDLE_CLIENTS)
             .map(|_| {
@@ -154,7 +154,7 @@ impl Bench<'_> {
             // Who measures latency shares the CPU with whoever floods, and must not wait for it.
             yielding: true,
             path: "/0".into(),
-            expect: self.plan(plan.target, "/0", 0).expect,
+            expect: self.plan(plan.targets[0], "/0", 0).expect,
             ..plan.clone()
         };
         thread::scope(|scope| {

@@ -41,12 +41,12 @@ const CASE_A: &[Goal] = &[
 pub(super) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "generator",
-        what: "our generator and wrk in a closed loop, on one CPU each in turn, 1 KB, 64 connections, no proxy",
+        what: "`forebay bench rps` and wrk in a closed loop, on one CPU each in turn, 1 KB, 64 connections, no proxy",
         peers: &[Direct],
         tools: &["wrk"],
         measure: |bench, _| bench.generator(),
         goals: &[Goal {
-            what: "our generator reaches at least 0.8 of wrk's rate",
+            what: "`forebay bench` reaches at least 0.8 of wrk's rate",
             met: |results| {
                 Some(results.median(Direct, Figure::Rate)? / results.median(Direct, Figure::RateMax)? >= 0.8)
             },

@@ -1,0 +1,74 @@
+//! What the connections of a thread send, and where to.
+//!
+//! Must not be in here: when.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use http::{Method, Request, Uri};
+
+use super::GeneratorError;
+use super::plan::{Plan, Protocol, Share};
+use super::transport::ALPN_H2;
+use crate::tls::Clients;
+
+/// What all connections of a thread send.
+pub(super) struct Requests {
+    /// By connection in turn, from this thread's first on.
+    targets: Vec<SocketAddr>,
+    /// A client for each connection.
+    pub(super) tls: Option<Clients>,
+    keeping: Vec<u8>,
+    closing: Vec<u8>,
+    /// The same for HTTP/2; empty for HTTP/1.
+    pub(super) head: Request<()>,
+    pub(super) body: Bytes,
+    pub(super) per_connection: u64,
+    pub(super) is_head: bool,
+}
+
+impl Requests {
+    /// Those of one thread's `connections`.
+    pub(super) fn new(plan: &Plan, share: Share, connections: usize) -> Result<Requests, GeneratorError> {
+        let (protocols, head): (&[&[u8]], _) = match plan.protocol {
+            Protocol::Http1 => (&[], Request::default()),
+            Protocol::Http2 { .. } => (&[ALPN_H2], head(plan)?),
+        };
+        let targets =
+            plan.targets.iter().cycle().skip(share.index).step_by(share.of).take(plan.targets.len());
+        Ok(Requests {
+            targets: targets.copied().collect(),
+            tls: plan.tls.as_ref().map(|tls| Clients::new(tls, protocols, connections)).transpose()?,
+            keeping: plan.request(false),
+            closing: plan.request(true),
+            head,
+            body: Bytes::copy_from_slice(&plan.body),
+            per_connection: plan.requests_per_connection.unwrap_or(u64::MAX),
+            is_head: plan.method == "HEAD",
+        })
+    }
+
+    /// Where the connection `token` leads.
+    pub(super) fn target(&self, token: usize) -> SocketAddr {
+        self.targets[token % self.targets.len()]
+    }
+
+    /// The request that is number `begun` on its connection, and whether it is the last there.
+    pub(super) fn nth(&self, begun: u64) -> (&[u8], bool) {
+        let last = begun >= self.per_connection;
+        (if last { &self.closing } else { &self.keeping }, last)
+    }
+}
+
+fn head(plan: &Plan) -> Result<Request<()>, http::Error> {
+    let scheme = if plan.tls.is_some() { "https" } else { "http" };
+    let uri = Uri::builder().scheme(scheme).authority(&*plan.host).path_and_query(&*plan.path).build()?;
+    let mut request = Request::builder().method(Method::from_bytes(plan.method.as_bytes())?).uri(uri);
+    for (name, value) in &plan.headers {
+        request = request.header(name, value);
+    }
+    if !plan.body.is_empty() {
+        request = request.header(http::header::CONTENT_LENGTH, plan.body.len());
+    }
+    request.body(())
+}

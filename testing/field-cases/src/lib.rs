@@ -1,0 +1,15 @@
+//! What the field cases happen on: network namespaces with their kernel's counters, CPU quotas, programs inside both.
+//!
+//! All of it is gone when it is dropped, and nothing outside of the namespaces changes, but for a cgroup while it is needed.
+//! Must not be in here: the cases (`tests/`), or what is measured.
+
+pub mod counters;
+pub mod inside;
+
+mod namespace;
+mod program;
+mod quota;
+
+pub use namespace::{Namespace, link, set_parameter};
+pub use program::Program;
+pub use quota::{Quota, Throttling};
