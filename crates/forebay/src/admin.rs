@@ -1,5 +1,5 @@
-//! The admin server: `/livez`, `/readyz`, `/healthz`, `/metrics`, `/configuration`. On a thread of its own, so that a scrape
-//! delays no request.
+//! The admin server: `/livez`, `/readyz`, `/healthz`, `/metrics`, `/configuration`, `/doctor`. On a thread of its own, so
+//! that a scrape delays no request.
 
 use std::convert::Infallible;
 use std::fmt::Write;
@@ -19,6 +19,7 @@ use observe::Registry;
 use proxy::Observer;
 use tokio::net::TcpListener;
 
+use crate::doctor::serving::Findings;
 use crate::{configuration, machine, server};
 
 /// What the admin server tells about.
@@ -28,6 +29,8 @@ pub(crate) struct Admin {
     pub(crate) observer: OnceLock<Observer>,
     /// How it stands with the cluster's objects.
     pub(crate) condition: Mutex<Condition>,
+    /// What costs QPS here.
+    pub(crate) findings: Findings,
     /// Set when the process is about to stop.
     pub(crate) stopping: AtomicBool,
     pub(crate) metrics: bool,
@@ -36,6 +39,7 @@ pub(crate) struct Admin {
 }
 
 const TEXT: &str = "text/plain; charset=utf-8";
+const JSON: &str = "application/json";
 
 /// Starts the server's thread. It ends with the process.
 pub(crate) fn spawn(listener: StdListener, admin: Arc<Admin>) -> io::Result<()> {
@@ -43,6 +47,8 @@ pub(crate) fn spawn(listener: StdListener, admin: Arc<Admin>) -> io::Result<()> 
 }
 
 async fn serve(listener: TcpListener, admin: Arc<Admin>) {
+    let looking = Arc::clone(&admin);
+    tokio::spawn(async move { looking.findings.keep(Arc::clone(&looking.registry)).await });
     loop {
         let stream = server::accept(&listener).await;
         let admin = Arc::clone(&admin);
@@ -71,8 +77,12 @@ impl Admin {
             "/readyz" | "/healthz" => self.readiness(),
             "/metrics" if self.metrics => self.metrics(),
             "/configuration" => self.configuration(),
+            "/doctor" => match self.findings.json() {
+                Some(findings) => response(StatusCode::OK, JSON, findings),
+                None => response(StatusCode::SERVICE_UNAVAILABLE, TEXT, "not looked yet\n".to_owned()),
+            },
             _ => {
-                let hint = "try /livez, /readyz, /metrics or /configuration\n";
+                let hint = "try /livez, /readyz, /metrics, /configuration or /doctor\n";
                 response(StatusCode::NOT_FOUND, TEXT, hint.to_owned())
             }
         }
@@ -113,7 +123,7 @@ impl Admin {
             return response(StatusCode::SERVICE_UNAVAILABLE, TEXT, "there is none yet\n".to_owned());
         };
         let described = configuration::describe(&observer.snapshot(), observer.acknowledged());
-        response(StatusCode::OK, "application/json", format!("{described:#}\n"))
+        response(StatusCode::OK, JSON, format!("{described:#}\n"))
     }
 }
 

@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use control::status::StatusOptions;
 use control::{EndpointOverride, NsName, Scope};
 
-use crate::EXIT_UNUSABLE;
+use crate::{EXIT_UNUSABLE, bench, doctor};
 
 /// A Kubernetes ingress controller with its own HTTP proxy: the ingress that costs no QPS.
 #[derive(Debug, Parser)]
@@ -28,8 +28,23 @@ pub(crate) enum Command {
     /// Load manifests as `serve` would, and print what would be served and every problem. Exit status: 0 clean,
     /// 1 problems, 2 unusable arguments.
     Check(Box<Check>),
+    /// Look for what costs QPS on this machine: connections, ports, queues, cgroups, kernel parameters. Changes nothing. Exit
+    /// status: 0 clean, 1 warnings, 2 failures.
+    Doctor(doctor::Doctor),
     /// Run the static payload server that the demo, the tests and the benchmarks put behind the proxy.
     Payload(Payload),
+    /// Put load on a URL, and tell rate, latency, phases and errors. Exit status: 0 clean, 1 some requests failed,
+    /// 2 nothing could be measured.
+    Bench(Box<bench::args::Bench>),
+}
+
+/// Forms of what a command tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    Text,
+    /// One object.
+    Json,
 }
 
 /// How manifests are read: what `serve` and `check` have in common.

@@ -1,4 +1,4 @@
-//! docs/compatibility.md, written from the tables that the code runs on; the test fails when the two differ.
+//! docs/compatibility.md and docs/doctor.md, written from the tables that the code runs on; a test fails when they differ.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -15,18 +15,50 @@ use crate::ignored::IGNORED;
 /// Set to write the page instead of comparing it.
 const WRITE: &str = "FOREBAY_WRITE_DOCS";
 
+/// What `forebay doctor` is, before its checks.
+const DOCTOR: &str = include_str!("doctor/introduction.md");
+
 #[test]
-fn the_page_is_in_step_with_the_tables() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/compatibility.md");
-    let page = page();
-    if std::env::var_os(WRITE).is_some() {
-        std::fs::write(&file, &page).unwrap();
-    }
-    let written = std::fs::read_to_string(&file).unwrap_or_default();
-    assert!(written == page, "out of step; run: {WRITE}=1 cargo test -p forebay docs");
+fn compatibility_is_in_step_with_the_tables() {
+    in_step("compatibility.md", &compatibility());
 }
 
-fn page() -> String {
+#[test]
+fn the_doctors_page_is_in_step_with_its_checks() {
+    in_step("doctor.md", &doctor());
+}
+
+fn in_step(name: &str, page: &str) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
+    if std::env::var_os(WRITE).is_some() {
+        std::fs::write(&file, page).unwrap();
+    }
+    let written = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(written == page, "{name} is out of step; run: {WRITE}=1 cargo test -p forebay docs");
+}
+
+fn doctor() -> String {
+    let mut page = format!(
+        "# Where the QPS went: `forebay doctor`\n\nWritten from the table of checks by `{WRITE}=1 cargo test -p forebay \
+         docs`.\n\n{DOCTOR}\n| check | about | field case |\n|---|---|---|\n"
+    );
+    for check in doctor::all() {
+        writeln!(page, "| [{0}](#{0}) | {1} | {2} |", check.id, check.category, check.case).unwrap();
+    }
+    page.push_str("\nThe cases are in [field-cases.md](field-cases.md).\n");
+    for check in doctor::all() {
+        let doctor::Check { id, what, how, remedy, .. } = check;
+        let worst = check.severity.name();
+        write!(
+            page,
+            "\n### {id}\n\n- What: {what}.\n- Seen by: {how}.\n- Remedy: {remedy}\n- At worst: {worst}.\n"
+        )
+        .unwrap();
+    }
+    page
+}
+
+fn compatibility() -> String {
     let mut page = String::from(
         "# Compatibility with ingress-nginx\n\nWritten from the tables in the code by \
          `FOREBAY_WRITE_DOCS=1 cargo test -p forebay docs`.\n",

@@ -1,7 +1,6 @@
 //! What the machine allows: CPUs, descriptors; and what this process has used of it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -20,56 +19,26 @@ pub(crate) fn worker_cpus(requested: Option<u16>) -> anyhow::Result<Vec<Option<u
     if count == allowed.len() { Ok(allowed.into_iter().map(Some).collect()) } else { Ok(vec![None; count]) }
 }
 
-/// CPUs that the cgroup's quota is worth, rounded up: a worker more than that would only be throttled.
+/// CPUs that the cgroups' quota is worth, rounded up: a worker more than that would only be throttled.
+#[expect(clippy::cast_sign_loss, reason = "a quota is more than nothing")]
 fn quota() -> Option<usize> {
-    let cgroups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    cgroups.lines().filter_map(quota_of_line).min()
-}
-
-/// One line of `/proc/self/cgroup`: `ID:CONTROLLERS:PATH`. The limits of all groups above count, too.
-fn quota_of_line(line: &str) -> Option<usize> {
-    let mut parts = line.splitn(3, ':').skip(1);
-    let (controllers, path) = (parts.next()?, parts.next()?.trim_start_matches('/'));
-    let is_v2 = controllers.is_empty();
-    let root = if is_v2 {
-        Path::new("/sys/fs/cgroup").to_path_buf()
-    } else if controllers.split(',').any(|controller| controller == "cpu") {
-        ["/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu"]
-            .iter()
-            .map(PathBuf::from)
-            .find(|root| root.exists())?
-    } else {
-        return None;
-    };
-    let group = root.join(path);
-    let groups = group.ancestors().take_while(|group| group.starts_with(&root));
-    groups.filter_map(|group| if is_v2 { quota_v2(group) } else { quota_v1(group) }).min()
-}
-
-fn quota_v2(group: &Path) -> Option<usize> {
-    let text = fs::read_to_string(group.join("cpu.max")).ok()?;
-    let (quota, period) = text.trim().split_once(' ')?;
-    cpus(quota.parse().ok()?, period.parse().ok()?)
-}
-
-fn quota_v1(group: &Path) -> Option<usize> {
-    let read = |file| fs::read_to_string(group.join(file)).ok()?.trim().parse::<i64>().ok();
-    cpus(read("cpu.cfs_quota_us")?, read("cpu.cfs_period_us")?)
-}
-
-fn cpus(quota: i64, period: i64) -> Option<usize> {
-    if quota <= 0 || period <= 0 { None } else { usize::try_from((quota + period - 1) / period).ok() }
+    doctor::collect::cpu_quota(std::process::id()).map(|cpus| cpus.ceil() as usize)
 }
 
 /// Raises the limit on descriptors as far as it goes, and returns how many client connections each worker may have. A quarter
 /// is left for connections to endpoints: most clients are idle most of the time, and those that are not share.
 pub(crate) fn connections_max(workers: usize) -> usize {
+    let per_worker = descriptors_max() / 4 * 3 / workers as u64;
+    usize::try_from(per_worker).unwrap_or(usize::MAX).max(1)
+}
+
+/// Raises the limit on descriptors as far as it goes, and returns how many connections there may be.
+pub(crate) fn descriptors_max() -> u64 {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     // What cannot be raised is counted as it is.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::from(u32::MAX));
-    let per_worker = limit.saturating_sub(DESCRIPTORS_RESERVED) / 4 * 3 / workers as u64;
-    usize::try_from(per_worker).unwrap_or(usize::MAX).max(1)
+    limit.saturating_sub(DESCRIPTORS_RESERVED)
 }
 
 /// The machine's name.
@@ -120,13 +89,6 @@ pub(crate) fn give_way() {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn quotas_are_rounded_up_to_whole_cpus() {
-        assert_eq!(cpus(150_000, 100_000), Some(2));
-        assert_eq!(cpus(50_000, 100_000), Some(1));
-        assert_eq!(cpus(-1, 100_000), None);
-    }
 
     #[test]
     fn pinning_takes_all_cpus_or_none() {

@@ -1,11 +1,13 @@
 //! The `forebay` command: command line, wiring, signals, admin server. What it does is done elsewhere.
 
 mod admin;
+mod bench;
 mod check;
 mod cli;
 mod configuration;
 #[cfg(test)]
 mod docs;
+mod doctor;
 mod ignored;
 mod machine;
 mod payload;
@@ -35,7 +37,9 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Serve(options) => serve::run(*options, &ignored),
         Command::Check(options) => check::run(*options),
+        Command::Doctor(options) => doctor::run(options),
         Command::Payload(options) => payload::run(&options),
+        Command::Bench(options) => bench::run(*options),
     };
     result.unwrap_or_else(|error| {
         eprintln!("forebay: {}", in_one_line(&error));

@@ -22,6 +22,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::admin::{self, Admin};
 use crate::cli;
+use crate::doctor::serving::Findings;
 use crate::ignored::Ignored;
 use crate::{machine, webhook};
 
@@ -238,6 +239,7 @@ impl Foundation {
             registry: Arc::clone(&registry),
             observer: OnceLock::new(),
             condition: Mutex::default(),
+            findings: Findings::default(),
             stopping: AtomicBool::new(false),
             metrics: options.metrics.enable_metrics,
             address: listener.local_addr()?,

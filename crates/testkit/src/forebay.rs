@@ -203,6 +203,11 @@ impl Forebay {
         self.https
     }
 
+    /// Where its admin server is.
+    pub fn admin_address(&self) -> SocketAddr {
+        self.admin
+    }
+
     /// Connects as a client with TLS.
     pub fn tls_client(&self, tls: &TlsClient) -> Connection {
         tls.connect(self.https)
@@ -307,7 +312,8 @@ impl Forebay {
         line.trim().trim_end_matches(" kB").parse().expect("a number")
     }
 
-    fn pid(&self) -> Pid {
+    /// Its process.
+    pub fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
     }
 }

@@ -1,9 +1,12 @@
 //! The whole proxy over loopback: raw bytes in at one end, raw bytes out at the other, the real binary between them.
 
+mod bench;
+mod bench_compare;
 mod bodies;
 mod client_auth;
 mod commands;
 mod connections;
+mod doctor;
 mod endpoints;
 mod failures;
 mod grpc;

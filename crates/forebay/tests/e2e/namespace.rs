@@ -19,7 +19,7 @@ fn enter_own_network() -> io::Result<()> {
 }
 
 /// Runs a test in a network of its own, or says why that cannot be.
-fn in_own_network(test: fn()) {
+pub(crate) fn in_own_network(test: fn()) {
     let run = move || match enter_own_network() {
         Ok(()) => test(),
         Err(why) => eprintln!("skipped: no network namespace for this test: {why}"),

@@ -1,0 +1,115 @@
+//! The arguments of `forebay bench`.
+//!
+//! Must not be in here: what is made of them.
+#![expect(clippy::doc_markdown, reason = "doc comments are help texts, in which backticks would be printed")]
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::target::{Header, Resolve};
+use crate::cli::Format;
+
+#[derive(Args, Debug)]
+pub(crate) struct Bench {
+    #[command(subcommand)]
+    pub(crate) what: What,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum What {
+    /// Requests a second.
+    Rps(Single),
+    /// New TLS connections a second: each makes a full handshake, carries one request and is closed.
+    Tps(Single),
+    /// Gbit/s of the bodies of answers.
+    Throughput(Single),
+    /// What the way through a proxy costs, and why: alternates short rounds of both ways, and looks at the machine meanwhile.
+    Compare(Box<super::compare::Compare>),
+    /// Field case C's four tables for this machine: requests/s over HTTP and over HTTPS, TLS connections/s and Gbit/s, by
+    /// the number of CPUs.
+    Sweep(Box<super::sweep::Sweep>),
+}
+
+/// One measurement of one URL.
+#[derive(Args, Debug)]
+pub(crate) struct Single {
+    /// What is asked for: http://HOST/PATH or https://, with a :PORT where it is another.
+    #[arg(value_name = "URL")]
+    pub(crate) url: String,
+    #[command(flatten)]
+    pub(crate) load: Load,
+    #[command(flatten)]
+    pub(crate) telling: Telling,
+}
+
+/// How the result is told.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Telling {
+    /// Form of the result.
+    #[arg(long, value_enum, value_name = "FORM", default_value_t = Format::Text)]
+    pub(crate) output: Format,
+    /// Also write a page with tables and plots, for any browser, in one file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+}
+
+/// On and off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Switch {
+    On,
+    Off,
+}
+
+/// What load is made.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Load {
+    /// Connections that are used at once.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) connections: u32,
+    /// Threads that share them [default: as many as there are CPUs to use].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
+    /// How long.
+    #[arg(long, value_name = "TIME", value_parser = model::parse_duration, default_value = "10s")]
+    pub(crate) duration: Duration,
+    /// End after so many requests, if that is earlier.
+    #[arg(long, value_name = "N")]
+    pub(crate) requests: Option<u64>,
+    /// Open loop: so many requests a second, whether or not answers come; latency counts from when each was due
+    /// [default: a closed loop, in which each connection sends its next request when it has its answer].
+    #[arg(long, value_name = "N", value_parser = parse_rate)]
+    pub(crate) rate: Option<f64>,
+    /// Whether a connection carries more than one request.
+    #[arg(long, value_enum, value_name = "on|off", default_value_t = Switch::On, hide_possible_values = true)]
+    pub(crate) keep_alive: Switch,
+    /// Speak HTTP/2: agreed by ALPN over TLS, with prior knowledge in the clear.
+    #[arg(long)]
+    pub(crate) http2: bool,
+    /// Requests that an HTTP/2 connection carries at once.
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "http2", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) streams: u16,
+    /// Trust any certificate.
+    #[arg(long)]
+    pub(crate) insecure: bool,
+    /// Where HOST:PORT of the URL is, instead of what DNS says; ADDR may be a list with commas. May be given several times.
+    #[arg(long, value_name = "HOST:PORT:ADDR")]
+    pub(crate) resolve: Vec<Resolve>,
+    /// A header of each request. May be given several times.
+    #[arg(long, value_name = "NAME: VALUE")]
+    pub(crate) header: Vec<Header>,
+    /// File with the body of each request.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) body: Option<PathBuf>,
+    /// Method [default: GET, or POST where there is a body].
+    #[arg(long, value_name = "METHOD")]
+    pub(crate) method: Option<http::Method>,
+}
+
+fn parse_rate(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if rate.is_finite() && rate > 0.0 => Ok(rate),
+        _ => Err("a rate is a number above 0".into()),
+    }
+}

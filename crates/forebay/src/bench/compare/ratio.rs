@@ -1,0 +1,104 @@
+//! How two ways compare: the figures of one over those of the other, and how far that differs from round to round.
+//!
+//! Must not be in here: rounds being made, and what a ratio means.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::bench::measure::Measurement;
+
+/// One figure of a measurement.
+pub(crate) struct Measure {
+    /// Its name in JSON.
+    pub(crate) key: &'static str,
+    /// Its name for people.
+    pub(crate) label: &'static str,
+    /// The figure; `None` where the measurement has none.
+    pub(crate) of: fn(&Measurement) -> Option<f64>,
+}
+
+/// What is compared: rates first, then times in microseconds.
+pub(crate) const MEASURES: &[Measure] = &[
+    Measure { key: "rate", label: "requests/s", of: |m| Some(m.rate) },
+    Measure { key: "latency_p50", label: "latency p50", of: |m| Some(m.latency_us.p50) },
+    Measure { key: "latency_p90", label: "latency p90", of: |m| Some(m.latency_us.p90) },
+    Measure { key: "latency_p99", label: "latency p99", of: |m| Some(m.latency_us.p99) },
+    Measure { key: "latency_p999", label: "latency p99.9", of: |m| Some(m.latency_us.p999) },
+    Measure { key: "latency_max", label: "latency max", of: |m| Some(m.latency_us.max) },
+    Measure { key: "connect", label: "connect", of: |m| m.phases_us.connect },
+    Measure { key: "tls", label: "TLS", of: |m| m.phases_us.tls },
+    Measure { key: "first_byte", label: "first byte", of: |m| m.phases_us.first_byte },
+    Measure { key: "body", label: "body", of: |m| m.phases_us.body },
+];
+
+/// One way's figures over the other's.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Ratios {
+    #[serde(rename = "ratio")]
+    /// Of all rounds together, by [`Measure::key`]; only what both ways have, and where the divisor is not 0.
+    pub(crate) all: BTreeMap<&'static str, f64>,
+    /// Of one round each, the least and the greatest.
+    pub(crate) spread: BTreeMap<&'static str, Spread>,
+}
+
+/// The least and the greatest of several.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Spread {
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+}
+
+impl Ratios {
+    /// Of `via` over `direct`, and of the pairs of rounds that these are the sums of.
+    pub(crate) fn of(direct: &Measurement, via: &Measurement, pairs: &[[Measurement; 2]]) -> Ratios {
+        let mut ratios = Ratios::default();
+        for measure in MEASURES {
+            if let Some(value) = ratio(measure, direct, via) {
+                ratios.all.insert(measure.key, value);
+            }
+            let of_rounds = pairs.iter().filter_map(|[direct, via]| ratio(measure, direct, via));
+            if let Some(spread) = spread(of_rounds) {
+                ratios.spread.insert(measure.key, spread);
+            }
+        }
+        ratios
+    }
+}
+
+fn ratio(measure: &Measure, direct: &Measurement, via: &Measurement) -> Option<f64> {
+    let (direct, via) = ((measure.of)(direct)?, (measure.of)(via)?);
+    (direct > 0.0).then(|| via / direct)
+}
+
+fn spread(values: impl Iterator<Item = f64>) -> Option<Spread> {
+    let one = |value| Spread { min: value, max: value };
+    values.map(one).reduce(|all, next| Spread { min: all.min.min(next.min), max: all.max.max(next.max) })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::bench::compare::fixture::measurement;
+
+    use super::*;
+
+    #[test]
+    fn ratios_are_of_all_rounds_and_their_spread_is_of_each() {
+        let pairs = [
+            [measurement(100.0, 10.0, None), measurement(40.0, 20.0, Some(3.0))],
+            [measurement(100.0, 10.0, None), measurement(60.0, 15.0, Some(3.0))],
+        ];
+        let (direct, via) = (measurement(100.0, 10.0, None), measurement(50.0, 17.0, Some(3.0)));
+        let ratios = Ratios::of(&direct, &via, &pairs);
+        assert_eq!(ratios.all, BTreeMap::from([("rate", 0.5), ("latency_p50", 1.7)]));
+        assert_eq!(ratios.spread["rate"], Spread { min: 0.4, max: 0.6 });
+        assert_eq!(ratios.spread["latency_p50"], Spread { min: 1.5, max: 2.0 });
+        assert!(!ratios.spread.contains_key("connect"), "there is no connect on one side");
+    }
+
+    #[test]
+    fn nothing_is_divided_by_nothing() {
+        let ratios = Ratios::of(&measurement(0.0, 0.0, None), &measurement(1.0, 1.0, None), &[]);
+        assert_eq!(ratios, Ratios::default());
+    }
+}

@@ -1,0 +1,100 @@
+//! A comparison as text, for people.
+//!
+//! Must not be in here: measuring, and conclusions.
+
+use std::fmt::Write as _;
+
+use super::ratio::{MEASURES, Measure};
+use super::{Compare, Comparison};
+use crate::bench::show::{counted, grouped, load, time};
+use crate::doctor::show as findings;
+
+/// Width of the column of names, and of each other.
+const NAME: usize = 14;
+const COLUMN: usize = 14;
+
+pub(super) fn text(options: &Compare, comparison: &Comparison) -> String {
+    let Comparison { direct, via, .. } = comparison;
+    let mut text = format!("direct  {}\nvia     {}\n", options.direct, options.via);
+    let _ = writeln!(
+        text,
+        "{} of each way in {}\n",
+        load(via.subject.plan(), via.measurement()),
+        counted(options.rounds.into(), "round")
+    );
+    line(&mut text, "", &["direct", "via", "via/direct", "spread"].map(String::from));
+    for measure in MEASURES {
+        if let Some(cells) = cells(comparison, measure) {
+            line(&mut text, measure.label, &cells);
+        }
+    }
+    let failed = |way: &super::Way| grouped(way.measurement().errors.values().sum::<u64>() as f64);
+    line(&mut text, "failed", &[failed(direct), failed(via), String::new(), String::new()]);
+    let _ = writeln!(text, "\n{}\n", conclusion(comparison));
+    for finding in &comparison.explanations {
+        findings::show(&mut text, finding, findings::has_colour());
+    }
+    text
+}
+
+/// What is left of the rate, in a sentence.
+pub(super) fn conclusion(comparison: &Comparison) -> String {
+    let (direct, via) = (comparison.direct.measurement(), comparison.via.measurement());
+    let Some(ratio) = comparison.ratios.all.get("rate") else {
+        return "nothing was answered directly".into();
+    };
+    let spread = comparison
+        .ratios
+        .spread
+        .get("rate")
+        .map(|spread| format!(" ({} to {} by round)", percent(spread.min), percent(spread.max)));
+    format!(
+        "{} requests/s direct, {} via the proxy: {}{}",
+        grouped(direct.rate.round()),
+        grouped(via.rate.round()),
+        percent(*ratio),
+        spread.unwrap_or_default()
+    )
+}
+
+/// A share, with a decimal where it is small.
+pub(super) fn percent(share: f64) -> String {
+    if share < 0.1 { format!("{:.1} %", share * 100.0) } else { format!("{:.0} %", share * 100.0) }
+}
+
+/// A ratio in three digits or so.
+pub(super) fn times(ratio: f64) -> String {
+    let digits = match ratio {
+        100.0.. => 0,
+        10.0.. => 1,
+        0.1.. => 2,
+        _ => 3,
+    };
+    format!("{ratio:.digits$}")
+}
+
+/// Both figures, their ratio, and its spread; `None` where neither way has one above 0.
+pub(super) fn cells(comparison: &Comparison, measure: &Measure) -> Option<[String; 4]> {
+    let figures = [&comparison.direct, &comparison.via].map(|way| (measure.of)(way.measurement()));
+    if figures.iter().all(|figure| figure.is_none_or(|figure| figure == 0.0)) {
+        return None;
+    }
+    let show = |figure: Option<f64>| match figure {
+        None => "-".to_owned(),
+        Some(rate) if measure.key == "rate" => grouped(rate.round()),
+        Some(micros) => time(micros),
+    };
+    let ratio = comparison.ratios.all.get(measure.key).map(|ratio| times(*ratio));
+    let spread = comparison.ratios.spread.get(measure.key);
+    let spread = spread.map(|spread| format!("{}..{}", times(spread.min), times(spread.max)));
+    let [direct, via] = figures.map(show);
+    Some([direct, via, ratio.unwrap_or_default(), spread.unwrap_or_default()])
+}
+
+fn line(text: &mut String, name: &str, cells: &[String; 4]) {
+    let mut line = format!("  {name:<NAME$}");
+    for cell in cells {
+        let _ = write!(line, "{cell:>COLUMN$}");
+    }
+    let _ = writeln!(text, "{}", line.trim_end());
+}

@@ -1,0 +1,72 @@
+//! `forebay bench`: load on a URL, and what came of it.
+//!
+//! Must not be in here: the load itself, which is the crate `bench`'s.
+
+pub(crate) mod args;
+mod compare;
+pub(crate) mod measure;
+pub(crate) mod metrics;
+mod report;
+mod show;
+mod sweep;
+mod target;
+mod timeline;
+mod watch;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use ::bench::generator::Progress;
+use args::{Single, What};
+use measure::{Kind, Measured, Round, Subject};
+use timeline::{Reading, Timeline};
+
+use crate::cli::Format;
+
+/// Some requests failed.
+const EXIT_FAILURES: u8 = 1;
+
+pub(crate) fn run(options: args::Bench) -> anyhow::Result<ExitCode> {
+    match options.what {
+        What::Rps(single) => once(Kind::Rps, &single),
+        What::Tps(single) => once(Kind::Tps, &single),
+        What::Throughput(single) => once(Kind::Throughput, &single),
+        What::Compare(options) => compare::run(&options),
+        What::Sweep(options) => sweep::run(&options),
+    }
+}
+
+fn once(kind: Kind, single: &Single) -> anyhow::Result<ExitCode> {
+    let subject = Subject::new(kind, &single.url, &single.load)?;
+    for address in &subject.left_out {
+        eprintln!("forebay: left out: {address}");
+    }
+    let round = Round::of(&single.load)?;
+    let (measured, readings) = measure(&subject, &round, single.telling.report.as_deref())?;
+    match single.telling.output {
+        Format::Json => println!("{}", serde_json::to_string_pretty(&measured.measurement)?),
+        Format::Text => print!("{}", show::text(&subject, &measured, round.threads)),
+    }
+    if let Some(file) = &single.telling.report {
+        report::write(file, &report::of_one(&subject, &measured, &readings))?;
+    }
+    let failed = !measured.measurement.errors.is_empty();
+    Ok(if failed { ExitCode::from(EXIT_FAILURES) } else { ExitCode::SUCCESS })
+}
+
+/// Measures; where there will be a report, the machine is looked at meanwhile.
+fn measure(
+    subject: &Subject,
+    round: &Round,
+    report: Option<&Path>,
+) -> anyhow::Result<(Measured, Vec<Reading>)> {
+    let progress = Arc::new(Progress::default());
+    let Some(file) = report else { return Ok((subject.measure(round, &progress)?, Vec::new())) };
+    report::prepare(file)?;
+    let (counted, kind) = (Arc::clone(&progress), subject.kind);
+    let timeline = Timeline::start(None, move || [kind.count(counted.read()), 0.0])?;
+    let measured = subject.measure(round, &progress);
+    let readings = timeline.finish();
+    Ok((measured?, readings))
+}

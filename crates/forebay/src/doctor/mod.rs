@@ -1,0 +1,144 @@
+//! `forebay doctor`: where the QPS went. What is looked at and how it is judged is in the crate `doctor`.
+#![expect(clippy::doc_markdown, reason = "doc comments are help texts, in which backticks would be printed")]
+
+pub(crate) mod serving;
+pub(crate) mod show;
+
+use std::fs::{self, File};
+use std::io::{BufWriter, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use doctor::collect::{self, Metrics, Scope, Watch};
+use doctor::{Finding, Sight, Verdict};
+use serde::Serialize;
+
+use crate::bench::metrics;
+use crate::cli::Format;
+
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Doctor {
+    #[command(subcommand)]
+    command: Option<DoctorCommand>,
+    #[command(flatten)]
+    looking: Looking,
+    /// Judge what was captured elsewhere: a file that `capture` wrote, or a folder with a machine's proc and sys.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["watch", "pid", "pods", "metrics"])]
+    root: Option<PathBuf>,
+    /// Form of the output.
+    #[arg(long, value_enum, value_name = "FORM", default_value_t = Format::Text)]
+    output: Format,
+}
+
+#[derive(Debug, Subcommand)]
+enum DoctorCommand {
+    /// Write what the checks read into a tar, to be judged on another machine with --root: files of /proc and /sys and a summary of
+    /// sockets; no environment, no command lines.
+    Capture {
+        /// The tar.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        #[command(flatten)]
+        looking: Looking,
+    },
+}
+
+/// What is looked at.
+#[derive(Args, Debug)]
+struct Looking {
+    /// How long to watch: many checks compare two samples.
+    #[arg(long, value_name = "TIME", value_parser = model::parse_duration, default_value = "5s")]
+    watch: Duration,
+    /// A process, such as the proxy's; its descendants and its network namespace are looked at. Without this, what
+    /// listens in the present namespace.
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
+    /// Also look at the cgroups of all Pods of this node.
+    #[arg(long)]
+    pods: bool,
+    /// The proxy's metrics, of Forebay or ingress-nginx, such as http://127.0.0.1:10254/metrics; read from where the process is.
+    #[arg(long, value_name = "URL")]
+    metrics: Option<String>,
+    /// Kernel parameters to compare with instead of the host's, as `sysctl -a` prints them on the machine that a service came from.
+    #[arg(long, value_name = "FILE")]
+    reference: Option<PathBuf>,
+}
+
+pub(crate) fn run(options: Doctor) -> anyhow::Result<ExitCode> {
+    if let Some(DoctorCommand::Capture { file, looking }) = options.command {
+        let sight = looking.watch()?;
+        let write = || collect::write(&sight, BufWriter::new(File::create(&file)?));
+        write().with_context(|| format!("cannot write {}", file.display()))?;
+        println!("{}: judge it with: forebay doctor --root {}", file.display(), file.display());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let sight = match &options.root {
+        Some(root) => options.looking.with_reference(collect::load(root)?)?,
+        None => options.looking.watch()?,
+    };
+    let findings = doctor::examine(&sight);
+    let text = match options.output {
+        Format::Text => show::text(&findings, show::has_colour()),
+        Format::Json => json(&findings),
+    };
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(ExitCode::from(match worst(&findings) {
+        Verdict::Ok | Verdict::Unknown => 0,
+        Verdict::Warning => 1,
+        Verdict::Failure => 2,
+    }))
+}
+
+/// All findings as one object.
+pub(crate) fn json(findings: &[Finding]) -> String {
+    #[derive(Serialize)]
+    struct Page<'a> {
+        findings: &'a [Finding],
+    }
+    serde_json::to_string_pretty(&Page { findings }).expect("text and numbers") + "\n"
+}
+
+fn worst(findings: &[Finding]) -> Verdict {
+    findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Unknown)
+}
+
+/// Reads a page of metrics when it is asked for.
+pub(crate) fn metrics_of(url: String) -> Metrics {
+    Box::new(move || metrics::fetch(&url).map_err(|error| format!("{error:#}")))
+}
+
+impl Looking {
+    fn watch(&self) -> anyhow::Result<Sight> {
+        let scope = Scope {
+            pid: self.pid,
+            pods: self.pods,
+            reference: self.reference()?,
+            metrics: self.metrics.clone().map(metrics_of),
+        };
+        if std::io::stderr().is_terminal() {
+            eprintln!("watching for {} s", self.watch.as_secs_f64());
+        }
+        Ok(Watch::over(scope, self.watch)?)
+    }
+
+    fn reference(&self) -> anyhow::Result<Option<String>> {
+        let read = |file: &PathBuf| {
+            fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))
+        };
+        self.reference.as_ref().map(read).transpose()
+    }
+
+    /// What was captured, compared with the parameters that are given now.
+    fn with_reference(&self, mut sight: Sight) -> anyhow::Result<Sight> {
+        if let Some(reference) = self.reference()? {
+            for sample in &mut sight.samples {
+                sample.put("host/sysctl.conf", Ok(reference.clone()));
+            }
+        }
+        Ok(sight)
+    }
+}

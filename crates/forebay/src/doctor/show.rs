@@ -1,0 +1,74 @@
+//! Findings for people, as `linkerd check` tells them: by category, with figures and what to do where something is wrong.
+
+use std::fmt::Write;
+use std::io::IsTerminal;
+
+use doctor::{Evidence, Finding, Value, Verdict};
+
+/// Whether standard output shows colours, and nobody objects (no-color.org).
+pub(crate) fn has_colour() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+pub(super) fn text(findings: &[Finding], colour: bool) -> String {
+    let mut text = String::new();
+    let mut category = "";
+    for finding in findings {
+        if finding.category != category {
+            let gap = if category.is_empty() { "" } else { "\n" };
+            category = finding.category;
+            let _ = writeln!(text, "{gap}{category}\n{}", "-".repeat(category.len()));
+        }
+        show(&mut text, finding, colour);
+    }
+    let _ = writeln!(text, "\n{}", summary(findings));
+    text
+}
+
+/// One finding, with what it rests on and what to do about it.
+pub(crate) fn show(text: &mut String, finding: &Finding, colour: bool) {
+    let (sign, paint) = match finding.verdict {
+        Verdict::Ok => ("√", "32"),
+        Verdict::Unknown => ("?", "36"),
+        Verdict::Warning => ("‼", "33"),
+        Verdict::Failure => ("×", "31"),
+    };
+    let sign = if colour { format!("\x1b[{paint};1m{sign}\x1b[0m") } else { sign.to_owned() };
+    let _ = writeln!(text, "{sign} {}: {}", finding.id, finding.message);
+    if finding.verdict <= Verdict::Unknown {
+        return;
+    }
+    if finding.evidence.iter().next().is_some() {
+        let _ = writeln!(text, "    evidence: {}", figures(&finding.evidence));
+    }
+    for (index, line) in finding.remedy.lines().enumerate() {
+        let _ = writeln!(text, "    {} {line}", if index == 0 { "remedy:  " } else { "         " });
+    }
+    let _ = writeln!(text, "    see:      {}", finding.doc);
+}
+
+fn figures(evidence: &Evidence) -> String {
+    let figures = evidence.iter().map(|(name, value)| format!("{name}={}", figure(value)));
+    figures.collect::<Vec<_>>().join(" ")
+}
+
+/// A figure in a few characters.
+pub(crate) fn figure(value: &Value) -> String {
+    match value {
+        Value::Number(number) if number.fract() == 0.0 => format!("{number:.0}"),
+        Value::Number(number) => format!("{number:.2}"),
+        Value::Text(text) if text.contains(' ') => format!("{text:?}"),
+        Value::Text(text) => text.clone(),
+    }
+}
+
+fn summary(findings: &[Finding]) -> String {
+    let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
+    let (failures, warnings, unknown) =
+        (count(Verdict::Failure), count(Verdict::Warning), count(Verdict::Unknown));
+    let mut parts = vec![format!("{} ok", count(Verdict::Ok))];
+    parts.extend((failures > 0).then(|| format!("{failures} failed")));
+    parts.extend((warnings > 0).then(|| format!("{warnings} warned")));
+    parts.extend((unknown > 0).then(|| format!("{unknown} could not look")));
+    format!("{} checks: {}", findings.len(), parts.join(", "))
+}

@@ -1,0 +1,94 @@
+//! `forebay doctor`, and the same checks inside `serve`.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::tempdir;
+
+use crate::{FOREBAY, setup};
+
+fn look(arguments: &[&str]) -> Output {
+    Command::new(FOREBAY).arg("doctor").args(arguments).output().expect("the binary runs")
+}
+
+fn findings(text: &str) -> Vec<(String, String)> {
+    let page: Value = serde_json::from_str(text).expect("one object");
+    let findings = page["findings"].as_array().expect("a list").iter();
+    let word = |finding: &Value, name: &str| finding[name].as_str().expect("a word").to_owned();
+    findings.map(|finding| (word(finding, "id"), word(finding, "verdict"))).collect()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("text")
+}
+
+#[test]
+fn what_is_captured_is_judged_elsewhere() {
+    let folder = tempdir().expect("a folder");
+    let file = folder.path().join("case.tar");
+    let captured = look(&["capture", path(&file), "--watch", "20ms"]);
+    assert!(captured.status.success(), "{}", text(&captured.stderr));
+    let judged = look(&["--root", path(&file), "--output", "json"]);
+    let live = look(&["--watch", "20ms", "--output", "json"]);
+    let ids =
+        |output: &Output| findings(text(&output.stdout)).into_iter().map(|(id, _)| id).collect::<Vec<_>>();
+    assert_eq!(ids(&judged), ids(&live));
+    let worst = findings(text(&judged.stdout)).into_iter().map(|(_, verdict)| verdict);
+    let expected = worst.map(|verdict| match verdict.as_str() {
+        "failure" => 2,
+        "warning" => 1,
+        _ => 0,
+    });
+    assert_eq!(judged.status.code(), expected.max());
+}
+
+#[test]
+fn the_text_tells_every_check_and_how_many_looked() {
+    let output = look(&["--watch", "20ms"]);
+    let text = text(&output.stdout);
+    for check in ::doctor::all() {
+        assert!(text.contains(&format!(" {}: ", check.id)), "{} is missing in\n{text}", check.id);
+    }
+    assert!(text.ends_with('\n') && !text.contains('\x1b'), "{text:?}");
+    let summary = text.lines().last().expect("a summary");
+    assert!(summary.starts_with(&format!("{} checks: ", ::doctor::all().count())), "{summary}");
+}
+
+#[test]
+fn what_cannot_be_looked_at_is_one_line() {
+    let folder = tempdir().expect("a folder");
+    for (arguments, complaint) in [
+        (vec!["--pid", "4194305"], "forebay: there is no process 4194305\n"),
+        (vec!["--watch", "soon"], "forebay: invalid value 'soon' for '--watch <TIME>'"),
+        (vec!["--root", path(folder.path())], "there is neither proc nor sys in it\n"),
+        (vec!["--root", "x", "--pid", "1"], "'--root <PATH>' cannot be used with '--pid <PID>'"),
+        (vec!["--reference", "/nowhere"], "forebay: cannot read /nowhere: "),
+        (vec!["capture", "/nowhere/x.tar", "--watch", "1ms"], "forebay: cannot write /nowhere/x.tar: "),
+    ] {
+        let output = look(&arguments);
+        let told = text(&output.stderr);
+        assert!(told.contains(complaint) && told.lines().count() == 1, "{arguments:?}: {told:?}");
+        assert_eq!(output.status.code(), Some(2));
+    }
+}
+
+#[test]
+fn serve_looks_at_itself() {
+    let forebay = setup().start();
+    forebay.await_that("findings", || forebay.admin("/doctor").status == 200);
+    let found = findings(forebay.admin("/doctor").text());
+    assert_eq!(found.len(), ::doctor::all().count());
+    let metrics = forebay.admin("/metrics");
+    for (id, _) in found {
+        let label = format!("id=\"{id}\"");
+        let mut lines = metrics.text().lines().filter(|line| line.starts_with("forebay_doctor_finding{"));
+        let line = lines.find(|line| line.contains(&label)).expect("a series");
+        let (_, level) = line.rsplit_once(' ').expect("a value");
+        assert!(["-1", "0", "1", "2"].contains(&level), "{line}");
+    }
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().expect("text")
+}
