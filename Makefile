@@ -3,9 +3,10 @@
 # Build products outlive a clone.
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/forebay
 export PATH := $(CACHE)/tools/bin:$(PATH)
+RELEASE := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/forebay
 CARGO_DENY := cargo-deny@0.20.2
 
-.PHONY: help demo test lint unit kubernetes cluster conformance peers peers-kubernetes release
+.PHONY: help demo test lint unit kubernetes cluster conformance field-cases peers peers-kubernetes release
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -36,6 +37,9 @@ cluster: tools ## Start a Kubernetes cluster, in namespaces of its own, until Ct
 conformance: tools ## Run h2spec, gRPC's interoperability tests, testssl.sh, ws and Redis against Forebay
 	cargo build --quiet --package forebay
 	cargo xtask conformance
+
+field-cases: release ## Make the field cases happen, and write what they show into docs/field-cases.md
+	FOREBAY_BINARY=$(RELEASE) FOREBAY_WRITE_DOCS=1 cargo test --quiet --profile xtask --package field-cases --test field_cases
 
 peers: release ## Measure Forebay beside nginx and HAProxy; says what it needs
 	cargo xtask peers --write

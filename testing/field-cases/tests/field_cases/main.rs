@@ -1,0 +1,158 @@
+//! The field cases, made to happen: the misfortune, what `forebay doctor` says of it, the remedy, and Forebay instead.
+//!
+//! `cargo test -p field-cases -- NAME` runs some of them. They run one after the other, since they measure, in namespaces of
+//! their own that this program enters by itself. What this machine does not allow is said in a line each, and is no failure.
+//! Must not be in here: what the stage is built of (`src/`).
+
+mod a;
+mod b;
+mod c;
+mod d;
+mod doctor;
+mod e_ports;
+mod e_quota;
+mod measure;
+mod page;
+mod program;
+mod redis;
+mod stage;
+
+use std::env;
+use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use field_cases::{Quota, inside};
+use page::Section;
+
+/// What the program is given once it is inside.
+const INSIDE: &str = "--inside";
+
+/// A misfortune.
+struct Case {
+    name: &'static str,
+    needs: &'static [Need],
+    run: fn() -> Result<Section>,
+}
+
+/// What a machine may lack.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Need {
+    Namespaces,
+    Program(&'static str),
+    Quota,
+}
+
+const NGINX: &[Need] = &[Need::Namespaces, Need::Program("nginx")];
+const REDIS: &[Need] = &[Need::Namespaces, Need::Program("redis-server"), Need::Quota];
+
+const CASES: &[Case] = &[
+    Case { name: "a", needs: NGINX, run: a::run },
+    Case { name: "b", needs: &[], run: b::run },
+    Case { name: "c", needs: &[], run: c::run },
+    Case { name: "d", needs: NGINX, run: d::run },
+    Case { name: "e-ports", needs: NGINX, run: e_ports::run },
+    Case { name: "e-quota", needs: REDIS, run: e_quota::run },
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = env::args_os().skip(1).collect();
+    match run(&arguments) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[OsString]) -> Result<ExitCode> {
+    let wanted = wanted(arguments);
+    if arguments.first().is_some_and(|first| first == INSIDE) {
+        inside::prepare()?;
+        let is_interrupted = inside::kill_others_on_interrupt()?;
+        return Ok(play(&wanted, || is_interrupted.load(Ordering::Relaxed)));
+    }
+    if wanted.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    program::build()?;
+    if let Err(error) = inside::is_possible() {
+        let (cannot, can) =
+            wanted.into_iter().partition::<Vec<_>, _>(|case| case.needs.contains(&Need::Namespaces));
+        for case in cannot {
+            println!("field case {} not run: no namespaces: {error:#}", case.name);
+        }
+        return Ok(play(&can, || false));
+    }
+    let inside = [OsString::from(INSIDE)];
+    match inside::enter(inside.iter().chain(arguments))? {}
+}
+
+/// The cases whose names begin as one of the arguments, or all. What `cargo test` may be given besides is nothing to us.
+fn wanted(arguments: &[OsString]) -> Vec<&'static Case> {
+    let names = arguments.iter().filter_map(|argument| argument.to_str());
+    let names: Vec<&str> = names.filter(|argument| !argument.starts_with('-')).collect();
+    let is_wanted = |case: &&Case| names.is_empty() || names.iter().any(|name| case.name.starts_with(name));
+    CASES.iter().filter(is_wanted).collect()
+}
+
+fn play(cases: &[&Case], is_interrupted: impl Fn() -> bool) -> ExitCode {
+    let mut failed = false;
+    for case in cases {
+        failed |= !case.passes();
+        if is_interrupted() {
+            eprintln!("interrupted");
+            return ExitCode::FAILURE;
+        }
+    }
+    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+// === impl Case ===
+
+impl Case {
+    /// Runs it and says in a line how that went.
+    fn passes(&self) -> bool {
+        if let Some(missing) = self.needs.iter().find_map(|need| need.is_met().err()) {
+            println!("field case {} not run: {missing:#}", self.name);
+            return true;
+        }
+        let begun = Instant::now();
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            let section = (self.run)()?;
+            println!("{section}");
+            page::write(self.name, &section)
+        }));
+        let seconds = begun.elapsed().as_secs_f64();
+        match &result {
+            Ok(Ok(())) => println!("field case {} ... ok ({seconds:.0} s)", self.name),
+            Ok(Err(error)) => println!("field case {} ... FAILED ({seconds:.0} s): {error:#}", self.name),
+            // The hook has said why.
+            Err(_) => println!("field case {} ... FAILED ({seconds:.0} s)", self.name),
+        }
+        matches!(result, Ok(Ok(())))
+    }
+}
+
+// === impl Need ===
+
+impl Need {
+    fn is_met(&self) -> Result<()> {
+        match self {
+            Need::Namespaces => stage::is_possible().context("no network namespaces"),
+            Need::Program(name) => {
+                let output = Command::new(name).arg("-v").stderr(Stdio::null()).output();
+                ensure!(
+                    output.with_context(|| format!("no {name}"))?.status.success(),
+                    "{name} does not run"
+                );
+                Ok(())
+            }
+            Need::Quota => Quota::is_possible().context("no CPU quotas"),
+        }
+    }
+}

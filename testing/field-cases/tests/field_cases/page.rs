@@ -1,0 +1,129 @@
+//! A case's figures: printed, and put into docs/field-cases.md where that is wished.
+//!
+//! Must not be in here: measuring.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::{env, fs, thread};
+
+use anyhow::{Context, Result};
+
+use crate::measure;
+use crate::stage::Stage;
+
+/// Set to 1, figures go into the page. The variable is the same for every page that is made.
+const WRITE: &str = "FOREBAY_WRITE_DOCS";
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/field-cases.md");
+
+/// What a case showed.
+#[derive(Debug)]
+pub(crate) struct Section {
+    /// What was done.
+    what: &'static str,
+    /// A row of headings, then a row for each scene.
+    rows: Vec<Vec<String>>,
+    /// The machine, where figures are its own.
+    machine: Option<String>,
+    /// What the doctor said: of which scene, id and message.
+    findings: Vec<[String; 3]>,
+}
+
+impl Section {
+    pub(crate) fn new(what: &'static str, headings: &[&str]) -> Section {
+        Section {
+            what,
+            rows: vec![headings.iter().map(|heading| (*heading).into()).collect()],
+            machine: Some(machine()),
+            findings: Vec::new(),
+        }
+    }
+
+    /// Of other machines, which are named in what was done.
+    pub(crate) fn of_others(what: &'static str, headings: &[&str]) -> Section {
+        Section { machine: None, ..Section::new(what, headings) }
+    }
+
+    /// Adds a scene: its name, and a value for each of the other headings.
+    pub(crate) fn row<const N: usize>(&mut self, values: [String; N]) {
+        assert_eq!(values.len(), self.rows[0].len(), "a value for each heading");
+        self.rows.push(values.into());
+    }
+
+    /// Adds what the doctor said.
+    pub(crate) fn finding(&mut self, scene: &str, id: &str, message: &str) {
+        self.findings.push([scene, id, message].map(Into::into));
+    }
+}
+
+impl fmt::Display for Section {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}\n\n{}", self.what, table(&self.rows))?;
+        for [scene, id, message] in &self.findings {
+            writeln!(f, "- {scene}, the doctor: `{id}`: {message}")?;
+        }
+        self.machine.iter().try_for_each(|machine| writeln!(f, "- {machine}"))
+    }
+}
+
+/// What `forebay bench rps` says in the client's namespace, when it is for the page: a rate tells something only where nothing else
+/// runs, and takes time.
+pub(crate) fn rate(stage: &Stage, target: SocketAddr, connections: usize) -> Result<String> {
+    if is_wished() {
+        Ok(format!("{:.0}", measure::rate(stage, target, connections)?))
+    } else {
+        Ok("-".into())
+    }
+}
+
+/// Whether figures go into the page, so that they are worth their time.
+pub(crate) fn is_wished() -> bool {
+    env::var_os(WRITE).is_some_and(|value| value == "1")
+}
+
+/// Puts the section between the case's markers, if that is wished.
+pub(crate) fn write(case: &str, section: &Section) -> Result<()> {
+    if !is_wished() {
+        return Ok(());
+    }
+    let path = Path::new(PAGE);
+    let page = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let page = splice(&page, case, &section.to_string());
+    let page = page.with_context(|| format!("{} has no markers for case {case}", path.display()))?;
+    fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn splice(page: &str, case: &str, text: &str) -> Option<String> {
+    let begin = format!("<!-- case {case}: begin (written by `make field-cases`) -->\n");
+    let end = format!("<!-- case {case}: end -->");
+    let (before, rest) = page.split_once(&begin)?;
+    let (_, after) = rest.split_once(&end)?;
+    Some(format!("{before}{begin}\n{text}\n{end}{after}"))
+}
+
+/// A Markdown table whose columns line up.
+fn table(rows: &[Vec<String>]) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0).max(3);
+    let line = |row: &[String]| {
+        let cells = row.iter().enumerate().map(|(column, cell)| {
+            let width = width(column);
+            if column == 0 { format!(" {cell:<width$} ") } else { format!(" {cell:>width$} ") }
+        });
+        format!("|{}|\n", cells.collect::<Vec<_>>().join("|"))
+    };
+    let rule: Vec<String> = (0..rows[0].len())
+        .map(|column| "-".repeat(width(column) - 1) + if column == 0 { "-" } else { ":" })
+        .collect();
+    let body: String = rows[1..].iter().map(|row| line(row)).collect();
+    line(&rows[0]) + &line(&rule) + &body
+}
+
+/// CPU and kernel, in a few words.
+fn machine() -> String {
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("unknown CPU");
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let cpus = thread::available_parallelism().map_or(1, usize::from);
+    let model = model.trim_start_matches([' ', '\t', ':']);
+    format!("{model}, {cpus} CPUs for everything, Linux {}", kernel.trim())
+}
