@@ -33,6 +33,9 @@ pub struct ClientCertificate {
     pub error_page: Option<String>,
     /// Pass the certificate on to the endpoint, in `ssl-client-cert`.
     pub pass_certificate: bool,
+    /// Serve requests that come in clear although a certificate is required: the challenge of a certificate authority (ACME's
+    /// HTTP-01) comes in clear, and the route of its answer asks for no certificate itself.
+    pub passes_in_clear: bool,
 }
 
 /// Redirect from clear text to TLS: `Location: https://<host without port><request URI>`.

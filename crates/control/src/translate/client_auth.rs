@@ -111,6 +111,7 @@ impl ClientPolicy {
                 match_subject,
                 error_page: self.error_page.clone(),
                 pass_certificate: self.pass_certificate,
+                passes_in_clear: false,
             },
         })
     }

@@ -1,8 +1,7 @@
 //! Lets only clients pass that have shown a good certificate (ingress-nginx: `auth-tls-*`).
 //!
-//! As with nginx, whose `ssl_verify_client` is about connections over TLS, a client in clear is not asked for a certificate:
-//! that it is redirected to the TLS port is up to `ssl-redirect`. Only a pattern for the subject is matched all the same,
-//! against no subject.
+//! A certificate is shown over our own TLS and in no other way. A request in clear has none, whatever a hop before us says of
+//! its scheme: where one is required, it is refused. nginx, whose `ssl_verify_client` is about connections over TLS only, serves it.
 
 use std::time::Duration;
 
@@ -39,15 +38,17 @@ pub(crate) struct Told<'a> {
 const PEM_LINE_CHARS: usize = 64;
 
 pub(super) fn apply(demand: &ClientCertificate, subject: &Subject<'_>) -> Flow {
-    if let Some(client) = &subject.client {
-        let verdict = client.tls.verdict(client.host, client.snapshot, client.acceptors, client.now);
-        let Ok(verdict) = verdict else { return Flow::Refuse(Reason::Misdirected) };
-        if let Some(reason) = objection(demand.verify, verdict) {
-            return match &demand.error_page {
-                Some(url) => Flow::Answer(Answer::redirect(302, url.clone())),
-                None => Flow::Refuse(reason),
-            };
-        }
+    let verdict = match &subject.client {
+        Some(client) => client.tls.verdict(client.host, client.snapshot, client.acceptors, client.now),
+        None if demand.passes_in_clear => return Flow::Continue,
+        None => Ok(Verdict::None),
+    };
+    let Ok(verdict) = verdict else { return Flow::Refuse(Reason::Misdirected) };
+    if let Some(reason) = objection(demand.verify, verdict) {
+        return match &demand.error_page {
+            Some(url) => Flow::Answer(Answer::redirect(302, url.clone())),
+            None => Flow::Refuse(reason),
+        };
     }
     let certificate = subject.client.as_ref().and_then(|client| client.tls.certificate.as_ref());
     let name = certificate.map_or("", |certificate| &certificate.subject);
@@ -158,17 +159,26 @@ mod tests {
     }
 
     #[test]
-    fn in_clear_only_the_subject_counts() {
-        let forwarded = Forwarded::sample();
+    fn a_client_in_clear_has_shown_no_certificate() {
+        let forwarded = Forwarded::sample_behind_tls();
         let subject = Subject { target: b"/", path: b"/", forwarded: &forwarded, client: None };
-        let demand = |pattern: Option<&str>| ClientCertificate {
-            verify: VerifyClient::On,
+        let demand = |verify, pattern: Option<&str>, passes_in_clear| ClientCertificate {
+            verify,
             match_subject: pattern.map(|pattern| Pattern::parse(pattern).unwrap()),
             error_page: None,
             pass_certificate: false,
+            passes_in_clear,
         };
-        assert_eq!(apply(&demand(None), &subject), Flow::Continue);
-        assert_eq!(apply(&demand(Some("CN=a")), &subject), Flow::Refuse(Reason::ClientCertificateSubject));
+        let (missing, subject_differs) =
+            (Flow::Refuse(Reason::ClientCertificateMissing), Flow::Refuse(Reason::ClientCertificateSubject));
+        for (demand, expected) in [
+            (demand(VerifyClient::On, None, false), missing),
+            (demand(VerifyClient::Optional, None, false), Flow::Continue),
+            (demand(VerifyClient::Optional, Some("CN=a"), false), subject_differs),
+            (demand(VerifyClient::On, Some("CN=a"), true), Flow::Continue),
+        ] {
+            assert_eq!(apply(&demand, &subject), expected, "{demand:?}");
+        }
     }
 
     #[test]
