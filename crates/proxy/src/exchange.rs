@@ -190,7 +190,7 @@ impl<'a> Exchange<'a> {
             return Err(Reason::MethodNotAllowed);
         }
         let path = if self.request.form == TargetForm::Asterisk { b"/" } else { &*self.path };
-        let (host, route) = match self.pinned.snapshot.resolve(self.forwarded.host, path) {
+        let (host, route) = match self.pinned.snapshot.resolve(self.host(), path) {
             Resolution::Route(host, _) if *host.name() == HostName::Any && path == HEALTH_PATH => {
                 return Ok(Decision::Answer(Answer::healthy()));
             }
@@ -221,6 +221,11 @@ impl<'a> Exchange<'a> {
                 grpc: None,
             }),
         })
+    }
+
+    /// The host that the request is for: its own, whatever a hop before us says that it was.
+    pub(crate) fn host(&self) -> &'a [u8] {
+        &self.head[self.request.host.clone()]
     }
 
     /// What the filters know of a client over TLS.

@@ -178,7 +178,7 @@ fn write_log(exchange: &Exchange<'_>, took: Duration, labels: Option<&Labels>) {
     let target = &head[request.target.clone()];
     let response_head = report.response_head.borrow();
     let tries = report.tries.borrow();
-    let host = lower_case_host(exchange.forwarded.host);
+    let host = lower_case_host(exchange.host());
     let upstream = exchange.route.get().and_then(|route| match &route.action {
         model::Action::Forward(forward) => {
             Some(exchange.pinned.snapshot.cluster(forward.cluster).name.as_str())

@@ -119,19 +119,53 @@ fn a_trusted_proxy_in_front_is_believed() {
     let head = seen(
         &forebay,
         &upstream,
-        "GET / HTTP/1.1\r\nHost: inner\r\nX-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Host: web.test\r\n\
+        "GET / HTTP/1.1\r\nHost: web.test\r\nX-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Host: outer.test\r\n\
          X-Forwarded-Proto: https\r\nX-Forwarded-Port: 443\r\n\r\n",
     );
     for (name, expected) in [
-        ("Host", "web.test"),
+        ("Host", "outer.test"),
         ("X-Real-IP", "192.0.2.7"),
         ("X-Forwarded-For", "192.0.2.7, 127.0.0.1"),
-        ("X-Forwarded-Host", "web.test"),
+        ("X-Forwarded-Host", "outer.test"),
         ("X-Forwarded-Proto", "https"),
         ("X-Forwarded-Port", "443"),
     ] {
         assert_eq!(value(&head, name), Some(expected), "{name}");
     }
+}
+
+#[test]
+fn what_a_stranger_says_of_others_is_not_believed() {
+    let upstream = Upstream::new();
+    let forebay = setup()
+        .endpoint(upstream.address())
+        .setting("use-forwarded-headers", "true")
+        .setting("compute-full-forwarded-for", "true")
+        .setting("proxy-real-ip-cidr", "192.0.2.0/24")
+        .start();
+    let head = seen(
+        &forebay,
+        &upstream,
+        "GET / HTTP/1.1\r\nHost: web.test\r\nX-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Host: outer.test\r\n\
+         X-Forwarded-Proto: https\r\n\r\n",
+    );
+    for (name, expected) in [
+        ("Host", "web.test"),
+        ("X-Forwarded-For", "127.0.0.1"),
+        ("X-Forwarded-Host", "web.test"),
+        ("X-Forwarded-Proto", "http"),
+    ] {
+        assert_eq!(value(&head, name), Some(expected), "{name}");
+    }
+}
+
+#[test]
+fn no_forwarded_host_leads_to_another_route() {
+    let upstream = Upstream::new();
+    let forebay = setup().endpoint(upstream.address()).setting("use-forwarded-headers", "true").start();
+    let request = "GET / HTTP/1.1\r\nHost: other.test\r\nX-Forwarded-Host: web.test\r\n\r\n";
+    assert_eq!(forebay.client().ask(request).status, 404);
+    assert!(upstream.is_left_alone());
 }
 
 #[test]

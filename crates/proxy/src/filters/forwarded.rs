@@ -15,7 +15,8 @@ use crate::buffer::Buffer;
 pub(crate) struct Forwarded<'a> {
     /// Address of the client, behind the proxies that are trusted.
     pub(crate) client: IpAddr,
-    /// Host asked for, with its port if it came with one.
+    /// Host that the endpoint is told, with its port if it came with one: a trusted hop may say which it was. Never to find a
+    /// route by.
     pub(crate) host: &'a [u8],
     /// Scheme that the client used.
     pub(crate) scheme: &'a [u8],
@@ -61,13 +62,13 @@ enum Port<'a> {
 }
 
 impl<'a> Forwarded<'a> {
-    /// Settles the facts for a request.
+    /// Settles the facts for a request. What a peer says of others is believed only where it is trusted.
     pub(crate) fn of(head: &'a [u8], request: &'a Request, via: Via, settings: &ForwardedSettings) -> Self {
         let value = |known| {
             request.fields.find(known).map(|field| field.value(head)).filter(|value| !value.is_empty())
         };
         let peer_ip = via.peer.to_canonical();
-        let believed = settings.use_incoming;
+        let believed = settings.use_incoming && is_trusted(peer_ip, settings);
         let reported = |known| if believed { value(known) } else { None };
         let own_scheme = via.scheme.as_bytes();
         let incoming_for = value(Known::XForwardedFor);
@@ -196,6 +197,10 @@ fn display(text: &mut [u8; 64], address: IpAddr) -> &[u8] {
     &text[..used]
 }
 
+fn is_trusted(peer: IpAddr, settings: &ForwardedSettings) -> bool {
+    settings.trusted.iter().any(|network| network.contains(&peer))
+}
+
 /// nginx's `real_ip` module with `real_ip_recursive`: from the last address of the list back to the first that is not a
 /// trusted proxy's, beginning with the peer's own.
 fn client_address(head: &[u8], request: &Request, peer: IpAddr, settings: &ForwardedSettings) -> IpAddr {
@@ -206,9 +211,8 @@ fn client_address(head: &[u8], request: &Request, peer: IpAddr, settings: &Forwa
     let fields = request.fields.iter().rev();
     let values = fields.filter(|field| field.name(head).eq_ignore_ascii_case(settings.header.as_bytes()));
     for address in values.flat_map(|field| field.value(head).rsplit(|&b| b == b',')) {
-        let is_trusted = settings.trusted.iter().any(|network| network.contains(&client));
         match parse_address(address.trim_ascii()) {
-            Some(next) if is_trusted => client = next,
+            Some(next) if is_trusted(client, settings) => client = next,
             _ => break,
         }
     }
@@ -267,6 +271,23 @@ mod tests {
             "X-Real-IP: 1.2.3.4\r\nX-Forwarded-For: 1.2.3.4, 10.1.1.1, 10.0.0.9\r\nX-Forwarded-Host: a:81\r\n\
              X-Forwarded-Port: 443\r\nX-Forwarded-Proto: https\r\n"
         ), "{text}");
+    }
+
+    #[test]
+    fn a_stranger_is_not_believed() {
+        let trusted = vec!["192.0.2.0/24".parse().unwrap()];
+        let settings = ForwardedSettings { use_incoming: true, trusted, ..ForwardedSettings::default() };
+        let text = written(
+            "X-Forwarded-For: 1.2.3.4\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: b\r\nX-Forwarded-Port: 443\r\n",
+            &settings,
+        );
+        assert!(
+            text.starts_with(
+                "X-Real-IP: 10.0.0.9\r\nX-Forwarded-For: 10.0.0.9\r\nX-Forwarded-Host: a:81\r\n\
+             X-Forwarded-Port: 80\r\nX-Forwarded-Proto: http\r\n"
+            ),
+            "{text}"
+        );
     }
 
     #[test]
