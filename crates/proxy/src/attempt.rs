@@ -14,14 +14,14 @@ use crate::client::{Client, Patience};
 use crate::deadline::{Deadline, Elapsed};
 use crate::exchange::{Exchange, Next};
 use crate::filters::client_certificate;
-use crate::limits::{FAILED_RESPONSE_TIME, HTTP2_SESSIONS_PER_TRY_MAX};
+use crate::limits::{FAILED_RESPONSE_TIME, HTTP2_SESSIONS_PER_TRY_MAX, LARGE_BUFFER_BYTES};
 use crate::relay::{Broken, Framing, Incoming, Meter, Outgoing, Sink, Source, relay, take_frames, transcode};
 use crate::reply::{Fault, Retry};
 use crate::response::{Received, Receiver, Upstream};
 use crate::socket::{Socket, Unwritten};
 use crate::upstream::h1::{HeadOptions, write_request_head};
 use crate::upstream::h2::Session;
-use crate::upstream::{Endpoint, Lease, NoConnection, Trust};
+use crate::upstream::{Endpoint, Lease, NoConnection, ResponseTimer, Trust};
 
 /// A request as it goes to endpoints, again and again if need be.
 pub(crate) struct Outbound<'x, 'a> {
@@ -35,6 +35,8 @@ pub(crate) struct Outbound<'x, 'a> {
     /// What has been read of it.
     rest: &'x mut Buffer,
     framing: Framing,
+    /// Whether endpoints are spoken to in HTTP/2.
+    speaks_http2: bool,
 }
 
 impl<'x, 'a> Outbound<'x, 'a> {
@@ -67,7 +69,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
         let speaks_http2 = exchange.pinned.snapshot.cluster(forward.cluster).version == HttpVersion::Http2;
         let framing = if request.fields.chunked && !speaks_http2 { Framing::Chunked } else { Framing::Raw };
         let (body, head_len) = (BodyDecoder::new(body), bytes.len());
-        let mut outbound = Self { exchange, forward, bytes, head_len, body, rest, framing };
+        let mut outbound = Self { exchange, forward, bytes, head_len, body, rest, framing, speaks_http2 };
         outbound.take_what_has_come()?;
         Ok(outbound)
     }
@@ -83,6 +85,48 @@ impl<'x, 'a> Outbound<'x, 'a> {
             Client::Http2(stream) => take_frames(&stream.body, self.framing, &meter, &mut self.bytes),
         };
         report.body_done.set(done.map_err(|broken| request_fault(&broken).reason)?);
+        Ok(())
+    }
+
+    /// Waits for the first of a body that is announced, where an endpoint would have to keep a connection for it alone: who
+    /// announces bodies and sends none costs no endpoint anything. Of a stream of an HTTP/2 session nothing is waited for: the
+    /// endpoint may be the one to speak first, as in gRPC.
+    pub(crate) async fn await_body(&mut self) -> Result<(), Reason> {
+        if self.has_body_begun() || self.speaks_http2 {
+            return Ok(());
+        }
+        Box::pin(self.await_body_begin()).await
+    }
+
+    fn has_body_begun(&self) -> bool {
+        let report = &self.exchange.report;
+        // What there is no room for beside the head has come all the same.
+        let is_left_over = !self.rest.is_empty() && self.bytes.len() + self.rest.len() > LARGE_BUFFER_BYTES;
+        report.body_done.get() || report.received_body.get() > 0 || is_left_over
+    }
+
+    async fn await_body_begin(&mut self) -> Result<(), Reason> {
+        let (client, deadline) = (self.exchange.client, self.exchange.deadline);
+        let timeout = self.exchange.pinned.settings().client.body_timeout;
+        if self.exchange.request.expects_continue && self.rest.is_empty() {
+            let patience = Patience { deadline, send_timeout: timeout };
+            invite(client, patience).await.map_err(|_| Reason::ClientAborted)?;
+        }
+        while !self.has_body_begun() {
+            let read = match client {
+                Client::Http1(socket) => {
+                    deadline.within(timeout, |cx| socket.poll_fill_small(cx, self.rest)).await
+                }
+                Client::Http2(stream) => {
+                    deadline.within(timeout, |cx| stream.body.poll_ready(cx)).await.map(|()| Ok(1))
+                }
+            };
+            match read {
+                Err(Elapsed) => return Err(Reason::BodyTimeout),
+                Ok(Ok(0) | Err(_)) => return Err(Reason::ClientAborted),
+                Ok(Ok(_)) => self.take_what_has_come()?,
+            }
+        }
         Ok(())
     }
 
@@ -188,14 +232,17 @@ impl<'x, 'a> Outbound<'x, 'a> {
         }
         self.send(connection.socket()).await?;
         let upstream = Upstream::Http1(connection.socket());
-        let receiver = Receiver { exchange, forward, endpoint, upstream, is_last };
+        let is_sent = exchange.report.body_done.get();
+        let own_deadline = self.deadline_of_upload(is_sent);
+        let deadline = own_deadline.as_ref().unwrap_or(exchange.deadline);
+        let timer = &ResponseTimer::new(deadline, forward.timeouts.read, is_sent);
+        let receiver = Receiver { exchange, forward, endpoint, upstream, timer, is_last };
         let received = if exchange.request.is_upgrade() {
             unless(pin!(receiver.receive(Some(self.rest))), pin!(client_gone_unanswered(exchange))).await?
         } else {
             let sink = Sink::Http1 { socket: connection.socket(), framing: self.framing };
             let (rest, body) = (&mut *self.rest, &mut self.body);
-            let is_sent = exchange.report.body_done.get();
-            let upload = Upload { exchange, forward, sink, begun: &[], is_sent, rest, body };
+            let upload = Upload { exchange, forward, sink, begun: &[], is_sent, timer, rest, body };
             unless(pin!(receiver.receive(None)), pin!(upload.accompany())).await?
         };
         let Received { reusable, keep_alive, idle_max, closes_in_order } = received;
@@ -229,9 +276,13 @@ impl<'x, 'a> Outbound<'x, 'a> {
         // `PROTOCOL-HTTP2.md`).
         let is_sent = is_all && begun.is_empty() && !exchange.request.has_body();
         let call = session.call(head, te, is_sent)?;
-        let receiver = Receiver { exchange, forward, endpoint, upstream: Upstream::Http2(&call), is_last };
+        let own_deadline = self.deadline_of_upload(is_sent);
+        let deadline = own_deadline.as_ref().unwrap_or(exchange.deadline);
+        let timer = &ResponseTimer::new(deadline, forward.timeouts.read, is_sent);
+        let upstream = Upstream::Http2(&call);
+        let receiver = Receiver { exchange, forward, endpoint, upstream, timer, is_last };
         let (sink, rest, body) = (Sink::Http2(call.sender()), &mut *self.rest, &mut self.body);
-        let upload = Upload { exchange, forward, sink, begun, is_sent, rest, body };
+        let upload = Upload { exchange, forward, sink, begun, is_sent, timer, rest, body };
         let received = unless(pin!(receiver.receive(None)), pin!(upload.accompany())).await?;
         let body_done = exchange.report.body_done.get();
         Ok(match (body_done, received.keep_alive) {
@@ -241,12 +292,14 @@ impl<'x, 'a> Outbound<'x, 'a> {
         })
     }
 
+    /// For the wait for the response to a request that is still being sent: the exchange's own is in use meanwhile.
+    fn deadline_of_upload(&self, is_sent: bool) -> Option<Deadline> {
+        (!is_sent).then(|| Deadline::new(&self.exchange.worker.deadlines))
+    }
+
     async fn send(&self, socket: &Socket) -> Result<(), Fault> {
         let mut unwritten = Unwritten::new(&[self.bytes.data()]);
-        let timeout = self.forward.timeouts.send;
-        let sent =
-            self.exchange.deadline.within(timeout, |cx| socket.poll_write_all(cx, &mut unwritten)).await;
-        match sent {
+        match socket.write_all(&mut unwritten, self.forward.timeouts.send, self.exchange.deadline).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) if unwritten.len() == self.bytes.len() => Err(Fault::unsent(Reason::UpstreamReset)),
             Ok(Err(_)) => Err(Fault::sent(Reason::UpstreamReset)),
@@ -276,6 +329,8 @@ struct Upload<'x, 'a> {
     begun: &'x [u8],
     /// The request is all sent, its end included.
     is_sent: bool,
+    /// For the response, which is due once the request is sent.
+    timer: &'x ResponseTimer<'x>,
     rest: &'x mut Buffer,
     body: &'x mut BodyDecoder,
 }
@@ -283,15 +338,16 @@ struct Upload<'x, 'a> {
 impl Upload<'_, '_> {
     /// What goes on beside the wait for a response: what is left of the body is sent, and then the client is watched.
     async fn accompany(self) -> Fault {
-        let exchange = self.exchange;
-        if !self.is_sent
-            && let Err(broken) = Box::pin(self.send()).await
-        {
-            return match broken {
+        let (exchange, timer) = (self.exchange, self.timer);
+        if !self.is_sent {
+            let sent = Box::pin(self.send()).await;
+            timer.note_sent();
+            match sent {
+                Ok(()) => {}
                 // The endpoint may have answered before it stopped reading; the wait for the response finds out.
-                Broken::Write => pending().await,
-                broken => request_fault(&broken),
-            };
+                Err(Broken::Write) => pending().await,
+                Err(broken) => return request_fault(&broken),
+            }
         }
         client_gone(exchange).await
     }
@@ -308,7 +364,8 @@ impl Upload<'_, '_> {
             return Ok(());
         }
         report.body_streamed.set(true);
-        if exchange.request.expects_continue && rest.is_empty() && !report.answered.get() {
+        let is_invited = report.received_body.get() > 0;
+        if exchange.request.expects_continue && !is_invited && rest.is_empty() && !report.answered.get() {
             let patience = Patience { deadline: &deadline, send_timeout: timeout };
             invite(exchange.client, patience).await?;
         }
@@ -323,7 +380,7 @@ impl Upload<'_, '_> {
     }
 }
 
-/// Tells a client that waits for it to send its body (RFC 9110 section 10.1.1). An endpoint is ready for it by now.
+/// Tells a client that waits for it to send its body (RFC 9110 section 10.1.1).
 async fn invite(client: Client<'_>, patience: Patience<'_>) -> Result<(), Broken> {
     client.inform(100, b"HTTP/1.1 100 Continue\r\n\r\n", patience).await.map_err(|_| Broken::Read)
 }

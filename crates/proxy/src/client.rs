@@ -62,10 +62,7 @@ impl<'a> Client<'a> {
             return Ok(());
         }
         let mut rest = body;
-        let sent = patience
-            .deadline
-            .within(patience.send_timeout, |cx| stream.sender().poll_send(cx, &mut rest, true))
-            .await;
+        let sent = stream.sender().send(&mut rest, true, patience.send_timeout, patience.deadline).await;
         client_fault(sent.map(|sent| sent.is_ok()))
     }
 
@@ -109,9 +106,8 @@ impl<'a> Client<'a> {
 
 /// Writes to a client that speaks HTTP/1.
 pub(crate) async fn write(socket: &Socket, slices: &[&[u8]], patience: Patience<'_>) -> Result<(), Fault> {
-    let mut unwritten = Unwritten::new(slices);
     let written =
-        patience.deadline.within(patience.send_timeout, |cx| socket.poll_write_all(cx, &mut unwritten)).await;
+        socket.write_all(&mut Unwritten::new(slices), patience.send_timeout, patience.deadline).await;
     client_fault(written.map(|written| written.is_ok()))
 }
 

@@ -137,6 +137,11 @@ impl Deadline {
         self.set(timeout, false);
     }
 
+    /// Takes the deadline away: who waits waits for as long as it takes, until it is set again.
+    pub(crate) fn stop(&self) {
+        self.start(Duration::MAX);
+    }
+
     fn set(&self, timeout: Duration, idle: bool) {
         let mut slots = self.deadlines.slots.borrow_mut();
         slots.due[self.index] = Some(self.deadlines.clock.now().after(timeout));
@@ -200,6 +205,22 @@ mod tests {
         deadlines.sweep();
         deadlines.fire_idle();
         assert_eq!(poll(&mut waiting), Poll::Pending);
+    }
+
+    #[test]
+    fn a_deadline_that_was_stopped_begins_when_it_is_set_again() {
+        let clock = Clock::new(Clock::begin());
+        let deadlines = Deadlines::new(clock.clone());
+        let deadline = Deadline::new(&deadlines);
+        deadline.stop();
+        let mut waiting = pin!(deadline.guard(never));
+        clock.advance(Duration::from_secs(3600));
+        deadlines.sweep();
+        assert_eq!(poll(&mut waiting), Poll::Pending);
+        deadline.start(Duration::from_secs(1));
+        clock.advance(Duration::from_secs(1));
+        deadlines.sweep();
+        assert_eq!(poll(&mut waiting), Poll::Ready(Err(Elapsed)));
     }
 
     #[test]

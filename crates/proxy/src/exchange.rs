@@ -256,6 +256,7 @@ impl<'a> Exchange<'a> {
             return Err(Reason::NoEndpoints);
         }
         let mut outbound = Outbound::new(self, forward, rest)?;
+        outbound.await_body().await?;
         loop {
             let Some(endpoint) = self.pick(cluster) else {
                 return Err(self.report.last_fault());

@@ -344,7 +344,7 @@ impl Outgoing<'_> {
         is_last: bool,
         deadline: &Deadline,
     ) -> Result<(), Broken> {
-        let sent = deadline.within(self.timeout, |cx| sender.poll_send(cx, content, is_last)).await;
+        let sent = sender.send(content, is_last, self.timeout, deadline).await;
         sent.map_err(|Elapsed| Broken::WriteTimeout)?.map_err(|_| Broken::Write)
     }
 
@@ -371,8 +371,7 @@ impl Outgoing<'_> {
         slices: &[&[u8]],
         deadline: &Deadline,
     ) -> Result<(), Broken> {
-        let mut unwritten = Unwritten::new(slices);
-        let written = deadline.within(self.timeout, |cx| socket.poll_write_all(cx, &mut unwritten)).await;
+        let written = socket.write_all(&mut Unwritten::new(slices), self.timeout, deadline).await;
         written.map_err(|Elapsed| Broken::WriteTimeout)?.map_err(|_| Broken::Write)
     }
 }

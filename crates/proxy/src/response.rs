@@ -18,7 +18,7 @@ use crate::reply::Fault;
 use crate::socket::Socket;
 use crate::tunnel::{End, tunnel};
 use crate::upstream::h1::{keep_alive_hint, read_response_head};
-use crate::upstream::{self, Endpoint};
+use crate::upstream::{self, Endpoint, ResponseTimer};
 
 /// Receives the response to a request that has been sent.
 pub(crate) struct Receiver<'x, 'a> {
@@ -26,6 +26,7 @@ pub(crate) struct Receiver<'x, 'a> {
     pub(crate) forward: &'x Forward,
     pub(crate) endpoint: &'x Rc<Endpoint>,
     pub(crate) upstream: Upstream<'x>,
+    pub(crate) timer: &'x ResponseTimer<'x>,
     /// Whether the client gets the response whatever its status.
     pub(crate) is_last: bool,
 }
@@ -90,18 +91,19 @@ impl Receiver<'_, '_> {
     }
 
     async fn head(&self, buffer: &mut Buffer) -> Result<Response, Fault> {
-        let (exchange, timeout) = (self.exchange, self.forward.timeouts.read);
         match self.upstream {
             Upstream::Http1(socket) => {
-                let fields = exchange.worker.spare_fields();
-                read_response_head(socket, buffer, fields, timeout, exchange.deadline).await
+                let fields = self.exchange.worker.spare_fields();
+                read_response_head(socket, buffer, fields, self.timer).await
             }
-            Upstream::Http2(call) => Box::pin(call.head(buffer, timeout, exchange.deadline)).await,
+            Upstream::Http2(call) => Box::pin(call.head(buffer, self.timer)).await,
         }
     }
 
     async fn deliver(&self, response: &Response, mut buffer: Buffer) -> Result<Received, Fault> {
         let exchange = self.exchange;
+        // One that begins before its request has been written is the answer to who knows what: no other request follows there.
+        let answers_whole_request = exchange.report.body_done.get();
         let body = response.body(exchange.is_head());
         let delivery = self.delivery(response, body);
         let idle_max = keep_alive_hint(buffer.data(), response);
@@ -142,7 +144,10 @@ impl Receiver<'_, '_> {
         }
         Ok(Received {
             // More than was announced is no beginning of a next response.
-            reusable: response.is_persistent() && body != Body::UntilClose && buffer.is_empty(),
+            reusable: answers_whole_request
+                && response.is_persistent()
+                && body != Body::UntilClose
+                && buffer.is_empty(),
             keep_alive: delivery.keep_alive,
             idle_max,
             closes_in_order: false,

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use rustix::net::{RecvFlags, recv};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
@@ -181,6 +182,25 @@ impl Socket {
                 session.poll_flush(cx)
             }
         }
+    }
+
+    /// The same, with the time that the peer has between two of its reads. What it has not taken by then stays in `unwritten`.
+    pub(crate) async fn write_all(
+        &self,
+        unwritten: &mut Unwritten<'_>,
+        timeout: Duration,
+        deadline: &Deadline,
+    ) -> Result<io::Result<()>, Elapsed> {
+        let mut left = usize::MAX;
+        let written = deadline.within(timeout, |cx| {
+            let written = self.poll_write_all(cx, unwritten);
+            if written.is_pending() && unwritten.len() < left {
+                left = unwritten.len();
+                deadline.start(timeout);
+            }
+            written
+        });
+        written.await
     }
 
     /// Says to the peer that no more will come.

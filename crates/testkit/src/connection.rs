@@ -240,6 +240,14 @@ impl Connection {
             && matches!(peeked, Err(error) if error.kind() == ErrorKind::WouldBlock)
     }
 
+    /// Waits for anything to come in clear, be it an end. True if nothing has come within this time.
+    pub fn is_quiet_for(&self, time: Duration) -> bool {
+        self.socket().set_read_timeout(Some(time)).expect("a socket option");
+        let peeked = self.socket().peek(&mut [0]);
+        self.socket().set_read_timeout(Some(PATIENCE)).expect("a socket option");
+        self.unread.is_empty() && peeked.is_err_and(|error| is_timeout(&error))
+    }
+
     /// Reads a response to a request that was not HEAD.
     pub fn read_response(&mut self) -> Response {
         Response::read(self, "GET")

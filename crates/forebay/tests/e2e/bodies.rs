@@ -49,9 +49,9 @@ fn chunks_go_on_without_their_extensions_and_with_their_trailers() {
     let forebay = serving(&upstream);
     let mut client = forebay.client();
     client.send(POST_CHUNKED);
+    client.send("3;ext=\"1\"\r\nabc\r\n");
     let (mut peer, head) = upstream.accept_request();
     assert!(head.contains("\r\nTransfer-Encoding: chunked\r\n") && !head.contains("Content-Length"));
-    client.send("3;ext=\"1\"\r\nabc\r\n");
     assert_eq!(peer.read_exactly(8), b"3\r\nabc\r\n");
     client.send("00002 ; b\r\nde\r\n0;c\r\nX-Sum: 5\r\nContent-Length: 9\r\nHost: evil\r\n\r\n");
     assert_eq!(peer.read_raw_chunks(), "2\r\nde\r\n0\r\nX-Sum: 5\r\n\r\n");
@@ -165,15 +165,16 @@ fn a_client_of_http_10_gets_no_chunks() {
 }
 
 #[test]
-fn a_client_is_invited_to_send_its_body_once_an_endpoint_is_there() {
+fn a_client_is_invited_to_send_its_body_before_an_endpoint_is_troubled() {
     let upstream = Upstream::new();
     let forebay = serving(&upstream);
     let mut client = forebay.client();
     client.send("PUT / HTTP/1.1\r\nHost: web.test\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
+    assert_eq!(client.read_head(), "HTTP/1.1 100 Continue\r\n\r\n");
+    assert!(upstream.is_left_alone());
+    client.send("body");
     let (mut peer, head) = upstream.accept_request();
     assert!(!head.contains("Expect"), "the expectation is met here");
-    assert_eq!(client.read_head(), "HTTP/1.1 100 Continue\r\n\r\n");
-    client.send("body");
     assert_eq!(peer.read_exactly(4), b"body");
     peer.send("HTTP/1.1 100 Continue\r\n\r\n");
     peer.send(OK);
@@ -270,6 +271,7 @@ fn an_upstream_that_does_not_read_holds_its_client_back() {
         if framing.starts_with('T') {
             client.send("3b9aca00\r\n");
         }
+        client.send("x");
         let (_peer, _) = upstream.accept_request();
         let before = forebay.resident_kib();
         let sent = client.send_until_blocked(Duration::from_millis(300), 2 * IN_FLIGHT_BYTES_MAX);
@@ -310,7 +312,9 @@ fn an_echo_flows_both_ways_at_once() {
     let forebay = serving(&upstream);
     let mut client = forebay.client();
     client.send(POST_CHUNKED);
+    client.send("1\r\n0\r\n");
     let (mut peer, _) = upstream.accept_request();
+    assert_eq!(peer.read_exactly(6), b"1\r\n0\r\n");
     peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
     client.read_head();
     for chunk in ["1\r\na\r\n", "2\r\nbc\r\n", "0\r\n\r\n"] {
@@ -320,7 +324,62 @@ fn an_echo_flows_both_ways_at_once() {
         assert_eq!(client.read_exactly(chunk.len()), chunk.as_bytes());
     }
     client.send(GET);
-    assert!(peer.read_head().starts_with("GET"), "both connections are kept");
+    let (_other, head) = upstream.accept_request();
+    assert!(head.starts_with("GET"), "the client's connection is kept");
+    assert_eq!(
+        peer.ending(),
+        Ending::Reset,
+        "a response that began before its request was written is the last one there"
+    );
+}
+
+/// Who announces bodies and sends none costs no endpoint a connection, nor the client's the time that it has for its body.
+#[test]
+fn a_body_that_is_announced_is_waited_for_before_an_endpoint_is_asked() {
+    let upstream = Upstream::new();
+    let forebay = setup().endpoint(upstream.address()).setting("client-body-timeout", "1").start();
+    for head in ["Content-Length: 3\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n3;x=y\r\n"] {
+        let mut client = forebay.client();
+        client.send(format!("POST / HTTP/1.1\r\nHost: web.test\r\n{head}"));
+        assert_eq!(client.read_response().status, 408, "{head}");
+        assert_eq!(client.ending(), Ending::Closed);
+        let mut client = forebay.client();
+        client.send(format!("POST / HTTP/1.1\r\nHost: web.test\r\n{head}"));
+        client.reset();
+    }
+    forebay.await_metric("forebay_faults_total", &[("reason", "client_aborted")], 2);
+    assert!(upstream.is_left_alone());
+}
+
+/// The endpoint's time to answer counts from the end of the request on, however long that takes to come.
+#[test]
+fn an_upload_may_take_longer_than_its_answer() {
+    let upstream = Upstream::new();
+    let forebay = setup().endpoint(upstream.address()).annotation("proxy-read-timeout", "1").start();
+    for (head, piece, end) in [
+        ("Content-Length: 30", "0123456789", ""),
+        ("Transfer-Encoding: chunked", "a\r\n0123456789\r\n", "0\r\n\r\n"),
+    ] {
+        let mut client = forebay.client();
+        client.send(format!("POST / HTTP/1.1\r\nHost: web.test\r\n{head}\r\n\r\n"));
+        client.send(piece);
+        let (mut peer, _) = upstream.accept_request();
+        assert_eq!(peer.read_exactly(piece.len()), piece.as_bytes());
+        for _ in 0..2 {
+            // Nothing happens for longer than the endpoint has to answer.
+            assert!(client.is_quiet_for(Duration::from_millis(1300)), "{head}");
+            client.send(piece);
+            assert_eq!(peer.read_exactly(piece.len()), piece.as_bytes());
+        }
+        client.send(end);
+        assert_eq!(peer.read_exactly(end.len()), end.as_bytes());
+        peer.send(OK);
+        assert_eq!(client.read_response().said(), (200, "ok"), "{head}");
+        // From then on it counts.
+        client.send(format!("POST / HTTP/1.1\r\nHost: web.test\r\n{head}\r\n\r\n{piece}{piece}{piece}{end}"));
+        peer.read_head();
+        assert_eq!(client.read_response().status, 504, "{head}");
+    }
 }
 
 #[test]

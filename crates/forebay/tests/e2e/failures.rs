@@ -81,7 +81,7 @@ fn an_endpoint_that_takes_nothing_of_a_body_runs_out_of_time() {
         .annotation("proxy-send-timeout", "1")
         .start();
     let mut client = forebay.client();
-    client.send("POST / HTTP/1.1\r\nHost: web.test\r\nContent-Length: 1000000000\r\n\r\n");
+    client.send("POST / HTTP/1.1\r\nHost: web.test\r\nContent-Length: 1000000000\r\n\r\nx");
     let (_peer, _) = upstream.accept_request();
     let mut sender = client.sender();
     std::thread::scope(|scope| {

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use h2::{Reason, RecvStream, SendStream};
@@ -9,21 +10,37 @@ use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 use wire::Known;
 
+use crate::deadline::{Deadline, Elapsed};
+
 /// Content that comes in on a stream.
-pub(crate) struct Body(RefCell<RecvStream>);
+pub(crate) struct Body {
+    stream: RefCell<RecvStream>,
+    /// A piece that was waited for and has not been taken.
+    next: RefCell<Option<Result<Bytes, h2::Error>>>,
+}
 
 /// Content that goes out on a stream.
 pub(crate) struct Sender(RefCell<SendStream<Bytes>>);
 
 impl Body {
     pub(crate) fn new(stream: RecvStream) -> Self {
-        Self(RefCell::new(stream))
+        Self { stream: RefCell::new(stream), next: RefCell::new(None) }
     }
 
     /// The next piece; none at the end of the content, which trailers may follow. Who has done with a piece says so with
     /// [`release`](Self::release).
     pub(crate) fn poll_data(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, h2::Error>>> {
-        self.0.borrow_mut().poll_data(cx)
+        match self.next.take() {
+            Some(next) => Poll::Ready(Some(next)),
+            None => self.stream.borrow_mut().poll_data(cx),
+        }
+    }
+
+    /// Ready when there is a next piece to take, or the content has ended.
+    pub(crate) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let next = ready!(self.poll_data(cx));
+        self.next.replace(next);
+        Poll::Ready(())
     }
 
     /// The next piece if it has come.
@@ -37,12 +54,12 @@ impl Body {
     /// Lets the peer send as much again.
     pub(crate) fn release(&self, len: usize) {
         // The connection is gone if this fails, and then nobody sends.
-        let _ = self.0.borrow_mut().flow_control().release_capacity(len);
+        let _ = self.stream.borrow_mut().flow_control().release_capacity(len);
     }
 
     /// The trailers, as lines of HTTP/1.
     pub(crate) fn poll_trailers(&self, cx: &mut Context<'_>) -> Poll<Result<Vec<u8>, h2::Error>> {
-        let trailers = ready!(self.0.borrow_mut().poll_trailers(cx))?;
+        let trailers = ready!(self.stream.borrow_mut().poll_trailers(cx))?;
         let mut lines = Vec::new();
         if let Some(trailers) = trailers {
             wire::h2::write_trailers(pairs(&trailers), &mut lines);
@@ -52,7 +69,7 @@ impl Body {
 
     /// Whether neither content nor trailers follow.
     pub(crate) fn is_end(&self) -> bool {
-        self.0.borrow().is_end_stream()
+        self.next.borrow().is_none() && self.stream.borrow().is_end_stream()
     }
 }
 
@@ -83,6 +100,26 @@ impl Sender {
             stream.send_data(now, end && content.len() == 0)?;
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// The same, with the time that the peer has between two grants of room.
+    pub(crate) async fn send(
+        &self,
+        content: &mut impl Content,
+        end: bool,
+        timeout: Duration,
+        deadline: &Deadline,
+    ) -> Result<Result<(), h2::Error>, Elapsed> {
+        let mut left = usize::MAX;
+        let sent = deadline.within(timeout, |cx| {
+            let sent = self.poll_send(cx, content, end);
+            if sent.is_pending() && content.len() < left {
+                left = content.len();
+                deadline.start(timeout);
+            }
+            sent
+        });
+        sent.await
     }
 
     /// Ends the stream with trailers, which are lines of HTTP/1; none for none.

@@ -8,8 +8,9 @@ use observe::Reason;
 use wire::Known;
 use wire::h1::{Fields, Request, Response, parse_response};
 
+use super::timer::ResponseTimer;
 use crate::buffer::Buffer;
-use crate::deadline::{Deadline, Elapsed};
+use crate::deadline::Elapsed;
 use crate::filters::client_certificate::{self, Told};
 use crate::filters::forwarded::{self, Forwarded, LastLines};
 use crate::limits::RESPONSE_HEAD_BYTES_MAX;
@@ -136,8 +137,7 @@ pub(crate) async fn read_response_head(
     socket: &Socket,
     buffer: &mut Buffer,
     fields: Fields,
-    timeout: Duration,
-    deadline: &Deadline,
+    timer: &ResponseTimer<'_>,
 ) -> Result<Response, Fault> {
     if !buffer.is_empty()
         && let Some(response) = parse(buffer, Fields::default())?
@@ -146,7 +146,7 @@ pub(crate) async fn read_response_head(
     }
     let mut spare = Some(fields);
     loop {
-        match deadline.within(timeout, |cx| socket.poll_fill(cx, buffer)).await {
+        match timer.within(|cx| socket.poll_fill(cx, buffer)).await {
             Err(Elapsed) => return Err(Fault::sent(Reason::UpstreamReadTimeout)),
             Ok(Ok(0) | Err(_)) => return Err(Fault::sent(Reason::UpstreamReset)),
             Ok(Ok(_)) => {}

@@ -5,7 +5,6 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use bytes::Bytes;
 use h2::Reason as Code;
@@ -19,9 +18,10 @@ use wire::h1::{Fields, Response, parse_response};
 
 use super::connect::Connection;
 use super::pool::NoConnection;
+use super::timer::ResponseTimer;
 use crate::buffer::Buffer;
 use crate::clock::{Clock, Moment};
-use crate::deadline::{Deadline, Elapsed};
+use crate::deadline::Elapsed;
 use crate::h2::{Body, Io, Sender, header_map, pairs};
 use crate::limits::{
     HTTP2_CONNECTION_WINDOW_BYTES, HTTP2_HEADER_TABLE_BYTES, HTTP2_RESETS_REMEMBERED_MAX,
@@ -243,11 +243,10 @@ impl Call {
     pub(crate) async fn head(
         &self,
         buffer: &mut Buffer,
-        timeout: Duration,
-        deadline: &Deadline,
+        timer: &ResponseTimer<'_>,
     ) -> Result<Response, Fault> {
         let mut head = Vec::with_capacity(HEAD_BYTES);
-        let written = match deadline.within(timeout, |cx| self.poll_head(cx)).await {
+        let written = match timer.within(|cx| self.poll_head(cx)).await {
             Err(Elapsed) => return Err(Fault::sent(Reason::UpstreamReadTimeout)),
             Ok(Err(error)) => return Err(call_fault(&error)),
             Ok(Ok(parts)) => {

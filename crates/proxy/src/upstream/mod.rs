@@ -10,6 +10,7 @@ pub(crate) mod h1;
 pub(crate) mod h2;
 mod pool;
 mod protocol;
+mod timer;
 
 pub(crate) use balance::Cluster;
 pub(crate) use connect::{Connection, Sources};
@@ -17,6 +18,7 @@ pub(crate) use depot::Depot;
 pub(crate) use pool::{Endpoint, Lease, NoConnection, Pool, Trust};
 #[cfg(test)]
 pub(crate) use protocol::Protocol;
+pub(crate) use timer::ResponseTimer;
 
 #[cfg(test)]
 mod tests;
