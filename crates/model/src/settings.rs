@@ -45,6 +45,8 @@ pub struct ClientSettings {
     pub shutdown_timeout: Duration,
     /// HTTP/2 streams of one connection that may be open at once.
     pub http2_streams_max: u32,
+    /// Protocols that an `Upgrade` may ask for, in lower case; the wish for any other is passed over.
+    pub upgrade_protocols: Vec<String>,
     /// Time for a PROXY header where connections have to begin with one (`use-proxy-protocol`); none where they have not.
     pub proxy_header_timeout: Option<Duration>,
 }
@@ -62,6 +64,7 @@ impl Default for ClientSettings {
             underscores_in_headers: false,
             shutdown_timeout: Duration::from_secs(240),
             http2_streams_max: 128,
+            upgrade_protocols: vec!["websocket".to_owned()],
             proxy_header_timeout: None,
         }
     }

@@ -57,6 +57,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
             request_id: exchange.id.as_bytes(),
             original_uri: settings.forwarded.original_uri,
             connection: forward.connection_header,
+            is_upgrade: exchange.is_upgrade(),
             underscores: settings.client.underscores_in_headers,
             client_certificate: exchange
                 .route
@@ -80,7 +81,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
         let meter = request_meter(exchange, self.forward);
         let done = match exchange.client {
             // What follows belongs to the protocol that is asked for.
-            _ if exchange.request.is_upgrade() => Ok(true),
+            _ if exchange.is_upgrade() => Ok(true),
             Client::Http1(_) => transcode(self.rest, &mut self.body, self.framing, &meter, &mut self.bytes),
             Client::Http2(stream) => take_frames(&stream.body, self.framing, &meter, &mut self.bytes),
         };
@@ -237,7 +238,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
         let deadline = own_deadline.as_ref().unwrap_or(exchange.deadline);
         let timer = &ResponseTimer::new(deadline, forward.timeouts.read, is_sent);
         let receiver = Receiver { exchange, forward, endpoint, upstream, timer, is_last };
-        let received = if exchange.request.is_upgrade() {
+        let received = if exchange.is_upgrade() {
             unless(pin!(receiver.receive(Some(self.rest))), pin!(client_gone_unanswered(exchange))).await?
         } else {
             let sink = Sink::Http1 { socket: connection.socket(), framing: self.framing };

@@ -320,6 +320,14 @@ impl<'a> Exchange<'a> {
             && !self.worker.is_draining()
     }
 
+    /// Whether it asks for another protocol, and for none but those that are passed on: what an endpoint agrees to besides, such as
+    /// h2c, would be a tunnel past every rule of the proxy.
+    pub(crate) fn is_upgrade(&self) -> bool {
+        let known = &self.pinned.settings().client.upgrade_protocols;
+        let is_known = |name: &[u8]| known.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()));
+        self.request.is_upgrade() && self.request.fields.upgrades(self.head).all(is_known)
+    }
+
     pub(crate) fn is_head(&self) -> bool {
         &self.head[self.request.method.clone()] == b"HEAD"
     }

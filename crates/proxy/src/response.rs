@@ -60,8 +60,10 @@ impl Receiver<'_, '_> {
         let took = self.exchange.report.note_header(response.status, worker.clock.now());
         self.endpoint.note_response(took, worker.clock.now());
         let received = match (response.status, upgrade) {
-            (101, Some(rest)) => Box::pin(self.switch(&response, buffer, rest)).await,
-            (101, None) => Err(Fault::sent(Reason::UpstreamBadResponse)),
+            (101, Some(rest)) if self.switches_as_asked(buffer.data(), &response) => {
+                Box::pin(self.switch(&response, buffer, rest)).await
+            }
+            (101, _) => Err(Fault::sent(Reason::UpstreamBadResponse)),
             (status, _) if !self.is_last && self.forward.retry.on.statuses.contains(&status) => {
                 Err(Fault::sent(Reason::UpstreamStatus))
             }
@@ -88,6 +90,15 @@ impl Receiver<'_, '_> {
             buffer.consume(response.len);
         }
         Err(Fault::sent(Reason::UpstreamBadResponse))
+    }
+
+    /// Whether the endpoint goes over to a protocol that it was asked for.
+    fn switches_as_asked(&self, head: &[u8], response: &Response) -> bool {
+        let Exchange { request, head: request_head, .. } = self.exchange;
+        let is_asked_for =
+            |name: &[u8]| request.fields.upgrades(request_head).any(|asked| asked.eq_ignore_ascii_case(name));
+        let mut named = response.fields.upgrades(head).peekable();
+        named.peek().is_some() && named.all(is_asked_for)
     }
 
     async fn head(&self, buffer: &mut Buffer) -> Result<Response, Fault> {

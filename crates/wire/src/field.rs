@@ -36,6 +36,14 @@ impl Field {
     pub fn line(&self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
+
+    /// Whether the line says a number in just one way: a space before it, no zeros in front, nothing behind. Of any other form
+    /// two readers may make two things.
+    pub fn is_plain_number(&self, head: &[u8]) -> bool {
+        let before = self.start as usize + usize::from(self.name_len)..self.value_start as usize;
+        let is_short = self.value_end + 2 == self.end;
+        is_short && &head[before] == b": " && matches!(self.value(head), [b'0'] | [b'1'..=b'9', ..])
+    }
 }
 
 /// Names with their variants: one entry per field that a proxy looks at.

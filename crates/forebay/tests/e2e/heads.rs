@@ -180,6 +180,27 @@ fn names_that_servers_read_differently_are_left_out() {
 }
 
 #[test]
+fn a_length_is_written_in_one_way_only() {
+    let upstream = Upstream::new();
+    let forebay = serving(&upstream);
+    for (written, body) in [
+        ("content-length: \t0", ""),
+        ("Content-Length: 00", ""),
+        ("Content-Length:2 ", "ab"),
+        ("Content-Length: 002", "ab"),
+    ] {
+        let request = format!("POST / HTTP/1.1\r\nHost: web.test\r\n{written}\r\nX: y\r\n\r\n{body}");
+        let head = seen(&forebay, &upstream, &request);
+        assert!(
+            head.contains(&format!("\r\nContent-Length: {}\r\nX: y\r\n", body.len())),
+            "{written:?}: {head}"
+        );
+    }
+    let head = seen(&forebay, &upstream, "POST / HTTP/1.1\r\nHost: web.test\r\ncontent-length: 0\r\n\r\n");
+    assert!(head.contains("\r\ncontent-length: 0\r\n"), "a plain one stays as it is: {head}");
+}
+
+#[test]
 fn a_request_keeps_its_id_or_gets_one() {
     let upstream = Upstream::new();
     let forebay = serving(&upstream);

@@ -140,6 +140,41 @@ fn an_endpoint_may_decline() {
     assert_eq!(client.read_response().said(), (200, "ok"));
 }
 
+/// What is not passed on is asked for in vain: the request stays HTTP (RFC 9110 section 7.8).
+#[test]
+fn only_protocols_that_are_known_are_passed_on() {
+    let upstream = Upstream::new();
+    let forebay = serving(&upstream);
+    for name in ["h2c", "TLS/1.3", "SPDY/3.1", "websocket, h2c"] {
+        let mut client = forebay.client();
+        client.send(format!(
+            "GET / HTTP/1.1\r\nHost: web.test\r\nConnection: upgrade\r\nUpgrade: {name}\r\n\r\n"
+        ));
+        let (mut peer, head) = upstream.accept_request();
+        assert!(!head.to_ascii_lowercase().contains("upgrade"), "{name}: {head}");
+        peer.send("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok");
+        assert_eq!(client.read_response().said(), (200, "ok"), "{name}");
+    }
+}
+
+#[test]
+fn an_endpoint_goes_over_to_nothing_but_what_it_was_asked_for() {
+    let upstream = Upstream::new();
+    let forebay = serving(&upstream);
+    for answer in [
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket, h2c\r\n\r\n",
+        "HTTP/1.1 101 Switching Protocols\r\n\r\n",
+    ] {
+        let mut client = forebay.client();
+        client.send(UPGRADE);
+        let (mut peer, _) = upstream.accept_request();
+        peer.send(answer);
+        assert_eq!(client.read_response().status, 502, "{answer}");
+        assert_eq!(peer.ending(), Ending::Reset, "{answer}");
+    }
+}
+
 #[test]
 fn an_upgrade_that_nobody_is_there_for_fails_as_any_request() {
     let forebay = setup().start();

@@ -27,6 +27,8 @@ pub(crate) struct HeadOptions<'a> {
     /// Whether `X-Original-URI` is sent.
     pub(crate) original_uri: bool,
     pub(crate) connection: Option<ConnectionHeader>,
+    /// Whether the protocol that the client asks for is asked of the endpoint.
+    pub(crate) is_upgrade: bool,
     /// Whether names with an underscore are passed on.
     pub(crate) underscores: bool,
     /// What is told of the client's certificate, where the route asks for one.
@@ -89,7 +91,8 @@ pub(crate) fn ends_at_proxy(known: Known) -> bool {
 }
 
 /// Copies header lines but those that `drops` names and those that `Connection` lists. Neighbours are copied together.
-/// `Content-Length` stays whatever `Connection` says: without it, the body that follows would be read as another message.
+/// `Content-Length` stays whatever `Connection` says: without it, the body that follows would be read as another message. One that is
+/// written in an odd way, such as `\t00`, is written anew.
 pub(crate) fn copy_lines(
     head: &[u8],
     fields: &Fields,
@@ -103,7 +106,11 @@ pub(crate) fn copy_lines(
             continue;
         }
         let line = field.line();
-        if run.end == line.start {
+        if field.known == Known::ContentLength && !field.is_plain_number(head) {
+            out.extend(&head[run]);
+            run = line.end..line.end;
+            write_length(fields.content_length, out);
+        } else if run.end == line.start {
             run.end = line.end;
         } else {
             out.extend(&head[run]);
@@ -113,8 +120,15 @@ pub(crate) fn copy_lines(
     out.extend(&head[run]);
 }
 
+fn write_length(length: Option<u64>, out: &mut Buffer) {
+    let Some(length) = length else { return };
+    out.extend(b"Content-Length: ");
+    out.extend(itoa::Buffer::new().format(length).as_bytes());
+    out.extend(b"\r\n");
+}
+
 fn write_connection(head: &[u8], request: &Request, options: &HeadOptions<'_>, out: &mut Buffer) {
-    if request.is_upgrade() {
+    if options.is_upgrade {
         out.extend(b"Connection: upgrade\r\n");
         for field in request.fields.iter().filter(|field| field.known == Known::Upgrade) {
             out.extend(&head[field.line()]);

@@ -130,6 +130,14 @@ impl Fields {
                 .any(|field| list(field.value(head)).any(|listed| listed.eq_ignore_ascii_case(name)))
     }
 
+    /// The protocols that `Upgrade` names (RFC 9110 section 7.8), as they were sent.
+    pub fn upgrades<'a>(&self, head: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        self.entries
+            .iter()
+            .filter(|field| field.known == Known::Upgrade)
+            .flat_map(|field| list(field.value(head)))
+    }
+
     /// Forgets everything and keeps the memory.
     pub fn clear(&mut self) {
         *self = Self { entries: std::mem::take(&mut self.entries), ..Self::default() };
