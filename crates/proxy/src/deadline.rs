@@ -119,15 +119,15 @@ impl Deadline {
         })
     }
 
-    /// Ready when the time is up or the worker drains; otherwise begins to wait for `timeout` anew, or only for the drain.
-    pub(crate) fn poll_idle(&self, timeout: Option<Duration>, cx: &Context<'_>) -> Poll<()> {
+    /// Ready when the time has come or the worker drains; otherwise waits until `due`, or only for the drain.
+    pub(crate) fn poll_idle(&self, due: Option<Moment>, cx: &Context<'_>) -> Poll<()> {
         {
             let mut slots = self.deadlines.slots.borrow_mut();
             if std::mem::take(&mut slots.state[self.index].fired) {
                 return Poll::Ready(());
             }
             slots.state[self.index].idle = true;
-            slots.due[self.index] = timeout.map(|timeout| self.deadlines.clock.now().after(timeout));
+            slots.due[self.index] = due;
         }
         self.poll_elapsed(cx)
     }

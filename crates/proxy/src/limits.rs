@@ -80,12 +80,23 @@ pub(crate) const HTTP2_STREAM_WINDOW_BYTES: u32 = 256 << 10;
 pub(crate) const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 /// Bytes of one stream that wait to be written to its connection.
 pub(crate) const HTTP2_SEND_BUFFER_BYTES: usize = 64 << 10;
+/// Bytes of content that wait to be written to a client's connection, all its streams together.
+pub(crate) const HTTP2_UNWRITTEN_BYTES_MAX: usize = 64 << 10;
+/// Bytes that an endpoint may send on one stream before they are taken, and on all streams of a session. Streams of many clients
+/// share a session: those whose clients do not read must not use up the others' room.
+pub(crate) const HTTP2_ENDPOINT_STREAM_WINDOW_BYTES: u32 = 64 << 10;
+pub(crate) const HTTP2_ENDPOINT_WINDOW_BYTES: u32 = 128 * HTTP2_ENDPOINT_STREAM_WINDOW_BYTES;
 /// Bytes of the table with which a peer's headers are compressed (RFC 7541 section 4.2).
 pub(crate) const HTTP2_HEADER_TABLE_BYTES: u32 = 4 << 10;
 /// Streams that were reset here and are remembered, since frames of theirs may be on the way.
 pub(crate) const HTTP2_RESETS_REMEMBERED_MAX: usize = 64;
 /// Streams that a client has reset before they were served ("rapid reset", CVE-2023-44487); more end the connection.
 pub(crate) const HTTP2_RESETS_PENDING_MAX: usize = 32;
+/// Streams of one connection that its client may break off before their response has ended, beside one for each
+/// [`HTTP2_STREAMS_PER_CANCEL`] that ran to their end; more end it. Each costs an endpoint a connection.
+pub(crate) const HTTP2_CANCELS_MAX: u64 = 100;
+/// Streams that run to their end for each that may be broken off.
+pub(crate) const HTTP2_STREAMS_PER_CANCEL: u64 = 10;
 /// Streams of one connection that may be malformed; more end it.
 pub(crate) const HTTP2_MALFORMED_STREAMS_MAX: usize = 256;
 /// Streams that are opened to an endpoint before it has said how many it takes.

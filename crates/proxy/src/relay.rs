@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::io;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -238,8 +239,17 @@ impl Incoming<'_> {
             }
             // The buffer is held only while there is something to put into it.
             buffer.release();
-            let read = deadline.within(self.timeout, |cx| socket.poll_fill(cx, buffer)).await;
-            if read.map_err(|Elapsed| Broken::ReadTimeout)?.map_err(|_| Broken::Read)? == 0 {
+            let read = match outgoing.sink {
+                Sink::Http1 { .. } => {
+                    let read = deadline.within(self.timeout, |cx| socket.poll_fill(cx, buffer)).await;
+                    read.map_err(|Elapsed| Broken::ReadTimeout)?.map_err(|_| Broken::Read)?
+                }
+                Sink::Http2(sender) => {
+                    let to = (sender, outgoing.timeout);
+                    read_into_room((socket, self.timeout), buffer, to, deadline).await?
+                }
+            };
+            if read == 0 {
                 decoder.finish().map_err(Broken::Invalid)?;
             }
         }
@@ -268,6 +278,31 @@ impl Incoming<'_> {
                 frames.body.release(frames.frame.len());
                 frames.frame = Bytes::new();
             }
+        }
+    }
+}
+
+/// Reads as much as the stream that it goes to takes at once: content that waits for a slow reader waits in the endpoint's socket.
+async fn read_into_room(
+    (from, read_timeout): (&Socket, Duration),
+    buffer: &mut Buffer,
+    (to, write_timeout): (&Sender, Duration),
+    deadline: &Deadline,
+) -> Result<usize, Broken> {
+    loop {
+        let room = deadline.within(write_timeout, |cx| to.poll_room(cx)).await;
+        room.map_err(|Elapsed| Broken::WriteTimeout)?.map_err(|_| Broken::Write)?;
+        let read = deadline.within(read_timeout, |cx| {
+            // Other streams may have taken the room while there was nothing to read.
+            let Poll::Ready(Ok(room)) = to.poll_room(cx) else { return Poll::Ready(Ok(None)) };
+            let read = from.poll_fill_up_to(cx, buffer, room);
+            if read.is_pending() {
+                to.give_back_room();
+            }
+            read.map_ok(Some)
+        });
+        if let Some(len) = read.await.map_err(|Elapsed| Broken::ReadTimeout)?.map_err(|_| Broken::Read)? {
+            return Ok(len);
         }
     }
 }

@@ -105,7 +105,7 @@ impl Receiver<'_, '_> {
         match self.upstream {
             Upstream::Http1(socket) => {
                 let fields = self.exchange.worker.spare_fields();
-                read_response_head(socket, buffer, fields, self.timer).await
+                read_response_head(socket, buffer, fields, !self.exchange.client.is_http2(), self.timer).await
             }
             Upstream::Http2(call) => Box::pin(call.head(buffer, self.timer)).await,
         }

@@ -70,15 +70,26 @@ impl Socket {
 
     /// Reads into the room that the buffer has, of which there must be some; 0 is the end.
     pub(crate) fn poll_read(&self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
-        debug_assert!(buffer.room() > 0, "a read into no room looks like the end");
+        self.poll_read_up_to(cx, buffer, usize::MAX)
+    }
+
+    fn poll_read_up_to(
+        &self,
+        cx: &mut Context<'_>,
+        buffer: &mut Buffer,
+        bytes_max: usize,
+    ) -> Poll<io::Result<usize>> {
+        let room = buffer.room().min(bytes_max);
+        debug_assert!(room > 0, "a read into no room looks like the end");
+        let free = &mut buffer.free()[..room];
         let len = match &mut *self.0.borrow_mut() {
             Transport::Clear(stream) => {
                 // Only `poll_read` knows that a short read has drained the socket, and saves the read that would say so.
-                let mut space = ReadBuf::new(buffer.free());
+                let mut space = ReadBuf::new(free);
                 ready!(Pin::new(stream).poll_read(cx, &mut space))?;
                 space.filled().len()
             }
-            Transport::Tls(session) => ready!(session.poll_read(cx, buffer.free()))?,
+            Transport::Tls(session) => ready!(session.poll_read(cx, free))?,
         };
         buffer.filled(len);
         Poll::Ready(Ok(len))
@@ -123,8 +134,18 @@ impl Socket {
     /// Reads into a buffer that keeps its memory only if something came: to take it and give it back costs less than to
     /// ask for readiness first.
     pub(crate) fn poll_fill(&self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
+        self.poll_fill_up_to(cx, buffer, usize::MAX)
+    }
+
+    /// As [`poll_fill`](Self::poll_fill), of at most so many bytes.
+    pub(crate) fn poll_fill_up_to(
+        &self,
+        cx: &mut Context<'_>,
+        buffer: &mut Buffer,
+        bytes_max: usize,
+    ) -> Poll<io::Result<usize>> {
         buffer.reserve_large();
-        self.poll_reserved(cx, buffer)
+        self.poll_reserved(cx, buffer, bytes_max)
     }
 
     /// As [`poll_fill`](Self::poll_fill), for a request head.
@@ -134,11 +155,16 @@ impl Socket {
         buffer: &mut Buffer,
     ) -> Poll<io::Result<usize>> {
         buffer.reserve_small();
-        self.poll_reserved(cx, buffer)
+        self.poll_reserved(cx, buffer, usize::MAX)
     }
 
-    fn poll_reserved(&self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
-        let read = self.poll_read(cx, buffer);
+    fn poll_reserved(
+        &self,
+        cx: &mut Context<'_>,
+        buffer: &mut Buffer,
+        bytes_max: usize,
+    ) -> Poll<io::Result<usize>> {
+        let read = self.poll_read_up_to(cx, buffer, bytes_max);
         if read.is_pending() {
             buffer.release();
         }

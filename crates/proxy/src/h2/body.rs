@@ -1,6 +1,7 @@
 //! The two directions of a stream, shared by the tasks' parts as a [`Socket`](crate::socket::Socket) is.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
@@ -10,7 +11,9 @@ use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 use wire::Known;
 
+use super::credit::Credit;
 use crate::deadline::{Deadline, Elapsed};
+use crate::limits::LARGE_BUFFER_BYTES;
 
 /// Content that comes in on a stream.
 pub(crate) struct Body {
@@ -20,7 +23,11 @@ pub(crate) struct Body {
 }
 
 /// Content that goes out on a stream.
-pub(crate) struct Sender(RefCell<SendStream<Bytes>>);
+pub(crate) struct Sender {
+    stream: RefCell<SendStream<Bytes>>,
+    /// What the streams of the connection may hand over together, where that is bounded.
+    credit: Option<Rc<Credit>>,
+}
 
 impl Body {
     pub(crate) fn new(stream: RecvStream) -> Self {
@@ -74,8 +81,27 @@ impl Body {
 }
 
 impl Sender {
-    pub(crate) fn new(stream: SendStream<Bytes>) -> Self {
-        Self(RefCell::new(stream))
+    pub(crate) fn new(stream: SendStream<Bytes>, credit: Option<Rc<Credit>>) -> Self {
+        Self { stream: RefCell::new(stream), credit }
+    }
+
+    /// Room for content that is read and handed over at once, in bytes: what is read without room would be kept here for as long as
+    /// the peer likes. Who then reads nothing [gives the room back](Self::give_back_room).
+    pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Result<usize, h2::Error>> {
+        let credit = ready!(self.poll_credit(cx));
+        let mut stream = self.stream.borrow_mut();
+        stream.reserve_capacity(credit.min(LARGE_BUFFER_BYTES));
+        ready!(poll_capacity(&mut stream, cx))?;
+        Poll::Ready(Ok(stream.capacity().min(credit)))
+    }
+
+    /// Leaves the room to other streams.
+    pub(crate) fn give_back_room(&self) {
+        self.stream.borrow_mut().reserve_capacity(0);
+    }
+
+    fn poll_credit(&self, cx: &Context<'_>) -> Poll<usize> {
+        self.credit.as_ref().map_or(Poll::Ready(usize::MAX), |credit| credit.poll_left(cx))
     }
 
     /// Hands over `content`, of which it takes off what the peer has granted room for, until all of it is; with the last of it
@@ -86,17 +112,15 @@ impl Sender {
         content: &mut impl Content,
         end: bool,
     ) -> Poll<Result<(), h2::Error>> {
-        let mut stream = self.0.borrow_mut();
+        let mut stream = self.stream.borrow_mut();
         while content.len() > 0 {
-            stream.reserve_capacity(content.len());
-            let room = match stream.capacity() {
-                0 => match ready!(stream.poll_capacity(cx)) {
-                    Some(room) => room?,
-                    None => return Poll::Ready(Err(Reason::STREAM_CLOSED.into())),
-                },
-                room => room,
-            };
-            let now = content.take(room.min(content.len()));
+            let wanted = content.len().min(ready!(self.poll_credit(cx)));
+            stream.reserve_capacity(wanted);
+            ready!(poll_capacity(&mut stream, cx))?;
+            let now = content.take(stream.capacity().min(wanted));
+            if let Some(credit) = &self.credit {
+                credit.spend(now.len());
+            }
             stream.send_data(now, end && content.len() == 0)?;
         }
         Poll::Ready(Ok(()))
@@ -125,19 +149,30 @@ impl Sender {
     /// Ends the stream with trailers, which are lines of HTTP/1; none for none.
     pub(crate) fn finish(&self, trailers: &[u8]) -> Result<(), h2::Error> {
         let fields = header_map(trailers);
-        let mut stream = self.0.borrow_mut();
+        let mut stream = self.stream.borrow_mut();
         if fields.is_empty() { stream.send_data(Bytes::new(), true) } else { stream.send_trailers(fields) }
     }
 
     /// Breaks the stream off.
     pub(crate) fn reset(&self, reason: Reason) {
-        self.0.borrow_mut().send_reset(reason);
+        self.stream.borrow_mut().send_reset(reason);
     }
 
     /// Ready when the peer has broken the stream off.
     pub(crate) fn poll_reset(&self, cx: &mut Context<'_>) -> Poll<Result<Reason, h2::Error>> {
-        self.0.borrow_mut().poll_reset(cx)
+        self.stream.borrow_mut().poll_reset(cx)
     }
+}
+
+/// Waits until a stream may send something of what was reserved.
+fn poll_capacity(stream: &mut SendStream<Bytes>, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
+    while stream.capacity() == 0 {
+        match ready!(stream.poll_capacity(cx)) {
+            Some(capacity) => _ = capacity?,
+            None => return Poll::Ready(Err(Reason::STREAM_CLOSED.into())),
+        }
+    }
+    Poll::Ready(Ok(()))
 }
 
 /// What can be handed over to a stream piece by piece.

@@ -5,6 +5,7 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use wire::h2::FloodGuard;
@@ -42,6 +43,10 @@ pub(crate) struct Seen {
     pub(crate) flood: Cell<bool>,
     /// Streams that were reset because the request was malformed.
     pub(crate) malformed: Cell<u32>,
+    /// When a frame or header block began that does not end; time since 1970.
+    pub(crate) begun: Cell<Option<Duration>>,
+    /// The socket took less than it was to since this was last set back.
+    pub(crate) is_blocked: Cell<bool>,
 }
 
 impl Io {
@@ -79,6 +84,13 @@ impl Watch {
         if self.guard.received(bytes, self.clock.unix()).is_err() {
             self.seen.flood.set(true);
         }
+        self.seen.begun.set(self.guard.begun());
+    }
+
+    /// Takes note of whether the socket takes what is written.
+    fn tried<T>(&self, written: Poll<T>) -> Poll<T> {
+        self.seen.is_blocked.set(self.seen.is_blocked.get() || written.is_pending());
+        written
     }
 
     fn sent(&mut self, bytes: &[u8]) {
@@ -118,10 +130,10 @@ impl AsyncRead for Io {
 impl AsyncWrite for Io {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = &mut *self;
-        let len = ready!(this.end.socket().poll_write_some(cx, &[IoSlice::new(bytes)]))?;
-        if let Some(watch) = &mut this.watch {
-            watch.sent(&bytes[..len]);
-        }
+        let written = this.end.socket().poll_write_some(cx, &[IoSlice::new(bytes)]);
+        let Some(watch) = &mut this.watch else { return written };
+        let len = ready!(watch.tried(written))?;
+        watch.sent(&bytes[..len]);
         Poll::Ready(Ok(len))
     }
 
@@ -131,14 +143,14 @@ impl AsyncWrite for Io {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = &mut *self;
-        let len = ready!(this.end.socket().poll_write_some(cx, slices))?;
-        if let Some(watch) = &mut this.watch {
-            let mut left = len;
-            for slice in slices {
-                let taken = left.min(slice.len());
-                watch.sent(&slice[..taken]);
-                left -= taken;
-            }
+        let written = this.end.socket().poll_write_some(cx, slices);
+        let Some(watch) = &mut this.watch else { return written };
+        let len = ready!(watch.tried(written))?;
+        let mut left = len;
+        for slice in slices {
+            let taken = left.min(slice.len());
+            watch.sent(&slice[..taken]);
+            left -= taken;
         }
         Poll::Ready(Ok(len))
     }
@@ -148,7 +160,11 @@ impl AsyncWrite for Io {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.end.socket().poll_flush(cx)
+        let flushed = self.end.socket().poll_flush(cx);
+        match &self.watch {
+            Some(watch) => watch.tried(flushed),
+            None => flushed,
+        }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

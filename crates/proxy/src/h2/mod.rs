@@ -4,6 +4,7 @@
 //! and how a stream becomes an exchange.
 
 mod body;
+mod credit;
 mod io;
 mod stream;
 mod tunnel;
@@ -27,20 +28,21 @@ use wire::h2::Pseudo;
 
 use crate::buffer::Buffer;
 use crate::client::Client;
-use crate::clock::Moment;
+use crate::clock::{Clock, Moment};
 use crate::conn::Conn;
 use crate::deadline::Deadline;
 use crate::exchange::{self, Arrival};
 use crate::limits::{
-    HTTP2_CONNECTION_WINDOW_BYTES, HTTP2_HEADER_TABLE_BYTES, HTTP2_MALFORMED_STREAMS_MAX,
+    HTTP2_CANCELS_MAX, HTTP2_CONNECTION_WINDOW_BYTES, HTTP2_HEADER_TABLE_BYTES, HTTP2_MALFORMED_STREAMS_MAX,
     HTTP2_RESETS_PENDING_MAX, HTTP2_RESETS_REMEMBERED_MAX, HTTP2_SEND_BUFFER_BYTES,
-    HTTP2_STREAM_WINDOW_BYTES, LAST_REQUEST_GRACE, LINGER,
+    HTTP2_STREAM_WINDOW_BYTES, HTTP2_STREAMS_PER_CANCEL, LAST_REQUEST_GRACE, LINGER,
 };
 use crate::reply;
 use crate::socket::Socket;
 use crate::worker::Worker;
 
 pub(crate) use body::{Body, Content, Sender, header_map, pairs};
+use credit::Credit;
 pub(crate) use io::Io;
 use io::Seen;
 pub(crate) use stream::Stream;
@@ -108,7 +110,7 @@ pub(crate) async fn serve(
         conn: Rc::new(conn),
         deadline,
         seen,
-        streams: Rc::default(),
+        streams: Streams::new(worker.clock.clone()),
         is_closing: Cell::new(false),
         malformed: Cell::new(0),
     };
@@ -157,6 +159,8 @@ enum Event {
     Stream(Request<RecvStream>, SendResponse<Bytes>),
     /// Its time without a request is up, or the worker drains.
     Due,
+    /// Something that began took too long to come.
+    Slow,
     Broken(h2::Error),
     Flood,
     End,
@@ -172,7 +176,14 @@ impl Server<'_> {
             match event {
                 Event::Stream(request, respond) => self.accept(&mut connection, request, respond),
                 Event::Due if self.is_closing.replace(true) && self.streams.open.get() == 0 => return,
-                Event::Due => connection.graceful_shutdown(),
+                Event::Due => {
+                    self.streams.note_idle();
+                    connection.graceful_shutdown();
+                }
+                Event::Slow => {
+                    self.worker.recorder.borrow().reason(Reason::HeadTimeout);
+                    return self.say_goodbye(connection, Code::NO_ERROR).await;
+                }
                 Event::Flood => {
                     self.worker.recorder.borrow().reason(Reason::Http2Flood);
                     return self.say_goodbye(connection, Code::ENHANCE_YOUR_CALM).await;
@@ -184,37 +195,61 @@ impl Server<'_> {
     }
 
     fn poll_event(&self, connection: &mut Connected, cx: &mut Context<'_>) -> Poll<Event> {
-        if self.seen.flood.get() {
+        if self.is_flood() {
             return Poll::Ready(Event::Flood);
         }
+        self.seen.is_blocked.set(false);
         let accepted = connection.poll_accept(cx);
-        if self.seen.flood.get() {
+        if self.is_flood() {
             return Poll::Ready(Event::Flood);
+        }
+        if !self.seen.is_blocked.get() {
+            // The crate writes all that it may before it waits.
+            self.streams.credit.renew();
         }
         match accepted {
             Poll::Ready(Some(Ok((request, respond)))) => Poll::Ready(Event::Stream(request, respond)),
             Poll::Ready(Some(Err(error))) => Poll::Ready(Event::Broken(error)),
             Poll::Ready(None) => Poll::Ready(Event::End),
             Poll::Pending => {
-                let patience = self.patience();
-                if patience.is_none() {
-                    self.streams.wake_when_done(cx);
-                }
-                self.deadline.poll_idle(patience, cx).map(|()| Event::Due)
+                self.streams.wake_on_change(cx);
+                let (idle, slow) = (self.idle_until(), self.begun_until());
+                let due = [idle, slow].into_iter().flatten().min();
+                let is_slow = slow.is_some_and(|slow| slow <= self.worker.clock.now());
+                self.deadline.poll_idle(due, cx).map(|()| if is_slow { Event::Slow } else { Event::Due })
             }
         }
     }
 
-    /// Time that the connection has without anything new.
-    fn patience(&self) -> Option<Duration> {
+    fn is_flood(&self) -> bool {
+        self.seen.flood.get() || self.streams.has_too_many_cancelled()
+    }
+
+    /// When the connection has been without a request for too long, whatever frames have come meanwhile.
+    fn idle_until(&self) -> Option<Moment> {
         let is_first = self.conn.requests.get() == 0;
-        match (self.streams.open.get(), self.is_closing.get(), self.worker.is_draining()) {
+        let patience = match (self.streams.open.get(), self.is_closing.get(), self.worker.is_draining()) {
             // Those that wait for something have deadlines of their own.
-            (1.., ..) => None,
-            (0, true, _) => Some(LINGER),
-            (0, false, true) => Some(if is_first { LAST_REQUEST_GRACE } else { Duration::ZERO }),
-            (0, false, false) => Some(self.worker.pinned().settings().client.keep_alive_timeout),
-        }
+            (1.., ..) => return None,
+            (0, true, _) => LINGER,
+            (0, false, true) => {
+                if is_first {
+                    LAST_REQUEST_GRACE
+                } else {
+                    Duration::ZERO
+                }
+            }
+            (0, false, false) => self.worker.pinned().settings().client.keep_alive_timeout,
+        };
+        Some(self.streams.idle_since.get().after(patience))
+    }
+
+    /// When the frame or head that has begun to come has to be there.
+    fn begun_until(&self) -> Option<Moment> {
+        let clock = &self.worker.clock;
+        let elapsed = clock.unix().saturating_sub(self.seen.begun.get()?);
+        let timeout = self.worker.pinned().settings().client.header_timeout;
+        Some(clock.now().after(timeout.saturating_sub(elapsed)))
     }
 
     fn accept(&self, connection: &mut Connected, request: Request<RecvStream>, respond: SendResponse<Bytes>) {
@@ -226,7 +261,7 @@ impl Server<'_> {
         }
         let begin = self.worker.clock.now();
         let (parts, body) = request.into_parts();
-        let stream = Stream::new(body, respond);
+        let stream = Stream::new(body, respond, Rc::clone(&self.streams.credit));
         let mut head = Vec::with_capacity(HEAD_BYTES);
         let written = write_head(&parts, !stream.body.is_end(), self.worker, &mut head);
         let (worker, conn) = (Rc::clone(self.worker), Rc::clone(&self.conn));
@@ -275,7 +310,7 @@ struct Arrived {
 
 /// Serves one request.
 async fn serve_stream(arrived: Arrived) {
-    let Arrived { open: _open, worker, conn, stream, head, written, begin } = &arrived;
+    let Arrived { open, worker, conn, stream, head, written, begin } = &arrived;
     let deadline = Deadline::new(&worker.deadlines);
     let arrival = Arrival { conn, client: Client::Http2(stream), deadline: &deadline, head, begin: *begin };
     let parsed = written.and_then(|()| parse_request(head, worker.request_limits(), worker.spare_fields()));
@@ -290,6 +325,7 @@ async fn serve_stream(arrived: Arrived) {
             exchange::refuse(worker, arrival, reply::malformed(fault)).await;
         }
     }
+    open.note_end(stream.was_cancelled());
 }
 
 /// Room for most heads.
@@ -316,16 +352,43 @@ fn write_head(
 /// RFC 6455 section 4.1.
 const WEBSOCKET_KEY_BYTES: usize = 16;
 
-/// The streams of a connection that are being served.
-#[derive(Default)]
+/// The streams of a connection that are being served, and how the others ended.
 struct Streams {
+    clock: Clock,
     open: Cell<usize>,
+    /// When the last one ended; before there is one, when the connection began.
+    idle_since: Cell<Moment>,
+    /// Streams that ran to their end.
+    ended: Cell<u64>,
+    /// Streams that the client broke off.
+    cancelled: Cell<u64>,
+    credit: Rc<Credit>,
     /// The connection, which begins to count its idle time when the last one has ended.
     connection: RefCell<Option<Waker>>,
 }
 
 impl Streams {
-    fn wake_when_done(&self, cx: &Context<'_>) {
+    fn new(clock: Clock) -> Rc<Self> {
+        Rc::new(Self {
+            idle_since: Cell::new(clock.now()),
+            clock,
+            open: Cell::default(),
+            ended: Cell::default(),
+            cancelled: Cell::default(),
+            credit: Rc::default(),
+            connection: RefCell::default(),
+        })
+    }
+
+    fn note_idle(&self) {
+        self.idle_since.set(self.clock.now());
+    }
+
+    fn has_too_many_cancelled(&self) -> bool {
+        self.cancelled.get() > HTTP2_CANCELS_MAX + self.ended.get() / HTTP2_STREAMS_PER_CANCEL
+    }
+
+    fn wake_on_change(&self, cx: &Context<'_>) {
         let mut connection = self.connection.borrow_mut();
         if !connection.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
             *connection = Some(cx.waker().clone());
@@ -341,12 +404,21 @@ impl OpenStream {
         streams.open.set(streams.open.get() + 1);
         Self(Rc::clone(streams))
     }
+
+    fn note_end(&self, was_cancelled: bool) {
+        let count = if was_cancelled { &self.0.cancelled } else { &self.0.ended };
+        count.set(count.get() + 1);
+    }
 }
 
 impl Drop for OpenStream {
     fn drop(&mut self) {
         self.0.open.set(self.0.open.get() - 1);
-        if self.0.open.get() == 0
+        let is_last = self.0.open.get() == 0;
+        if is_last {
+            self.0.note_idle();
+        }
+        if (is_last || self.0.has_too_many_cancelled())
             && let Some(connection) = self.0.connection.borrow_mut().take()
         {
             connection.wake();

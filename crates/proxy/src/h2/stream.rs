@@ -1,7 +1,8 @@
 //! One request of a client on an HTTP/2 connection.
 
-use std::cell::{OnceCell, RefCell};
-use std::task::{Context, Poll};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use h2::server::SendResponse;
@@ -9,6 +10,7 @@ use h2::{Reason, RecvStream};
 use http::{Response, StatusCode};
 
 use super::body::{Body, Sender, header_map};
+use super::credit::Credit;
 
 /// A stream, as the request on it sees it.
 pub(crate) struct Stream {
@@ -16,11 +18,27 @@ pub(crate) struct Stream {
     pub(crate) body: Body,
     respond: RefCell<SendResponse<Bytes>>,
     sender: OnceCell<Sender>,
+    credit: Rc<Credit>,
+    /// Who broke it off first, if anybody did.
+    broken_off: Cell<Option<By>>,
+}
+
+/// Who breaks a stream off.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Client,
+    Us,
 }
 
 impl Stream {
-    pub(crate) fn new(body: RecvStream, respond: SendResponse<Bytes>) -> Self {
-        Self { body: Body::new(body), respond: RefCell::new(respond), sender: OnceCell::new() }
+    pub(crate) fn new(body: RecvStream, respond: SendResponse<Bytes>, credit: Rc<Credit>) -> Self {
+        Self {
+            body: Body::new(body),
+            respond: RefCell::new(respond),
+            sender: OnceCell::new(),
+            credit,
+            broken_off: Cell::new(None),
+        }
     }
 
     /// Sends an interim response.
@@ -32,7 +50,7 @@ impl Stream {
     pub(crate) fn respond(&self, status: u16, head: &[u8], end: bool) -> Result<(), h2::Error> {
         let stream = self.respond.borrow_mut().send_response(response(status, head), end)?;
         // The crate lets the head be sent once.
-        let _ = self.sender.set(Sender::new(stream));
+        let _ = self.sender.set(Sender::new(stream, Some(Rc::clone(&self.credit))));
         Ok(())
     }
 
@@ -47,11 +65,29 @@ impl Stream {
             Some(sender) => sender.poll_reset(cx),
             None => self.respond.borrow_mut().poll_reset(cx),
         };
-        reset.map(|_| ())
+        reset.map(|_| self.note_broken_off(By::Client))
+    }
+
+    /// Whether the client has broken the stream off before its response had ended.
+    pub(crate) fn was_cancelled(&self) -> bool {
+        // To look is to take note.
+        let _ = self.is_gone();
+        self.broken_off.get() == Some(By::Client)
+    }
+
+    fn is_gone(&self) -> bool {
+        self.poll_gone(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    fn note_broken_off(&self, by: By) {
+        self.broken_off.set(self.broken_off.get().or(Some(by)));
     }
 
     /// Breaks the stream off.
     pub(crate) fn reset(&self, reason: Reason) {
+        if !self.is_gone() {
+            self.note_broken_off(By::Us);
+        }
         match self.sender.get() {
             Some(sender) => sender.reset(reason),
             None => self.respond.borrow_mut().send_reset(reason),

@@ -146,11 +146,13 @@ fn has_underscores_only(name: &[u8]) -> bool {
     name.iter().all(|&b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 }
 
-/// Reads a response head; it stays at the front of `buffer`.
+/// Reads a response head; it stays at the front of `buffer`. `is_eager` where the body may be read along with it as far as it has
+/// come: what a stream of HTTP/2 has no room for would be kept meanwhile.
 pub(crate) async fn read_response_head(
     socket: &Socket,
     buffer: &mut Buffer,
     fields: Fields,
+    is_eager: bool,
     timer: &ResponseTimer<'_>,
 ) -> Result<Response, Fault> {
     if !buffer.is_empty()
@@ -160,7 +162,10 @@ pub(crate) async fn read_response_head(
     }
     let mut spare = Some(fields);
     loop {
-        match timer.within(|cx| socket.poll_fill(cx, buffer)).await {
+        let read = timer.within(|cx| {
+            if is_eager { socket.poll_fill(cx, buffer) } else { socket.poll_fill_small(cx, buffer) }
+        });
+        match read.await {
             Err(Elapsed) => return Err(Fault::sent(Reason::UpstreamReadTimeout)),
             Ok(Ok(0) | Err(_)) => return Err(Fault::sent(Reason::UpstreamReset)),
             Ok(Ok(_)) => {}

@@ -24,8 +24,8 @@ use crate::clock::{Clock, Moment};
 use crate::deadline::Elapsed;
 use crate::h2::{Body, Io, Sender, header_map, pairs};
 use crate::limits::{
-    HTTP2_CONNECTION_WINDOW_BYTES, HTTP2_HEADER_TABLE_BYTES, HTTP2_RESETS_REMEMBERED_MAX,
-    HTTP2_SEND_BUFFER_BYTES, HTTP2_STREAM_WINDOW_BYTES, HTTP2_STREAMS_ASSUMED, RESPONSE_HEAD_BYTES_MAX,
+    HTTP2_ENDPOINT_STREAM_WINDOW_BYTES, HTTP2_ENDPOINT_WINDOW_BYTES, HTTP2_HEADER_TABLE_BYTES,
+    HTTP2_RESETS_REMEMBERED_MAX, HTTP2_SEND_BUFFER_BYTES, HTTP2_STREAMS_ASSUMED, RESPONSE_HEAD_BYTES_MAX,
 };
 use crate::reply::Fault;
 
@@ -177,7 +177,7 @@ impl Session {
         Ok(Call {
             response: RefCell::new(response),
             body: OnceCell::new(),
-            sender: Sender::new(sender),
+            sender: Sender::new(sender, None),
             _counted: counted,
         })
     }
@@ -190,8 +190,8 @@ fn builder() -> h2::client::Builder {
         .enable_push(false)
         .max_header_list_size(RESPONSE_HEAD_BYTES_MAX as u32)
         .header_table_size(HTTP2_HEADER_TABLE_BYTES)
-        .initial_window_size(HTTP2_STREAM_WINDOW_BYTES)
-        .initial_connection_window_size(HTTP2_CONNECTION_WINDOW_BYTES)
+        .initial_window_size(HTTP2_ENDPOINT_STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(HTTP2_ENDPOINT_WINDOW_BYTES)
         .max_send_buffer_size(HTTP2_SEND_BUFFER_BYTES)
         .initial_max_send_streams(HTTP2_STREAMS_ASSUMED)
         .max_concurrent_reset_streams(HTTP2_RESETS_REMEMBERED_MAX);

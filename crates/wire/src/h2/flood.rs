@@ -2,7 +2,8 @@
 //!
 //! Rapid resets, CONTINUATION and small DATA frames are bounded by the `h2` crate; what is left are frames that it answers or
 //! passes over one by one: PING, SETTINGS, PRIORITY, `WINDOW_UPDATE`, `RST_STREAM`, empty DATA and unknown ones. A connection
-//! has a budget of them, which grows with time and with the requests and data that they may belong to.
+//! has a budget of them, which grows with time and with the requests and data that they may belong to. What has begun and does
+//! not end, as a head that comes byte by byte, is told too.
 
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ pub struct FloodGuard {
     budget: u32,
     /// When the budget last grew with time.
     refilled: Duration,
+    /// When the frame or header block began that has not ended yet.
+    begun: Option<Duration>,
 }
 
 /// Where frames begin in one direction of a connection.
@@ -30,6 +33,12 @@ struct Frames {
     /// The header so far, and of `RST_STREAM` the error code behind it.
     header: [u8; FRAME_HEADER_BYTES + CODE_BYTES],
     filled: usize,
+    /// The type of the frame whose bytes are skipped.
+    kind: u8,
+    /// A header block has begun, and its last frame has not (RFC 9113 section 6.10).
+    is_in_block: bool,
+    /// Nothing was unfinished at some point since this was last asked for.
+    has_rested: bool,
 }
 
 /// What is to be known of a frame.
@@ -51,7 +60,9 @@ const PREFACE_BYTES: usize = 24;
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
+const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
 /// RFC 9113 section 7.
 const PROTOCOL_ERROR: [u8; CODE_BYTES] = [0, 0, 0, 1];
 
@@ -73,7 +84,14 @@ impl FloodGuard {
             sent: Frames::after(0),
             budget: BURST_FRAMES,
             refilled: now,
+            begun: None,
         }
+    }
+
+    /// When the peer began a frame or header block of which the end has not come. Content is left out: who waits for it has a
+    /// time limit of their own.
+    pub fn begun(&self) -> Option<Duration> {
+        self.begun
     }
 
     /// Takes note of bytes that were received. `now` is time on any clock that does not go back.
@@ -85,6 +103,12 @@ impl FloodGuard {
             DATA if frame.len > 0 || frame.flags & END_STREAM != 0 => {}
             _ => spent += 1,
         });
+        let has_rested = std::mem::take(&mut self.received.has_rested);
+        self.begun = match self.begun {
+            _ if self.received.is_at_rest() => None,
+            Some(begun) if !has_rested => Some(begun),
+            _ => Some(now),
+        };
         self.budget = budget.min(BURST_FRAMES);
         if spent > self.budget {
             self.refill(now);
@@ -115,7 +139,19 @@ impl FloodGuard {
 
 impl Frames {
     fn after(skip: usize) -> Self {
-        Self { skip, header: [0; FRAME_HEADER_BYTES + CODE_BYTES], filled: 0 }
+        Self {
+            skip,
+            header: [0; FRAME_HEADER_BYTES + CODE_BYTES],
+            filled: 0,
+            kind: DATA,
+            is_in_block: false,
+            has_rested: false,
+        }
+    }
+
+    /// Whether nothing has begun that has not ended, but for content.
+    fn is_at_rest(&self) -> bool {
+        self.filled == 0 && !self.is_in_block && (self.skip == 0 || self.kind == DATA)
     }
 
     /// Calls `on_frame` for each frame whose header is complete.
@@ -124,6 +160,7 @@ impl Frames {
             let skipped = self.skip.min(bytes.len());
             self.skip -= skipped;
             bytes = &bytes[skipped..];
+            self.has_rested |= self.is_at_rest();
             if bytes.is_empty() {
                 return;
             }
@@ -138,6 +175,10 @@ impl Frames {
             let len = usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c);
             self.skip = len.saturating_sub(self.filled - FRAME_HEADER_BYTES);
             self.filled = 0;
+            self.kind = kind;
+            if matches!(kind, HEADERS | CONTINUATION) {
+                self.is_in_block = flags & END_HEADERS == 0;
+            }
             on_frame(Frame { kind, flags, len, code });
         }
     }
@@ -196,6 +237,33 @@ mod tests {
             guard.sent(&frame(DATA, 0, 100));
             guard.received(&ping, Duration::ZERO).unwrap();
         }
+    }
+
+    #[test]
+    fn what_does_not_end_has_begun() {
+        let seconds = Duration::from_secs;
+        let block =
+            [frame(HEADERS, 0, 3), frame(CONTINUATION, 0, 3), frame(CONTINUATION, END_HEADERS, 3)].concat();
+        let whole = [block.clone(), frame(DATA, 0, 100), frame(PING, 0, 8)].concat();
+        for (bytes, begun) in [
+            (&whole[..], None),
+            (&whole[..3], Some(seconds(1))),
+            (&block[..block.len() - 1], Some(seconds(1))),
+            (&whole[..block.len() + FRAME_HEADER_BYTES + 50], None),
+            (&whole[..whole.len() - 1], Some(seconds(1))),
+        ] {
+            let mut guard = guard();
+            guard.received(bytes, seconds(1)).unwrap();
+            assert_eq!(guard.begun(), begun, "{bytes:?}");
+        }
+        // Byte by byte it stays begun; one that follows another begins anew.
+        let mut guard = guard();
+        for (second, byte) in (0..).zip(&block[..block.len() - 1]) {
+            guard.received(&[*byte], seconds(second)).unwrap();
+            assert_eq!(guard.begun(), Some(Duration::ZERO));
+        }
+        guard.received(&[0, 0, 0], seconds(100)).unwrap();
+        assert_eq!(guard.begun(), Some(seconds(100)));
     }
 
     #[test]
