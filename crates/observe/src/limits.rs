@@ -4,6 +4,13 @@
 /// counted in `forebay_metrics_series_dropped_total`. A series takes about 700 bytes with the default buckets.
 pub const SERIES_PER_WORKER_MAX: usize = 16_384;
 
+/// Series of a worker up to which it does not matter whose they are. Those beyond are for namespaces with few: whoever fills the
+/// table, others are still seen.
+pub const SERIES_SHARED_MAX: usize = SERIES_PER_WORKER_MAX / 4 * 3;
+
+/// Series that a namespace has to itself once the shared ones are in use.
+pub const SERIES_PER_NAMESPACE: usize = 512;
+
 /// Series that a worker has allocated ahead after [`Recorder::make_room`](crate::Recorder::make_room): how many it can see
 /// for the first time until it makes room again.
 pub const SERIES_AHEAD: usize = 256;

@@ -65,9 +65,11 @@ impl Registry {
     fn series_labels(&self, identity: &Identity) -> String {
         let labels = &identity.labels;
         let mut text = self.controller_labels();
-        let status = identity.status.to_string();
-        let class = if self.options.status_classes { "xx" } else { "" };
-        push_label(&mut text, "status", &(status + class));
+        let status = match identity.status {
+            class @ 1..100 => format!("{class}xx"),
+            status => status.to_string(),
+        };
+        push_label(&mut text, "status", &status);
         push_label(&mut text, "method", identity.method.name());
         push_label(&mut text, "path", &labels.path);
         push_label(&mut text, "namespace", &labels.namespace);

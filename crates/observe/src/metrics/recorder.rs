@@ -15,7 +15,7 @@ use super::stream::{StreamCells, StreamName};
 use super::tally::Tally;
 use super::{Counter, Gauge, Handshake, Method, Registry};
 use crate::Reason;
-use crate::limits::{SERIES_AHEAD, SERIES_PER_WORKER_MAX};
+use crate::limits::{SERIES_AHEAD, SERIES_PER_NAMESPACE, SERIES_PER_WORKER_MAX, SERIES_SHARED_MAX};
 
 /// What a worker records with. It can go to another thread but not be shared, so each cell has one writer.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub struct Recorder {
     registry: Arc<Registry>,
     cells: Arc<WorkerCells>,
     series: HashMap<Key, Arc<Series>, RandomState>,
+    /// Series of each namespace, as of when room was last made; only kept where there are many.
+    by_namespace: HashMap<String, usize, RandomState>,
     /// Not yet claimed. `series` has room for all of them.
     spare: Vec<Arc<Series>>,
     not_sync: PhantomData<Cell<()>>,
@@ -78,6 +80,7 @@ impl Recorder {
             registry,
             cells,
             series: HashMap::default(),
+            by_namespace: HashMap::default(),
             spare: Vec::with_capacity(SERIES_AHEAD),
             not_sync: PhantomData,
         };
@@ -98,10 +101,31 @@ impl Recorder {
         if let Some(series) = self.series.get(&key) {
             return self.registry.observe(series, sample);
         }
-        let Some(series) = self.spare.pop() else { return self.count(Counter::SeriesDropped) };
+        let claimed = if self.may_claim(&labels.namespace) { self.spare.pop() } else { None };
+        let Some(series) = claimed else { return self.count(Counter::SeriesDropped) };
         series.claim(labels, status, sample);
         self.registry.observe(&series, sample);
         self.series.insert(key, series);
+    }
+
+    /// Whether a namespace may have one more series. Those that it has claimed since room was last made are few.
+    fn may_claim(&self, namespace: &str) -> bool {
+        self.series.len() < SERIES_SHARED_MAX
+            || self.by_namespace.get(namespace).is_none_or(|&count| count < SERIES_PER_NAMESPACE)
+    }
+
+    fn count_by_namespace(&mut self) {
+        self.by_namespace.clear();
+        if self.series.len() + SERIES_AHEAD < SERIES_SHARED_MAX {
+            return;
+        }
+        let Self { series, by_namespace, .. } = self;
+        for identity in series.values().filter_map(|series| series.identity()) {
+            match by_namespace.get_mut(&identity.labels.namespace) {
+                Some(count) => *count += 1,
+                None => _ = by_namespace.insert(identity.labels.namespace.clone(), 1),
+            }
+        }
     }
 
     /// Cells of a stream for the worker; see [`Registry::stream`]. Not for the path of a message.
@@ -158,6 +182,10 @@ impl Recorder {
         self.spare.extend((0..room).map(|_| Arc::new(Series::new(self.registry.cells_per_series()))));
         all.extend(self.spare[self.spare.len() - room..].iter().cloned());
         self.series.reserve(self.spare.len());
+        drop(all);
+        if room > 0 {
+            self.count_by_namespace();
+        }
     }
 
     pub(crate) fn cells(&self) -> &Arc<WorkerCells> {
@@ -257,20 +285,37 @@ mod tests {
         assert_eq!(total(&registry, REQUESTS, "status=\"404\""), 1);
     }
 
+    /// So many routes, of which a namespace has `each`.
+    fn routes(count: usize, each: usize) -> Vec<Arc<Labels>> {
+        let route = |number: usize| Labels {
+            namespace: format!("namespace-{}", number / each),
+            ..Labels::clone(&labels(&format!("/{number}")))
+        };
+        (0..count).map(|number| Arc::new(route(number))).collect()
+    }
+
+    fn record(recorder: &mut Recorder, routes: &[Arc<Labels>]) {
+        for route in routes {
+            recorder.make_room();
+            recorder.request(route, &sample(200));
+        }
+    }
+
     #[test]
     fn recording_allocates_nothing_and_counts_what_has_no_room() {
         let registry = Registry::new(MetricsOptions::default());
         let mut recorder = registry.recorder();
-        let label = labels("/");
+        let routes = routes(SERIES_AHEAD + 4, 1);
+        let (last, others) = routes.split_last().unwrap();
         let capacity = recorder.series.capacity();
-        for status in 0..SERIES_AHEAD as u16 + 3 {
-            recorder.request(&label, &sample(status));
+        for route in others {
+            recorder.request(route, &sample(200));
         }
         assert_eq!(recorder.series.capacity(), capacity);
         assert_eq!(total(&registry, REQUESTS, ""), SERIES_AHEAD as u64);
         assert_eq!(total(&registry, DROPPED, ""), 3);
         recorder.make_room();
-        recorder.request(&label, &sample(999));
+        recorder.request(last, &sample(200));
         assert_eq!(total(&registry, REQUESTS, ""), SERIES_AHEAD as u64 + 1);
     }
 
@@ -290,23 +335,44 @@ mod tests {
     fn series_are_bounded_and_a_scrape_makes_room_where_routes_are_gone() {
         let registry = Registry::new(MetricsOptions { per_host: false, ..MetricsOptions::default() });
         let mut recorder = registry.recorder();
-        let fill = |recorder: &mut Recorder, labels: &Arc<Labels>| {
-            for status in 0..SERIES_PER_WORKER_MAX as u16 {
-                recorder.make_room();
-                recorder.request(labels, &sample(status));
-            }
-        };
-        let (first, second) = (labels("/1"), labels("/2"));
-        fill(&mut recorder, &first);
-        recorder.make_room();
-        recorder.request(&second, &sample(200));
+        let (first, second) = (routes(SERIES_PER_WORKER_MAX, 100), routes(SERIES_PER_WORKER_MAX, 100));
+        record(&mut recorder, &first);
+        record(&mut recorder, &second[..1]);
         assert_eq!(recorder.cells.counter(Counter::SeriesDropped).get(), 1);
         drop(first);
         _ = samples(&registry, REQUESTS, "");
-        fill(&mut recorder, &second);
+        record(&mut recorder, &second);
         assert_eq!(recorder.cells.counter(Counter::SeriesDropped).get(), 1);
         assert_eq!(recorder.cells.series().len(), SERIES_PER_WORKER_MAX);
         assert_eq!(recorder.series.len(), SERIES_PER_WORKER_MAX);
+    }
+
+    #[test]
+    fn who_fills_the_table_leaves_room_for_others() {
+        let registry = Registry::new(MetricsOptions { per_host: false, ..MetricsOptions::default() });
+        let mut recorder = registry.recorder();
+        let greedy = routes(SERIES_PER_WORKER_MAX, SERIES_PER_WORKER_MAX);
+        record(&mut recorder, &greedy);
+        let held = recorder.series.len();
+        assert!((SERIES_SHARED_MAX..=SERIES_SHARED_MAX + SERIES_AHEAD).contains(&held), "{held}");
+        let modest = Arc::new(Labels { namespace: "modest".to_owned(), ..Labels::clone(&labels("/")) });
+        record(&mut recorder, &[Arc::clone(&modest)]);
+        assert_eq!(total(&registry, REQUESTS, "namespace=\"modest\""), 1);
+    }
+
+    #[test]
+    fn statuses_that_nobody_has_defined_go_by_their_class() {
+        let registry = Registry::new(MetricsOptions::default());
+        let mut recorder = registry.recorder();
+        let label = labels("/");
+        (100..600).for_each(|status| {
+            recorder.make_room();
+            recorder.request(&label, &sample(status));
+        });
+        assert_eq!(total(&registry, REQUESTS, ""), 500);
+        assert!(samples(&registry, REQUESTS, "").len() < 100);
+        assert_eq!(total(&registry, REQUESTS, "status=\"404\""), 1);
+        assert_eq!(total(&registry, REQUESTS, "status=\"2xx\""), 90);
     }
 
     #[test]

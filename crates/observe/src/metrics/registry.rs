@@ -255,9 +255,10 @@ impl Registry {
         self.options.per_host && !self.options.per_undefined_host && labels.host == UNDEFINED_HOST
     }
 
-    /// The status, or its class: 2 for 200.
+    /// The status, or its class: 2 for 200. Those that nobody has defined go by their class in any case: endpoints can make up
+    /// hundreds, and each would be a series.
     pub(super) fn status_label(&self, status: u16) -> u16 {
-        if self.options.status_classes { status / 100 } else { status }
+        if self.options.status_classes || !is_defined(status) { status / 100 } else { status }
     }
 
     pub(super) fn observe(&self, series: &Series, sample: &Sample<'_>) {
@@ -292,6 +293,28 @@ impl Default for MetricsOptions {
             build: BuildInfo::default(),
         }
     }
+}
+
+/// Statuses of IANA's registry, and nginx's own.
+fn is_defined(status: u16) -> bool {
+    matches!(
+        status,
+        100..=104
+            | 200..=208
+            | 226
+            | 300..=308
+            | 400..=418
+            | 421..=426
+            | 428
+            | 429
+            | 431
+            | 444
+            | 451
+            | 494..=499
+            | 500..=508
+            | 510
+            | 511
+    )
 }
 
 /// None of the locks guards something that a panic could leave half done.
