@@ -6,8 +6,18 @@ use anyhow::Context;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity};
 
-/// Descriptors left to everything that is no connection of a client or to an endpoint.
+/// Descriptors left to everything that is no connection of a client or to an endpoint, where there are many.
 const DESCRIPTORS_RESERVED: u64 = 256;
+
+/// Descriptors that a process has open without any connection, and those that come with each worker; as counted, and some more.
+const DESCRIPTORS_OF_PROCESS: u64 = 24;
+const DESCRIPTORS_OF_WORKER: u64 = 8;
+
+/// Descriptors below which it is worth a warning that clients will be turned away.
+const DESCRIPTORS_WANTED: u64 = 4096;
+
+/// Connections that the admin server and the webhook take at a time, each. An API server keeps a few, Prometheus one.
+const SIDE_CONNECTIONS_MAX: u64 = 64;
 
 /// The CPUs for `requested` workers: each its own if they take all that the process may use, otherwise none. A worker that
 /// was pinned to some of many CPUs could share one with another process that thought the same.
@@ -25,20 +35,54 @@ fn quota() -> Option<usize> {
     doctor::collect::cpu_quota(std::process::id()).map(|cpus| cpus.ceil() as usize)
 }
 
-/// Raises the limit on descriptors as far as it goes, and returns how many client connections each worker may have. A quarter
-/// is left for connections to endpoints: most clients are idle most of the time, and those that are not share.
-pub(crate) fn connections_max(workers: usize) -> usize {
-    let per_worker = descriptors_max() / 4 * 3 / workers as u64;
-    usize::try_from(per_worker).unwrap_or(usize::MAX).max(1)
+/// How the descriptors of this process are shared out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Descriptors {
+    /// All of them (`ulimit -n`).
+    pub(crate) limit: u64,
+    /// What each worker may have. The rest is for connections to endpoints, a quarter of the whole: most clients are idle most
+    /// of the time, and those that are not share.
+    pub(crate) worker: proxy::Budget,
+    /// Connections of the admin server at a time, and of the webhook.
+    pub(crate) side_connections: usize,
+}
+
+impl Descriptors {
+    /// Raises the limit as far as it goes, and shares it out among so many workers. Says so where it is low.
+    pub(crate) fn share_out(workers: usize) -> Self {
+        let shares = Self::of(raise_descriptor_limit(), workers as u64);
+        if shares.limit < DESCRIPTORS_WANTED {
+            let (limit, connections) = (shares.limit, shares.worker.connections);
+            tracing::warn!(
+                limit,
+                connections_per_worker = connections,
+                "the limit on open files (ulimit -n) is low: further clients are turned away"
+            );
+        }
+        shares
+    }
+
+    fn of(limit: u64, workers: u64) -> Self {
+        let side = (limit / 16).clamp(2, SIDE_CONNECTIONS_MAX);
+        let fixed = DESCRIPTORS_OF_PROCESS + DESCRIPTORS_OF_WORKER * workers + 2 * side;
+        let left = limit.saturating_sub(fixed.max(DESCRIPTORS_RESERVED.min(limit / 8)));
+        let of_worker =
+            |eighths: u64| usize::try_from(left * eighths / 8 / workers).unwrap_or(usize::MAX).max(1);
+        let worker = proxy::Budget { connections: of_worker(5), datagram_sessions: of_worker(1) };
+        Self { limit, worker, side_connections: usize::try_from(side).unwrap_or(usize::MAX) }
+    }
 }
 
 /// Raises the limit on descriptors as far as it goes, and returns how many connections there may be.
 pub(crate) fn descriptors_max() -> u64 {
+    raise_descriptor_limit().saturating_sub(DESCRIPTORS_RESERVED)
+}
+
+fn raise_descriptor_limit() -> u64 {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     // What cannot be raised is counted as it is.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
-    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::from(u32::MAX));
-    limit.saturating_sub(DESCRIPTORS_RESERVED)
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::from(u32::MAX))
 }
 
 /// The machine's name.
@@ -95,6 +139,23 @@ mod tests {
         let all = worker_cpus(None).unwrap();
         let more = worker_cpus(Some(1024)).unwrap();
         assert!(!all.is_empty() && more.len() == 1024 && more.iter().all(Option::is_none));
+    }
+
+    #[test]
+    fn descriptors_are_shared_out_in_proportion() {
+        for (limit, workers, connections, sessions, side) in [
+            (20_000, 2, 6170, 1234, 64),
+            (1024, 1, 540, 108, 64),
+            (256, 1, 120, 24, 16),
+            (64, 1, 15, 3, 4),
+            (16, 4, 1, 1, 2),
+        ] {
+            let shares = Descriptors::of(limit, workers);
+            let worker = proxy::Budget { connections, datagram_sessions: sessions };
+            assert_eq!(shares, Descriptors { limit, worker, side_connections: side });
+            let used = workers * (connections + sessions) as u64 + 2 * side as u64;
+            assert!(used < limit, "{limit}");
+        }
     }
 
     #[test]

@@ -231,7 +231,7 @@ impl Foundation {
             })?;
         }
         let workers = machine::worker_cpus(options.workers)?;
-        let connections_max = machine::connections_max(workers.len());
+        let descriptors = machine::Descriptors::share_out(workers.len());
         let registry = Registry::new(metrics_options(&options.metrics, &options.reading));
         let listener =
             admin::bind(admin_address).with_context(|| format!("cannot listen on {admin_address}"))?;
@@ -254,7 +254,7 @@ impl Foundation {
                 ],
                 workers,
                 source_addresses: options.upstream_source_address.clone(),
-                connections_max,
+                budget: descriptors.worker,
                 hostname: machine::hostname(),
             },
             admin,

@@ -245,7 +245,7 @@ pub(crate) fn claimed_version(head: &[u8]) -> Version {
     if line.trim_ascii_end().ends_with(b"HTTP/1.0") { Version::Http10 } else { Version::Http11 }
 }
 
-/// Counts a connection while it is open.
+/// Counts a client connection while it is open.
 pub(crate) struct Open(Rc<Worker>);
 
 impl Open {

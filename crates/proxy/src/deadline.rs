@@ -58,17 +58,41 @@ impl Deadlines {
         self.fire(|slots, index| slots.state[index].idle);
     }
 
+    /// Wakes some of those who wait for a next request, those first whose time is up first. Returns how many.
+    pub(crate) fn fire_idlest(&self, count: usize) -> usize {
+        let mut idle: Vec<(Moment, usize)> = {
+            let slots = self.slots.borrow();
+            let due = slots.due.iter().zip(&slots.state).enumerate();
+            due.filter(|(_, (_, state))| state.idle)
+                .filter_map(|(index, (due, _))| Some(((*due)?, index)))
+                .collect()
+        };
+        if idle.len() > count {
+            idle.select_nth_unstable(count);
+            idle.truncate(count);
+        }
+        let mut slots = self.slots.borrow_mut();
+        idle.iter().for_each(|&(_, index)| slots.fire(index));
+        idle.len()
+    }
+
     fn fire(&self, is_due: impl Fn(&Slots, usize) -> bool) {
         let mut slots = self.slots.borrow_mut();
         for index in 0..slots.due.len() {
             if is_due(&slots, index) {
-                slots.due[index] = None;
-                slots.state[index].fired = true;
-                // A waker only queues its task; none of our code runs inside.
-                if let Some(waker) = slots.state[index].waker.take() {
-                    waker.wake();
-                }
+                slots.fire(index);
             }
+        }
+    }
+}
+
+impl Slots {
+    fn fire(&mut self, index: usize) {
+        self.due[index] = None;
+        self.state[index].fired = true;
+        // A waker only queues its task; none of our code runs inside.
+        if let Some(waker) = self.state[index].waker.take() {
+            waker.wake();
         }
     }
 }
@@ -221,6 +245,29 @@ mod tests {
         clock.advance(Duration::from_secs(1));
         deadlines.sweep();
         assert_eq!(poll(&mut waiting), Poll::Ready(Err(Elapsed)));
+    }
+
+    #[test]
+    fn who_has_been_idle_for_longest_makes_room() {
+        let clock = Clock::new(Clock::begin());
+        let deadlines = Deadlines::new(clock.clone());
+        let all: Vec<_> = (0..4).map(|_| Deadline::new(&deadlines)).collect();
+        let mut waiting: Vec<_> = all
+            .iter()
+            .map(|deadline| {
+                clock.advance(Duration::from_secs(1));
+                Box::pin(deadline.within_idle(Duration::from_secs(60), never))
+            })
+            .collect();
+        let busy = Deadline::new(&deadlines);
+        let mut working = pin!(busy.within(Duration::ZERO, never));
+        assert!(waiting.iter_mut().all(|waiting| poll(&mut waiting.as_mut()).is_pending()));
+        assert!(poll(&mut working).is_pending());
+        assert_eq!(deadlines.fire_idlest(2), 2);
+        let gone: Vec<_> = waiting.iter_mut().map(|waiting| poll(&mut waiting.as_mut()).is_ready()).collect();
+        assert_eq!(gone, [true, true, false, false]);
+        assert!(poll(&mut working).is_pending());
+        assert_eq!(deadlines.fire_idlest(9), 2);
     }
 
     #[test]

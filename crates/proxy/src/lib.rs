@@ -80,10 +80,21 @@ pub struct Options {
     pub workers: Vec<Option<usize>>,
     /// Local addresses to connect to endpoints from; empty to have the kernel choose.
     pub source_addresses: Vec<IpAddr>,
-    /// Client connections of one worker.
-    pub connections_max: usize,
+    /// What one worker may have open.
+    pub budget: Budget,
     /// The machine's name, for the access log.
     pub hostname: String,
+}
+
+/// What a worker may have open at a time, as far as clients decide it. Each takes a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Client connections. For another one, connections that wait for a request are closed, those that have waited for longest
+    /// first; where all are busy it is answered 503.
+    pub connections: usize,
+    /// Clients of UDP services. For another one, a session without an answer is ended, or else the one that has been idle for
+    /// longest.
+    pub datagram_sessions: usize,
 }
 
 /// An address that clients connect to.
@@ -165,13 +176,13 @@ impl Proxy {
             let sink = log.sink(&recorder);
             let (depot, registry, sources) =
                 (Arc::clone(&depot), Arc::clone(registry), options.source_addresses.clone());
-            let (hostname, connections_max) = (Arc::clone(&hostname), options.connections_max);
+            let (hostname, budget) = (Arc::clone(&hostname), options.budget);
             let run = move || {
                 let deadlines = Deadlines::new(clock.clone());
                 let sources = Sources::new(sources);
                 let pool = Pool::new(index, clock.clone(), Rc::clone(&deadlines), depot, registry, sources);
                 let log = Log { sink, time: TimeCache::new(TimeZone::system()), hostname };
-                thread::run(seat, Parts { clock, deadlines, pool, recorder, log, connections_max })
+                thread::run(seat, Parts { clock, deadlines, pool, recorder, log, budget })
             };
             proxy.threads.push(std::thread::Builder::new().name(format!("worker {index}")).spawn(run)?);
         }

@@ -49,6 +49,13 @@ pub(crate) const PIPES_KEPT_MAX: usize = 64;
 pub(crate) const ACCEPTS_PER_TURN_MAX: usize = 64;
 /// Connections that the kernel holds for a worker to accept; `somaxconn` bounds it too.
 pub(crate) const ACCEPT_BACKLOG: i32 = 4096;
+/// Part of a worker's connections that is closed at a time to make room, if it waits for requests: a sixteenth.
+pub(crate) const IDLE_CLOSED_PER_TURN: usize = 16;
+/// Time between two complaints that there are too few descriptors.
+pub(crate) const SHORTAGE_TOLD_INTERVAL: Duration = Duration::from_secs(60);
+/// Bytes of a client's request that are read when it is turned away: what is left unread resets the connection, and the reset
+/// may overtake the answer.
+pub(crate) const REFUSED_BYTES_READ: usize = 4 << 10;
 /// Pause after an accept that failed for want of descriptors or memory.
 pub(crate) const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
@@ -108,7 +115,7 @@ pub(crate) const STREAM_CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) const STREAM_PROXY_HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of the longest datagram.
 pub(crate) const DATAGRAM_BYTES_MAX: usize = 65_535;
-/// Clients of a UDP service that a worker has sessions with; for another one, one that has been idle for long is ended.
+/// Clients of UDP services that a worker has sessions with, where there are descriptors for as many.
 pub(crate) const UDP_SESSIONS_MAX: usize = 8192;
 /// Time for which a client's datagrams are kept away from an endpoint that refused one of them.
 pub(crate) const UDP_FAILURE_MEMORY: Duration = Duration::from_secs(10);

@@ -4,16 +4,19 @@ use std::future::poll_fn;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
-use observe::Counter;
+use observe::{Counter, Reason};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::Listen;
+use crate::buffer::Buffer;
 use crate::conn;
 use crate::deadline::Deadline;
-use crate::limits::{ACCEPT_BACKLOG, ACCEPT_RETRY_DELAY, ACCEPTS_PER_TURN_MAX};
+use crate::limits::{ACCEPT_BACKLOG, ACCEPT_RETRY_DELAY, ACCEPTS_PER_TURN_MAX, REFUSED_BYTES_READ};
+use crate::reply::{Answer, Lines};
 use crate::worker::Worker;
 
 /// Binds one worker's socket. Connections inherit `TCP_NODELAY`, so that it is set once and not for each of them.
@@ -46,15 +49,17 @@ pub(crate) fn probe(address: SocketAddr) -> io::Result<()> {
 /// Accepts connections for as long as it is polled.
 pub(crate) async fn accept(worker: Rc<Worker>, listener: Rc<TcpListener>, listen: Listen) {
     let local = listen.address;
-    accept_each(&worker, &listener, local, |stream, peer| admit(&worker, stream, peer, listen)).await;
+    let refuse = |stream: TcpStream| turn_away(&worker, &stream, listen);
+    accept_each(&worker, &listener, local, |stream, peer| admit(&worker, stream, peer, listen), refuse).await;
 }
 
-/// The same, for connections of any kind.
+/// The same, for connections of any kind. `refuse` gets a connection for which there is no other descriptor.
 pub(crate) async fn accept_each(
     worker: &Worker,
     listener: &TcpListener,
     local: SocketAddr,
     admit: impl Fn(TcpStream, SocketAddr),
+    refuse: impl Fn(TcpStream),
 ) {
     loop {
         for _ in 0..ACCEPTS_PER_TURN_MAX {
@@ -62,7 +67,13 @@ pub(crate) async fn accept_each(
                 Ok((stream, peer)) => admit(stream, peer),
                 Err(error) if is_about_one_connection(&error) => {}
                 Err(error) => {
-                    tracing::warn!(%error, %local, "cannot accept connections for the moment");
+                    if worker.is_to_tell_of_shortage() {
+                        tracing::warn!(%error, %local, "cannot accept connections for the moment; told once a minute");
+                    }
+                    if is_about_descriptors(&error) {
+                        worker.make_room();
+                        worker.with_spare_descriptor(|| accept_one(listener, &refuse));
+                    }
                     let pause = Deadline::new(&worker.deadlines);
                     let _ = pause.within(ACCEPT_RETRY_DELAY, |_| Poll::<()>::Pending).await;
                 }
@@ -92,13 +103,40 @@ pub(crate) fn accept_waiting(
     }
 }
 
+fn accept_one(listener: &TcpListener, refuse: impl Fn(TcpStream)) {
+    if let Poll::Ready(Ok((stream, _))) = listener.poll_accept(&mut Context::from_waker(Waker::noop())) {
+        refuse(stream);
+    }
+}
+
 fn admit(worker: &Rc<Worker>, stream: TcpStream, peer: SocketAddr, listen: Listen) {
     worker.recorder.borrow().count(Counter::ConnectionsAccepted);
     // Through a socket for both families IPv4 clients come in as `::ffff:1.2.3.4`.
     let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
     if worker.has_room() {
         tokio::task::spawn_local(conn::serve(Rc::clone(worker), stream, peer, listen));
+    } else {
+        turn_away(worker, &stream, listen);
     }
+}
+
+/// Answers 503 to a client for which there is no room, without waiting for anything: it may not get to hear it. One that is about
+/// to speak TLS could not read it.
+fn turn_away(worker: &Worker, stream: &TcpStream, listen: Listen) {
+    if listen.tls {
+        return;
+    }
+    let answer = Answer::to(Reason::ConnectionLimit);
+    let mut bytes = Buffer::small(&worker.buffers);
+    answer.write_head(&mut bytes, &worker.date(), Lines { connection: Some("close"), ..Lines::default() });
+    bytes.extend(answer.body.as_bytes());
+    let _ = send(stream, bytes.data(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+    let _ = recv(stream, &mut [0; REFUSED_BYTES_READ], RecvFlags::DONTWAIT);
+}
+
+/// Whether the process, or the machine, has no more descriptors.
+fn is_about_descriptors(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
 /// The client went away between its handshake and `accept`.

@@ -4,6 +4,7 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::future::Future;
+use std::os::fd::OwnedFd;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,13 +15,15 @@ use observe::access::TimeCache;
 use observe::log::Sink;
 use observe::{Counter, Gauge, Reason, Recorder};
 use routing::Snapshot;
+use rustix::event::{EventfdFlags, eventfd};
 use tokio::sync::Notify;
 use wire::h1::{Fields, RequestLimits};
 
+use crate::Budget;
 use crate::buffer::Buffers;
-use crate::clock::Clock;
+use crate::clock::{Clock, Moment};
 use crate::deadline::{Deadline, Deadlines};
-use crate::limits::TICKS_PER_SWEEP;
+use crate::limits::{IDLE_CLOSED_PER_TURN, SHORTAGE_TOLD_INTERVAL, TICKS_PER_SWEEP, UDP_SESSIONS_MAX};
 use crate::pipe::Pipes;
 use crate::random::Random;
 use crate::thread::Published;
@@ -45,7 +48,14 @@ pub(crate) struct Worker {
     date: RefCell<(u64, Rc<str>)>,
     draining: Cell<bool>,
     connections: Cell<usize>,
-    connections_max: usize,
+    /// Of them, those that have been told to close and have not yet.
+    leaving: Cell<usize>,
+    datagram_sessions: Cell<usize>,
+    budget: Budget,
+    /// A descriptor that is given up to take and turn away a connection when there are no others.
+    spare_descriptor: RefCell<Option<OwnedFd>>,
+    /// When it was last told that there are too few descriptors.
+    told_of_shortage: Cell<Option<Moment>>,
     serial: Cell<u64>,
     ticks: Cell<u64>,
     /// A connection has been closed.
@@ -86,7 +96,7 @@ pub(crate) struct Parts {
     pub(crate) pool: Pool,
     pub(crate) recorder: Recorder,
     pub(crate) log: Log,
-    pub(crate) connections_max: usize,
+    pub(crate) budget: Budget,
 }
 
 /// Heads that a worker parses into again.
@@ -112,7 +122,11 @@ impl Worker {
             date: RefCell::new((u64::MAX, Rc::from(""))),
             draining: Cell::new(false),
             connections: Cell::new(0),
-            connections_max: parts.connections_max,
+            leaving: Cell::new(0),
+            datagram_sessions: Cell::new(0),
+            budget: parts.budget,
+            spare_descriptor: RefCell::new(spare_descriptor()),
+            told_of_shortage: Cell::new(None),
             serial: Cell::new(0),
             ticks: Cell::new(0),
             closed: Notify::new(),
@@ -220,17 +234,63 @@ impl Worker {
 
     pub(crate) fn connection_closed(&self) {
         self.connections.set(self.connections.get() - 1);
+        self.leaving.set(self.leaving.get().saturating_sub(1));
         self.recorder.borrow().dec(Gauge::ConnectionsActive);
         self.closed.notify_waiters();
     }
 
-    /// Whether another client connection may be opened; one that may not is counted.
+    /// Whether another client connection may be opened, be it in the place of one that waits for a request; one that may not is
+    /// counted.
     pub(crate) fn has_room(&self) -> bool {
-        let has_room = self.connections.get() < self.connections_max;
+        let has_room =
+            self.connections.get() - self.leaving.get() < self.budget.connections || self.make_room();
         if !has_room {
             self.recorder.borrow().reason(Reason::ConnectionLimit);
         }
         has_room
+    }
+
+    /// Closes some of the connections that wait for a request, those first that have waited for longest. Some, since to find one
+    /// all have to be looked at. True if there are any.
+    pub(crate) fn make_room(&self) -> bool {
+        let count = (self.budget.connections / IDLE_CLOSED_PER_TURN).max(1);
+        let told = self.deadlines.fire_idlest(count);
+        self.leaving.set((self.leaving.get() + told).min(self.connections.get()));
+        told > 0
+    }
+
+    /// Whether it is time to tell that there are too few descriptors: it stays true for as long as clients come.
+    pub(crate) fn is_to_tell_of_shortage(&self) -> bool {
+        let now = self.clock.now();
+        let is_due = self.told_of_shortage.get().is_none_or(|at| now.since(at) >= SHORTAGE_TOLD_INTERVAL);
+        if is_due {
+            self.told_of_shortage.set(Some(now));
+        }
+        is_due
+    }
+
+    /// Does something for which a descriptor is needed though there are none.
+    pub(crate) fn with_spare_descriptor(&self, act: impl FnOnce()) {
+        let mut spare = self.spare_descriptor.borrow_mut();
+        if spare.take().is_some() {
+            act();
+        }
+        *spare = spare_descriptor();
+    }
+
+    // Sessions of datagrams.
+
+    pub(crate) fn session_opened(&self) {
+        self.datagram_sessions.set(self.datagram_sessions.get() + 1);
+    }
+
+    pub(crate) fn session_closed(&self) {
+        self.datagram_sessions.set(self.datagram_sessions.get() - 1);
+        self.closed.notify_waiters();
+    }
+
+    pub(crate) fn has_room_for_session(&self) -> bool {
+        self.datagram_sessions.get() < self.budget.datagram_sessions.min(UDP_SESSIONS_MAX)
     }
 
     // Draining.
@@ -248,13 +308,18 @@ impl Worker {
         self.deadlines.fire_idle();
         let timeout = self.pinned().settings().client.shutdown_timeout;
         let mut drained = pin!(async {
-            while self.connections.get() > 0 {
+            while self.connections.get() + self.datagram_sessions.get() > 0 {
                 self.closed.notified().await;
             }
         });
         // Those that are not done by then are cut off.
         let _ = Deadline::new(&self.deadlines).within(timeout, |cx| drained.as_mut().poll(cx)).await;
     }
+}
+
+/// Anything that is a descriptor and nothing else.
+fn spare_descriptor() -> Option<OwnedFd> {
+    eventfd(0, EventfdFlags::CLOEXEC).ok()
 }
 
 impl Pinned {

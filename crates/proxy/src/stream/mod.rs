@@ -23,7 +23,11 @@ use crate::worker::{Pinned, Worker};
 
 /// The ports of a worker.
 #[derive(Default)]
-pub(crate) struct Streams(RefCell<BTreeMap<(Transport, u16), Port>>);
+pub(crate) struct Streams {
+    ports: RefCell<BTreeMap<(Transport, u16), Port>>,
+    /// Sessions of all UDP ports.
+    ages: Rc<udp::Ages>,
+}
 
 /// A port that is configured, or was and still has sessions.
 struct Port {
@@ -53,7 +57,7 @@ impl Streams {
     /// Goes over to the configuration that the worker has gone over to.
     pub(crate) fn install(&self, worker: &Rc<Worker>) {
         let pinned = worker.pinned();
-        let mut ports = self.0.borrow_mut();
+        let mut ports = self.ports.borrow_mut();
         ports.values_mut().for_each(|port| port.is_wanted = false);
         for stream in &pinned.snapshot.streams {
             let port = ports.entry((stream.transport, stream.port)).or_insert_with(|| Port {
@@ -72,14 +76,14 @@ impl Streams {
 
     /// Listens where that has failed, and forgets ports of which nothing is left.
     pub(crate) fn retry(&self, worker: &Rc<Worker>) {
-        let mut ports = self.0.borrow_mut();
+        let mut ports = self.ports.borrow_mut();
         ports.retain(|_, port| port.is_wanted || port.door.is_some());
-        ports.values_mut().for_each(|port| port.open(worker));
+        ports.values_mut().for_each(|port| port.open(worker, &self.ages));
     }
 
     /// Closes all ports.
     pub(crate) fn close(&self, worker: &Rc<Worker>) {
-        for port in self.0.borrow_mut().values_mut() {
+        for port in self.ports.borrow_mut().values_mut() {
             port.is_wanted = false;
             port.close(worker);
         }
@@ -89,7 +93,7 @@ impl Streams {
 // === impl Port ===
 
 impl Port {
-    fn open(&mut self, worker: &Rc<Worker>) {
+    fn open(&mut self, worker: &Rc<Worker>, ages: &Rc<udp::Ages>) {
         if let Some(Door::Udp(door)) = &self.door {
             if door.is_closed() {
                 self.door = None;
@@ -104,7 +108,7 @@ impl Port {
         let Stream { transport, port, .. } = service.stream;
         let opened = match transport {
             Transport::Tcp => tcp::Door::open(worker, port, &self.target).map(Door::Tcp),
-            Transport::Udp => udp::Door::open(worker, port, &self.target).map(Door::Udp),
+            Transport::Udp => udp::Door::open(worker, port, &self.target, ages).map(Door::Udp),
         };
         match opened {
             Ok(door) => {

@@ -45,8 +45,8 @@ impl Door {
         let (worker, target) = (Rc::clone(worker), Rc::clone(target));
         let (from, leading) = (Rc::clone(&listener), Rc::clone(&target));
         let accepting = tokio::task::spawn_local(async move {
-            listen::accept_each(&worker, &from, local, |stream, peer| admit(&worker, &leading, stream, peer))
-                .await;
+            let admit = |stream, peer| admit(&worker, &leading, stream, peer);
+            listen::accept_each(&worker, &from, local, admit, drop).await;
         });
         Ok(Self { listener, target, accepting })
     }

@@ -23,7 +23,6 @@ use tokio::task::{AbortHandle, JoinHandle};
 use super::record::{Outcome, Tracked};
 use super::{Target, bind_any};
 use crate::clock::Moment;
-use crate::conn::Open;
 use crate::deadline::{Deadline, Elapsed};
 use crate::limits::{ACCEPT_RETRY_DELAY, DATAGRAM_BYTES_MAX, UDP_FAILURE_MEMORY, UDP_SESSIONS_MAX};
 use crate::sys::{self, Datagram};
@@ -42,7 +41,8 @@ struct Port {
     worker: Rc<Worker>,
     target: Rc<Target>,
     socket: UdpSocket,
-    sessions: RefCell<Sessions>,
+    by_client: RefCell<HashMap<SocketAddr, Rc<Session>>>,
+    ages: Rc<Ages>,
     /// Endpoints' datagrams are received into it; none stays there.
     scratch: RefCell<Box<[u8]>>,
     is_closing: Cell<bool>,
@@ -50,15 +50,19 @@ struct Port {
     changed: Notify,
 }
 
-/// Sessions by client. Whoever has been idle for longest is found without looking at all of them.
+/// The sessions of all ports of a worker by age: which is to go first is found without looking at all of them. Those without an answer
+/// go before those with one: whoever sends datagrams under addresses that are not theirs gets none.
 #[derive(Default)]
-struct Sessions {
-    by_client: HashMap<SocketAddr, Rc<Session>>,
-    /// Each session once, with a time since which it may have been active.
-    by_age: VecDeque<(Moment, Weak<Session>)>,
+pub(super) struct Ages {
+    unanswered: RefCell<Queue>,
+    answered: RefCell<Queue>,
 }
 
+/// Each session once, with a time since which it may have been active.
+type Queue = VecDeque<(Moment, Weak<Session>)>;
+
 struct Session {
+    port: Weak<Port>,
     /// As the socket has it: IPv4 clients of a socket for both families are mapped.
     client: SocketAddr,
     /// The address that the client speaks to.
@@ -79,6 +83,8 @@ struct Session {
     deadline: Deadline,
     /// The endpoint refused a datagram.
     has_failed: Cell<bool>,
+    /// It has been recorded; what is left of it is the memory that its endpoint refused.
+    is_over: Cell<bool>,
     task: Cell<Option<AbortHandle>>,
 }
 
@@ -88,12 +94,18 @@ struct Refused;
 // === impl Door ===
 
 impl Door {
-    pub(super) fn open(worker: &Rc<Worker>, port: u16, target: &Rc<Target>) -> io::Result<Self> {
+    pub(super) fn open(
+        worker: &Rc<Worker>,
+        port: u16,
+        target: &Rc<Target>,
+        ages: &Rc<Ages>,
+    ) -> io::Result<Self> {
         let port = Rc::new(Port {
             worker: Rc::clone(worker),
             target: Rc::clone(target),
             socket: UdpSocket::from_std(bind_any(port, bind)?)?,
-            sessions: RefCell::default(),
+            by_client: RefCell::default(),
+            ages: Rc::clone(ages),
             scratch: RefCell::new(vec![0; DATAGRAM_BYTES_MAX].into()),
             is_closing: Cell::new(false),
             changed: Notify::new(),
@@ -155,12 +167,12 @@ async fn receive(port: Rc<Port>) {
 
 impl Port {
     fn is_over(&self) -> bool {
-        self.is_closing.get() && self.sessions.borrow().by_client.is_empty()
+        self.is_closing.get() && self.by_client.borrow().is_empty()
     }
 
     /// Passes on a client's datagram.
     fn take(self: &Rc<Self>, datagram: &Datagram, bytes: &[u8]) {
-        let known = self.sessions.borrow().by_client.get(&datagram.from).cloned();
+        let known = self.by_client.borrow().get(&datagram.from).cloned();
         if let Some(session) = known.as_ref().filter(|session| !session.has_failed.get()) {
             if session.ask(&self.worker, bytes).is_ok() {
                 return self.end_if_answered(session);
@@ -179,8 +191,7 @@ impl Port {
     /// Begins a session, with another endpoint than the one that has failed if there is one.
     fn begin(self: &Rc<Self>, datagram: &Datagram, failed: Option<SocketAddr>) -> Option<Rc<Session>> {
         let worker = &self.worker;
-        self.evict();
-        if self.is_closing.get() || !worker.has_room() {
+        if self.is_closing.get() || !self.ages.make_room(worker) {
             return None;
         }
         let now = worker.clock.now();
@@ -191,15 +202,16 @@ impl Port {
                 return None;
             }
         };
-        self.sessions.borrow_mut().insert(&session, now);
-        let open = Open::count(Rc::clone(worker));
+        self.by_client.borrow_mut().insert(session.client, Rc::clone(&session));
+        self.ages.insert(&session, now);
+        let open = OpenSession::count(Rc::clone(worker));
         let task = tokio::task::spawn_local(answer(Rc::clone(self), Rc::clone(&session), open));
         session.task.set(Some(task.abort_handle()));
         Some(session)
     }
 
     fn connect(
-        &self,
+        self: &Rc<Self>,
         datagram: &Datagram,
         failed: Option<SocketAddr>,
         now: Moment,
@@ -218,6 +230,7 @@ impl Port {
         })?;
         let settings = &pinned.settings().stream;
         Ok(Session {
+            port: Rc::downgrade(self),
             client: datagram.from,
             local: datagram.to,
             endpoint: Rc::clone(endpoint),
@@ -232,22 +245,9 @@ impl Port {
             last: Cell::new(now),
             deadline: Deadline::new(&worker.deadlines),
             has_failed: Cell::new(false),
+            is_over: Cell::new(false),
             task: Cell::default(),
         })
-    }
-
-    /// Makes room for another session.
-    fn evict(&self) {
-        loop {
-            let mut sessions = self.sessions.borrow_mut();
-            if sessions.by_client.len() < UDP_SESSIONS_MAX {
-                return;
-            }
-            let Some(oldest) = sessions.oldest() else { return };
-            drop(sessions);
-            self.target.now().cells.inc(StreamCounter::Evicted);
-            self.end(&oldest, None);
-        }
     }
 
     fn end_if_answered(&self, session: &Rc<Session>) {
@@ -258,17 +258,30 @@ impl Port {
 
     /// Ends a session at once.
     fn end(&self, session: &Rc<Session>, fault: Option<Reason>) {
-        self.sessions.borrow_mut().remove(session);
+        self.forget(session);
         if let Some(task) = session.task.take() {
             task.abort();
+        }
+        if !session.is_over.replace(true) {
             session.record(&self.worker, fault);
         }
         self.changed.notify_one();
     }
+
+    fn knows(&self, session: &Rc<Session>) -> bool {
+        self.by_client.borrow().get(&session.client).is_some_and(|known| Rc::ptr_eq(known, session))
+    }
+
+    /// Forgets a session, unless its client has begun another.
+    fn forget(&self, session: &Rc<Session>) {
+        if self.knows(session) {
+            self.by_client.borrow_mut().remove(&session.client);
+        }
+    }
 }
 
 /// Passes on an endpoint's datagrams until the session ends.
-async fn answer(port: Rc<Port>, session: Rc<Session>, open: Open) {
+async fn answer(port: Rc<Port>, session: Rc<Session>, open: OpenSession) {
     session.deadline.start(session.idle);
     let fault = loop {
         // A refusal does not make the socket readable.
@@ -281,16 +294,15 @@ async fn answer(port: Rc<Port>, session: Rc<Session>, open: Open) {
             Err(Elapsed) => break None,
         }
     };
-    // From here on nobody else ends it.
-    session.task.set(None);
+    session.is_over.set(true);
     session.record(&port.worker, fault);
-    drop(open);
     if fault.is_some() {
         // Until then the client's next datagram goes elsewhere.
         let _ = session.deadline.within(UDP_FAILURE_MEMORY, |_| Poll::<()>::Pending).await;
     }
-    port.sessions.borrow_mut().remove(&session);
+    port.forget(&session);
     port.changed.notify_one();
+    drop(open);
 }
 
 // === impl Session ===
@@ -347,39 +359,70 @@ impl Session {
     }
 }
 
-// === impl Sessions ===
+// === impl Ages ===
 
-impl Sessions {
-    fn insert(&mut self, session: &Rc<Session>, now: Moment) {
-        self.by_client.insert(session.client, Rc::clone(session));
-        self.by_age.push_back((now, Rc::downgrade(session)));
-        if self.by_age.len() > 2 * UDP_SESSIONS_MAX {
-            self.by_age.retain(|(_, session)| session.strong_count() > 0);
+impl Ages {
+    fn insert(&self, session: &Rc<Session>, now: Moment) {
+        let mut unanswered = self.unanswered.borrow_mut();
+        unanswered.push_back((now, Rc::downgrade(session)));
+        if unanswered.len() > 2 * UDP_SESSIONS_MAX {
+            unanswered.retain(|(_, session)| session.strong_count() > 0);
         }
     }
 
-    /// Forgets a session, unless its client has begun another.
-    fn remove(&mut self, session: &Rc<Session>) {
-        if self.by_client.get(&session.client).is_some_and(|known| Rc::ptr_eq(known, session)) {
-            self.by_client.remove(&session.client);
+    /// Makes room for another session. False where there is none.
+    fn make_room(&self, worker: &Worker) -> bool {
+        while !worker.has_room_for_session() {
+            let Some((port, session)) = self.next_to_go() else { return false };
+            port.target.now().cells.inc(StreamCounter::Evicted);
+            port.end(&session, None);
         }
+        true
     }
 
-    /// The session that has been idle for longest. One that was active since it was queued goes to the end.
-    fn oldest(&mut self) -> Option<Rc<Session>> {
-        while let Some((since, session)) = self.by_age.pop_front() {
-            let Some(session) = session.upgrade() else { continue };
-            let is_known =
-                self.by_client.get(&session.client).is_some_and(|known| Rc::ptr_eq(known, &session));
-            if !is_known {
-                continue;
+    fn next_to_go(&self) -> Option<(Rc<Port>, Rc<Session>)> {
+        let mut answered = self.answered.borrow_mut();
+        let promote = |session: &Rc<Session>| {
+            let has_answer = session.answered.get() > 0;
+            if has_answer {
+                answered.push_back((session.last.get(), Rc::downgrade(session)));
             }
-            if session.last.get() > since {
-                self.by_age.push_back((session.last.get(), Rc::downgrade(&session)));
-                continue;
-            }
-            return Some(session);
+            has_answer
+        };
+        let first = oldest(&mut self.unanswered.borrow_mut(), promote);
+        first.or_else(|| oldest(&mut answered, |_| false))
+    }
+}
+
+/// The session of a queue that has been idle for longest and that nobody takes. One that was active since it was queued goes to the end.
+fn oldest(queue: &mut Queue, mut takes: impl FnMut(&Rc<Session>) -> bool) -> Option<(Rc<Port>, Rc<Session>)> {
+    while let Some((since, session)) = queue.pop_front() {
+        let Some(session) = session.upgrade() else { continue };
+        let Some(port) = session.port.upgrade().filter(|port| port.knows(&session)) else { continue };
+        if takes(&session) {
+            continue;
         }
-        None
+        if session.last.get() > since {
+            queue.push_back((session.last.get(), Rc::downgrade(&session)));
+            continue;
+        }
+        return Some((port, session));
+    }
+    None
+}
+
+/// Counts a session while it is open.
+struct OpenSession(Rc<Worker>);
+
+impl OpenSession {
+    fn count(worker: Rc<Worker>) -> Self {
+        worker.session_opened();
+        Self(worker)
+    }
+}
+
+impl Drop for OpenSession {
+    fn drop(&mut self) {
+        self.0.session_closed();
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use model::{Cluster, ClusterId, Endpoint, EndpointState, Labels, Model, Stream, Transport};
 use observe::log::Writer;
 use observe::{MetricsOptions, Process, Registry};
-use proxy::{Options, Proxy};
+use proxy::{Budget, Options, Proxy};
 use routing::{Snapshot, compile};
 use testkit::{Connection, Metrics, PATIENCE, Port};
 
@@ -55,7 +55,7 @@ impl World {
             listen: Vec::new(),
             workers: vec![None],
             source_addresses: Vec::new(),
-            connections_max: 1000,
+            budget: Budget { connections: 1000, datagram_sessions: 1000 },
             hostname: "test".to_owned(),
         };
         let proxy = Proxy::start(&options, Arc::clone(&snapshot), &registry, &writer).unwrap();
