@@ -3,6 +3,8 @@
 //! `# option NAME = VALUE` lines stand for the command line, `# resolved NAME = ADDRESSES` lines for the DNS. It is always
 //! [`NOW_S`]: the certificates in the cases, whose keys are for tests only, are made for that.
 
+#[path = "golden/canonical.rs"]
+mod canonical;
 #[path = "golden/remembering.rs"]
 mod remembering;
 

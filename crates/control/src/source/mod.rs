@@ -9,6 +9,18 @@ mod manifest;
 pub(crate) mod watch;
 
 use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::objects::Object;
 
 /// Numbers of things that were passed over, by what they are: kinds that are not understood, Ingresses of other classes.
 pub type PassedOver = BTreeMap<String, usize>;
+
+/// The objects in a manifest's text, or what is wrong with it: for those who have no file.
+pub fn objects_in(text: &str) -> Result<Vec<Object>, String> {
+    let file = Path::new("manifest.yaml").into();
+    let manifest = manifest::Manifest::parse(&file, text);
+    manifest
+        .map(|manifest| manifest.objects)
+        .map_err(|broken| format!("line {}: {}", broken.line, broken.message))
+}

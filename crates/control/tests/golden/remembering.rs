@@ -4,16 +4,17 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use control::Options;
 use control::index::Index;
 use control::objects::{Object, Resource, Sourced};
 use control::options::NsName;
 use control::resolve::Resolved;
 use control::source::files::Files;
 use control::translate::{Translator, translate};
-use control::{Options, Translation};
-use model::{Action, Cluster, ClusterId, Host, Model, Route, Stream};
+use model::{Host, Model};
 use proptest::prelude::*;
 
+use super::canonical::canonical;
 use super::{collect, now, options, resolved};
 
 /// A case: its options, addresses and objects.
@@ -137,51 +138,12 @@ fn a_change_makes_the_hosts_anew_that_it_touches() {
 }
 
 fn objects(text: &str) -> Vec<Object> {
-    let file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
-    std::fs::write(file.path(), text).unwrap();
-    Files::open(&[file.path().to_owned()]).unwrap().objects().cloned().collect()
+    control::source::objects_in(text).unwrap()
 }
 
 fn new_hosts(before: &Model, after: &Model) -> Vec<String> {
     let is_new = |host: &&Arc<Host>| !before.hosts.iter().any(|old| Arc::ptr_eq(old, host));
     after.hosts.iter().filter(is_new).map(|host| host.name.to_string()).collect()
-}
-
-/// The same with clusters in place of their ids.
-fn canonical(translation: &Translation) -> impl PartialEq {
-    let Translation { model, problems, passed_over, origins, ingresses, names, certificates, valid_until } =
-        translation.clone();
-    let anonymous = ClusterId(0);
-    let host = |host: &Arc<Host>| {
-        let mut tls = (*host.tls).clone();
-        let passthrough =
-            tls.passthrough.as_mut().map(|id| cluster(&model, std::mem::replace(id, anonymous)));
-        let route = |route: &Arc<Route>| {
-            let mut route = Route::clone(route);
-            let cluster = match &mut route.action {
-                Action::Forward(forward) => {
-                    Some(cluster(&model, std::mem::replace(&mut forward.cluster, anonymous)))
-                }
-                Action::Respond(_) => None,
-            };
-            (route, cluster)
-        };
-        (host.name.clone(), tls, passthrough, host.routes.iter().map(route).collect::<Vec<_>>())
-    };
-    let stream = |one: &Stream| (Stream { cluster: anonymous, ..one.clone() }, cluster(&model, one.cluster));
-    let mut clusters: Vec<_> = model.clusters.iter().map(|(_, one)| format!("{one:?}")).collect();
-    clusters.sort();
-    let served = (
-        model.hosts.iter().map(host).collect::<Vec<_>>(),
-        clusters,
-        model.streams.iter().map(stream).collect::<Vec<_>>(),
-        model.settings.clone(),
-    );
-    (served, problems, passed_over, origins, ingresses, (names, certificates, valid_until))
-}
-
-fn cluster(model: &Model, id: ClusterId) -> Cluster {
-    model.cluster(id).clone()
 }
 
 /// Whether two models have all hosts and clusters in common.

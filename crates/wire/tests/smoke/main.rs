@@ -2,9 +2,8 @@
 //! so that a failure comes again.
 
 mod checks;
-
-use std::fs;
-use std::path::Path;
+#[path = "../../../../fuzz/smoke.rs"]
+mod driver;
 
 /// Mutations of each entry of a corpus.
 const ROUNDS: u64 = 20_000;
@@ -41,57 +40,8 @@ const WORDS: &[&[u8]] = &[
     b"\x03\x00\x04",
 ];
 
-/// `SplitMix64`: a seed, and the same numbers ever again.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % bound as u64) as usize
-    }
-
-    fn mutate(&mut self, bytes: &mut Vec<u8>) {
-        let (from, to) = (self.below(bytes.len() + 1), self.below(bytes.len() + 1));
-        let (from, to) = (from.min(to), from.max(to));
-        match self.below(5) {
-            0 if from < bytes.len() => bytes[from] = self.below(256) as u8,
-            1 => drop(bytes.drain(from..to.min(from + 8))),
-            2 => {
-                let piece = bytes[from..to].to_vec();
-                bytes.splice(from..from, piece);
-            }
-            _ => {
-                let word = WORDS[self.below(WORDS.len())];
-                bytes.splice(from..from, word.iter().copied());
-            }
-        }
-    }
-}
-
 fn smoke(target: &str, check: fn(&[u8])) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
-    let mut files: Vec<_> =
-        fs::read_dir(&folder).expect("a corpus").map(|entry| entry.expect("an entry").path()).collect();
-    files.sort();
-    assert!(!files.is_empty(), "no corpus in {}", folder.display());
-    for file in files {
-        let entry = fs::read(&file).expect("a file");
-        check(&entry);
-        for seed in 0..ROUNDS {
-            let (mut random, mut bytes) = (Random(seed), entry.clone());
-            for _ in 0..=random.below(4) {
-                random.mutate(&mut bytes);
-            }
-            assert!(
-                std::panic::catch_unwind(|| check(&bytes)).is_ok(),
-                "{target}: {} with seed {seed}: {:?}",
-                file.display(),
-                String::from_utf8_lossy(&bytes)
-            );
-        }
-    }
+    driver::smoke(target, ROUNDS, WORDS, check);
 }
 
 #[test]

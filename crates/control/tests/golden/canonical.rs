@@ -1,0 +1,43 @@
+//! Translations in a form in which equal ones are equal, whatever numbers their clusters have.
+
+use std::sync::Arc;
+
+use control::Translation;
+use model::{Action, Cluster, ClusterId, Host, Model, Route, Stream};
+
+/// The same with clusters in place of their ids.
+pub(crate) fn canonical(translation: &Translation) -> impl PartialEq + use<> {
+    let Translation { model, problems, passed_over, origins, ingresses, names, certificates, valid_until } =
+        translation.clone();
+    let anonymous = ClusterId(0);
+    let host = |host: &Arc<Host>| {
+        let mut tls = (*host.tls).clone();
+        let passthrough =
+            tls.passthrough.as_mut().map(|id| cluster(&model, std::mem::replace(id, anonymous)));
+        let route = |route: &Arc<Route>| {
+            let mut route = Route::clone(route);
+            let cluster = match &mut route.action {
+                Action::Forward(forward) => {
+                    Some(cluster(&model, std::mem::replace(&mut forward.cluster, anonymous)))
+                }
+                Action::Respond(_) => None,
+            };
+            (route, cluster)
+        };
+        (host.name.clone(), tls, passthrough, host.routes.iter().map(route).collect::<Vec<_>>())
+    };
+    let stream = |one: &Stream| (Stream { cluster: anonymous, ..one.clone() }, cluster(&model, one.cluster));
+    let mut clusters: Vec<_> = model.clusters.iter().map(|(_, one)| format!("{one:?}")).collect();
+    clusters.sort();
+    let served = (
+        model.hosts.iter().map(host).collect::<Vec<_>>(),
+        clusters,
+        model.streams.iter().map(stream).collect::<Vec<_>>(),
+        model.settings.clone(),
+    );
+    (served, problems, passed_over, origins, ingresses, (names, certificates, valid_until))
+}
+
+fn cluster(model: &Model, id: ClusterId) -> Cluster {
+    model.cluster(id).clone()
+}

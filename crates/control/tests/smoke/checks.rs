@@ -1,0 +1,102 @@
+//! What must hold whatever manifests say. The fuzz target and the smoke test call the same function.
+
+#[path = "../golden/canonical.rs"]
+mod canonical;
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use control::index::Index;
+use control::objects::{Object, Resource, Sourced};
+use control::options::NsName;
+use control::resolve::Resolved;
+use control::source::objects_in;
+use control::translate::Translator;
+use control::{Options, report};
+
+use canonical::canonical;
+
+/// Longest input, in bytes: what is longer tells nothing new and takes its time.
+const INPUT_BYTES_MAX: usize = 16 << 10;
+
+/// Changes that are made one after the other.
+const CHANGES_MAX: usize = 6;
+
+/// Parts the objects that there are at first from those that come later.
+const LATER: &str = "\n=====\n";
+
+/// No manifests panic. One who remembers, while objects come and go, translates as one does who does not; what is said of it
+/// can be written down, and every cluster that is named is there.
+pub(crate) fn translate(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    if text.len() > INPUT_BYTES_MAX {
+        return;
+    }
+    let (first, later) = text.split_once(LATER).unwrap_or((text, ""));
+    let (Ok(first), Ok(later)) = (objects_in(first), objects_in(later)) else { return };
+    let (options, resolved) = (options(), resolved());
+    let mut index = Index::build(&first).0;
+    let mut translator = Translator::default();
+    compare(&mut translator, &index, &options, &resolved);
+    for object in later.iter().take(CHANGES_MAX) {
+        index.apply(object);
+        compare(&mut translator, &index, &options, &resolved);
+    }
+    for object in first.iter().take(CHANGES_MAX) {
+        let (kind, key) = name(object);
+        index.remove(kind, &key);
+        compare(&mut translator, &index, &options, &resolved);
+    }
+}
+
+fn compare(translator: &mut Translator, index: &Index, options: &Options, resolved: &Resolved) {
+    let remembering = translator.translate(index, options, resolved, now());
+    let anew = control::translate::translate(index, options, resolved, now());
+    assert!(canonical(&remembering) == canonical(&anew), "{remembering:#?}\n{anew:#?}");
+    assert_eq!(remembering.model.hosts.len(), remembering.origins.len());
+    let mut text = String::new();
+    report::write(&mut text, &remembering).expect("a String takes everything");
+}
+
+/// All that can be turned on is.
+fn options() -> Options {
+    let name = |name: &str| Some(NsName::new("default", name));
+    Options {
+        configmap: name("settings"),
+        default_backend_service: name("svc"),
+        default_ssl_certificate: name("good"),
+        tcp_services_configmap: name("tcp"),
+        udp_services_configmap: name("udp"),
+        ssl_passthrough: true,
+        zone: Some("a".to_owned()),
+        ..Options::default()
+    }
+}
+
+fn resolved() -> Resolved {
+    let address = |text: &str| text.parse().expect("a literal address");
+    Resolved::from([
+        ("outside.test".to_owned(), Ok(vec![address("192.0.2.1"), address("2001:db8::1")])),
+        ("inside.test".to_owned(), Ok(vec![address("192.0.2.2"), address("127.0.0.1")])),
+        ("nowhere.test".to_owned(), Err("no such name".to_owned())),
+    ])
+}
+
+/// The first of July 2026: the certificates in the corpus are made for that.
+fn now() -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(1_782_864_000)
+}
+
+fn name(object: &Object) -> (&'static str, NsName) {
+    fn of<T: Resource>(object: &Sourced<T>) -> (&'static str, NsName) {
+        (T::KIND, object.key())
+    }
+    match object {
+        Object::Ingress(it) => of(it),
+        Object::IngressClass(it) => of(it),
+        Object::Service(it) => of(it),
+        Object::EndpointSlice(it) => of(it),
+        Object::Endpoints(it) => of(it),
+        Object::ConfigMap(it) => of(it),
+        Object::Secret(it) => of(it),
+    }
+}

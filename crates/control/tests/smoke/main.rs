@@ -1,0 +1,40 @@
+//! What the fuzz target `translate` does, for a moment.
+
+mod checks;
+#[path = "../../../../fuzz/smoke.rs"]
+mod driver;
+
+/// Mutations of each entry of the corpus. Each is translated a dozen times.
+const ROUNDS: u64 = 150;
+
+/// Pieces that mean something to who reads manifests.
+const WORDS: &[&[u8]] = &[
+    b"\n---\n",
+    b"\n=====\n",
+    b"\n  ",
+    b": ",
+    b"\"",
+    b"{}",
+    b"[]",
+    b"- ",
+    b"true",
+    b"0",
+    b"default",
+    b"other",
+    b"a.test",
+    b"*.",
+    b"/",
+    b"Exact",
+    b"Prefix",
+    b"creationTimestamp: 2020-01-01T00:00:00Z",
+    b"nginx.ingress.kubernetes.io/ssl-passthrough: \"true\"",
+    b"nginx.ingress.kubernetes.io/auth-tls-secret: default/ca",
+    b"nginx.ingress.kubernetes.io/server-snippet: x",
+    b"outside.test",
+    b"localhost",
+];
+
+#[test]
+fn manifests() {
+    driver::smoke("translate", ROUNDS, WORDS, checks::translate);
+}

@@ -1,0 +1,136 @@
+//! What must hold whatever a format says and a client sends. The fuzz target and the smoke test call the same function.
+
+use std::time::Duration;
+
+use model::Labels;
+use model::log::{Escape, Format, Part};
+use observe::access::{Headers, Record, Time, Tls, Try, write_line};
+
+/// The same bytes in every header.
+struct Every<'a>(&'a [u8]);
+
+impl Headers for Every<'_> {
+    fn request(&self, _: &str) -> Option<&[u8]> {
+        Some(self.0)
+    }
+
+    fn response(&self, _: &str) -> Option<&[u8]> {
+        (!self.0.is_empty()).then_some(self.0)
+    }
+}
+
+/// The first line is a format, what follows is what a client sends. No format panics. What a client sends ends no line and, as a
+/// value in quotes, ends no quotes.
+pub(crate) fn log_format(input: &[u8]) {
+    let end = input.iter().position(|&byte| byte == b'\n').unwrap_or(input.len());
+    let (format, value) = (&input[..end], &input[(end + 1).min(input.len())..]);
+    let Ok(format) = std::str::from_utf8(format) else { return };
+    let text = String::from_utf8_lossy(value);
+    let labels = Labels { namespace: text.to_string(), path: text.to_string(), ..Labels::default() };
+    let headers = Every(value);
+    let tries = [one_try(None), one_try(Some(502)), one_try(Some(200))];
+    for escape in [Escape::Default, Escape::Json, Escape::None] {
+        let Ok(format) = Format::parse(format, escape) else { return };
+        for is_known in [true, false] {
+            let record = record(value, &text, &labels, &headers, &tries, is_known);
+            let mut line = Vec::new();
+            write_line(&format, &record, &mut line);
+            assert_eq!(line.pop(), Some(b'\n'));
+            if escape != Escape::None {
+                check_line(&format, &record, &line);
+            }
+        }
+    }
+}
+
+fn check_line(format: &Format, record: &Record<'_>, line: &[u8]) {
+    let texts = format.parts.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(text.bytes()),
+        Part::Variable(_) => None,
+    });
+    let of_texts = texts.flatten().filter(u8::is_ascii_control).count();
+    let control =
+        line.iter().filter(|&&byte| byte < 0x20 || byte == 0x7f && format.escape == Escape::Default);
+    let written =
+        format.parts.iter().filter(|part| matches!(part, Part::Text(text) if text.contains('\x7f')));
+    assert!(control.count() <= of_texts || written.count() > 0, "{:?}", String::from_utf8_lossy(line));
+    for part in format.parts.iter().filter(|part| matches!(part, Part::Variable(_))) {
+        let alone = Format { parts: vec![part.clone()], escape: format.escape };
+        let mut value = Vec::new();
+        write_line(&alone, record, &mut value);
+        assert!(!ends_quotes(&value[..value.len() - 1]), "{part:?} {:?}", String::from_utf8_lossy(&value));
+    }
+}
+
+/// Whether a value holds a quote that nothing escapes, or escapes the one that is to follow it.
+fn ends_quotes(value: &[u8]) -> bool {
+    let mut bytes = value.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => return true,
+            b'\\' if bytes.next().is_none() => return true,
+            _ => {}
+        }
+    }
+    false
+}
+
+fn one_try(status: Option<u16>) -> Try {
+    let time = status.map(|_| Duration::from_millis(1));
+    Try {
+        address: "[2001:db8::1]:80".parse().expect("a literal address"),
+        status,
+        response_bytes: u64::MAX,
+        connect_time: time,
+        header_time: time,
+        response_time: Some(Duration::MAX),
+    }
+}
+
+fn record<'a>(
+    bytes: &'a [u8],
+    text: &'a str,
+    labels: &'a Labels,
+    headers: &'a Every<'_>,
+    tries: &'a [Try],
+    is_known: bool,
+) -> Record<'a> {
+    let value = is_known.then_some(bytes);
+    let tls = Tls {
+        version: "TLSv1.3",
+        cipher: "TLS_AES_128_GCM_SHA256",
+        server_name: Some(text),
+        is_resumed: true,
+    };
+    Record {
+        time: Time { unix: Duration::MAX, local: "LOCAL", iso8601: "ISO" },
+        remote_addr: "::1".parse().expect("a literal address"),
+        peer: "192.0.2.1:1".parse().expect("a literal address"),
+        server: "[::1]:443".parse().expect("a literal address"),
+        remote_user: value,
+        request: value,
+        method: value,
+        target: value,
+        path: value,
+        query: value,
+        scheme: "https",
+        tls: is_known.then_some(tls),
+        protocol: is_known.then_some("HTTP/1.1"),
+        host: value,
+        status: u16::MAX,
+        body_bytes_sent: u64::MAX,
+        bytes_sent: 0,
+        request_length: 1,
+        request_time: Duration::ZERO,
+        connection: 1,
+        connection_requests: 1,
+        upstream_name: is_known.then_some(text),
+        alternative_upstream_name: "",
+        tries: if is_known { tries } else { &[] },
+        request_id: value,
+        labels: is_known.then_some(labels),
+        hostname: text,
+        pid: 1,
+        headers,
+    }
+}

@@ -1,0 +1,32 @@
+//! What the fuzz target `log_format` does, for a moment.
+
+mod checks;
+#[path = "../../../../fuzz/smoke.rs"]
+mod driver;
+
+/// Mutations of each entry of the corpus.
+const ROUNDS: u64 = 5_000;
+
+/// Pieces that mean something to who reads formats and writes lines.
+const WORDS: &[&[u8]] = &[
+    b"$",
+    b"${",
+    b"}",
+    b"$request",
+    b"$http_",
+    b"$sent_http_x_y",
+    b"\"",
+    b"\\",
+    b"\n",
+    b"\r",
+    b"\0",
+    b"\x7f",
+    b"\xff",
+    b"\xe2\x80\xa8",
+    b"\x1b[0m",
+];
+
+#[test]
+fn formats() {
+    driver::smoke("log_format", ROUNDS, WORDS, checks::log_format);
+}

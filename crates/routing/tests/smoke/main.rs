@@ -1,0 +1,17 @@
+//! What the fuzz target `compile` does, for a moment.
+
+mod checks;
+#[path = "../../../../fuzz/smoke.rs"]
+mod driver;
+
+/// Mutations of each entry of the corpus.
+const ROUNDS: u64 = 1_500;
+
+/// Pieces that mean something in the corpus.
+const WORDS: &[&[u8]] =
+    &[b"\n", b"\n=", b"\n/", b"\n^/", b"\n? ", b"\n--\n", b"/", b"//", b"a", b"*.", b".", b":80", b" ", b"A"];
+
+#[test]
+fn models() {
+    driver::smoke("compile", ROUNDS, WORDS, checks::compile);
+}
