@@ -45,7 +45,8 @@ pub struct ClientSettings {
     pub shutdown_timeout: Duration,
     /// HTTP/2 streams of one connection that may be open at once.
     pub http2_streams_max: u32,
-    /// Protocols that an `Upgrade` may ask for, in lower case; the wish for any other is passed over.
+    /// Protocols that clients may change to by `Upgrade`, in lower case (RFC 9110 section 7.8). What is left out is asked of no
+    /// endpoint, and the request is answered in HTTP.
     pub upgrade_protocols: Vec<String>,
     /// Time for a PROXY header where connections have to begin with one (`use-proxy-protocol`); none where they have not.
     pub proxy_header_timeout: Option<Duration>,
@@ -111,7 +112,7 @@ pub struct ForwardedSettings {
     pub use_incoming: bool,
     /// Take the client's address from [`header`](Self::header) but replace the other headers (`enable-real-ip`).
     pub real_ip: bool,
-    /// Peers that are believed (`proxy-real-ip-cidr`).
+    /// Peers that are believed (`proxy-real-ip-cidr`). ingress-nginx's default, `0.0.0.0/0`, stands for everybody.
     pub trusted: Vec<IpNet>,
     /// Header that carries the client's address (`forwarded-for-header`).
     pub header: String,
@@ -128,7 +129,7 @@ impl Default for ForwardedSettings {
         Self {
             use_incoming: false,
             real_ip: false,
-            trusted: vec!["0.0.0.0/0".parse().expect("a literal network")],
+            trusted: ["0.0.0.0/0", "::/0"].map(|all| all.parse().expect("a literal network")).to_vec(),
             header: "X-Forwarded-For".to_owned(),
             compute_full: false,
             original_uri: false,

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use model::PoolCap;
 use model::log::{Escape, Format};
 
@@ -85,6 +86,8 @@ keys! {
     "error-log-path", "/var/log/nginx/error.log", Ignored(OWN_LOG), "File of the error log.";
     "force-ssl-redirect", "false", Supported(|g, v| set(&mut g.policy.force_ssl_redirect, value::boolean(v))),
         "Redirects to TLS everywhere.";
+    "forebay-upgrade-protocols", "websocket", Supported(upgrade_protocols),
+        "Protocols that clients may change to by Upgrade; empty for none. Ours: ingress-nginx passes every name on. h2c and TLS are never.";
     "forwarded-for-header", "X-Forwarded-For", Supported(|g, v| set(&mut g.settings.forwarded.header, Ok(v.trim().to_owned()))),
         "Header that holds the client's address.";
     "forwarded-for-proxy-protocol-header", "X-Forwarded-For-Proxy-Protocol", Unsupported,
@@ -223,8 +226,8 @@ keys! {
         "Time for the header of the PROXY protocol.";
     "proxy-read-timeout", "60", Supported(|g, v| set(&mut g.policy.timeouts.read, value::seconds(v))),
         "Seconds between two reads of a response.";
-    "proxy-real-ip-cidr", "0.0.0.0/0", Supported(|g, v| set(&mut g.settings.forwarded.trusted, value::networks(v))),
-        "Networks of the peers that are trusted.";
+    "proxy-real-ip-cidr", "0.0.0.0/0", Supported(|g, v| set(&mut g.settings.forwarded.trusted, value::networks(v).map(everybody))),
+        "Networks of the peers that are trusted; 0.0.0.0/0 stands for everybody, by IPv6 too.";
     "proxy-redirect-from", "off", Unsupported, "Prefix of Location to replace.";
     "proxy-redirect-to", "off", Unsupported, "What replaces it.";
     "proxy-request-buffering", "on", Ignored(STREAMED),
@@ -323,6 +326,37 @@ fn or_forever(time: Duration) -> Duration {
 
 /// Longer than a process lives, and short enough to be added to the time of day.
 const FOREVER: Duration = Duration::from_hours(24 * 365 * 10);
+
+/// nginx's rule for all of IPv4 is meant for all peers: what listens takes both.
+fn everybody(mut networks: Vec<IpNet>) -> Vec<IpNet> {
+    let [v4, v6] = [IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())];
+    if networks.contains(&v4) && !networks.contains(&v6) {
+        networks.push(v6);
+    }
+    networks
+}
+
+/// A connection that changes to another version of HTTP, or to TLS, carries requests that nobody looks at any more.
+fn upgrade_protocols(global: &mut Global, text: &str) -> Result<(), String> {
+    let (mut taken, mut refused) = (Vec::new(), Vec::new());
+    for name in value::list(text) {
+        let name = name.to_ascii_lowercase();
+        let (protocol, _version) = name.split_once('/').unwrap_or((&name, ""));
+        let is_http = protocol.starts_with("h2") || matches!(protocol, "http" | "tls");
+        let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~/".contains(&byte);
+        let names = if is_http || !name.bytes().all(is_token) { &mut refused } else { &mut taken };
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if !refused.is_empty() {
+        let refused: Vec<_> = refused.iter().map(|name| format!("{name:?}")).collect();
+        let why = "requests would pass that nobody looks at, or it is no name";
+        global.remark = Some(format!("left out: {} ({why})", refused.join(", ")));
+    }
+    global.settings.client.upgrade_protocols = taken;
+    Ok(())
+}
 
 fn streams_max(text: &str) -> value::Parsed<u32> {
     let number = value::number(text).ok().filter(|&number| number > 0);

@@ -122,6 +122,9 @@ impl Key {
     }
 }
 
+/// Keys whose empty value is an empty list. That of the others is as good as none.
+const EMPTY_MEANS_NONE: &[&str] = &["forebay-upgrade-protocols"];
+
 /// Names under which the settings are commonly kept.
 const USUAL_NAMES: &[&str] = &["ingress-nginx-controller", "nginx-config", "nginx-configuration"];
 
@@ -181,7 +184,7 @@ fn apply(global: &mut Global, name: &str, value: &At<String>) -> Option<(Severit
         return Some((Severity::Warning, Reason::NoEffect, message));
     };
     match key.effect {
-        Effect::Supported(_) if value.is_empty() => None,
+        Effect::Supported(_) if value.is_empty() && !EMPTY_MEANS_NONE.contains(&name) => None,
         Effect::Supported(parse) => match parse(global, value) {
             Ok(()) => {
                 let remark = global.remark.take()?;
@@ -227,12 +230,13 @@ mod tests {
         assert!(KEYS.windows(2).all(|pair| pair[0].name < pair[1].name));
     }
 
-    /// 190 that ingress-nginx documents, 18 that only its code knows, and 8 of F5's controller.
+    /// 190 that ingress-nginx documents, 18 that only its code knows, 8 of F5's controller, and one of our own.
     #[test]
     fn every_key_that_upstream_reads_is_known() {
         let is_f5 = |key: &&Key| key.doc.starts_with("F5: ");
         assert_eq!(KEYS.iter().filter(is_f5).count(), 8);
-        assert_eq!(KEYS.len(), 190 + 18 + 8);
+        assert_eq!(KEYS.iter().filter(|key| key.name.starts_with("forebay-")).count(), 1);
+        assert_eq!(KEYS.len(), 190 + 18 + 8 + 1);
     }
 
     /// A default that its own parser refused would be reported to who writes it out.
