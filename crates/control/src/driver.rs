@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 
 use crate::client::Connection;
 use crate::index::Index;
+use crate::interfaces;
 use crate::objects::Object;
 use crate::options::Options;
 use crate::problem::Problem;
@@ -32,6 +33,9 @@ const KEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Time that the API server has, before what was kept on disk is served instead.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Time between two looks at the addresses of this machine's interfaces.
+const LOOK_AROUND_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Loads the manifests and translates them. Names outside the cluster are not looked up.
 pub fn load_once(options: &Options) -> Result<Translation, LoadError> {
@@ -92,9 +96,10 @@ pub async fn run_with<R: Resolver>(
 pub async fn run_cluster(
     connection: &Connection,
     cluster: ClusterOptions,
-    options: Options,
+    mut options: Options,
     outlet: impl Outlet,
 ) -> Infallible {
+    options.judges_endpoints = true;
     let kept = cluster.state_dir.as_deref().map(Kept::new);
     let source = Cluster::new(connection, cluster.scope, &options);
     let source = Source::Cluster(Box::new(Live::new(source, kept)));
@@ -120,6 +125,8 @@ struct Driver<R, O> {
     settle: Settle,
     /// When to look whether what was published still holds.
     review: Option<Instant>,
+    /// When to look whether this machine has other addresses.
+    look_around: Instant,
     published: Option<Arc<Translation>>,
     condition: Condition,
     reviews: Option<mpsc::Receiver<Review>>,
@@ -155,6 +162,7 @@ impl<R: Resolver, O: Outlet> Driver<R, O> {
             translator: Translator::default(),
             settle: Settle::new(pace),
             review: None,
+            look_around: Instant::now(),
             published: None,
             condition: Condition::default(),
             reviews: outlet.reviews(),
@@ -172,17 +180,12 @@ impl<R: Resolver, O: Outlet> Driver<R, O> {
 
     async fn step(&mut self) {
         let due = [self.settle.due(), self.source.due(), self.review].into_iter().flatten().min();
-        let timer = async {
-            match due {
-                Some(due) => tokio::time::sleep_until(due.into()).await,
-                None => pending().await,
-            }
-        };
+        let due = due.map_or(self.look_around, |due| due.min(self.look_around));
         tokio::select! {
             () = self.source.changed(&self.options) => self.note_change(Instant::now()),
             () = self.names.changed() => self.build_and_publish(),
             review = next(&mut self.reviews), if self.published.is_some() => self.answer(review),
-            () = timer => self.act(Instant::now()),
+            () = tokio::time::sleep_until(due.into()) => self.act(Instant::now()),
         }
     }
 
@@ -212,7 +215,8 @@ impl<R: Resolver, O: Outlet> Driver<R, O> {
             self.settle.touch(now);
         }
         self.note_condition();
-        if self.review.is_some_and(|review| review <= now) {
+        let is_elsewhere = self.look_around <= now && self.look_around();
+        if is_elsewhere || self.review.is_some_and(|review| review <= now) {
             self.build_and_publish();
         }
         if self.settle.take(now) && self.source.refresh() {
@@ -220,8 +224,25 @@ impl<R: Resolver, O: Outlet> Driver<R, O> {
         }
     }
 
+    /// Takes note of the addresses that this machine has now. Tells whether they are others than before.
+    fn look_around(&mut self) -> bool {
+        self.look_around = Instant::now() + LOOK_AROUND_INTERVAL;
+        match interfaces::addresses() {
+            Ok(addresses) if addresses == self.options.own_addresses => false,
+            Ok(addresses) => {
+                self.options.own_addresses = addresses;
+                true
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot tell the addresses of this machine");
+                false
+            }
+        }
+    }
+
     fn build_and_publish(&mut self) {
         let (begun, now) = (Instant::now(), SystemTime::now());
+        self.look_around();
         self.options.class_may_be_missing |= self.source.lacks_classes();
         let Some((index, problems, passed_over)) = self.source.objects() else { return };
         let mut translation = self.translator.translate(index, &self.options, self.names.resolved(), now);

@@ -1,10 +1,13 @@
 //! What the command line says about sources and translation.
 
+use std::collections::BTreeSet;
 use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
+
+use ipnet::IpNet;
 
 use crate::objects::PortRef;
 
@@ -50,6 +53,17 @@ pub struct Options {
     pub stream_response_threshold: Duration,
     /// The zone that this machine is in, where endpoints of its own zone are preferred.
     pub zone: Option<String>,
+    /// Services of type `ExternalName` have no endpoints.
+    pub disable_external_names: bool,
+    /// Networks that addresses of outside names have to be in; empty for all.
+    pub external_name_allow: Vec<IpNet>,
+    /// The addresses in `EndpointSlice`s and `Endpoints` are judged, too: they come from a cluster, where whoever may write to a
+    /// namespace writes them. Files are the operator's own.
+    pub judges_endpoints: bool,
+    /// This process is in the network namespace of its node (`hostNetwork`): others on the node have its addresses, too.
+    pub shares_addresses: bool,
+    /// Addresses of this machine, as they are now.
+    pub own_addresses: BTreeSet<IpAddr>,
 }
 
 impl Default for Options {
@@ -74,8 +88,19 @@ impl Default for Options {
             reserved_ports: vec![(80, "--http-port"), (443, "--https-port"), (10254, "--healthz-port")],
             stream_response_threshold: Duration::from_millis(10),
             zone: None,
+            disable_external_names: false,
+            external_name_allow: Vec::new(),
+            judges_endpoints: false,
+            shares_addresses: false,
+            own_addresses: BTreeSet::new(),
         }
     }
+}
+
+/// A network in CIDR notation; a lone address is a network of one.
+pub fn parse_network(text: &str) -> Result<IpNet, String> {
+    let address = || text.parse::<IpAddr>().map(IpNet::from);
+    text.parse().or_else(|_| address()).map_err(|_| format!("{text:?} is not a network such as 10.0.0.0/8"))
 }
 
 /// Namespace and name of an object: `kube-system/nginx-configuration`.

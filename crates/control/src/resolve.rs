@@ -8,7 +8,8 @@ use std::future::Future;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use hickory_resolver::{ResolverBuilder, TokioResolver};
+use hickory_resolver::TokioResolver;
+use hickory_resolver::config::{ResolveHosts, ResolverOpts};
 use tokio::task::JoinSet;
 
 /// What is known of names: addresses, or why there are none.
@@ -32,16 +33,24 @@ pub trait Resolver: Clone + Send + Sync + 'static {
 /// Addresses and how long they hold, or why there are none.
 pub type Answer = Result<(Vec<IpAddr>, Duration), String>;
 
-/// The machine's resolver: `/etc/resolv.conf` and `/etc/hosts`.
+/// The name servers that `/etc/resolv.conf` names. `/etc/hosts` is no concern of those who write Services: it holds names of this
+/// machine.
 #[derive(Clone)]
 pub struct SystemResolver(Option<TokioResolver>);
 
 impl SystemResolver {
     /// Reads the machine's configuration.
     pub fn new() -> Self {
-        let built = TokioResolver::builder_tokio().and_then(ResolverBuilder::build);
+        let built = TokioResolver::builder_tokio().and_then(|mut builder| {
+            restrict(builder.options_mut());
+            builder.build()
+        });
         Self(built.inspect_err(|error| tracing::warn!(%error, "no resolver for external names")).ok())
     }
+}
+
+fn restrict(options: &mut ResolverOpts) {
+    options.use_hosts_file = ResolveHosts::Never;
 }
 
 impl Default for SystemResolver {
@@ -174,6 +183,14 @@ mod tests {
         for name in ["example.com", "a1", "10.example.com", "db.internal"] {
             assert!(!is_forbidden(name), "{name}");
         }
+    }
+
+    #[test]
+    fn names_of_this_machine_are_no_outside_names() {
+        let mut options = ResolverOpts::default();
+        options.use_hosts_file = ResolveHosts::Always;
+        restrict(&mut options);
+        assert_eq!(options.use_hosts_file, ResolveHosts::Never);
     }
 
     #[derive(Clone)]

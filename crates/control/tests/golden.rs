@@ -140,6 +140,14 @@ fn options(text: &str) -> Options {
             "default-backend-service" => options.default_backend_service = Some(value.parse().unwrap()),
             "disable-catch-all" => options.disable_catch_all = value == "true",
             "endpoints" => options.endpoints.push(value.parse().unwrap()),
+            "disable-svc-external-name" => options.disable_external_names = value == "true",
+            "external-name-allow" => {
+                let networks = value.split(',').map(control::options::parse_network);
+                options.external_name_allow = networks.collect::<Result<_, _>>().unwrap();
+            }
+            "host-network" => options.shares_addresses = value == "true",
+            "source" => options.judges_endpoints = value == "cluster",
+            "own-address" => _ = options.own_addresses.insert(value.parse().unwrap()),
             "ingress-class-by-name" => options.ingress_class_by_name = value == "true",
             "zone" => options.zone = Some(value.to_owned()),
             "watch-ingress-without-class" => options.watch_ingress_without_class = value == "true",

@@ -33,10 +33,14 @@ struct Running {
 
 impl Running {
     fn start(paths: &[&Path]) -> Self {
+        Self::resolving(paths, OneAddress)
+    }
+
+    fn resolving(paths: &[&Path], resolver: impl Resolver) -> Self {
         let (sender, updates) = unbounded_channel();
         let manifests = paths.iter().map(|path| path.to_path_buf()).collect();
         let options = Options { manifests, ..Options::default() };
-        tokio::task::spawn_local(run_with(options, OneAddress, move |translation| {
+        tokio::task::spawn_local(run_with(options, resolver, move |translation| {
             // The test may be over.
             let _ = sender.send(translation);
         }));
@@ -302,6 +306,41 @@ async fn a_certificate_that_begins_is_noticed_without_a_change() {
             translation = running.next().await;
         }
         assert_eq!(translation.problems, []);
+    })
+    .await;
+}
+
+/// A name that leads elsewhere at each look-up, and is to be looked up again at once.
+#[derive(Clone, Default)]
+struct Rebinding(Arc<std::sync::atomic::AtomicUsize>);
+
+impl Resolver for Rebinding {
+    async fn look_up(&self, _: String) -> Answer {
+        let looked_up = self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let addresses = if looked_up == 0 { ["192.0.2.7", "192.0.2.8"] } else { ["192.0.2.7", "127.0.0.1"] };
+        Ok((addresses.map(|address| address.parse().unwrap()).to_vec(), Duration::ZERO))
+    }
+}
+
+/// DNS rebinding: an address is judged whenever it is known anew, not once.
+#[tokio::test]
+async fn an_outside_name_that_turns_inwards_is_refused() {
+    in_folder(async |root| {
+        let text = "apiVersion: v1\nkind: Service\nmetadata: {name: out}\n\
+                    spec: {type: ExternalName, externalName: out.example.com}\n---\n\
+                    apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web}\n\
+                    spec: {defaultBackend: {service: {name: out, port: {number: 80}}}}\n";
+        fs::write(root.join("a.yaml"), text).unwrap();
+        let mut running = Running::resolving(&[&root], Rebinding::default());
+        let addresses = |translation: &Arc<Translation>| -> Vec<String> {
+            let cluster = translation.model.cluster(model::ClusterId(0));
+            cluster.endpoints.iter().map(|endpoint| endpoint.address.to_string()).collect()
+        };
+        while addresses(&running.next().await) != ["192.0.2.7:80", "192.0.2.8:80"] {}
+        let turned = running.until(&["_"], true).await;
+        assert_eq!(addresses(&turned), ["192.0.2.7:80"]);
+        assert_eq!(turned.problems[0].reason, control::Reason::Forbidden);
+        assert!(turned.problems[0].message.contains("127.0.0.1:80 is refused"), "{:?}", turned.problems);
     })
     .await;
 }

@@ -10,6 +10,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use control::status::StatusOptions;
 use control::{EndpointOverride, NsName, Scope};
+use ipnet::IpNet;
 
 use crate::{EXIT_UNUSABLE, bench, doctor};
 
@@ -96,6 +97,13 @@ pub(crate) struct Reading {
     /// Time after which the answer of a TCP service counts as slow, in forebay_stream_response_over_threshold_ratio.
     #[arg(long, value_name = "TIME", value_parser = model::parse_duration, default_value = "10ms")]
     pub(crate) stream_response_threshold: Duration,
+    /// Leave Services of type ExternalName without endpoints.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub(crate) disable_svc_external_name: bool,
+    /// Networks that addresses of ExternalName Services have to be in [default: all]. Addresses of this machine, loopback and
+    /// link-local ones, multicast and metadata services of clouds are refused in any case.
+    #[arg(long, value_name = "CIDR", value_delimiter = ',', value_parser = control::options::parse_network)]
+    pub(crate) external_name_allow: Vec<IpNet>,
     /// Port for HTTP; 0 is any free one.
     #[arg(long, value_name = "PORT", default_value_t = 80)]
     pub(crate) http_port: u16,
@@ -285,7 +293,10 @@ impl Reading {
             ],
             stream_response_threshold: self.stream_response_threshold,
             zone: None,
+            disable_external_names: self.disable_svc_external_name,
+            external_name_allow: self.external_name_allow,
             class_may_be_missing: of_files,
+            ..control::Options::default()
         }
     }
 }

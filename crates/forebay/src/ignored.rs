@@ -29,7 +29,6 @@ pub(crate) const IGNORED: &[Ignored] = ignored! {
     "deep-inspect" false "paths are never pasted into a configuration";
     "default-server-port" true NO_INTERNAL_PORT;
     "disable-full-test" false "the webhook judges an Ingress amid those that share a host with it, and no others";
-    "disable-svc-external-name" false "ExternalName Services are resolved, and never to addresses of this machine";
     "dynamic-configuration-retries" true "a configuration is handed over in memory and cannot fail to arrive";
     "enable-annotation-validation" false "annotations are always validated";
     "enable-ssl-chain-completion" false "chains are shown as Secrets hold them; nothing is fetched";

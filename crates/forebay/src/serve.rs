@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
+use control::status::ThisPod;
 use control::{Condition, Connection, NsName, Outlet, Problem, Reason, Review, Severity, Translation};
 use observe::{BuildInfo, Controller, MetricsOptions, Registry, log::Writer};
 use proxy::{Observer, Proxy};
@@ -111,11 +112,24 @@ async fn control(
     builder: Builder,
 ) -> anyhow::Result<Infallible> {
     let mut reading = options.reading.into_options(options.manifests);
+    let webhook = options.webhook.validating_webhook.rsplit_once(':');
+    let webhook = webhook.and_then(|(_, port)| port.parse().ok());
+    reading.reserved_ports.extend(webhook.map(|port| (port, "--validating-webhook")));
     let Some(connection) = cluster else { return Ok(control::run(reading, builder).await?) };
     tracing::info!(url = connection.url, admin = %builder.foundation.admin.address, "following the cluster");
+    let pod = match this_pod() {
+        Some(name) => control::status::this_pod(&connection, &name).await,
+        None => None,
+    };
+    // Where the Pod cannot be read, nobody else is taken to have its addresses: that refuses more.
+    let ThisPod { node, host_network } = pod.unwrap_or_default();
+    reading.shares_addresses = host_network;
     if options.cluster.enable_topology_aware_routing {
-        let node = std::env::var("NODE_NAME").ok();
-        reading.zone = control::status::zone_of_this_node(&connection, this_pod().as_ref(), node).await;
+        let node = node.or_else(|| std::env::var("NODE_NAME").ok());
+        reading.zone = match node {
+            Some(node) => control::status::zone_of_node(&connection, &node).await,
+            None => None,
+        };
         if let Some(zone) = &reading.zone {
             tracing::info!(zone, "endpoints of this zone are preferred");
         } else {

@@ -33,6 +33,8 @@ use ingress::Writer;
 use server::Server;
 use whereabouts::Whereabouts;
 
+pub use whereabouts::ThisPod;
+
 /// Time for which [`Keeper::stop`] clears statuses. What is not cleared by then is left to the next who leads.
 const CLEAR_MAX: Duration = Duration::from_secs(5);
 
@@ -41,6 +43,9 @@ const STOP_MAX: Duration = Duration::from_secs(8);
 
 /// Time for which the zone of this node is waited for: nothing is served before it is known, or given up.
 const ZONE_MAX: Duration = Duration::from_secs(5);
+
+/// The same of this Pod, which is always asked for.
+const POD_MAX: Duration = Duration::from_secs(2);
 
 /// Smallest `--status-update-interval`.
 const INTERVAL_MIN: Duration = Duration::from_secs(5);
@@ -128,15 +133,16 @@ impl Keeper {
     }
 }
 
-/// The zone of the Node that this process is on (`topology.kubernetes.io/zone`): that of the Pod's Node, or of the Node that is
-/// named (`NODE_NAME`) where the Pod cannot be asked. None, too, if the API server does not answer.
-pub async fn zone_of_this_node(
-    connection: &Connection,
-    pod: Option<&NsName>,
-    node: Option<String>,
-) -> Option<String> {
+/// What the API server says of the Pod that this process is in; nothing if it cannot be asked, or does not answer.
+pub async fn this_pod(connection: &Connection, pod: &NsName) -> Option<ThisPod> {
     let server = Server::new(connection.client.clone());
-    timeout(ZONE_MAX, whereabouts::zone(&server, pod, node)).await.unwrap_or_default()
+    timeout(POD_MAX, whereabouts::this_pod(&server, pod)).await.unwrap_or_default()
+}
+
+/// The zone of a Node (`topology.kubernetes.io/zone`). None, too, if the API server does not answer.
+pub async fn zone_of_node(connection: &Connection, node: &str) -> Option<String> {
+    let server = Server::new(connection.client.clone());
+    timeout(ZONE_MAX, whereabouts::zone(&server, node)).await.unwrap_or_default()
 }
 
 /// All that has to be done.

@@ -75,18 +75,24 @@ pub(super) async fn is_last(server: &Server, pod: &NsName) -> Result<bool, Failu
     Ok(!others.iter().any(|other| other.name_any() != pod.name && stays(other)))
 }
 
-/// The zone of the Node that a Pod is on, or of the Node that is named where there is no Pod.
-pub(super) async fn zone(server: &Server, pod: Option<&NsName>, node: Option<String>) -> Option<String> {
-    let node = match pod {
-        Some(pod) => {
-            let pods: Api<Pod> = Api::namespaced(server.client.clone(), &pod.namespace);
-            let pod = server.ask(POD, pods.get(&pod.name)).await.ok();
-            pod.and_then(|pod| pod.spec?.node_name).or(node)
-        }
-        None => node,
-    }?;
+/// The Pod that this process is in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ThisPod {
+    /// The Node that it is on.
+    pub node: Option<String>,
+    /// It is in the network namespace of its Node (`hostNetwork`).
+    pub host_network: bool,
+}
+
+pub(super) async fn this_pod(server: &Server, pod: &NsName) -> Option<ThisPod> {
+    let pods: Api<Pod> = Api::namespaced(server.client.clone(), &pod.namespace);
+    let spec = server.ask(POD, pods.get(&pod.name)).await.ok()?.spec?;
+    Some(ThisPod { node: spec.node_name, host_network: spec.host_network.unwrap_or_default() })
+}
+
+pub(super) async fn zone(server: &Server, node: &str) -> Option<String> {
     let nodes: Api<Node> = Api::all(server.client.clone());
-    let node = server.ask(NODE, nodes.get(&node)).await.ok()?;
+    let node = server.ask(NODE, nodes.get(node)).await.ok()?;
     node.metadata.labels?.remove("topology.kubernetes.io/zone")
 }
 

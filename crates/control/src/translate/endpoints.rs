@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use super::asked::Asked;
 use super::backend::Speech;
+use super::judged::Judged;
 use super::lookup::{Lookup, Uses};
 use super::policy::Policy;
 use super::slots::Slots;
@@ -92,8 +93,17 @@ enum Found {
     Nothing(String),
     /// The Service is at fault.
     Faulty(Severity, Reason, String),
-    /// An outside name, whose addresses are not to be had.
-    NoAddress(Problem),
+    /// Those that are left, and what there is to say of the others.
+    Some(Vec<Endpoint>, Problem),
+}
+
+impl Found {
+    fn judged(judged: Judged, service: &Sourced<Service>, source: &str, outcome: &str) -> Self {
+        match judged.problem(service, source, outcome) {
+            Some(problem) => Self::Some(judged.endpoints, problem),
+            None => Self::Endpoints(judged.endpoints),
+        }
+    }
 }
 
 impl Like {
@@ -249,7 +259,7 @@ impl<'c, 'l> Clusters<'c, 'l> {
                 let service = self.lookup.service(&service);
                 problem = service.map(|service| Problem::of(severity, service, message).because(reason));
             }
-            Found::NoAddress(found) => problem = Some(found),
+            Found::Some(found, said) => (endpoints, problem) = (found, Some(said)),
         }
         let name = format!("{}{}-{}-{port}", purpose.prefix(), service.namespace, service.name);
         let Speech { version, encryption } = speech;
@@ -309,7 +319,7 @@ impl Lookup<'_> {
             );
         };
         if service.is_external() {
-            return self.outside(service, wanted, transport);
+            return self.outside(service, wanted, purpose);
         }
         let Some(port) = service.port(wanted, transport) else {
             return Found::Nothing(format!(
@@ -319,11 +329,15 @@ impl Lookup<'_> {
             ));
         };
         if by_virtual_address && let Some(address) = virtual_address(service, port) {
-            return Found::Endpoints(vec![ready(address)]);
+            return Found::judged(self.judge_inside(vec![ready(address)]), service, "clusterIP ", outcome);
         }
-        let endpoints = self
-            .pods(name, port, transport)
-            .or_else(|| self.overridden(name, wanted, Some(service), transport));
+        let endpoints = match self.pods(name, port, transport).map(|found| self.judge_inside(found)) {
+            Some(judged) if judged.is_refused() => {
+                return Found::judged(judged, service, "endpoint ", outcome);
+            }
+            Some(judged) => Some(judged.endpoints),
+            None => self.overridden(name, wanted, Some(service), transport),
+        };
         match endpoints {
             Some(endpoints) if endpoints.is_empty() => Found::Faulty(
                 Severity::Warning,
@@ -377,7 +391,13 @@ impl Lookup<'_> {
     }
 
     /// "`ExternalName` resolved by DNS; `localhost`/IP-like names in `ExternalName` refused."
-    fn outside(&self, service: &Sourced<Service>, wanted: &PortRef, transport: Transport) -> Found {
+    fn outside(&self, service: &Sourced<Service>, wanted: &PortRef, purpose: Purpose) -> Found {
+        let (transport, outcome) = (purpose.transport(), purpose.outcome());
+        if self.options.disable_external_names {
+            let message =
+                format!("is of type ExternalName, which --disable-svc-external-name refuses: {outcome}");
+            return Found::Faulty(Severity::Error, Reason::Forbidden, message);
+        }
         let Some(name) = &service.spec.external_name else {
             return Found::Faulty(
                 Severity::Error,
@@ -398,12 +418,13 @@ impl Lookup<'_> {
             None => Found::Endpoints(Vec::new()),
             Some(Ok(addresses)) => {
                 let endpoints = addresses.iter().map(|&ip| ready(SocketAddr::new(ip, number))).collect();
-                Found::Endpoints(distinct(endpoints))
+                let source = format!("externalName {host:?}: ");
+                Found::judged(self.judge_outside(distinct(endpoints)), service, &source, outcome)
             }
             Some(Err(why)) => {
                 let message = format!("externalName {host:?} has no address: {why}");
                 let problem = Problem::at(Severity::Warning, service, name, message).because(Reason::Missing);
-                Found::NoAddress(problem)
+                Found::Some(Vec::new(), problem)
             }
         }
     }

@@ -20,6 +20,7 @@ mod client_auth;
 pub mod configmap;
 mod endpoints;
 mod hosts;
+mod judged;
 mod lookup;
 mod order;
 mod policy;

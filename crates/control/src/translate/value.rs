@@ -5,6 +5,8 @@ use std::time::Duration;
 use ipnet::IpNet;
 use model::{Balance, ConnectionHeader, RetryOn, TlsVersions};
 
+use crate::options::parse_network;
+
 /// What is wrong with a value, for its author.
 pub(super) type Parsed<T> = Result<T, String>;
 
@@ -85,13 +87,7 @@ pub(super) fn list(text: &str) -> Vec<String> {
 
 /// Networks in CIDR notation between commas; a lone address is a network of one.
 pub(super) fn networks(text: &str) -> Parsed<Vec<IpNet>> {
-    let network = |item: &String| {
-        let address = || item.parse::<std::net::IpAddr>().map(IpNet::from);
-        item.parse()
-            .or_else(|_| address())
-            .map_err(|_| format!("{item:?} is not a network such as 10.0.0.0/8"))
-    };
-    list(text).iter().map(network).collect()
+    list(text).iter().map(|item| parse_network(item)).collect()
 }
 
 pub(super) fn balance(text: &str) -> Parsed<Balance> {

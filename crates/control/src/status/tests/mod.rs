@@ -427,13 +427,10 @@ async fn the_zone_is_that_of_the_node() {
     lab.api.put("/api/v1/nodes/n1", node(&[]));
     lab.run_pod("a", "n1");
     let connection = lab.api.connection();
-    let zone = async |pod: Option<&str>, node: Option<&str>| {
-        let pod = pod.map(|pod| NsName::new("ingress", pod));
-        zone_of_this_node(&connection, pod.as_ref(), node.map(str::to_owned)).await
-    };
-    assert_eq!(zone(Some("a"), None).await.as_deref(), Some("east"));
-    assert_eq!(zone(Some("no"), Some("n1")).await.as_deref(), Some("east"));
-    assert_eq!(zone(None, Some("n1")).await.as_deref(), Some("east"));
-    assert_eq!(zone(None, Some("n2")).await, None);
-    assert_eq!(zone(None, None).await, None);
+    let pod = async |name: &str| this_pod(&connection, &NsName::new("ingress", name)).await;
+    let expected = ThisPod { node: Some("n1".to_owned()), host_network: false };
+    assert_eq!(pod("a").await, Some(expected));
+    assert_eq!(pod("no").await, None);
+    assert_eq!(zone_of_node(&connection, "n1").await.as_deref(), Some("east"));
+    assert_eq!(zone_of_node(&connection, "n2").await, None);
 }

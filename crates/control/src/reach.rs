@@ -1,0 +1,170 @@
+//! Which addresses endpoints may have. Whoever may write a Service says where requests go; the addresses in here are those that he
+//! could not reach himself, and that Forebay could: its own, and those of what is only for the machine that it runs on.
+//!
+//! Never in here: names, IO.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+
+/// Networks without an address for an endpoint, and what they are.
+const REFUSED: &[(IpNet, &str)] = &[
+    // Before 0.0.0.0/8, since they look like compatible forms of it.
+    (v6([0, 0, 0, 0, 0, 0, 0, 0], 128), "it stands for this machine (::)"),
+    (v6([0, 0, 0, 0, 0, 0, 0, 1], 128), "it is the loopback address"),
+    (v4([0, 0, 0, 0], 8), "it stands for this machine (0.0.0.0/8)"),
+    (v4([127, 0, 0, 0], 8), "it is a loopback address"),
+    (v4([169, 254, 0, 0], 16), "it is a link-local address, as metadata services of clouds have"),
+    (v4([224, 0, 0, 0], 4), "it is a multicast address"),
+    (v4([255, 255, 255, 255], 32), "it is the broadcast address"),
+    (v6([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10), "it is a link-local address"),
+    (v6([0xff00, 0, 0, 0, 0, 0, 0, 0], 8), "it is a multicast address"),
+    // Metadata services of clouds that are not at a link-local address. They give credentials of the machine to whoever asks
+    // from it.
+    (v4([100, 100, 100, 200], 32), "it is the metadata service of Alibaba Cloud"),
+    (v4([192, 0, 0, 192], 32), "it is the metadata service of Oracle Cloud"),
+    (v4([168, 63, 129, 16], 32), "it is the host agent of Azure"),
+    (v6([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254], 128), "it is the metadata service of AWS"),
+    (v6([0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254], 128), "it is the metadata service of Google Cloud"),
+];
+
+/// Prefixes of IPv6 addresses whose last 32 bits are an IPv4 address that is meant: mapped and compatible ones (RFC 4291 section
+/// 2.5.5), and the well-known prefix of NAT64 (RFC 6052 section 2.1).
+const EMBEDDING: &[Ipv6Net] = &[
+    Ipv6Net::new_assert(Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96),
+    Ipv6Net::new_assert(Ipv6Addr::UNSPECIFIED, 96),
+    Ipv6Net::new_assert(Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96),
+];
+
+const fn v4(octets: [u8; 4], bits: u8) -> IpNet {
+    let [a, b, c, d] = octets;
+    IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, d), bits))
+}
+
+const fn v6(segments: [u16; 8], bits: u8) -> IpNet {
+    let [a, b, c, d, e, f, g, h] = segments;
+    IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, d, e, f, g, h), bits))
+}
+
+/// Why no endpoint may have an address, whoever says so; none where one may.
+pub(crate) fn refusal(ip: IpAddr) -> Option<&'static str> {
+    let (ip, inner) = (ip.to_canonical(), inner(ip));
+    REFUSED.iter().find(|(network, _)| network.contains(&ip) || network.contains(&inner)).map(|(_, why)| *why)
+}
+
+/// Whether an address is one of these, in whichever form.
+pub(crate) fn is_one_of(addresses: &BTreeSet<IpAddr>, ip: IpAddr) -> bool {
+    addresses.contains(&ip.to_canonical()) || addresses.contains(&inner(ip))
+}
+
+/// Whether an address is in one of these networks, in whichever form.
+pub(crate) fn is_within(networks: &[IpNet], ip: IpAddr) -> bool {
+    let (ip, inner) = (ip.to_canonical(), inner(ip));
+    networks.iter().any(|network| network.contains(&ip) || network.contains(&inner))
+}
+
+/// Addresses of this machine that [`refusal`] does not refuse anyway.
+pub(crate) fn own(addresses: impl Iterator<Item = IpAddr>) -> BTreeSet<IpAddr> {
+    addresses.map(|ip| ip.to_canonical()).filter(|&ip| refusal(ip).is_none()).collect()
+}
+
+/// The IPv4 address that an IPv6 address stands for, or else the address itself.
+fn inner(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V6(ip) if EMBEDDING.iter().any(|prefix| prefix.contains(&ip)) => {
+            let [.., a, b, c, d] = ip.octets();
+            IpAddr::V4(Ipv4Addr::new(a, b, c, d))
+        }
+        IpAddr::V4(_) | IpAddr::V6(_) => ip,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn what_only_this_machine_reaches_is_refused_in_every_form() {
+        for (text, why) in [
+            ("127.0.0.1", "loopback"),
+            ("127.255.255.254", "loopback"),
+            ("::1", "loopback"),
+            ("0.0.0.0", "this machine"),
+            ("0.1.2.3", "this machine"),
+            ("::", "this machine"),
+            ("169.254.169.254", "link-local"),
+            ("fe80::1", "link-local"),
+            ("febf::1", "link-local"),
+            ("224.0.0.1", "multicast"),
+            ("239.255.255.250", "multicast"),
+            ("ff02::1", "multicast"),
+            ("255.255.255.255", "broadcast"),
+            ("::ffff:127.0.0.1", "loopback"),
+            ("::ffff:169.254.169.254", "link-local"),
+            ("::127.0.0.1", "loopback"),
+            ("::169.254.169.254", "link-local"),
+            ("64:ff9b::127.0.0.1", "loopback"),
+            ("64:ff9b::a9fe:a9fe", "link-local"),
+            ("100.100.100.200", "Alibaba"),
+            ("::ffff:100.100.100.200", "Alibaba"),
+            ("192.0.0.192", "Oracle"),
+            ("168.63.129.16", "Azure"),
+            ("fd00:ec2::254", "AWS"),
+            ("fd20:ce::254", "Google"),
+        ] {
+            let said = refusal(ip(text));
+            assert!(said.is_some_and(|said| said.contains(why)), "{text}: {said:?}");
+        }
+    }
+
+    #[test]
+    fn what_pods_and_outside_services_have_is_not() {
+        for text in [
+            "10.0.0.1",
+            "172.16.0.1",
+            "192.168.1.1",
+            "100.64.0.1",
+            "126.255.255.255",
+            "128.0.0.1",
+            "192.0.2.1",
+            "192.0.0.191",
+            "240.0.0.1",
+            "1.0.0.0",
+            "2001:db8::1",
+            "fd00::1",
+            "fec0::1",
+            "::ffff:10.0.0.1",
+            "64:ff9b::10.0.0.1",
+        ] {
+            assert_eq!(refusal(ip(text)), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn addresses_of_this_machine_are_known_in_every_form() {
+        let found = ["127.0.0.1", "10.1.2.3", "::1", "fe80::1", "2001:db8::1", "::ffff:10.9.9.9"];
+        let own = own(found.map(ip).into_iter());
+        assert_eq!(own, BTreeSet::from(["10.1.2.3", "10.9.9.9", "2001:db8::1"].map(ip)));
+        for text in ["10.1.2.3", "::ffff:10.1.2.3", "::10.1.2.3", "64:ff9b::10.1.2.3", "2001:db8::1"] {
+            assert!(is_one_of(&own, ip(text)), "{text}");
+        }
+        assert!(!is_one_of(&own, ip("10.1.2.4")));
+    }
+
+    #[test]
+    fn networks_hold_addresses_in_every_form() {
+        let networks = ["10.0.0.0/8", "2001:db8::/32"].map(|network| network.parse().unwrap());
+        for text in ["10.1.2.3", "::ffff:10.1.2.3", "64:ff9b::10.1.2.3", "2001:db8::1"] {
+            assert!(is_within(&networks, ip(text)), "{text}");
+        }
+        assert!(
+            !is_within(&networks, ip("11.0.0.1"))
+                && !is_within(&["::/0".parse().unwrap()], ip("::ffff:1.2.3.4"))
+        );
+    }
+}
