@@ -86,6 +86,8 @@ pub enum Reason {
     Secret,
     /// Another object has what this one asks for.
     Conflict,
+    /// Something is asked for that only the owner of a host may ask for.
+    NotOwner,
     /// Something is asked for that flags or settings do not allow.
     Forbidden,
     /// Something is asked for that Forebay does not do.
@@ -108,6 +110,7 @@ impl Reason {
             Self::Missing => "ReferenceNotUsable",
             Self::Secret => "SecretNotUsable",
             Self::Conflict => "Conflict",
+            Self::NotOwner => "HostNotOwned",
             Self::Forbidden => "Forbidden",
             Self::Unsupported => "Unsupported",
             Self::NoEffect => "NoEffect",

@@ -168,6 +168,9 @@ fn rules(object: &mut Value) -> &mut Vec<Value> {
     object["spec"]["rules"].as_array_mut().unwrap()
 }
 
+const SEIZED: &str =
+    "host young.test belongs to Ingress other/young, which is of another namespace and has had it before";
+
 const FINE: (Option<String>, Vec<String>) = (None, Vec::new());
 
 #[test]
@@ -277,7 +280,8 @@ fn a_path_of_another_ingress_is_refused_however_old_the_object_is() {
     assert_eq!(court.refusal("CREATE", &new), declared("shop/old", "taken.test"));
     // `old` would get the path, being older: that is taking it away.
     let greedy = since(2024, ingress("old", "young.test", "/"));
-    assert_eq!(court.refusal("UPDATE", &greedy), declared("other/young", "young.test"));
+    let taken = declared("other/young", "young.test");
+    assert_eq!(court.refusal("UPDATE", &greedy), format!("- {taken}\n- {SEIZED}"));
     // An Ingress is no conflict with itself, nor with one of another class.
     assert_eq!(court.judge("CREATE", &ingress("new", "foreign.test", "/")), FINE);
     let mut twice = ingress("new", "new.test", "/");
@@ -301,10 +305,46 @@ fn an_old_conflict_does_not_keep_an_ingress_from_being_changed() {
     let mut more = twin.clone();
     rules(&mut more).push(ingress("", "young.test", "/")["spec"]["rules"][0].clone());
     let message = court.refusal("UPDATE", &more);
-    assert_eq!(
-        message,
-        "path / (Prefix) of host young.test is declared by Ingress other/young already; this one is left out"
-    );
+    let taken =
+        "path / (Prefix) of host young.test is declared by Ingress other/young already; this one is left out";
+    assert_eq!(message, format!("- {taken}\n- {SEIZED}"));
+}
+
+/// A guest may not ask for what holds for the whole host; whoever has it may, however young the others make him.
+#[test]
+fn what_only_an_owner_may_ask_for_is_refused_to_others() {
+    let options = || Options { ssl_passthrough: true, ..Options::default() };
+    let court = Court { options: options(), ..Court::new() };
+    let passthrough = |mut object: Value| {
+        object["metadata"]["annotations"] = json!({"nginx.ingress.kubernetes.io/ssl-passthrough": "true"});
+        object
+    };
+    let guest = ingress("new", "young.test", "/x");
+    assert_eq!(court.judge("CREATE", &guest), FINE);
+    let refusal = court.refusal("CREATE", &passthrough(guest.clone()));
+    assert!(refusal.contains("host young.test belongs to Ingress other/young"), "{refusal}");
+    assert!(refusal.contains("ssl-passthrough of this one has no effect there"), "{refusal}");
+    // The owner may, although there is a younger Ingress of another namespace.
+    let mut state = STATE.to_owned();
+    state += "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: guest, namespace: other}\n\
+              spec: {ingressClassName: nginx, rules: [{host: taken.test, http: {paths: [{path: /x, pathType: Prefix, \
+              backend: {service: {name: web, port: {number: 80}}}}]}}]}\n";
+    let court = Court { options: options(), ..Court::over(&state) };
+    let (refusal, _) = court.judge("UPDATE", &passthrough(since(2024, ingress("old", "taken.test", "/"))));
+    assert_eq!(refusal, None);
+}
+
+/// The age of an Ingress is no claim to a host that somebody else has had before it.
+#[test]
+fn an_old_ingress_does_not_come_to_own_a_host_of_another_namespace() {
+    let court = Court::new();
+    let greedy = since(2024, ingress("old", "young.test", "/beside"));
+    assert_eq!(court.refusal("UPDATE", &greedy), SEIZED);
+    // A younger one is a guest.
+    assert_eq!(court.judge("CREATE", &ingress("new", "young.test", "/beside")), FINE);
+    // Within a namespace it makes no difference.
+    let sibling = since(2023, ingress("young-sibling", "taken.test", "/beside"));
+    assert_eq!(court.judge("UPDATE", &sibling), FINE);
 }
 
 #[test]

@@ -61,7 +61,8 @@ fn doctor() -> String {
 fn compatibility() -> String {
     let mut page = String::from(
         "# Compatibility with ingress-nginx\n\nWritten from the tables in the code by \
-         `FOREBAY_WRITE_DOCS=1 cargo test -p forebay docs`.\n",
+         `FOREBAY_WRITE_DOCS=1 cargo test -p forebay docs`. What is done otherwise on purpose is in \
+         [differences.md](differences.md).\n",
     );
     let flags = serve_flags();
     section(&mut page, "Flags of `forebay serve`", ["flag", "default", "what"], flags);

@@ -1,15 +1,19 @@
 //! One Ingress amid its surroundings: what would be wrong with it.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::SystemTime;
+
+use model::HostName;
 
 use super::verdict::Verdict;
 use crate::index::Index;
 use crate::objects::{Ingress, Object, Sourced};
 use crate::options::{NsName, Options};
-use crate::problem::{Problem, Reason};
+use crate::problem::{Problem, Reason, Severity};
 use crate::resolve::Resolved;
+use crate::translate::class::is_ours;
+use crate::translate::order::by_age;
 use crate::translate::{hosts_of, translate};
 
 /// What decides of which class an Ingress is, and what its annotations start from.
@@ -83,19 +87,49 @@ impl Trial<'_> {
             return Verdict::of(&self.as_youngest(ingress));
         }
         let mut conflicts = self.conflicts(ingress);
+        let before = self.near.ingresses.shared(&ingress.key());
         // One that was there before is no reason to refuse whatever else is changed.
-        if let Some(before) = self.near.ingresses.get(&ingress.key()).filter(|_| !conflicts.is_empty()) {
-            let standing: HashSet<_> =
-                self.conflicts(before).into_iter().map(|conflict| conflict.message).collect();
+        if let Some(before) = before.filter(|_| !conflicts.is_empty()) {
+            let standing = messages(self.conflicts(before));
             conflicts.retain(|conflict| !standing.contains(&conflict.message));
         }
-        for mut problem in self.in_its_place(ingress) {
-            if problem.reason == Reason::Conflict {
+        conflicts.extend(self.seizures(ingress, before));
+        let found = self.in_its_place(ingress);
+        let is_guest = found.iter().any(|problem| problem.reason == Reason::NotOwner);
+        let standing = before.filter(|_| is_guest).map(|before| messages(self.in_its_place(before)));
+        for mut problem in found {
+            let is_standing = standing.as_ref().is_some_and(|standing| standing.contains(&problem.message));
+            if problem.reason == Reason::Conflict || problem.reason == Reason::NotOwner && is_standing {
                 problem = problem.because(Reason::NoEffect);
             }
             conflicts.push(problem);
         }
         Verdict::of(&conflicts)
+    }
+
+    /// Hosts of other namespaces that an Ingress did not have before, and would own for no other reason than its age: how long it
+    /// has had a host is not to be seen later.
+    fn seizures(&self, ingress: &Sourced<Ingress>, before: Option<&Arc<Sourced<Ingress>>>) -> Vec<Problem> {
+        let before = before.filter(|before| is_ours(before, self.near, self.options));
+        let known: HashSet<_> = before.into_iter().flat_map(|before| hosts_of(before)).collect();
+        let new: BTreeSet<_> = hosts_of(ingress).filter(|host| !known.contains(host)).collect();
+        let is_other = |other: &&Arc<Sourced<Ingress>>| {
+            other.key() != ingress.key() && is_ours(other, self.near, self.options)
+        };
+        let others: Vec<_> = self.near.ingresses.iter().filter(is_other).collect();
+        let seizure = |host: HostName| {
+            let holders = others.iter().filter(|other| hosts_of(other).any(|one| one == host));
+            let holders: Vec<_> = holders.map(|holder| &***holder).collect();
+            let owner = holders[*by_age(holders.iter().copied()).first()? as usize];
+            let with_it = by_age([owner, ingress].into_iter());
+            let seizes = with_it[0] == 1 && owner.namespace() != ingress.namespace();
+            let owner = owner.reference();
+            let message = format!(
+                "host {host} belongs to {owner}, which is of another namespace and has had it before"
+            );
+            seizes.then(|| Problem::of(Severity::Error, ingress, message).because(Reason::NotOwner))
+        };
+        new.into_iter().filter_map(seizure).collect()
     }
 
     /// What others have that it asks for. However old it is, it may not take from them what it did not have.
@@ -128,6 +162,10 @@ impl Trial<'_> {
         let reference = Some(ingress.reference());
         translation.problems.into_iter().filter(|problem| problem.object == reference).collect()
     }
+}
+
+fn messages(problems: Vec<Problem>) -> HashSet<String> {
+    problems.into_iter().map(|problem| problem.message).collect()
 }
 
 fn copy(index: &Index, takes: impl Fn(&Object) -> bool) -> Index {

@@ -112,9 +112,12 @@ enum Weight {
 /// ingress-nginx takes is taken.
 fn weight_of(reason: Reason) -> Weight {
     match reason {
-        Reason::Invalid | Reason::Annotation | Reason::Undecodable | Reason::Forbidden | Reason::Conflict => {
-            Weight::Refusal
-        }
+        Reason::Invalid
+        | Reason::Annotation
+        | Reason::Undecodable
+        | Reason::Forbidden
+        | Reason::Conflict
+        | Reason::NotOwner => Weight::Refusal,
         Reason::Missing | Reason::Unsupported | Reason::NoEffect | Reason::Note => Weight::Warning,
         // Of Secrets, those are known that some stored Ingress names.
         Reason::Secret => Weight::Nothing,

@@ -36,6 +36,9 @@ pub(super) enum Shown {
     Default,
 }
 
+/// The name of a Secret, and the certificate in it, as far as they are to be had.
+type Named<'i, 'a> = (Option<&'i At<String>>, Option<&'a Pair>);
+
 /// The time before its end at which a certificate is about to end, as ingress-nginx has it.
 const ENDING_S: i64 = 10 * 86_400;
 
@@ -87,6 +90,13 @@ impl<'l, 'a> Certificates<'l, 'a> {
             None => Shown::Own(Arc::clone(&pair.certificate)),
             Some(_) => Shown::Default,
         })
+    }
+
+    /// The Secret that the `tls:` entry of an Ingress for a host names, and the certificate in it; nothing without such an entry.
+    pub(super) fn named<'i>(&self, ingress: &'i Sourced<Ingress>, host: &HostName) -> Option<Named<'i, 'a>> {
+        let secret = self.entry(ingress, host)?.secret_name.as_ref();
+        let pair = secret.and_then(|name| self.find(&NsName::new(ingress.namespace(), &name.value)).ok());
+        Some((secret, pair.map(|(_, pair)| pair)))
     }
 
     /// The certificate for hosts without one of their own. One that has ended is still better known than one that is made up.

@@ -1,7 +1,10 @@
 //! A host with its paths, gathered over its Ingresses.
 //!
 //! First it is known what holds for the host as a whole (a certificate, a default backend, what closes it), then each path
-//! becomes a route. Of what is asked for twice the first stays.
+//! becomes a route. Of what is asked for twice the first stays. Only the namespace of the oldest Ingress has a say in what holds
+//! for the host as a whole; the others are `guests`.
+
+mod guests;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,7 +16,7 @@ use super::certificates::{Certificates, HostCertificate, Shown};
 use super::configmap::Global;
 use super::endpoints::Clusters;
 use super::lookup::Lookup;
-use super::policy::{HostPolicy, Policy};
+use super::policy::{HostPolicy, Policy, Standing};
 use super::{Annotated, RouteOrigin};
 use crate::objects::{At, Backend, Ingress, IngressPath, IngressRule, PortRef, Sourced};
 use crate::options::{NsName, Options};
@@ -69,7 +72,8 @@ pub(super) fn build<'c, 'l>(
         problems: Vec::new(),
         tls: HostTls::default(),
         policy: HostPolicy::default(),
-        first: ingresses.first().copied(),
+        owner: ingresses.first().copied(),
+        standings: HashMap::default(),
         catch_all: None,
         demanded_by: None,
         routes: Vec::new(),
@@ -77,7 +81,14 @@ pub(super) fn build<'c, 'l>(
         declared: HashMap::default(),
     };
     for annotated in ingresses {
-        builder.declare(annotated);
+        if builder.owner_before(annotated).is_none() {
+            builder.declare(annotated);
+        }
+    }
+    for annotated in ingresses {
+        if let Some(owner) = builder.owner_before(annotated) {
+            builder.declare_guest(annotated, &owner);
+        }
     }
     for annotated in ingresses {
         builder.paths(annotated);
@@ -112,9 +123,11 @@ struct Builder<'b, 'c, 'l> {
     problems: Vec<Problem>,
     tls: HostTls,
     policy: HostPolicy,
-    /// Who is asked for paths that nobody declares: the first Ingress of the host.
-    first: Option<&'b Annotated<'b>>,
-    /// The Ingress without rules, whose default backend comes before that of `first`.
+    /// The first Ingress of the host. It owns it, and is asked for paths that nobody declares.
+    owner: Option<&'b Annotated<'b>>,
+    /// How the Ingresses stand at the host.
+    standings: HashMap<ObjectRef, Standing, foldhash::fast::FixedState>,
+    /// The Ingress without rules, whose default backend comes before that of `owner`.
     catch_all: Option<&'b Annotated<'b>>,
     /// Who says what is asked of clients.
     demanded_by: Option<ObjectRef>,
@@ -152,6 +165,8 @@ impl<'b> Builder<'b, '_, '_> {
     }
 
     fn declare_host(&mut self, annotated: &Annotated<'_>) {
+        let standing = Standing { demands: annotated.demand.is_some(), ..Standing::default() };
+        self.standings.insert(annotated.ingress.reference(), standing);
         if !self.policy.has_tls
             && let Some(shown) = self.certificates.of_host(annotated.ingress, self.name)
         {
@@ -275,7 +290,7 @@ impl<'b> Builder<'b, '_, '_> {
         if self.declared.keys().any(root) {
             return;
         }
-        let first = self.catch_all.or(self.first);
+        let first = self.catch_all.or(self.owner);
         let Some(target) = first.and_then(own_default).or_else(|| self.flag_default(first)) else { return };
         let RouteOrigin { object, file, line } = target.origin.clone();
         if let Some(fault) = self.route(PathMatch::Prefix("/".to_owned()), target) {
@@ -303,8 +318,9 @@ impl<'b> Builder<'b, '_, '_> {
         let Target { service, port, asker, origin, policy } = target;
         let of_host = self.policy.upstream_tls.as_ref();
         let (cluster, fault) = self.clusters.for_requests(&service, &port, policy, of_host);
+        let standing = self.standings.get(&asker).cloned().unwrap_or_default();
         self.routes.push(Arc::new(Route {
-            filters: policy.filters(&self.policy, self.options.https_port),
+            filters: policy.filters(&self.policy, &standing, path.path(), self.options.https_port),
             action: Action::Forward(policy.forward(cluster)),
             labels: Arc::new(Labels {
                 namespace: asker.namespace.clone(),

@@ -22,7 +22,7 @@ mod endpoints;
 mod hosts;
 mod judged;
 mod lookup;
-mod order;
+pub(crate) mod order;
 mod policy;
 mod readings;
 mod slots;

@@ -8,7 +8,7 @@ use crate::objects::{Ingress, Sourced};
 ///
 /// "Ingresses are sorted by creationTimestamp, ties by `namespace/name` descending." Where no age is known, as in most
 /// files, the order of appearance stands for it; and what has an age is older than what has none yet.
-pub(super) fn by_age<'a>(ingresses: impl Iterator<Item = &'a Sourced<Ingress>>) -> Vec<u32> {
+pub(crate) fn by_age<'a>(ingresses: impl Iterator<Item = &'a Sourced<Ingress>>) -> Vec<u32> {
     let mut order: Vec<_> = (0..).zip(ingresses).map(|(place, it)| (birth(it), it, place)).collect();
     order.sort_by(|(a_birth, a, _), (b_birth, b, _)| compare((*a_birth, a), (*b_birth, b)));
     order.into_iter().map(|(_, _, place)| place).collect()

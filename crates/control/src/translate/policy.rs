@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use model::{
-    Balance, CipherSuite, ConnectionHeader, Filter, Forward, RetryPolicy, Timeouts, TlsRedirect, UpstreamTls,
+    Balance, CipherSuite, ClientCertificate, ConnectionHeader, Filter, Forward, RetryPolicy, Timeouts,
+    TlsRedirect, UpstreamTls, VerifyClient,
 };
 
 use super::backend::Backend;
@@ -94,24 +95,43 @@ impl Policy {
         }
     }
 
-    /// The steps before that, at a host.
-    pub(super) fn filters(&self, host: &HostPolicy, https_port: u16) -> Vec<Filter> {
-        let redirects = self.force_ssl_redirect || (self.ssl_redirect && host.has_tls);
+    /// The steps before that, for a path of an Ingress at a host.
+    pub(super) fn filters(
+        &self,
+        host: &HostPolicy,
+        standing: &Standing,
+        path: &str,
+        https_port: u16,
+    ) -> Vec<Filter> {
+        let has_tls = host.has_tls || standing.has_tls;
+        let redirects = self.force_ssl_redirect || (self.ssl_redirect && has_tls);
         let redirect = redirects.then(|| {
             Filter::TlsRedirect(TlsRedirect {
                 status: self.redirect_status,
-                force: self.force_ssl_redirect,
+                // Only a handshake with us shows us a certificate, whatever a hop before us says of its own.
+                force: self.force_ssl_redirect && !host.requires_certificate(),
                 except: self.redirect_except.clone(),
                 keep_trailing_slash: self.keep_trailing_slash,
                 port: self.port_in_redirects.then_some(https_port),
             })
         });
-        let client = host.demand.as_ref().map(|demand| match demand {
-            Ok(demand) => Filter::ClientCertificate(demand.filter.clone()),
-            Err(why) => Filter::Forbidden { reason: why.clone() },
-        });
-        let unavailable = unavailable(self.denials.iter().chain(&host.denials));
+        let client = match (&standing.closed, &host.demand) {
+            (Some(why), _) | (None, Some(Err(why))) => Some(Filter::Forbidden { reason: why.clone() }),
+            (None, Some(Ok(demand))) => {
+                let passes_in_clear = !standing.demands && self.passes_in_clear(path);
+                let filter = ClientCertificate { passes_in_clear, ..demand.filter.clone() };
+                Some(Filter::ClientCertificate(filter))
+            }
+            (None, None) => None,
+        };
+        let unavailable = unavailable(self.denials.iter().chain(&host.denials).chain(&self.host_denials));
         redirect.into_iter().chain(client).chain(unavailable).collect()
+    }
+
+    /// Whether a rule's path is all within the locations that are not redirected to TLS: certificate authorities look at their
+    /// challenges in clear, and have no certificate to show. That everything is in clear is not meant so.
+    fn passes_in_clear(&self, path: &str) -> bool {
+        self.redirect_except.iter().any(|prefix| prefix != "/" && path.starts_with(prefix.as_str()))
     }
 }
 
@@ -126,6 +146,26 @@ pub(super) struct HostPolicy {
     pub(super) demand: Option<Parsed<Demand>>,
     /// How TLS is spoken with endpoints by locations that do not say so themselves.
     pub(super) upstream_tls: Option<Arc<UpstreamTls>>,
+}
+
+/// How an Ingress stands at a host.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Standing {
+    /// Its locations redirect to TLS, although no `tls:` entry of the host's owner does.
+    pub(super) has_tls: bool,
+    /// Why its locations are closed: it is not the owner, and what it asks of clients cannot be enforced.
+    pub(super) closed: Option<String>,
+    /// It asks something of clients itself.
+    pub(super) demands: bool,
+}
+
+impl HostPolicy {
+    /// Whether clients come in only with a certificate.
+    fn requires_certificate(&self) -> bool {
+        self.demand
+            .as_ref()
+            .is_some_and(|demand| demand.as_ref().is_ok_and(|demand| demand.auth.verify == VerifyClient::On))
+    }
 }
 
 fn unavailable<'a>(denials: impl Iterator<Item = &'a String>) -> Option<Filter> {
