@@ -21,6 +21,7 @@ mod refusals;
 mod routing;
 mod seeing;
 mod streams;
+mod tenants;
 mod tls;
 mod upgrade;
 mod upstream_tls;
