@@ -11,22 +11,25 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 /// Networks without an address for an endpoint, and what they are.
 const REFUSED: &[(IpNet, &str)] = &[
     // Before 0.0.0.0/8, since they look like compatible forms of it.
-    (v6([0, 0, 0, 0, 0, 0, 0, 0], 128), "it stands for this machine (::)"),
-    (v6([0, 0, 0, 0, 0, 0, 0, 1], 128), "it is the loopback address"),
+    (v6(Ipv6Addr::UNSPECIFIED, 128), "it stands for this machine (::)"),
+    (v6(Ipv6Addr::LOCALHOST, 128), "it is the loopback address"),
     (v4([0, 0, 0, 0], 8), "it stands for this machine (0.0.0.0/8)"),
     (v4([127, 0, 0, 0], 8), "it is a loopback address"),
     (v4([169, 254, 0, 0], 16), "it is a link-local address, as metadata services of clouds have"),
     (v4([224, 0, 0, 0], 4), "it is a multicast address"),
     (v4([255, 255, 255, 255], 32), "it is the broadcast address"),
-    (v6([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10), "it is a link-local address"),
-    (v6([0xff00, 0, 0, 0, 0, 0, 0, 0], 8), "it is a multicast address"),
+    (v6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), 10), "it is a link-local address"),
+    (v6(Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0), 8), "it is a multicast address"),
     // Metadata services of clouds that are not at a link-local address. They give credentials of the machine to whoever asks
     // from it.
     (v4([100, 100, 100, 200], 32), "it is the metadata service of Alibaba Cloud"),
     (v4([192, 0, 0, 192], 32), "it is the metadata service of Oracle Cloud"),
     (v4([168, 63, 129, 16], 32), "it is the host agent of Azure"),
-    (v6([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254], 128), "it is the metadata service of AWS"),
-    (v6([0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254], 128), "it is the metadata service of Google Cloud"),
+    (v6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), 128), "it is the metadata service of AWS"),
+    (
+        v6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254), 128),
+        "it is the metadata service of Google Cloud",
+    ),
 ];
 
 /// Prefixes of IPv6 addresses whose last 32 bits are an IPv4 address that is meant: mapped and compatible ones (RFC 4291 section
@@ -42,9 +45,8 @@ const fn v4(octets: [u8; 4], bits: u8) -> IpNet {
     IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, d), bits))
 }
 
-const fn v6(segments: [u16; 8], bits: u8) -> IpNet {
-    let [a, b, c, d, e, f, g, h] = segments;
-    IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, d, e, f, g, h), bits))
+const fn v6(address: Ipv6Addr, bits: u8) -> IpNet {
+    IpNet::V6(Ipv6Net::new_assert(address, bits))
 }
 
 /// Why no endpoint may have an address, whoever says so; none where one may.

@@ -1,6 +1,6 @@
 //! A name server that knows a few IPv4 addresses (RFC 1035).
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 
 /// Type and class of an address, as a question and an answer have them: A, IN.
@@ -8,7 +8,7 @@ const ADDRESS: [u8; 4] = [0, 1, 0, 1];
 
 /// Answers for as long as the process lives: these names have these addresses, no other name has any. `at` must be an address of
 /// this network, and its port 53 must be free: for tests in a network of their own.
-pub fn serve_names(at: IpAddr, names: HashMap<String, Vec<Ipv4Addr>>) {
+pub fn serve_names(at: IpAddr, names: BTreeMap<String, Vec<Ipv4Addr>>) {
     let socket = UdpSocket::bind((at, 53)).expect("port 53 of a network of one's own");
     std::thread::spawn(move || {
         let mut query = [0; 512];
@@ -20,7 +20,7 @@ pub fn serve_names(at: IpAddr, names: HashMap<String, Vec<Ipv4Addr>>) {
     });
 }
 
-fn answer(query: &[u8], names: &HashMap<String, Vec<Ipv4Addr>>) -> Option<Vec<u8>> {
+fn answer(query: &[u8], names: &BTreeMap<String, Vec<Ipv4Addr>>) -> Option<Vec<u8>> {
     let (name, end) = name(query)?;
     let question = query.get(12..end + 4)?;
     let known = names.get(&name);

@@ -1,6 +1,6 @@
 //! What a tenant may not do: somebody who may write Ingresses and Services of one namespace, and nothing else.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::Command;
 
@@ -32,7 +32,7 @@ fn take_over_names(names: &[(&str, Ipv4Addr)]) -> Result<(), &'static str> {
     if servers.is_empty() {
         return Err("no name server in /etc/resolv.conf");
     }
-    let names: HashMap<_, _> = names.iter().map(|(name, ip)| ((*name).to_owned(), vec![*ip])).collect();
+    let names: BTreeMap<_, _> = names.iter().map(|(name, ip)| ((*name).to_owned(), vec![*ip])).collect();
     for server in servers {
         if !server.is_loopback() {
             add_address(server);

@@ -86,7 +86,7 @@ keys! {
     "error-log-path", "/var/log/nginx/error.log", Ignored(OWN_LOG), "File of the error log.";
     "force-ssl-redirect", "false", Supported(|g, v| set(&mut g.policy.force_ssl_redirect, value::boolean(v))),
         "Redirects to TLS everywhere.";
-    "forebay-upgrade-protocols", "websocket", Supported(upgrade_protocols),
+    "forebay-upgrade-protocols", "websocket", Supported(|g, v| { (g.settings.client.upgrade_protocols, g.remark) = upgrade_protocols(v); Ok(()) }),
         "Protocols that clients may change to by Upgrade; empty for none. Ours: ingress-nginx passes every name on. h2c and TLS are never.";
     "forwarded-for-header", "X-Forwarded-For", Supported(|g, v| set(&mut g.settings.forwarded.header, Ok(v.trim().to_owned()))),
         "Header that holds the client's address.";
@@ -336,8 +336,9 @@ fn everybody(mut networks: Vec<IpNet>) -> Vec<IpNet> {
     networks
 }
 
-/// A connection that changes to another version of HTTP, or to TLS, carries requests that nobody looks at any more.
-fn upgrade_protocols(global: &mut Global, text: &str) -> Result<(), String> {
+/// The protocols that a list names, and what there is to say of those that are left out: a connection that changes to another version
+/// of HTTP, or to TLS, carries requests that nobody looks at any more.
+fn upgrade_protocols(text: &str) -> (Vec<String>, Option<String>) {
     let (mut taken, mut refused) = (Vec::new(), Vec::new());
     for name in value::list(text) {
         let name = name.to_ascii_lowercase();
@@ -349,13 +350,12 @@ fn upgrade_protocols(global: &mut Global, text: &str) -> Result<(), String> {
             names.push(name);
         }
     }
-    if !refused.is_empty() {
-        let refused: Vec<_> = refused.iter().map(|name| format!("{name:?}")).collect();
+    let refused: Vec<_> = refused.iter().map(|name| format!("{name:?}")).collect();
+    let remark = (!refused.is_empty()).then(|| {
         let why = "requests would pass that nobody looks at, or it is no name";
-        global.remark = Some(format!("left out: {} ({why})", refused.join(", ")));
-    }
-    global.settings.client.upgrade_protocols = taken;
-    Ok(())
+        format!("left out: {} ({why})", refused.join(", "))
+    });
+    (taken, remark)
 }
 
 fn streams_max(text: &str) -> value::Parsed<u32> {
