@@ -60,7 +60,7 @@ pub struct Options {
     /// The addresses in `EndpointSlice`s and `Endpoints` are judged, too: they come from a cluster, where whoever may write to a
     /// namespace writes them. Files are the operator's own.
     pub judges_endpoints: bool,
-    /// This process is in the network namespace of its node (`hostNetwork`): others on the node have its addresses, too.
+    /// This process is in the network namespace of its node (`hostNetwork`, or no Pod at all): others there have its addresses, too.
     pub shares_addresses: bool,
     /// Addresses of this machine, as they are now.
     pub own_addresses: BTreeSet<IpAddr>,

@@ -115,15 +115,18 @@ async fn control(
     let webhook = options.webhook.validating_webhook.rsplit_once(':');
     let webhook = webhook.and_then(|(_, port)| port.parse().ok());
     reading.reserved_ports.extend(webhook.map(|port| (port, "--validating-webhook")));
+    // Given as 0, it is some other by now.
+    reading.reserved_ports.push((builder.foundation.admin.address.port(), "--healthz-port"));
     let Some(connection) = cluster else { return Ok(control::run(reading, builder).await?) };
     tracing::info!(url = connection.url, admin = %builder.foundation.admin.address, "following the cluster");
     let pod = match this_pod() {
         Some(name) => control::status::this_pod(&connection, &name).await,
         None => None,
     };
-    // Where the Pod cannot be read, nobody else is taken to have its addresses: that refuses more.
+    // A Pod that cannot be read is taken to have its addresses alone: that refuses more. A process outside shares its machine's.
+    let is_in_pod = this_pod().is_some() || std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
     let ThisPod { node, host_network } = pod.unwrap_or_default();
-    reading.shares_addresses = host_network;
+    reading.shares_addresses = host_network || !is_in_pod;
     if options.cluster.enable_topology_aware_routing {
         let node = node.or_else(|| std::env::var("NODE_NAME").ok());
         reading.zone = match node {

@@ -96,10 +96,10 @@ impl Lookup<'_> {
         reach::is_one_of(&self.options.own_addresses, ip)
     }
 
-    /// Whether Forebay listens there itself. A port that is given as 0 may be any.
+    /// Whether Forebay listens there itself.
     fn is_own_port(&self, port: u16) -> bool {
         let options = self.options;
-        let is_reserved = options.reserved_ports.iter().any(|(own, _)| *own == port || *own == 0);
+        let is_reserved = options.reserved_ports.iter().any(|(own, _)| *own == port);
         let of_streams = [&options.tcp_services_configmap, &options.udp_services_configmap];
         let mut of_streams = of_streams.into_iter().flatten().filter_map(|name| self.configmap(name));
         is_reserved || of_streams.any(|it| it.data.keys().any(|key| key.trim().parse() == Ok(port)))
