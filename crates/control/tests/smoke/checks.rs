@@ -68,6 +68,8 @@ fn options() -> Options {
         udp_services_configmap: name("udp"),
         ssl_passthrough: true,
         zone: Some("a".to_owned()),
+        judges_endpoints: true,
+        own_addresses: ["192.0.2.2".parse().expect("a literal address")].into(),
         ..Options::default()
     }
 }
