@@ -23,6 +23,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("bench", &["wire"]),
     ("testkit", &["model", "wire"]),
     ("forebay", &["model", "wire", "routing", "observe", "proxy", "control", "doctor", "bench"]),
+    ("adversary", &["testkit"]),
     ("cluster", &[]),
     ("field-cases", &[]),
     ("xtask", &["bench", "cluster", "field-cases"]),

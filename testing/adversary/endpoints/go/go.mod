@@ -1,0 +1,3 @@
+module forebay.example/adversary/endpoint
+
+go 1.25

@@ -1,0 +1,18 @@
+//! What attacks are made of: seeds and cases, generators, endpoints that write down what they get, servers of others.
+//!
+//! The attacks themselves are in `tests/`. A find is printed with the command that repeats its case alone.
+//! Must not be in here: code of the proxy, by which it would judge itself.
+
+pub mod attack;
+pub mod binary;
+pub mod escape;
+pub mod http1;
+pub mod kernel;
+pub mod mutate;
+pub mod peers;
+pub mod process;
+pub mod random;
+pub mod tenant;
+
+pub use attack::{Attack, Case, Options, Run};
+pub use random::Random;

@@ -1,0 +1,207 @@
+//! Servers of others, which the bytes that Forebay sends on are shown to: what do they take for a request?
+//!
+//! Each answers with a field `X-Said: METHOD TARGET LENGTH`; nginx tells no length. One that is not installed is passed over.
+//! Must not be in here: what is concluded.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+use std::{env, thread};
+
+use anyhow::{Context, Result, bail, ensure};
+use testkit::PATIENCE;
+
+use crate::http1::answer::{Answers, NoAnswer};
+
+/// What is asked last, to see that all before it was read to its end.
+const SENTINEL: &[u8] = b"GET /sentinel HTTP/1.1\r\nHost: sentinel\r\n\r\n";
+
+/// A server.
+#[derive(Debug)]
+pub struct Peer {
+    /// Its program.
+    pub name: &'static str,
+    child: Child,
+    address: SocketAddr,
+}
+
+/// A request as a server saw it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Understood {
+    /// The method.
+    pub method: String,
+    /// The target.
+    pub target: String,
+    /// Bytes of the body, where the server tells.
+    pub length: Option<usize>,
+}
+
+/// What a server made of some bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// Requests that it answered.
+    pub requests: Vec<Understood>,
+    /// It refused what followed, with this status or by closing (0).
+    pub refused: Option<u16>,
+}
+
+/// Starts all that are installed; and why others are not there.
+pub fn start(folder: &Path) -> (Vec<Peer>, Vec<String>) {
+    let (mut peers, mut missing) = (Vec::new(), Vec::new());
+    let starts: [(&'static str, fn(&Path) -> Result<(Child, SocketAddr)>); 4] =
+        [("nginx", nginx), ("node", node), ("go", go), ("python3", python)];
+    for (name, start) in starts {
+        match start(folder) {
+            Ok((child, address)) => peers.push(Peer { name, child, address }),
+            Err(error) => missing.push(format!("{name} is not asked: {error:#}")),
+        }
+    }
+    (peers, missing)
+}
+
+// === impl Peer ===
+
+impl Peer {
+    /// Shows it bytes on a connection of their own; `methods` are those that they are meant to have.
+    pub fn read(&self, bytes: &[u8], methods: &[&str]) -> Reading {
+        let stream = TcpStream::connect(self.address).expect("it listens");
+        stream.set_nodelay(true).expect("a socket option");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket option");
+        let mut sender = stream.try_clone().expect("a descriptor");
+        // It may have closed already.
+        let _ = std::io::Write::write_all(&mut sender, &[bytes, SENTINEL].concat());
+        let mut answers = Answers::of(stream);
+        let mut reading = Reading { requests: Vec::new(), refused: None };
+        loop {
+            let method = methods.get(reading.requests.len()).copied().unwrap_or("GET");
+            match answers.next(method) {
+                Ok(answer) if answer.status == 200 => {
+                    let said = answer.field("x-said").unwrap_or_default();
+                    let understood =
+                        Understood::parse(said).unwrap_or_else(|| panic!("{}: {said:?}", self.name));
+                    if understood.target == "/sentinel" {
+                        return reading;
+                    }
+                    reading.requests.push(understood);
+                }
+                Ok(answer) => {
+                    reading.refused = Some(answer.status);
+                    return reading;
+                }
+                Err(NoAnswer::Ended(_)) => {
+                    reading.refused = Some(0);
+                    return reading;
+                }
+                Err(NoAnswer::Malformed(bytes)) => panic!("{} answers with {bytes}", self.name),
+            }
+        }
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        end(&mut self.child);
+    }
+}
+
+impl Understood {
+    fn parse(said: &str) -> Option<Self> {
+        let (rest, length) = said.trim_end().rsplit_once(' ')?;
+        let (method, target) = rest.split_once(' ')?;
+        let length = if length == "-" { None } else { Some(length.parse().ok()?) };
+        Some(Self { method: method.to_owned(), target: target.to_owned(), length })
+    }
+}
+
+// How each is started. What listens at port 0 tells where in its first line.
+
+fn node(_: &Path) -> Result<(Child, SocketAddr)> {
+    telling(Command::new("node").arg(script("endpoint.js")))
+}
+
+fn python(_: &Path) -> Result<(Child, SocketAddr)> {
+    telling(Command::new("python3").arg(script("endpoint.py")))
+}
+
+fn go(_: &Path) -> Result<(Child, SocketAddr)> {
+    static BUILT: OnceLock<std::result::Result<PathBuf, String>> = OnceLock::new();
+    let built = BUILT.get_or_init(|| build_go().map_err(|error| format!("{error:#}")));
+    match built {
+        Ok(program) => telling(&mut Command::new(program)),
+        Err(error) => bail!("{error}"),
+    }
+}
+
+/// Go's own cache makes this a matter of a moment where nothing has changed.
+fn build_go() -> Result<PathBuf> {
+    let of_home = || env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
+    let cache = env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(of_home)
+        .context("no folder for the program")?;
+    let program = cache.join("forebay/tools/bin/adversary-endpoint");
+    let mut command = Command::new("go");
+    command.current_dir(script("go")).env("GOFLAGS", "-mod=mod").env("GOPROXY", "off");
+    let output = command.args(["build", "-buildvcs=false", "-o"]).arg(&program).arg(".").output();
+    let output = output.context("not installed")?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr).trim());
+    Ok(program)
+}
+
+/// nginx does not tell where it listens, so that it is told.
+fn nginx(folder: &Path) -> Result<(Child, SocketAddr)> {
+    let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+    let config = fs::read_to_string(script("nginx.conf"))?.replace("ADDRESS", &address.to_string());
+    let path = folder.join("nginx.conf");
+    fs::write(&path, config)?;
+    let log = File::create(folder.join("nginx.log"))?;
+    let mut command = Command::new("nginx");
+    command.arg("-p").arg(folder).arg("-c").arg(&path).args(["-g", "daemon off;"]);
+    let mut child = command
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .context("not installed")?;
+    let patience = Instant::now() + PATIENCE;
+    while TcpStream::connect(address).is_err() {
+        if child.try_wait()?.is_some() || Instant::now() > patience {
+            end(&mut child);
+            bail!("it does not listen: {}", fs::read_to_string(folder.join("nginx.log"))?.trim());
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    Ok((child, address))
+}
+
+fn telling(command: &mut Command) -> Result<(Child, SocketAddr)> {
+    let command = command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().context("not installed")?;
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().context("it is piped")?).read_line(&mut line)?;
+    match line.trim().parse::<u16>() {
+        Ok(port) => Ok((child, (Ipv4Addr::LOCALHOST, port).into())),
+        Err(_) => {
+            end(&mut child);
+            bail!("it does not tell where it listens: {line:?}")
+        }
+    }
+}
+
+fn script(name: &str) -> PathBuf {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/endpoints")).join(name)
+}
+
+/// Ends it with its workers, which are in its process group.
+fn end(child: &mut Child) {
+    let group = format!("-{}", child.id());
+    // nginx's workers outlive a master that is killed outright.
+    let _ = Command::new("kill").args(["-TERM", "--", &group]).stderr(Stdio::null()).status();
+    let _ = child.wait();
+}

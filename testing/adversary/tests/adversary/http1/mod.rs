@@ -1,0 +1,19 @@
+//! HTTP/1: what arrives at an endpoint is what Forebay answered, request for request, whoever reads it.
+
+mod differential;
+mod scenes;
+
+use adversary::Attack;
+
+pub(crate) const ATTACKS: &[Attack] = &[
+    Attack { name: "http1-differential", cases: 1500, play: differential::play },
+    Attack { name: "http1-lengths", cases: 0, play: scenes::lengths_are_written_anew },
+    Attack { name: "http1-refused-head", cases: 0, play: scenes::a_head_that_is_refused_has_no_body },
+    Attack { name: "http1-upgrades", cases: 0, play: scenes::only_websocket_is_upgraded },
+    Attack { name: "http1-unasked-switch", cases: 0, play: scenes::a_switch_that_was_not_asked_for },
+    Attack {
+        name: "http1-forwarded-host",
+        cases: 0,
+        play: scenes::a_strangers_forwarded_host_is_not_believed,
+    },
+];

@@ -1,0 +1,131 @@
+//! Tricks that need no generator.
+
+use adversary::http1::recorder::Recorder;
+use adversary::{Run, binary};
+use testkit::Canned;
+use testkit::manifest::service;
+
+/// What is allowed, and what another reader might take for another number, is passed on in one form or not at all.
+pub(super) fn lengths_are_written_anew(_: &Run) {
+    let recorder = Recorder::default();
+    let forebay = binary::setup().endpoint(recorder.address()).start();
+    for (value, body) in
+        [("\t0", ""), ("00", ""), (" \t00 \t", ""), ("+0", ""), ("005", "hello"), ("\t5\t", "hello")]
+    {
+        let request = format!("POST / HTTP/1.1\r\nHost: web.test\r\nContent-Length:{value}\r\n\r\n{body}");
+        let status = forebay.client().ask(&request).status;
+        let seen = recorder.take().seen;
+        let raw: Vec<String> =
+            seen.iter().map(|seen| String::from_utf8_lossy(&seen.raw).to_lowercase()).collect();
+        let wanted = format!("\r\ncontent-length: {}\r\n", body.len());
+        match (status, &raw[..]) {
+            (400, []) => {}
+            (200, [raw]) => {
+                assert!(raw.contains(&wanted), "Content-Length:{value:?} is passed on as {raw:?}")
+            }
+            other => panic!("Content-Length:{value:?} comes to {other:?}"),
+        }
+    }
+}
+
+/// "The server MUST NOT send content in the response" to HEAD (RFC 9110 section 9.3.2): whoever kept the connection would take
+/// it for the next answer.
+pub(super) fn a_head_that_is_refused_has_no_body(_: &Run) {
+    let forebay = binary::setup().start();
+    for fields in [
+        "Host: web.test\r\nExpect: 200-ok",
+        "Host: web.test",
+        "Host: other.test",
+        "Host: web.test\r\nContent-Length: 99999999",
+    ] {
+        let mut client = forebay.client();
+        let response = client.ask(&format!("HEAD / HTTP/1.1\r\n{fields}\r\n\r\n"));
+        assert!(response.status >= 400, "{fields:?}: {response:?}");
+        client.shutdown_write();
+        let (rest, _) = client.read_to_end();
+        assert_eq!(
+            String::from_utf8_lossy(&rest),
+            "",
+            "after the {} to HEAD with {fields:?}",
+            response.status
+        );
+    }
+}
+
+/// What is not WebSocket is asked of no endpoint, so that no tunnel can come of it.
+pub(super) fn only_websocket_is_upgraded(_: &Run) {
+    let recorder = Recorder::default();
+    let forebay = binary::setup().endpoint(recorder.address()).start();
+    for asked in [
+        "h2c",
+        "h2c, websocket",
+        "websocket, h2c",
+        "TLS/1.0",
+        "H2C",
+        "HTTP/2.0",
+        "irc",
+        "websocket\r\nUpgrade: h2c",
+    ] {
+        let settings = "Connection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABk\r\n";
+        let request = format!("GET / HTTP/1.1\r\nHost: web.test\r\n{settings}Upgrade: {asked}\r\n\r\n");
+        let status = forebay.client().ask(&request).status;
+        let seen = recorder.take().seen;
+        assert!(if status == 200 {
+            seen.len() == 1
+        } else {
+            (400..500).contains(&status) && seen.is_empty()
+        });
+        for (name, value) in seen.iter().flat_map(|seen| &seen.request.fields) {
+            let value = String::from_utf8_lossy(value).to_lowercase();
+            assert!(name != "upgrade" || value == "websocket", "Upgrade: {asked} is passed on as {value:?}");
+            assert_ne!(name, "http2-settings", "Upgrade: {asked} is passed on in part");
+        }
+    }
+}
+
+/// A client that has not asked for another protocol is not given one, nor is the endpoint.
+pub(super) fn a_switch_that_was_not_asked_for(_: &Run) {
+    let websocket = "GET / HTTP/1.1\r\nHost: web.test\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
+    let plain = "GET / HTTP/1.1\r\nHost: web.test\r\n\r\n";
+    for (request, answer) in [
+        (plain, "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"),
+        (plain, "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n"),
+        (plain, "HTTP/1.1 101 Switching Protocols\r\n\r\n"),
+        (websocket, "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n"),
+        (
+            websocket,
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket, h2c\r\n\r\n",
+        ),
+    ] {
+        let endpoint = Canned::answering(answer);
+        let forebay = binary::setup().endpoint(endpoint.address()).start();
+        let mut client = forebay.client();
+        client.send(request);
+        let head = client.read_head();
+        assert!(head.starts_with("HTTP/1.1 502 "), "{answer:?} to {request:?} is passed on: {head:?}");
+    }
+}
+
+/// Who asks for one host is not given another's route, nor is the endpoint told a lie, unless the peer is trusted.
+pub(super) fn a_strangers_forwarded_host_is_not_believed(_: &Run) {
+    let (web, other) = (Canned::saying("web"), Canned::saying("other"));
+    let ingress = testkit::manifest::Ingress::new("other").path("other.test", "Prefix", "/", "other");
+    for trusted in ["127.0.0.0/8", "192.0.2.0/24"] {
+        let forebay = binary::setup()
+            .endpoint(web.address())
+            .setting("use-forwarded-headers", "true")
+            .setting("proxy-real-ip-cidr", trusted)
+            .manifest("other.yaml", ingress.document() + &service("other", &[other.address()]))
+            .start();
+        let request = "GET / HTTP/1.1\r\nHost: web.test\r\nX-Forwarded-Host: other.test\r\nX-Forwarded-For: 192.0.2.7\r\n\
+                       X-Forwarded-Proto: https\r\n\r\n";
+        let response = forebay.client().ask(request);
+        assert_eq!(response.said(), (200, "web"), "with peers of {trusted} trusted");
+        if trusted != "127.0.0.0/8" {
+            let head = web.heads().last().cloned().unwrap_or_default().to_lowercase();
+            for lie in ["other.test", "192.0.2.7", "https"] {
+                assert!(!head.contains(lie), "an untrusted peer's {lie} is passed on: {head:?}");
+            }
+        }
+    }
+}

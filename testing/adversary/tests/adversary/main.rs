@@ -1,0 +1,105 @@
+//! The attacks, played against the real binary.
+//!
+//! `cargo test -p adversary -- NAME` plays some of them; without options from the seed that is always the same, and briefly.
+//! `cargo xtask adversary` plays them for longer. Nothing leaves this machine, and nothing stays.
+//! Must not be in here: generators (`src/`).
+
+mod http1;
+mod options;
+
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use adversary::attack::{Outcome, THREAD, keep_panics};
+use adversary::{Attack, Options, binary};
+use options::Arguments;
+
+/// Most attacks wait for something most of the time.
+const ATTACKS_AT_ONCE: usize = 4;
+
+/// All of them.
+fn attacks() -> Vec<Attack> {
+    [http1::ATTACKS].concat()
+}
+
+fn main() -> ExitCode {
+    match Arguments::parse(std::env::args().skip(1)).and_then(|arguments| run(&arguments)) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let wanted: Vec<Attack> = attacks().into_iter().filter(|attack| arguments.wants(attack.name)).collect();
+    if arguments.list {
+        wanted.iter().for_each(|attack| println!("{}", attack.name));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if wanted.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    binary::build()?;
+    keep_panics();
+    println!("adversary: {} attacks from seed {}", wanted.len(), arguments.options.seed);
+    let begun = Instant::now();
+    let outcomes = play(&wanted, arguments);
+    Ok(tell(&outcomes, begun.elapsed()))
+}
+
+/// Plays them, some at once; those that take longest stand first in each room.
+fn play(attacks: &[Attack], arguments: &Arguments) -> Vec<(&'static str, Outcome)> {
+    let (next, outcomes) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some(attack) = attacks.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let outcome = play_one(*attack, &arguments.options);
+            told(attack.name, &outcome, arguments.verbose);
+            outcomes.lock().expect("no thread panics with it").push((attack.name, outcome));
+        }
+    };
+    thread::scope(|scope| {
+        (0..ATTACKS_AT_ONCE).for_each(|_| drop(scope.spawn(work)));
+    });
+    outcomes.into_inner().expect("no thread panics with it")
+}
+
+/// On a thread of its name, which is how its panics are told from others.
+fn play_one(attack: Attack, options: &Options) -> Outcome {
+    let builder = thread::Builder::new().name(format!("{THREAD}{}", attack.name));
+    let playing = thread::scope(|scope| {
+        let playing = builder.spawn_scoped(scope, || attack.run(options)).expect("a thread");
+        playing.join()
+    });
+    playing.expect("panics are caught within")
+}
+
+fn told(name: &str, outcome: &Outcome, verbose: bool) {
+    for why in &outcome.passed_over {
+        println!("adversary: {name}: {why}");
+    }
+    for find in &outcome.finds {
+        println!("adversary: {name} FAILED\n{find}");
+    }
+    if verbose && outcome.finds.is_empty() {
+        println!("adversary: {name} ... ok ({:.1} s, {} cases)", outcome.time.as_secs_f64(), outcome.cases);
+    }
+}
+
+fn tell(outcomes: &[(&str, Outcome)], time: Duration) -> ExitCode {
+    let mut failed: Vec<&str> =
+        outcomes.iter().filter(|(_, outcome)| !outcome.finds.is_empty()).map(|(name, _)| *name).collect();
+    failed.sort_unstable();
+    let cases: u64 = outcomes.iter().map(|(_, outcome)| outcome.cases).sum();
+    let held = outcomes.len() - failed.len();
+    println!("adversary: {held} of {} held, {cases} cases, {:.0} s", outcomes.len(), time.as_secs_f64());
+    if failed.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    println!("adversary: failed: {}", failed.join(", "));
+    ExitCode::FAILURE
+}
