@@ -5,6 +5,7 @@
 
 pub mod attack;
 pub mod binary;
+pub mod endpoint;
 pub mod escape;
 pub mod http1;
 pub mod kernel;

@@ -5,6 +5,7 @@
 //! Must not be in here: generators (`src/`).
 
 mod http1;
+mod http2;
 mod options;
 
 use std::process::ExitCode;
@@ -22,7 +23,7 @@ const ATTACKS_AT_ONCE: usize = 4;
 
 /// All of them.
 fn attacks() -> Vec<Attack> {
-    [http1::ATTACKS].concat()
+    [http2::ATTACKS, http1::ATTACKS].concat()
 }
 
 fn main() -> ExitCode {
