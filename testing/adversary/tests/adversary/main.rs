@@ -4,6 +4,7 @@
 //! `cargo xtask adversary` plays them for longer. Nothing leaves this machine, and nothing stays.
 //! Must not be in here: generators (`src/`).
 
+mod endpoints;
 mod http1;
 mod http2;
 mod options;
@@ -23,7 +24,7 @@ const ATTACKS_AT_ONCE: usize = 4;
 
 /// All of them.
 fn attacks() -> Vec<Attack> {
-    [http2::ATTACKS, http1::ATTACKS].concat()
+    [http2::ATTACKS, endpoints::ATTACKS, http1::ATTACKS].concat()
 }
 
 fn main() -> ExitCode {
