@@ -8,6 +8,7 @@ mod endpoints;
 mod http1;
 mod http2;
 mod options;
+mod tenants;
 
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -24,7 +25,7 @@ const ATTACKS_AT_ONCE: usize = 4;
 
 /// All of them.
 fn attacks() -> Vec<Attack> {
-    [http2::ATTACKS, endpoints::ATTACKS, http1::ATTACKS].concat()
+    [http2::ATTACKS, tenants::ATTACKS, endpoints::ATTACKS, http1::ATTACKS].concat()
 }
 
 fn main() -> ExitCode {

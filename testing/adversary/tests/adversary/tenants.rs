@@ -1,0 +1,224 @@
+//! What a tenant may not do to a host of another, nor to the machine.
+
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::sync::Arc;
+
+use adversary::tenant::{
+    OLD, TenantIngress, YOUNG, external_name, tenant_certificate, tenant_secret, tenant_service,
+};
+use adversary::{Attack, Run, binary};
+use testkit::{Authority, Canned, Certificate, Connection, Forebay, Setup, TlsClient};
+
+pub(crate) const ATTACKS: &[Attack] = &[
+    Attack { name: "tenants-passthrough", cases: 0, play: passthrough },
+    Attack { name: "tenants-server-snippet", cases: 0, play: server_snippet },
+    Attack { name: "tenants-missing-authority", cases: 0, play: missing_authority },
+    Attack { name: "tenants-foreign-authority", cases: 0, play: foreign_authority },
+    Attack { name: "tenants-certificate", cases: 0, play: another_certificate },
+    Attack { name: "tenants-mtls-in-clear", cases: 0, play: client_certificates_in_clear },
+    Attack { name: "tenants-mtls-other-path", cases: 0, play: client_certificates_hold_for_the_whole_host },
+    Attack { name: "tenants-external-name", cases: 0, play: names_that_lead_back_here },
+];
+
+const HOST: &str = "shop.test";
+
+/// A host whose owner serves `/` over TLS, and what a younger tenant adds to it.
+struct Street {
+    certificate: Certificate,
+    /// Of the younger tenant.
+    other: Certificate,
+    authority: Authority,
+    owners: Canned,
+    youngers: Canned,
+}
+
+impl Street {
+    fn new() -> Self {
+        let servers = Authority::new("servers");
+        Self {
+            certificate: servers.server(&[HOST]),
+            other: servers.server(&[HOST]),
+            authority: Authority::new("clients"),
+            owners: Canned::saying("owner"),
+            youngers: Canned::saying("younger"),
+        }
+    }
+
+    fn owner() -> TenantIngress {
+        TenantIngress::new("first", HOST, OLD).path("/", "web").tls("certificate")
+    }
+
+    fn younger() -> TenantIngress {
+        TenantIngress::new("second", HOST, YOUNG).path("/second", "web")
+    }
+
+    /// The younger one's file is read first, which must make no difference.
+    fn setup(&self, owner: &TenantIngress, younger: &TenantIngress) -> Setup {
+        let clients = self.authority.pem();
+        let of_owner = owner.document()
+            + &tenant_service("first", "web", &[self.owners.address()])
+            + &tenant_certificate("first", "certificate", &self.certificate)
+            + &tenant_secret("first", "clients", &[("ca.crt", &clients)]);
+        let of_younger = younger.document()
+            + &tenant_service("second", "web", &[self.youngers.address()])
+            + &tenant_certificate("second", "certificate", &self.other)
+            + &tenant_secret("second", "clients", &[("ca.crt", &Authority::new("others").pem())]);
+        binary::setup().manifest("b.yaml", of_owner).manifest("a.yaml", of_younger)
+    }
+
+    /// What the owner's part of the host is to a client without a certificate of its own: as if there were no other tenant.
+    fn is_untouched(&self, forebay: &Forebay) {
+        let mut client = TlsClient::new(HOST).connect(forebay.https_address());
+        assert!(client.tls_info().shows(&self.certificate), "another certificate is shown");
+        assert_eq!(client.get(HOST, "/").said(), (200, "owner"));
+        assert_eq!(client.get(HOST, "/deeper").said(), (200, "owner"));
+    }
+}
+
+/// Status of a path of the host, asked for over TLS.
+fn status(forebay: &Forebay, path: &str) -> u16 {
+    TlsClient::new(HOST).connect(forebay.https_address()).get(HOST, path).status
+}
+
+fn passthrough(_: &Run) {
+    let street = Street::new();
+    let younger = Street::younger().path("/", "web").annotation("ssl-passthrough", "true");
+    let forebay = street.setup(&Street::owner(), &younger).arguments(["--enable-ssl-passthrough"]).start();
+    let connected = TlsClient::new(HOST).try_connect(forebay.https_address());
+    let taken = street.youngers.connections();
+    assert!(connected.is_ok() && taken == 0, "the younger tenant gets {taken} of the owner's connections");
+    street.is_untouched(&forebay);
+}
+
+fn server_snippet(_: &Run) {
+    let street = Street::new();
+    let younger = Street::younger().annotation("server-snippet", "return 418;");
+    let forebay = street.setup(&Street::owner(), &younger).start();
+    street.is_untouched(&forebay);
+    assert_eq!(status(&forebay, "/second"), 503, "what was to be guarded is closed");
+}
+
+fn missing_authority(_: &Run) {
+    let street = Street::new();
+    let younger = Street::younger().annotation("auth-tls-secret", "second/missing");
+    let forebay = street.setup(&Street::owner(), &younger).start();
+    street.is_untouched(&forebay);
+    let status = status(&forebay, "/second");
+    assert!(matches!(status, 403 | 503), "what was to be guarded answers {status}");
+}
+
+/// A demand that only the owner may make.
+fn foreign_authority(_: &Run) {
+    let street = Street::new();
+    let younger = Street::younger().annotation("auth-tls-secret", "second/clients");
+    let forebay = street.setup(&Street::owner(), &younger).start();
+    street.is_untouched(&forebay);
+    let status = status(&forebay, "/second");
+    assert!(status >= 400, "what was to be guarded answers {status}");
+}
+
+fn another_certificate(_: &Run) {
+    let street = Street::new();
+    let forebay = street.setup(&Street::owner(), &Street::younger().tls("certificate")).start();
+    street.is_untouched(&forebay);
+    assert_eq!(status(&forebay, "/second"), 200);
+}
+
+/// What a client claims about the way that it came does not stand for a certificate.
+fn client_certificates_in_clear(_: &Run) {
+    let street = Street::new();
+    let owner = Street::owner()
+        .annotation("auth-tls-secret", "first/clients")
+        .annotation("force-ssl-redirect", "true");
+    for trusted in ["192.0.2.0/24", "0.0.0.0/0"] {
+        let forebay = street
+            .setup(&owner, &Street::younger())
+            .setting("use-forwarded-headers", "true")
+            .setting("proxy-real-ip-cidr", trusted)
+            .start();
+        for claim in [
+            "X-Forwarded-Proto: https",
+            "X-Forwarded-Scheme: https",
+            "X-Forwarded-Proto: https\r\nssl-client-verify: SUCCESS",
+        ] {
+            for path in ["/", "/second"] {
+                let request = format!("GET {path} HTTP/1.1\r\nHost: {HOST}\r\n{claim}\r\n\r\n");
+                let response = forebay.client().ask(&request);
+                assert_ne!(
+                    response.status, 200,
+                    "{path} in clear with {claim:?}, peers of {trusted} trusted"
+                );
+            }
+        }
+    }
+}
+
+fn client_certificates_hold_for_the_whole_host(_: &Run) {
+    let street = Street::new();
+    let owner = Street::owner().annotation("auth-tls-secret", "first/clients");
+    for younger in [Street::younger(), Street::younger().annotation("auth-tls-verify-client", "off")] {
+        let forebay = street.setup(&owner, &younger).start();
+        for path in ["/", "/second"] {
+            assert!(matches!(status(&forebay, path), 400..500), "{path} without a certificate");
+        }
+        let good = Arc::new(street.authority.client("alice"));
+        let mut client = TlsClient::new(HOST).certificate(&good).connect(forebay.https_address());
+        assert_eq!(client.get(HOST, "/").said(), (200, "owner"));
+    }
+}
+
+/// Whatever a tenant calls it, this machine is not an endpoint.
+fn names_that_lead_back_here(run: &Run) {
+    let inside = Canned::saying_at(IpAddr::V4(Ipv4Addr::UNSPECIFIED), "inside");
+    let mut names: Vec<String> = [
+        "localhost",
+        "LOCALHOST",
+        "localhost.",
+        "127.0.0.1",
+        "127.9.9.9",
+        "0.0.0.0",
+        "::1",
+        "::",
+        "::ffff:127.0.0.1",
+        "127.1",
+        "0x7f000001",
+        "2130706433",
+        "localhost.localdomain",
+        "ip6-localhost",
+        "::ffff:7f00:1",
+        "[::1]",
+        "0177.0.0.1",
+    ]
+    .map(str::to_owned)
+    .into();
+    names.push(rustix::system::uname().nodename().to_string_lossy().into_owned());
+    match own_address() {
+        Some(address) => names.push(address.to_string()),
+        None => run.pass_over("this machine has no address but loopback's"),
+    }
+    let port = inside.address().port();
+    let mut manifests = String::new();
+    for (number, name) in names.iter().enumerate() {
+        let host: &'static str = format!("n{number}.test").leak();
+        let namespace: &'static str = format!("tenant{number}").leak();
+        manifests += &TenantIngress::new(namespace, host, OLD).path("/", "web").document();
+        manifests += &external_name(namespace, "web", name, port);
+    }
+    let setup = binary::setup().manifest("tenants.yaml", manifests).setting("proxy-connect-timeout", "1");
+    let forebay = setup.start();
+    let mut reached = Vec::new();
+    for (number, name) in names.iter().enumerate() {
+        let response = Connection::to(forebay.address()).get(&format!("n{number}.test"), "/");
+        if response.status == 200 {
+            reached.push(name);
+        }
+    }
+    assert!(reached.is_empty() && inside.connections() == 0, "a tenant reaches this machine by {reached:?}");
+}
+
+/// The address from which this machine would speak to others. Nothing is sent.
+fn own_address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
+    socket.local_addr().ok().map(|address| address.ip()).filter(|ip| !ip.is_loopback())
+}
