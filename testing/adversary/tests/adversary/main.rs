@@ -4,28 +4,41 @@
 //! `cargo xtask adversary` plays them for longer. Nothing leaves this machine, and nothing stays.
 //! Must not be in here: generators (`src/`).
 
+mod descriptors;
 mod endpoints;
 mod http1;
 mod http2;
 mod options;
+mod slow;
 mod tenants;
+mod websocket;
 
 use std::process::ExitCode;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use adversary::attack::{Outcome, THREAD, keep_panics};
 use adversary::{Attack, Options, binary};
 use options::Arguments;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Most attacks wait for something most of the time.
 const ATTACKS_AT_ONCE: usize = 4;
 
 /// All of them.
 fn attacks() -> Vec<Attack> {
-    [http2::ATTACKS, tenants::ATTACKS, endpoints::ATTACKS, http1::ATTACKS].concat()
+    [
+        descriptors::ATTACKS,
+        slow::ATTACKS,
+        http2::ATTACKS,
+        http1::ATTACKS,
+        endpoints::ATTACKS,
+        tenants::ATTACKS,
+        websocket::ATTACKS,
+    ]
+    .concat()
 }
 
 fn main() -> ExitCode {
@@ -47,6 +60,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if wanted.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
+    raise_descriptor_limit();
     binary::build()?;
     keep_panics();
     println!("adversary: {} attacks from seed {}", wanted.len(), arguments.options.seed);
@@ -105,4 +119,28 @@ fn tell(outcomes: &[(&str, Outcome)], time: Duration) -> ExitCode {
     }
     println!("adversary: failed: {}", failed.join(", "));
     ExitCode::FAILURE
+}
+
+/// As many descriptors as this user may have.
+fn raise_descriptor_limit() {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    // Who may not is told by the attacks that want many.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}
+
+/// How many more an attack may count on, beside others.
+fn descriptors_left() -> usize {
+    let all = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(all).unwrap_or(usize::MAX) / ATTACKS_AT_ONCE
+}
+
+/// Waits until a number has stopped growing.
+fn await_standstill(number: &AtomicU64) {
+    let (mut last, mut same) = (0, 0);
+    while same < 5 {
+        thread::sleep(Duration::from_millis(50));
+        let now = number.load(Ordering::Relaxed);
+        same = if now == last && now > 0 { same + 1 } else { 0 };
+        last = now;
+    }
 }

@@ -147,7 +147,7 @@ pub(super) fn streams_that_nobody_reads(_: &Run) {
             client
         })
         .collect();
-    await_standstill(&written);
+    crate::await_standstill(&written);
     let grown = forebay.resident_kib().saturating_sub(before);
     let taken = written.load(Ordering::Relaxed) >> 10;
     assert!(
@@ -155,17 +155,6 @@ pub(super) fn streams_that_nobody_reads(_: &Run) {
         "{grown} KiB for {CLIENTS} clients that read nothing of {STREAMS} streams ({taken} KiB written)"
     );
     drop(clients);
-}
-
-/// Waits until a number has stopped growing.
-fn await_standstill(number: &AtomicU64) {
-    let (mut last, mut same) = (0, 0);
-    while same < 5 {
-        thread::sleep(Duration::from_millis(50));
-        let now = number.load(Ordering::Relaxed);
-        same = if now == last && now > 0 { same + 1 } else { 0 };
-        last = now;
-    }
 }
 
 /// An endpoint is asked when there is something to tell it.
