@@ -4,11 +4,13 @@
 //! `cargo xtask adversary` plays them for longer. Nothing leaves this machine, and nothing stays.
 //! Must not be in here: generators (`src/`).
 
+mod admin;
 mod descriptors;
 mod endpoints;
 mod http1;
 mod http2;
 mod options;
+mod random_bytes;
 mod slow;
 mod tenants;
 mod websocket;
@@ -30,6 +32,8 @@ const ATTACKS_AT_ONCE: usize = 4;
 /// All of them.
 fn attacks() -> Vec<Attack> {
     [
+        admin::ATTACKS,
+        random_bytes::ATTACKS,
         descriptors::ATTACKS,
         slow::ATTACKS,
         http2::ATTACKS,
