@@ -74,6 +74,14 @@ impl Authority {
         self.sign(params, KeyPair::generate().expect("a key"))
     }
 
+    /// A client's certificate that was good until the end of 2020.
+    pub fn expired_client(&self, name: &str) -> Certificate {
+        let mut params = named(name);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        params.not_after = date_time_ymd(2020, 12, 31);
+        self.sign(params, KeyPair::generate().expect("a key"))
+    }
+
     /// Its own certificate.
     pub fn pem(&self) -> String {
         self.own.pem()

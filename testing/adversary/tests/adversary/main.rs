@@ -13,6 +13,7 @@ mod options;
 mod random_bytes;
 mod slow;
 mod tenants;
+mod tls;
 mod websocket;
 
 use std::process::ExitCode;
@@ -40,6 +41,7 @@ fn attacks() -> Vec<Attack> {
         http1::ATTACKS,
         endpoints::ATTACKS,
         tenants::ATTACKS,
+        tls::ATTACKS,
         websocket::ATTACKS,
     ]
     .concat()
