@@ -6,7 +6,7 @@ export PATH := $(CACHE)/tools/bin:$(PATH)
 RELEASE := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/forebay
 CARGO_DENY := cargo-deny@0.20.2
 
-.PHONY: help demo test lint unit kubernetes cluster conformance field-cases peers peers-kubernetes release
+.PHONY: help demo test lint unit kubernetes cluster conformance field-cases adversary peers peers-kubernetes release
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -40,6 +40,10 @@ conformance: tools ## Run h2spec, gRPC's interoperability tests, testssl.sh, ws 
 
 field-cases: release ## Make the field cases happen, and write what they show into docs/field-cases.md
 	FOREBAY_BINARY=$(RELEASE) FOREBAY_WRITE_DOCS=1 cargo test --quiet --profile xtask --package field-cases --test field_cases
+
+adversary: release ## Attack Forebay: SEED and TIME (10m for each generator), and measure what others notice of it
+	FOREBAY_BINARY=$(RELEASE) cargo xtask adversary $(if $(SEED),--seed $(SEED)) --duration $(or $(TIME),1m)
+	FOREBAY_BINARY=$(RELEASE) cargo xtask adversary --measure
 
 peers: release ## Measure Forebay beside nginx and HAProxy; says what it needs
 	cargo xtask peers --write

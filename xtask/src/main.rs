@@ -2,6 +2,7 @@
 //!
 //! Must not be in here: anything that ships.
 
+mod adversary;
 mod backend;
 mod chart;
 mod child;
@@ -41,6 +42,8 @@ enum Task {
     Chart(chart::Arguments),
     /// Runs the conformance suites of others against Forebay.
     Conformance(conformance::Arguments),
+    /// Plays the attacks of testing/adversary against Forebay.
+    Adversary(adversary::Arguments),
     /// Starts a Kubernetes cluster, in namespaces of its own.
     Cluster(cluster::Arguments),
     /// A payload server, for the processes that this program starts.
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::PeersKubernetes(arguments) => return exit_code(scale::run(&arguments)),
         Task::Cluster(arguments) => return exit_code(cluster::run(&arguments)),
+        Task::Adversary(arguments) => return exit_code(adversary::run(&arguments)),
         Task::Tidy => tidy::run(),
         Task::Peers(arguments) => peers::run(&arguments),
         Task::Demo(arguments) => demo::run(&arguments),

@@ -9,6 +9,7 @@ mod descriptors;
 mod endpoints;
 mod http1;
 mod http2;
+mod measure;
 mod options;
 mod random_bytes;
 mod slow;
@@ -58,6 +59,11 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if arguments.measure {
+        raise_descriptor_limit();
+        binary::build()?;
+        return measure::run(arguments);
+    }
     let wanted: Vec<Attack> = attacks().into_iter().filter(|attack| arguments.wants(attack.name)).collect();
     if arguments.list {
         wanted.iter().for_each(|attack| println!("{}", attack.name));
