@@ -46,7 +46,7 @@ impl Random {
 
     /// Cuts bytes into at most so many pieces at random places.
     pub fn pieces(&mut self, bytes: &[u8], max: usize) -> Vec<Vec<u8>> {
-        let mut cuts: Vec<usize> = (1..1 + self.below(max)).map(|_| self.below(bytes.len() + 1)).collect();
+        let mut cuts: Vec<usize> = (0..self.below(max)).map(|_| self.below(bytes.len() + 1)).collect();
         cuts.extend([0, bytes.len()]);
         cuts.sort_unstable();
         let pieces = cuts.windows(2).map(|ends| bytes[ends[0]..ends[1]].to_vec());

@@ -1,5 +1,6 @@
 //! Manifests of several tenants, each with a namespace, and of an age.
 
+use std::fmt::Write;
 use std::net::SocketAddr;
 
 use testkit::Certificate;
@@ -31,15 +32,17 @@ impl TenantIngress {
     /// Adds an annotation, without its prefix.
     #[must_use]
     pub fn annotation(mut self, name: &str, value: &str) -> Self {
-        self.annotations += &format!("    nginx.ingress.kubernetes.io/{name}: {value:?}\n");
+        let _ = writeln!(self.annotations, "    nginx.ingress.kubernetes.io/{name}: {value:?}");
         self
     }
 
     /// Adds a path, which leads to a Service of the namespace.
     #[must_use]
     pub fn path(mut self, path: &str, service: &str) -> Self {
-        self.paths += &format!(
-            "      - path: {path}\n        pathType: Prefix\n        backend: {{service: {{name: {service}, port: {{number: 80}}}}}}\n"
+        let backend = format!("{{service: {{name: {service}, port: {{number: 80}}}}}}");
+        let _ = writeln!(
+            self.paths,
+            "      - path: {path}\n        pathType: Prefix\n        backend: {backend}"
         );
         self
     }

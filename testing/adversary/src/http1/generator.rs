@@ -1,5 +1,7 @@
 //! Requests in which a front and a back might see different boundaries: plain ones for `web.test`, with a trick or more each.
 
+use std::fmt::Write;
+
 use crate::Random;
 use crate::mutate::mutate;
 
@@ -303,13 +305,13 @@ fn framed(random: &mut Random, head: &mut String) -> Vec<u8> {
             let body = *random.pick(BODIES);
             let shift = if random.once_in(6) { random.below(4) } else { 0 };
             let len = (body.len() + shift).to_string();
-            *head += &part(random, LENGTHS, 2).replace("{}", &len);
+            head.push_str(&part(random, LENGTHS, 2).replace("{}", &len));
             *head += "\r\n";
             body.as_bytes().to_vec()
         }
         _ => {
             let body = *random.pick(BODIES);
-            *head += &format!("Content-Length: {}\r\n", body.len());
+            let _ = write!(head, "Content-Length: {}\r\n", body.len());
             body.as_bytes().to_vec()
         }
     }
@@ -330,7 +332,7 @@ fn chunked(random: &mut Random, head: &mut String) -> Vec<u8> {
 
 /// The first of a list, but for once in so many times, when it is any.
 fn part<'a>(random: &mut Random, list: &[&'a str], rare: usize) -> &'a str {
-    if random.once_in(rare) { *random.pick::<&'a str>(list) } else { list[0] }
+    if random.once_in(rare) { random.pick::<&'a str>(list) } else { list[0] }
 }
 
 /// Characters below 256 as a byte each, so that what is no UTF-8 is sent too.

@@ -50,10 +50,13 @@ pub struct Reading {
     pub refused: Option<u16>,
 }
 
+/// Starts one, with a folder of its own.
+type Start = fn(&Path) -> Result<(Child, SocketAddr)>;
+
 /// Starts all that are installed; and why others are not there.
 pub fn start(folder: &Path) -> (Vec<Peer>, Vec<String>) {
     let (mut peers, mut missing) = (Vec::new(), Vec::new());
-    let starts: [(&'static str, fn(&Path) -> Result<(Child, SocketAddr)>); 4] =
+    let starts: [(&'static str, Start); 4] =
         [("nginx", nginx), ("node", node), ("go", go), ("python3", python)];
     for (name, start) in starts {
         match start(folder) {
@@ -185,13 +188,11 @@ fn telling(command: &mut Command) -> Result<(Child, SocketAddr)> {
     let mut child = command.spawn().context("not installed")?;
     let mut line = String::new();
     BufReader::new(child.stdout.take().context("it is piped")?).read_line(&mut line)?;
-    match line.trim().parse::<u16>() {
-        Ok(port) => Ok((child, (Ipv4Addr::LOCALHOST, port).into())),
-        Err(_) => {
-            end(&mut child);
-            bail!("it does not tell where it listens: {line:?}")
-        }
+    if let Ok(port) = line.trim().parse::<u16>() {
+        return Ok((child, (Ipv4Addr::LOCALHOST, port).into()));
     }
+    end(&mut child);
+    bail!("it does not tell where it listens: {line:?}")
 }
 
 fn script(name: &str) -> PathBuf {

@@ -1,6 +1,7 @@
 //! Endpoints that answer as no endpoint should: their own clients may suffer, nobody else, and the proxy not at all.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::io::Write;
 use std::net::TcpStream;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -229,9 +230,9 @@ fn script(random: &mut Random) -> Script {
             text += "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n";
         }
         let line = if random.once_in(3) { *random.pick::<&str>(LINES) } else { LINES[0] };
-        text += &format!("{line}\r\n");
+        let _ = write!(text, "{line}\r\n");
         for _ in 0..random.below(3) {
-            text += &format!("{}\r\n", random.pick(FIELDS));
+            let _ = write!(text, "{}\r\n", random.pick(FIELDS));
         }
         text += "\r\n";
         text += random.pick::<&str>(BODIES);

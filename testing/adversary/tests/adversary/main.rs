@@ -66,7 +66,9 @@ fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     let wanted: Vec<Attack> = attacks().into_iter().filter(|attack| arguments.wants(attack.name)).collect();
     if arguments.list {
-        wanted.iter().for_each(|attack| println!("{}", attack.name));
+        for attack in &wanted {
+            println!("{}", attack.name);
+        }
         return Ok(ExitCode::SUCCESS);
     }
     if wanted.is_empty() {

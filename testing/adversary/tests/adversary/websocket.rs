@@ -70,8 +70,8 @@ fn frame(random: &mut Random) -> Vec<u8> {
     let mask = if random.once_in(2) { 0x80 } else { 0 };
     match len {
         0..=125 => bytes.push(mask | len as u8),
-        126..=0xffff => bytes.extend([&[mask | 126], &(len as u16).to_be_bytes()[..]].concat()),
-        _ => bytes.extend([&[mask | 127], &(len as u64).to_be_bytes()[..]].concat()),
+        126..=0xffff => bytes.extend([&[mask | 0x7e], &(len as u16).to_be_bytes()[..]].concat()),
+        _ => bytes.extend([&[mask | 0x7f], &(len as u64).to_be_bytes()[..]].concat()),
     }
     bytes.extend(random.bytes(len + if mask == 0 { 0 } else { 4 }));
     if random.once_in(4) {

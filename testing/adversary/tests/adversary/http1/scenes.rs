@@ -21,7 +21,7 @@ pub(super) fn lengths_are_written_anew(_: &Run) {
         match (status, &raw[..]) {
             (400, []) => {}
             (200, [raw]) => {
-                assert!(raw.contains(&wanted), "Content-Length:{value:?} is passed on as {raw:?}")
+                assert!(raw.contains(&wanted), "Content-Length:{value:?} is passed on as {raw:?}");
             }
             other => panic!("Content-Length:{value:?} comes to {other:?}"),
         }

@@ -22,6 +22,9 @@ fn block(method: &str) -> Vec<u8> {
     header_block(&fields.map(|(name, value)| (name.as_bytes(), value.as_bytes())))
 }
 
+/// A name, what is sent first, and the pieces that follow now and again.
+type Way = (&'static str, Vec<u8>, Vec<Vec<u8>>);
+
 /// The keep-alive timer and that of heads go on whatever frames come.
 pub(super) fn frames_do_not_keep_an_idle_connection(_: &Run) {
     let endpoint = Canned::saying("hello");
@@ -38,7 +41,7 @@ pub(super) fn frames_do_not_keep_an_idle_connection(_: &Run) {
     let update = frame(kind::WINDOW_UPDATE, flag::NONE, 0, &[0, 0, 0, 1]);
     let bytes = |frame: Vec<u8>| frame.into_iter().map(|byte| vec![byte]).collect::<Vec<_>>();
     let again = |frame: &Vec<u8>| vec![frame.clone(); 1000];
-    let ways: [(&str, Vec<u8>, Vec<Vec<u8>>); 8] = [
+    let ways: [Way; 8] = [
         ("PING", Vec::new(), again(&ping)),
         ("PING after a request", whole.clone(), again(&ping)),
         ("empty SETTINGS", Vec::new(), again(&settings)),
@@ -82,8 +85,7 @@ fn lives(forebay: &Forebay, first: &[u8], then: &[Vec<u8>]) -> bool {
 fn has_ended(client: &mut FrameClient) -> bool {
     while !client.connection().is_quiet() {
         match client.read() {
-            None => return true,
-            Some(Frame { kind: kind::GOAWAY, .. }) => return true,
+            None | Some(Frame { kind: kind::GOAWAY, .. }) => return true,
             Some(_) => {}
         }
     }
@@ -115,7 +117,6 @@ pub(super) fn resets_of_requests_in_progress(_: &Run) {
         if is_over {
             let asked = endpoint.heads().len();
             assert!((100..=200).contains(&asked), "{asked} requests were given up before it was too much");
-            client.try_send_all(&[]);
             let code = client.ending();
             assert!(matches!(code, Some(ENHANCE_YOUR_CALM)), "GOAWAY with {code:?}");
             return;

@@ -28,7 +28,7 @@ pub(super) enum Port {
 }
 
 const MANY: usize = 1000;
-const SLOWLY: Duration = Duration::from_millis(100);
+const SLOWLY: Duration = Duration::from_millis(200);
 const BRISKLY: Duration = Duration::from_millis(10);
 
 const fn attacker(name: &'static str, port: Port, bytes: fn(u32) -> Vec<u8>) -> Attacker {
@@ -49,10 +49,10 @@ pub(super) static ATTACKERS: &[Attacker] = &[
     },
     attacker("http1-statuses", Port::Http, |round| get(&format!("/status/{}", 200 + round % 800))),
     attacker("http2-pings", Port::Http, |round| {
-        opened(round, || frame(kind::PING, flag::NONE, 0, &[0; 8]).repeat(100))
+        opened(round, || frame(kind::PING, flag::NONE, 0, &[0; 8]).repeat(10))
     }),
     attacker("http2-settings", Port::Http, |round| {
-        opened(round, || frame(kind::SETTINGS, flag::NONE, 0, &[]).repeat(100))
+        opened(round, || frame(kind::SETTINGS, flag::NONE, 0, &[]).repeat(10))
     }),
     attacker("http2-continuations", Port::Http, continuations),
     attacker("http2-resets-at-once", Port::Http, |round| opened(round, || resets(round))),

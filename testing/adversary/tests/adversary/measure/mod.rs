@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use adversary::kernel::Drops;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use crate::options::Arguments;
 use attackers::{ATTACKERS, Attacker};
@@ -32,7 +32,8 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Measures what is asked for, and prints each line as it comes.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let wanted: Vec<&'static Attacker> = ATTACKERS.iter().filter(|attacker| arguments.wants(attacker.name)).collect();
+    let wanted: Vec<&'static Attacker> =
+        ATTACKERS.iter().filter(|attacker| arguments.wants(attacker.name)).collect();
     let mut rows = Vec::new();
     for attacker in wanted {
         let row = measure(attacker, arguments.rate)?;
@@ -52,6 +53,7 @@ fn measure(attacker: &'static Attacker, rate: u32) -> Result<Row> {
     // Buffers and connections that any load makes are not the attack's.
     stage.others(Duration::from_secs(1))?;
     let (quiet, quiet_cpu) = stage.others(QUIET)?;
+    ensure!(quiet.failed == 0, "{} of {} requests fail without any attack", quiet.failed, quiet.requests);
     let quiet_kib = stage.forebay.resident_kib();
     let drops = Drops::read();
     let crowd = Crowd::begin(attacker, &stage);

@@ -92,9 +92,9 @@ pub(super) fn table(rows: &[Row], arguments: &Arguments) -> String {
     let headings = HEADINGS.map(str::to_owned);
     let rule = HEADINGS.map(|heading| "-".repeat(heading.len().max(3)));
     let body: String = rows.iter().map(|row| line(&row.cells())).collect();
-    let only: String = arguments.only.iter().map(|name| format!(" --only {name}")).collect();
-    let command = format!("`cargo xtask adversary --measure{only} --rate {}`", arguments.rate);
-    format!("{}{}{body}\n- {command}; {}\n", line(&headings), line(&rule), machine())
+    let only: Vec<&str> = arguments.only.iter().flat_map(|name| ["--only", name]).collect();
+    let command = format!("cargo xtask adversary --measure --rate {} {}", arguments.rate, only.join(" "));
+    format!("{}{}{body}\n- `{}`; {}\n", line(&headings), line(&rule), command.trim(), machine())
 }
 
 /// Puts the table between the page's markers.

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use adversary::binary;
@@ -37,6 +37,8 @@ pub(super) struct Others {
 /// `forebay payload`. Killed when it is dropped.
 struct Payload {
     child: Child,
+    /// What it goes on to say has to be taken.
+    _output: BufReader<ChildStdout>,
     address: SocketAddr,
 }
 
@@ -104,17 +106,18 @@ impl Others {
 impl Payload {
     fn start() -> Result<Self> {
         let mut command = Command::new(binary::path()?);
-        command.args(["payload", "--port", "0", "--address", "127.0.0.1", "--threads", "1"]);
+        command.args(["payload", "--port", "0", "--host", "127.0.0.1", "--threads", "1"]);
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
             .context("cannot start forebay payload")?;
         let mut line = String::new();
-        BufReader::new(child.stdout.take().context("it is piped")?).read_line(&mut line)?;
+        let mut output = BufReader::new(child.stdout.take().context("it is piped")?);
+        output.read_line(&mut line)?;
         let address = line.trim().rsplit("//").next().and_then(|address| address.parse().ok());
         ensure!(address.is_some(), "forebay payload says {line:?}");
-        Ok(Self { child, address: address.context("it was told")? })
+        Ok(Self { child, _output: output, address: address.context("it was told")? })
     }
 }
 
