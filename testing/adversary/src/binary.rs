@@ -13,6 +13,9 @@ const BINARY: &str = "FOREBAY_BINARY";
 /// Starts it with as many descriptors as it is told.
 const LIMITED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/limited.sh");
 
+/// Starts it with another `/etc/resolv.conf`.
+const NAMED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/named.sh");
+
 /// Builds it, unless it is given.
 pub fn build() -> Result<()> {
     if env::var_os(BINARY).is_some() {
@@ -45,4 +48,14 @@ pub fn setup() -> Setup {
 pub fn setup_with_descriptors(count: u32) -> Setup {
     let program = path().expect("it was built").display().to_string();
     Setup::new(LIMITED).variable("PROGRAM", program).variable("DESCRIPTORS", count.to_string())
+}
+
+/// It, with this file for `/etc/resolv.conf`. An error says why that cannot be done here.
+pub fn setup_with_names(resolv_conf: &Path) -> Result<Setup> {
+    let names = resolv_conf.display().to_string();
+    let trial =
+        Command::new(NAMED).arg("-c").arg("true").env("PROGRAM", "sh").env("NAMES", &names).output()?;
+    ensure!(trial.status.success(), "{}", String::from_utf8_lossy(&trial.stderr).trim());
+    let program = path()?.display().to_string();
+    Ok(Setup::new(NAMED).variable("PROGRAM", program).variable("NAMES", names))
 }

@@ -10,6 +10,7 @@ pub mod escape;
 pub mod http1;
 pub mod kernel;
 pub mod mutate;
+pub mod names;
 pub mod peers;
 pub mod process;
 pub mod random;

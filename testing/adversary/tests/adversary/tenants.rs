@@ -2,7 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
+use adversary::names::NameServer;
 use adversary::tenant::{
     OLD, TenantIngress, YOUNG, external_name, tenant_certificate, tenant_secret, tenant_service,
 };
@@ -18,6 +21,8 @@ pub(crate) const ATTACKS: &[Attack] = &[
     Attack { name: "tenants-mtls-in-clear", cases: 0, play: client_certificates_in_clear },
     Attack { name: "tenants-mtls-other-path", cases: 0, play: client_certificates_hold_for_the_whole_host },
     Attack { name: "tenants-external-name", cases: 0, play: names_that_lead_back_here },
+    Attack { name: "tenants-rebinding", cases: 0, play: names_that_change_their_mind },
+    Attack { name: "tenants-endpoint-slices", cases: 0, play: slices_for_services_of_others },
 ];
 
 const HOST: &str = "shop.test";
@@ -214,6 +219,118 @@ fn names_that_lead_back_here(run: &Run) {
         }
     }
     assert!(reached.is_empty() && inside.connections() == 0, "a tenant reaches this machine by {reached:?}");
+}
+
+/// What a name leads to is judged each time that it is looked up, in whatever form the answer comes.
+fn names_that_change_their_mind(run: &Run) {
+    let inside = Canned::saying_at(IpAddr::V4(Ipv4Addr::UNSPECIFIED), "inside");
+    let later = Arc::new(AtomicBool::new(false));
+    let own = own_address().unwrap_or(Ipv4Addr::LOCALHOST.into());
+    let is_later = Arc::clone(&later);
+    let answer = move |name: &str, _| -> Vec<IpAddr> {
+        let address = match name.split('.').next().unwrap_or_default() {
+            "loopback" => "127.0.0.1",
+            "further" => "127.8.9.10",
+            "unspecified" => "0.0.0.0",
+            "mapped" => "::ffff:127.0.0.1",
+            "compatible" => "::127.0.0.1",
+            "six" => "::1",
+            "nowhere" => "::",
+            "own" => return vec![own],
+            "turning" if is_later.load(Ordering::SeqCst) => "127.0.0.1",
+            _ => return Vec::new(),
+        };
+        address.parse().into_iter().collect()
+    };
+    let names =
+        ["loopback", "further", "unspecified", "mapped", "compatible", "six", "nowhere", "own", "turning"];
+    let server = match NameServer::start(&mut run.random(), answer) {
+        Ok(server) => server,
+        Err(error) => return run.pass_over(format!("no server of names: {error}")),
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let resolv_conf = folder.path().join("resolv.conf");
+    std::fs::write(&resolv_conf, server.resolv_conf()).expect("a file");
+    let setup = match binary::setup_with_names(&resolv_conf) {
+        Ok(setup) => setup,
+        Err(error) => return run.pass_over(format!("no namespace for another resolv.conf: {error:#}")),
+    };
+    let mut manifests = String::new();
+    for name in names {
+        let host: &'static str = format!("{name}.test").leak();
+        manifests += &TenantIngress::new(name, host, OLD).path("/", "web").document();
+        manifests += &external_name(name, "web", &format!("{name}.evil.example"), inside.address().port());
+    }
+    let forebay = setup.manifest("tenants.yaml", manifests).setting("proxy-connect-timeout", "1").start();
+    let ask_all = || {
+        names
+            .iter()
+            .filter(|name| Connection::to(forebay.address()).get(&format!("{name}.test"), "/").status == 200)
+    };
+    let at_once: Vec<_> = ask_all().collect();
+    assert!(at_once.is_empty(), "a tenant reaches this machine by {at_once:?}");
+    assert!(server.questions() > 0, "nobody asked for the names");
+    later.store(true, Ordering::SeqCst);
+    // Answers hold for a second; a name without an address may be remembered for longer.
+    let (asked, end) = (server.questions(), Instant::now() + Duration::from_secs(4));
+    while Instant::now() < end {
+        let reached: Vec<_> = ask_all().collect();
+        assert!(
+            reached.is_empty(),
+            "a tenant reaches this machine by {reached:?}, after {} questions",
+            server.questions() - asked
+        );
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert_eq!(inside.connections(), 0);
+}
+
+/// An `EndpointSlice` is about the Services of its own namespace, whatever it calls itself; what is no address is left out.
+fn slices_for_services_of_others(_: &Run) {
+    let street = Street::new();
+    let stolen = street.youngers.address();
+    let addresses = [
+        "\"\"",
+        "\"evil.example\"",
+        "\"127.0.0.1:80\"",
+        "\"::1\"",
+        "\"0x7f.1\"",
+        "\"127.0.0.1\\n\"",
+        "\"300.1.1.1\"",
+        "7",
+        "null",
+    ];
+    let slice = |namespace: &str, name: &str, address: &str, port: &str| {
+        format!(
+            "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\naddressType: IPv4\nmetadata:\n  namespace: {namespace}\n  name: {name}\n  \
+             labels: {{kubernetes.io/service-name: web}}\nendpoints:\n- {{addresses: [{address}], conditions: {{ready: true}}}}\n\
+             ports: [{{port: {port}}}]\n"
+        )
+    };
+    let port = stolen.port().to_string();
+    let mut setup = street
+        .setup(&Street::owner(), &Street::younger())
+        .manifest("c.yaml", slice("second", "web-stolen", &stolen.ip().to_string(), &port))
+        .manifest("d.yaml", slice("second", "first-web-0", "\"127.0.0.1\"", &port));
+    for (number, address) in addresses.iter().enumerate() {
+        setup = setup
+            .manifest(&format!("e{number}.yaml"), slice("second", &format!("odd-{number}"), address, &port));
+    }
+    for (number, port) in ["0", "-1", "65536", "99999999999", "null", "\"80\""].iter().enumerate() {
+        setup = setup.manifest(
+            &format!("f{number}.yaml"),
+            slice("second", &format!("port-{number}"), "\"127.0.0.1\"", port),
+        );
+    }
+    let forebay = setup.start();
+    for _ in 0..20 {
+        street.is_untouched(&forebay);
+    }
+    assert_eq!(
+        street.youngers.connections(),
+        0,
+        "requests of the owner's go to the younger tenant's endpoints"
+    );
 }
 
 /// The address from which this machine would speak to others. Nothing is sent.
