@@ -7,6 +7,7 @@ pub mod attack;
 pub mod binary;
 pub mod endpoint;
 pub mod escape;
+pub mod hello;
 pub mod http1;
 pub mod kernel;
 pub mod mutate;

@@ -158,6 +158,8 @@ impl<'a> Reader<'a> {
             let line = self.line()?;
             let (size, extension) =
                 line.split_at(line.iter().position(|byte| *byte == b';').unwrap_or(line.len()));
+            // Space is allowed before an extension, and nowhere else (RFC 9112 section 7.1.1).
+            let size = if extension.is_empty() { size } else { size.trim_ascii_end() };
             let is_size = !size.is_empty() && size.iter().all(u8::is_ascii_hexdigit);
             if !is_size || !is_text(extension) {
                 return Err(Stop::Malformed("no chunk size"));

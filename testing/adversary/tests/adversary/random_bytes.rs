@@ -3,13 +3,13 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 
+use adversary::hello::client_hello;
 use adversary::mutate::mutate;
 use adversary::{Attack, Random, Run, binary};
 use testkit::frames::{flag, frame, head, header_block, kind};
 use testkit::{Canned, PATIENCE};
 
 use crate::admin::webhook;
-use crate::slow::client_hello;
 
 pub(crate) const ATTACKS: &[Attack] = &[Attack { name: "random-bytes", cases: 4000, play }];
 

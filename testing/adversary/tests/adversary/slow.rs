@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use adversary::endpoint::faucet;
+use adversary::hello::client_hello;
 use adversary::{Attack, Run, binary};
 use testkit::{Connection, Forebay, H2Client, H2Upstream, TlsClient, Upstream};
 
@@ -152,21 +153,6 @@ fn lives(mut connection: Connection, bytes: &[u8]) -> bool {
         }
     }
     true
-}
-
-/// The first bytes of a handshake, as a client sends them.
-pub(crate) fn client_hello(name: &str) -> Vec<u8> {
-    let upstream = Upstream::new();
-    let address = upstream.address();
-    let client = TlsClient::new(name);
-    thread::scope(|scope| {
-        scope.spawn(move || client.try_connect(address).err());
-        let mut peer = upstream.accept();
-        let mut hello = peer.read_exactly(5);
-        let len = usize::from(u16::from_be_bytes([hello[3], hello[4]]));
-        hello.extend(peer.read_exactly(len));
-        hello
-    })
 }
 
 /// What a client does not read stays with the endpoint.

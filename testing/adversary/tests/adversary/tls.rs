@@ -4,14 +4,13 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use adversary::hello::client_hello;
 use adversary::{Attack, Case, Run, binary};
 use testkit::manifest::{Ingress, authority_secret, secret, service, tls_secret};
 use testkit::{
     Authority, Canned, Certificate, Connection, Ending, Forebay, H2Client, Setup, TlsClient, TlsServer,
     Upstream,
 };
-
-use crate::slow::client_hello;
 
 pub(crate) const ATTACKS: &[Attack] = &[
     Attack { name: "tls-clients", cases: 0, play: clients_that_prove_nothing },

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use adversary::hello::client_hello;
 use testkit::frames::{flag, frame, head, header_block, kind, settings_payload};
 
 /// One kind of attacker, of which there are many.
@@ -166,6 +167,5 @@ fn unread(round: u32) -> Vec<u8> {
 
 /// A handshake that is begun and not gone on with.
 fn hello(round: u32) -> Vec<u8> {
-    static HELLO: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
-    if round == 0 { HELLO.get_or_init(|| crate::slow::client_hello("web.test")).clone() } else { Vec::new() }
+    if round == 0 { client_hello("web.test") } else { Vec::new() }
 }
