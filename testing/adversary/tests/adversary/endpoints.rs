@@ -11,12 +11,13 @@ use adversary::http1::answer::{Answer, Answers, NoAnswer};
 use adversary::mutate::mutate;
 use adversary::{Attack, Case, Random, Run, binary};
 use testkit::frames::{FrameClient, Outcome};
-use testkit::{Canned, Forebay, PATIENCE};
+use testkit::{Canned, Forebay, PATIENCE, Upstream};
 
 pub(crate) const ATTACKS: &[Attack] = &[
     Attack { name: "endpoints-answers", cases: 500, play: answers },
     Attack { name: "endpoints-cut", cases: 0, play: answers_that_are_cut_off },
     Attack { name: "endpoints-made-up-names", cases: 0, play: names_that_are_made_up },
+    Attack { name: "endpoints-early", cases: 0, play: answers_before_the_request_has_ended },
     Attack { name: "endpoints-endless", cases: 0, play: heads_without_end },
 ];
 
@@ -308,6 +309,52 @@ fn names_that_are_made_up(_: &Run) {
             "{} values of {label}; the page has {} bytes",
             values.len(),
             page.body.len()
+        );
+    }
+}
+
+/// An answer that comes while its request is still being sent ends the connection: what an endpoint says on it later could be
+/// anybody's. The rest of the request is read as such, and is no request of its own.
+fn answers_before_the_request_has_ended(_: &Run) {
+    const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    let rest = "GET /smuggled HTTP/1.1\r\nHost: web.test\r\n\r\n";
+    let upstream = Upstream::new();
+    let forebay = binary::setup().endpoint(upstream.address()).start();
+    let framings = [
+        (format!("Content-Length: {}", 5 + rest.len()), "hello".to_owned(), rest.to_owned()),
+        (
+            "Transfer-Encoding: chunked".to_owned(),
+            "5\r\nhello\r\n".to_owned(),
+            format!("{:x}\r\n{rest}\r\n0\r\n\r\n", rest.len()),
+        ),
+    ];
+    for (framing, first, rest) in framings {
+        let mut client = forebay.client();
+        client.send(format!("POST / HTTP/1.1\r\nHost: web.test\r\n{framing}\r\n\r\n{first}"));
+        let (mut peer, _) = upstream.accept_request();
+        peer.read_exactly(first.len());
+        peer.send(OK);
+        assert_eq!(client.read_response().said(), (200, "ok"));
+        // It may have been closed, which is as well.
+        let _ = client.try_send(&rest);
+        let _ = client.try_send("GET /next HTTP/1.1\r\nHost: web.test\r\nConnection: close\r\n\r\n");
+        // The next request of anybody goes elsewhere.
+        let mut other = forebay.client();
+        other.send("GET /other HTTP/1.1\r\nHost: web.test\r\n\r\n");
+        loop {
+            let (mut peer, head) = upstream.accept_request();
+            assert!(!head.contains("smuggled"), "{head:?}");
+            peer.send(OK);
+            if head.starts_with("GET /other ") {
+                break;
+            }
+        }
+        assert_eq!(other.read_response().said(), (200, "ok"));
+        let (said, _) = peer.read_to_end();
+        assert!(
+            !said.starts_with(b"GET"),
+            "{:?} on the connection that was answered too early",
+            said.escape_ascii().to_string()
         );
     }
 }

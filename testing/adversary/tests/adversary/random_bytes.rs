@@ -11,7 +11,7 @@ use testkit::{Canned, PATIENCE};
 
 use crate::admin::webhook;
 
-pub(crate) const ATTACKS: &[Attack] = &[Attack { name: "random-bytes", cases: 4000, play }];
+pub(crate) const ATTACKS: &[Attack] = &[Attack { name: "random-bytes", cases: 2000, play }];
 
 /// What the memory of a process may vary by that has met all its buffers.
 const KIB_MAX: u64 = 32 << 10;
