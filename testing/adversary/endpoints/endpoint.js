@@ -10,3 +10,5 @@ const server = require('http').createServer((request, response) => {
 });
 server.keepAliveTimeout = 60000;
 server.listen(0, '127.0.0.1', () => console.log(server.address().port));
+// Whoever started this has ended.
+process.stdin.resume().on('end', () => process.exit());

@@ -1,6 +1,8 @@
 """Tells which requests Python's http.server sees. It leaves bodies to its user, so that they are read here."""
 import http.server
 import socketserver
+import sys
+import threading
 
 
 class Endpoint(http.server.BaseHTTPRequestHandler):
@@ -45,4 +47,5 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
 
 server = Server(("127.0.0.1", 0), Endpoint)
 print(server.server_address[1], flush=True)
-server.serve_forever()
+threading.Thread(target=server.serve_forever, daemon=True).start()
+sys.stdin.read()  # Ends when whoever started this does.

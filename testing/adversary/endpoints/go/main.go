@@ -7,6 +7,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"os"
 )
 
 func main() {
@@ -24,5 +25,7 @@ func main() {
 		}
 		response.Header().Set("X-Said", fmt.Sprintf("%s %s %d", request.Method, request.RequestURI, length))
 	}
-	_ = http.Serve(listener, http.HandlerFunc(tell))
+	go func() { _ = http.Serve(listener, http.HandlerFunc(tell)) }()
+	// Ends when whoever started this does.
+	_, _ = io.Copy(io.Discard, os.Stdin)
 }

@@ -6,7 +6,6 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -156,35 +155,41 @@ fn build_go() -> Result<PathBuf> {
     Ok(program)
 }
 
-/// nginx does not tell where it listens, so that it is told.
+/// nginx does not tell where it listens, so that it is told. Somebody else may have taken the port meanwhile.
 fn nginx(folder: &Path) -> Result<(Child, SocketAddr)> {
-    let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+    let free = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr();
+    nginx_at(folder, free()?).or_else(|_| nginx_at(folder, free()?))
+}
+
+fn nginx_at(folder: &Path, address: SocketAddr) -> Result<(Child, SocketAddr)> {
     let config = fs::read_to_string(script("nginx.conf"))?.replace("ADDRESS", &address.to_string());
     let path = folder.join("nginx.conf");
     fs::write(&path, config)?;
     let log = File::create(folder.join("nginx.log"))?;
-    let mut command = Command::new("nginx");
-    command.arg("-p").arg(folder).arg("-c").arg(&path).args(["-g", "daemon off;"]);
-    let mut child = command
-        .process_group(0)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(log)
-        .spawn()
-        .context("not installed")?;
+    // The shell ends it when its standard input ends.
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", r#"nginx "$@" & read -r _; kill $!; wait $!"#, "sh", "-p"])
+        .arg(folder)
+        .arg("-c")
+        .arg(&path);
+    command.args(["-g", "daemon off;"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log);
+    let mut child = command.spawn()?;
     let patience = Instant::now() + PATIENCE;
     while TcpStream::connect(address).is_err() {
-        if child.try_wait()?.is_some() || Instant::now() > patience {
+        let said = fs::read_to_string(folder.join("nginx.log"))?;
+        if !said.is_empty() || Instant::now() > patience {
             end(&mut child);
-            bail!("it does not listen: {}", fs::read_to_string(folder.join("nginx.log"))?.trim());
+            bail!("{}", said.trim());
         }
         thread::sleep(Duration::from_millis(5));
     }
     Ok((child, address))
 }
 
+/// Ends by itself when its standard input does, which is when this program has ended in whatever way.
 fn telling(command: &mut Command) -> Result<(Child, SocketAddr)> {
-    let command = command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().context("not installed")?;
     let mut line = String::new();
     BufReader::new(child.stdout.take().context("it is piped")?).read_line(&mut line)?;
@@ -199,10 +204,8 @@ fn script(name: &str) -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/endpoints")).join(name)
 }
 
-/// Ends it with its workers, which are in its process group.
+/// Each ends when its standard input does.
 fn end(child: &mut Child) {
-    let group = format!("-{}", child.id());
-    // nginx's workers outlive a master that is killed outright.
-    let _ = Command::new("kill").args(["-TERM", "--", &group]).stderr(Stdio::null()).status();
+    drop(child.stdin.take());
     let _ = child.wait();
 }

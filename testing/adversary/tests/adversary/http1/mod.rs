@@ -6,7 +6,7 @@ mod scenes;
 use adversary::Attack;
 
 pub(crate) const ATTACKS: &[Attack] = &[
-    Attack { name: "http1-differential", cases: 1500, play: differential::play },
+    Attack { name: "http1-differential", cases: 1000, play: differential::play },
     Attack { name: "http1-lengths", cases: 0, play: scenes::lengths_are_written_anew },
     Attack { name: "http1-refused-head", cases: 0, play: scenes::a_head_that_is_refused_has_no_body },
     Attack { name: "http1-upgrades", cases: 0, play: scenes::only_websocket_is_upgraded },

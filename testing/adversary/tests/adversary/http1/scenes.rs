@@ -123,6 +123,8 @@ pub(super) fn a_strangers_forwarded_host_is_not_believed(_: &Run) {
         assert_eq!(response.said(), (200, "web"), "with peers of {trusted} trusted");
         if trusted != "127.0.0.0/8" {
             let head = web.heads().last().cloned().unwrap_or_default().to_lowercase();
+            // What was claimed may be told as what it is.
+            let head: String = head.lines().filter(|line| !line.starts_with("x-original-")).collect();
             for lie in ["other.test", "192.0.2.7", "https"] {
                 assert!(!head.contains(lie), "an untrusted peer's {lie} is passed on: {head:?}");
             }
