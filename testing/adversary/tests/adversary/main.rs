@@ -114,7 +114,7 @@ fn told(name: &str, outcome: &Outcome, verbose: bool) {
         println!("adversary: {name}: {why}");
     }
     for find in &outcome.finds {
-        println!("adversary: {name} FAILED\n{find}");
+        println!("adversary: {name} FAILED ({:.1} s)\n{find}", outcome.time.as_secs_f64());
     }
     if verbose && outcome.finds.is_empty() {
         println!("adversary: {name} ... ok ({:.1} s, {} cases)", outcome.time.as_secs_f64(), outcome.cases);

@@ -27,6 +27,9 @@ pub(crate) const ATTACKS: &[Attack] = &[
 
 const HOST: &str = "shop.test";
 
+/// Where clouds tell a machine its secrets. Nothing is sent there.
+const METADATA: &str = "169.254.169.254";
+
 /// A host whose owner serves `/` over TLS, and what a younger tenant adds to it.
 struct Street {
     certificate: Certificate,
@@ -236,6 +239,7 @@ fn names_that_change_their_mind(run: &Run) {
             "compatible" => "::127.0.0.1",
             "six" => "::1",
             "nowhere" => "::",
+            "metadata" => METADATA,
             "own" => return vec![own],
             "turning" if is_later.load(Ordering::SeqCst) => "127.0.0.1",
             _ => return Vec::new(),
@@ -261,6 +265,10 @@ fn names_that_change_their_mind(run: &Run) {
         manifests += &TenantIngress::new(name, host, OLD).path("/", "web").document();
         manifests += &external_name(name, "web", &format!("{name}.evil.example"), inside.address().port());
     }
+    manifests += &TenantIngress::new("metadata", "metadata.test", OLD).path("/", "web").document();
+    manifests += &external_name("metadata", "web", "metadata.evil.example", 80);
+    manifests += &TenantIngress::new("literal", "literal.test", OLD).path("/", "web").document();
+    manifests += &external_name("literal", "web", METADATA, 80);
     let forebay = setup.manifest("tenants.yaml", manifests).setting("proxy-connect-timeout", "1").start();
     let ask_all = || {
         names
@@ -283,6 +291,9 @@ fn names_that_change_their_mind(run: &Run) {
         std::thread::sleep(Duration::from_millis(200));
     }
     assert_eq!(inside.connections(), 0);
+    // What is only for its machine is looked up, and not even tried.
+    let configuration = forebay.configuration()["clusters"].to_string();
+    assert!(!configuration.contains(METADATA), "endpoints are {configuration}");
 }
 
 /// An `EndpointSlice` is about the Services of its own namespace, whatever it calls itself; what is no address is left out.
