@@ -25,7 +25,9 @@ func main() {
 		}
 		response.Header().Set("X-Said", fmt.Sprintf("%s %s %d", request.Method, request.RequestURI, length))
 	}
-	go func() { _ = http.Serve(listener, http.HandlerFunc(tell)) }()
+	// What is asked of the server as a whole is to be told too.
+	server := http.Server{Handler: http.HandlerFunc(tell), DisableGeneralOptionsHandler: true}
+	go func() { _ = server.Serve(listener) }()
 	// Ends when whoever started this does.
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
