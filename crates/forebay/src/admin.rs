@@ -1,26 +1,30 @@
 //! The admin server: `/livez`, `/readyz`, `/healthz`, `/metrics`, `/configuration`, `/doctor`. On a thread of its own, so
 //! that a scrape delays no request.
 
+mod access;
+
 use std::convert::Infallible;
 use std::fmt::Write;
 use std::io;
-use std::net::{SocketAddr, TcpListener as StdListener};
+use std::net::{IpAddr, SocketAddr, TcpListener as StdListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use control::Condition;
 use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper::header::CONTENT_TYPE;
+use hyper::header::{ALLOW, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use observe::Registry;
 use proxy::Observer;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::doctor::serving::Findings;
-use crate::{configuration, machine, server};
+use crate::server::{self, Connections, Place};
+use crate::{configuration, machine};
+pub(crate) use access::Access;
 
 /// What the admin server tells about.
 pub(crate) struct Admin {
@@ -34,6 +38,7 @@ pub(crate) struct Admin {
     /// Set when the process is about to stop.
     pub(crate) stopping: AtomicBool,
     pub(crate) metrics: bool,
+    pub(crate) access: Access,
     /// Where it listens.
     pub(crate) address: SocketAddr,
 }
@@ -41,28 +46,25 @@ pub(crate) struct Admin {
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
 
-/// Starts the server's thread. It ends with the process.
-pub(crate) fn spawn(listener: StdListener, admin: Arc<Admin>) -> io::Result<()> {
-    server::spawn("admin", listener, |listener| serve(listener, admin))
+/// Starts the server's thread, which ends with the process. It takes so many connections at a time.
+pub(crate) fn spawn(listener: StdListener, admin: Arc<Admin>, connections_max: usize) -> io::Result<()> {
+    server::spawn("admin", listener, move |listener| serve(listener, admin, connections_max))
 }
 
-async fn serve(listener: TcpListener, admin: Arc<Admin>) {
+async fn serve(listener: TcpListener, admin: Arc<Admin>, connections_max: usize) {
     let looking = Arc::clone(&admin);
     tokio::spawn(async move { looking.findings.keep(Arc::clone(&looking.registry)).await });
-    loop {
-        let stream = server::accept(&listener).await;
-        let admin = Arc::clone(&admin);
-        tokio::spawn(async move {
-            let service = service_fn(|request| {
-                let response = admin.answer(&request);
-                async { Ok::<_, Infallible>(response) }
-            });
-            // A client that breaks off a scrape is none of our concern.
-            let _ = hyper::server::conn::http1::Builder::new()
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
-        });
-    }
+    let converse = |stream, peer: SocketAddr, place| converse(Arc::clone(&admin), stream, peer.ip(), place);
+    Connections::new(connections_max).serve(listener, converse).await;
+}
+
+async fn converse(admin: Arc<Admin>, stream: TcpStream, peer: IpAddr, place: Place) {
+    let service = service_fn(|request| {
+        let response = admin.answer(&request, peer);
+        place.answering(async { Ok::<_, Infallible>(response) })
+    });
+    // A client that breaks off a scrape is none of our concern.
+    let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
 /// Binds the server's address.
@@ -71,8 +73,23 @@ pub(crate) fn bind(address: SocketAddr) -> io::Result<StdListener> {
 }
 
 impl Admin {
-    fn answer<B>(&self, request: &Request<B>) -> Response<Full<Bytes>> {
+    fn answer<B>(&self, request: &Request<B>, peer: IpAddr) -> Response<Full<Bytes>> {
+        let host = request.headers().get(HOST).map(|host| host.to_str().unwrap_or_default());
+        if host.is_some_and(|host| !self.access.is_own_host(host)) {
+            let hint = "this is not the name of an admin server; --admin-host adds names\n";
+            return response(StatusCode::MISDIRECTED_REQUEST, TEXT, hint.to_owned());
+        }
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            let mut refused =
+                response(StatusCode::METHOD_NOT_ALLOWED, TEXT, "nothing can be changed here\n".to_owned());
+            refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return refused;
+        }
         match request.uri().path() {
+            "/configuration" | "/doctor" if !self.access.may_see_tenants(peer) => {
+                let hint = "this is for the machine itself, as by kubectl port-forward; --admin-allow adds networks\n";
+                response(StatusCode::FORBIDDEN, TEXT, hint.to_owned())
+            }
             "/livez" => response(StatusCode::OK, TEXT, "ok\n".to_owned()),
             "/readyz" | "/healthz" => self.readiness(),
             "/metrics" if self.metrics => self.metrics(),
@@ -130,6 +147,6 @@ impl Admin {
 fn response(status: StatusCode, content_type: &'static str, body: String) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::from(body));
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static(content_type));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }

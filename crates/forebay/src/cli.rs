@@ -126,6 +126,14 @@ pub(crate) struct Serve {
     /// Address of the admin server; all addresses without it.
     #[arg(long, value_name = "ADDRESS", default_value = "")]
     pub(crate) healthz_host: String,
+    /// Further names by which the admin server may be asked, beside addresses, localhost, names without a dot, and those of the Pod
+    /// and of Services of its namespace.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) admin_host: Vec<String>,
+    /// Networks whose peers may see /configuration and /doctor, beside this machine's own. /metrics and the health checks
+    /// answer everybody.
+    #[arg(long, value_name = "CIDR", value_delimiter = ',')]
+    pub(crate) admin_allow: Vec<IpNet>,
     /// Worker threads [default: the CPUs that the cgroup and the affinity mask allow].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) workers: Option<u16>,

@@ -21,7 +21,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing_subscriber::EnvFilter;
 
-use crate::admin::{self, Admin};
+use crate::admin::{self, Access, Admin};
 use crate::cli;
 use crate::doctor::serving::Findings;
 use crate::ignored::Ignored;
@@ -65,7 +65,8 @@ async fn serve(options: cli::Serve) -> anyhow::Result<ExitCode> {
     let (fail, failed) = oneshot::channel();
     let house: Rc<RefCell<Option<House>>> = Rc::default();
     let applied = watch::Sender::default();
-    let reviews = webhook::start(&options.webhook, Arc::clone(&foundation.registry))?;
+    let registry = Arc::clone(&foundation.registry);
+    let reviews = webhook::start(&options.webhook, registry, foundation.side_connections)?;
     let builder = Builder {
         house: Rc::clone(&house),
         applied: applied.clone(),
@@ -172,6 +173,8 @@ struct Foundation {
     registry: Arc<Registry>,
     proxy: proxy::Options,
     admin: Arc<Admin>,
+    /// Connections of the webhook at a time.
+    side_connections: usize,
 }
 
 /// Builds the house when there is a configuration to run with, and keeps it up to date.
@@ -259,9 +262,10 @@ impl Foundation {
             findings: Findings::default(),
             stopping: AtomicBool::new(false),
             metrics: options.metrics.enable_metrics,
+            access: admin_access(options),
             address: listener.local_addr()?,
         });
-        admin::spawn(listener, Arc::clone(&admin))?;
+        admin::spawn(listener, Arc::clone(&admin), descriptors.side_connections)?;
         Ok(Self {
             registry,
             proxy: proxy::Options {
@@ -275,8 +279,17 @@ impl Foundation {
                 hostname: machine::hostname(),
             },
             admin,
+            side_connections: descriptors.side_connections,
         })
     }
+}
+
+/// Who the admin server talks to. The names of our own Services are told by their form.
+fn admin_access(options: &cli::Serve) -> Access {
+    let pod = this_pod();
+    let own = [pod.as_ref().map(|pod| pod.name.clone()), Some(machine::hostname())];
+    let names = options.admin_host.iter().cloned().chain(own.into_iter().flatten()).collect();
+    Access::new(names, pod.map(|pod| pod.namespace), options.admin_allow.clone())
 }
 
 impl House {

@@ -7,7 +7,7 @@ mod certificate;
 use std::convert::Infallible;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, ensure};
 use control::admission::{REVIEW_BYTES_MAX, Request as Question};
@@ -17,32 +17,27 @@ use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use observe::Registry;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
+use crate::cli;
 use crate::serve::any_address;
-use crate::{cli, server};
+use crate::server::{self, Connections, PATIENCE, Place};
 use certificate::Keeper;
-
-/// Connections at a time; further ones wait to be accepted. An API server keeps a few.
-const CONNECTIONS_MAX: usize = 64;
 
 /// Bytes of all reviews that are held at a time; further ones wait to be read.
 const REVIEWS_BYTES_MAX: usize = 4 * REVIEW_BYTES_MAX;
-
-/// Time for a handshake, for the head of a request, and for a request with its answer. The API server waits for 10 s by
-/// default.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Starts the server's thread, which ends with the process, if there is to be one. Returns the reviews that are to be
 /// answered.
 pub(crate) fn start(
     flags: &cli::Webhook,
     registry: Arc<Registry>,
+    connections_max: usize,
 ) -> anyhow::Result<Option<mpsc::Receiver<Review>>> {
     let address = match flags.validating_webhook.as_str() {
         "" => return Ok(None),
@@ -59,7 +54,7 @@ pub(crate) fn start(
     let (reviews, queue) = Reviews::channel();
     let bodies = Semaphore::new(permits(REVIEWS_BYTES_MAX) as usize);
     let webhook = Arc::new(Webhook { reviews, bodies, registry });
-    server::spawn("webhook", listener, move |listener| serve(listener, keeper, webhook))?;
+    server::spawn("webhook", listener, move |listener| serve(listener, keeper, webhook, connections_max))?;
     tracing::info!(webhook = %address, "judging Ingresses");
     Ok(Some(queue))
 }
@@ -71,31 +66,19 @@ fn listen_address(text: &str) -> anyhow::Result<SocketAddr> {
     address.context("is not of the form :PORT or ADDRESS:PORT")
 }
 
-async fn serve(listener: TcpListener, mut keeper: Keeper, webhook: Arc<Webhook>) {
-    let seats = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    loop {
-        let Ok(seat) = Arc::clone(&seats).acquire_owned().await else { return };
-        let stream = server::accept(&listener).await;
-        let (acceptor, webhook) = (keeper.acceptor(), Arc::clone(&webhook));
-        tokio::spawn(async move {
-            converse(stream, acceptor, webhook).await;
-            drop(seat);
-        });
-    }
+async fn serve(listener: TcpListener, mut keeper: Keeper, webhook: Arc<Webhook>, connections_max: usize) {
+    let converse = |stream, _, place| converse(stream, keeper.acceptor(), Arc::clone(&webhook), place);
+    Connections::new(connections_max).serve(listener, converse).await;
 }
 
 /// A connection until its end. A client that breaks off is none of our concern: the API server tells its own clients.
-async fn converse(stream: TcpStream, acceptor: TlsAcceptor, webhook: Arc<Webhook>) {
-    let Ok(Ok(stream)) = timeout(PATIENCE, acceptor.accept(stream)).await else { return };
+async fn converse(stream: TcpStream, acceptor: TlsAcceptor, webhook: Arc<Webhook>, place: Place) {
+    let Ok(stream) = acceptor.accept(stream).await else { return };
     let service = service_fn(|request| {
-        let webhook = Arc::clone(&webhook);
-        async move { Ok::<_, Infallible>(webhook.answer(request).await) }
+        let (webhook, place) = (Arc::clone(&webhook), place.clone());
+        async move { Ok::<_, Infallible>(place.answering(webhook.answer(request)).await) }
     });
-    let _ = hyper::server::conn::http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE)
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
+    let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
 struct Webhook {
