@@ -40,8 +40,8 @@ fn quota() -> Option<usize> {
 pub(crate) struct Descriptors {
     /// All of them (`ulimit -n`).
     pub(crate) limit: u64,
-    /// What each worker may have. The rest is for connections to endpoints, a quarter of the whole: most clients are idle most
-    /// of the time, and those that are not share.
+    /// What each worker may have. The rest is for connections to endpoints. A quarter of the whole will do where there are many: most
+    /// clients are idle most of the time, and those that are not share. Where there are few, each client has its endpoint.
     pub(crate) worker: proxy::Budget,
     /// Connections of the admin server at a time, and of the webhook.
     pub(crate) side_connections: usize,
@@ -68,7 +68,8 @@ impl Descriptors {
         let left = limit.saturating_sub(fixed.max(DESCRIPTORS_RESERVED.min(limit / 8)));
         let of_worker =
             |eighths: u64| usize::try_from(left * eighths / 8 / workers).unwrap_or(usize::MAX).max(1);
-        let worker = proxy::Budget { connections: of_worker(5), datagram_sessions: of_worker(1) };
+        let of_clients = if limit < DESCRIPTORS_WANTED { 3 } else { 5 };
+        let worker = proxy::Budget { connections: of_worker(of_clients), datagram_sessions: of_worker(1) };
         Self { limit, worker, side_connections: usize::try_from(side).unwrap_or(usize::MAX) }
     }
 }
@@ -145,9 +146,9 @@ mod tests {
     fn descriptors_are_shared_out_in_proportion() {
         for (limit, workers, connections, sessions, side) in [
             (20_000, 2, 6170, 1234, 64),
-            (1024, 1, 540, 108, 64),
-            (256, 1, 120, 24, 16),
-            (64, 1, 15, 3, 4),
+            (1024, 1, 324, 108, 64),
+            (256, 1, 72, 24, 16),
+            (64, 1, 9, 3, 4),
             (16, 4, 1, 1, 2),
         ] {
             let shares = Descriptors::of(limit, workers);

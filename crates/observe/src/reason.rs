@@ -92,6 +92,7 @@ reasons! {
         "unavailable" => Unavailable, "Something that guards the route cannot be enforced.";
         "forbidden" => Forbidden, "Something that guards the whole host cannot be enforced.";
         "ports_exhausted" => PortsExhausted, "No local port is left for a connection to the endpoint.";
+        "descriptors_exhausted" => DescriptorsExhausted, "No file descriptor is left for a connection to the endpoint.";
         "handshake_limit" => HandshakeLimit, "There are as many TLS handshakes in progress as there may be.";
         "connection_limit" => ConnectionLimit, "There are as many client connections as there may be.";
     }

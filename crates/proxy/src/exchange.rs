@@ -126,7 +126,8 @@ pub(crate) async fn refuse(worker: &Rc<Worker>, arrival: Arrival<'_>, reason: Re
     let Arrival { conn, head, begin, .. } = arrival;
     let report = Report::new(begin, head.len() as u64);
     let option = connection_option(claimed_version(head), false);
-    let sent = send_answer(worker, arrival, &Answer::to(reason), option, true, &report).await;
+    let is_head = head.trim_ascii_start().starts_with(b"HEAD ");
+    let sent = send_answer(worker, arrival, &Answer::to(reason), option, !is_head, &report).await;
     record::record_refused(worker, conn, head, &report, reason);
     if sent { Next::Linger } else { Next::Close }
 }

@@ -17,6 +17,7 @@ use crate::conn;
 use crate::deadline::Deadline;
 use crate::limits::{ACCEPT_BACKLOG, ACCEPT_RETRY_DELAY, ACCEPTS_PER_TURN_MAX, REFUSED_BYTES_READ};
 use crate::reply::{Answer, Lines};
+use crate::socket::is_about_descriptors;
 use crate::worker::Worker;
 
 /// Binds one worker's socket. Connections inherit `TCP_NODELAY`, so that it is set once and not for each of them.
@@ -132,11 +133,6 @@ fn turn_away(worker: &Worker, stream: &TcpStream, listen: Listen) {
     bytes.extend(answer.body.as_bytes());
     let _ = send(stream, bytes.data(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
     let _ = recv(stream, &mut [0; REFUSED_BYTES_READ], RecvFlags::DONTWAIT);
-}
-
-/// Whether the process, or the machine, has no more descriptors.
-fn is_about_descriptors(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
 /// The client went away between its handshake and `accept`.

@@ -75,7 +75,10 @@ pub(crate) fn status(reason: Reason) -> u16 {
         Reason::HeadTooLarge => 431,
         Reason::UnsupportedProtocol => 501,
         Reason::UnsupportedVersion => 505,
-        Reason::NoEndpoints | Reason::Unavailable | Reason::ConnectionLimit => 503,
+        Reason::NoEndpoints
+        | Reason::Unavailable
+        | Reason::ConnectionLimit
+        | Reason::DescriptorsExhausted => 503,
         Reason::ConnectTimeout | Reason::UpstreamReadTimeout | Reason::UpstreamSendTimeout => 504,
         Reason::ConnectRefused
         | Reason::ConnectFailed

@@ -282,6 +282,11 @@ pub(crate) async fn look_until_enough<T>(
     }
 }
 
+/// Whether the process, or the machine, has no more descriptors.
+pub(crate) fn is_about_descriptors(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
 fn poll_write_clear(
     stream: &mut TcpStream,
     cx: &mut Context<'_>,

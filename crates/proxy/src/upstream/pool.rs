@@ -23,7 +23,7 @@ use super::protocol::{Protocol, Target};
 use crate::clock::{Clock, Moment};
 use crate::deadline::{Deadline, Deadlines};
 use crate::limits::{EWMA_DECAY, REGRET_WINDOW, TICK};
-use crate::socket::Socket;
+use crate::socket::{Socket, is_about_descriptors};
 use crate::tls::upstream::{Dialer, NoSession};
 
 /// What a worker knows of all endpoints.
@@ -102,6 +102,7 @@ impl NoConnection {
     pub(crate) fn reason(&self) -> Reason {
         match self {
             Self::PortsExhausted => Reason::PortsExhausted,
+            Self::Failed(error) if is_about_descriptors(error) => Reason::DescriptorsExhausted,
             Self::Failed(error) => match error.kind() {
                 io::ErrorKind::ConnectionRefused => Reason::ConnectRefused,
                 io::ErrorKind::TimedOut => Reason::ConnectTimeout,

@@ -100,10 +100,11 @@ pub(super) fn resets_of_requests_in_progress(_: &Run) {
     let mut client = FrameClient::begin(forebay.client());
     for number in 0..MOST {
         let stream = 2 * number + 1;
-        if !client.try_send_all(&[frame(kind::HEADERS, 5, stream, &block("GET"))]) {
-            break;
-        }
+        let is_taken = client.try_send_all(&[frame(kind::HEADERS, 5, stream, &block("GET"))]);
         let is_over = loop {
+            if !is_taken {
+                break true;
+            }
             if endpoint.heads().len() > number as usize {
                 break false;
             }
