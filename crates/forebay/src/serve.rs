@@ -288,7 +288,7 @@ impl Foundation {
 fn admin_access(options: &cli::Serve) -> Access {
     let pod = this_pod();
     let own = [pod.as_ref().map(|pod| pod.name.clone()), Some(machine::hostname())];
-    let names = options.admin_host.iter().cloned().chain(own.into_iter().flatten()).collect();
+    let names = options.admin_host.iter().cloned().chain(own.into_iter().flatten());
     Access::new(names, pod.map(|pod| pod.namespace), options.admin_allow.clone())
 }
 

@@ -72,7 +72,9 @@ impl Deadlines {
             idle.truncate(count);
         }
         let mut slots = self.slots.borrow_mut();
-        idle.iter().for_each(|&(_, index)| slots.fire(index));
+        for &(_, index) in &idle {
+            slots.fire(index);
+        }
         idle.len()
     }
 

@@ -16,8 +16,12 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    pub(crate) fn new(names: Vec<String>, namespace: Option<String>, allowed: Vec<IpNet>) -> Self {
-        let names = names.iter().map(|name| name.to_ascii_lowercase()).collect();
+    pub(crate) fn new(
+        names: impl IntoIterator<Item = String>,
+        namespace: Option<String>,
+        allowed: Vec<IpNet>,
+    ) -> Self {
+        let names = names.into_iter().map(|name| name.to_ascii_lowercase()).collect();
         Self { names, namespace: namespace.filter(|namespace| !namespace.is_empty()), allowed }
     }
 
@@ -64,7 +68,7 @@ mod tests {
 
     #[test]
     fn names_that_the_public_dns_can_have_are_not_ours() {
-        let access = Access::new(vec!["Watch.test".to_owned()], Some("ingress".to_owned()), Vec::new());
+        let access = Access::new(["Watch.test".to_owned()], Some("ingress".to_owned()), Vec::new());
         for host in [
             "127.0.0.1",
             "10.0.0.1:10254",
@@ -97,7 +101,7 @@ mod tests {
 
     #[test]
     fn tenants_are_told_of_to_this_machine_and_to_who_is_named() {
-        let access = Access::new(Vec::new(), None, vec!["10.1.0.0/16".parse().unwrap()]);
+        let access = Access::new([], None, vec!["10.1.0.0/16".parse().unwrap()]);
         for (peer, may) in [
             ("127.0.0.1", true),
             ("::1", true),
