@@ -119,7 +119,11 @@ impl<'x, 'a> Outbound<'x, 'a> {
                     deadline.within(timeout, |cx| socket.poll_fill_small(cx, self.rest)).await
                 }
                 Client::Http2(stream) => {
-                    deadline.within(timeout, |cx| stream.body.poll_ready(cx)).await.map(|()| Ok(1))
+                    match deadline.within(timeout, |cx| stream.body.poll_ready(cx)).await {
+                        Ok(false) => return self.take_what_has_come(),
+                        Ok(true) => Ok(Ok(1)),
+                        Err(Elapsed) => Err(Elapsed),
+                    }
                 }
             };
             match read {

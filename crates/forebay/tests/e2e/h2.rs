@@ -144,6 +144,21 @@ fn a_head_that_comes_byte_by_byte_is_not_waited_for() {
     assert!(upstream.is_left_alone());
 }
 
+/// Trailers may be all that there is of a body.
+#[test]
+fn a_body_of_trailers_only_passes() {
+    let upstream = Upstream::new();
+    let forebay = serving(&upstream);
+    let mut client = frames(&forebay);
+    client.send_head(1, &fields("POST", "/"), false);
+    client.send_head(1, &[(b"x-sum", b"0")], true);
+    let (mut peer, head) = upstream.accept_request();
+    assert!(head.contains("\r\nTransfer-Encoding: chunked\r\n"), "{head}");
+    assert_eq!(peer.read_raw_chunks(), "0\r\nx-sum: 0\r\n\r\n");
+    peer.send(OK);
+    assert_eq!(client.outcome(1), Outcome::Status(200));
+}
+
 /// However wide a client sets its windows, what it does not read stays with the endpoints.
 #[test]
 fn a_client_that_reads_none_of_its_streams_costs_little() {

@@ -43,11 +43,12 @@ impl Body {
         }
     }
 
-    /// Ready when there is a next piece to take, or the content has ended.
-    pub(crate) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
+    /// Ready when there is a next piece to take; false where the content has ended, which trailers may follow.
+    pub(crate) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<bool> {
         let next = ready!(self.poll_data(cx));
+        let has_more = next.is_some();
         self.next.replace(next);
-        Poll::Ready(())
+        Poll::Ready(has_more)
     }
 
     /// The next piece if it has come.
