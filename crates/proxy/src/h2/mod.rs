@@ -311,6 +311,11 @@ struct Arrived {
 /// Serves one request.
 async fn serve_stream(arrived: Arrived) {
     let Arrived { open, worker, conn, stream, head, written, begin } = &arrived;
+    // One that was broken off together with its head is looked at no further: a flood of them is to cost next to nothing.
+    if stream.was_cancelled() {
+        worker.recorder.borrow().reason(Reason::ClientAborted);
+        return open.note_end(true);
+    }
     let deadline = Deadline::new(&worker.deadlines);
     let arrival = Arrival { conn, client: Client::Http2(stream), deadline: &deadline, head, begin: *begin };
     let parsed = written.and_then(|()| parse_request(head, worker.request_limits(), worker.spare_fields()));

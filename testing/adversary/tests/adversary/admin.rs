@@ -163,8 +163,7 @@ fn lives(mut connection: Connection, bytes: &[u8], limit: Duration) -> bool {
         {
             return false;
         }
-        thread::sleep(Duration::from_millis(100));
-        if !connection.is_quiet() {
+        if !connection.is_quiet_for(Duration::from_millis(100)) {
             return false;
         }
     }

@@ -56,7 +56,7 @@ fn upload(framing: &str, is_chunked: bool) {
     let (mut peer, _) = upstream.accept_request();
     peer.read_exactly(piece.len());
     for _ in 1..PIECES {
-        thread::sleep(PACE);
+        assert!(client.is_quiet_for(PACE), "an answer comes before the request has ended");
         client.send(piece);
         assert_eq!(peer.read_exactly(piece.len()), piece.as_bytes());
     }
@@ -147,8 +147,7 @@ fn lives(mut connection: Connection, bytes: &[u8]) -> bool {
         {
             return false;
         }
-        thread::sleep(Duration::from_millis(100));
-        if !connection.is_quiet() {
+        if !connection.is_quiet_for(Duration::from_millis(100)) {
             return false;
         }
     }
