@@ -11,6 +11,7 @@ mod endpoints;
 mod failures;
 mod grpc;
 mod h2;
+mod h2_cost;
 mod heads;
 mod life;
 mod matrix;
