@@ -259,7 +259,7 @@ impl Worker {
         told > 0
     }
 
-    /// Whether it is time to tell that there are too few descriptors: it stays true for as long as clients come.
+    /// Whether it is time to tell that there are too few descriptors: true once a minute at most.
     pub(crate) fn is_to_tell_of_shortage(&self) -> bool {
         let now = self.clock.now();
         let is_due = self.told_of_shortage.get().is_none_or(|at| now.since(at) >= SHORTAGE_TOLD_INTERVAL);

@@ -154,7 +154,7 @@ fn slow_review() -> String {
 }
 
 /// Whether a connection is open after all that time in which it says a byte now and again. An answer is no end.
-fn lives(mut connection: Connection, bytes: &[u8], limit: Duration) -> bool {
+pub(crate) fn lives(mut connection: Connection, bytes: &[u8], limit: Duration) -> bool {
     let end = Instant::now() + limit;
     let mut bytes = bytes.iter();
     while Instant::now() < end {

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use adversary::endpoint::faucet;
 use adversary::hello::client_hello;
 use adversary::{Attack, Run, binary};
 use testkit::{Connection, Forebay, H2Client, H2Upstream, TlsClient, Upstream};
+
+use crate::admin::lives;
 
 pub(crate) const ATTACKS: &[Attack] = &[
     Attack { name: "slow-heads", cases: 0, play: heads_byte_by_byte },
@@ -116,15 +118,18 @@ fn heads_byte_by_byte(_: &Run) {
     let forebay = &forebay;
     let lasting: Vec<&str> = thread::scope(|scope| {
         let ways = [
-            ("a head", scope.spawn(|| lives(forebay.client(), long_head.as_bytes()))),
-            ("empty lines", scope.spawn(|| lives(forebay.client(), &b"\r\n".repeat(500)))),
-            ("a ClientHello", scope.spawn(|| lives(Connection::to(forebay.https_address()), &hello))),
+            ("a head", scope.spawn(|| lives(forebay.client(), long_head.as_bytes(), LONGEST_LIFE))),
+            ("empty lines", scope.spawn(|| lives(forebay.client(), &b"\r\n".repeat(500), LONGEST_LIFE))),
+            (
+                "a ClientHello",
+                scope.spawn(|| lives(Connection::to(forebay.https_address()), &hello, LONGEST_LIFE)),
+            ),
             (
                 "a preface of HTTP/2",
-                scope.spawn(|| lives(forebay.client(), b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")),
+                scope.spawn(|| lives(forebay.client(), b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", LONGEST_LIFE)),
             ),
-            ("nothing over TLS", scope.spawn(|| lives(over_tls(forebay), b""))),
-            ("a head over TLS", scope.spawn(|| lives(over_tls(forebay), long_head.as_bytes()))),
+            ("nothing over TLS", scope.spawn(|| lives(over_tls(forebay), b"", LONGEST_LIFE))),
+            ("a head over TLS", scope.spawn(|| lives(over_tls(forebay), long_head.as_bytes(), LONGEST_LIFE))),
         ];
         ways.into_iter().filter_map(|(name, way)| way.join().expect("no panic").then_some(name)).collect()
     });
@@ -135,23 +140,6 @@ fn heads_byte_by_byte(_: &Run) {
 /// With TLS 1.2, in which nothing follows a handshake that would look like an answer.
 fn over_tls(forebay: &Forebay) -> Connection {
     forebay.tls_client(&TlsClient::new("web.test").only_12())
-}
-
-/// Whether a connection lives on that sends these bytes one by one.
-fn lives(mut connection: Connection, bytes: &[u8]) -> bool {
-    let end = Instant::now() + LONGEST_LIFE;
-    let mut bytes = bytes.iter();
-    while Instant::now() < end {
-        if let Some(byte) = bytes.next()
-            && connection.try_send([*byte]).is_err()
-        {
-            return false;
-        }
-        if !connection.is_quiet_for(Duration::from_millis(100)) {
-            return false;
-        }
-    }
-    true
 }
 
 /// What a client does not read stays with the endpoint.
