@@ -9,6 +9,7 @@ mod child;
 mod cluster;
 mod conformance;
 mod demo;
+mod instructions;
 mod interrupt;
 mod load;
 mod machine;
@@ -44,6 +45,8 @@ enum Task {
     Conformance(conformance::Arguments),
     /// Plays the attacks of testing/adversary against Forebay.
     Adversary(adversary::Arguments),
+    /// Counts the instructions of a request, and compares with those agreed on.
+    Instructions(instructions::Arguments),
     /// Starts a Kubernetes cluster, in namespaces of its own.
     Cluster(cluster::Arguments),
     /// A payload server, for the processes that this program starts.
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Task::Cluster(arguments) => return exit_code(cluster::run(&arguments)),
         Task::Adversary(arguments) => return exit_code(adversary::run(&arguments)),
         Task::Tidy => tidy::run(),
+        Task::Instructions(arguments) => instructions::run(&arguments),
         Task::Peers(arguments) => peers::run(&arguments),
         Task::Demo(arguments) => demo::run(&arguments),
         Task::Chart(arguments) => chart::run(&arguments),

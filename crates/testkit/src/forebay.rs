@@ -18,7 +18,8 @@ use crate::{Connection, PATIENCE, Response, TlsClient};
 /// says otherwise.
 #[derive(Debug)]
 pub struct Setup {
-    program: PathBuf,
+    /// The binary, and before it the program that runs it, if there is one.
+    command: Vec<OsString>,
     /// Of a cluster that is followed; without it there are manifests in files.
     kubeconfig: Option<PathBuf>,
     arguments: Vec<OsString>,
@@ -67,7 +68,7 @@ impl Setup {
     fn bare(program: PathBuf, kubeconfig: Option<PathBuf>) -> Self {
         let arguments = ["--http-port=0", "--https-port=0", "--healthz-port=0", "--workers=1"];
         Self {
-            program,
+            command: vec![program.into()],
             kubeconfig,
             arguments: arguments.map(OsString::from).into(),
             environment: Vec::new(),
@@ -113,6 +114,13 @@ impl Setup {
         self
     }
 
+    /// Runs it by another program, such as valgrind, whose command line goes before its own.
+    #[must_use]
+    pub fn under<A: Into<OsString>>(mut self, command: impl IntoIterator<Item = A>) -> Self {
+        self.command.splice(..0, command.into_iter().map(Into::into));
+        self
+    }
+
     /// Adds a variable of the environment.
     #[must_use]
     pub fn variable(mut self, name: &'static str, value: impl Into<String>) -> Self {
@@ -137,8 +145,8 @@ impl Setup {
     /// Starts it and waits for no more than its admin server.
     pub fn launch(self) -> Forebay {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut command = Command::new(&self.program);
-        command.arg("serve");
+        let mut command = Command::new(&self.command[0]);
+        command.args(&self.command[1..]).arg("serve");
         if let Some(kubeconfig) = &self.kubeconfig {
             command.arg("--kubeconfig").arg(kubeconfig);
         } else {

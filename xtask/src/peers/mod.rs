@@ -27,7 +27,7 @@ use page::Block;
 use proxy::HOST;
 use workload::{GROUPS, Group, Workload};
 
-pub(crate) use proxy::{Peer, forebay_binary};
+pub(crate) use proxy::{Peer, forebay_binary, forebay_of};
 
 /// Where `--write` puts the figures.
 pub(crate) const PAGE: &str = "docs/performance.md";

@@ -46,12 +46,20 @@ pub(super) fn command(setup: &Setup, address: SocketAddr, admin: SocketAddr) -> 
 
 /// The binary that ships, which must have been built.
 pub(crate) fn forebay_binary() -> Result<PathBuf> {
+    forebay_of("release")
+}
+
+/// The binary of a profile, which must have been built.
+pub(crate) fn forebay_of(profile: &str) -> Result<PathBuf> {
     // This program is in the target folder too, in the one of its profile.
     let program = std::env::current_exe()?;
     let target = program.ancestors().nth(2).context("this program is not in a target folder")?;
-    let binary = target.join("release/forebay");
+    let binary = target.join(profile).join("forebay");
     if !binary.is_file() {
-        bail!("{} is not there; build it first: cargo build --release -p forebay", binary.display());
+        bail!(
+            "{} is not there; build it first: cargo build --profile {profile} -p forebay",
+            binary.display()
+        );
     }
     Ok(binary)
 }

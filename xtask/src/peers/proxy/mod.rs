@@ -16,7 +16,7 @@ use super::certificate::Certificate;
 use crate::child::{Program, free_address, this_program};
 use crate::interrupt::Interrupt;
 
-pub(crate) use forebay::forebay_binary;
+pub(crate) use forebay::{forebay_binary, forebay_of};
 
 /// The host that all load asks for.
 pub(crate) const HOST: &str = "web.test.com";
