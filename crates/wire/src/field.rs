@@ -108,22 +108,6 @@ known! {
     StrictTransportSecurity = "strict-transport-security",
 }
 
-/// Whether a name holds only letters, digits and dashes: what nginx takes for a valid name.
-pub fn is_plain_name(name: &[u8]) -> bool {
-    name.iter().all(|&b| PLAIN[b as usize])
-}
-
-/// Bytes of a plain name; a look-up for each byte of each name is cheaper than three comparisons.
-static PLAIN: [bool; 256] = {
-    let mut plain = [false; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        plain[byte] = (byte as u8).is_ascii_alphanumeric() || byte as u8 == b'-';
-        byte += 1;
-    }
-    plain
-};
-
 /// The elements of a comma-separated list (RFC 9110 section 5.6.1), empty ones left out.
 pub fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&b| b == b',').map(<[u8]>::trim_ascii).filter(|element| !element.is_empty())

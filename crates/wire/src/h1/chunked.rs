@@ -8,6 +8,7 @@
 //! ```
 
 use super::body::{Decoded, InvalidBody};
+use super::scan::{Scanner, Stop};
 
 /// Bytes in a line with a chunk's size and its extensions; extensions are passed over, so that few are enough.
 const SIZE_LINE_BYTES_MAX: usize = 256;
@@ -77,21 +78,30 @@ impl Chunked {
     }
 
     fn trailers(&mut self, at: usize, rest: &[u8]) -> Result<Decoded, InvalidBody> {
-        let mut slots = [httparse::EMPTY_HEADER; TRAILER_FIELDS_MAX];
-        let status = httparse::parse_headers(rest, &mut slots).map_err(|_| InvalidBody::Trailers)?;
-        let httparse::Status::Complete((len, _)) = status else {
-            return if rest.len() > TRAILER_BYTES_MAX {
-                Err(InvalidBody::Trailers)
-            } else {
-                Ok(Decoded::More { skip: at })
-            };
-        };
-        if len > TRAILER_BYTES_MAX || super::head::has_bare_line_feed(&rest[..len]) {
-            return Err(InvalidBody::Trailers);
-        }
+        let Some(len) = trailers_len(rest)? else { return Ok(Decoded::More { skip: at }) };
         self.state = State::Done;
         Ok(Decoded::End { skip: at + len, trailers: at })
     }
+}
+
+/// Bytes of the trailer section, its empty line included; none if its end has not come.
+fn trailers_len(bytes: &[u8]) -> Result<Option<usize>, InvalidBody> {
+    let mut scanner = Scanner::new(bytes);
+    for _ in 0..=TRAILER_FIELDS_MAX {
+        let is_complete = match scanner.field() {
+            Ok(Some(_)) => continue,
+            Ok(None) => true,
+            Err(Stop::Incomplete) => false,
+            Err(Stop::Malformed(_)) => return Err(InvalidBody::Trailers),
+        };
+        let len = if is_complete { scanner.position() } else { bytes.len() };
+        return if len > TRAILER_BYTES_MAX {
+            Err(InvalidBody::Trailers)
+        } else {
+            Ok(is_complete.then_some(len))
+        };
+    }
+    Err(InvalidBody::Trailers)
 }
 
 /// Length of the line at the front, its CRLF included; none if its end has not come.

@@ -1,8 +1,7 @@
 //! What request and response heads have in common.
 
-use std::mem::MaybeUninit;
-
-use crate::field::{Field, Known, is_plain_name, list};
+use super::scan::{Scanner, Stop};
+use crate::field::{Field, Known, list};
 
 /// Fields in one head; more are refused. nginx bounds bytes only; a table of positions needs a number too.
 pub const FIELDS_MAX: usize = 256;
@@ -144,58 +143,23 @@ impl Fields {
         self.entries.clear();
     }
 
-    /// Takes over what the tokenizer found in a whole head.
-    pub(super) fn fill(
-        &mut self,
-        head: &[u8],
-        headers: &[httparse::Header<'_>],
-        version: Version,
-    ) -> Result<(), Malformed> {
-        self.clear();
-        let base = head.as_ptr() as usize;
-        for header in headers {
-            let name = header.name.as_bytes();
-            let start = name.as_ptr() as usize - base;
-            let known = Known::of(name);
-            let value_start = if header.value.is_empty() {
-                start + name.len() + 1
-            } else {
-                header.value.as_ptr() as usize - base
-            };
-            let value_end = value_start + header.value.len();
-            let field = Field {
-                start: start as u32,
-                end: 0,
-                name_len: name.len() as u16,
-                known,
-                plain_name: known != Known::Other || is_plain_name(name),
-                value_start: value_start as u32,
-                value_end: value_end as u32,
-            };
-            if let Some(previous) = self.entries.last_mut() {
-                previous.end = field.start;
-            }
-            if !ends_in_crlf(&head[..start]) {
-                return Err(Malformed::BareLineFeed);
+    /// Reads all fields of a head, up to the empty line that ends it.
+    pub(super) fn scan(&mut self, scanner: &mut Scanner<'_>, bytes: &[u8]) -> Result<(), Stop> {
+        while let Some(field) = scanner.field()? {
+            if self.entries.len() == FIELDS_MAX {
+                return Err(Malformed::TooManyFields.into());
             }
             self.entries.push(field);
-            if let Some(first) = self.first.get_mut(known as usize) {
+            if let Some(first) = self.first.get_mut(field.known as usize) {
                 if *first == 0 {
                     *first = self.entries.len() as u16;
-                } else if known == Known::Host {
+                } else if field.known == Known::Host {
                     self.has_duplicate_host = true;
                 }
-                self.note_framing(known, header.value)?;
+                self.note_framing(field.known, field.value(bytes))?;
             }
         }
-        let last_end = head.len() - 2;
-        if let Some(last) = self.entries.last_mut() {
-            last.end = last_end as u32;
-        }
-        if !ends_in_crlf(head) || !ends_in_crlf(&head[..last_end]) {
-            return Err(Malformed::BareLineFeed);
-        }
-        self.check_framing(version)
+        Ok(())
     }
 
     fn note_framing(&mut self, known: Known, value: &[u8]) -> Result<(), Malformed> {
@@ -233,7 +197,7 @@ impl Fields {
     }
 
     /// RFC 9112 section 6.1: such a message "ought to be handled as an error".
-    fn check_framing(&self, version: Version) -> Result<(), Malformed> {
+    pub(super) fn check_framing(&self, version: Version) -> Result<(), Malformed> {
         if self.chunked && self.content_length.is_some() {
             return Err(Malformed::ConflictingFraming);
         }
@@ -259,46 +223,4 @@ impl<'a> IntoIterator for &'a Fields {
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
     }
-}
-
-/// Room for the tokenizer on the stack; it is not initialised.
-pub(super) type Slots<'a> = [MaybeUninit<httparse::Header<'a>>; FIELDS_MAX];
-
-pub(super) fn version(minor: Option<u8>) -> Version {
-    if minor == Some(0) { Version::Http10 } else { Version::Http11 }
-}
-
-/// The tokenizer takes LF for a line's end too; two readers may differ about it, so it must not pass.
-fn ends_in_crlf(lines: &[u8]) -> bool {
-    lines.ends_with(b"\r\n")
-}
-
-/// Whether a line ends in LF without CR.
-pub(super) fn has_bare_line_feed(head: &[u8]) -> bool {
-    memchr::memchr_iter(b'\n', head).any(|at| at == 0 || head[at - 1] != b'\r')
-}
-
-/// Gives the tokenizer's complaint the name under which it is counted.
-pub(super) fn malformed(error: httparse::Error, bytes: &[u8]) -> Malformed {
-    match error {
-        httparse::Error::Version => Malformed::Version,
-        httparse::Error::TooManyHeaders => Malformed::TooManyFields,
-        httparse::Error::HeaderName => name_fault(bytes),
-        httparse::Error::HeaderValue => Malformed::FieldValue,
-        _ => Malformed::StartLine,
-    }
-}
-
-/// Which of the faults of a name it was: found again line by line, since a refused head may take its time.
-fn name_fault(bytes: &[u8]) -> Malformed {
-    for line in bytes.split(|&b| b == b'\n').skip(1) {
-        if line.first().is_some_and(|&b| b == b' ' || b == b'\t') {
-            return Malformed::ObsoleteFold;
-        }
-        let name = line.split(|&b| b == b':').next().unwrap_or_default();
-        if name.len() < line.len() && name.last().is_some_and(|&b| b == b' ' || b == b'\t') {
-            return Malformed::SpaceBeforeColon;
-        }
-    }
-    Malformed::FieldName
 }

@@ -1,9 +1,9 @@
 //! Request heads (RFC 9112 section 3).
 
-use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use super::head::{FIELDS_MAX, Fields, Malformed, Slots, Version, has_bare_line_feed, malformed, version};
+use super::head::{Fields, Malformed, Version};
+use super::scan::{Scanner, Stop};
 use crate::field::Known;
 use crate::host;
 
@@ -86,50 +86,61 @@ impl Request {
 }
 
 /// Reads a request head from the front of `bytes`; none if it is not complete yet. `fields` is memory to use again.
+///
+/// # Errors
+/// What makes the head malformed, which no further byte could mend.
 pub fn parse_request(
     bytes: &[u8],
     limits: RequestLimits,
-    fields: Fields,
+    mut fields: Fields,
 ) -> Result<Option<Request>, Malformed> {
-    let start = bytes.iter().position(|&b| b != b'\r' && b != b'\n').unwrap_or(bytes.len());
-    let mut slots: Slots<'_> = [MaybeUninit::uninit(); FIELDS_MAX];
-    let mut parsed = httparse::Request::new(&mut []);
-    let status = parsed
-        .parse_with_uninit_headers(bytes, &mut slots)
-        .map_err(|error| too_long(bytes, start, limits).unwrap_or_else(|| malformed(error, bytes)))?;
-    let httparse::Status::Complete(len) = status else {
-        return too_long(bytes, start, limits).map_or(Ok(None), Err);
-    };
-    if let Some(fault) = too_long(&bytes[..len], start, limits) {
-        return Err(fault);
-    }
-    if has_bare_line_feed(&bytes[..start]) {
-        return Err(Malformed::BareLineFeed);
-    }
-    let base = bytes.as_ptr() as usize;
-    let span = |text: &str| {
-        let begin = text.as_ptr() as usize - base;
-        begin..begin + text.len()
-    };
+    fields.clear();
     let mut request = Request {
-        len,
-        start,
-        method: span(parsed.method.ok_or(Malformed::StartLine)?),
-        target: span(parsed.path.ok_or(Malformed::StartLine)?),
+        len: 0,
+        start: 0,
+        method: 0..0,
+        target: 0..0,
         form: TargetForm::Origin,
-        version: version(parsed.version),
+        version: Version::Http11,
         host: 0..0,
         expects_continue: false,
         fields,
     };
-    request.fields.fill(&bytes[..len], parsed.headers, request.version)?;
-    request.finish(bytes)?;
-    Ok(Some(request))
+    let scanned = request.scan(bytes);
+    let start = request.start;
+    let too_long = match scanned {
+        Ok(()) => too_long(&bytes[..request.len], start, limits),
+        Err(_) => too_long(bytes, start, limits),
+    };
+    match (too_long, scanned) {
+        (Some(fault), _) | (None, Err(Stop::Malformed(fault))) => Err(fault),
+        (None, Err(Stop::Incomplete)) => Ok(None),
+        (None, Ok(())) => {
+            request.finish(bytes)?;
+            Ok(Some(request))
+        }
+    }
 }
 
 impl Request {
+    /// Reads the positions of everything.
+    fn scan(&mut self, bytes: &[u8]) -> Result<(), Stop> {
+        let mut scanner = Scanner::new(bytes);
+        let found = scanner.skip_empty_lines();
+        self.start = scanner.position();
+        found?;
+        self.method = scanner.method()?;
+        self.target = scanner.target()?;
+        self.version = scanner.version()?;
+        scanner.line_end(Malformed::StartLine)?;
+        self.fields.scan(&mut scanner, bytes)?;
+        self.len = scanner.position();
+        Ok(())
+    }
+
     /// Settles form, host and expectation once the fields are known.
     fn finish(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
+        self.fields.check_framing(self.version)?;
         let host_field =
             self.fields.find(Known::Host).map(|field| field.value_start as usize..field.value_end as usize);
         if self.fields.has_duplicate_host {

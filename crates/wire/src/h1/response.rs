@@ -1,10 +1,10 @@
 //! Response heads (RFC 9112 section 4).
 
-use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use super::body::Body;
-use super::head::{FIELDS_MAX, Fields, Malformed, Slots, Version, malformed, version};
+use super::head::{Fields, Malformed, Version};
+use super::scan::{Scanner, Stop};
 
 /// A response head: positions in the buffer that it was read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,27 +45,31 @@ impl Response {
 }
 
 /// Reads a response head from the front of `bytes`; none if it is not complete yet. `fields` is memory to use again.
-pub fn parse_response(bytes: &[u8], fields: Fields) -> Result<Option<Response>, Malformed> {
-    let mut slots: Slots<'_> = [MaybeUninit::uninit(); FIELDS_MAX];
-    let mut parsed = httparse::Response::new(&mut []);
-    let status = httparse::ParserConfig::default()
-        .parse_response_with_uninit_headers(&mut parsed, bytes, &mut slots)
-        .map_err(|error| malformed(error, bytes))?;
-    let httparse::Status::Complete(len) = status else {
-        return Ok(None);
-    };
-    let code = parsed.code.filter(|code| (100..600).contains(code)).ok_or(Malformed::StartLine)?;
-    let mut response =
-        Response { len, status: code, reason: reason(bytes), version: version(parsed.version), fields };
-    response.fields.fill(&bytes[..len], parsed.headers, response.version)?;
-    Ok(Some(response))
+///
+/// # Errors
+/// What makes the head malformed, which no further byte could mend.
+pub fn parse_response(bytes: &[u8], mut fields: Fields) -> Result<Option<Response>, Malformed> {
+    fields.clear();
+    let mut response = Response { len: 0, status: 0, reason: 0..0, version: Version::Http11, fields };
+    match response.scan(bytes) {
+        Ok(()) => response.fields.check_framing(response.version).map(|()| Some(response)),
+        Err(Stop::Incomplete) => Ok(None),
+        Err(Stop::Malformed(fault)) => Err(fault),
+    }
 }
 
-/// `HTTP/1.1 200 ` is 13 bytes; what follows on the line is the phrase. The tokenizer hides one that is not ASCII.
-fn reason(bytes: &[u8]) -> Range<usize> {
-    const PHRASE_START: usize = 13;
-    let end = memchr::memchr(b'\r', bytes).unwrap_or(bytes.len());
-    PHRASE_START.min(end)..end
+impl Response {
+    /// Reads the positions of everything.
+    fn scan(&mut self, bytes: &[u8]) -> Result<(), Stop> {
+        let mut scanner = Scanner::new(bytes);
+        scanner.skip_empty_lines()?;
+        self.version = scanner.version()?;
+        self.status = scanner.status()?;
+        self.reason = scanner.reason()?;
+        self.fields.scan(&mut scanner, bytes)?;
+        self.len = scanner.position();
+        Ok(())
+    }
 }
 
 #[cfg(test)]
