@@ -83,8 +83,7 @@ impl Histogram {
     }
 
     pub(super) fn observe(&self, cells: &[Tally], value: u64) {
-        // Counting them all is branch-free, and quicker than a search for so few.
-        let bucket = self.limits.iter().filter(|limit| **limit < value).count();
+        let bucket = self.limits.partition_point(|limit| *limit < value);
         cells[self.sum].add(value);
         cells[self.sum + 1 + bucket].inc();
     }
