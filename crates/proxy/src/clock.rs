@@ -39,11 +39,18 @@ impl Clock {
         clock
     }
 
-    /// Reads the machine's clock. Called when the loop wakes.
+    /// Reads the machine's clock. The loop calls it when it wakes from a sleep.
     #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
     pub(crate) fn update(&self) {
         let nanos = Instant::now().duration_since(self.0.start.instant).as_nanos() as u64;
         self.0.nanos.store(nanos, Ordering::Relaxed);
+    }
+
+    /// Lets the other tasks run, and the loop look at its sockets. The loop does not sleep for that, so that the time has to be
+    /// read here: a task that yields again and again would stop the clock otherwise.
+    pub(crate) async fn yield_now(&self) {
+        tokio::task::yield_now().await;
+        self.update();
     }
 
     /// Lets time pass.
@@ -63,6 +70,9 @@ impl Clock {
 }
 
 impl Moment {
+    /// Later than any time that is reached.
+    pub(crate) const NEVER: Self = Self(u64::MAX);
+
     pub(crate) fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }

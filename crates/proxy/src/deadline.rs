@@ -19,7 +19,8 @@ pub(crate) struct Deadlines {
 /// Columns, so that a sweep over ten thousand connections reads nothing but their due times.
 #[derive(Default)]
 struct Slots {
-    due: Vec<Option<Moment>>,
+    /// [`Moment::NEVER`] where nothing is due.
+    due: Vec<Moment>,
     state: Vec<State>,
     free: Vec<usize>,
 }
@@ -50,7 +51,7 @@ impl Deadlines {
     /// Wakes whoever is due.
     pub(crate) fn sweep(&self) {
         let now = self.clock.now();
-        self.fire(|slots, index| slots.due[index].is_some_and(|due| due <= now));
+        self.fire(|slots, index| slots.due[index] <= now);
     }
 
     /// Wakes whoever waits for a next request.
@@ -64,7 +65,8 @@ impl Deadlines {
             let slots = self.slots.borrow();
             let due = slots.due.iter().zip(&slots.state).enumerate();
             due.filter(|(_, (_, state))| state.idle)
-                .filter_map(|(index, (due, _))| Some(((*due)?, index)))
+                .filter(|(_, (due, _))| **due != Moment::NEVER)
+                .map(|(index, (due, _))| (*due, index))
                 .collect()
         };
         if idle.len() > count {
@@ -90,7 +92,7 @@ impl Deadlines {
 
 impl Slots {
     fn fire(&mut self, index: usize) {
-        self.due[index] = None;
+        self.due[index] = Moment::NEVER;
         self.state[index].fired = true;
         // A waker only queues its task; none of our code runs inside.
         if let Some(waker) = self.state[index].waker.take() {
@@ -103,7 +105,7 @@ impl Deadline {
     pub(crate) fn new(deadlines: &Rc<Deadlines>) -> Self {
         let mut slots = deadlines.slots.borrow_mut();
         let index = slots.free.pop().unwrap_or_else(|| {
-            slots.due.push(None);
+            slots.due.push(Moment::NEVER);
             slots.state.push(State::default());
             slots.due.len() - 1
         });
@@ -111,15 +113,23 @@ impl Deadline {
         Self { deadlines: Rc::clone(deadlines), index }
     }
 
-    /// Polls for at most `timeout`. It takes what to poll, not a future: one more future around each read and write would be
-    /// moved and resumed for every request.
+    /// Polls for at most `timeout`. What is ready at once sets no deadline. It takes what to poll, not a future: one more future
+    /// around each read and write would be moved and resumed for every request.
     pub(crate) fn within<T>(
         &self,
         timeout: Duration,
-        poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
+        mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> impl Future<Output = Result<T, Elapsed>> {
-        self.set(timeout, false);
-        self.guard(poll)
+        let mut is_set = false;
+        poll_fn(move |cx| match poll(cx) {
+            Poll::Ready(output) => Poll::Ready(Ok(output)),
+            Poll::Pending => {
+                if !std::mem::replace(&mut is_set, true) {
+                    self.set(timeout, false);
+                }
+                self.poll_elapsed(cx).map(|()| Err(Elapsed))
+            }
+        })
     }
 
     /// As [`within`](Self::within), and ends when the worker drains.
@@ -153,7 +163,7 @@ impl Deadline {
                 return Poll::Ready(());
             }
             slots.state[self.index].idle = true;
-            slots.due[self.index] = due;
+            slots.due[self.index] = due.unwrap_or(Moment::NEVER);
         }
         self.poll_elapsed(cx)
     }
@@ -170,7 +180,7 @@ impl Deadline {
 
     fn set(&self, timeout: Duration, idle: bool) {
         let mut slots = self.deadlines.slots.borrow_mut();
-        slots.due[self.index] = Some(self.deadlines.clock.now().after(timeout));
+        slots.due[self.index] = self.deadlines.clock.now().after(timeout);
         let state = &mut slots.state[self.index];
         state.fired = false;
         state.idle = idle;
@@ -192,7 +202,7 @@ impl Deadline {
 impl Drop for Deadline {
     fn drop(&mut self) {
         let mut slots = self.deadlines.slots.borrow_mut();
-        slots.due[self.index] = None;
+        slots.due[self.index] = Moment::NEVER;
         slots.state[self.index] = State::default();
         slots.free.push(self.index);
     }

@@ -181,7 +181,8 @@ impl Proxy {
                 let deadlines = Deadlines::new(clock.clone());
                 let sources = Sources::new(sources);
                 let pool = Pool::new(index, clock.clone(), Rc::clone(&deadlines), depot, registry, sources);
-                let log = Log { sink, time: TimeCache::new(TimeZone::system()), hostname };
+                let time = TimeCache::new(TimeZone::system());
+                let log = Log { sink, time, hostname, pid: std::process::id() };
                 thread::run(seat, Parts { clock, deadlines, pool, recorder, log, budget })
             };
             proxy.threads.push(std::thread::Builder::new().name(format!("worker {index}")).spawn(run)?);

@@ -80,7 +80,7 @@ pub(crate) async fn accept_each(
                 }
             }
         }
-        tokio::task::yield_now().await;
+        worker.clock.yield_now().await;
     }
 }
 

@@ -191,10 +191,11 @@ fn write_log(exchange: &Exchange<'_>, took: Duration, labels: Option<&Labels>) {
         (Client::Http1(_), Version::Http11) => (Cow::Borrowed(request_line(head, request)), "HTTP/1.1"),
         (Client::Http1(_), Version::Http10) => (Cow::Borrowed(request_line(head, request)), "HTTP/1.0"),
     };
-    let Log { sink, time, hostname } = &mut *worker.log.borrow_mut();
+    let Log { sink, time, hostname, pid } = &mut *worker.log.borrow_mut();
     let record = Record {
         time: time.at(worker.clock.unix()),
         hostname,
+        pid: *pid,
         remote_addr: exchange.forwarded.client,
         remote_user: user.as_deref(),
         request: Some(&line),
@@ -228,10 +229,11 @@ pub(crate) fn record_refused(worker: &Rc<Worker>, conn: &Conn, head: &[u8], repo
         return;
     }
     let line = head.split(|&b| b == b'\r' || b == b'\n').find(|line| !line.is_empty()).unwrap_or_default();
-    let Log { sink, time, hostname } = &mut *worker.log.borrow_mut();
+    let Log { sink, time, hostname, pid } = &mut *worker.log.borrow_mut();
     let record = Record {
         time: time.at(worker.clock.unix()),
         hostname,
+        pid: *pid,
         request: Some(line),
         status: report.status.get(),
         body_bytes_sent: report.sent_body.get(),
@@ -248,7 +250,7 @@ fn blank_record(conn: &Conn) -> Record<'_> {
     Record {
         time: Time::default(),
         hostname: "",
-        pid: std::process::id(),
+        pid: 0,
         remote_addr: conn.peer.ip().to_canonical(),
         peer: conn.peer,
         server: conn.local,

@@ -180,13 +180,18 @@ impl Socket {
         }
     }
 
+    /// As [`poll_peek`](Self::poll_peek), without a task and its budget: `WouldBlock` where nothing has come.
+    pub(crate) fn peek_noted(&self) -> io::Result<usize> {
+        match &mut *self.0.borrow_mut() {
+            Transport::Clear(stream) => stream.try_io(Interest::READABLE, || peek(stream)),
+            Transport::Tls(session) => session.peek_noted(),
+        }
+    }
+
     /// What is to be read at this moment, without taking it.
     pub(crate) fn peek_now(&self) -> io::Result<usize> {
         match &mut *self.0.borrow_mut() {
-            Transport::Clear(stream) => {
-                let (len, _) = recv(&*stream, &mut [0], RecvFlags::PEEK | RecvFlags::DONTWAIT)?;
-                Ok(len)
-            }
+            Transport::Clear(stream) => peek(stream),
             Transport::Tls(session) => session.peek_now(),
         }
     }
@@ -287,18 +292,30 @@ pub(crate) fn is_about_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
+fn peek(stream: &TcpStream) -> io::Result<usize> {
+    let (len, _) = recv(stream, &mut [0], RecvFlags::PEEK | RecvFlags::DONTWAIT)?;
+    Ok(len)
+}
+
+/// Writes at once where the socket has room, which it nearly always has: a task is brought into it only when it has none.
 fn poll_write_clear(
-    stream: &mut TcpStream,
+    stream: &TcpStream,
     cx: &mut Context<'_>,
     unwritten: &mut Unwritten<'_>,
 ) -> Poll<io::Result<()>> {
     while let Some(first) = unwritten.0.iter().position(|slice| !slice.is_empty()) {
-        let stream = Pin::new(&mut *stream);
         let is_only = unwritten.0[first + 1..].iter().all(|slice| slice.is_empty());
-        let len = if is_only {
-            ready!(stream.poll_write(cx, unwritten.0[first]))?
+        let written = if is_only {
+            stream.try_write(unwritten.0[first])
         } else {
-            ready!(stream.poll_write_vectored(cx, &unwritten.0.map(IoSlice::new)))?
+            stream.try_write_vectored(&unwritten.0.map(IoSlice::new))
+        };
+        let len = match written {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                ready!(stream.poll_write_ready(cx))?;
+                continue;
+            }
+            written => written?,
         };
         if len == 0 {
             return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));

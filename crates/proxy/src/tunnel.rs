@@ -99,7 +99,7 @@ pub(crate) async fn tunnel(
             }
         });
         match turn.await {
-            Ok(Ok(Turn::Interrupted)) => tokio::task::yield_now().await,
+            Ok(Ok(Turn::Interrupted)) => worker.clock.yield_now().await,
             Ok(Ok(Turn::Done)) => break Ending::Complete,
             Ok(Err(Broken(side))) => {
                 break Ending::Broken { side, client_was_told: matches!(down.state, State::Done) };

@@ -87,6 +87,8 @@ pub(crate) struct Log {
     pub(crate) sink: Sink,
     pub(crate) time: TimeCache,
     pub(crate) hostname: Arc<str>,
+    /// The process. To ask for it is a system call.
+    pub(crate) pid: u32,
 }
 
 /// What a worker is made from.

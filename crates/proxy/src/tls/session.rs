@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 
 use rustix::net::{RecvFlags, recv};
 use rustls::{Connection, ProtocolVersion};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
 use crate::limits::{PLAINTEXT_BYTES_MAX, TLS_PEEK_BYTES};
@@ -110,15 +110,29 @@ impl Session {
         }
     }
 
-    /// As [`poll_peek`](Self::poll_peek), and the socket is asked, whatever the event loop has noted.
+    /// As [`poll_peek`](Self::poll_peek), without a task: `WouldBlock` where nothing has come. The socket is asked only where the
+    /// event loop has noted it ready.
+    pub(crate) fn peek_noted(&mut self) -> io::Result<usize> {
+        self.peek_by(|stream, scratch| stream.try_io(Interest::READABLE, || receive(stream, scratch)))
+    }
+
+    /// As [`peek_noted`](Self::peek_noted), and the socket is asked, whatever the event loop has noted.
     pub(crate) fn peek_now(&mut self) -> io::Result<usize> {
+        self.peek_by(receive)
+    }
+
+    fn peek_by(&mut self, receive: impl Fn(&TcpStream, &mut [u8]) -> io::Result<usize>) -> io::Result<usize> {
         let mut scratch = [0; TLS_PEEK_BYTES];
         loop {
             if let Some(known) = self.decrypted() {
                 return known;
             }
-            let (len, _) = recv(&self.stream, &mut scratch, RecvFlags::DONTWAIT)?;
-            self.take(&scratch[..len])?;
+            if self.unprocessed.is_empty() {
+                let len = receive(&self.stream, &mut scratch)?;
+                self.take(&scratch[..len])?;
+            } else {
+                self.process()?;
+            }
         }
     }
 
@@ -244,6 +258,10 @@ impl Session {
     fn write_alert(&mut self) {
         let _ = self.tls.write_tls(&mut Now(&self.stream));
     }
+}
+
+fn receive(stream: &TcpStream, scratch: &mut [u8]) -> io::Result<usize> {
+    Ok(recv(stream, scratch, RecvFlags::DONTWAIT)?.0)
 }
 
 /// The stream as rustls writes to it: "not now" is an error.

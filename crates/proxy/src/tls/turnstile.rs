@@ -10,6 +10,7 @@ use std::task::{Poll, Waker};
 
 use tokio::sync::Notify;
 
+use crate::clock::Clock;
 use crate::limits::{HANDSHAKES_MAX, HANDSHAKES_PER_TURN_MAX};
 
 /// A worker's turnstile.
@@ -44,7 +45,7 @@ impl Turnstile {
     }
 
     /// Lets those pass who wait, for as long as it is polled: a few in each turn of the loop, in the order in which they came.
-    pub(crate) async fn attend(&self) {
+    pub(crate) async fn attend(&self, clock: &Clock) {
         loop {
             for _ in 0..HANDSHAKES_PER_TURN_MAX {
                 self.let_one_pass();
@@ -53,7 +54,7 @@ impl Turnstile {
                 self.joined.notified().await;
             } else {
                 // What yields is not run again before the loop has looked at its sockets.
-                tokio::task::yield_now().await;
+                clock.yield_now().await;
             }
         }
     }
@@ -119,7 +120,8 @@ mod tests {
             let turnstile = Rc::new(Turnstile::default());
             let order = Rc::new(RefCell::new(Vec::new()));
             let attending = Rc::clone(&turnstile);
-            tokio::task::spawn_local(async move { attending.attend().await });
+            let clock = Clock::new(Clock::begin());
+            tokio::task::spawn_local(async move { attending.attend(&clock).await });
             let waiters = (0..5).map(|number| {
                 let (turnstile, order) = (Rc::clone(&turnstile), Rc::clone(&order));
                 tokio::task::spawn_local(async move {
@@ -137,6 +139,25 @@ mod tests {
             }
             assert_eq!(*order.borrow(), [0, 1, 2, 3, 4]);
             assert!(most_at_once <= HANDSHAKES_PER_TURN_MAX, "{most_at_once}");
+        });
+    }
+
+    #[test]
+    fn the_clock_goes_on_while_handshakes_wait() {
+        run(async {
+            let turnstile = Rc::new(Turnstile::default());
+            let clock = Clock::new(Clock::begin());
+            let began = clock.now();
+            let (attending, its_clock) = (Rc::clone(&turnstile), clock.clone());
+            tokio::task::spawn_local(async move { attending.attend(&its_clock).await });
+            // Each that passes joins the queue again, and they are more than pass in one turn: the loop never sleeps.
+            let entry = turnstile.enter().expect("there is room");
+            let pass = async || {
+                while clock.now() == began {
+                    entry.pass().await;
+                }
+            };
+            tokio::join!(pass(), pass());
         });
     }
 

@@ -4,7 +4,6 @@ use std::cell::Cell;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket as StdUdpSocket};
 use std::sync::Arc;
-use std::task::{Context, Waker};
 use std::time::Duration;
 
 use observe::PortCells;
@@ -57,12 +56,12 @@ impl Connection {
     /// Whether it has neither ended nor received anything while it was idle. What the event loop has noted decides, at no
     /// system call; the socket is asked only where it was noted ready, which a read that filled its buffer leaves behind too.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.socket().poll_peek(&mut Context::from_waker(Waker::noop())).is_pending()
+        is_blocked(&self.socket().peek_noted())
     }
 
     /// The same, and the socket is asked.
     pub(crate) fn is_quiet_now(&self) -> bool {
-        self.socket().peek_now().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+        is_blocked(&self.socket().peek_now())
     }
 
     /// Moves the connection to the event loop of the calling worker.
@@ -72,6 +71,10 @@ impl Connection {
         }
         Ok(self)
     }
+}
+
+fn is_blocked(peeked: &io::Result<usize>) -> bool {
+    peeked.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
 }
 
 impl Drop for Connection {

@@ -1,13 +1,17 @@
 //! Pools and balancers under seeded schedules and a clock of the test's own. A seed replays a failure.
 
 use std::cell::Cell;
+use std::future::poll_fn;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use model::{Balance, EndpointState, PoolCap, UpstreamConnections};
 use observe::{EndpointCells, MetricsOptions, Registry};
+use tokio::task::consume_budget;
 
 use super::{Cluster, Depot, Endpoint, Lease, Pool, Protocol, Sources, Trust};
 use crate::clock::Clock;
@@ -78,6 +82,24 @@ fn give_back(pool: &Pool, endpoint: &Endpoint, lease: Lease) {
 fn run(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(test);
+}
+
+// === liveness ===
+
+/// A task may poll so many sockets and no more before it has to let others run (tokio's cooperative budget); one sweep looks at more
+/// connections than that.
+#[test]
+fn a_connection_that_has_ended_is_seen_however_much_the_task_has_done() {
+    let world = World::new(1, 1);
+    run(async {
+        let endpoint = world.pools[0].endpoint(world.address(0), &Protocol::default());
+        let lease = open(&world.pools[0], &endpoint).await;
+        assert!(lease.connection.is_quiet());
+        drop(world.listeners[0].accept().expect("a connection"));
+        poll_fn(|cx| lease.connection.socket().poll_peek(cx)).await.expect("an end");
+        while let Poll::Ready(()) = poll_fn(|cx| Poll::Ready(pin!(consume_budget()).poll(cx))).await {}
+        assert!(!lease.connection.is_quiet());
+    });
 }
 
 // === balance ===

@@ -12,6 +12,7 @@ use super::super::session::Session;
 use super::super::turnstile::Turnstile;
 use super::*;
 use crate::buffer::{Buffer, Buffers};
+use crate::clock::Clock;
 use crate::socket::{Socket, Unwritten};
 
 /// Two sockets after a handshake: the client's and the server's.
@@ -150,14 +151,14 @@ async fn refused(bytes: &[u8], settings: TlsSettings) -> (Option<Refused>, Vec<u
     let (mut near, far) = loopback().await;
     let snapshot = compiled(vec![host("a.test", HostTls::default())], settings);
     let acceptors = Acceptors::new(&snapshot, &lasting(), None);
-    let turnstile = Turnstile::default();
+    let (turnstile, clock) = (Turnstile::default(), Clock::new(Clock::begin()));
     let entry = turnstile.enter().unwrap();
     near.write_all(bytes).await.unwrap();
     near.shutdown().await.unwrap();
     let accepting = handshake::accept(far, &snapshot, &acceptors, &entry, buffer());
     let outcome = tokio::select! {
         outcome = accepting => outcome.err(),
-        () = turnstile.attend() => None,
+        () = turnstile.attend(&clock) => None,
     };
     let mut said = Vec::new();
     if !matches!(outcome, Some(Refused::PlainHttp(..))) {
@@ -200,7 +201,7 @@ fn a_client_is_known_by_what_was_agreed_upon() {
         let (near, far) = loopback().await;
         let snapshot = compiled(vec![host("a.test", HostTls::default())], TlsSettings::default());
         let acceptors = Acceptors::new(&snapshot, &lasting(), None);
-        let turnstile = Turnstile::default();
+        let (turnstile, clock) = (Turnstile::default(), Clock::new(Clock::begin()));
         let entry = turnstile.enter().unwrap();
         let mut client = Session::new(near, connect(&Arc::new(client()), Some("a.test")));
         let client = async {
@@ -211,7 +212,7 @@ fn a_client_is_known_by_what_was_agreed_upon() {
         let both = async { tokio::join!(client, accepting).1 };
         let known = tokio::select! {
             outcome = both => outcome.ok().expect("it succeeds").1,
-            () = turnstile.attend() => unreachable!("it never ends"),
+            () = turnstile.attend(&clock) => unreachable!("it never ends"),
         };
         assert_eq!(known.server_name.as_deref(), Some("a.test"));
         assert_eq!((known.version, known.cipher), ("TLSv1.3", "TLS_AES_128_GCM_SHA256"));
