@@ -8,10 +8,10 @@ use std::sync::Arc;
 use foldhash::fast::FixedState;
 use indexmap::IndexMap;
 
+use crate::names::NsName;
 use crate::objects::{
     ConfigMap, EndpointSlice, Endpoints, Ingress, IngressClass, Object, Resource, Secret, Service, Sourced,
 };
-use crate::options::NsName;
 use crate::problem::{Problem, Reason, Severity};
 
 /// Objects by kind, namespace and name.

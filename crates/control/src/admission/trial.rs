@@ -8,8 +8,9 @@ use model::HostName;
 
 use super::verdict::Verdict;
 use crate::index::Index;
+use crate::names::NsName;
 use crate::objects::{Ingress, Object, Sourced};
-use crate::options::{NsName, Options};
+use crate::options::Options;
 use crate::problem::{Problem, Reason, Severity};
 use crate::resolve::Resolved;
 use crate::translate::class::is_ours;

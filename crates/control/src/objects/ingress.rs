@@ -1,7 +1,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::de::nullable;
-use super::{At, Metadata, PortRef};
+use super::{At, Metadata};
+use crate::names::PortRef;
 
 /// Which hosts and paths go to which Services.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]

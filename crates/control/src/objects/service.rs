@@ -2,7 +2,8 @@ use model::Transport;
 use serde::{Deserialize, Serialize};
 
 use super::de::nullable;
-use super::{At, Metadata, PortRef};
+use super::{At, Metadata};
+use crate::names::PortRef;
 
 /// A name for a group of Pods, or for something outside the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]

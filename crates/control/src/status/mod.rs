@@ -25,7 +25,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::client::Connection;
-use crate::options::NsName;
+use crate::names::NsName;
 use crate::translate::Translation;
 use elector::Elector;
 use events::Teller;

@@ -17,8 +17,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use super::addresses;
 use super::ingress::Addresses;
 use super::server::{Backoff, Failure, Server};
+use crate::names::NsName;
 use crate::objects::IngressPoint;
-use crate::options::NsName;
 
 const SERVICE: &str = "watching the Service of --publish-service";
 const PODS: &str = "watching the Pods like this one";

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use super::endpoints::Like;
 use super::lookup::{Lookup, Need};
 use super::readings::Reading;
-use crate::objects::{Ingress, PortRef, Sourced};
-use crate::options::NsName;
+use crate::names::{NsName, PortRef};
+use crate::objects::{Ingress, Sourced};
 
 /// What is asked of each Service's port.
 #[derive(Debug, Default)]

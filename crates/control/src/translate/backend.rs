@@ -7,8 +7,8 @@ use model::{CipherSuite, Encryption, HttpVersion, TlsVersions, UpstreamTls};
 
 use super::lookup::Lookup;
 use super::value::Parsed;
+use crate::names::NsName;
 use crate::objects::{Ingress, ServicePort, Sourced};
-use crate::options::NsName;
 use crate::problem::{Problem, Reason, Severity};
 
 /// `backend-protocol`.

@@ -8,8 +8,8 @@ use model::{Certificate, CertificateInfo, HostName};
 
 use super::lookup::Lookup;
 use crate::certificate::{Pair, date};
+use crate::names::NsName;
 use crate::objects::{At, Ingress, IngressTls, Secret, Sourced};
-use crate::options::NsName;
 use crate::problem::{Problem, Reason, Severity};
 
 /// A certificate that a host shows, or would show if it could be used: who watches for certificates that end wants to know

@@ -2,8 +2,9 @@
 
 use super::lookup::Lookup;
 use crate::index::Index;
+use crate::names::NsName;
 use crate::objects::{Ingress, IngressClass, Sourced};
-use crate::options::{NsName, Options};
+use crate::options::Options;
 use crate::problem::{Problem, Reason, Severity};
 
 const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";

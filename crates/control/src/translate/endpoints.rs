@@ -13,11 +13,11 @@ use super::judged::Judged;
 use super::lookup::{Lookup, Uses};
 use super::policy::Policy;
 use super::slots::Slots;
+use crate::names::{NsName, PortRef};
 use crate::objects::{
-    Conditions, EndpointHints, EndpointPort, EndpointSlice, EndpointSubset, PortRef, Service, ServicePort,
-    Sourced, is_of,
+    Conditions, EndpointHints, EndpointPort, EndpointSlice, EndpointSubset, Service, ServicePort, Sourced,
+    is_of,
 };
-use crate::options::NsName;
 use crate::problem::{Problem, Reason, Severity};
 use crate::resolve::is_forbidden;
 

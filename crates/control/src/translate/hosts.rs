@@ -18,9 +18,10 @@ use super::endpoints::Clusters;
 use super::lookup::Lookup;
 use super::policy::{HostPolicy, Policy, Standing};
 use super::{Annotated, RouteOrigin};
-use crate::objects::{At, Backend, Ingress, IngressPath, IngressRule, PortRef, Sourced};
-use crate::options::{NsName, Options};
-use crate::problem::{ObjectRef, Problem, Reason, Severity};
+use crate::names::{NsName, ObjectRef, PortRef};
+use crate::objects::{At, Backend, Ingress, IngressPath, IngressRule, Sourced};
+use crate::options::Options;
+use crate::problem::{Problem, Reason, Severity};
 
 /// A host, and what there is to say about it.
 pub(super) struct Built {

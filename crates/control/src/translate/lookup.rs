@@ -12,8 +12,9 @@ use smallvec::SmallVec;
 
 use super::slots::Slots;
 use crate::index::{Index, Store};
+use crate::names::NsName;
 use crate::objects::{ConfigMap, EndpointSlice, Endpoints, IngressClass, Resource, Secret, Service, Sourced};
-use crate::options::{NsName, Options};
+use crate::options::Options;
 use crate::resolve::Resolved;
 
 /// Something that is looked at, be it there or not.

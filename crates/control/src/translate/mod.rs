@@ -39,9 +39,10 @@ use std::time::SystemTime;
 use model::Model;
 
 use crate::index::Index;
+use crate::names::ObjectRef;
 use crate::objects::{Ingress, Sourced};
 use crate::options::Options;
-use crate::problem::{ObjectRef, Problem, Reason, Severity};
+use crate::problem::{Problem, Reason, Severity};
 use crate::resolve::Resolved;
 use crate::source::PassedOver;
 use client_auth::Demand;

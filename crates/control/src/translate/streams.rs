@@ -4,8 +4,9 @@ use model::{Labels, Stream, Transport};
 
 use super::endpoints::Clusters;
 use super::lookup::Lookup;
-use crate::objects::{At, ConfigMap, PortRef, Sourced};
-use crate::options::{NsName, Options};
+use crate::names::{NsName, PortRef};
+use crate::objects::{At, ConfigMap, Sourced};
+use crate::options::Options;
 use crate::problem::{Problem, Reason, Severity};
 
 /// The flag that names the `ConfigMap`, the name that it usually has, and what it is about.

@@ -22,13 +22,15 @@ use futures::{FutureExt, StreamExt};
 use kube::{Api, Client};
 
 use self::item::Item;
+use self::item::Thing;
 use self::references::References;
-use self::watch::{Happening, Thing, Trouble, Watch};
+use self::watch::{Happening, Trouble, Watch};
 use crate::client::Connection;
 use crate::index::Index;
+use crate::names::{NsName, ObjectRef};
 use crate::objects::{ConfigMap, Ingress, IngressClass, Namespace, Object, Resource, Secret};
-use crate::options::{NsName, Options};
-use crate::problem::{ObjectRef, Problem, Reason, Severity};
+use crate::options::Options;
+use crate::problem::{Problem, Reason, Severity};
 
 pub(crate) use kept::Kept;
 

@@ -5,8 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::index::Index;
+use crate::names::NsName;
 use crate::objects::{Ingress, Sourced};
-use crate::options::{NsName, Options};
+use crate::options::Options;
 use crate::translate::class::is_ours;
 use crate::translate::{annotations, configmap};
 

@@ -7,7 +7,8 @@
 use model::VerifyClient;
 
 use super::{Annotated, Builder, rules_for};
-use crate::problem::{ObjectRef, Problem, Reason, Severity};
+use crate::names::ObjectRef;
+use crate::problem::{Problem, Reason, Severity};
 use crate::translate::policy::Standing;
 
 impl<'b> Builder<'b, '_, '_> {
