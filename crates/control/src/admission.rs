@@ -16,7 +16,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use crate::index::Index;
 use crate::objects::{Ingress, IngressSpec, IngressStatus, Kind, Metadata, Origin, Sourced};
 use crate::options::Options;
-use crate::translate::class::is_ours;
+use crate::translate::ingress::class::is_ours;
 use trial::Trial;
 use verdict::Verdict;
 

@@ -13,9 +13,10 @@ use crate::objects::{Ingress, Object, Sourced};
 use crate::options::Options;
 use crate::problem::{Problem, Reason, Severity};
 use crate::resolve::Resolved;
-use crate::translate::class::is_ours;
-use crate::translate::order::by_age;
-use crate::translate::{hosts_of, translate};
+use crate::translate::ingress::class::is_ours;
+use crate::translate::ingress::hosts_of;
+use crate::translate::ingress::order::by_age;
+use crate::translate::translate;
 
 /// What decides of which class an Ingress is, and what its annotations start from.
 pub(super) fn rules(index: &Index, options: &Options) -> Index {

@@ -14,9 +14,7 @@ use tokio::time::timeout;
 
 use super::item::{Item, Thing, Watched};
 use crate::names::NsName;
-use crate::objects::{
-    ConfigMap, EndpointSlice, Ingress, IngressClass, Namespace, Resource, Secret, Service,
-};
+use crate::objects::{ConfigMap, EndpointSlice, Ingress, IngressClass, Namespace, Resource, Secret, Service};
 
 /// Seconds after which the server ends a watch, which is then taken up again. A connection that died without a word is given up
 /// shortly after.
