@@ -25,7 +25,7 @@ pub(super) struct Claim {
     /// The object does not name the host: it is the default backend of all hosts.
     pub(super) is_catch_all: bool,
     /// The routes that it declares, in order, or why one is left out.
-    pub(super) routes: Vec<Result<DraftRoute, Problem>>,
+    pub(super) routes: Vec<Result<DraftRoute, Box<Problem>>>,
     /// The route for requests that no route of the host takes.
     pub(super) rest: DraftRoute,
     /// How the host is served over TLS.

@@ -68,7 +68,7 @@ pub(super) fn merge(
         }
         for route in claim.routes {
             if let Err(problem) = merge.declare_route(number, &askers, route) {
-                merge.problems.push(problem);
+                merge.problems.push(*problem);
             }
         }
     }
@@ -245,8 +245,8 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         &mut self,
         number: usize,
         askers: &[ObjectRef],
-        route: Result<DraftRoute, Problem>,
-    ) -> Result<(), Problem> {
+        route: Result<DraftRoute, Box<Problem>>,
+    ) -> Result<(), Box<Problem>> {
         let route = route?;
         if let Some(&first) = self.declared.get(&route.path) {
             let (text, kind, name) = (route.path.path(), path_type(&route.path), self.name);
@@ -255,13 +255,17 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
                 "path {text} ({kind}) of host {name} is declared by {first_asker} already; this one is left out"
             );
             let reason = if first == number { Reason::NoEffect } else { Reason::Conflict };
-            return Err(Problem::in_place(Severity::Warning, &route.place, message).because(reason));
+            let problem = Problem::in_place(Severity::Warning, &route.place, message);
+            return Err(Box::new(problem.because(reason)));
         }
         let Some(backend) = route.backend.clone() else { return Ok(()) };
         self.declared.insert(route.path.clone(), number);
         let place = route.place.clone();
         match self.route(route, backend, &askers[number], &self.standings[number].clone()) {
-            Some(fault) => Err(Problem::in_place(Severity::Error, &place, fault).because(Reason::Missing)),
+            Some(fault) => {
+                let problem = Problem::in_place(Severity::Error, &place, fault);
+                Err(Box::new(problem.because(Reason::Missing)))
+            }
             None => Ok(()),
         }
     }

@@ -93,7 +93,9 @@ impl Translator {
         match self.seen.changes(index, options, resolved, now) {
             Changes::Everything => self.revisions.invalidate(),
             Changes::These(inputs) => {
-                inputs.iter().for_each(|input| self.known.note_change(input, &self.revisions));
+                for input in &inputs {
+                    self.known.note_change(input, &self.revisions);
+                }
             }
         }
     }

@@ -47,7 +47,6 @@ enum Effect {
 
 /// What holds everywhere.
 #[derive(Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a key that is true or false")]
 pub(super) struct Global {
     pub(super) settings: Settings,
     /// What each Ingress' annotations start from.

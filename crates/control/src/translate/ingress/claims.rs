@@ -73,10 +73,11 @@ struct Claimant<'i> {
 }
 
 impl Claimant<'_> {
-    fn route(&self, declared: &At<IngressPath>) -> Result<DraftRoute, Problem> {
+    fn route(&self, declared: &At<IngressPath>) -> Result<DraftRoute, Box<Problem>> {
         let place = Place::at(self.ingress, declared);
-        let left_out =
-            |reason, message: String| Problem::in_place(Severity::Error, &place, message).because(reason);
+        let left_out = |reason, message: String| {
+            Box::new(Problem::in_place(Severity::Error, &place, message).because(reason))
+        };
         let path = path_match(&declared.value).map_err(|why| left_out(Reason::Invalid, why))?;
         let Some(backend) = self.backend(&declared.value.backend) else {
             let message = format!("path {} names no Service with a port; it is left out", path.path());
