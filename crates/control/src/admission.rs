@@ -4,7 +4,7 @@
 //!
 //! Never in here: IO, async, names that are looked up, or anything that is rendered or run.
 
-mod trial;
+mod dry_run;
 mod verdict;
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::index::Index;
 use crate::objects::{Ingress, IngressSpec, IngressStatus, Kind, Metadata, Origin, Sourced};
 use crate::options::Options;
 use crate::translate::ingress::class::is_ours;
-use trial::Trial;
+use dry_run::DryRun;
 use verdict::Verdict;
 
 /// Longest review, in bytes. Kubernetes takes objects of 1.5 MiB (etcd's limit); an update's review holds the old one too.
@@ -89,8 +89,8 @@ impl Request {
     pub fn surroundings(&self, index: &Index, options: &Options) -> Surroundings {
         let near = match &self.question {
             Question::Nothing => Index::default(),
-            Question::Ingress { object, .. } => trial::around(object, index, options),
-            Question::Undecodable { .. } => trial::rules(index, options),
+            Question::Ingress { object, .. } => dry_run::around(object, index, options),
+            Question::Undecodable { .. } => dry_run::rules(index, options),
         };
         Surroundings { near, options: options.clone() }
     }
@@ -99,7 +99,7 @@ impl Request {
     pub fn judge(&self, surroundings: &Surroundings, now: SystemTime) -> Vec<u8> {
         let Surroundings { near, options } = surroundings;
         let verdict = match &self.question {
-            Question::Ingress { object, is_new } => Trial { near, options, now }.verdict(object, *is_new),
+            Question::Ingress { object, is_new } => DryRun { near, options, now }.verdict(object, *is_new),
             Question::Undecodable { head, why } if is_ours(head, near, options) => Verdict::unreadable(why),
             Question::Undecodable { .. } | Question::Nothing => Verdict::default(),
         };

@@ -39,13 +39,13 @@ pub struct Taken {
     /// The process that was asked about.
     pub pid: Option<u32>,
     /// Whose network namespace it was.
-    pub namespace: Whose,
+    pub namespace: NamespaceOwner,
 }
 
 /// Whose a network namespace is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Whose {
+pub enum NamespaceOwner {
     /// It cannot be told: the first process of the machine hides its own, or there is no host in sight.
     #[default]
     Unknown,
@@ -110,7 +110,7 @@ impl Sample {
     /// another than the host's, or may be.
     pub(crate) fn places(&self, path: &str) -> &'static [&'static str] {
         let may_be_another =
-            self.taken.namespace == Whose::Other || self.files.contains_key(&format!("host/{path}"));
+            self.taken.namespace == NamespaceOwner::Other || self.files.contains_key(&format!("host/{path}"));
         if may_be_another { &["", "host/"] } else { &[""] }
     }
 

@@ -2,20 +2,20 @@
 
 mod encode;
 mod histogram;
+mod local_counter;
 pub(crate) mod names;
 mod recorder;
 mod registry;
 mod series;
 mod stream;
-mod tally;
 mod upstream;
 
 pub use encode::CONTENT_TYPE;
+pub use local_counter::LocalCounter;
 pub(crate) use recorder::WorkerCells;
 pub use recorder::{Recorder, Sample, UpstreamSample};
 pub use registry::{BuildInfo, Controller, MetricsOptions, Process, Registry};
 pub use stream::{StreamCells, StreamCounter, StreamName};
-pub use tally::Tally;
 pub use upstream::{EndpointCells, Failure, PortCells};
 
 table! {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::PassedOver;
+use super::Skipped;
 use super::manifest::{Broken, Manifest};
 use crate::objects::Object;
 use crate::problem::{Problem, Reason, Severity};
@@ -114,9 +114,9 @@ impl Files {
     }
 
     /// Numbers of objects that are of no kind that is understood.
-    pub fn passed_over(&self) -> PassedOver {
-        let mut sum = PassedOver::new();
-        for (kind, count) in self.by_path.values().flat_map(|file| &file.manifest.passed_over) {
+    pub fn skipped(&self) -> Skipped {
+        let mut sum = Skipped::new();
+        for (kind, count) in self.by_path.values().flat_map(|file| &file.manifest.skipped) {
             *sum.entry(kind.clone()).or_default() += count;
         }
         sum

@@ -40,7 +40,7 @@ use crate::objects::{Ingress, Sourced};
 use crate::options::Options;
 use crate::problem::Problem;
 use crate::resolve::Resolved;
-use crate::source::PassedOver;
+use crate::source::Skipped;
 
 pub use claim::{HostCertificate, RouteOrigin};
 pub use translator::Translator;
@@ -53,7 +53,7 @@ pub struct Translation {
     /// What is wrong or worth knowing, by place.
     pub problems: Vec<Problem>,
     /// Numbers of things that were passed over.
-    pub passed_over: PassedOver,
+    pub skipped: Skipped,
     /// Who asked for each route: for each host of the model as many as it has routes.
     pub origins: Vec<Arc<[RouteOrigin]>>,
     /// The Ingresses that are ours, the oldest first.

@@ -25,7 +25,7 @@ use crate::index::Index;
 use crate::options::Options;
 use crate::problem::Problem;
 use crate::resolve::Resolved;
-use crate::source::PassedOver;
+use crate::source::Skipped;
 
 /// Translates, and keeps what it made.
 #[derive(Default)]
@@ -256,7 +256,7 @@ impl Made<'_> {
                 settings: self.global.value(ONLY).global.settings.clone(),
             },
             problems: self.problems(),
-            passed_over: self.passed_over(),
+            skipped: self.skipped(),
             origins: self.hosts().map(|piece| Arc::clone(&piece.origins)).collect(),
             ingresses: self.ingresses.objects().cloned().collect(),
             names: BTreeSet::new(),
@@ -281,10 +281,10 @@ impl Made<'_> {
         problems.into_iter().cloned().collect()
     }
 
-    fn passed_over(&self) -> PassedOver {
+    fn skipped(&self) -> Skipped {
         let others = self.ingresses.all().filter(|ingress| ingress.class == Class::Other).count();
         let count = ("Ingress of another class".to_owned(), others);
-        if others > 0 { PassedOver::from([count]) } else { PassedOver::new() }
+        if others > 0 { Skipped::from([count]) } else { Skipped::new() }
     }
 
     fn certificates(&self) -> Vec<HostCertificate> {

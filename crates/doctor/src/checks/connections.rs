@@ -2,11 +2,11 @@
 
 use super::outgoing::{Outgoing, PER_REQUEST_MANY, PER_REQUEST_SOME, RATE_MIN};
 use crate::finding::{Outcome, Verdict};
+use crate::format::{count, percent, rate, time, whole};
 use crate::read::metrics::Pages;
 use crate::sample::Unknown;
-use crate::sight::Sight;
+use crate::samples::Samples;
 use crate::table::Check;
-use crate::words::{count, percent, rate, time, whole};
 
 /// A connection that ends sooner was not worth the handshake; one that ends within some was missed soon after.
 const LIFE_SHORT_SECONDS: f64 = 1.0;
@@ -59,11 +59,11 @@ pub(crate) const CHECKS: &[Check] = &[
     },
 ];
 
-fn upstream_reuse(sight: &Sight) -> Result<Outcome, Unknown> {
-    let counted = Pages::of(sight).ok().and_then(|pages| Outgoing::counted(sight, &pages));
+fn upstream_reuse(samples: &Samples) -> Result<Outcome, Unknown> {
+    let counted = Pages::of(samples).ok().and_then(|pages| Outgoing::counted(samples, &pages));
     let is_forebay = counted.is_some();
-    let seen = counted.map_or_else(|| Outgoing::of(sight), Ok)?;
-    let mut outcome = reuse(sight, &seen)?;
+    let seen = counted.map_or_else(|| Outgoing::of(samples), Ok)?;
+    let mut outcome = reuse(samples, &seen)?;
     if outcome.verdict == Verdict::Ok {
         seen.is_seen()?;
     }
@@ -78,7 +78,7 @@ fn upstream_reuse(sight: &Sight) -> Result<Outcome, Unknown> {
     Ok(with_evidence(outcome, &seen))
 }
 
-fn reuse(sight: &Sight, seen: &Outgoing) -> Result<Outcome, Unknown> {
+fn reuse(samples: &Samples, seen: &Outgoing) -> Result<Outcome, Unknown> {
     let a_second = rate(seen.per_second);
     if seen.per_second < RATE_MIN {
         return Ok(Outcome::ok(format!("{a_second} new upstream connections a second")));
@@ -90,7 +90,7 @@ fn reuse(sight: &Sight, seen: &Outgoing) -> Result<Outcome, Unknown> {
             format!("{number} new upstream connection per request ({a_second} a second{destination})");
         return Ok(Outcome::new(by_share(per_request, PER_REQUEST_SOME, PER_REQUEST_MANY), message));
     }
-    sight.ticks()?;
+    samples.ticks()?;
     let life = seen.mean_life.filter(|_| !seen.remote.is_empty());
     let life = life.ok_or_else(|| {
         Unknown(format!(
@@ -135,13 +135,13 @@ fn with_evidence(outcome: Outcome, seen: &Outgoing) -> Outcome {
     outcome.with("remote", seen.remote.as_str()).with("remote_percent", seen.remote_share * 100.0)
 }
 
-fn pool_too_small(sight: &Sight) -> Result<Outcome, Unknown> {
-    if let Some(outcome) = Pages::of(sight).ok().and_then(|pages| regrets(sight, &pages)) {
+fn pool_too_small(samples: &Samples) -> Result<Outcome, Unknown> {
+    if let Some(outcome) = Pages::of(samples).ok().and_then(|pages| regrets(samples, &pages)) {
         return Ok(outcome);
     }
-    let seen = Outgoing::of(sight)?;
+    let seen = Outgoing::of(samples)?;
     if seen.per_second >= RATE_MIN {
-        sight.ticks()?;
+        samples.ticks()?;
         is_kept_in_part(&seen).ok_or_else(|| {
             Unknown("no open connection was seen: whether they are kept is not known".into())
         })?;
@@ -173,9 +173,9 @@ fn pool_too_small(sight: &Sight) -> Result<Outcome, Unknown> {
 }
 
 /// What Forebay counts: evictions that a new connection soon followed.
-fn regrets(sight: &Sight, pages: &Pages<'_>) -> Option<Outcome> {
+fn regrets(samples: &Samples, pages: &Pages<'_>) -> Option<Outcome> {
     let regretted = pages.growth(REGRETTED)?;
-    let seen = Outgoing::counted(sight, pages)?;
+    let seen = Outgoing::counted(samples, pages)?;
     let idle = crate::read::prometheus::sum(pages.last(), "forebay_upstream_connections_idle").unwrap_or(0.0);
     let share = regretted / seen.requests.unwrap_or(0.0).max(regretted).max(1.0);
     let outcome = if regretted > 0.0 {
@@ -329,10 +329,10 @@ mod tests {
             listening("127.0.0.1:9000").of(8, "web"),
             outgoing(State::Established, "127.0.0.1:9000", 50).once(50),
         ];
-        let mut sight = nginx(43_000, 0, 0, 0).pids(&[7, 8]).sockets(&groups).requests(43_000).sight();
-        sight.samples.iter_mut().for_each(|sample| sample.taken.pid = None);
+        let mut samples = nginx(43_000, 0, 0, 0).pids(&[7, 8]).sockets(&groups).requests(43_000).samples();
+        samples.all.iter_mut().for_each(|sample| sample.taken.pid = None);
         for check in CHECKS {
-            let why = (check.look)(&sight).expect_err("they are nginx's, or a client's").0;
+            let why = (check.look)(&samples).expect_err("they are nginx's, or a client's").0;
             assert_eq!(
                 why,
                 "whose 4,300 new connections a second are was not seen: name the process (--pid)"

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use super::outgoing::RATE_MIN;
 use crate::finding::{Outcome, Verdict};
+use crate::format::{percent, rate, whole};
 use crate::prometheus::{self, Series};
 use crate::read::cgroups;
 use crate::read::metrics::Pages;
 use crate::sample::Unknown;
-use crate::sight::Sight;
+use crate::samples::Samples;
 use crate::table::Check;
-use crate::words::{percent, rate, whole};
 
 /// The share of slow replies that case E was about.
 const STREAM_SLOW: f64 = 0.001;
@@ -73,9 +73,9 @@ impl Replies {
     }
 }
 
-fn slow_replies(sight: &Sight) -> Result<Outcome, Unknown> {
-    let pages = Pages::of(sight)?;
-    let replies: Vec<Replies> = streams(sight)?.into_iter().chain(http(&pages)).collect();
+fn slow_replies(samples: &Samples) -> Result<Outcome, Unknown> {
+    let pages = Pages::of(samples)?;
+    let replies: Vec<Replies> = streams(samples)?.into_iter().chain(http(&pages)).collect();
     if replies.is_empty() {
         let seen =
             [STREAM_COUNT, HTTP_COUNT].iter().any(|name| prometheus::sum(pages.last(), name).is_some());
@@ -89,7 +89,7 @@ fn slow_replies(sight: &Sight) -> Result<Outcome, Unknown> {
     let worst = replies.iter().max_by(|a, b| (a.share() / a.bearable).total_cmp(&(b.share() / b.bearable)));
     let Some(worst) = worst else { return Err(Unknown("no replies were counted".into())) };
     let message = format!("{} of {} {} were slow", percent(worst.share()), whole(worst.count), worst.of);
-    let throttled = throttled(sight)?;
+    let throttled = throttled(samples)?;
     let outcome = match (worst.is_slow(), &throttled) {
         (true, Some((group, ms))) => {
             Outcome::failure(format!("{message}, while {group} waited {} ms for its CPU quota", rate(*ms)))
@@ -109,8 +109,8 @@ fn slow_replies(sight: &Sight) -> Result<Outcome, Unknown> {
 }
 
 /// Of each TCP service. Its ratio is that of all answers since the proxy began: with their number it tells of those meanwhile.
-fn streams(sight: &Sight) -> Result<Vec<Replies>, Unknown> {
-    let (first, last) = sight.ends()?;
+fn streams(samples: &Samples) -> Result<Vec<Replies>, Unknown> {
+    let (first, last) = samples.ends()?;
     let (before, now) =
         (over_threshold(first.text("forebay/metrics")?), over_threshold(last.text("forebay/metrics")?));
     let replies = now.into_iter().map(|(labels, (count, slow))| {
@@ -146,8 +146,8 @@ fn http(pages: &Pages<'_>) -> Option<Replies> {
 }
 
 /// The cgroup that waited longest for its quota between the samples, and how long; none where none did, or none was looked at.
-fn throttled(sight: &Sight) -> Result<Option<(String, f64)>, Unknown> {
-    let (first, last) = sight.ends()?;
+fn throttled(samples: &Samples) -> Result<Option<(String, f64)>, Unknown> {
+    let (first, last) = samples.ends()?;
     let waited = cgroups::folders(last).unwrap_or_default().into_iter().filter_map(|folder| {
         let (before, now) = (cgroups::group(first, folder).ok()?, cgroups::group(last, folder).ok()?);
         let waited_us = now.throttled_us.checked_sub(before.throttled_us)?;
@@ -156,15 +156,15 @@ fn throttled(sight: &Sight) -> Result<Option<(String, f64)>, Unknown> {
     Ok(waited.max_by(|(_, one), (_, other)| one.total_cmp(other)))
 }
 
-fn tls_cost(sight: &Sight) -> Result<Outcome, Unknown> {
-    let pages = Pages::of(sight)?;
+fn tls_cost(samples: &Samples) -> Result<Outcome, Unknown> {
+    let pages = Pages::of(samples)?;
     let all = pages.growth(HANDSHAKES);
     let all = all.ok_or_else(|| Unknown("the proxy's metrics do not tell of handshakes".into()))?;
     let is_full = |series: &Series<'_>| series.label("kind") == Some("full");
     let full = pages.growth_where(HANDSHAKES, is_full).unwrap_or(0.0);
     let is_rsa = |series: &Series<'_>| is_full(series) && series.label("key") == Some("rsa");
     let rsa = pages.growth_where(HANDSHAKES, is_rsa).unwrap_or(0.0);
-    let per_second = full / sight.seconds()?;
+    let per_second = full / samples.seconds()?;
     let (share_full, share_rsa) = (full / all.max(1.0), rsa / full.max(1.0));
     let message = format!("{} full handshakes a second, {} of all", rate(per_second), percent(share_full));
     let outcome = if per_second < RATE_MIN {

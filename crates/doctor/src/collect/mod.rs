@@ -25,7 +25,7 @@ pub use machine::cpu_quota;
 use ticker::Ticker;
 
 use crate::sample::{Absence, Sample};
-use crate::sight::Sight;
+use crate::samples::Samples;
 
 /// What to look at.
 #[derive(Default)]
@@ -80,7 +80,7 @@ pub struct Collector {
 /// A thread that takes a sample at its start and one at its end, and looks many times a second in between.
 pub struct Watch {
     stop: Sender<()>,
-    thread: JoinHandle<Sight>,
+    thread: JoinHandle<Samples>,
 }
 
 impl Collector {
@@ -117,7 +117,7 @@ impl Watch {
                 Ok(collector) => collector,
                 Err(error) => {
                     let _ = begin.send(Err(error));
-                    return Sight::default();
+                    return Samples::default();
                 }
             };
             let first = collector.sample();
@@ -129,7 +129,7 @@ impl Watch {
             let mut last = collector.sample();
             let ticks = serde_json::to_string(&ticker.finish()).map_err(|error| error.to_string());
             last.put("forebay/ticks.json", ticks.map_err(Absence::Unreadable));
-            Sight { samples: vec![first, last], ..Sight::default() }
+            Samples { all: vec![first, last], ..Samples::default() }
         };
         let thread =
             thread::Builder::new().name("doctor".into()).spawn(work).map_err(CollectError::Thread)?;
@@ -139,16 +139,16 @@ impl Watch {
     }
 
     /// Takes the last sample.
-    pub fn finish(self) -> Sight {
+    pub fn finish(self) -> Samples {
         let _ = self.stop.send(());
         match self.thread.join() {
-            Ok(sight) => sight,
+            Ok(samples) => samples,
             Err(panic) => std::panic::resume_unwind(panic),
         }
     }
 
     /// Watches for so long.
-    pub fn over(scope: Scope, duration: Duration) -> Result<Sight, CollectError> {
+    pub fn over(scope: Scope, duration: Duration) -> Result<Samples, CollectError> {
         let watch = Watch::start(scope)?;
         thread::sleep(duration);
         Ok(watch.finish())
@@ -169,14 +169,14 @@ mod tests {
         let scope = Scope { pid: Some(std::process::id()), ..Scope::default() };
         let watch = Watch::start(scope).expect("our own process");
         let _client = TcpStream::connect(address).expect("it listens");
-        let sight = watch.finish();
-        let sockets = sight.sockets().expect("sockets");
+        let samples = watch.finish();
+        let sockets = samples.sockets().expect("sockets");
         let outgoing =
             sockets.iter().find(|group| group.remote == address.to_string()).expect("the client's");
         assert_eq!((outgoing.direction, outgoing.count), (Direction::Outgoing, 1));
         assert_eq!(outgoing.owner.as_ref().map(|owner| owner.pid), Some(std::process::id()));
-        assert!(sight.seconds().expect("two samples") > 0.0);
-        let (_, last) = sight.ends().expect("two samples");
+        assert!(samples.seconds().expect("two samples") > 0.0);
+        let (_, last) = samples.ends().expect("two samples");
         assert!(last.taken.pids.contains(&std::process::id()));
         assert!(last.text(&format!("proc/{}/limits", std::process::id())).is_ok());
         assert!(last.text("forebay/ticks.json").is_ok());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::read::prometheus::{self, Series};
 use crate::sample::{Sample, Unknown};
-use crate::sight::Sight;
+use crate::samples::Samples;
 
 const PATH: &str = "forebay/metrics";
 
@@ -16,8 +16,8 @@ pub(crate) struct Pages<'a> {
 
 impl<'a> Pages<'a> {
     /// Of two samples.
-    pub(crate) fn of(sight: &'a Sight) -> Result<Pages<'a>, Unknown> {
-        let (first, last) = sight.ends()?;
+    pub(crate) fn of(samples: &'a Samples) -> Result<Pages<'a>, Unknown> {
+        let (first, last) = samples.ends()?;
         Ok(Pages { first: page(first)?, last: page(last)? })
     }
 
@@ -64,8 +64,8 @@ mod tests {
 
     #[test]
     fn counters_are_judged_by_their_growth() {
-        let sight = scene().grows(PATH, "a{x=\"1\"} 5\n", "a{x=\"1\"} 7\na{x=\"2\"} 3\n").sight();
-        let pages = Pages::of(&sight).unwrap();
+        let samples = scene().grows(PATH, "a{x=\"1\"} 5\n", "a{x=\"1\"} 7\na{x=\"2\"} 3\n").samples();
+        let pages = Pages::of(&samples).unwrap();
         assert_eq!((pages.growth("a"), pages.growth("b")), (Some(5.0), None));
         assert_eq!(pages.growth_where("a", |series| series.label("x") == Some("2")), Some(3.0));
         let by_label = pages.growth_by("a", "x");
@@ -74,9 +74,9 @@ mod tests {
 
     #[test]
     fn why_there_are_none_is_told() {
-        let why = |sight: Sight| Pages::of(&sight).err().map(|unknown| unknown.0);
-        assert_eq!(why(scene().sight()), Some("the proxy's metrics were not given".into()));
-        let forbidden = why(scene().forbids(PATH).sight());
+        let why = |samples: Samples| Pages::of(&samples).err().map(|unknown| unknown.0);
+        assert_eq!(why(scene().samples()), Some("the proxy's metrics were not given".into()));
+        let forbidden = why(scene().forbids(PATH).samples());
         assert_eq!(forbidden, Some("permission denied".into()));
     }
 }

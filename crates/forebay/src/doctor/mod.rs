@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use doctor::collect::{self, Metrics, Scope, Watch};
-use doctor::{Finding, Sight, Verdict};
+use doctor::{Finding, Samples, Verdict};
 use serde::Serialize;
 
 use crate::bench::metrics;
@@ -70,17 +70,17 @@ struct Looking {
 
 pub(crate) fn run(options: Doctor) -> anyhow::Result<ExitCode> {
     if let Some(DoctorCommand::Capture { file, looking }) = options.command {
-        let sight = looking.watch()?;
-        let write = || collect::write(&sight, BufWriter::new(File::create(&file)?));
+        let samples = looking.watch()?;
+        let write = || collect::write(&samples, BufWriter::new(File::create(&file)?));
         write().with_context(|| format!("cannot write {}", file.display()))?;
         println!("{}: judge it with: forebay doctor --root {}", file.display(), file.display());
         return Ok(ExitCode::SUCCESS);
     }
-    let sight = match &options.root {
+    let samples = match &options.root {
         Some(root) => options.looking.with_reference(collect::load(root)?)?,
         None => options.looking.watch()?,
     };
-    let findings = doctor::examine(&sight);
+    let findings = doctor::examine(&samples);
     let text = match options.output {
         Format::Text => show::text(&findings, show::has_colour()),
         Format::Json => json(&findings),
@@ -112,7 +112,7 @@ pub(crate) fn metrics_of(url: String) -> Metrics {
 }
 
 impl Looking {
-    fn watch(&self) -> anyhow::Result<Sight> {
+    fn watch(&self) -> anyhow::Result<Samples> {
         let scope = Scope {
             pid: self.pid,
             pods: self.pods,
@@ -133,12 +133,12 @@ impl Looking {
     }
 
     /// What was captured, compared with the parameters that are given now.
-    fn with_reference(&self, mut sight: Sight) -> anyhow::Result<Sight> {
+    fn with_reference(&self, mut samples: Samples) -> anyhow::Result<Samples> {
         if let Some(reference) = self.reference()? {
-            for sample in &mut sight.samples {
+            for sample in &mut samples.all {
                 sample.put("host/sysctl.conf", Ok(reference.clone()));
             }
         }
-        Ok(sight)
+        Ok(samples)
     }
 }

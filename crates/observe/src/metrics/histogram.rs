@@ -1,8 +1,8 @@
 //! Where in a series' cells a value is counted.
 
+use super::local_counter::LocalCounter;
 use super::names::{self, Metric};
 use super::registry::MetricsOptions;
-use super::tally::Tally;
 
 /// Of what a value is an amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl Histogram {
         Self { metric, unit, bounds, limits, sum }
     }
 
-    pub(super) fn observe(&self, cells: &[Tally], value: u64) {
+    pub(super) fn observe(&self, cells: &[LocalCounter], value: u64) {
         // Counting them all is branch-free, and quicker than a search for so few.
         let bucket = self.limits.iter().filter(|limit| **limit < value).count();
         cells[self.sum].add(value);
@@ -118,11 +118,11 @@ mod tests {
         let mut cells = 3;
         let histogram = Histogram::new(&names::REQUEST_SIZE, Unit::Bytes, &[20.0, 10.0], &mut cells);
         assert_eq!(cells, 3 + 1 + 3);
-        let tallies: Vec<Tally> = (0..cells).map(|_| Tally::default()).collect();
+        let tallies: Vec<LocalCounter> = (0..cells).map(|_| LocalCounter::default()).collect();
         for value in [0, 10, 11, 20, 21, 1000] {
             histogram.observe(&tallies, value);
         }
-        let values: Vec<u64> = tallies.iter().map(Tally::get).collect();
+        let values: Vec<u64> = tallies.iter().map(LocalCounter::get).collect();
         assert_eq!(histogram.buckets(&values), [2, 2, 2]);
         assert_eq!(histogram.sum(&values), 1062);
     }

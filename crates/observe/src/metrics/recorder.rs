@@ -9,10 +9,10 @@ use std::time::Duration;
 use foldhash::fast::RandomState;
 use model::Labels;
 
+use super::local_counter::LocalCounter;
 use super::registry::lock;
 use super::series::{Key, Series};
 use super::stream::{StreamCells, StreamName};
-use super::tally::Tally;
 use super::{Counter, Gauge, Handshake, Method, Registry};
 use crate::Reason;
 use crate::limits::{SERIES_AHEAD, SERIES_PER_NAMESPACE, SERIES_PER_WORKER_MAX, SERIES_SHARED_MAX};
@@ -34,10 +34,10 @@ pub struct Recorder {
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct WorkerCells {
-    counters: [Tally; Counter::ALL.len()],
-    gauges: [Tally; Gauge::ALL.len()],
-    handshakes: [Tally; Handshake::ALL.len()],
-    reasons: [Tally; Reason::ALL.len()],
+    counters: [LocalCounter; Counter::ALL.len()],
+    gauges: [LocalCounter; Gauge::ALL.len()],
+    handshakes: [LocalCounter; Handshake::ALL.len()],
+    reasons: [LocalCounter; Reason::ALL.len()],
     /// Claimed or not. Locked by a scrape, and by the worker between requests.
     series: Mutex<Vec<Arc<Series>>>,
 }
@@ -196,19 +196,19 @@ impl Recorder {
 // === impl WorkerCells ===
 
 impl WorkerCells {
-    pub(crate) fn counter(&self, counter: Counter) -> &Tally {
+    pub(crate) fn counter(&self, counter: Counter) -> &LocalCounter {
         &self.counters[counter as usize]
     }
 
-    pub(super) fn gauge(&self, gauge: Gauge) -> &Tally {
+    pub(super) fn gauge(&self, gauge: Gauge) -> &LocalCounter {
         &self.gauges[gauge as usize]
     }
 
-    pub(super) fn handshake(&self, handshake: Handshake) -> &Tally {
+    pub(super) fn handshake(&self, handshake: Handshake) -> &LocalCounter {
         &self.handshakes[handshake as usize]
     }
 
-    pub(super) fn reason(&self, reason: Reason) -> &Tally {
+    pub(super) fn reason(&self, reason: Reason) -> &LocalCounter {
         &self.reasons[reason as usize]
     }
 
@@ -224,10 +224,10 @@ impl WorkerCells {
 impl Default for WorkerCells {
     fn default() -> Self {
         Self {
-            counters: std::array::from_fn(|_| Tally::default()),
-            gauges: std::array::from_fn(|_| Tally::default()),
-            handshakes: std::array::from_fn(|_| Tally::default()),
-            reasons: std::array::from_fn(|_| Tally::default()),
+            counters: std::array::from_fn(|_| LocalCounter::default()),
+            gauges: std::array::from_fn(|_| LocalCounter::default()),
+            handshakes: std::array::from_fn(|_| LocalCounter::default()),
+            reasons: std::array::from_fn(|_| LocalCounter::default()),
             series: Mutex::default(),
         }
     }

@@ -6,8 +6,8 @@
 //!
 //! Never in here: what objects mean.
 
+mod disk_cache;
 mod item;
-mod kept;
 mod references;
 #[cfg(test)]
 mod tests;
@@ -32,7 +32,7 @@ use crate::objects::{ConfigMap, Ingress, IngressClass, Namespace, Object, Resour
 use crate::options::Options;
 use crate::problem::{Problem, Reason, Severity};
 
-pub(crate) use kept::Kept;
+pub(crate) use disk_cache::DiskCache;
 
 /// Most of what has happened that is taken in at once, before anybody is told.
 const BATCH_MAX: usize = 4096;

@@ -13,7 +13,7 @@ use crate::bench::show::{grouped, load};
 use crate::doctor::show::figure;
 
 pub(super) fn page(options: &Compare, comparison: &Comparison) -> Page {
-    let Comparison { direct, via, readings, sight, .. } = comparison;
+    let Comparison { direct, via, readings, samples, .. } = comparison;
     let both = [("direct", direct.measurement()), ("via", via.measurement())];
     let latencies = [("direct", &direct.measured.outcome.latency), ("via", &via.measured.outcome.latency)];
     Page {
@@ -31,7 +31,7 @@ pub(super) fn page(options: &Compare, comparison: &Comparison) -> Page {
                 readings,
             )),
             Block::Plot(sockets(readings)),
-            Block::Plot(cpu(readings, explain::cpu_of_proxy(sight).as_deref())),
+            Block::Plot(cpu(readings, explain::cpu_of_proxy(samples).as_deref())),
             Block::Table(times(&both)),
             Block::Table(counts(&both)),
         ],

@@ -76,13 +76,13 @@ fn add_services(near: &mut Index, ingress: &Sourced<Ingress>, index: &Index) {
 }
 
 /// Objects among which an Ingress is tried.
-pub(super) struct Trial<'a> {
+pub(super) struct DryRun<'a> {
     pub(super) near: &'a Index,
     pub(super) options: &'a Options,
     pub(super) now: SystemTime,
 }
 
-impl Trial<'_> {
+impl DryRun<'_> {
     /// Judges an Ingress that is to be stored.
     pub(super) fn verdict(&self, ingress: &Arc<Sourced<Ingress>>, is_new: bool) -> Verdict {
         if is_new {

@@ -9,24 +9,24 @@ use crate::ticks::Ticks;
 
 /// The samples of one machine, in the order in which they were taken.
 #[derive(Clone, Debug, Default)]
-pub struct Sight {
+pub struct Samples {
     /// Counters are judged by the difference of the last and the first.
-    pub samples: Vec<Sample>,
+    pub all: Vec<Sample>,
     /// The requests that the process served between the first and the last sample, where whoever sent them says so.
     pub requests: Option<u64>,
     /// The connections that whoever sent them opened in the same network namespace as the process is in.
     pub own_connections: u64,
 }
 
-impl Sight {
+impl Samples {
     /// The last sample: how it stands.
     pub fn last(&self) -> Result<&Sample, Unknown> {
-        self.samples.last().ok_or_else(|| Unknown("nothing was captured".into()))
+        self.all.last().ok_or_else(|| Unknown("nothing was captured".into()))
     }
 
     /// The first and the last sample, which must be two.
     pub fn ends(&self) -> Result<(&Sample, &Sample), Unknown> {
-        match &self.samples[..] {
+        match &self.all[..] {
             [first, .., last] => Ok((first, last)),
             _ => Err(Unknown("it takes two samples".into())),
         }

@@ -34,7 +34,7 @@ const LABELS_OF_ROLLOUTS: [&str; 3] =
 
 /// What tells where clients reach this controller.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Whereabouts {
+pub(super) enum PublishAddress {
     /// `--publish-status-address`.
     Given(Vec<IngressPoint>),
     /// `--publish-service`.
@@ -52,7 +52,7 @@ pub(super) enum Whereabouts {
     Unknown,
 }
 
-impl Whereabouts {
+impl PublishAddress {
     /// Follows them for ever.
     pub(super) async fn follow(&self, server: &Server, found: watch::Sender<Addresses>) {
         match self {
