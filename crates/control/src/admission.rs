@@ -4,7 +4,7 @@
 //!
 //! Never in here: IO, async, names that are looked up, or anything that is rendered or run.
 
-mod trial;
+mod dry_run;
 mod verdict;
 
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use crate::index::Index;
 use crate::objects::{Ingress, IngressSpec, IngressStatus, Kind, Metadata, Origin, Sourced};
 use crate::options::Options;
-use crate::translate::class::is_ours;
-use trial::Trial;
+use crate::translate::ingress::class::is_ours;
+use dry_run::DryRun;
 use verdict::Verdict;
 
 /// Longest review, in bytes. Kubernetes takes objects of 1.5 MiB (etcd's limit); an update's review holds the old one too.
@@ -60,6 +60,10 @@ impl Surroundings {
 }
 
 /// Answers a review by the objects that there are.
+///
+/// # Errors
+///
+/// When the body is no review that can be read: see [`Request::parse`].
 pub fn answer(body: &[u8], index: &Index, options: &Options, now: SystemTime) -> Result<Vec<u8>, NotAReview> {
     let request = Request::parse(body)?;
     Ok(request.judge(&request.surroundings(index, options), now))
@@ -67,6 +71,10 @@ pub fn answer(body: &[u8], index: &Index, options: &Options, now: SystemTime) ->
 
 impl Request {
     /// Reads a review. An object that cannot be read is no reason to fail: it is refused later.
+    ///
+    /// # Errors
+    ///
+    /// When the body is longer than [`REVIEW_BYTES_MAX`], or is no `AdmissionReview` of `admission.k8s.io/v1` with a request.
     pub fn parse(body: &[u8]) -> Result<Self, NotAReview> {
         if body.len() > REVIEW_BYTES_MAX {
             return Err(NotAReview(format!("longer than {REVIEW_BYTES_MAX} bytes")));
@@ -89,8 +97,8 @@ impl Request {
     pub fn surroundings(&self, index: &Index, options: &Options) -> Surroundings {
         let near = match &self.question {
             Question::Nothing => Index::default(),
-            Question::Ingress { object, .. } => trial::around(object, index, options),
-            Question::Undecodable { .. } => trial::rules(index, options),
+            Question::Ingress { object, .. } => dry_run::around(object, index, options),
+            Question::Undecodable { .. } => dry_run::rules(index, options),
         };
         Surroundings { near, options: options.clone() }
     }
@@ -99,7 +107,7 @@ impl Request {
     pub fn judge(&self, surroundings: &Surroundings, now: SystemTime) -> Vec<u8> {
         let Surroundings { near, options } = surroundings;
         let verdict = match &self.question {
-            Question::Ingress { object, is_new } => Trial { near, options, now }.verdict(object, *is_new),
+            Question::Ingress { object, is_new } => DryRun { near, options, now }.verdict(object, *is_new),
             Question::Undecodable { head, why } if is_ours(head, near, options) => Verdict::unreadable(why),
             Question::Undecodable { .. } | Question::Nothing => Verdict::default(),
         };

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
 
 use crate::client::Connection;
+use crate::debounce::{Debounce, Pace};
 use crate::index::Index;
 use crate::interfaces;
 use crate::objects::Object;
@@ -15,11 +16,10 @@ use crate::options::Options;
 use crate::problem::Problem;
 use crate::resolve::{Names, Resolved, Resolver, SystemResolver};
 use crate::reviews::Review;
-use crate::settle::{Pace, Settle};
-use crate::source::PassedOver;
-use crate::source::cluster::{Cluster, ClusterOptions, Condition, Kept};
+use crate::source::Skipped;
+use crate::source::cluster::{Cluster, ClusterOptions, Condition, DiskCache};
+use crate::source::file_source::FileSource;
 use crate::source::files::{Files, LoadError};
-use crate::source::following::Following;
 use crate::translate::{Translation, Translator, translate};
 
 /// Longest sleep until a certificate begins or ends: the machine's clock may be set meanwhile.
@@ -38,21 +38,30 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const LOOK_AROUND_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Loads the manifests and translates them. Names outside the cluster are not looked up.
+///
+/// # Errors
+///
+/// When a path of the options is not there, or may not be looked at. What is wrong with a file is a problem of the translation
+/// instead.
 pub fn load_once(options: &Options) -> Result<Translation, LoadError> {
     load_at(options, SystemTime::now())
 }
 
 /// [`load_once`], as it would be at a time.
+///
+/// # Errors
+///
+/// As [`load_once`].
 pub fn load_at(options: &Options, now: SystemTime) -> Result<Translation, LoadError> {
     let files = Files::open(&options.manifests)?;
     let (index, duplicates) = Index::build(files.objects());
     let mut translation = translate(&index, options, &Resolved::new(), now);
-    add_findings(&mut translation, files.problems().cloned().chain(duplicates), files.passed_over());
+    add_findings(&mut translation, files.problems().cloned().chain(duplicates), files.skipped());
     Ok(translation)
 }
 
 /// What comes of following a source.
-pub trait Outlet {
+pub trait Publisher {
     /// A whole translation that differs from the one before it.
     fn publish(&mut self, translation: Arc<Translation>);
 
@@ -65,7 +74,7 @@ pub trait Outlet {
     }
 }
 
-impl<F: FnMut(Arc<Translation>)> Outlet for F {
+impl<F: FnMut(Arc<Translation>)> Publisher for F {
     fn publish(&mut self, translation: Arc<Translation>) {
         self(translation);
     }
@@ -77,18 +86,27 @@ impl<F: FnMut(Arc<Translation>)> Outlet for F {
 /// translation that differs from the one before it is published, the first in any case. Returns only if it cannot begin.
 ///
 /// Runs on the control thread: files are read and parsed in place.
-pub async fn run(options: Options, outlet: impl Outlet) -> Result<Infallible, LoadError> {
-    run_with(options, SystemResolver::new(), outlet).await
+///
+/// # Errors
+///
+/// When, at the start, a path of the options is not there or may not be looked at, or changes cannot be followed. What is wrong later
+/// is a problem of a translation, and the objects that were read last stay.
+pub async fn run(options: Options, publisher: impl Publisher) -> Result<Infallible, LoadError> {
+    run_with(options, SystemResolver::new(), publisher).await
 }
 
 /// [`run`], with a resolver of one's own.
+///
+/// # Errors
+///
+/// As [`run`].
 pub async fn run_with<R: Resolver>(
     options: Options,
     resolver: R,
-    outlet: impl Outlet,
+    publisher: impl Publisher,
 ) -> Result<Infallible, LoadError> {
-    let following = Following::start(&options.manifests)?;
-    match Driver::new(options, Source::Files(Box::new(following)), Pace::FILES, resolver, outlet).run().await {}
+    let files = FileSource::start(&options.manifests)?;
+    match Driver::new(options, Source::Files(Box::new(files)), Pace::FILES, resolver, publisher).run().await {}
 }
 
 /// Follows a cluster. The first translation is published when all objects have been listed; or before, if they cannot be and
@@ -97,23 +115,23 @@ pub async fn run_cluster(
     connection: &Connection,
     cluster: ClusterOptions,
     mut options: Options,
-    outlet: impl Outlet,
+    publisher: impl Publisher,
 ) -> Infallible {
     options.judges_endpoints = true;
-    let kept = cluster.state_dir.as_deref().map(Kept::new);
+    let kept = cluster.state_dir.as_deref().map(DiskCache::new);
     let source = Cluster::new(connection, cluster.scope, &options);
-    let source = Source::Cluster(Box::new(Live::new(source, kept)));
-    Driver::new(options, source, Pace::CLUSTER, SystemResolver::new(), outlet).run().await
+    let source = Source::Cluster(Box::new(ClusterSource::new(source, kept)));
+    Driver::new(options, source, Pace::CLUSTER, SystemResolver::new(), publisher).run().await
 }
 
 fn add_findings(
     translation: &mut Translation,
     problems: impl IntoIterator<Item = Problem>,
-    passed_over: PassedOver,
+    skipped: Skipped,
 ) {
     translation.problems.splice(0..0, problems);
-    for (kind, count) in passed_over {
-        *translation.passed_over.entry(kind).or_default() += count;
+    for (kind, count) in skipped {
+        *translation.skipped.entry(kind).or_default() += count;
     }
 }
 
@@ -122,7 +140,7 @@ struct Driver<R, O> {
     source: Source,
     names: Names<R>,
     translator: Translator,
-    settle: Settle,
+    debounce: Debounce,
     /// When to look whether what was published still holds.
     review: Option<Instant>,
     /// When to look whether this machine has other addresses.
@@ -130,18 +148,18 @@ struct Driver<R, O> {
     published: Option<Arc<Translation>>,
     condition: Condition,
     reviews: Option<mpsc::Receiver<Review>>,
-    outlet: O,
+    publisher: O,
 }
 
 enum Source {
-    Files(Box<Following>),
-    Cluster(Box<Live>),
+    Files(Box<FileSource>),
+    Cluster(Box<ClusterSource>),
 }
 
 /// A cluster's objects, and what was kept of them.
-struct Live {
+struct ClusterSource {
     cluster: Cluster,
-    kept: Option<Kept>,
+    kept: Option<DiskCache>,
     /// What is served while the cluster's objects are not all there.
     from_disk: Option<Index>,
     /// When to stop waiting for the cluster.
@@ -153,20 +171,20 @@ struct Live {
     keeping: Option<tokio::task::JoinHandle<()>>,
 }
 
-impl<R: Resolver, O: Outlet> Driver<R, O> {
-    fn new(options: Options, source: Source, pace: Pace, resolver: R, mut outlet: O) -> Self {
+impl<R: Resolver, O: Publisher> Driver<R, O> {
+    fn new(options: Options, source: Source, pace: Pace, resolver: R, mut publisher: O) -> Self {
         Self {
             options,
             source,
             names: Names::new(resolver),
             translator: Translator::default(),
-            settle: Settle::new(pace),
+            debounce: Debounce::new(pace),
             review: None,
             look_around: Instant::now(),
             published: None,
             condition: Condition::default(),
-            reviews: outlet.reviews(),
-            outlet,
+            reviews: publisher.reviews(),
+            publisher,
         }
     }
 
@@ -179,7 +197,7 @@ impl<R: Resolver, O: Outlet> Driver<R, O> {
     }
 
     async fn step(&mut self) {
-        let due = [self.settle.due(), self.source.due(), self.review].into_iter().flatten().min();
+        let due = [self.debounce.due(), self.source.due(), self.review].into_iter().flatten().min();
         let due = due.map_or(self.look_around, |due| due.min(self.look_around));
         tokio::select! {
             () = self.source.changed(&self.options) => self.note_change(Instant::now()),
@@ -191,7 +209,7 @@ impl<R: Resolver, O: Outlet> Driver<R, O> {
 
     fn note_change(&mut self, now: Instant) {
         if self.source.note_change(now) {
-            self.settle.touch(now);
+            self.debounce.touch(now);
         }
         self.note_condition();
     }
@@ -206,20 +224,20 @@ impl<R: Resolver, O: Outlet> Driver<R, O> {
         let condition = self.source.condition();
         if condition != self.condition {
             self.condition = condition;
-            self.outlet.note(&self.condition);
+            self.publisher.note(&self.condition);
         }
     }
 
     fn act(&mut self, now: Instant) {
         if self.source.act(now) {
-            self.settle.touch(now);
+            self.debounce.touch(now);
         }
         self.note_condition();
         let is_elsewhere = self.look_around <= now && self.look_around();
         if is_elsewhere || self.review.is_some_and(|review| review <= now) {
             self.build_and_publish();
         }
-        if self.settle.take(now) && self.source.refresh() {
+        if self.debounce.take(now) && self.source.refresh() {
             self.build_and_publish();
         }
     }
@@ -244,19 +262,19 @@ impl<R: Resolver, O: Outlet> Driver<R, O> {
         let (begun, now) = (Instant::now(), SystemTime::now());
         self.look_around();
         self.options.class_may_be_missing |= self.source.lacks_classes();
-        let Some((index, problems, passed_over)) = self.source.objects() else { return };
+        let Some((index, problems, skipped)) = self.source.objects() else { return };
         let mut translation = self.translator.translate(index, &self.options, self.names.resolved(), now);
-        add_findings(&mut translation, problems, passed_over);
+        add_findings(&mut translation, problems, skipped);
         self.names.need(&translation.names);
         self.review = translation.valid_until.map(|end| Instant::now() + until(end, now));
         if self.published.as_deref() != Some(&translation) {
             let translation = Arc::new(translation);
             self.published = Some(Arc::clone(&translation));
-            self.outlet.publish(translation);
+            self.publisher.publish(translation);
             self.source.note_published();
         }
         let end = Instant::now();
-        self.settle.rest(end, end - begun);
+        self.debounce.rest(end, end - begun);
     }
 }
 
@@ -278,85 +296,87 @@ impl Source {
     /// Waits until something has happened. May be dropped at any time.
     async fn changed(&mut self, options: &Options) {
         match self {
-            Self::Files(following) => following.changed().await,
-            Self::Cluster(live) => live.cluster.changed(options).await,
+            Self::Files(files) => files.changed().await,
+            Self::Cluster(source) => source.cluster.changed(options).await,
         }
     }
 
     /// Something has happened: tells whether the objects may have changed.
     fn note_change(&mut self, now: Instant) -> bool {
         match self {
-            Self::Files(following) => {
-                following.note_change(now);
+            Self::Files(files) => {
+                files.note_change(now);
                 true
             }
-            Self::Cluster(live) => live.note_change(now),
+            Self::Cluster(source) => source.note_change(now),
         }
     }
 
     /// When there is something to do.
     fn due(&self) -> Option<Instant> {
         match self {
-            Self::Files(following) => following.due(),
-            Self::Cluster(live) => [live.patience_ends, live.glance, live.keep].into_iter().flatten().min(),
+            Self::Files(files) => files.due(),
+            Self::Cluster(source) => {
+                [source.patience_ends, source.glance, source.keep].into_iter().flatten().min()
+            }
         }
     }
 
     /// Does what is due. Tells whether the objects may have changed.
     fn act(&mut self, now: Instant) -> bool {
         match self {
-            Self::Files(following) => following.act(now),
-            Self::Cluster(live) => live.act(now),
+            Self::Files(files) => files.act(now),
+            Self::Cluster(source) => source.act(now),
         }
     }
 
     /// Brings the objects up to date. Tells whether they changed.
     fn refresh(&mut self) -> bool {
         match self {
-            Self::Files(following) => following.look(),
+            Self::Files(files) => files.look(),
             Self::Cluster(_) => true,
         }
     }
 
     /// The objects and what is to be said of them; nothing while they are not there.
-    fn objects(&mut self) -> Option<(&Index, Vec<Problem>, PassedOver)> {
+    fn objects(&mut self) -> Option<(&Index, Vec<Problem>, Skipped)> {
         match self {
-            Self::Files(following) => Some(following.objects()),
-            Self::Cluster(live) => {
-                let problems = live.cluster.problems().collect();
-                Some((live.index()?, problems, PassedOver::new()))
+            Self::Files(files) => Some(files.objects()),
+            Self::Cluster(source) => {
+                let problems = source.cluster.problems().collect();
+                Some((source.index()?, problems, Skipped::new()))
             }
         }
     }
 
     fn lacks_classes(&self) -> bool {
-        matches!(self, Self::Cluster(live) if live.cluster.lacks_classes())
+        matches!(self, Self::Cluster(source) if source.cluster.lacks_classes())
     }
 
     fn condition(&self) -> Condition {
         match self {
             Self::Files(_) => Condition::default(),
-            Self::Cluster(live) => Condition {
-                from_disk: live.cluster.index().is_none() && live.from_disk.is_some(),
-                ..live.cluster.condition()
+            Self::Cluster(source) => Condition {
+                from_disk: source.cluster.index().is_none() && source.from_disk.is_some(),
+                ..source.cluster.condition()
             },
         }
     }
 
     fn note_published(&mut self) {
-        if let Self::Cluster(live) = self
-            && live.kept.is_some()
-            && live.cluster.index().is_some()
+        if let Self::Cluster(source) = self
+            && source.kept.is_some()
+            && source.cluster.index().is_some()
         {
-            live.keep.get_or_insert_with(|| Instant::now() + KEEP_INTERVAL);
+            source.keep.get_or_insert_with(|| Instant::now() + KEEP_INTERVAL);
         }
     }
 }
 
-// === impl Live ===
+// === impl ClusterSource ===
 
-impl Live {
-    fn new(cluster: Cluster, kept: Option<Kept>) -> Self {
+impl ClusterSource {
+    fn new(cluster: Cluster, kept: Option<DiskCache>) -> Self {
         let patience_ends = kept.is_some().then(|| Instant::now() + PATIENCE);
         Self { cluster, kept, from_disk: None, patience_ends, glance: None, keep: None, keeping: None }
     }

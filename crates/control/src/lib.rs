@@ -1,6 +1,6 @@
 //! The control plane: from Kubernetes objects to a [`model::Model`], with everything that is wrong on the way.
 //!
-//! The stages, each of which knows nothing of the next: [`source`] holds objects, [`index`] finds them, [`settle`] says
+//! The stages, each of which knows nothing of the next: [`source`] holds objects, [`index`] finds them, [`debounce`] says
 //! when to look again, [`translate`] makes a whole new model of them in pure passes, and [`run`] drives the others.
 //!
 //! Never in here: a client's bytes, and how requests are served.
@@ -8,9 +8,11 @@
 pub mod admission;
 mod certificate;
 mod client;
+pub mod debounce;
 mod driver;
 pub mod index;
 mod interfaces;
+pub mod names;
 pub mod objects;
 pub mod options;
 pub mod problem;
@@ -18,15 +20,15 @@ mod reach;
 pub mod report;
 pub mod resolve;
 mod reviews;
-pub mod settle;
 pub mod source;
 pub mod status;
 pub mod translate;
 
 pub use client::{ClusterAddress, ConnectError, Connection};
-pub use driver::{Outlet, load_at, load_once, run, run_cluster, run_with};
-pub use options::{EndpointOverride, NsName, Options};
-pub use problem::{ObjectRef, Problem, Reason, Severity};
+pub use driver::{Publisher, load_at, load_once, run, run_cluster, run_with};
+pub use names::{NsName, ObjectRef, PortRef};
+pub use options::{EndpointOverride, Options};
+pub use problem::{Problem, Reason, Severity};
 pub use reviews::{Busy, Review, Reviews};
 pub use source::cluster::{ClusterOptions, Condition, Scope};
 pub use source::files::LoadError;

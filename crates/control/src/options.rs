@@ -1,7 +1,6 @@
 //! What the command line says about sources and translation.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -9,7 +8,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use crate::objects::PortRef;
+use crate::names::{InvalidNsName, NsName, PortRef};
 
 /// Where the configuration comes from, and how it is read. The defaults are ingress-nginx's, where it has the option.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,53 +97,13 @@ impl Default for Options {
 }
 
 /// A network in CIDR notation; a lone address is a network of one.
+///
+/// # Errors
+///
+/// When the text is neither, with a message for the user.
 pub fn parse_network(text: &str) -> Result<IpNet, String> {
     let address = || text.parse::<IpAddr>().map(IpNet::from);
     text.parse().or_else(|_| address()).map_err(|_| format!("{text:?} is not a network such as 10.0.0.0/8"))
-}
-
-/// Namespace and name of an object: `kube-system/nginx-configuration`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NsName {
-    /// Namespace; empty for kinds without.
-    pub namespace: String,
-    /// Name.
-    pub name: String,
-}
-
-impl NsName {
-    /// From its parts.
-    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { namespace: namespace.into(), name: name.into() }
-    }
-}
-
-impl fmt::Display for NsName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.namespace, self.name)
-    }
-}
-
-/// A text that does not name an object.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not of the form NAMESPACE/NAME")]
-pub struct InvalidNsName(String);
-
-impl FromStr for NsName {
-    type Err = InvalidNsName;
-
-    fn from_str(text: &str) -> Result<Self, InvalidNsName> {
-        match text.split_once('/') {
-            Some((namespace, name)) if !namespace.is_empty() && is_name(name) => {
-                Ok(Self::new(namespace, name))
-            }
-            _ => Err(InvalidNsName(text.to_owned())),
-        }
-    }
-}
-
-fn is_name(text: &str) -> bool {
-    !text.is_empty() && !text.contains('/')
 }
 
 /// Where a Service's Pods are: `NAMESPACE/SERVICE[:PORT]=HOST:PORT[,HOST:PORT]`.

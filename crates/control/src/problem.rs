@@ -1,10 +1,11 @@
 //! What is wrong with the configuration: which object, where it stands, and what to do about it.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crate::objects::Sourced;
-use crate::objects::{At, Resource};
+use crate::names::ObjectRef;
+use crate::objects::{At, Resource, Sourced};
 
 /// How bad a [`Problem`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,26 +32,6 @@ impl Severity {
 impl fmt::Display for Severity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
-    }
-}
-
-/// The name of a Kubernetes object.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObjectRef {
-    /// `Ingress`, `Service` and the like.
-    pub kind: &'static str,
-    /// Empty where the kind has none.
-    pub namespace: String,
-    /// Name.
-    pub name: String,
-}
-
-impl fmt::Display for ObjectRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.namespace.as_str() {
-            "" => write!(f, "{} {}", self.kind, self.name),
-            namespace => write!(f, "{} {namespace}/{}", self.kind, self.name),
-        }
     }
 }
 
@@ -153,14 +134,7 @@ impl Problem {
         object: &Sourced<T>,
         message: impl Into<String>,
     ) -> Self {
-        let origin = &object.origin;
-        Self {
-            object: Some(object.reference()),
-            uid: object.metadata().uid.clone(),
-            file: origin.file.as_deref().map(Into::into),
-            line: origin.file.as_ref().map(|_| origin.line),
-            ..Self::new(severity, message)
-        }
+        Self::in_place(severity, &Place::of(object), message)
     }
 
     /// The same, of another kind.
@@ -176,9 +150,51 @@ impl Problem {
         value: &At<V>,
         message: impl Into<String>,
     ) -> Self {
-        let line = object.origin.line_of(value);
-        let whole = Self::of(severity, object, message);
-        Self { line: line.or(whole.line), ..whole }
+        Self::in_place(severity, &Place::at(object, value), message)
+    }
+
+    /// A problem of what stands in a place.
+    pub(crate) fn in_place(severity: Severity, place: &Place, message: impl Into<String>) -> Self {
+        let Place { object, uid, file, line } = place;
+        Self {
+            object: Some(object.clone()),
+            uid: uid.clone(),
+            file: file.as_deref().map(Path::to_owned),
+            line: *line,
+            ..Self::new(severity, message)
+        }
+    }
+}
+
+/// An object, or one value in it, and where that stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// The object.
+    pub(crate) object: ObjectRef,
+    /// Its uid; files do not have it.
+    pub(crate) uid: Option<String>,
+    /// The file that holds it, if one does.
+    pub(crate) file: Option<Arc<Path>>,
+    /// Line in the file, from 1.
+    pub(crate) line: Option<u32>,
+}
+
+impl Place {
+    /// An object as a whole.
+    pub(crate) fn of<T: Resource>(object: &Sourced<T>) -> Self {
+        let origin = &object.origin;
+        Self {
+            object: object.reference(),
+            uid: object.metadata().uid.clone(),
+            file: origin.file.clone(),
+            line: origin.file.as_ref().map(|_| origin.line),
+        }
+    }
+
+    /// One value in an object.
+    pub(crate) fn at<T: Resource, V>(object: &Sourced<T>, value: &At<V>) -> Self {
+        let whole = Self::of(object);
+        Self { line: object.origin.line_of(value).or(whole.line), ..whole }
     }
 }
 

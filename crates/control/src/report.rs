@@ -87,6 +87,10 @@ pub fn has_problems(translation: &Translation) -> bool {
 }
 
 /// Writes the table of what would be served, the problems, and a line that sums up.
+///
+/// # Errors
+///
+/// When `out` refuses what is written to it.
 pub fn write(out: &mut impl Write, translation: &Translation) -> fmt::Result {
     table(out, &rows(translation))?;
     for problem in &translation.problems {
@@ -138,8 +142,8 @@ fn summary(out: &mut impl Write, translation: &Translation) -> fmt::Result {
     let counts =
         counts.map(|(number, thing)| format!("{number} {thing}{}", if number == 1 { "" } else { "s" }));
     write!(out, "{}", counts.join(", "))?;
-    if !translation.passed_over.is_empty() {
-        let kinds = translation.passed_over.iter().map(|(kind, number)| format!("{number} {kind}"));
+    if !translation.skipped.is_empty() {
+        let kinds = translation.skipped.iter().map(|(kind, number)| format!("{number} {kind}"));
         write!(out, "; passed over: {}", kinds.collect::<Vec<_>>().join(", "))?;
     }
     writeln!(out)

@@ -70,7 +70,7 @@ fn examples_have_no_errors() {
         let errors: Vec<_> =
             translation.problems.iter().filter(|problem| problem.severity == Severity::Error).collect();
         assert!(errors.is_empty(), "{errors:?}");
-        let has_kind = !translation.passed_over.is_empty() || translation.model != Model::default();
+        let has_kind = !translation.skipped.is_empty() || translation.model != Model::default();
         assert!(has_kind || !translation.problems.is_empty(), "{} holds nothing", file.display());
     }
     // Together, as a newcomer would serve them.
@@ -90,7 +90,7 @@ fn examples_have_no_errors() {
 /// Values as long as an object can be are not repeated in full to whoever reads what is wrong with them.
 #[test]
 fn a_megabyte_of_annotation_makes_short_problems() {
-    let names = control::translate::annotations::ANNOTATIONS;
+    let names = control::translate::ingress::annotations::ANNOTATIONS;
     let value = "x{".repeat((1 << 20) / 2 / names.len());
     let annotations = names
         .iter()

@@ -39,13 +39,13 @@ pub struct Taken {
     /// The process that was asked about.
     pub pid: Option<u32>,
     /// Whose network namespace it was.
-    pub namespace: Whose,
+    pub namespace: NamespaceOwner,
 }
 
 /// Whose a network namespace is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Whose {
+pub enum NamespaceOwner {
     /// It cannot be told: the first process of the machine hides its own, or there is no host in sight.
     #[default]
     Unknown,
@@ -71,6 +71,10 @@ pub struct Unknown(pub String);
 
 impl Sample {
     /// A file's text.
+    ///
+    /// # Errors
+    ///
+    /// When the machine does not have the file, it could not be read, or it was not captured. The text says which.
     pub fn text(&self, path: &str) -> Result<&str, Unknown> {
         match self.files.get(path) {
             Some(Ok(text)) => Ok(text),
@@ -84,12 +88,20 @@ impl Sample {
     }
 
     /// The number that a file consists of.
+    ///
+    /// # Errors
+    ///
+    /// As [`text`](Self::text), and when the file holds something else.
     pub fn number<T: FromStr>(&self, path: &str) -> Result<T, Unknown> {
         let text = self.text(path)?.trim();
         text.parse().map_err(|_| Unknown(format!("/{path} holds {text:?}, which is no number")))
     }
 
     /// A file in JSON.
+    ///
+    /// # Errors
+    ///
+    /// As [`text`](Self::text), and when the file holds something else.
     pub fn json<T: serde::de::DeserializeOwned>(&self, path: &str) -> Result<T, Unknown> {
         serde_json::from_str(self.text(path)?).map_err(|error| Unknown(format!("{path}: {error}")))
     }
@@ -110,7 +122,7 @@ impl Sample {
     /// another than the host's, or may be.
     pub(crate) fn places(&self, path: &str) -> &'static [&'static str] {
         let may_be_another =
-            self.taken.namespace == Whose::Other || self.files.contains_key(&format!("host/{path}"));
+            self.taken.namespace == NamespaceOwner::Other || self.files.contains_key(&format!("host/{path}"));
         if may_be_another { &["", "host/"] } else { &[""] }
     }
 

@@ -5,7 +5,7 @@
 use crate::checks;
 use crate::finding::{Finding, Outcome, Verdict};
 use crate::sample::Unknown;
-use crate::sight::Sight;
+use crate::samples::Samples;
 
 /// One thing that costs QPS, and how it is recognised.
 pub struct Check {
@@ -24,7 +24,7 @@ pub struct Check {
     /// The field cases that it comes from.
     pub case: &'static str,
     /// Judges.
-    pub(crate) look: fn(&Sight) -> Result<Outcome, Unknown>,
+    pub(crate) look: fn(&Samples) -> Result<Outcome, Unknown>,
 }
 
 /// All checks, by category.
@@ -57,12 +57,26 @@ pub fn doc_page(id: &str) -> String {
 }
 
 impl Check {
-    /// What it says of `sight`.
-    pub fn examine(&self, sight: &Sight) -> Finding {
-        let outcome = (self.look)(sight).unwrap_or_else(|unknown| {
+    /// What it says of a machine.
+    pub fn examine(&self, samples: &Samples) -> Finding {
+        let outcome = (self.look)(samples).unwrap_or_else(|unknown| {
             Outcome::new(Verdict::Unknown, format!("could not look, because {unknown}"))
         });
-        outcome.of(self)
+        self.finding(outcome)
+    }
+
+    fn finding(&self, outcome: Outcome) -> Finding {
+        let Outcome { verdict, message, evidence, remedy } = outcome;
+        let remedy = remedy.unwrap_or_else(|| self.remedy.to_owned());
+        Finding {
+            id: self.id,
+            category: self.category,
+            verdict,
+            message,
+            evidence,
+            remedy: if verdict > Verdict::Unknown { remedy } else { String::new() },
+            doc: doc_page(self.id),
+        }
     }
 }
 
@@ -93,7 +107,7 @@ mod tests {
 
     #[test]
     fn who_sees_nothing_finds_nothing_fine() {
-        let blind = Sight::default();
+        let blind = Samples::default();
         for check in all() {
             let finding = check.examine(&blind);
             assert_eq!(finding.verdict, Verdict::Unknown, "{}: {}", check.id, finding.message);

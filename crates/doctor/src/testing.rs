@@ -4,7 +4,7 @@
 
 use crate::finding::{Finding, Value};
 use crate::sample::{Absence, Sample, Taken};
-use crate::sight::Sight;
+use crate::samples::Samples;
 use crate::sockets::{Direction, Owner, SocketGroup, State};
 use crate::table::all;
 use crate::ticks::{ConnectionTick, Ticks};
@@ -116,15 +116,15 @@ impl Scene {
         self
     }
 
-    pub(crate) fn sight(self) -> Sight {
+    pub(crate) fn samples(self) -> Samples {
         let Scene { first, last, requests, own_connections } = self;
-        Sight { samples: vec![first, last], requests, own_connections }
+        Samples { all: vec![first, last], requests, own_connections }
     }
 
     /// What the check of this name says of it.
     pub(crate) fn finding(self, id: &str) -> Finding {
         let check = all().find(|check| check.id == id).unwrap();
-        check.examine(&self.sight())
+        check.examine(&self.samples())
     }
 }
 

@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use clap::{Arg, CommandFactory};
-use control::translate::annotations::ANNOTATIONS;
 use control::translate::configmap::KEYS;
+use control::translate::ingress::annotations::ANNOTATIONS;
 use model::log::VARIABLES;
 use observe::{METRICS, Reason};
 

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io::IsTerminal;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use control::status::ThisPod;
-use control::{Condition, Connection, NsName, Outlet, Problem, Reason, Review, Severity, Translation};
+use control::{Condition, Connection, NsName, Problem, Publisher, Reason, Review, Severity, Translation};
 use observe::{BuildInfo, Controller, MetricsOptions, Registry, log::Writer};
 use proxy::{Observer, Proxy};
 use routing::Snapshot;
@@ -52,28 +52,28 @@ async fn serve(options: cli::Serve) -> anyhow::Result<ExitCode> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let grace = Duration::from_secs(options.shutdown_grace_period);
-    let foundation = Foundation::lay(&options)?;
+    let bootstrap = Bootstrap::new(&options)?;
     let cluster = match options.manifests.as_slice() {
         [] => Some(Connection::open(&options.cluster.address()).await?),
         _ => None,
     };
     let (programmed, served) = watch::channel(None);
     let keeper = cluster.as_ref().map(|connection| {
-        let (status, registry) = (options.status.options(this_pod()), Arc::clone(&foundation.registry));
+        let (status, registry) = (options.status.options(this_pod()), Arc::clone(&bootstrap.registry));
         control::status::spawn(connection, status, served, registry)
     });
     let (fail, failed) = oneshot::channel();
-    let house: Rc<RefCell<Option<House>>> = Rc::default();
+    let server: Rc<RefCell<Option<Server>>> = Rc::default();
     let applied = watch::Sender::default();
-    let registry = Arc::clone(&foundation.registry);
-    let reviews = webhook::start(&options.webhook, registry, foundation.side_connections)?;
-    let builder = Builder {
-        house: Rc::clone(&house),
+    let registry = Arc::clone(&bootstrap.registry);
+    let reviews = webhook::start(&options.webhook, registry, bootstrap.side_connections)?;
+    let builder = ServerBuilder {
+        server: Rc::clone(&server),
         applied: applied.clone(),
         before: Arc::default(),
         reviews,
         fail: Some(fail),
-        foundation,
+        bootstrap,
     };
     tokio::select! {
         ended = control(options, cluster, builder) => match ended? {},
@@ -82,7 +82,7 @@ async fn serve(options: cli::Serve) -> anyhow::Result<ExitCode> {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
     }
-    let house = house.take();
+    let server = server.take();
     let stopped = async {
         let status = async {
             if let Some(keeper) = keeper {
@@ -90,8 +90,8 @@ async fn serve(options: cli::Serve) -> anyhow::Result<ExitCode> {
             }
         };
         let proxy = async {
-            match house {
-                Some(house) => house.stop(grace).await,
+            match server {
+                Some(server) => server.stop(grace).await,
                 None => Ok(()),
             }
         };
@@ -110,16 +110,16 @@ async fn serve(options: cli::Serve) -> anyhow::Result<ExitCode> {
 async fn control(
     options: cli::Serve,
     cluster: Option<Connection>,
-    builder: Builder,
+    builder: ServerBuilder,
 ) -> anyhow::Result<Infallible> {
     let mut reading = options.reading.into_options(options.manifests);
     let webhook = options.webhook.validating_webhook.rsplit_once(':');
     let webhook = webhook.and_then(|(_, port)| port.parse().ok());
     reading.reserved_ports.extend(webhook.map(|port| (port, "--validating-webhook")));
     // Given as 0, it is some other by now.
-    reading.reserved_ports.push((builder.foundation.admin.address.port(), "--healthz-port"));
+    reading.reserved_ports.push((builder.bootstrap.admin.address.port(), "--healthz-port"));
     let Some(connection) = cluster else { return Ok(control::run(reading, builder).await?) };
-    tracing::info!(url = connection.url, admin = %builder.foundation.admin.address, "following the cluster");
+    tracing::info!(url = connection.url, admin = %builder.bootstrap.admin.address, "following the cluster");
     let pod = match this_pod() {
         Some(name) => control::status::this_pod(&connection, &name).await,
         None => None,
@@ -169,7 +169,7 @@ async fn tell_programmed(
 }
 
 /// What there is before there is a configuration: it fails early and in one line.
-struct Foundation {
+struct Bootstrap {
     registry: Arc<Registry>,
     proxy: proxy::Options,
     admin: Arc<Admin>,
@@ -177,10 +177,10 @@ struct Foundation {
     side_connections: usize,
 }
 
-/// Builds the house when there is a configuration to run with, and keeps it up to date.
-struct Builder {
-    foundation: Foundation,
-    house: Rc<RefCell<Option<House>>>,
+/// Builds the server when there is a configuration to run with, and keeps it up to date.
+struct ServerBuilder {
+    bootstrap: Bootstrap,
+    server: Rc<RefCell<Option<Server>>>,
     applied: watch::Sender<Option<Applied>>,
     before: Arc<Translation>,
     /// Those that the webhook is asked for.
@@ -190,7 +190,7 @@ struct Builder {
 }
 
 /// What runs once there is a configuration to run with.
-struct House {
+struct Server {
     registry: Arc<Registry>,
     snapshot: Arc<Snapshot>,
     proxy: Proxy,
@@ -198,35 +198,35 @@ struct House {
     log: Writer,
 }
 
-impl Outlet for Builder {
+impl Publisher for ServerBuilder {
     fn publish(&mut self, translation: Arc<Translation>) {
         translation.new_problems(&self.before).for_each(report);
-        let mut house = self.house.borrow_mut();
-        match &mut *house {
-            Some(house) if translation.model == self.before.model => house.note_applied(&translation),
-            Some(house) => house.apply(&translation),
-            None => match House::build(&self.foundation, &translation) {
+        let mut server = self.server.borrow_mut();
+        match &mut *server {
+            Some(server) if translation.model == self.before.model => server.note_applied(&translation),
+            Some(server) => server.apply(&translation),
+            None => match Server::build(&self.bootstrap, &translation) {
                 Ok(built) => {
-                    *house = Some(built);
+                    *server = Some(built);
                     // The workers have been started, and theirs stays as it was.
                     machine::give_way();
                 }
                 Err(error) => drop(self.fail.take().map(|fail| fail.send(error))),
             },
         }
-        self.foundation.registry.set_problems(count(&translation.problems));
-        if let Some(house) = &*house {
-            let (generation, observer) = (house.snapshot.generation, house.proxy.observer());
+        self.bootstrap.registry.set_problems(count(&translation.problems));
+        if let Some(server) = &*server {
+            let (generation, observer) = (server.snapshot.generation, server.proxy.observer());
             let translation = Arc::clone(&translation);
             self.applied.send_replace(Some(Applied { generation, observer, translation }));
         }
-        drop(house);
+        drop(server);
         self.before = translation;
     }
 
     fn note(&mut self, condition: &Condition) {
-        self.foundation.registry.set_watches_failing(condition.troubles.len());
-        let mut noted = self.foundation.admin.condition.lock().unwrap_or_else(PoisonError::into_inner);
+        self.bootstrap.registry.set_watches_failing(condition.troubles.len());
+        let mut noted = self.bootstrap.admin.condition.lock().unwrap_or_else(PoisonError::into_inner);
         noted.clone_from(condition);
     }
 
@@ -235,10 +235,10 @@ impl Outlet for Builder {
     }
 }
 
-impl Foundation {
-    fn lay(options: &cli::Serve) -> anyhow::Result<Self> {
+impl Bootstrap {
+    fn new(options: &cli::Serve) -> anyhow::Result<Self> {
         let admin_address = match options.healthz_host.as_str() {
-            "" => any_address(options.reading.healthz_port),
+            "" => machine::any_address(options.reading.healthz_port),
             host => SocketAddr::new(
                 host.parse().with_context(|| format!("--healthz-host {host} is not an address"))?,
                 options.reading.healthz_port,
@@ -270,8 +270,8 @@ impl Foundation {
             registry,
             proxy: proxy::Options {
                 listen: vec![
-                    proxy::Listen { address: any_address(options.reading.http_port), tls: false },
-                    proxy::Listen { address: any_address(options.reading.https_port), tls: true },
+                    proxy::Listen { address: machine::any_address(options.reading.http_port), tls: false },
+                    proxy::Listen { address: machine::any_address(options.reading.https_port), tls: true },
                 ],
                 workers,
                 source_addresses: options.upstream_source_address.clone(),
@@ -292,21 +292,21 @@ fn admin_access(options: &cli::Serve) -> Access {
     Access::new(names, pod.map(|pod| pod.namespace), options.admin_allow.clone())
 }
 
-impl House {
-    fn build(foundation: &Foundation, translation: &Translation) -> anyhow::Result<Self> {
-        let registry = Arc::clone(&foundation.registry);
+impl Server {
+    fn build(bootstrap: &Bootstrap, translation: &Translation) -> anyhow::Result<Self> {
+        let registry = Arc::clone(&bootstrap.registry);
         let log = Writer::spawn(std::io::stdout(), &registry)?;
         let snapshot = Arc::new(routing::compile(&translation.model, None, 1));
-        let proxy = Proxy::start(&foundation.proxy, Arc::clone(&snapshot), &registry, &log)
+        let proxy = Proxy::start(&bootstrap.proxy, Arc::clone(&snapshot), &registry, &log)
             .context("cannot listen")?;
-        let admin = Arc::clone(&foundation.admin);
+        let admin = Arc::clone(&bootstrap.admin);
         let _ = admin.observer.set(proxy.observer());
         let (http, https) = (proxy.addresses()[0], proxy.addresses()[1]);
-        let (workers, hosts) = (foundation.proxy.workers.len(), translation.model.hosts.len());
-        let house = Self { registry, snapshot, proxy, admin, log };
-        house.note_applied(translation);
-        tracing::info!(%http, %https, admin = %house.admin.address, workers, hosts, "serving");
-        Ok(house)
+        let (workers, hosts) = (bootstrap.proxy.workers.len(), translation.model.hosts.len());
+        let server = Self { registry, snapshot, proxy, admin, log };
+        server.note_applied(translation);
+        tracing::info!(%http, %https, admin = %server.admin.address, workers, hosts, "serving");
+        Ok(server)
     }
 
     /// Goes over to another configuration.
@@ -360,13 +360,6 @@ fn report(problem: &Problem) {
         Severity::Warning => tracing::warn!("{problem}"),
         Severity::Notice => tracing::info!("{problem}"),
     }
-}
-
-/// Every address, IPv6 included where the machine has it.
-pub(crate) fn any_address(port: u16) -> SocketAddr {
-    let has_ipv6 = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok();
-    let any = if has_ipv6 { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { IpAddr::V4(Ipv4Addr::UNSPECIFIED) };
-    SocketAddr::new(any, port)
 }
 
 fn metrics_options(metrics: &cli::Metrics, reading: &cli::Reading) -> MetricsOptions {

@@ -17,8 +17,8 @@ mod reason;
 
 pub use metrics::names::{Kind, METRICS, Metric};
 pub use metrics::{
-    BuildInfo, CONTENT_TYPE, Controller, Counter, EndpointCells, Failure, Gauge, Handshake, Method,
-    MetricsOptions, PortCells, Process, Recorder, Registry, Sample, StreamCells, StreamCounter, StreamName,
-    Tally, UpstreamSample,
+    BuildInfo, CONTENT_TYPE, Controller, Counter, EndpointCells, Failure, Gauge, Handshake, LocalCounter,
+    Method, MetricsOptions, PortCells, Process, Recorder, Registry, Sample, StreamCells, StreamCounter,
+    StreamName, UpstreamSample,
 };
 pub use reason::{Reason, Side};

@@ -46,7 +46,7 @@ pub struct Run {
 #[derive(Debug, Default)]
 struct Told {
     finds: Vec<String>,
-    passed_over: Vec<String>,
+    skipped: Vec<String>,
     cases: u64,
 }
 
@@ -66,7 +66,7 @@ pub struct Outcome {
     /// What was found, in words.
     pub finds: Vec<String>,
     /// What could not be done here, and why.
-    pub passed_over: Vec<String>,
+    pub skipped: Vec<String>,
     /// Cases that were played.
     pub cases: u64,
     /// How long it took.
@@ -106,8 +106,8 @@ impl Attack {
             run.find(None, &*payload);
         }
         let told = run.told.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let Told { finds, passed_over, cases } = told;
-        Outcome { finds, passed_over, cases, time: begun.elapsed() }
+        let Told { finds, skipped, cases } = told;
+        Outcome { finds, skipped, cases, time: begun.elapsed() }
     }
 }
 
@@ -137,7 +137,7 @@ impl Run {
 
     /// Says what cannot be done here.
     pub fn pass_over(&self, what: impl Into<String>) {
-        self.told(|told| told.passed_over.push(what.into()));
+        self.told(|told| told.skipped.push(what.into()));
     }
 
     fn is_enough(&self, number: u64, begun: Instant) -> bool {

@@ -13,7 +13,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer};
 use x509_parser::prelude::{CertificateRevocationList, FromDer, X509Certificate, X509Name};
 
-use crate::options::NsName;
+use crate::names::NsName;
 use names::Names;
 
 /// A certificate with its key, and for whom and when it holds.

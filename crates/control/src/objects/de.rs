@@ -1,8 +1,6 @@
 //! How values are read that Kubernetes writes in more than one way.
 
-use std::fmt;
-
-use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
+use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};
 use serde_saphyr::Spanned;
 
@@ -13,6 +11,17 @@ where
     T: Deserialize<'de> + Default,
 {
     Option::<T>::deserialize(de).map(Option::unwrap_or_default)
+}
+
+/// The same of a list, without room for more: there are many of them, most with one item, and no one adds to them.
+pub(super) fn list<'de, D, T>(de: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    let mut items = Option::<Vec<T>>::deserialize(de)?.unwrap_or_default();
+    items.shrink_to_fit();
+    Ok(items)
 }
 
 /// A value and the line that it stands on, where a file holds it.
@@ -35,69 +44,5 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
 impl<T: Serialize> Serialize for At<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.value.serialize(serializer)
-    }
-}
-
-/// A port by its number or its name (Kubernetes: `IntOrString`).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum PortRef {
-    /// Number.
-    Number(u16),
-    /// Name.
-    Name(String),
-}
-
-impl PortRef {
-    /// Reads a text: digits are a number, since a port's name must hold a letter.
-    pub fn parse(text: &str) -> Self {
-        text.parse().map_or_else(|_| Self::Name(text.to_owned()), Self::Number)
-    }
-}
-
-impl fmt::Display for PortRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Number(number) => number.fmt(f),
-            Self::Name(name) => f.write_str(name),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for PortRef {
-    fn deserialize<D: Deserializer<'de>>(de: D) -> Result<Self, D::Error> {
-        de.deserialize_any(PortVisitor)
-    }
-}
-
-struct PortVisitor;
-
-impl Visitor<'_> for PortVisitor {
-    type Value = PortRef;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a port's number or name")
-    }
-
-    fn visit_u64<E: Error>(self, number: u64) -> Result<PortRef, E> {
-        let invalid = || E::invalid_value(Unexpected::Unsigned(number), &self);
-        u16::try_from(number).map(PortRef::Number).map_err(|_| invalid())
-    }
-
-    fn visit_i64<E: Error>(self, number: i64) -> Result<PortRef, E> {
-        let invalid = || E::invalid_value(Unexpected::Signed(number), &self);
-        u16::try_from(number).map(PortRef::Number).map_err(|_| invalid())
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<PortRef, E> {
-        Ok(PortRef::parse(text))
-    }
-}
-
-impl Serialize for PortRef {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Number(number) => serializer.serialize_u16(*number),
-            Self::Name(name) => serializer.serialize_str(name),
-        }
     }
 }

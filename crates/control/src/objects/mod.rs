@@ -18,11 +18,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::options::NsName;
-use crate::problem::ObjectRef;
+use crate::names::{NsName, ObjectRef};
 use de::nullable;
 
-pub use de::{At, PortRef};
+pub use de::At;
 pub use endpoints::{
     Conditions, EndpointAddress, EndpointHints, EndpointPort, EndpointSlice, EndpointSubset, Endpoints,
     ForZone, SliceEndpoint,

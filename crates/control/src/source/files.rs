@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::PassedOver;
+use super::Skipped;
 use super::manifest::{Broken, Manifest};
 use crate::objects::Object;
 use crate::problem::{Problem, Reason, Severity};
@@ -71,6 +71,10 @@ struct File {
 
 impl Files {
     /// Reads files and folders, each of which must exist.
+    ///
+    /// # Errors
+    ///
+    /// When a path is not there, or may not be looked at. What is wrong with a file is one of the [`problems`](Self::problems) instead.
     pub fn open(roots: &[PathBuf]) -> Result<Self, LoadError> {
         for path in roots {
             fs::metadata(path).map_err(|source| LoadError::Path { path: path.clone(), source })?;
@@ -114,9 +118,9 @@ impl Files {
     }
 
     /// Numbers of objects that are of no kind that is understood.
-    pub fn passed_over(&self) -> PassedOver {
-        let mut sum = PassedOver::new();
-        for (kind, count) in self.by_path.values().flat_map(|file| &file.manifest.passed_over) {
+    pub fn skipped(&self) -> Skipped {
+        let mut sum = Skipped::new();
+        for (kind, count) in self.by_path.values().flat_map(|file| &file.manifest.skipped) {
             *sum.entry(kind.clone()).or_default() += count;
         }
         sum

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::PassedOver;
+use super::Skipped;
 use crate::objects::{At, Kind, Object, Origin};
 
 /// What a file holds.
@@ -18,7 +18,7 @@ pub(super) struct Manifest {
     /// Objects of the kinds that are understood, in order.
     pub(super) objects: Vec<Object>,
     /// Objects of other kinds.
-    pub(super) passed_over: PassedOver,
+    pub(super) skipped: Skipped,
 }
 
 /// Why a file cannot be read.
@@ -47,8 +47,8 @@ impl Manifest {
             for other in others {
                 let other = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
                 manifest.objects.extend(other.objects);
-                for (kind, count) in other.passed_over {
-                    *manifest.passed_over.entry(kind).or_default() += count;
+                for (kind, count) in other.skipped {
+                    *manifest.skipped.entry(kind).or_default() += count;
                 }
             }
             Ok(manifest)
@@ -83,7 +83,7 @@ impl Manifest {
     /// How an object is to be read; counts it if it is not.
     fn slot(&mut self, file: &Arc<Path>, document: &Document<'_>, head: &At<TypeMeta>) -> Option<Slot> {
         let Some(kind) = head.value.kind() else {
-            *self.passed_over.entry(head.value.name()).or_default() += 1;
+            *self.skipped.entry(head.value.name()).or_default() += 1;
             return None;
         };
         let line = document.absolute(head.line);
@@ -365,7 +365,7 @@ mod tests {
         assert_eq!(places(&text), expected);
         let broken = text.replace("name: s1500}", "name: [}").replace("name: s900}", "name: [}");
         assert_eq!(parse(&broken).unwrap_err().line, 900 * 5 + 5);
-        assert_eq!(parse(&(text + "---\nkind: Pod\napiVersion: v1\n")).unwrap().passed_over.len(), 1);
+        assert_eq!(parse(&(text + "---\nkind: Pod\napiVersion: v1\n")).unwrap().skipped.len(), 1);
     }
 
     /// A glance may see nothing; what it sees is what is there.
@@ -399,7 +399,7 @@ mod tests {
                     - kind: Secret\n  apiVersion: v1\n  metadata: {name: b}\nkind: List\n";
         let expected = [("Service default/a", 3), ("Secret default/b", 9)];
         assert_eq!(places(text), expected.map(|(name, line)| (name.to_owned(), line)));
-        assert_eq!(parse(text).unwrap().passed_over, PassedOver::from([("Deployment.apps".to_owned(), 1)]));
+        assert_eq!(parse(text).unwrap().skipped, Skipped::from([("Deployment.apps".to_owned(), 1)]));
         assert!(places("apiVersion: v1\nkind: ServiceList\nitems: []\n").is_empty());
         assert!(places("apiVersion: v1\nkind: List\nitems: null\n").is_empty());
     }
@@ -422,7 +422,7 @@ mod tests {
     fn other_kinds_are_counted() {
         let text = "kind: Pod\napiVersion: v1\n---\nkind: Pod\napiVersion: v1\n---\nreplicas: 2\n";
         let counts = [("Pod".to_owned(), 2), ("document without a kind".to_owned(), 1)];
-        assert_eq!(parse(text).unwrap().passed_over, PassedOver::from(counts));
+        assert_eq!(parse(text).unwrap().skipped, Skipped::from(counts));
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! A source keeps its objects, in order, and what is wrong with how they are written. It never says what they mean.
 
 pub mod cluster;
+pub(crate) mod file_source;
 pub mod files;
-pub(crate) mod following;
 mod manifest;
 pub(crate) mod watch;
 
@@ -14,9 +14,13 @@ use std::path::Path;
 use crate::objects::Object;
 
 /// Numbers of things that were passed over, by what they are: kinds that are not understood, Ingresses of other classes.
-pub type PassedOver = BTreeMap<String, usize>;
+pub type Skipped = BTreeMap<String, usize>;
 
 /// The objects in a manifest's text, or what is wrong with it: for those who have no file.
+///
+/// # Errors
+///
+/// When the text is no YAML, or an object in it cannot be read. The message begins with the line.
 pub fn objects_in(text: &str) -> Result<Vec<Object>, String> {
     let file = Path::new("manifest.yaml").into();
     let manifest = manifest::Manifest::parse(&file, text);

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::lease::{Election, Move};
 use super::server::{Failure, Server};
-use crate::options::NsName;
+use crate::names::NsName;
 
 const ELECTING: &str = "taking part in the election of a leader";
 

@@ -23,8 +23,9 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::Programmed;
 use super::ingress::changed;
 use super::server::{Backoff, Failure, Server};
+use crate::names::ObjectRef;
 use crate::objects::{Ingress, Resource, Sourced};
-use crate::problem::{ObjectRef, Problem, Severity};
+use crate::problem::{Problem, Severity};
 use crate::translate::Translation;
 
 const TELLING: &str = "publishing Events";

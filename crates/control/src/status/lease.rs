@@ -7,12 +7,11 @@
 
 use std::time::Duration;
 
+use crate::names::NsName;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
 use tokio::time::Instant;
-
-use crate::options::NsName;
 
 /// One who would lead, and what it knows of the Lease.
 #[derive(Debug)]

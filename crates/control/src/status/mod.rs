@@ -10,10 +10,10 @@ mod elector;
 mod events;
 mod ingress;
 mod lease;
+mod publish_address;
 mod server;
 #[cfg(test)]
 mod tests;
-mod whereabouts;
 
 use std::fs;
 use std::sync::Arc;
@@ -25,15 +25,15 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::client::Connection;
-use crate::options::NsName;
+use crate::names::NsName;
 use crate::translate::Translation;
 use elector::Elector;
 use events::Teller;
 use ingress::Writer;
+use publish_address::PublishAddress;
 use server::Server;
-use whereabouts::Whereabouts;
 
-pub use whereabouts::ThisPod;
+pub use publish_address::ThisPod;
 
 /// Time for which [`Keeper::stop`] clears statuses. What is not cleared by then is left to the next who leads.
 const CLEAR_MAX: Duration = Duration::from_secs(5);
@@ -136,13 +136,13 @@ impl Keeper {
 /// What the API server says of the Pod that this process is in; nothing if it cannot be asked, or does not answer.
 pub async fn this_pod(connection: &Connection, pod: &NsName) -> Option<ThisPod> {
     let server = Server::new(connection.client.clone());
-    timeout(POD_MAX, whereabouts::this_pod(&server, pod)).await.unwrap_or_default()
+    timeout(POD_MAX, publish_address::this_pod(&server, pod)).await.unwrap_or_default()
 }
 
 /// The zone of a Node (`topology.kubernetes.io/zone`). None, too, if the API server does not answer.
 pub async fn zone_of_node(connection: &Connection, node: &str) -> Option<String> {
     let server = Server::new(connection.client.clone());
-    timeout(ZONE_MAX, whereabouts::zone(&server, node)).await.unwrap_or_default()
+    timeout(ZONE_MAX, publish_address::zone(&server, node)).await.unwrap_or_default()
 }
 
 /// All that has to be done.
@@ -152,7 +152,7 @@ struct Duty {
     namespace: String,
     programmed: Programmed,
     metrics: Arc<Registry>,
-    whereabouts: Whereabouts,
+    publish_address: PublishAddress,
     writer: Writer,
     teller: Teller,
 }
@@ -167,11 +167,11 @@ impl Duty {
         let server = Server::new(connection.client.clone());
         let options = StatusOptions { interval: options.interval.max(INTERVAL_MIN), ..options };
         let namespace = options.pod.as_ref().map_or(&connection.namespace, |pod| &pod.namespace).clone();
-        let whereabouts = whereabouts(&options);
+        let publish_address = publish_address(&options);
         let writer = Writer::new(server.clone(), options.interval);
         let teller =
             Teller::new(server.clone(), identity(&options), options.sync_events, Arc::clone(&metrics));
-        Self { server, options, namespace, programmed, metrics, whereabouts, writer, teller }
+        Self { server, options, namespace, programmed, metrics, publish_address, writer, teller }
     }
 
     async fn run(mut self, mut stopping: oneshot::Receiver<()>) {
@@ -233,7 +233,7 @@ impl Duty {
         self.writer.forget();
         let (found, addresses) = watch::channel(None);
         tokio::join!(
-            self.whereabouts.follow(&self.server, found),
+            self.publish_address.follow(&self.server, found),
             self.writer.run(self.programmed.clone(), addresses),
             self.teller.run(self.programmed.clone()),
         );
@@ -246,7 +246,7 @@ impl Duty {
         let clear = async {
             // Who is in no Pod has no kin.
             let is_last = match &self.options.pod {
-                Some(pod) => whereabouts::is_last(&self.server, pod).await,
+                Some(pod) => publish_address::is_last(&self.server, pod).await,
                 None => Ok(true),
             };
             let translation = self.programmed.borrow().clone();
@@ -262,12 +262,12 @@ impl Duty {
     }
 }
 
-fn whereabouts(options: &StatusOptions) -> Whereabouts {
+fn publish_address(options: &StatusOptions) -> PublishAddress {
     let given = addresses::given(&options.publish_address);
     match (&options.publish_service, &options.pod) {
-        _ if !given.is_empty() => Whereabouts::Given(given),
-        (Some(service), _) => Whereabouts::Service(service.clone()),
-        (None, Some(pod)) => Whereabouts::Nodes {
+        _ if !given.is_empty() => PublishAddress::Given(given),
+        (Some(service), _) => PublishAddress::Service(service.clone()),
+        (None, Some(pod)) => PublishAddress::Nodes {
             pod: pod.clone(),
             internal: options.report_node_internal_ip,
             interval: options.interval,
@@ -278,7 +278,7 @@ fn whereabouts(options: &StatusOptions) -> Whereabouts {
                     "without --publish-service, --publish-status-address or POD_NAME there is nothing to write to status"
                 );
             }
-            Whereabouts::Unknown
+            PublishAddress::Unknown
         }
     }
 }

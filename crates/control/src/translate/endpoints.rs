@@ -1,72 +1,20 @@
-//! The clusters behind backends: which addresses a Service's port stands for.
+//! Where a Service's Pods are: the endpoints that one of its ports stands for.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use model::{Balance, Cluster, ClusterId, Endpoint, EndpointState, Transport, UpstreamTls};
-use smallvec::SmallVec;
+use model::{Endpoint, EndpointState, Transport};
 
-use super::asked::Asked;
-use super::backend::Speech;
+use super::inputs::Inputs;
 use super::judged::Judged;
-use super::lookup::{Lookup, Uses};
-use super::policy::Policy;
-use super::slots::Slots;
+use crate::names::{NsName, PortRef};
 use crate::objects::{
-    Conditions, EndpointHints, EndpointPort, EndpointSlice, EndpointSubset, PortRef, Service, ServicePort,
-    Sourced, is_of,
+    Conditions, EndpointHints, EndpointPort, EndpointSlice, EndpointSubset, Service, ServicePort, Sourced,
+    is_of,
 };
-use crate::options::NsName;
 use crate::problem::{Problem, Reason, Severity};
 use crate::resolve::is_forbidden;
-
-/// The clusters that were asked for, from one translation to the next.
-#[derive(Default)]
-pub(super) struct Store {
-    known: Slots<Key, Entry>,
-    /// The same, as the model has them.
-    model: model::Clusters,
-    /// Those that may be in use by none.
-    doubtful: Vec<u32>,
-    /// Counts translations.
-    round: u64,
-}
-
-/// What tells one cluster from another.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
-    service: NsName,
-    port: PortRef,
-    purpose: Purpose,
-    speech: Speech,
-}
-
-#[derive(Debug, Default)]
-struct Entry {
-    /// What is wrong with asking for it.
-    fault: Option<String>,
-    /// What is wrong with the Service, whoever asks for it.
-    problems: Box<[Problem]>,
-    uses: Option<Uses>,
-    /// The translation in which it was last made.
-    made: u64,
-    users: u32,
-}
-
-/// Gives clusters to those who ask, and makes those that are new or have changed.
-pub(super) struct Clusters<'c, 'l> {
-    store: &'c mut Store,
-    lookup: &'c Lookup<'l>,
-    asked: &'c Asked,
-    /// Those that the work at hand has asked for.
-    given: ClusterIds,
-    /// What there is to say of them.
-    problems: Vec<Problem>,
-}
-
-/// Some clusters, each once.
-pub(super) type ClusterIds = SmallVec<[ClusterId; 2]>;
 
 /// What a cluster is for. It is part of the cluster's name, as in ingress-nginx.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,15 +27,8 @@ pub(super) enum Purpose {
     Stream(Transport),
 }
 
-/// What Ingresses ask of a Service's port. The first to ask decides.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Like {
-    pub(super) balance: Balance,
-    pub(super) by_virtual_address: bool,
-}
-
 /// Endpoints, or why there are none.
-enum Found {
+pub(super) enum Found {
     Endpoints(Vec<Endpoint>),
     /// The asker is at fault: what it names is not there.
     Nothing(String),
@@ -106,181 +47,9 @@ impl Found {
     }
 }
 
-impl Like {
-    /// What a policy says of it.
-    pub(super) fn of(policy: &Policy) -> Self {
-        Self { balance: policy.balance, by_virtual_address: policy.service_upstream }
-    }
-}
-
-// === impl Store ===
-
-impl Store {
-    /// Another translation begins.
-    pub(super) fn begin(&mut self) {
-        self.round += 1;
-    }
-
-    /// Puts one piece of work in the place of another.
-    pub(super) fn replace(&mut self, old: Option<&ClusterIds>, new: &ClusterIds) {
-        for id in new {
-            self.known.get_mut(id.0).users += 1;
-        }
-        for id in old.into_iter().flatten() {
-            let entry = self.known.get_mut(id.0);
-            entry.users -= 1;
-            if entry.users == 0 {
-                self.doubtful.push(id.0);
-            }
-        }
-    }
-
-    /// Forgets what nobody uses any more, and gives what the others use.
-    pub(super) fn settle(&mut self, lookup: &Lookup<'_>) -> model::Clusters {
-        for number in std::mem::take(&mut self.doubtful) {
-            if self.known.has(number) && self.known.get(number).users == 0 {
-                if let Some((_, Entry { uses: Some(uses), .. })) = self.known.remove(number) {
-                    lookup.release(&uses);
-                }
-                self.model.remove(ClusterId(number));
-            }
-        }
-        self.model.clone()
-    }
-}
-
-// === impl Clusters ===
-
-impl<'c, 'l> Clusters<'c, 'l> {
-    pub(super) fn new(store: &'c mut Store, lookup: &'c Lookup<'l>, asked: &'c Asked) -> Self {
-        Self { store, lookup, asked, given: ClusterIds::new(), problems: Vec::new() }
-    }
-
-    /// The cluster of a Service's port for requests, and what is wrong with asking for it. There is a cluster in any case:
-    /// without endpoints, it answers 503. `tls_of_host` is what another Ingress of the host says of TLS with endpoints.
-    ///
-    /// "Upstreams are keyed `namespace-service-port`. Upstream-level settings come from the FIRST Ingress that references
-    /// that Service port." What is spoken with them is up to each location: they share a name, but no connections.
-    pub(super) fn for_requests(
-        &mut self,
-        name: &NsName,
-        port: &PortRef,
-        policy: &Policy,
-        tls_of_host: Option<&Arc<UpstreamTls>>,
-    ) -> (ClusterId, Option<String>) {
-        let service = self.lookup.service(name);
-        let speech = policy.backend.speech(
-            service.and_then(|service| service.port(port, Transport::Tcp)),
-            || {
-                let outside =
-                    service.filter(|it| it.is_external()).and_then(|it| it.spec.external_name.as_ref());
-                outside.map_or_else(
-                    || format!("{}.{}.svc", name.name, name.namespace),
-                    |outside| outside.value.trim_end_matches('.').to_owned(),
-                )
-            },
-            tls_of_host,
-        );
-        if speech.is_unverified() {
-            self.problems.extend(policy.backend.unverified.clone());
-        }
-        self.get(name, port, Purpose::Http, speech)
-    }
-
-    /// The cluster of a Service's port for connections that are not decrypted: the Service's virtual address, as in
-    /// ingress-nginx, or else its Pods.
-    pub(super) fn for_passthrough(&mut self, name: &NsName, port: &PortRef) -> (ClusterId, Option<String>) {
-        self.get(name, port, Purpose::Passthrough, Speech::default())
-    }
-
-    /// The cluster of a Service's port for what comes to a port of its own.
-    pub(super) fn for_stream(
-        &mut self,
-        name: &NsName,
-        port: &PortRef,
-        transport: Transport,
-    ) -> (ClusterId, Option<String>) {
-        self.get(name, port, Purpose::Stream(transport), Speech::default())
-    }
-
-    /// The first port of a Service, as a backend would name it.
-    pub(super) fn first_port(&self, name: &NsName) -> Option<PortRef> {
-        let service = self.lookup.service(name)?;
-        service.spec.ports.first().map(|port| PortRef::Number(port.port))
-    }
-
-    /// Puts one piece of work in the place of another.
-    pub(super) fn replace(&mut self, old: Option<&ClusterIds>, new: &ClusterIds) {
-        self.store.replace(old, new);
-    }
-
-    /// The clusters that were asked for since this was last called, and what there is to say of them.
-    pub(super) fn take_given(&mut self) -> (ClusterIds, Vec<Problem>) {
-        (std::mem::take(&mut self.given), std::mem::take(&mut self.problems))
-    }
-
-    fn get(
-        &mut self,
-        service: &NsName,
-        port: &PortRef,
-        purpose: Purpose,
-        speech: Speech,
-    ) -> (ClusterId, Option<String>) {
-        let key = Key { service: service.clone(), port: port.clone(), purpose, speech };
-        let number = self.store.known.number(&key);
-        let (id, entry) = (ClusterId(number), self.store.known.get(number));
-        let is_fresh = entry.made == self.store.round;
-        match &entry.uses {
-            Some(uses) if is_fresh || !self.lookup.is_stale(uses) => self.lookup.add(uses),
-            _ => self.make(id, key),
-        }
-        if !self.given.contains(&id) {
-            self.given.push(id);
-        }
-        let entry = self.store.known.get(number);
-        self.problems.extend_from_slice(&entry.problems);
-        (id, entry.fault.clone())
-    }
-
-    fn make(&mut self, id: ClusterId, key: Key) {
-        let Key { service, port, purpose, speech } = key;
-        let like = match purpose {
-            Purpose::Http => self.asked.of(&service, &port),
-            Purpose::Passthrough => Like { by_virtual_address: true, ..Like::default() },
-            Purpose::Stream(_) => Like::default(),
-        };
-        let (found, uses) =
-            self.lookup.record(|| self.lookup.find(&service, &port, purpose, like.by_virtual_address));
-        let (mut endpoints, mut fault, mut problem) = (Vec::new(), None, None);
-        match found {
-            Found::Endpoints(found) => endpoints = found,
-            Found::Nothing(why) => fault = Some(why),
-            Found::Faulty(severity, reason, message) => {
-                let service = self.lookup.service(&service);
-                problem = service.map(|service| Problem::of(severity, service, message).because(reason));
-            }
-            Found::Some(found, said) => (endpoints, problem) = (found, Some(said)),
-        }
-        let name = format!("{}{}-{}-{port}", purpose.prefix(), service.namespace, service.name);
-        let Speech { version, encryption } = speech;
-        let cluster = Cluster { name, balance: like.balance, version, encryption, endpoints };
-        let Store { known, model, doubtful, round } = &mut *self.store;
-        let entry = known.get_mut(id.0);
-        self.lookup.replace(entry.uses.as_ref(), &uses);
-        let old = entry.uses.as_ref().map(|_| model.get(id));
-        if old.is_none_or(|old| **old != cluster) {
-            model.insert(id, Arc::new(cluster));
-        }
-        if entry.users == 0 {
-            doubtful.push(id.0);
-        }
-        let (problems, uses, made) = (problem.into_iter().collect(), Some(uses), *round);
-        *entry = Entry { fault, problems, uses, made, users: entry.users };
-    }
-}
-
 impl Purpose {
-    fn prefix(self) -> &'static str {
+    /// What the names of its clusters begin with.
+    pub(super) fn prefix(self) -> &'static str {
         match self {
             Self::Http => "",
             Self::Passthrough => "tls-",
@@ -306,10 +75,15 @@ impl Purpose {
     }
 }
 
-// === where a Service's Pods are ===
-
-impl Lookup<'_> {
-    fn find(&self, name: &NsName, wanted: &PortRef, purpose: Purpose, by_virtual_address: bool) -> Found {
+impl Inputs<'_> {
+    /// The endpoints of a Service's port.
+    pub(super) fn find(
+        &self,
+        name: &NsName,
+        wanted: &PortRef,
+        purpose: Purpose,
+        by_virtual_address: bool,
+    ) -> Found {
         let (transport, outcome) = (purpose.transport(), purpose.outcome());
         let Some(service) = self.service(name) else {
             // Who tells where the Pods are need not write a Service for it.
@@ -362,7 +136,7 @@ impl Lookup<'_> {
             let all = of_slices(slices, port, transport);
             return Some(distinct(within(self.options.zone.as_deref(), all)));
         }
-        let subsets = &Lookup::endpoints(self, name)?.subsets;
+        let subsets = &Inputs::endpoints(self, name)?.subsets;
         Some(distinct(subsets.iter().flat_map(|subset| of_subset(subset, port, transport)).collect()))
     }
 

@@ -1,29 +1,31 @@
-//! A host with its paths, gathered over its Ingresses.
+//! A host with its routes, merged from the claims of all objects that have something to say about it.
 //!
-//! First it is known what holds for the host as a whole (a certificate, a default backend, what closes it), then each path
-//! becomes a route. Of what is asked for twice the first stays. Only the namespace of the oldest Ingress has a say in what holds
-//! for the host as a whole; the others are `guests`.
+//! First it is settled what holds for the host as a whole (a certificate, a default backend, what closes it), then each draft of a
+//! route becomes a route. Of what is asked for twice the first stays. Only the namespace of the oldest object has a say in what
+//! holds for the host as a whole; the others are `guests`.
+//!
+//! Never in here: which kinds of objects there are.
 
 mod guests;
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 
-use model::{Action, Host, HostName, HostTls, Labels, PathMatch, Route};
+use model::{
+    Action, ClientCertificate, Filter, Forward, Host, HostName, HostTls, Labels, PathMatch, Route,
+    TlsRedirect, UpstreamTls, VerifyClient,
+};
 
-use super::certificates::{Certificates, HostCertificate, Shown};
-use super::configmap::Global;
-use super::endpoints::Clusters;
-use super::lookup::Lookup;
-use super::policy::{HostPolicy, Policy, Standing};
-use super::{Annotated, RouteOrigin};
-use crate::objects::{At, Backend, Ingress, IngressPath, IngressRule, PortRef, Sourced};
-use crate::options::{NsName, Options};
-use crate::problem::{ObjectRef, Problem, Reason, Severity};
+use super::claim::{
+    Claim, ClientAuthPolicy, DraftRoute, HostCertificate, NamedPort, RouteOrigin, TlsRedirectDraft,
+};
+use super::clusters::ClusterQueries;
+use super::value::Parsed;
+use crate::names::{NsName, ObjectRef, PortRef};
+use crate::problem::{Place, Problem, Reason, Severity};
 
 /// A host, and what there is to say about it.
-pub(super) struct Built {
+pub(super) struct Merged {
     pub(super) host: Host,
     /// Who asked for each of its routes.
     pub(super) origins: Vec<RouteOrigin>,
@@ -31,297 +33,301 @@ pub(super) struct Built {
     pub(super) problems: Vec<Problem>,
 }
 
-/// The hosts that an Ingress is about.
-pub(crate) fn hosts_of(ingress: &Ingress) -> impl Iterator<Item = HostName> {
-    let of_rules = ingress.spec.rules.iter().filter_map(|rule| host_name(&rule.value).ok());
-    let backend = ingress.spec.default_backend.as_ref().filter(|_| ingress.spec.rules.is_empty());
-    let is_catch_all = backend.is_some_and(|backend| backend.value.service().is_some());
-    of_rules.chain(is_catch_all.then_some(HostName::Any))
+/// What there is for hosts beside the claims.
+pub(super) struct Defaults<'d> {
+    /// How hosts are served of which nobody says anything of TLS: most, so that they share it.
+    pub(super) tls: &'d Arc<HostTls>,
+    /// The Service for requests that nobody else takes.
+    pub(super) backend: Option<&'d NsName>,
+    /// The route to it where no object has a claim; the argument is where the Service stands.
+    pub(super) route: &'d dyn Fn(Place) -> DraftRoute,
 }
 
-/// Says what of an Ingress is about no host.
-pub(super) fn check(ingress: &Sourced<Ingress>, problems: &mut Vec<Problem>) {
-    for rule in &ingress.spec.rules {
-        if let Err((host, why)) = host_name(&rule.value) {
-            let message = format!("{why}; the rule is left out");
-            problems.push(Problem::at(Severity::Error, ingress, host, message).because(Reason::Invalid));
-        }
-    }
-    let backend = ingress.spec.default_backend.as_ref();
-    if let Some(backend) = backend.filter(|backend| backend.value.service().is_none()) {
-        let message = "the default backend names no Service with a port; it is left out";
-        let problem = Problem::at(Severity::Error, ingress, backend, message);
-        problems.push(problem.because(Reason::Unsupported));
-    }
-}
-
-/// Builds a host of the Ingresses that have something to say about it, the oldest first.
-pub(super) fn build<'c, 'l>(
+/// Merges the claims of a host, that of the oldest object first.
+pub(super) fn merge(
     name: &HostName,
-    ingresses: &[&Annotated<'_>],
-    global: &Global,
-    lookup: &'c Lookup<'l>,
-    clusters: &mut Clusters<'c, 'l>,
-) -> Built {
-    let mut builder = Builder {
-        name,
-        global,
-        options: lookup.options,
-        clusters,
-        certificates: Certificates::new(lookup),
-        problems: Vec::new(),
-        tls: HostTls::default(),
-        policy: HostPolicy::default(),
-        owner: ingresses.first().copied(),
-        standings: HashMap::default(),
-        catch_all: None,
-        demanded_by: None,
-        routes: Vec::new(),
-        origins: Vec::new(),
-        declared: HashMap::default(),
-    };
-    for annotated in ingresses {
-        if builder.owner_before(annotated).is_none() {
-            builder.declare(annotated);
+    claims: Vec<Claim>,
+    defaults: &Defaults<'_>,
+    clusters: &mut ClusterQueries<'_, '_>,
+) -> Merged {
+    let mut merge = Merge::new(name, &claims, clusters);
+    for (number, claim) in claims.iter().enumerate() {
+        if merge.owner_before(claim).is_none() {
+            merge.declare(number, claim);
         }
     }
-    for annotated in ingresses {
-        if let Some(owner) = builder.owner_before(annotated) {
-            builder.declare_guest(annotated, &owner);
+    for (number, claim) in claims.iter().enumerate() {
+        if let Some(owner) = merge.owner_before(claim) {
+            merge.declare_guest(number, claim, &owner);
         }
     }
-    for annotated in ingresses {
-        builder.paths(annotated);
+    let askers: Vec<_> = claims.iter().map(|claim| claim.place.object.clone()).collect();
+    let rest_of = merge.catch_all.as_ref().map_or(0, |(number, _)| *number);
+    let mut rest = None;
+    for (number, claim) in claims.into_iter().enumerate() {
+        if number == rest_of {
+            rest = Some((number, claim.rest));
+        }
+        for route in claim.routes {
+            if let Err(problem) = merge.declare_route(number, &askers, route) {
+                merge.problems.push(*problem);
+            }
+        }
     }
-    builder.default_location();
-    builder.finish()
+    merge.declare_rest(rest, &askers, defaults);
+    merge.finish(defaults)
 }
 
-/// The host as it was, as far as it is the same.
+/// The host as it was, as far as it is the same. Routes are known by their places, and by their labels where others came between.
 pub(super) fn take_over(host: Host, old: Option<&Arc<Host>>) -> Arc<Host> {
     let Some(old) = old else { return Arc::new(host) };
     if **old == host {
         return Arc::clone(old);
     }
-    let by_labels: HashMap<&Labels, _> = old.routes.iter().map(|one| (&*one.labels, one)).collect();
-    let route = |route: Arc<Route>| match by_labels.get(&*route.labels) {
-        Some(&old) if *old == route => Arc::clone(old),
-        Some(old) => Arc::new(Route { labels: Arc::clone(&old.labels), ..Arc::unwrap_or_clone(route) }),
-        None => route,
+    let mut by_labels: HashMap<&Labels, Vec<&Arc<Route>>> = HashMap::new();
+    for route in &old.routes {
+        by_labels.entry(&route.labels).or_default().push(route);
+    }
+    let take_over = |(place, route): (usize, Arc<Route>)| {
+        let in_place = old.routes.get(place).filter(|old| **old == route);
+        let alike = by_labels.get(&*route.labels);
+        let same = || alike.and_then(|alike| alike.iter().copied().find(|old| **old == route));
+        match (in_place.or_else(same), alike.and_then(|alike| alike.first())) {
+            (Some(old), _) => Arc::clone(old),
+            (None, Some(old)) => {
+                Arc::new(Route { labels: Arc::clone(&old.labels), ..Arc::unwrap_or_clone(route) })
+            }
+            (None, None) => route,
+        }
     };
-    let routes = host.routes.into_iter().map(route).collect();
+    let routes = host.routes.into_iter().enumerate().map(take_over).collect();
     let tls = if old.tls == host.tls { Arc::clone(&old.tls) } else { host.tls };
     Arc::new(Host { name: host.name, tls, routes })
 }
 
-struct Builder<'b, 'c, 'l> {
-    name: &'b HostName,
-    global: &'b Global,
-    options: &'b Options,
-    clusters: &'b mut Clusters<'c, 'l>,
-    certificates: Certificates<'c, 'l>,
+struct Merge<'m, 'c, 'a> {
+    name: &'m HostName,
+    /// The oldest object. It owns the host, and is asked for paths that nobody declares.
+    owner: Option<ObjectRef>,
+    clusters: &'m mut ClusterQueries<'c, 'a>,
     problems: Vec<Problem>,
+    problems_of_certificates: Vec<Problem>,
+    certificates: Vec<HostCertificate>,
     tls: HostTls,
-    policy: HostPolicy,
-    /// The first Ingress of the host. It owns it, and is asked for paths that nobody declares.
-    owner: Option<&'b Annotated<'b>>,
-    /// How the Ingresses stand at the host.
-    standings: HashMap<ObjectRef, Standing, foldhash::fast::FixedState>,
-    /// The Ingress without rules, whose default backend comes before that of `owner`.
-    catch_all: Option<&'b Annotated<'b>>,
+    terms: HostTerms,
+    /// How the claims stand, by number.
+    standings: Vec<Standing>,
+    /// The claim of the default backend of all hosts, which comes before that of the owner.
+    catch_all: Option<(usize, ObjectRef)>,
     /// Who says what is asked of clients.
-    demanded_by: Option<ObjectRef>,
+    client_auth_by: Option<ObjectRef>,
     routes: Vec<Arc<Route>>,
     origins: Vec<RouteOrigin>,
-    declared: HashMap<PathMatch, ObjectRef, foldhash::fast::FixedState>,
+    /// The number of the claim that declares a path.
+    declared: HashMap<PathMatch, usize, foldhash::fast::FixedState>,
 }
 
-/// A backend and who asks for it.
-struct Target<'a> {
-    service: NsName,
-    port: PortRef,
-    asker: ObjectRef,
-    origin: RouteOrigin,
-    policy: &'a Policy,
+/// What holds for all routes of a host.
+#[derive(Default)]
+struct HostTerms {
+    /// The host is meant to be served over TLS, be its certificate good or bad.
+    has_tls: bool,
+    /// What closes all its routes.
+    denials: Vec<String>,
+    /// What is asked of clients, or why nobody may come in.
+    client_auth: Option<Parsed<ClientAuthPolicy>>,
+    /// How TLS is spoken with endpoints by routes that do not say so themselves.
+    upstream_tls: Option<Arc<UpstreamTls>>,
 }
 
-// === impl Builder ===
+/// How an object stands at a host.
+#[derive(Clone, Default)]
+struct Standing {
+    /// Its routes redirect to TLS, although the owner does not say that the host is served over TLS.
+    has_tls: bool,
+    /// Why its routes are closed: it is not the owner, and what it asks of clients cannot be enforced.
+    closed: Option<String>,
+    /// It asks something of clients itself.
+    asks_clients: bool,
+    /// What closes its own routes, and would close those of the whole host if it were the owner.
+    denials: Vec<String>,
+}
 
-impl<'b> Builder<'b, '_, '_> {
-    /// Takes note of what an Ingress says about the host as a whole.
-    fn declare(&mut self, annotated: &'b Annotated<'b>) {
-        let ingress = annotated.ingress;
-        let rules: Vec<_> = rules_for(self.name, ingress).collect();
-        for rule in &rules {
-            self.declare_host(annotated);
-            if annotated.policy.passthrough {
-                self.declare_passthrough(annotated, rule);
-            }
-        }
-        if rules.is_empty() {
-            self.declare_host(annotated);
-            self.declare_catch_all(annotated);
+// === impl Merge ===
+
+impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
+    fn new(name: &'m HostName, claims: &[Claim], clusters: &'m mut ClusterQueries<'c, 'a>) -> Self {
+        Self {
+            name,
+            owner: claims.first().map(|claim| claim.place.object.clone()),
+            clusters,
+            problems: Vec::new(),
+            problems_of_certificates: Vec::new(),
+            certificates: Vec::new(),
+            tls: HostTls::default(),
+            terms: HostTerms::default(),
+            standings: vec![Standing::default(); claims.len()],
+            catch_all: None,
+            client_auth_by: None,
+            routes: Vec::new(),
+            origins: Vec::new(),
+            declared: HashMap::default(),
         }
     }
 
-    fn declare_host(&mut self, annotated: &Annotated<'_>) {
-        let standing = Standing { demands: annotated.demand.is_some(), ..Standing::default() };
-        self.standings.insert(annotated.ingress.reference(), standing);
-        if !self.policy.has_tls
-            && let Some(shown) = self.certificates.of_host(annotated.ingress, self.name)
+    /// Takes note of what the owner, or another object of its namespace, says about the host as a whole.
+    fn declare(&mut self, number: usize, claim: &Claim) {
+        let tls = &claim.tls;
+        self.standings[number].asks_clients = tls.client_auth.is_some();
+        if !self.terms.has_tls
+            && let Some(certificate) = &tls.certificate
         {
-            self.policy.has_tls = true;
-            if let Shown::Own(certificate) = shown {
-                self.tls.certificate = Some(certificate);
-            }
+            self.terms.has_tls = true;
+            self.tls.certificate.clone_from(&certificate.shown);
+            self.certificates.extend(certificate.told.clone());
+            self.problems_of_certificates.extend(certificate.problem.clone());
         }
-        self.policy.denials.extend_from_slice(&annotated.policy.host_denials);
-        if !self.global.proxy_ssl_location_only && self.policy.upstream_tls.is_none() {
-            self.policy.upstream_tls = annotated.policy.backend.secret().cloned();
+        self.terms.denials.extend_from_slice(&claim.denials);
+        self.terms.upstream_tls = self.terms.upstream_tls.take().or_else(|| tls.upstream.clone());
+        self.tls.ciphers = self.tls.ciphers.take().or_else(|| tls.ciphers.clone());
+        self.tls.prefer_server_ciphers = self.tls.prefer_server_ciphers.or(tls.prefer_server_ciphers);
+        self.declare_client_auth(claim);
+        if let Some(passthrough) = &tls.passthrough {
+            self.problems.extend_from_slice(&passthrough.problems);
+            self.declare_passthrough(passthrough.backends.first());
         }
-        self.tls.ciphers = self.tls.ciphers.take().or_else(|| annotated.policy.ciphers.clone());
-        self.tls.prefer_server_ciphers =
-            self.tls.prefer_server_ciphers.or(annotated.policy.prefer_server_ciphers);
-        let Some(demand) = &annotated.demand else { return };
-        if self.policy.demand.as_ref() == Some(demand) {
+        if claim.is_catch_all {
+            self.declare_catch_all(number, claim);
+        }
+    }
+
+    fn declare_client_auth(&mut self, claim: &Claim) {
+        let Some(client_auth) = &claim.tls.client_auth else { return };
+        if self.terms.client_auth.as_ref() == Some(client_auth) {
             return;
         }
-        if self.policy.demand.is_none() {
-            self.tls.client_auth = demand.as_ref().ok().map(|demand| demand.auth.clone());
-            self.policy.demand = Some(demand.clone());
-            self.demanded_by = Some(annotated.ingress.reference());
-        } else if let Some(first) = &self.demanded_by {
+        if self.terms.client_auth.is_none() {
+            self.tls.client_auth = client_auth.as_ref().ok().map(|policy| policy.auth.clone());
+            self.terms.client_auth = Some(client_auth.clone());
+            self.client_auth_by = Some(claim.place.object.clone());
+        } else if let Some(first) = &self.client_auth_by {
             let message = format!(
-                "{first} says what is asked of the clients of host {} already; auth-tls-* of this one have no effect there",
-                self.name
+                "{first} says what is asked of the clients of host {} already; {} of this one have no effect there",
+                self.name, claim.words.client_auth
             );
-            let problem = Problem::of(Severity::Warning, annotated.ingress, message);
+            let problem = Problem::in_place(Severity::Warning, &claim.place, message);
             self.problems.push(problem.because(Reason::NoEffect));
         }
     }
 
-    /// "Whole host by SNI to the Service; path `/` only."
-    fn declare_passthrough(&mut self, annotated: &Annotated<'_>, rule: &IngressRule) {
-        let (ingress, name) = (annotated.ingress, self.name);
-        let mut paths = rule.http.iter().flat_map(|http| &http.paths);
-        let root = paths.find(|path| matches!(path.value.path.as_deref(), None | Some("" | "/")));
-        let target =
-            root.and_then(|path| target(annotated, &path.value.backend, ingress.origin.line_of(path)));
-        let (Some(path), Some(target)) = (root, target) else {
-            let message = format!("host {name} has no path / to a Service, which ssl-passthrough needs");
-            let problem = Problem::of(Severity::Warning, ingress, message);
-            self.problems.push(problem.because(Reason::NoEffect));
+    fn declare_passthrough(&mut self, backend: Option<&(NamedPort, Place)>) {
+        let Some((NamedPort { service, port }, place)) = backend.filter(|_| self.tls.passthrough.is_none())
+        else {
             return;
         };
-        if *name == HostName::Any {
-            let message = "ssl-passthrough needs a host; connections for other hosts are not passed through";
-            let problem = Problem::at(Severity::Warning, ingress, path, message);
-            self.problems.push(problem.because(Reason::NoEffect));
-            return;
-        }
-        if self.tls.passthrough.is_some() {
-            return;
-        }
-        let (cluster, fault) = self.clusters.for_passthrough(&target.service, &target.port);
+        let (cluster, fault) = self.clusters.for_passthrough(service, port);
         self.tls.passthrough = Some(cluster);
         if let Some(fault) = fault {
-            let problem = Problem::at(Severity::Error, ingress, path, fault);
+            let problem = Problem::in_place(Severity::Error, place, fault);
             self.problems.push(problem.because(Reason::Missing));
         }
     }
 
-    fn declare_catch_all(&mut self, annotated: &'b Annotated<'b>) {
-        match self.catch_all {
-            None => self.catch_all = Some(annotated),
-            Some(first) => {
-                let first = first.ingress.reference();
-                let message =
-                    format!("{first} is the default backend of every host already; this one is left out");
-                let problem = Problem::of(Severity::Warning, annotated.ingress, message);
-                self.problems.push(problem.because(Reason::Conflict));
-            }
-        }
+    fn declare_catch_all(&mut self, number: usize, claim: &Claim) {
+        let Some((_, first)) = &self.catch_all else {
+            self.catch_all = Some((number, claim.place.object.clone()));
+            return;
+        };
+        let message = format!("{first} is the default backend of every host already; this one is left out");
+        let problem = Problem::in_place(Severity::Warning, &claim.place, message);
+        self.problems.push(problem.because(Reason::Conflict));
     }
 
-    /// Makes routes of an Ingress' paths.
-    fn paths(&mut self, annotated: &Annotated<'_>) {
-        let rules = rules_for(self.name, annotated.ingress);
-        for path in rules.flat_map(|rule| &rule.http).flat_map(|http| &http.paths) {
-            if let Err((severity, reason, message)) = self.path(annotated, path) {
-                self.problems.push(Problem::at(severity, annotated.ingress, path, message).because(reason));
-            }
-        }
-    }
-
-    fn path(
+    fn declare_route(
         &mut self,
-        annotated: &Annotated<'_>,
-        declared: &At<IngressPath>,
-    ) -> Result<(), (Severity, Reason, String)> {
-        let error = |reason| move |message: String| (Severity::Error, reason, message);
-        let ingress = annotated.ingress;
-        let path = path_match(&declared.value).map_err(error(Reason::Invalid))?;
-        let target = target(annotated, &declared.value.backend, ingress.origin.line_of(declared))
-            .ok_or_else(|| {
-                error(Reason::Unsupported)(format!(
-                    "path {} names no Service with a port; it is left out",
-                    path.path()
-                ))
-            })?;
-        if let Some(first) = self.declared.get(&path) {
-            let (text, kind, name) = (path.path(), path_type(&path), self.name);
+        number: usize,
+        askers: &[ObjectRef],
+        route: Result<DraftRoute, Box<Problem>>,
+    ) -> Result<(), Box<Problem>> {
+        let route = route?;
+        if let Some(&first) = self.declared.get(&route.path) {
+            let (text, kind, name) = (route.path.path(), path_type(&route.path), self.name);
+            let first_asker = &askers[first];
             let message = format!(
-                "path {text} ({kind}) of host {name} is declared by {first} already; this one is left out"
+                "path {text} ({kind}) of host {name} is declared by {first_asker} already; this one is left out"
             );
-            let is_own = *first == ingress.reference();
-            let reason = if is_own { Reason::NoEffect } else { Reason::Conflict };
-            return Err((Severity::Warning, reason, message));
+            let reason = if first == number { Reason::NoEffect } else { Reason::Conflict };
+            let problem = Problem::in_place(Severity::Warning, &route.place, message);
+            return Err(Box::new(problem.because(reason)));
         }
-        match self.route(path, target) {
-            Some(fault) => Err(error(Reason::Missing)(fault)),
+        let Some(backend) = route.backend.clone() else { return Ok(()) };
+        self.declared.insert(route.path.clone(), number);
+        let place = route.place.clone();
+        match self.route(route, backend, &askers[number], &self.standings[number].clone()) {
+            Some(fault) => {
+                let problem = Problem::in_place(Severity::Error, &place, fault);
+                Err(Box::new(problem.because(Reason::Missing)))
+            }
             None => Ok(()),
         }
     }
 
     /// "Each host gets a "/" location: if no "/" path is declared, it is created from the first Ingress of the host (with
     /// that Ingress' annotations) to the default backend." Without one, the path stays without a route: that is a 404 too.
-    fn default_location(&mut self) {
+    fn declare_rest(
+        &mut self,
+        rest: Option<(usize, DraftRoute)>,
+        askers: &[ObjectRef],
+        defaults: &Defaults<'_>,
+    ) {
         let root = |path: &PathMatch| path.path() == "/" && !matches!(path, PathMatch::Exact(_));
         if self.declared.keys().any(root) {
             return;
         }
-        let first = self.catch_all.or(self.owner);
-        let Some(target) = first.and_then(own_default).or_else(|| self.flag_default(first)) else { return };
-        let RouteOrigin { object, file, line } = target.origin.clone();
-        if let Some(fault) = self.route(PathMatch::Prefix("/".to_owned()), target) {
-            let problem = Problem::new(Severity::Error, format!("default backend: {fault}"));
-            let file = file.as_deref().map(Path::to_owned);
-            let problem = Problem { object: Some(object), file, line, ..problem };
+        let standing = rest.as_ref().map(|(number, _)| self.standings[*number].clone()).unwrap_or_default();
+        let asker = rest.as_ref().map(|(number, _)| &askers[*number]);
+        let mut rest = rest.map(|(_, route)| route);
+        if rest.as_ref().is_none_or(|rest| rest.backend.is_none()) {
+            let Some(service) = defaults.backend else { return };
+            let port = self.clusters.first_port(service).unwrap_or(PortRef::Number(80));
+            let NsName { namespace, name } = service.clone();
+            let object = ObjectRef { kind: "Service", namespace, name };
+            let place = Place { object, uid: None, file: None, line: None };
+            let mut route = rest.unwrap_or_else(|| (defaults.route)(place.clone()));
+            route.place = place;
+            route.backend = Some(NamedPort { service: service.clone(), port });
+            rest = Some(route);
+        }
+        let Some((backend, route)) = rest.and_then(|route| Some((route.backend.clone()?, route))) else {
+            return;
+        };
+        let place = route.place.clone();
+        let asker = asker.unwrap_or(&place.object).clone();
+        if let Some(fault) = self.route(route, backend, &asker, &standing) {
+            let message = format!("default backend: {fault}");
+            let problem = Problem::in_place(Severity::Error, &place, message);
             self.problems.push(problem.because(Reason::Missing));
         }
     }
 
-    /// What `--default-backend-service` names, with the annotations of the host's first Ingress.
-    fn flag_default(&self, first: Option<&'b Annotated<'b>>) -> Option<Target<'b>> {
-        let service = self.options.default_backend_service.clone()?;
-        let port = self.clusters.first_port(&service).unwrap_or(PortRef::Number(80));
-        let reference =
-            ObjectRef { kind: "Service", namespace: service.namespace.clone(), name: service.name.clone() };
-        let origin = RouteOrigin { object: reference.clone(), file: None, line: None };
-        let policy = first.map_or(&self.global.policy, |annotated| &annotated.policy);
-        let asker = first.map_or(reference, |annotated| annotated.ingress.reference());
-        Some(Target { service, port, asker, origin, policy })
-    }
-
-    /// Adds a route. Tells what is wrong with its backend; the route is there in any case.
-    fn route(&mut self, path: PathMatch, target: Target<'_>) -> Option<String> {
-        let Target { service, port, asker, origin, policy } = target;
-        let of_host = self.policy.upstream_tls.as_ref();
-        let (cluster, fault) = self.clusters.for_requests(&service, &port, policy, of_host);
-        let standing = self.standings.get(&asker).cloned().unwrap_or_default();
+    /// Makes a route of a draft. Tells what is wrong with its backend; the route is there in any case.
+    fn route(
+        &mut self,
+        draft: DraftRoute,
+        backend: NamedPort,
+        asker: &ObjectRef,
+        standing: &Standing,
+    ) -> Option<String> {
+        let NamedPort { service, port } = backend;
+        let of_host = self.terms.upstream_tls.as_ref();
+        let (cluster, fault) = self.clusters.for_requests(&service, &port, &draft.upstream, of_host);
+        let filters = self.terms.filters(&draft, standing);
+        let DraftRoute {
+            path, place, timeouts, retry, body_bytes_max, connection_header, access_log, ..
+        } = draft;
         self.routes.push(Arc::new(Route {
-            filters: policy.filters(&self.policy, &standing, path.path(), self.options.https_port),
-            action: Action::Forward(policy.forward(cluster)),
+            filters,
+            action: Action::Forward(Forward { cluster, timeouts, retry, body_bytes_max, connection_header }),
             labels: Arc::new(Labels {
                 namespace: asker.namespace.clone(),
                 object: asker.name.clone(),
@@ -330,71 +336,70 @@ impl<'b> Builder<'b, '_, '_> {
                 path: path.path().to_owned(),
                 host: self.name.to_string(),
             }),
-            access_log: policy.access_log,
-            path: path.clone(),
+            access_log,
+            path,
         }));
-        self.declared.insert(path, asker);
-        self.origins.push(origin);
+        self.origins.push(place.into());
         fault
     }
 
-    fn finish(self) -> Built {
-        let Certificates { used: certificates, problems: of_certificates, .. } = self.certificates;
+    fn finish(self, defaults: &Defaults<'_>) -> Merged {
         let mut problems = self.problems;
-        problems.extend(of_certificates);
+        problems.extend(self.problems_of_certificates);
+        problems.extend(self.clusters.take_problems());
         let mut routes = self.routes;
         routes.shrink_to_fit();
-        let host = Host { name: self.name.clone(), tls: Arc::new(self.tls), routes };
-        Built { host, origins: self.origins, certificates, problems }
+        let tls = if self.tls == **defaults.tls { Arc::clone(defaults.tls) } else { Arc::new(self.tls) };
+        let host = Host { name: self.name.clone(), tls, routes };
+        Merged { host, origins: self.origins, certificates: self.certificates, problems }
     }
 }
 
-/// The rules of an Ingress for a host.
-fn rules_for<'i>(name: &HostName, ingress: &'i Ingress) -> impl Iterator<Item = &'i IngressRule> {
-    let rules = ingress.spec.rules.iter().map(|rule| &rule.value);
-    rules.filter(move |rule| host_name(rule).is_ok_and(|host| host == *name))
-}
+// === impl HostTerms ===
 
-/// "`spec.defaultBackend` without rules = catch-all; with rules = default upstream of its hosts."
-fn own_default<'p>(first: &'p Annotated<'p>) -> Option<Target<'p>> {
-    let backend = first.ingress.spec.default_backend.as_ref()?;
-    target(first, &backend.value, first.ingress.origin.line_of(backend))
-}
-
-fn target<'p>(annotated: &'p Annotated<'_>, backend: &Backend, line: Option<u32>) -> Option<Target<'p>> {
-    let ingress = annotated.ingress;
-    let (service, port) = backend.service()?;
-    let file = ingress.origin.file.clone();
-    Some(Target {
-        service: NsName::new(ingress.namespace(), service),
-        port,
-        asker: ingress.reference(),
-        origin: RouteOrigin { object: ingress.reference(), file, line },
-        policy: &annotated.policy,
-    })
-}
-
-fn host_name(rule: &IngressRule) -> Result<HostName, (&At<String>, model::InvalidHostName)> {
-    match &rule.host {
-        Some(host) => HostName::parse(&host.value).map_err(|error| (host, error)),
-        None => Ok(HostName::Any),
+impl HostTerms {
+    /// The steps before a request is passed on.
+    fn filters(&self, draft: &DraftRoute, standing: &Standing) -> Vec<Filter> {
+        let redirect = draft.tls_redirect.as_ref().and_then(|redirect| self.redirect(redirect, standing));
+        let unavailable = unavailable(draft.denials.iter().chain(&self.denials).chain(&standing.denials));
+        redirect.into_iter().chain(self.client_filter(draft, standing)).chain(unavailable).collect()
     }
-}
 
-/// What a path and its type take. Without regular expressions, `ImplementationSpecific` is a plain prefix of characters.
-fn path_match(declared: &IngressPath) -> Result<PathMatch, String> {
-    let path = declared.path.as_deref().filter(|path| !path.is_empty()).unwrap_or("/");
-    let made = match declared.path_type.as_deref() {
-        Some("Exact") => PathMatch::exact(path),
-        Some("Prefix") => PathMatch::prefix(path),
-        Some("ImplementationSpecific") | None => PathMatch::starts_with(path),
-        Some(other) => {
-            return Err(format!(
-                "path {path}: pathType {other:?} is none of Exact, Prefix and ImplementationSpecific; it is left out"
-            ));
+    fn redirect(&self, draft: &TlsRedirectDraft, standing: &Standing) -> Option<Filter> {
+        let TlsRedirectDraft { always, redirect } = draft;
+        let has_tls = self.has_tls || standing.has_tls;
+        // Only a handshake with us shows us a certificate, whatever a hop before us says of its own.
+        let force = *always && !self.requires_certificate();
+        (*always || has_tls).then(|| Filter::TlsRedirect(TlsRedirect { force, ..redirect.clone() }))
+    }
+
+    fn client_filter(&self, draft: &DraftRoute, standing: &Standing) -> Option<Filter> {
+        match (&standing.closed, &self.client_auth) {
+            (Some(why), _) | (None, Some(Err(why))) => Some(Filter::Forbidden { reason: why.clone() }),
+            (None, Some(Ok(policy))) => {
+                let passes_in_clear = !standing.asks_clients && draft.passes_in_clear;
+                let filter = ClientCertificate { passes_in_clear, ..policy.filter.clone() };
+                Some(Filter::ClientCertificate(filter))
+            }
+            (None, None) => None,
         }
-    };
-    made.map_err(|error| format!("{error}; it is left out"))
+    }
+
+    /// Whether clients come in only with a certificate.
+    fn requires_certificate(&self) -> bool {
+        let policy = self.client_auth.as_ref().and_then(|policy| policy.as_ref().ok());
+        policy.is_some_and(|policy| policy.auth.verify == VerifyClient::On)
+    }
+}
+
+fn unavailable<'a>(denials: impl Iterator<Item = &'a String>) -> Option<Filter> {
+    let mut reasons: Vec<&str> = Vec::new();
+    for denial in denials {
+        if !reasons.contains(&denial.as_str()) {
+            reasons.push(denial);
+        }
+    }
+    (!reasons.is_empty()).then(|| Filter::Unavailable { reason: reasons.join("; ") })
 }
 
 fn path_type(path: &PathMatch) -> &'static str {

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use model::Endpoint;
 
-use super::lookup::Lookup;
+use super::inputs::Inputs;
 use crate::objects::{Service, Sourced};
 use crate::problem::{Problem, Reason, Severity};
 use crate::reach;
@@ -66,7 +66,7 @@ impl Judged {
     }
 }
 
-impl Lookup<'_> {
+impl Inputs<'_> {
     /// Judges the addresses of a name outside the cluster.
     pub(super) fn judge_outside(&self, endpoints: Vec<Endpoint>) -> Judged {
         Judged::new(endpoints, |address| {

@@ -1,38 +1,35 @@
 //! Objects to a model, in ordered passes.
 //!
-//! `configmap` sets what holds everywhere; `class` selects Ingresses and `order` sorts them by age; `annotations` gives
-//! each a `policy`; `hosts` gathers their hosts and paths, and asks `endpoints` for the clusters behind them and
-//! `certificates` for what they show; `streams` reads which Services have ports of their own.
+//! `configmap` sets what holds everywhere; `ingress` makes `claim`s of Ingresses about hosts; `hosts` merges the claims of each host,
+//! and asks `clusters` for what is behind the backends, which takes the addresses from `endpoints`; `streams` reads which Services
+//! have ports of their own. Another kind of object is another folder beside `ingress`: what comes after the claims knows no kinds.
 //!
-//! A [`Translator`] keeps the pieces of which a translation consists, and notes what each has looked at (`lookup`): the next
-//! translation makes only those anew that would come out otherwise. That saves work and changes nothing: the same objects at
-//! the same time give the same translation, but for the ids of clusters.
+//! A [`Translator`] keeps what it made in `memo`s: the next translation makes only that anew which would come out otherwise, as
+//! `inputs` and `changes` tell. That saves work and changes nothing: the same objects at the same time give the same translation,
+//! but for the ids of clusters.
 //!
 //! Never in here: IO, clocks.
 
-pub mod annotations;
-mod asked;
-mod backend;
+mod backend_settings;
 mod certificates;
+mod changes;
 mod ciphers;
-pub(crate) mod class;
-mod client_auth;
+mod claim;
+mod clusters;
 pub mod configmap;
 mod endpoints;
 mod hosts;
+pub mod ingress;
+mod inputs;
 mod judged;
-mod lookup;
-pub(crate) mod order;
-mod policy;
-mod readings;
-mod slots;
+mod memo;
 mod streams;
 mod table;
 mod translator;
+mod upstream_protocol;
 mod value;
 
 use std::collections::{BTreeSet, HashSet};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -41,15 +38,11 @@ use model::Model;
 use crate::index::Index;
 use crate::objects::{Ingress, Sourced};
 use crate::options::Options;
-use crate::problem::{ObjectRef, Problem, Reason, Severity};
+use crate::problem::Problem;
 use crate::resolve::Resolved;
-use crate::source::PassedOver;
-use client_auth::Demand;
-use lookup::Lookup;
-use policy::Policy;
+use crate::source::Skipped;
 
-pub use certificates::HostCertificate;
-pub(crate) use hosts::hosts_of;
+pub use claim::{HostCertificate, RouteOrigin};
 pub use translator::Translator;
 
 /// A whole new model, and what there is to say about it.
@@ -60,7 +53,7 @@ pub struct Translation {
     /// What is wrong or worth knowing, by place.
     pub problems: Vec<Problem>,
     /// Numbers of things that were passed over.
-    pub passed_over: PassedOver,
+    pub skipped: Skipped,
     /// Who asked for each route: for each host of the model as many as it has routes.
     pub origins: Vec<Arc<[RouteOrigin]>>,
     /// The Ingresses that are ours, the oldest first.
@@ -81,55 +74,7 @@ impl Translation {
     }
 }
 
-/// Who asked for a route.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RouteOrigin {
-    /// The object.
-    pub object: ObjectRef,
-    /// The file that it is in.
-    pub file: Option<Arc<Path>>,
-    /// The line that says so.
-    pub line: Option<u32>,
-}
-
 /// Translates all objects, as it is to be at a time.
 pub fn translate(index: &Index, options: &Options, resolved: &Resolved, now: SystemTime) -> Translation {
     Translator::default().translate(index, options, resolved, now)
-}
-
-/// An Ingress with what its annotations ask for.
-struct Annotated<'a> {
-    ingress: &'a Sourced<Ingress>,
-    policy: Policy,
-    /// What is asked of the clients of its hosts, or why those have to be closed.
-    demand: Option<value::Parsed<Demand>>,
-}
-
-impl<'a> Annotated<'a> {
-    fn read(
-        ingress: &'a Sourced<Ingress>,
-        base: &Policy,
-        lookup: &Lookup<'_>,
-        problems: &mut Vec<Problem>,
-    ) -> Self {
-        let options = lookup.options;
-        let prefix = &options.annotations_prefix;
-        let mut policy = annotations::read(ingress, base, prefix, problems);
-        let closed = policy.backend.resolve(ingress, prefix, policy.crosses_namespaces, lookup);
-        if let Some((denial, problem)) = closed {
-            policy.denials.push(denial);
-            problems.push(problem);
-        }
-        if policy.passthrough && !options.ssl_passthrough {
-            policy.passthrough = false;
-            let key = format!("{prefix}/ssl-passthrough");
-            let message =
-                format!("annotation {key} has no effect without --enable-ssl-passthrough: TLS ends here");
-            let line = ingress.metadata.annotations.get(&key);
-            let problem = line.map(|value| Problem::at(Severity::Warning, ingress, value, message));
-            problems.extend(problem.map(|problem| problem.because(Reason::NoEffect)));
-        }
-        let demand = policy.client.resolve(ingress, prefix, policy.crosses_namespaces, lookup, problems);
-        Self { ingress, policy, demand }
-    }
 }

@@ -2,10 +2,11 @@
 
 use model::{Labels, Stream, Transport};
 
-use super::endpoints::Clusters;
-use super::lookup::Lookup;
-use crate::objects::{At, ConfigMap, PortRef, Sourced};
-use crate::options::{NsName, Options};
+use super::clusters::ClusterQueries;
+use super::inputs::Inputs;
+use crate::names::{NsName, PortRef};
+use crate::objects::{At, ConfigMap, Sourced};
+use crate::options::Options;
 use crate::problem::{Problem, Reason, Severity};
 
 /// The flag that names the `ConfigMap`, the name that it usually has, and what it is about.
@@ -16,20 +17,20 @@ const SOURCES: [(&str, &str, Transport); 2] = [
 
 /// Reads the `ConfigMap`s that the options name. What is wrong with an entry is of no concern to the others.
 pub(super) fn build(
-    lookup: &Lookup<'_>,
-    clusters: &mut Clusters<'_, '_>,
+    inputs: &Inputs<'_>,
+    clusters: &mut ClusterQueries<'_, '_>,
     problems: &mut Vec<Problem>,
 ) -> Vec<Stream> {
-    let options = lookup.options;
+    let options = inputs.options;
     let mut streams = Vec::new();
     let given = [&options.tcp_services_configmap, &options.udp_services_configmap];
     for ((flag, usual_name, transport), given) in SOURCES.into_iter().zip(given) {
         let Some(name) = given else {
-            let unused = lookup.configmaps().filter(|it| it.name() == usual_name);
+            let unused = inputs.configmaps().filter(|it| it.name() == usual_name);
             problems.extend(unused.map(|configmap| unused_notice(configmap, flag)));
             continue;
         };
-        let Some(configmap) = lookup.configmap(name) else {
+        let Some(configmap) = inputs.configmap(name) else {
             let message = format!("ConfigMap {name} ({flag}) is missing; no port is served for it");
             problems.push(Problem::new(Severity::Error, message).because(Reason::Missing));
             continue;
@@ -54,7 +55,7 @@ struct Reader<'a, 'c, 'l> {
     configmap: &'a Sourced<ConfigMap>,
     transport: Transport,
     options: &'a Options,
-    clusters: &'a mut Clusters<'c, 'l>,
+    clusters: &'a mut ClusterQueries<'c, 'l>,
     problems: &'a mut Vec<Problem>,
     streams: Vec<Stream>,
 }

@@ -1,78 +1,72 @@
-//! The pieces of a translation, and which of them have to be made anew.
+//! The queries of which a translation consists, and the order in which they are asked.
 //!
-//! Never in here: how a piece is made.
+//! Never in here: how a value is made.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use model::{Host, HostName, Model, Stream};
+use model::{Host, HostName, HostTls, Model, Stream};
 use smallvec::SmallVec;
 
-use super::asked::Asked;
-use super::certificates::{Certificates, HostCertificate};
-use super::class::Class;
+use super::backend_settings::BackendConsensus;
+use super::certificates;
+use super::changes::{Changes, Seen};
+use super::claim::{HostCertificate, RouteOrigin};
+use super::clusters::{ClusterQueries, Clusters};
 use super::configmap::{self, Global};
-use super::endpoints::{self, ClusterIds, Clusters, Like};
-use super::hosts::{self, Built};
-use super::lookup::{Lookup, Needs, Seen, Uses};
-use super::readings::{AnnotatedByPlace, Reading, Readings};
-use super::slots::Slots;
-use super::{Annotated, RouteOrigin, Translation, order, streams};
+use super::hosts::{self, Defaults, Merged};
+use super::ingress::class::Class;
+use super::ingress::{Claimants, Ingresses};
+use super::inputs::{Inputs, KnownInputs};
+use super::memo::{Memo, Revisions};
+use super::{Translation, streams};
 use crate::index::Index;
 use crate::options::Options;
 use crate::problem::Problem;
 use crate::resolve::Resolved;
-use crate::source::PassedOver;
+use crate::source::Skipped;
 
-/// Translates, and keeps the pieces of what it made.
+/// Translates, and keeps what it made.
 #[derive(Default)]
 pub struct Translator {
     seen: Seen,
-    needs: Needs,
-    global: Option<GlobalPiece>,
-    readings: Readings,
-    /// Places of the readings, that of the oldest Ingress first.
-    order: Vec<u32>,
-    asked: Asked,
-    clusters: endpoints::Store,
-    hosts: HostSlots,
-    streams: Option<StreamsPiece>,
+    revisions: Revisions,
+    known: KnownInputs,
+    global: Memo<(), GlobalPiece>,
+    ingresses: Ingresses,
+    clusters: Clusters,
+    hosts: Memo<HostName, HostPiece>,
+    streams: Memo<(), StreamsPiece>,
+    /// How hosts are served over TLS of which nobody says anything else.
+    plain_tls: Arc<HostTls>,
 }
-
-/// The hosts by number.
-pub(super) type HostSlots = Slots<HostName, Option<HostPiece>>;
 
 /// What holds everywhere.
 struct GlobalPiece {
     global: Global,
     /// The default certificate, if there is one.
-    certificates: Vec<HostCertificate>,
+    certificate: Option<HostCertificate>,
     problems: Vec<Problem>,
-    uses: Uses,
 }
 
 /// What was made of a host.
-pub(super) struct HostPiece {
-    /// Of its Ingresses, the oldest first.
-    readings: SmallVec<[Arc<Reading>; 1]>,
+struct HostPiece {
+    /// The numbers of its Ingresses, the oldest first.
+    claimants: Group,
     host: Arc<Host>,
     origins: Arc<[RouteOrigin]>,
     certificates: Box<[HostCertificate]>,
     problems: Box<[Problem]>,
-    clusters: ClusterIds,
-    uses: Uses,
 }
 
 struct StreamsPiece {
     streams: Vec<Stream>,
     problems: Vec<Problem>,
-    clusters: ClusterIds,
-    uses: Uses,
 }
 
-/// A reading and its place.
-type Placed<'r> = (usize, &'r Arc<Reading>);
+/// The numbers of the Ingresses that have something to say about a host, the oldest first.
+type Group = SmallVec<[u32; 2]>;
 
 impl Translator {
     /// Translates all objects, as it is to be at a time.
@@ -84,217 +78,219 @@ impl Translator {
         now: SystemTime,
     ) -> Translation {
         let now = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().cast_signed();
-        let changes = self.seen.changes(index, options, resolved, now);
-        let lookup = Lookup::new(index, options, resolved, now, &changes, &mut self.needs);
-        self.clusters.begin();
-        let global = follow_global(&mut self.global, &lookup);
-        let base = &global.global;
-        let (annotated, is_changed) = self.readings.follow(index, base, &mut self.hosts, &lookup);
-        if is_changed {
-            self.order = order::by_age(self.readings.iter().map(|reading| &*reading.ingress));
-        }
-        let readings: Vec<_> = self.readings.iter().collect();
-        let ours: Vec<_> = in_order(&self.order, &readings).collect();
-        self.asked.ask(Like::of(&base.policy), ours.iter().map(|(_, reading)| &***reading), &lookup);
-        let clusters = Clusters::new(&mut self.clusters, &lookup, &self.asked);
-        let mut builder = Builder { hosts: &mut self.hosts, clusters, base, lookup: &lookup };
-        let hosts = builder.follow(&ours, &annotated);
-        let streams = builder.follow_streams(&mut self.streams);
-        let hosts: Vec<_> = hosts.iter().filter_map(|&host| self.hosts.get(host).as_ref()).collect();
-        let pieces = Pieces { global, readings: &readings, hosts: &hosts, streams };
+        self.begin(index, options, resolved, now);
+        let translation = self.ask(index, options, resolved, now);
+        self.sweep();
         Translation {
-            model: Model {
-                hosts: hosts.iter().map(|piece| Arc::clone(&piece.host)).collect(),
-                clusters: self.clusters.settle(&lookup),
-                streams: streams.streams.clone(),
-                settings: base.settings.clone(),
-            },
-            problems: pieces.problems(),
-            passed_over: pieces.passed_over(),
-            origins: hosts.iter().map(|piece| Arc::clone(&piece.origins)).collect(),
-            ingresses: ours.iter().map(|(_, reading)| Arc::clone(&reading.ingress)).collect(),
-            names: lookup.settle(),
-            certificates: pieces.certificates(),
-            valid_until: pieces.valid_until(),
+            model: Model { clusters: self.clusters.model().clone(), ..translation.model },
+            names: self.known.names().clone(),
+            valid_until: self.valid_until(),
+            ..translation
         }
+    }
+
+    /// Begins a revision, and notes which inputs differ from the one before.
+    fn begin(&mut self, index: &Index, options: &Options, resolved: &Resolved, now: i64) {
+        self.revisions.begin(now);
+        match self.seen.changes(index, options, resolved, now) {
+            Changes::Everything => self.revisions.invalidate(),
+            Changes::These(inputs) => {
+                for input in &inputs {
+                    self.known.note_change(input, &self.revisions);
+                }
+            }
+        }
+    }
+
+    /// Asks for everything of which a translation consists, but for what is known only when all that is not needed has been swept
+    /// out: clusters, names, and how long it holds.
+    fn ask(&mut self, index: &Index, options: &Options, resolved: &Resolved, now: i64) -> Translation {
+        let Self { revisions, known, global, ingresses, clusters, hosts, streams, plain_tls, .. } = self;
+        let inputs = Inputs::new(index, options, resolved, now, known, revisions);
+        follow_global(global, &inputs, revisions);
+        let global = &*global;
+        let base = &global.value(ONLY).global.defaults;
+        ingresses.follow(base, &inputs, revisions, &mut |host| hosts.number(host, revisions));
+        let ingresses = &*ingresses;
+        let consensus = BackendConsensus::of(base.balancing, ingresses.backends());
+        let mut queries = ClusterQueries::refresh(clusters, &inputs, revisions, &consensus);
+        let claimants = Claimants::new(ingresses, base, &inputs, revisions);
+        let backend = options.default_backend_service.as_ref();
+        let defaults = Defaults { tls: plain_tls, backend, route: &|place| claimants.rest(place) };
+        let order = follow_hosts(hosts, ingresses, &claimants, &defaults, &mut queries, revisions);
+        follow_streams(streams, &inputs, &mut queries, revisions);
+        Made { global, ingresses, hosts, order: &order, streams }.translation()
+    }
+
+    /// Forgets what nothing depends on any more; what others depend on comes after those.
+    fn sweep(&mut self) {
+        let Self { revisions, known, global, ingresses, clusters, hosts, streams, .. } = self;
+        hosts.sweep(revisions, |_| {});
+        streams.sweep(revisions, |_| {});
+        ingresses.sweep(revisions);
+        global.sweep(revisions, |_| {});
+        clusters.sweep(revisions);
+        known.sweep(revisions);
+    }
+
+    /// Second since 1970 from which something has to be made anew.
+    fn valid_until(&self) -> Option<i64> {
+        let turns = [self.global.until(), self.ingresses.until(), self.hosts.until(), self.streams.until()];
+        turns.into_iter().min().filter(|&turn| turn < i64::MAX)
     }
 }
 
-/// The readings of Ingresses that are ours, the oldest first.
-fn in_order<'r>(order: &[u32], readings: &[&'r Arc<Reading>]) -> impl Iterator<Item = Placed<'r>> {
-    let placed = order.iter().map(|&place| (place as usize, readings[place as usize]));
-    placed.filter(|(_, reading)| reading.class == Class::Ours)
-}
+/// The number of the value of a memo with one.
+const ONLY: u32 = 0;
 
 /// What holds everywhere. Where that may differ, everything else is made anew.
-fn follow_global<'g>(global: &'g mut Option<GlobalPiece>, lookup: &Lookup<'_>) -> &'g GlobalPiece {
-    if let Some(old) = global.take_if(|old| lookup.is_stale(&old.uses)) {
-        lookup.release(&old.uses);
-        lookup.forget_everything();
-    }
-    global.get_or_insert_with(|| {
-        let mut problems = Vec::new();
-        let ((global, certificates), uses) = lookup.record(|| {
-            let mut global = configmap::read(lookup, &mut problems);
-            let mut certificates = Certificates::new(lookup);
-            global.settings.tls.default_certificate = certificates.default();
-            global.settings.stream.response_threshold = lookup.options.stream_response_threshold;
-            (global, certificates)
-        });
-        lookup.replace(None, &uses);
-        let Certificates { used: certificates, problems: of_certificates, .. } = certificates;
-        problems.extend(of_certificates);
-        GlobalPiece { global, certificates, problems, uses }
-    })
-}
-
-// === hosts and streams ===
-
-struct Builder<'b, 'a> {
-    hosts: &'b mut HostSlots,
-    clusters: Clusters<'b, 'a>,
-    base: &'b Global,
-    lookup: &'b Lookup<'a>,
-}
-
-/// The readings that are about a host, by their places among those that are ours.
-type Group = SmallVec<[u32; 2]>;
-
-impl Builder<'_, '_> {
-    /// Makes those hosts anew that may differ, and forgets those that are gone. Returns the others in order of appearance.
-    fn follow<'r>(&mut self, ours: &[Placed<'r>], annotated: &AnnotatedByPlace<'r>) -> Vec<u32> {
-        let (hosts, groups) = self.group(ours);
-        for &host in &hosts {
-            let members = || groups[host as usize].iter().map(|&at| ours[at as usize]);
-            let is_same = self.hosts.get(host).as_ref().is_some_and(|old| {
-                old.readings.len() == groups[host as usize].len()
-                    && old.readings.iter().zip(members()).all(|(old, (_, new))| Arc::ptr_eq(old, new))
-                    && !self.lookup.is_stale(&old.uses)
-            });
-            if !is_same {
-                let annotated: Vec<_> = members()
-                    .map(|(place, reading)| {
-                        annotated[place].get_or_init(|| {
-                            let policy = &self.base.policy;
-                            Annotated::read(&reading.ingress, policy, self.lookup, &mut Vec::new())
-                        })
-                    })
-                    .collect();
-                let readings = members().map(|(_, reading)| Arc::clone(reading)).collect();
-                self.build(host, &annotated, readings);
-            }
-        }
-        self.forget_others(&hosts);
-        hosts
-    }
-
-    /// The hosts in order of appearance, and for each number of a host the Ingresses that are about it.
-    fn group(&mut self, ours: &[Placed<'_>]) -> (Vec<u32>, Vec<Group>) {
-        let any = self.lookup.options.default_backend_service.is_some();
-        let any = any.then(|| self.hosts.number(&HostName::Any));
-        let mut hosts = Vec::with_capacity(self.hosts.end());
-        let mut groups = vec![Group::new(); self.hosts.end()];
-        for (at, (_, reading)) in (0..).zip(ours) {
-            for &host in &reading.hosts {
-                let group = &mut groups[host as usize];
-                if group.is_empty() {
-                    hosts.push(host);
-                }
-                group.push(at);
-            }
-        }
-        hosts.extend(any.filter(|&any| groups[any as usize].is_empty()));
-        (hosts, groups)
-    }
-
-    fn build(&mut self, number: u32, ingresses: &[&Annotated<'_>], readings: SmallVec<[Arc<Reading>; 1]>) {
-        let Self { hosts, clusters, base, lookup } = self;
-        let name = Arc::clone(hosts.key(number));
-        let (built, uses) = lookup.record(|| hosts::build(&name, ingresses, base, lookup, clusters));
-        let Built { host, origins, certificates, mut problems } = built;
-        let (given, of_clusters) = clusters.take_given();
-        problems.extend(of_clusters);
-        let old = hosts.get_mut(number).take();
-        lookup.replace(old.as_ref().map(|old| &old.uses), &uses);
-        clusters.replace(old.as_ref().map(|old| &old.clusters), &given);
-        let known = old.as_ref().filter(|old| *old.origins == *origins);
-        *hosts.get_mut(number) = Some(HostPiece {
-            readings,
-            host: hosts::take_over(host, old.as_ref().map(|old| &old.host)),
-            origins: known.map_or_else(|| origins.into(), |old| Arc::clone(&old.origins)),
-            certificates: certificates.into(),
-            problems: problems.into(),
-            clusters: given,
-            uses,
-        });
-    }
-
-    fn forget_others(&mut self, present: &[u32]) {
-        let mut is_present = vec![false; self.hosts.end()];
-        for &host in present {
-            is_present[host as usize] = true;
-        }
-        for host in (0..).zip(is_present).filter(|(_, is_present)| !is_present).map(|(host, _)| host) {
-            let piece = self.hosts.remove(host).and_then(|(_, piece)| piece);
-            if let Some(HostPiece { clusters, uses, .. }) = piece {
-                self.lookup.release(&uses);
-                self.clusters.replace(Some(&clusters), &ClusterIds::new());
-            }
-        }
-    }
-
-    fn follow_streams<'s>(&mut self, streams: &'s mut Option<StreamsPiece>) -> &'s StreamsPiece {
-        let Self { clusters, lookup, .. } = self;
-        let old = streams.take_if(|old| lookup.is_stale(&old.uses));
-        streams.get_or_insert_with(|| {
+fn follow_global(memo: &mut Memo<(), GlobalPiece>, inputs: &Inputs<'_>, revisions: &Revisions) {
+    let number = memo.number((), revisions);
+    let is_new = memo.get(
+        number,
+        revisions,
+        |_| true,
+        |(), _| {
             let mut problems = Vec::new();
-            let (streams, uses) = lookup.record(|| streams::build(lookup, clusters, &mut problems));
-            let (given, of_clusters) = clusters.take_given();
-            problems.extend(of_clusters);
-            lookup.replace(old.as_ref().map(|old| &old.uses), &uses);
-            clusters.replace(old.as_ref().map(|old| &old.clusters), &given);
-            StreamsPiece { streams, problems, clusters: given, uses }
-        })
+            let mut global = configmap::read(inputs, &mut problems);
+            let default = certificates::default(inputs);
+            global.settings.tls.default_certificate = default.certificate;
+            global.settings.stream.response_threshold = inputs.options.stream_response_threshold;
+            problems.extend(default.problem);
+            GlobalPiece { global, certificate: default.told, problems }
+        },
+    );
+    if is_new {
+        revisions.invalidate();
     }
+}
+
+/// Makes those hosts anew that may differ. Returns their numbers in order of appearance.
+fn follow_hosts(
+    memo: &mut Memo<HostName, HostPiece>,
+    ingresses: &Ingresses,
+    claimants: &Claimants<'_, '_>,
+    defaults: &Defaults<'_>,
+    clusters: &mut ClusterQueries<'_, '_>,
+    revisions: &Revisions,
+) -> Vec<u32> {
+    let any = defaults.backend.map(|_| memo.number(HostName::Any, revisions));
+    let (order, groups) = group(memo.end(), ingresses, any);
+    for &number in &order {
+        let group = &groups[number as usize];
+        memo.get(
+            number,
+            revisions,
+            |old| old.claimants == *group,
+            |name, old| {
+                let claims = group.iter().map(|&ingress| claimants.claim(ingress, name)).collect();
+                let Merged { host, origins, certificates, problems } =
+                    hosts::merge(name, claims, defaults, clusters);
+                let known = old.as_ref().filter(|old| *old.origins == *origins);
+                HostPiece {
+                    claimants: group.clone(),
+                    host: hosts::take_over(host, old.as_ref().map(|old| &old.host)),
+                    origins: known.map_or_else(|| origins.into(), |old| Arc::clone(&old.origins)),
+                    certificates: certificates.into(),
+                    problems: problems.into(),
+                }
+            },
+        );
+    }
+    order
+}
+
+/// The hosts in order of appearance, and for each number of a host the Ingresses that are about it.
+fn group(end: usize, ingresses: &Ingresses, any: Option<u32>) -> (Vec<u32>, Vec<Group>) {
+    let mut order = Vec::with_capacity(end);
+    let mut groups = vec![Group::new(); end];
+    for (ingress, hosts) in ingresses.hosts() {
+        for &host in hosts {
+            let group = &mut groups[host as usize];
+            if group.is_empty() {
+                order.push(host);
+            }
+            group.push(ingress);
+        }
+    }
+    order.extend(any.filter(|&any| groups[any as usize].is_empty()));
+    (order, groups)
+}
+
+fn follow_streams(
+    memo: &mut Memo<(), StreamsPiece>,
+    inputs: &Inputs<'_>,
+    clusters: &mut ClusterQueries<'_, '_>,
+    revisions: &Revisions,
+) {
+    let number = memo.number((), revisions);
+    memo.get(
+        number,
+        revisions,
+        |_| true,
+        |(), _| {
+            let mut problems = Vec::new();
+            let streams = streams::build(inputs, clusters, &mut problems);
+            problems.extend(clusters.take_problems());
+            StreamsPiece { streams, problems }
+        },
+    );
 }
 
 // === all together ===
 
-struct Pieces<'p> {
-    global: &'p GlobalPiece,
-    readings: &'p [&'p Arc<Reading>],
-    hosts: &'p [&'p HostPiece],
-    streams: &'p StreamsPiece,
+struct Made<'m> {
+    global: &'m Memo<(), GlobalPiece>,
+    ingresses: &'m Ingresses,
+    hosts: &'m Memo<HostName, HostPiece>,
+    /// The numbers of the hosts in order of appearance.
+    order: &'m [u32],
+    streams: &'m Memo<(), StreamsPiece>,
 }
 
-impl Pieces<'_> {
+impl Made<'_> {
+    fn translation(&self) -> Translation {
+        Translation {
+            model: Model {
+                hosts: self.hosts().map(|piece| Arc::clone(&piece.host)).collect(),
+                clusters: model::Clusters::default(),
+                streams: self.streams.value(ONLY).streams.clone(),
+                settings: self.global.value(ONLY).global.settings.clone(),
+            },
+            problems: self.problems(),
+            skipped: self.skipped(),
+            origins: self.hosts().map(|piece| Arc::clone(&piece.origins)).collect(),
+            ingresses: self.ingresses.objects().cloned().collect(),
+            names: BTreeSet::new(),
+            certificates: self.certificates(),
+            valid_until: None,
+        }
+    }
+
+    fn hosts(&self) -> impl Iterator<Item = &HostPiece> {
+        self.order.iter().map(|&number| self.hosts.value(number))
+    }
+
     /// What there is to say, by place. Several hosts may need the same thing that is missing.
     fn problems(&self) -> Vec<Problem> {
-        let of_readings = self.readings.iter().flat_map(|reading| &reading.problems);
-        let of_hosts = self.hosts.iter().flat_map(|host| &host.problems);
-        let all = self.global.problems.iter().chain(of_readings).chain(of_hosts);
+        let of_ingresses = self.ingresses.all().flat_map(|ingress| &ingress.problems);
+        let of_hosts = self.hosts().flat_map(|host| &host.problems);
+        let all = self.global.value(ONLY).problems.iter().chain(of_ingresses).chain(of_hosts);
         let mut told = HashSet::new();
         let mut problems: Vec<_> =
-            all.chain(&self.streams.problems).filter(|&problem| told.insert(problem)).collect();
+            all.chain(&self.streams.value(ONLY).problems).filter(|&problem| told.insert(problem)).collect();
         problems.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
         problems.into_iter().cloned().collect()
     }
 
-    fn passed_over(&self) -> PassedOver {
-        let others = self.readings.iter().filter(|reading| reading.class == Class::Other).count();
+    fn skipped(&self) -> Skipped {
+        let others = self.ingresses.all().filter(|ingress| ingress.class == Class::Other).count();
         let count = ("Ingress of another class".to_owned(), others);
-        if others > 0 { PassedOver::from([count]) } else { PassedOver::new() }
+        if others > 0 { Skipped::from([count]) } else { Skipped::new() }
     }
 
     fn certificates(&self) -> Vec<HostCertificate> {
-        let of_hosts = self.hosts.iter().flat_map(|host| &host.certificates);
-        self.global.certificates.iter().chain(of_hosts).cloned().collect()
-    }
-
-    fn valid_until(&self) -> Option<i64> {
-        let of_readings = self.readings.iter().map(|reading| &reading.uses);
-        let of_hosts = self.hosts.iter().map(|host| &host.uses);
-        let all = [&self.global.uses, &self.streams.uses].into_iter().chain(of_readings).chain(of_hosts);
-        all.filter_map(|uses| uses.until).min()
+        let of_hosts = self.hosts().flat_map(|host| &host.certificates);
+        self.global.value(ONLY).certificate.iter().chain(of_hosts).cloned().collect()
     }
 }

@@ -10,10 +10,13 @@ use crate::options::parse_network;
 /// What is wrong with a value, for its author.
 pub(super) type Parsed<T> = Result<T, String>;
 
+/// A value that was taken, and what there is to say of it if that was in part.
+pub(super) type Taken = Parsed<Option<String>>;
+
 /// Sets a field, unless the value means nothing.
-pub(super) fn set<T>(field: &mut T, parsed: Parsed<T>) -> Parsed<()> {
+pub(super) fn set<T>(field: &mut T, parsed: Parsed<T>) -> Taken {
     *field = parsed?;
-    Ok(())
+    Ok(None)
 }
 
 /// Where zero stands for no limit.

@@ -7,7 +7,7 @@ use model::{Action, Cluster, ClusterId, Host, Model, Route, Stream};
 
 /// The same with clusters in place of their ids.
 pub(crate) fn canonical(translation: &Translation) -> impl PartialEq + use<> {
-    let Translation { model, problems, passed_over, origins, ingresses, names, certificates, valid_until } =
+    let Translation { model, problems, skipped, origins, ingresses, names, certificates, valid_until } =
         translation.clone();
     let anonymous = ClusterId(0);
     let host = |host: &Arc<Host>| {
@@ -35,7 +35,7 @@ pub(crate) fn canonical(translation: &Translation) -> impl PartialEq + use<> {
         model.streams.iter().map(stream).collect::<Vec<_>>(),
         model.settings.clone(),
     );
-    (served, problems, passed_over, origins, ingresses, (names, certificates, valid_until))
+    (served, problems, skipped, origins, ingresses, (names, certificates, valid_until))
 }
 
 fn cluster(model: &Model, id: ClusterId) -> Cluster {

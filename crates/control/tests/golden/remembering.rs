@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use control::Options;
 use control::index::Index;
+use control::names::NsName;
 use control::objects::{Object, Resource, Sourced};
-use control::options::NsName;
 use control::resolve::Resolved;
 use control::source::files::Files;
 use control::translate::{Translator, translate};

@@ -6,8 +6,8 @@ mod canonical;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use control::index::Index;
+use control::names::NsName;
 use control::objects::{Object, Resource, Sourced};
-use control::options::NsName;
 use control::resolve::Resolved;
 use control::source::objects_in;
 use control::translate::Translator;

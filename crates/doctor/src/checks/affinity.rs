@@ -1,11 +1,11 @@
 //! Threads that are moved from CPU to CPU.
 
 use crate::finding::{Outcome, Verdict};
+use crate::format::plural;
 use crate::read::processes::{self, Switches};
 use crate::sample::{Sample, Unknown};
-use crate::sight::Sight;
+use crate::samples::Samples;
 use crate::table::Check;
-use crate::words::plural;
 
 pub(crate) const CHECKS: &[Check] = &[Check {
     id: "cpu-affinity",
@@ -38,10 +38,10 @@ struct Moves {
     migrations: Option<f64>,
 }
 
-fn cpu_affinity(sight: &Sight) -> Result<Outcome, Unknown> {
-    let (first, last) = sight.ends()?;
-    let seconds = sight.seconds()?;
-    let pids = sight.pids()?;
+fn cpu_affinity(samples: &Samples) -> Result<Outcome, Unknown> {
+    let (first, last) = samples.ends()?;
+    let seconds = samples.seconds()?;
+    let pids = samples.pids()?;
     let moves: Vec<_> = pids.iter().filter_map(|pid| moves(first, last, *pid, seconds)).collect();
     let Some(worst) = moves.iter().max_by(|a, b| a.badness().total_cmp(&b.badness())) else {
         return Err(Unknown(format!("no thread of the {} processes was seen twice", pids.len())));

@@ -1,15 +1,15 @@
 //! Connections of clients: whether they are kept.
 
-use super::outgoing::{RATE_MIN, REQUESTS_TOTAL};
+use super::outgoing::RATE_MIN;
 use super::subject::{Subject, listener, pid};
 use crate::finding::{Outcome, Verdict};
-use crate::read::metrics::Pages;
+use crate::format::{percent, rate, time, whole};
+use crate::read::metrics::{CONNECTIONS_TOTAL, Pages, REQUESTS_TOTAL};
 use crate::read::{counters, sockets};
 use crate::sample::Unknown;
-use crate::sight::Sight;
+use crate::samples::Samples;
 use crate::sockets::{Direction, SocketGroup, State};
 use crate::table::Check;
-use crate::words::{percent, rate, time, whole};
 
 /// Requests on one connection that are next to none.
 const REQUESTS_FEW: f64 = 1.5;
@@ -19,8 +19,6 @@ const LIFE_SHORT_SECONDS: f64 = 1.0;
 const OPEN_MIN: f64 = 10.0;
 /// Values of `keep-alive-requests` that are common: nginx's default before 1.19.10 and case A's, and nginx's and ours now.
 const REQUESTS_LIMITS: [f64; 2] = [100.0, 1000.0];
-
-const CONNECTIONS_TOTAL: &str = "nginx_ingress_controller_nginx_process_connections_total";
 
 pub(crate) const CHECKS: &[Check] = &[Check {
     id: "client-keepalive",
@@ -48,9 +46,9 @@ struct Clients {
     sent_once: Option<f64>,
 }
 
-fn client_keepalive(sight: &Sight) -> Result<Outcome, Unknown> {
-    let counted = Pages::of(sight).ok().and_then(|pages| by_metrics(sight, &pages));
-    let clients = counted.map_or_else(|| by_sockets(sight), Ok)?;
+fn client_keepalive(samples: &Samples) -> Result<Outcome, Unknown> {
+    let counted = Pages::of(samples).ok().and_then(|pages| by_metrics(samples, &pages));
+    let clients = counted.map_or_else(|| by_sockets(samples), Ok)?;
     let a_second = rate(clients.per_second);
     let outcome = match (clients.requests, clients.life) {
         _ if clients.per_second < RATE_MIN => {
@@ -97,21 +95,22 @@ fn by_requests(requests: f64, a_second: &str) -> Outcome {
 }
 
 /// Both counters go by connections and requests of clients, and nothing else.
-fn by_metrics(sight: &Sight, pages: &Pages<'_>) -> Option<Clients> {
-    let is_accepted = |series: &crate::prometheus::Series<'_>| series.label("state") == Some("accepted");
+fn by_metrics(samples: &Samples, pages: &Pages<'_>) -> Option<Clients> {
+    let is_accepted =
+        |series: &crate::prometheus::Series<'_>| series.label("state").as_deref() == Some("accepted");
     let accepted = pages.growth_where(CONNECTIONS_TOTAL, is_accepted)?;
     let requests = pages.growth(REQUESTS_TOTAL)?;
-    let per_second = accepted / sight.seconds().ok()?;
+    let per_second = accepted / samples.seconds().ok()?;
     Some(Clients { per_second, requests: Some(requests / accepted.max(1.0)), life: None, sent_once: None })
 }
 
-fn by_sockets(sight: &Sight) -> Result<Clients, Unknown> {
-    let accepted = sight.growth(|sample| counters::tcp(sample, "PassiveOpens"))?;
-    let seconds = sight.seconds()?;
-    sight.sockets()?;
-    let taken = &sight.last()?.taken;
+fn by_sockets(samples: &Samples) -> Result<Clients, Unknown> {
+    let accepted = samples.growth(|sample| counters::tcp(sample, "PassiveOpens"))?;
+    let seconds = samples.seconds()?;
+    samples.sockets()?;
+    let taken = &samples.last()?.taken;
     let all: Vec<SocketGroup> =
-        sight.samples.iter().flat_map(|sample| sockets::of(sample).unwrap_or_default()).collect();
+        samples.all.iter().flat_map(|sample| sockets::of(sample).unwrap_or_default()).collect();
     // What the processes connect to themselves, in the same namespace, has them for a client; and others may listen there.
     let subject = Subject::of(taken, &[], &all);
     let is_asked_about = |local: &str| {
@@ -134,8 +133,8 @@ fn by_sockets(sight: &Sight) -> Result<Clients, Unknown> {
     let accepted = accepted as f64 * share;
     let (open, counted) = (sum(&clients, |group| group.count), sum(&clients, |group| group.counted));
     let per_second = accepted / seconds;
-    let mean_open = open / sight.samples.len() as f64;
-    let requests = sight.requests.map(|requests| requests as f64 / accepted.max(1.0));
+    let mean_open = open / samples.all.len() as f64;
+    let requests = samples.requests.map(|requests| requests as f64 / accepted.max(1.0));
     Ok(Clients {
         per_second,
         requests,

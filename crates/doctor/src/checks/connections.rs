@@ -2,11 +2,11 @@
 
 use super::outgoing::{Outgoing, PER_REQUEST_MANY, PER_REQUEST_SOME, RATE_MIN};
 use crate::finding::{Outcome, Verdict};
-use crate::read::metrics::Pages;
+use crate::format::{count, percent, rate, time, whole};
+use crate::read::metrics::{Pages, UPSTREAM_IDLE, UPSTREAM_REGRETTED};
 use crate::sample::Unknown;
-use crate::sight::Sight;
+use crate::samples::Samples;
 use crate::table::Check;
-use crate::words::{count, percent, rate, time, whole};
 
 /// A connection that ends sooner was not worth the handshake; one that ends within some was missed soon after.
 const LIFE_SHORT_SECONDS: f64 = 1.0;
@@ -19,8 +19,6 @@ const ONE_EACH: f64 = 0.99;
 const KEPT: f64 = 0.1;
 /// nginx itself closes a connection after 1,000 requests (before 1.19.10 after 100): that much is no sign of a small pool.
 const PER_REQUEST_FEW: f64 = 0.02;
-
-const REGRETTED: &str = "forebay_upstream_connections_regretted_total";
 
 const KEEP: &str = "nginx: `keepalive 512;` in the upstream block, with `proxy_http_version 1.1;` and `proxy_set_header \
                     Connection \"\";`; ingress-nginx, in its ConfigMap: `upstream-keepalive-connections: \"10000\"`, \
@@ -59,11 +57,11 @@ pub(crate) const CHECKS: &[Check] = &[
     },
 ];
 
-fn upstream_reuse(sight: &Sight) -> Result<Outcome, Unknown> {
-    let counted = Pages::of(sight).ok().and_then(|pages| Outgoing::counted(sight, &pages));
+fn upstream_reuse(samples: &Samples) -> Result<Outcome, Unknown> {
+    let counted = Pages::of(samples).ok().and_then(|pages| Outgoing::counted(samples, &pages));
     let is_forebay = counted.is_some();
-    let seen = counted.map_or_else(|| Outgoing::of(sight), Ok)?;
-    let mut outcome = reuse(sight, &seen)?;
+    let seen = counted.map_or_else(|| Outgoing::of(samples), Ok)?;
+    let mut outcome = reuse(samples, &seen)?;
     if outcome.verdict == Verdict::Ok {
         seen.is_seen()?;
     }
@@ -78,7 +76,7 @@ fn upstream_reuse(sight: &Sight) -> Result<Outcome, Unknown> {
     Ok(with_evidence(outcome, &seen))
 }
 
-fn reuse(sight: &Sight, seen: &Outgoing) -> Result<Outcome, Unknown> {
+fn reuse(samples: &Samples, seen: &Outgoing) -> Result<Outcome, Unknown> {
     let a_second = rate(seen.per_second);
     if seen.per_second < RATE_MIN {
         return Ok(Outcome::ok(format!("{a_second} new upstream connections a second")));
@@ -90,7 +88,7 @@ fn reuse(sight: &Sight, seen: &Outgoing) -> Result<Outcome, Unknown> {
             format!("{number} new upstream connection per request ({a_second} a second{destination})");
         return Ok(Outcome::new(by_share(per_request, PER_REQUEST_SOME, PER_REQUEST_MANY), message));
     }
-    sight.ticks()?;
+    samples.ticks()?;
     let life = seen.mean_life.filter(|_| !seen.remote.is_empty());
     let life = life.ok_or_else(|| {
         Unknown(format!(
@@ -135,13 +133,13 @@ fn with_evidence(outcome: Outcome, seen: &Outgoing) -> Outcome {
     outcome.with("remote", seen.remote.as_str()).with("remote_percent", seen.remote_share * 100.0)
 }
 
-fn pool_too_small(sight: &Sight) -> Result<Outcome, Unknown> {
-    if let Some(outcome) = Pages::of(sight).ok().and_then(|pages| regrets(sight, &pages)) {
+fn pool_too_small(samples: &Samples) -> Result<Outcome, Unknown> {
+    if let Some(outcome) = Pages::of(samples).ok().and_then(|pages| regrets(samples, &pages)) {
         return Ok(outcome);
     }
-    let seen = Outgoing::of(sight)?;
+    let seen = Outgoing::of(samples)?;
     if seen.per_second >= RATE_MIN {
-        sight.ticks()?;
+        samples.ticks()?;
         is_kept_in_part(&seen).ok_or_else(|| {
             Unknown("no open connection was seen: whether they are kept is not known".into())
         })?;
@@ -173,10 +171,10 @@ fn pool_too_small(sight: &Sight) -> Result<Outcome, Unknown> {
 }
 
 /// What Forebay counts: evictions that a new connection soon followed.
-fn regrets(sight: &Sight, pages: &Pages<'_>) -> Option<Outcome> {
-    let regretted = pages.growth(REGRETTED)?;
-    let seen = Outgoing::counted(sight, pages)?;
-    let idle = crate::read::prometheus::sum(pages.last(), "forebay_upstream_connections_idle").unwrap_or(0.0);
+fn regrets(samples: &Samples, pages: &Pages<'_>) -> Option<Outcome> {
+    let regretted = pages.growth(UPSTREAM_REGRETTED)?;
+    let seen = Outgoing::counted(samples, pages)?;
+    let idle = crate::read::prometheus::sum(pages.last(), UPSTREAM_IDLE).unwrap_or(0.0);
     let share = regretted / seen.requests.unwrap_or(0.0).max(regretted).max(1.0);
     let outcome = if regretted > 0.0 {
         let message = format!("{} idle connections were closed and missed soon after", whole(regretted));
@@ -283,7 +281,7 @@ mod tests {
     #[test]
     fn the_proxys_count_of_requests_serves_as_well() {
         let requests = |number: u64| {
-            format!("{}{{controller_pod=\"a\"}} {number}\n", super::super::outgoing::REQUESTS_TOTAL)
+            format!("{}{{controller_pod=\"a\"}} {number}\n", crate::read::metrics::REQUESTS_TOTAL)
         };
         let page = nginx(43_000, 5, 100, 0).grows("forebay/metrics", &requests(7), &requests(43_007));
         assert!(page.finding("upstream-reuse").tells("connections_per_request", 1.0));
@@ -329,10 +327,10 @@ mod tests {
             listening("127.0.0.1:9000").of(8, "web"),
             outgoing(State::Established, "127.0.0.1:9000", 50).once(50),
         ];
-        let mut sight = nginx(43_000, 0, 0, 0).pids(&[7, 8]).sockets(&groups).requests(43_000).sight();
-        sight.samples.iter_mut().for_each(|sample| sample.taken.pid = None);
+        let mut samples = nginx(43_000, 0, 0, 0).pids(&[7, 8]).sockets(&groups).requests(43_000).samples();
+        samples.all.iter_mut().for_each(|sample| sample.taken.pid = None);
         for check in CHECKS {
-            let why = (check.look)(&sight).expect_err("they are nginx's, or a client's").0;
+            let why = (check.look)(&samples).expect_err("they are nginx's, or a client's").0;
             assert_eq!(
                 why,
                 "whose 4,300 new connections a second are was not seen: name the process (--pid)"

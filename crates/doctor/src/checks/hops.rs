@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::subject::{is_open, listener};
 use crate::finding::{Outcome, Verdict};
+use crate::format::count;
 use crate::read::sockets;
 use crate::sample::{Taken, Unknown};
-use crate::sight::Sight;
+use crate::samples::Samples;
 use crate::sockets::{Owner, SocketGroup};
 use crate::table::Check;
-use crate::words::count;
 
 /// Names of reverse proxies, as the kernel has them: those of their main threads, up to 15 bytes.
 const PROXIES: &[&str] = &[
@@ -51,12 +51,12 @@ struct Upstream<'a> {
     owner: Option<&'a Owner>,
 }
 
-fn extra_hop(sight: &Sight) -> Result<Outcome, Unknown> {
-    let taken = &sight.last()?.taken;
-    sight.pids()?;
-    let last = sight.sockets()?;
+fn extra_hop(samples: &Samples) -> Result<Outcome, Unknown> {
+    let taken = &samples.last()?.taken;
+    samples.pids()?;
+    let last = samples.sockets()?;
     // Connections of a moment may all be missed in one.
-    let hop = sight.samples.iter().rev().find_map(|sample| hop(&sockets::of(sample).ok()?, taken));
+    let hop = samples.all.iter().rev().find_map(|sample| hop(&sockets::of(sample).ok()?, taken));
     if let Some(outcome) = hop {
         return Ok(outcome);
     }
@@ -165,9 +165,9 @@ mod tests {
         );
         assert!(finding.remedy.contains("upstreams of nginx"), "{}", finding.remedy);
         let of_all = scene().pids(&[7, 8, 9]).sockets(&chain("nginx", 60));
-        let mut sight = of_all.sight();
-        sight.samples.iter_mut().for_each(|sample| sample.taken.pid = None);
-        let finding = super::extra_hop(&sight).unwrap();
+        let mut samples = of_all.samples();
+        samples.all.iter_mut().for_each(|sample| sample.taken.pid = None);
+        let finding = super::extra_hop(&samples).unwrap();
         assert_eq!(finding.verdict, Verdict::Warning);
         let twice = scene().pids(&[7]).sockets(&chain("forebay", 60)).finding(ID);
         assert_eq!(twice.verdict, Verdict::Warning, "two of a kind");

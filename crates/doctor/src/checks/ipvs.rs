@@ -1,12 +1,12 @@
 //! Service addresses by IPVS: ports that are used again, and endpoints that never finish draining.
 
 use crate::finding::{Outcome, Verdict};
+use crate::format::count;
 use crate::read::ipvs::{self, Destination};
 use crate::read::kernel;
 use crate::sample::{Sample, Unknown};
-use crate::sight::Sight;
+use crate::samples::Samples;
 use crate::table::Check;
-use crate::words::count;
 
 pub(crate) const CHECKS: &[Check] = &[
     Check {
@@ -65,8 +65,8 @@ fn in_use(sample: &Sample) -> Result<Option<(&'static str, &str)>, Unknown> {
     Ok(None)
 }
 
-fn reuse(sight: &Sight) -> Result<Outcome, Unknown> {
-    let sample = sight.last()?;
+fn reuse(samples: &Samples) -> Result<Outcome, Unknown> {
+    let sample = samples.last()?;
     let Some((place, text)) = in_use(sample)? else {
         return Ok(Outcome::ok("IPVS is not in use"));
     };
@@ -149,8 +149,8 @@ fn not_rescheduled(version: kernel::Version, release: &str, has_mode: bool, expi
     Outcome::warning(format!("conn_reuse_mode is 0 on Linux {release}{who}: {price}")).remedy(remedy)
 }
 
-fn drain_stuck(sight: &Sight) -> Result<Outcome, Unknown> {
-    let last = sight.last()?;
+fn drain_stuck(samples: &Samples) -> Result<Outcome, Unknown> {
+    let last = samples.last()?;
     let Some((place, text)) = in_use(last)? else {
         return Ok(Outcome::ok("IPVS is not in use"));
     };
@@ -158,9 +158,9 @@ fn drain_stuck(sight: &Sight) -> Result<Outcome, Unknown> {
     if draining.is_empty() {
         return Ok(Outcome::ok("no destination of weight 0 has connections"));
     }
-    let (first, _) = sight.ends()?;
+    let (first, _) = samples.ends()?;
     // Who wrote the files by hand may not have said when.
-    let seconds = sight.seconds().ok();
+    let seconds = samples.seconds().ok();
     if let Some(seconds) = seconds.filter(|seconds| *seconds < DRAIN_SECONDS_MIN) {
         return Err(Unknown(format!(
             "{} destinations of weight 0 have connections, and {seconds:.1} s do not tell whether they fall (--watch 30s)",
@@ -233,7 +233,7 @@ fn judge_drain(was: &Destination, now: &Destination, seconds: Option<f64>) -> Ou
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::Whose;
+    use crate::sample::NamespaceOwner;
     use crate::testing::{Scene, scene};
 
     const PATH: &str = "proc/net/ip_vs";
@@ -327,19 +327,20 @@ mod tests {
 
     #[test]
     fn in_a_namespace_of_its_own_the_host_is_looked_at() {
-        let mut sight = scene().lacks(PATH).sight();
-        sight.samples[1].taken.namespace = Whose::Other;
+        let mut samples = scene().lacks(PATH).samples();
+        samples.all[1].taken.namespace = NamespaceOwner::Other;
         assert!(
-            reuse(&sight).is_err_and(|why| why.to_string().contains("/host/proc/net/ip_vs was not captured"))
+            reuse(&samples)
+                .is_err_and(|why| why.to_string().contains("/host/proc/net/ip_vs was not captured"))
         );
-        let last = &mut sight.samples[1];
+        let last = &mut samples.all[1];
         last.put("host/proc/net/ip_vs", Ok(table("")));
         last.put("proc/sys/kernel/osrelease", Ok("4.19.0\n".into()));
         for (name, value) in [("conn_reuse_mode", "1\n"), ("conntrack", "1\n"), ("expire_nodest_conn", "1\n")]
         {
             last.put(format!("host/proc/sys/net/ipv4/vs/{name}"), Ok(value.into()));
         }
-        assert_eq!(reuse(&sight).map(|outcome| outcome.verdict), Ok(Verdict::Failure));
+        assert_eq!(reuse(&samples).map(|outcome| outcome.verdict), Ok(Verdict::Failure));
     }
 
     fn drain(before: (u64, u64, u64), after: (u64, u64, u64), seconds: f64) -> crate::Finding {

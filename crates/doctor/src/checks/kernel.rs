@@ -3,8 +3,8 @@
 use crate::collect::files::PARAMETERS;
 use crate::finding::{Outcome, Verdict};
 use crate::read::kernel::{self, plain};
-use crate::sample::{Sample, Unknown, Whose};
-use crate::sight::Sight;
+use crate::sample::{NamespaceOwner, Sample, Unknown};
+use crate::samples::Samples;
 use crate::table::Check;
 
 pub(crate) const CHECKS: &[Check] = &[Check {
@@ -48,8 +48,8 @@ enum Reference<'a> {
     Host(&'a Sample),
 }
 
-fn drift(sight: &Sight) -> Result<Outcome, Unknown> {
-    let sample = sight.last()?;
+fn drift(samples: &Samples) -> Result<Outcome, Unknown> {
+    let sample = samples.last()?;
     let Some(reference) = reference(sample)? else {
         return Ok(Outcome::ok("this is the host's network namespace"));
     };
@@ -85,7 +85,7 @@ fn reference(sample: &Sample) -> Result<Option<Reference<'_>>, Unknown> {
             .text(path)
             .map_err(|Unknown(why)| Unknown(format!("{why} (--reference FILE does without)")))?;
     }
-    if sample.taken.namespace != Whose::Host {
+    if sample.taken.namespace != NamespaceOwner::Host {
         return Err(Unknown("there are no parameters of a host to compare with (--reference FILE)".into()));
     }
     Ok(None)
@@ -234,10 +234,10 @@ mod tests {
 
     #[test]
     fn the_hosts_own_namespace_is_fine_and_a_hidden_host_is_unknown() {
-        let mut sight = scene().file("proc/sys/net/core/somaxconn", "4096\n").sight();
-        assert!(drift(&sight).is_err_and(|why| why.to_string().contains("--reference")));
-        sight.samples[1].taken.namespace = Whose::Host;
-        assert_eq!(drift(&sight).map(|outcome| outcome.verdict), Ok(Verdict::Ok));
+        let mut samples = scene().file("proc/sys/net/core/somaxconn", "4096\n").samples();
+        assert!(drift(&samples).is_err_and(|why| why.to_string().contains("--reference")));
+        samples.all[1].taken.namespace = NamespaceOwner::Host;
+        assert_eq!(drift(&samples).map(|outcome| outcome.verdict), Ok(Verdict::Ok));
         let hidden = scene()
             .file("proc/sys/net/core/somaxconn", "4096\n")
             .forbids("host/proc/sys/net/core/netdev_max_backlog")

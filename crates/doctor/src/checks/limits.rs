@@ -1,12 +1,12 @@
 //! What a process or the machine may hold at most: open files, tracked connections.
 
 use crate::finding::{Outcome, Verdict};
+use crate::format::{count, percent};
 use crate::read::{conntrack as track, limits};
 use crate::sample::{Sample, Unknown};
-use crate::sight::Sight;
+use crate::samples::Samples;
 use crate::sockets::SocketGroup;
 use crate::table::Check;
-use crate::words::{count, percent};
 
 /// Shares of a limit from which on it is near, and all but reached.
 const NEAR: f64 = 0.7;
@@ -65,8 +65,8 @@ impl Holder {
     }
 }
 
-fn files_limit(sight: &Sight) -> Result<Outcome, Unknown> {
-    let sample = sight.last()?;
+fn files_limit(samples: &Samples) -> Result<Outcome, Unknown> {
+    let sample = samples.last()?;
     let (open, open_max) = files_of_machine(sample)?;
     let fill = open as f64 / open_max.max(1) as f64;
     if fill >= NEAR {
@@ -78,7 +78,7 @@ fn files_limit(sight: &Sight) -> Result<Outcome, Unknown> {
             Outcome::new(verdict, message).remedy(format!("sysctl -w fs.file-max={}", open_max * 4));
         return Ok(outcome.with("open_files", open).with("file_max", open_max));
     }
-    let fullest = fullest(sight, &sight.sockets()?)?;
+    let fullest = fullest(samples, &samples.sockets()?)?;
     let Holder { pid, name, held, soft, hard } = &fullest;
     let message =
         format!("{name} (pid {pid}) holds {} sockets and may hold {} files", count(*held), count(*soft));
@@ -106,9 +106,9 @@ fn files_of_machine(sample: &Sample) -> Result<(u64, u64), Unknown> {
 }
 
 /// The process that is nearest its limit, of those that are asked about.
-fn fullest(sight: &Sight, sockets: &[SocketGroup]) -> Result<Holder, Unknown> {
-    let sample = sight.last()?;
-    let holders = sight.pids()?.iter().map(|&pid| holder(sample, sockets, pid));
+fn fullest(samples: &Samples, sockets: &[SocketGroup]) -> Result<Holder, Unknown> {
+    let sample = samples.last()?;
+    let holders = samples.pids()?.iter().map(|&pid| holder(sample, sockets, pid));
     let fuller = |one: Holder, other: Holder| if other.fill() > one.fill() { other } else { one };
     let fullest = holders.reduce(|one, other| match (one, other) {
         (Ok(one), Ok(other)) => Ok(fuller(one, other)),
@@ -128,8 +128,8 @@ fn holder(sample: &Sample, sockets: &[SocketGroup], pid: u32) -> Result<Holder, 
     Ok(Holder { pid, name, held: of_process.map(|group| group.count).sum(), soft, hard })
 }
 
-fn conntrack(sight: &Sight) -> Result<Outcome, Unknown> {
-    let sample = sight.last()?;
+fn conntrack(samples: &Samples) -> Result<Outcome, Unknown> {
+    let sample = samples.last()?;
     if sample.lacks(COUNT) {
         return Ok(Outcome::ok("connections are not tracked here"));
     }
@@ -138,7 +138,7 @@ fn conntrack(sight: &Sight) -> Result<Outcome, Unknown> {
     // A kernel may be built without the file; how full the table is can be told all the same.
     let is_counted = !sample.lacks(track::PATH);
     let grown = |name| {
-        if is_counted { sight.growth(|sample| track::counter(sample, name)) } else { Ok(0) }
+        if is_counted { samples.growth(|sample| track::counter(sample, name)) } else { Ok(0) }
     };
     let (drops, early_drops, failed) = (grown("drop")?, grown("early_drop")?, grown("insert_failed")?);
     let fill = entries as f64 / max.max(1) as f64;

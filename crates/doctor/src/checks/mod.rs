@@ -1,6 +1,6 @@
 //! The checks, by what they are about.
 //!
-//! Must not be in here: reading files; a check sees nothing but the [`Sight`](crate::Sight) that it is given.
+//! Must not be in here: reading files; a check sees nothing but the [`Samples`](crate::Sight) that it is given.
 
 mod outgoing;
 

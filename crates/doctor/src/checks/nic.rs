@@ -1,11 +1,11 @@
 //! Links that are full, and packets that are lost on the way from them.
 
 use crate::finding::{Outcome, Verdict};
+use crate::format::{count, rate};
 use crate::read::devices::{self, Device, Flow, Softnet};
 use crate::sample::{Sample, Unknown};
-use crate::sight::Sight;
+use crate::samples::Samples;
 use crate::table::Check;
-use crate::words::{count, rate};
 
 pub(crate) const CHECKS: &[Check] = &[Check {
     id: "nic",
@@ -32,9 +32,9 @@ const LOST_MIN: u64 = 10;
 /// Turns a second that ended with work left.
 const SQUEEZED_PER_SECOND: f64 = 1000.0;
 
-fn nic(sight: &Sight) -> Result<Outcome, Unknown> {
-    let (first, last) = sight.ends()?;
-    let seconds = sight.seconds()?;
+fn nic(samples: &Samples) -> Result<Outcome, Unknown> {
+    let (first, last) = samples.ends()?;
+    let seconds = samples.seconds()?;
     let (before, after) = (devices::devices(first)?, devices::devices(last)?);
     let mut outcomes = vec![judge_queues(devices::softnet(first)?, devices::softnet(last)?, seconds)];
     let mut without_speed = Vec::new();
@@ -247,8 +247,8 @@ mod tests {
         let hidden = scene().file("proc/net/dev", &dev(0, 0, 0, 0)).forbids(SOFTNET).finding("nic");
         assert_eq!(hidden.verdict, Verdict::Unknown);
         assert!(hidden.message.contains("permission denied"), "{}", hidden.message);
-        let mut sight = machine(0, 0, 0, 0).sight();
-        sight.samples.pop();
-        assert!(nic(&sight).is_err());
+        let mut samples = machine(0, 0, 0, 0).samples();
+        samples.all.pop();
+        assert!(nic(&samples).is_err());
     }
 }

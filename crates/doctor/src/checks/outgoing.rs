@@ -5,13 +5,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::subject::Subject;
-use crate::read::metrics::Pages;
+use crate::format::{percent, rate};
+use crate::read::metrics::{Pages, REQUESTS_TOTAL, UPSTREAM_OPENED, UPSTREAM_REQUESTS};
 use crate::read::{counters, sockets};
 use crate::sample::Unknown;
-use crate::sight::Sight;
+use crate::samples::Samples;
 use crate::sockets::{Direction, SocketGroup, State};
 use crate::ticks::ConnectionTick;
-use crate::words::{percent, rate};
 
 /// Fewer new connections a second are not worth a word.
 pub(super) const RATE_MIN: f64 = 10.0;
@@ -19,11 +19,6 @@ pub(super) const RATE_MIN: f64 = 10.0;
 /// New connections per request from which on they cost something, and from which on they cost the QPS.
 pub(super) const PER_REQUEST_SOME: f64 = 0.1;
 pub(super) const PER_REQUEST_MANY: f64 = 0.5;
-
-/// Requests of an ingress-nginx or a Forebay, for whatever host.
-pub(super) const REQUESTS_TOTAL: &str = "nginx_ingress_controller_nginx_process_requests_total";
-
-const OPENED: &str = "forebay_upstream_connections_opened_total";
 
 /// What was seen of them between the first and the last sample.
 #[derive(Clone, Debug, Default)]
@@ -54,24 +49,24 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    pub(super) fn of(sight: &Sight) -> Result<Outgoing, Unknown> {
-        let opened = sight.growth(|sample| counters::tcp(sample, "ActiveOpens"))?;
-        let opened = opened.saturating_sub(sight.own_connections);
-        let seconds = sight.seconds()?;
-        sight.sockets()?;
+    pub(super) fn of(samples: &Samples) -> Result<Outgoing, Unknown> {
+        let opened = samples.growth(|sample| counters::tcp(sample, "ActiveOpens"))?;
+        let opened = opened.saturating_sub(samples.own_connections);
+        let seconds = samples.seconds()?;
+        samples.sockets()?;
         let groups: Vec<SocketGroup> =
-            sight.samples.iter().flat_map(|sample| sockets::of(sample).unwrap_or_default()).collect();
-        let ticks = sight.ticks().map(|ticks| ticks.connections);
+            samples.all.iter().flat_map(|sample| sockets::of(sample).unwrap_or_default()).collect();
+        let ticks = samples.ticks().map(|ticks| ticks.connections);
         let rows: Vec<&ConnectionTick> = ticks.iter().flatten().filter(|row| row.established > 0).collect();
-        let subject = Subject::of(&sight.last()?.taken, &rows, &groups);
+        let subject = Subject::of(&samples.last()?.taken, &rows, &groups);
         let rows: Vec<_> = rows.into_iter().filter(|row| subject.holds(row.pid, &row.remote)).collect();
-        let (theirs, nobodys) = subject.shares(&groups, sight.own_connections > 0);
-        let is_one_named = sight.last()?.taken.pid.is_some();
+        let (theirs, nobodys) = subject.shares(&groups, samples.own_connections > 0);
+        let is_one_named = samples.last()?.taken.pid.is_some();
         let unseen = if is_one_named { 0.0 } else { opened as f64 * nobodys };
         let opened = opened as f64 * theirs;
         let (remote, remote_share) = subject.main_remote(&rows, &groups);
         let mean_life = ticks.is_ok().then(|| mean_established(&rows, seconds) * seconds / opened.max(1.0));
-        let requests = requests(sight).filter(|requests| *requests > 0.0);
+        let requests = requests(samples).filter(|requests| *requests > 0.0);
         let peak = peak(&rows);
         let is_typical = subject.largest(&groups) * 2 >= peak;
         let sent_each = subject.share_of_open(&groups, |group| group.segments_sent);
@@ -86,20 +81,20 @@ impl Outgoing {
             sent_once: subject.share_of_open(&groups, |group| group.sent_once),
             answered: subject.share_of_open(&groups, |group| group.answered),
             sent_each: sent_each.filter(|_| is_typical),
-            closed_here: Some((closed_here(sight, &subject)? / opened.max(1.0)).min(1.0)),
+            closed_here: Some((closed_here(samples, &subject)? / opened.max(1.0)).min(1.0)),
             peak,
         })
     }
 
     /// By what Forebay itself counts; none where these are not its metrics, or it has had no upstream yet.
-    pub(super) fn counted(sight: &Sight, pages: &Pages<'_>) -> Option<Outgoing> {
-        let opened = pages.growth(OPENED)?;
-        let requests = pages.growth("forebay_upstream_requests_total").filter(|requests| *requests > 0.0);
-        let by_endpoint = pages.growth_by(OPENED, "endpoint");
+    pub(super) fn counted(samples: &Samples, pages: &Pages<'_>) -> Option<Outgoing> {
+        let opened = pages.growth(UPSTREAM_OPENED)?;
+        let requests = pages.growth(UPSTREAM_REQUESTS).filter(|requests| *requests > 0.0);
+        let by_endpoint = pages.growth_by(UPSTREAM_OPENED, "endpoint");
         let main = by_endpoint.into_iter().max_by(|(_, one), (_, other)| one.total_cmp(other));
         let (remote, most) = main.filter(|(_, most)| *most > 0.0).unwrap_or_default();
         Some(Outgoing {
-            per_second: opened / sight.seconds().ok()?,
+            per_second: opened / samples.seconds().ok()?,
             requests,
             per_request: requests.map(|requests| opened / requests),
             remote,
@@ -129,9 +124,9 @@ impl Outgoing {
 }
 
 /// The requests between the samples, by whoever sent them or by the proxy's own count.
-fn requests(sight: &Sight) -> Option<f64> {
-    let told = sight.requests.map(|requests| requests as f64);
-    told.or_else(|| Pages::of(sight).ok()?.growth(REQUESTS_TOTAL))
+fn requests(samples: &Samples) -> Option<f64> {
+    let told = samples.requests.map(|requests| requests as f64);
+    told.or_else(|| Pages::of(samples).ok()?.growth(REQUESTS_TOTAL))
 }
 
 /// The mean over the ticks. One at which nothing was open left no row: where rows are few, so many as there should have been.
@@ -157,8 +152,8 @@ fn peak(rows: &[&ConnectionTick]) -> u64 {
 }
 
 /// Connections that became `TIME_WAIT` here: those there are more than before, and those that ended or made room meanwhile.
-fn closed_here(sight: &Sight, subject: &Subject<'_>) -> Result<f64, Unknown> {
-    let (first, last) = sight.ends()?;
+fn closed_here(samples: &Samples, subject: &Subject<'_>) -> Result<f64, Unknown> {
+    let (first, last) = samples.ends()?;
     let of = |groups: &[SocketGroup], is_theirs: &dyn Fn(&SocketGroup) -> bool| -> u64 {
         let waiting = groups.iter().filter(|group| group.state == State::TimeWait && is_theirs(group));
         waiting.map(|group| group.count).sum()
@@ -171,7 +166,7 @@ fn closed_here(sight: &Sight, subject: &Subject<'_>) -> Result<f64, Unknown> {
     // Counters of both directions: ended, overwritten, without room.
     let ended = ["TW", "TWRecycled", "TCPTimeWaitOverflow"].into_iter();
     let ended: u64 =
-        ended.filter_map(|name| sight.growth(|sample| counters::tcp_ext(sample, name)).ok()).sum();
+        ended.filter_map(|name| samples.growth(|sample| counters::tcp_ext(sample, name)).ok()).sum();
     let ended = ended as f64 * now as f64 / all.max(1) as f64;
     Ok((now as f64 - before as f64 + ended).max(0.0))
 }

@@ -3,13 +3,13 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use crate::finding::{Outcome, Verdict};
+use crate::format::plural;
 use crate::read::routes::{self, Kind, Route, Tunnel};
 use crate::sample::{Sample, Unknown};
-use crate::sight::Sight;
+use crate::samples::Samples;
 use crate::sockets::SocketGroup;
 use crate::table::Check;
 use crate::tunnels::TunnelEnd;
-use crate::words::plural;
 
 pub(crate) const CHECKS: &[Check] = &[Check {
     id: "overlay",
@@ -50,9 +50,9 @@ struct Overlay<'a> {
 
 const ROUTES: &str = "proc/net/route";
 
-fn overlay(sight: &Sight) -> Result<Outcome, Unknown> {
-    let sample = sight.last()?;
-    let sockets = sight.sockets().unwrap_or_default();
+fn overlay(samples: &Samples) -> Result<Outcome, Unknown> {
+    let sample = samples.last()?;
+    let sockets = samples.sockets().unwrap_or_default();
     // A Pod's namespace has one route, to its node, on which the others are.
     let mut all_plain = Outcome::ok("no route leads through a tunnel");
     for place in sample.places(ROUTES) {
@@ -248,7 +248,7 @@ impl Overlay<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::Whose;
+    use crate::sample::NamespaceOwner;
     use crate::sockets::State;
     use crate::testing::{Scene, outgoing, scene};
 
@@ -384,9 +384,9 @@ mod tests {
         let pod =
             || node("eth1", "INTERFACE=eth1\nIFINDEX=3\n", "1\n", ["192.168.1.12", "192.168.1.13"], "1500\n");
         let judge = |scene: Scene| {
-            let mut sight = scene.sight();
-            sight.samples[1].taken.namespace = Whose::Other;
-            overlay(&sight).map(|outcome| outcome.verdict)
+            let mut samples = scene.samples();
+            samples.all[1].taken.namespace = NamespaceOwner::Other;
+            overlay(&samples).map(|outcome| outcome.verdict)
         };
         assert!(judge(pod()).is_err());
         let host = [

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use crate::finding::{Outcome, Verdict};
-use crate::read::metrics::Pages;
+use crate::format::{count, percent, whole};
+use crate::read::metrics::{PORTS_EXHAUSTED, Pages};
 use crate::read::{counters, ports, sockets};
 use crate::sample::{Sample, Unknown};
-use crate::sight::Sight;
+use crate::samples::Samples;
 use crate::sockets::{Direction, SocketGroup, State};
 use crate::table::Check;
-use crate::words::{count, percent, whole};
 
 /// The kernel hands out ports of one parity first and searches the other half when those are taken: beyond half of the range
 /// each connect costs a search.
@@ -23,8 +23,6 @@ const TIME_WAIT_SECONDS: f64 = 60.0;
 /// A share of the range, or a number whatever the range, from which on `TIME_WAIT`s towards one address are worth naming.
 const TIME_WAIT_SHARE: f64 = 0.25;
 const TIME_WAIT_MANY: u64 = 4000;
-
-const EXHAUSTED: &str = "forebay_upstream_ports_exhausted_total";
 
 pub(crate) const CHECKS: &[Check] = &[
     Check {
@@ -62,12 +60,12 @@ struct Pair {
     used: u64,
 }
 
-fn port_range(sight: &Sight) -> Result<Outcome, Unknown> {
-    let range = ports::range(sight.last()?)?;
-    let pair = most_used(sight)?;
+fn port_range(samples: &Samples) -> Result<Outcome, Unknown> {
+    let range = ports::range(samples.last()?)?;
+    let pair = most_used(samples)?;
     let share = pair.used as f64 / range.size.max(1) as f64;
-    let seconds_left = seconds_left(sight, &pair, range.size);
-    let exhausted = Pages::of(sight).ok().and_then(|pages| pages.growth(EXHAUSTED)).unwrap_or(0.0);
+    let seconds_left = seconds_left(samples, &pair, range.size);
+    let exhausted = Pages::of(samples).ok().and_then(|pages| pages.growth(PORTS_EXHAUSTED)).unwrap_or(0.0);
     let size = count(range.size);
     let used = format!(
         "{} of {size} ports are in use towards {} ({})",
@@ -108,10 +106,10 @@ fn port_range(sight: &Sight) -> Result<Outcome, Unknown> {
 }
 
 /// The pair that holds most ports, of all samples: what is used up at one moment may be free at the next.
-fn most_used(sight: &Sight) -> Result<Pair, Unknown> {
+fn most_used(samples: &Samples) -> Result<Pair, Unknown> {
     let mut most = Pair::default();
-    sight.sockets()?;
-    for sample in &sight.samples {
+    samples.sockets()?;
+    for sample in &samples.all {
         for ((local, remote), used) in pairs(sample) {
             if used > most.used {
                 most = Pair { local, remote, used };
@@ -131,23 +129,23 @@ fn pairs(sample: &Sample) -> BTreeMap<(String, String), u64> {
 }
 
 /// When the pair's ports are used up if their number goes on growing as it did; none where it does not grow.
-fn seconds_left(sight: &Sight, pair: &Pair, size: u64) -> Option<f64> {
-    let (first, last) = sight.ends().ok()?;
+fn seconds_left(samples: &Samples, pair: &Pair, size: u64) -> Option<f64> {
+    let (first, last) = samples.ends().ok()?;
     let key = (pair.local.clone(), pair.remote.clone());
     // A first sample without sockets tells nothing of growth.
     sockets::of(first).ok()?;
     let used = |sample| pairs(sample).get(&key).copied().unwrap_or(0);
     let (before, now) = (used(first), used(last));
-    let per_second = now.checked_sub(before)? as f64 / sight.seconds().ok()?;
+    let per_second = now.checked_sub(before)? as f64 / samples.seconds().ok()?;
     let left = size.saturating_sub(now) as f64 / per_second;
     left.is_finite().then_some(left)
 }
 
-fn time_wait(sight: &Sight) -> Result<Outcome, Unknown> {
-    let sample = sight.last()?;
-    let sockets = sight.sockets()?;
+fn time_wait(samples: &Samples) -> Result<Outcome, Unknown> {
+    let sample = samples.last()?;
+    let sockets = samples.sockets()?;
     let range = ports::range(sample)?;
-    let overflows = sight.growth(|sample| counters::tcp_ext(sample, "TCPTimeWaitOverflow"))?;
+    let overflows = samples.growth(|sample| counters::tcp_ext(sample, "TCPTimeWaitOverflow"))?;
     let buckets: u64 = sample.number("proc/sys/net/ipv4/tcp_max_tw_buckets")?;
     let reuse: u64 = sample.number("proc/sys/net/ipv4/tcp_tw_reuse")?;
     let outgoing = held(&sockets, Direction::Outgoing, |group| &group.remote);
@@ -265,7 +263,7 @@ mod tests {
     #[test]
     fn what_forebay_counts_is_believed() {
         let finding =
-            range("1024 65535").sockets(&[]).grows("forebay/metrics", "", &format!("{EXHAUSTED} 3\n"));
+            range("1024 65535").sockets(&[]).grows("forebay/metrics", "", &format!("{PORTS_EXHAUSTED} 3\n"));
         let finding = finding.finding("port-range");
         assert_eq!(finding.verdict, Verdict::Failure);
         assert!(finding.message.starts_with("3 connects found no local port"), "{}", finding.message);

@@ -1,12 +1,12 @@
 //! Connections that wait: to be accepted, or for an answer to their SYN.
 
 use crate::finding::{Outcome, Verdict};
+use crate::format::count;
 use crate::read::counters;
 use crate::sample::Unknown;
-use crate::sight::Sight;
+use crate::samples::Samples;
 use crate::sockets::{SocketGroup, State};
 use crate::table::Check;
-use crate::words::count;
 
 /// Share of connections that wait a second or more from which on it shows in the QPS.
 const LATE_SHARE: f64 = 0.001;
@@ -38,14 +38,14 @@ pub(crate) const CHECKS: &[Check] = &[
     },
 ];
 
-fn accept_queue(sight: &Sight) -> Result<Outcome, Unknown> {
-    let grown = |name| sight.growth(|sample| counters::tcp_ext(sample, name));
+fn accept_queue(samples: &Samples) -> Result<Outcome, Unknown> {
+    let grown = |name| samples.growth(|sample| counters::tcp_ext(sample, name));
     // A connection that finds the queue full is counted in both.
     let (overflows, drops) = (grown("ListenOverflows")?, grown("ListenDrops")?);
     let cookies = grown("SyncookiesSent")?;
-    let accepted = sight.growth(|sample| counters::tcp(sample, "PassiveOpens"))?;
-    let somaxconn: u64 = sight.last()?.number("proc/sys/net/core/somaxconn")?;
-    let sockets = sight.sockets()?;
+    let accepted = samples.growth(|sample| counters::tcp(sample, "PassiveOpens"))?;
+    let somaxconn: u64 = samples.last()?.number("proc/sys/net/core/somaxconn")?;
+    let sockets = samples.sockets()?;
     let fullest = fullest(&sockets);
     let (queued, backlog) = fullest.map_or((0, 0), |group| (group.queued, group.backlog));
     let lost = overflows.max(drops);
@@ -107,13 +107,13 @@ fn longer_queue(group: &SocketGroup, somaxconn: u64) -> String {
         .to_owned()
 }
 
-fn syn_retry(sight: &Sight) -> Result<Outcome, Unknown> {
-    let tcp = |name| sight.growth(|sample| counters::tcp(sample, name));
-    let tcp_ext = |name| sight.growth(|sample| counters::tcp_ext(sample, name));
+fn syn_retry(samples: &Samples) -> Result<Outcome, Unknown> {
+    let tcp = |name| samples.growth(|sample| counters::tcp(sample, name));
+    let tcp_ext = |name| samples.growth(|sample| counters::tcp_ext(sample, name));
     let timeouts = tcp_ext("TCPTimeouts")?;
     let retried = tcp_ext("TCPSynRetrans");
     let (opened, accepted, failed) = (tcp("ActiveOpens")?, tcp("PassiveOpens")?, tcp("AttemptFails")?);
-    let waiting = waiting(&sight.sockets()?);
+    let waiting = waiting(&samples.sockets()?);
     let again = retried.clone().unwrap_or(timeouts);
     // Answers that had to be sent again are counted as well.
     let share = again as f64 / (opened + accepted).max(again).max(1) as f64;
@@ -132,7 +132,7 @@ fn syn_retry(sight: &Sight) -> Result<Outcome, Unknown> {
         Some((remote, _)) => outcome.with("syn_sent_to", remote.as_str()),
         None => outcome,
     };
-    let per_second = again as f64 / sight.seconds()?;
+    let per_second = again as f64 / samples.seconds()?;
     let outcome = if retried.is_ok() { outcome.with("syn_retransmits", again) } else { outcome };
     Ok(outcome
         .with("retransmits_per_second", per_second)

@@ -6,7 +6,7 @@ use crate::finding::{Outcome, Verdict};
 use crate::read::cgroups::{self, Group};
 use crate::read::processes;
 use crate::sample::{Sample, Unknown};
-use crate::sight::Sight;
+use crate::samples::Samples;
 use crate::table::Check;
 use crate::ticks::CpuTicks;
 
@@ -57,13 +57,13 @@ struct Bursts {
     in_one_period: f64,
 }
 
-fn cpu_throttled(sight: &Sight) -> Result<Outcome, Unknown> {
-    let last = sight.last()?;
+fn cpu_throttled(samples: &Samples) -> Result<Outcome, Unknown> {
+    let last = samples.last()?;
     let folders = cgroups::folders(last)?;
-    let ticks = sight.ticks().unwrap_or_default();
+    let ticks = samples.ticks().unwrap_or_default();
     let mut limited = Vec::new();
     for folder in &folders {
-        if let Some(withheld) = withheld(sight, last, folder, &ticks.cpu)? {
+        if let Some(withheld) = withheld(samples, last, folder, &ticks.cpu)? {
             limited.push(withheld);
         }
     }
@@ -80,19 +80,19 @@ fn cpu_throttled(sight: &Sight) -> Result<Outcome, Unknown> {
 
 /// `None` where the group has no limit. Of a single sample its counters tell, which began with the group.
 fn withheld<'a>(
-    sight: &Sight,
+    samples: &Samples,
     last: &Sample,
     folder: &'a str,
     ticks: &[CpuTicks],
 ) -> Result<Option<Withheld<'a>>, Unknown> {
     let now = cgroups::group(last, folder)?;
     let Some(quota_cpus) = now.quota_cpus else { return Ok(None) };
-    let before = match sight.ends() {
+    let before = match samples.ends() {
         Ok((first, _)) => cgroups::group(first, folder).unwrap_or_default(),
         Err(_) => Group::default(),
     };
     let used_us = now.used_us.zip(before.used_us).map(|(now, before)| now.saturating_sub(before) as f64);
-    let counted = used_us.zip(sight.seconds().ok()).map(|(used, seconds)| used / 1e6 / seconds);
+    let counted = used_us.zip(samples.seconds().ok()).map(|(used, seconds)| used / 1e6 / seconds);
     let readings = readings(last, folder, ticks);
     let average_cpus = counted.or_else(|| average(readings?));
     Ok(Some(Withheld {
@@ -401,9 +401,9 @@ mod tests {
 
     #[test]
     fn the_counters_of_a_single_sample_tell() {
-        let mut sight = v2(scene(), "sys/fs/cgroup/a", "50000 100000\n", [0; 4], [9, 100, 50, 1]).sight();
-        sight.samples.remove(0);
-        assert_eq!(cpu_throttled(&sight).map(|outcome| outcome.verdict), Ok(Verdict::Failure));
+        let mut samples = v2(scene(), "sys/fs/cgroup/a", "50000 100000\n", [0; 4], [9, 100, 50, 1]).samples();
+        samples.all.remove(0);
+        assert_eq!(cpu_throttled(&samples).map(|outcome| outcome.verdict), Ok(Verdict::Failure));
     }
 
     #[test]

@@ -1,16 +1,19 @@
 //! What the proxy counts of replies and handshakes.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::outgoing::RATE_MIN;
 use crate::finding::{Outcome, Verdict};
+use crate::format::{percent, rate, whole};
 use crate::prometheus::{self, Series};
 use crate::read::cgroups;
-use crate::read::metrics::Pages;
+use crate::read::metrics::{
+    HANDSHAKES, HTTP_BUCKET, HTTP_COUNT, Pages, REQUESTS_TOTAL, STREAM_COUNT, STREAM_RATIO,
+};
 use crate::sample::Unknown;
-use crate::sight::Sight;
+use crate::samples::Samples;
 use crate::table::Check;
-use crate::words::{percent, rate, whole};
 
 /// The share of slow replies that case E was about.
 const STREAM_SLOW: f64 = 0.001;
@@ -20,12 +23,6 @@ const HTTP_SLOW_BOUND: &str = "1";
 
 /// Of handshakes, from which on they are told.
 const MOST: f64 = 0.9;
-
-const STREAM_COUNT: &str = "forebay_stream_response_seconds_count";
-const STREAM_RATIO: &str = "forebay_stream_response_over_threshold_ratio";
-const HTTP_BUCKET: &str = "nginx_ingress_controller_response_duration_seconds_bucket";
-const HTTP_COUNT: &str = "nginx_ingress_controller_response_duration_seconds_count";
-const HANDSHAKES: &str = "forebay_tls_handshakes_total";
 
 pub(crate) const CHECKS: &[Check] = &[
     Check {
@@ -73,13 +70,13 @@ impl Replies {
     }
 }
 
-fn slow_replies(sight: &Sight) -> Result<Outcome, Unknown> {
-    let pages = Pages::of(sight)?;
-    let replies: Vec<Replies> = streams(sight)?.into_iter().chain(http(&pages)).collect();
+fn slow_replies(samples: &Samples) -> Result<Outcome, Unknown> {
+    let pages = Pages::of(samples)?;
+    let replies: Vec<Replies> = streams(samples)?.into_iter().chain(http(&pages)).collect();
     if replies.is_empty() {
         let seen =
             [STREAM_COUNT, HTTP_COUNT].iter().any(|name| prometheus::sum(pages.last(), name).is_some());
-        let is_proxy = prometheus::sum(pages.last(), super::outgoing::REQUESTS_TOTAL).is_some();
+        let is_proxy = prometheus::sum(pages.last(), REQUESTS_TOTAL).is_some();
         return if seen || is_proxy {
             Ok(Outcome::ok("no replies were counted meanwhile"))
         } else {
@@ -89,7 +86,7 @@ fn slow_replies(sight: &Sight) -> Result<Outcome, Unknown> {
     let worst = replies.iter().max_by(|a, b| (a.share() / a.bearable).total_cmp(&(b.share() / b.bearable)));
     let Some(worst) = worst else { return Err(Unknown("no replies were counted".into())) };
     let message = format!("{} of {} {} were slow", percent(worst.share()), whole(worst.count), worst.of);
-    let throttled = throttled(sight)?;
+    let throttled = throttled(samples)?;
     let outcome = match (worst.is_slow(), &throttled) {
         (true, Some((group, ms))) => {
             Outcome::failure(format!("{message}, while {group} waited {} ms for its CPU quota", rate(*ms)))
@@ -109,14 +106,14 @@ fn slow_replies(sight: &Sight) -> Result<Outcome, Unknown> {
 }
 
 /// Of each TCP service. Its ratio is that of all answers since the proxy began: with their number it tells of those meanwhile.
-fn streams(sight: &Sight) -> Result<Vec<Replies>, Unknown> {
-    let (first, last) = sight.ends()?;
+fn streams(samples: &Samples) -> Result<Vec<Replies>, Unknown> {
+    let (first, last) = samples.ends()?;
     let (before, now) =
         (over_threshold(first.text("forebay/metrics")?), over_threshold(last.text("forebay/metrics")?));
     let replies = now.into_iter().map(|(labels, (count, slow))| {
         let (count_before, slow_before) = before.get(labels).copied().unwrap_or_default();
         let series = Series { name: STREAM_COUNT, labels, value: count };
-        let label = |name| series.label(name).unwrap_or("?").to_owned();
+        let label = |name| series.label(name).map_or_else(|| "?".to_owned(), Cow::into_owned);
         let of = format!("answers of {}/{}:{}", label("namespace"), label("service"), label("port"));
         let (count, slow) = (count - count_before, (slow - slow_before).round().max(0.0));
         Replies { of, count, slow, bearable: STREAM_SLOW }
@@ -140,14 +137,15 @@ fn over_threshold(page: &str) -> BTreeMap<&str, (f64, f64)> {
 /// Of upstreams of HTTP, all together.
 fn http(pages: &Pages<'_>) -> Option<Replies> {
     let count = pages.growth(HTTP_COUNT).filter(|count| *count > 0.0)?;
-    let quick = pages.growth_where(HTTP_BUCKET, |series| series.label("le") == Some(HTTP_SLOW_BOUND))?;
+    let quick =
+        pages.growth_where(HTTP_BUCKET, |series| series.label("le").as_deref() == Some(HTTP_SLOW_BOUND))?;
     let slow = (count - quick).max(0.0);
     Some(Replies { of: "responses of upstreams".into(), count, slow, bearable: HTTP_SLOW })
 }
 
 /// The cgroup that waited longest for its quota between the samples, and how long; none where none did, or none was looked at.
-fn throttled(sight: &Sight) -> Result<Option<(String, f64)>, Unknown> {
-    let (first, last) = sight.ends()?;
+fn throttled(samples: &Samples) -> Result<Option<(String, f64)>, Unknown> {
+    let (first, last) = samples.ends()?;
     let waited = cgroups::folders(last).unwrap_or_default().into_iter().filter_map(|folder| {
         let (before, now) = (cgroups::group(first, folder).ok()?, cgroups::group(last, folder).ok()?);
         let waited_us = now.throttled_us.checked_sub(before.throttled_us)?;
@@ -156,15 +154,15 @@ fn throttled(sight: &Sight) -> Result<Option<(String, f64)>, Unknown> {
     Ok(waited.max_by(|(_, one), (_, other)| one.total_cmp(other)))
 }
 
-fn tls_cost(sight: &Sight) -> Result<Outcome, Unknown> {
-    let pages = Pages::of(sight)?;
+fn tls_cost(samples: &Samples) -> Result<Outcome, Unknown> {
+    let pages = Pages::of(samples)?;
     let all = pages.growth(HANDSHAKES);
     let all = all.ok_or_else(|| Unknown("the proxy's metrics do not tell of handshakes".into()))?;
-    let is_full = |series: &Series<'_>| series.label("kind") == Some("full");
+    let is_full = |series: &Series<'_>| series.label("kind").as_deref() == Some("full");
     let full = pages.growth_where(HANDSHAKES, is_full).unwrap_or(0.0);
-    let is_rsa = |series: &Series<'_>| is_full(series) && series.label("key") == Some("rsa");
+    let is_rsa = |series: &Series<'_>| is_full(series) && series.label("key").as_deref() == Some("rsa");
     let rsa = pages.growth_where(HANDSHAKES, is_rsa).unwrap_or(0.0);
-    let per_second = full / sight.seconds()?;
+    let per_second = full / samples.seconds()?;
     let (share_full, share_rsa) = (full / all.max(1.0), rsa / full.max(1.0));
     let message = format!("{} full handshakes a second, {} of all", rate(per_second), percent(share_full));
     let outcome = if per_second < RATE_MIN {
@@ -251,7 +249,7 @@ mod tests {
         assert_eq!(finding.message, "could not look, because the proxy's metrics were not given");
         let others = scene().file(METRICS, "up 1\n").finding("slow-replies");
         assert_eq!(others.verdict, Verdict::Unknown);
-        let idle = scene().file(METRICS, &format!("{} 3\n", super::super::outgoing::REQUESTS_TOTAL));
+        let idle = scene().file(METRICS, &format!("{} 3\n", crate::read::metrics::REQUESTS_TOTAL));
         assert_eq!(idle.finding("slow-replies").verdict, Verdict::Ok);
     }
 

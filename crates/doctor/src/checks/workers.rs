@@ -1,12 +1,12 @@
 //! How many workers share the CPUs that they have.
 
 use crate::finding::{Outcome, Verdict};
+use crate::format::plural;
 use crate::read::cgroups;
 use crate::read::processes::{self, Cpus};
 use crate::sample::{Sample, Unknown};
-use crate::sight::Sight;
+use crate::samples::Samples;
 use crate::table::Check;
-use crate::words::plural;
 
 pub(crate) const CHECKS: &[Check] = &[Check {
     id: "workers-quota",
@@ -38,19 +38,19 @@ struct Workers {
     busy: Option<f64>,
 }
 
-fn workers_quota(sight: &Sight) -> Result<Outcome, Unknown> {
-    let last = sight.last()?;
-    let pids = sight.pids()?;
+fn workers_quota(samples: &Samples) -> Result<Outcome, Unknown> {
+    let last = samples.last()?;
+    let pids = samples.pids()?;
     if !pids.iter().any(|pid| processes::parent(last, *pid).is_some()) {
         last.text(&format!("proc/{}/status", pids[0]))?;
     }
     let mut pools = Vec::new();
     for &pid in pids {
         for (name, members) in [children(last, pid), numbered_threads(last, pid)].into_iter().flatten() {
-            pools.push(workers(sight, last, pid, name, &members)?);
+            pools.push(workers(samples, last, pid, name, &members)?);
         }
     }
-    let idle = idle_cpus(sight);
+    let idle = idle_cpus(samples);
     let outcomes = pools.iter().map(|pool| tell_workers(pool, idle));
     let worst = outcomes.max_by_key(|outcome| outcome.verdict);
     Ok(worst.unwrap_or_else(|| Outcome::ok("no process has workers that can be told from its other threads")))
@@ -80,7 +80,7 @@ fn numbered_threads(sample: &Sample, pid: u32) -> Option<(String, Vec<String>)> 
 }
 
 fn workers(
-    sight: &Sight,
+    samples: &Samples,
     last: &Sample,
     pid: u32,
     name: String,
@@ -110,13 +110,13 @@ fn workers(
         _ => (mask as f64, format!("it may run on {}", plural(mask, "CPU"))),
     };
     let busy =
-        sight.seconds().ok().zip(used_between(sight, pid, members)).map(|(seconds, used)| used / seconds);
+        samples.seconds().ok().zip(used_between(samples, pid, members)).map(|(seconds, used)| used / seconds);
     Ok(Workers { pid, name, count: members.len(), cpus, bound, busy })
 }
 
 /// Seconds of CPU that the workers used between the samples; of threads, their process.
-fn used_between(sight: &Sight, pid: u32, members: &[String]) -> Option<f64> {
-    let (first, last) = sight.ends().ok()?;
+fn used_between(samples: &Samples, pid: u32, members: &[String]) -> Option<f64> {
+    let (first, last) = samples.ends().ok()?;
     let mut pids: Vec<u32> = members
         .iter()
         .map(|folder| folder.strip_prefix("proc/").and_then(|rest| rest.parse().ok()).unwrap_or(pid))
@@ -131,10 +131,10 @@ fn used_between(sight: &Sight, pid: u32, members: &[String]) -> Option<f64> {
 }
 
 /// CPUs of the machine that had nothing to do between the samples.
-fn idle_cpus(sight: &Sight) -> Option<f64> {
-    let (first, last) = sight.ends().ok()?;
+fn idle_cpus(samples: &Samples) -> Option<f64> {
+    let (first, last) = samples.ends().ok()?;
     let idle = processes::idle_ticks(last)?.saturating_sub(processes::idle_ticks(first)?);
-    Some(idle as f64 / 100.0 / sight.seconds().ok()?)
+    Some(idle as f64 / 100.0 / samples.seconds().ok()?)
 }
 
 fn tell_workers(workers: &Workers, idle: Option<f64>) -> Outcome {

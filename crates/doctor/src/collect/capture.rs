@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::CollectError;
 use crate::sample::{Absence, Sample, Taken};
-use crate::sight::Sight;
+use crate::samples::Samples;
 
 const HEAD: &str = "forebay/sample.json";
 
@@ -31,9 +31,13 @@ struct Head {
 }
 
 /// Writes the samples as a tar.
-pub fn write(sight: &Sight, out: impl Write) -> std::io::Result<()> {
+///
+/// # Errors
+///
+/// When `out` refuses what is written to it.
+pub fn write(samples: &Samples, out: impl Write) -> std::io::Result<()> {
     let mut archive = tar::Builder::new(out);
-    for (index, sample) in sight.samples.iter().enumerate() {
+    for (index, sample) in samples.all.iter().enumerate() {
         let absent = sample
             .files()
             .filter_map(|(path, content)| Some((path.to_owned(), content.as_ref().err()?.clone())));
@@ -52,7 +56,11 @@ pub fn write(sight: &Sight, out: impl Write) -> std::io::Result<()> {
 }
 
 /// Reads what was captured: a tar that [`write()`] wrote, the same unpacked, or a copy of a machine's `proc` and `sys`.
-pub fn load(path: &Path) -> Result<Sight, CollectError> {
+///
+/// # Errors
+///
+/// When nothing is there, or it is not what was captured.
+pub fn load(path: &Path) -> Result<Samples, CollectError> {
     let failed = |why: String| CollectError::Captured { path: path.display().to_string(), why };
     let metadata = fs::metadata(path).map_err(|error| failed(error.to_string()))?;
     let files = if metadata.is_dir() {
@@ -66,7 +74,7 @@ pub fn load(path: &Path) -> Result<Sight, CollectError> {
     if samples.is_empty() {
         return Err(failed("there is neither proc nor sys in it".into()));
     }
-    Ok(Sight { samples, ..Sight::default() })
+    Ok(Samples { all: samples, ..Samples::default() })
 }
 
 fn read_tar(path: &Path) -> std::io::Result<Vec<(String, String)>> {
@@ -143,7 +151,7 @@ fn pids(sample: &Sample) -> Vec<u32> {
 mod tests {
     use super::*;
 
-    fn sight() -> Sight {
+    fn samples() -> Samples {
         let mut first = Sample::default();
         first.put("proc/stat", Ok("cpu 1\n".into()));
         first.put("proc/net/ip_vs", Err(Absence::Missing));
@@ -151,16 +159,16 @@ mod tests {
         last.taken.seconds = 2.5;
         last.taken.pids = vec![7];
         last.put("proc/stat", Ok("cpu 2\n".into()));
-        Sight { samples: vec![first, last], ..Sight::default() }
+        Samples { all: vec![first, last], ..Samples::default() }
     }
 
     #[test]
     fn what_is_written_is_read_again() {
         let file = tempfile::NamedTempFile::new().expect("a file");
-        write(&sight(), file.as_file()).expect("room");
+        write(&samples(), file.as_file()).expect("room");
         let read = load(file.path()).expect("a tar");
-        assert_eq!(read.samples.len(), 2);
-        for (read, written) in read.samples.iter().zip(sight().samples) {
+        assert_eq!(read.all.len(), 2);
+        for (read, written) in read.all.iter().zip(samples().all) {
             assert_eq!(read.taken, written.taken);
             assert!(read.files().eq(written.files()));
         }
@@ -173,8 +181,8 @@ mod tests {
         fs::create_dir_all(folder.path().join("etc")).expect("a folder");
         fs::write(folder.path().join("proc/42/comm"), "nginx\n").expect("a file");
         fs::write(folder.path().join("etc/passwd"), "root\n").expect("a file");
-        let sight = load(folder.path()).expect("a sample");
-        let sample = sight.last().expect("one");
+        let samples = load(folder.path()).expect("a sample");
+        let sample = samples.last().expect("one");
         assert_eq!(sample.files().map(|(path, _)| path).collect::<Vec<_>>(), ["proc/42/comm"]);
         assert_eq!(sample.taken.pids, [42]);
     }

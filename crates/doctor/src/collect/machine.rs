@@ -14,7 +14,7 @@ use super::sock_diag::{self, Question};
 use super::{CollectError, cgroups, fdb, files};
 use crate::read::cgroups::quota_of_process;
 use crate::read::sockets::Groups;
-use crate::sample::{Absence, Sample, Whose};
+use crate::sample::{Absence, NamespaceOwner, Sample};
 use crate::sockets::{SocketGroup, State};
 
 /// So many threads of one process are looked at.
@@ -117,11 +117,11 @@ impl Machine {
             parameters.chain(files::OF_HOST.iter().map(|&path| path.to_owned())).collect();
         let contents = match (&self.host, &self.looked_at) {
             (Ok(host), Ok(looked_at)) if host.is(looked_at) => {
-                sample.taken.namespace = Whose::Host;
+                sample.taken.namespace = NamespaceOwner::Host;
                 return;
             }
             (Ok(host), Ok(_)) => {
-                sample.taken.namespace = Whose::Other;
+                sample.taken.namespace = NamespaceOwner::Other;
                 read_inside(host, &paths)
             }
             (Err(why), _) => Err(why.clone()),

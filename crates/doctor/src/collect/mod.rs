@@ -25,7 +25,7 @@ pub use machine::cpu_quota;
 use ticker::Ticker;
 
 use crate::sample::{Absence, Sample};
-use crate::sight::Sight;
+use crate::samples::Samples;
 
 /// What to look at.
 #[derive(Default)]
@@ -80,12 +80,16 @@ pub struct Collector {
 /// A thread that takes a sample at its start and one at its end, and looks many times a second in between.
 pub struct Watch {
     stop: Sender<()>,
-    thread: JoinHandle<Sight>,
+    thread: JoinHandle<Samples>,
 }
 
 impl Collector {
     /// Enters the network namespace of the process that the scope names. That is for the thread that calls, and for good: where
     /// the namespace is another, give it a thread of its own, as [`Watch`] does.
+    ///
+    /// # Errors
+    ///
+    /// When the process is not there, or its namespace cannot be entered.
     pub fn new(scope: Scope) -> Result<Collector, CollectError> {
         let machine = Machine::enter(scope.pid)?;
         Ok(Collector { scope, machine, start: Instant::now() })
@@ -109,6 +113,10 @@ impl Collector {
 
 impl Watch {
     /// Begins, and returns when the first sample is taken.
+    ///
+    /// # Errors
+    ///
+    /// When no thread can be started, and as [`Collector::new`].
     pub fn start(scope: Scope) -> Result<Watch, CollectError> {
         let (stop, stopped) = mpsc::channel();
         let (begin, begun) = mpsc::channel();
@@ -117,7 +125,7 @@ impl Watch {
                 Ok(collector) => collector,
                 Err(error) => {
                     let _ = begin.send(Err(error));
-                    return Sight::default();
+                    return Samples::default();
                 }
             };
             let first = collector.sample();
@@ -129,7 +137,7 @@ impl Watch {
             let mut last = collector.sample();
             let ticks = serde_json::to_string(&ticker.finish()).map_err(|error| error.to_string());
             last.put("forebay/ticks.json", ticks.map_err(Absence::Unreadable));
-            Sight { samples: vec![first, last], ..Sight::default() }
+            Samples { all: vec![first, last], ..Samples::default() }
         };
         let thread =
             thread::Builder::new().name("doctor".into()).spawn(work).map_err(CollectError::Thread)?;
@@ -139,16 +147,20 @@ impl Watch {
     }
 
     /// Takes the last sample.
-    pub fn finish(self) -> Sight {
+    pub fn finish(self) -> Samples {
         let _ = self.stop.send(());
         match self.thread.join() {
-            Ok(sight) => sight,
+            Ok(samples) => samples,
             Err(panic) => std::panic::resume_unwind(panic),
         }
     }
 
     /// Watches for so long.
-    pub fn over(scope: Scope, duration: Duration) -> Result<Sight, CollectError> {
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub fn over(scope: Scope, duration: Duration) -> Result<Samples, CollectError> {
         let watch = Watch::start(scope)?;
         thread::sleep(duration);
         Ok(watch.finish())
@@ -169,14 +181,14 @@ mod tests {
         let scope = Scope { pid: Some(std::process::id()), ..Scope::default() };
         let watch = Watch::start(scope).expect("our own process");
         let _client = TcpStream::connect(address).expect("it listens");
-        let sight = watch.finish();
-        let sockets = sight.sockets().expect("sockets");
+        let samples = watch.finish();
+        let sockets = samples.sockets().expect("sockets");
         let outgoing =
             sockets.iter().find(|group| group.remote == address.to_string()).expect("the client's");
         assert_eq!((outgoing.direction, outgoing.count), (Direction::Outgoing, 1));
         assert_eq!(outgoing.owner.as_ref().map(|owner| owner.pid), Some(std::process::id()));
-        assert!(sight.seconds().expect("two samples") > 0.0);
-        let (_, last) = sight.ends().expect("two samples");
+        assert!(samples.seconds().expect("two samples") > 0.0);
+        let (_, last) = samples.ends().expect("two samples");
         assert!(last.taken.pids.contains(&std::process::id()));
         assert!(last.text(&format!("proc/{}/limits", std::process::id())).is_ok());
         assert!(last.text("forebay/ticks.json").is_ok());

@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn counters_are_read() {
-        let sight = scene()
+        let samples = scene()
             .file(
                 "proc/net/dev",
                 "Inter-|   Receive                                                |  Transmit\n\
@@ -99,8 +99,8 @@ mod tests {
                 "00000010 00000001 00000002 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000\n\
                  000000ff 00000002 00000003 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000001 00000000 00000000\n",
             )
-            .sight();
-        let sample = sight.last().unwrap();
+            .samples();
+        let sample = samples.last().unwrap();
         let eth0 = Device {
             name: "eth0".into(),
             received: Flow { bytes: 808_119_646, packets: 49_954, dropped: 3 },
@@ -112,14 +112,14 @@ mod tests {
 
     #[test]
     fn virtual_links_have_no_speed() {
-        let sight = scene()
+        let samples = scene()
             .file("sys/class/net/eth0/speed", "10000\n")
             .file("sys/class/net/veth0/speed", "10000\n")
             .lacks("sys/class/net/veth0/device/uevent")
             .file("sys/class/net/virtio/speed", "-1\n")
             .file("sys/class/net/old/speed", "65535\n")
-            .sight();
-        let speed = |device| link_bytes_per_second(sight.last().unwrap(), device);
+            .samples();
+        let speed = |device| link_bytes_per_second(samples.last().unwrap(), device);
         assert_eq!(
             ["eth0", "veth0", "virtio", "old", "none"].map(speed),
             [Some(1.25e9), None, None, None, None]

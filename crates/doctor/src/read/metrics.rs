@@ -4,9 +4,34 @@ use std::collections::BTreeMap;
 
 use crate::read::prometheus::{self, Series};
 use crate::sample::{Sample, Unknown};
-use crate::sight::Sight;
+use crate::samples::Samples;
 
 const PATH: &str = "forebay/metrics";
+
+/// Declares the metrics that checks read.
+macro_rules! metrics {
+    ($($const:ident: $name:literal;)*) => {
+        $(pub(crate) const $const: &str = $name;)*
+
+        /// The names of all series that checks read: those of a histogram end with `_bucket` or `_count`.
+        pub const METRICS_READ: &[&str] = &[$($const,)*];
+    };
+}
+
+metrics! {
+    CONNECTIONS_TOTAL: "nginx_ingress_controller_nginx_process_connections_total";
+    HANDSHAKES: "forebay_tls_handshakes_total";
+    HTTP_BUCKET: "nginx_ingress_controller_response_duration_seconds_bucket";
+    HTTP_COUNT: "nginx_ingress_controller_response_duration_seconds_count";
+    PORTS_EXHAUSTED: "forebay_upstream_ports_exhausted_total";
+    REQUESTS_TOTAL: "nginx_ingress_controller_nginx_process_requests_total";
+    STREAM_COUNT: "forebay_stream_response_seconds_count";
+    STREAM_RATIO: "forebay_stream_response_over_threshold_ratio";
+    UPSTREAM_IDLE: "forebay_upstream_connections_idle";
+    UPSTREAM_OPENED: "forebay_upstream_connections_opened_total";
+    UPSTREAM_REGRETTED: "forebay_upstream_connections_regretted_total";
+    UPSTREAM_REQUESTS: "forebay_upstream_requests_total";
+}
 
 /// The metrics' page in the first and in the last sample.
 pub(crate) struct Pages<'a> {
@@ -16,8 +41,8 @@ pub(crate) struct Pages<'a> {
 
 impl<'a> Pages<'a> {
     /// Of two samples.
-    pub(crate) fn of(sight: &'a Sight) -> Result<Pages<'a>, Unknown> {
-        let (first, last) = sight.ends()?;
+    pub(crate) fn of(samples: &'a Samples) -> Result<Pages<'a>, Unknown> {
+        let (first, last) = samples.ends()?;
         Ok(Pages { first: page(first)?, last: page(last)? })
     }
 
@@ -44,7 +69,7 @@ impl<'a> Pages<'a> {
         for (page, sign) in [(self.last, 1.0), (self.first, -1.0)] {
             for series in prometheus::series(page).filter(|series| series.name == name) {
                 if let Some(value) = series.label(label) {
-                    *growth.entry(value.to_owned()).or_insert(0.0) += sign * series.value;
+                    *growth.entry(value.into_owned()).or_insert(0.0) += sign * series.value;
                 }
             }
         }
@@ -64,19 +89,19 @@ mod tests {
 
     #[test]
     fn counters_are_judged_by_their_growth() {
-        let sight = scene().grows(PATH, "a{x=\"1\"} 5\n", "a{x=\"1\"} 7\na{x=\"2\"} 3\n").sight();
-        let pages = Pages::of(&sight).unwrap();
+        let samples = scene().grows(PATH, "a{x=\"1\"} 5\n", "a{x=\"1\"} 7\na{x=\"2\"} 3\n").samples();
+        let pages = Pages::of(&samples).unwrap();
         assert_eq!((pages.growth("a"), pages.growth("b")), (Some(5.0), None));
-        assert_eq!(pages.growth_where("a", |series| series.label("x") == Some("2")), Some(3.0));
+        assert_eq!(pages.growth_where("a", |series| series.label("x").as_deref() == Some("2")), Some(3.0));
         let by_label = pages.growth_by("a", "x");
         assert_eq!((by_label["1"], by_label["2"]), (2.0, 3.0));
     }
 
     #[test]
     fn why_there_are_none_is_told() {
-        let why = |sight: Sight| Pages::of(&sight).err().map(|unknown| unknown.0);
-        assert_eq!(why(scene().sight()), Some("the proxy's metrics were not given".into()));
-        let forbidden = why(scene().forbids(PATH).sight());
+        let why = |samples: Samples| Pages::of(&samples).err().map(|unknown| unknown.0);
+        assert_eq!(why(scene().samples()), Some("the proxy's metrics were not given".into()));
+        let forbidden = why(scene().forbids(PATH).samples());
         assert_eq!(forbidden, Some("permission denied".into()));
     }
 }

@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_process_and_its_threads_are_read() {
-        let sight = scene()
+        let samples = scene()
             .file("proc/7/comm", "nginx\n")
             .file("proc/7/stat", "7 (a) b) S 1 7 7 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 1 0 5 0 0\n")
             .file("proc/7/status", "Name:\tnginx\nPPid:\t1\nCpus_allowed_list:\t0-2,8\n")
@@ -126,8 +126,8 @@ mod tests {
                  se.nr_migrations                             :                   42\nnr_switches                                  :                   15\n",
             )
             .file("proc/stat", "cpu  1 2 3 40 5 0\ncpu0 1 2\ncpu3 1 2\nintr 9\n")
-            .sight();
-        let sample = sight.last().expect("one");
+            .samples();
+        let sample = samples.last().expect("one");
         assert_eq!(
             (name(sample, 7), parent(sample, 7), used_ticks(sample, 7)),
             (Some("nginx"), Some(1), Ok(300))

@@ -177,14 +177,14 @@ mod tests {
 
     #[test]
     fn devices_are_told_by_sys_or_by_name() {
-        let sight = scene()
+        let samples = scene()
             .file("sys/class/net/a/uevent", "DEVTYPE=vxlan\nINTERFACE=a\nIFINDEX=3\n")
             .file("sys/class/net/b/uevent", "INTERFACE=b\nIFINDEX=4\n")
             .file("sys/class/net/b/type", "768\n")
             .file("sys/class/net/c/uevent", "DEVTYPE=wireguard\nINTERFACE=c\nIFINDEX=5\n")
             .file("sys/class/net/vxlan-like/uevent", "INTERFACE=vxlan-like\nIFINDEX=6\n")
-            .sight();
-        let sample = sight.last().unwrap();
+            .samples();
+        let sample = samples.last().unwrap();
         let kinds = ["a", "b", "c", "vxlan-like", "flannel.1", "eth0"].map(|device| kind(sample, device));
         let expected = [
             Kind::Tunnel(Tunnel::Vxlan),

@@ -13,11 +13,11 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use doctor::collect::{self, Metrics, Scope, Watch};
-use doctor::{Finding, Sight, Verdict};
+use doctor::{Finding, Samples, Verdict};
 use serde::Serialize;
 
 use crate::bench::metrics;
-use crate::cli::Format;
+use crate::output::Format;
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -70,17 +70,17 @@ struct Looking {
 
 pub(crate) fn run(options: Doctor) -> anyhow::Result<ExitCode> {
     if let Some(DoctorCommand::Capture { file, looking }) = options.command {
-        let sight = looking.watch()?;
-        let write = || collect::write(&sight, BufWriter::new(File::create(&file)?));
+        let samples = looking.watch()?;
+        let write = || collect::write(&samples, BufWriter::new(File::create(&file)?));
         write().with_context(|| format!("cannot write {}", file.display()))?;
         println!("{}: judge it with: forebay doctor --root {}", file.display(), file.display());
         return Ok(ExitCode::SUCCESS);
     }
-    let sight = match &options.root {
+    let samples = match &options.root {
         Some(root) => options.looking.with_reference(collect::load(root)?)?,
         None => options.looking.watch()?,
     };
-    let findings = doctor::examine(&sight);
+    let findings = doctor::examine(&samples);
     let text = match options.output {
         Format::Text => show::text(&findings, show::has_colour()),
         Format::Json => json(&findings),
@@ -112,7 +112,7 @@ pub(crate) fn metrics_of(url: String) -> Metrics {
 }
 
 impl Looking {
-    fn watch(&self) -> anyhow::Result<Sight> {
+    fn watch(&self) -> anyhow::Result<Samples> {
         let scope = Scope {
             pid: self.pid,
             pods: self.pods,
@@ -133,12 +133,30 @@ impl Looking {
     }
 
     /// What was captured, compared with the parameters that are given now.
-    fn with_reference(&self, mut sight: Sight) -> anyhow::Result<Sight> {
+    fn with_reference(&self, mut samples: Samples) -> anyhow::Result<Samples> {
         if let Some(reference) = self.reference()? {
-            for sample in &mut sight.samples {
+            for sample in &mut samples.all {
                 sample.put("host/sysctl.conf", Ok(reference.clone()));
             }
         }
-        Ok(sight)
+        Ok(samples)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use observe::{Kind, METRICS};
+
+    /// A metric that had another name would turn the checks that read it into "could not look", and nobody would notice.
+    #[test]
+    fn what_checks_read_is_what_the_proxy_shows() {
+        for name in doctor::METRICS_READ {
+            let of_histogram = name.strip_suffix("_bucket").or(name.strip_suffix("_count"));
+            let is_shown = METRICS.iter().any(|metric| match metric.kind {
+                Kind::Histogram => of_histogram == Some(metric.name),
+                Kind::Counter | Kind::Gauge => metric.name == *name,
+            });
+            assert!(is_shown, "{name}");
+        }
     }
 }

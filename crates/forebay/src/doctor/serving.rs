@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use doctor::collect::{Collector, Scope};
-use doctor::{Finding, Sight, Verdict};
+use doctor::{Finding, Samples, Verdict};
 use observe::Registry;
 
 use crate::machine;
@@ -46,8 +46,8 @@ impl Findings {
             tokio::time::sleep(pause).await;
             pause = EVERY;
             let now = collector.sample();
-            let sight = Sight { samples: vec![before, now.clone()], ..Sight::default() };
-            let findings = doctor::examine(&sight);
+            let samples = Samples { all: vec![before, now.clone()], ..Samples::default() };
+            let findings = doctor::examine(&samples);
             registry
                 .set_findings(findings.iter().map(|finding| (finding.id, level(finding.verdict))).collect());
             *self.0.lock().unwrap_or_else(PoisonError::into_inner) = findings;

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::histogram::{Histogram, Unit};
+use super::local_counter::LocalCounter;
 use super::names::{self, Kind, Metric};
-use super::recorder::WorkerCells;
-use super::registry::{Process, Registry, lock};
+use super::registry::{Process, Registry};
 use super::series::Identity;
 use super::stream::{StreamCounter, StreamName};
-use super::tally::Tally;
 use super::upstream::{ENDPOINT_METRICS, Failure};
-use super::{Counter, Gauge, Handshake};
+use super::worker_cells::WorkerCells;
+use super::{Counter, Gauge, Handshake, lock};
 use crate::Reason;
 
 /// The `Content-Type` of the page.
@@ -55,8 +55,8 @@ impl Registry {
             let Some(identity) = series.identity() else { continue };
             let totals =
                 merged.entry(self.series_labels(&identity)).or_insert_with(|| vec![0; self.layout.cells]);
-            for (total, tally) in totals.iter_mut().zip(&series.cells) {
-                *total += tally.get();
+            for (total, counter) in totals.iter_mut().zip(&series.cells) {
+                *total += counter.get();
             }
         }
         merged
@@ -282,7 +282,7 @@ fn encode_process(workers: &[Arc<WorkerCells>], process: &Process, page: &mut Pa
     page.only(&names::VIRTUAL_BYTES, process.virtual_bytes);
 }
 
-fn sum<'a>(workers: &'a [Arc<WorkerCells>], cell: impl Fn(&'a WorkerCells) -> &'a Tally) -> u64 {
+fn sum<'a>(workers: &'a [Arc<WorkerCells>], cell: impl Fn(&'a WorkerCells) -> &'a LocalCounter) -> u64 {
     workers.iter().fold(0, |sum, worker| sum.wrapping_add(cell(worker).get()))
 }
 

@@ -1,8 +1,8 @@
 //! Where in a series' cells a value is counted.
 
+use super::local_counter::LocalCounter;
 use super::names::{self, Metric};
-use super::registry::MetricsOptions;
-use super::tally::Tally;
+use super::options::MetricsOptions;
 
 /// Of what a value is an amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl Histogram {
         Self { metric, unit, bounds, limits, sum }
     }
 
-    pub(super) fn observe(&self, cells: &[Tally], value: u64) {
+    pub(super) fn observe(&self, cells: &[LocalCounter], value: u64) {
         let bucket = self.limits.partition_point(|limit| *limit < value);
         cells[self.sum].add(value);
         cells[self.sum + 1 + bucket].inc();
@@ -117,11 +117,11 @@ mod tests {
         let mut cells = 3;
         let histogram = Histogram::new(&names::REQUEST_SIZE, Unit::Bytes, &[20.0, 10.0], &mut cells);
         assert_eq!(cells, 3 + 1 + 3);
-        let tallies: Vec<Tally> = (0..cells).map(|_| Tally::default()).collect();
+        let tallies: Vec<LocalCounter> = (0..cells).map(|_| LocalCounter::default()).collect();
         for value in [0, 10, 11, 20, 21, 1000] {
             histogram.observe(&tallies, value);
         }
-        let values: Vec<u64> = tallies.iter().map(Tally::get).collect();
+        let values: Vec<u64> = tallies.iter().map(LocalCounter::get).collect();
         assert_eq!(histogram.buckets(&values), [2, 2, 2]);
         assert_eq!(histogram.sum(&values), 1062);
     }

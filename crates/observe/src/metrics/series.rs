@@ -5,14 +5,14 @@ use std::sync::{Arc, OnceLock, Weak};
 use model::Labels;
 
 use super::Method;
-use super::recorder::Sample;
-use super::tally::Tally;
+use super::local_counter::LocalCounter;
+use super::sample::Sample;
 
 /// Cells that belong to nobody until a request of a new combination claims them.
 #[derive(Debug)]
 pub(super) struct Series {
     owner: OnceLock<Owner>,
-    pub(super) cells: Box<[Tally]>,
+    pub(super) cells: Box<[LocalCounter]>,
 }
 
 /// What the cells count. Holding the labels weakly keeps their address from being given to others, but not their text in
@@ -55,7 +55,7 @@ impl Key {
 
 impl Series {
     pub(super) fn new(cells: usize) -> Self {
-        Self { owner: OnceLock::new(), cells: (0..cells).map(|_| Tally::default()).collect() }
+        Self { owner: OnceLock::new(), cells: (0..cells).map(|_| LocalCounter::default()).collect() }
     }
 
     pub(super) fn claim(&self, labels: &Arc<Labels>, status: u16, sample: &Sample<'_>) {

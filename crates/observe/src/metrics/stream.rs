@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::histogram::{Histogram, Unit};
+use super::local_counter::LocalCounter;
 use super::names;
-use super::tally::Tally;
 
 /// What a stream is called in metrics.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,7 +41,7 @@ const RESPONSE_BOUNDS: [f64; 15] =
 /// What one worker counts of one stream.
 #[derive(Debug)]
 pub struct StreamCells {
-    cells: Box<[Tally]>,
+    cells: Box<[LocalCounter]>,
     responses: Arc<Histogram>,
 }
 
@@ -96,7 +96,7 @@ impl Default for Streams {
 
 impl Streams {
     pub(super) fn stream(&mut self, name: StreamName) -> Arc<StreamCells> {
-        let cells = (0..self.cells_per_stream).map(|_| Tally::default()).collect();
+        let cells = (0..self.cells_per_stream).map(|_| LocalCounter::default()).collect();
         let cells = Arc::new(StreamCells { cells, responses: Arc::clone(&self.responses) });
         let stream = self.by_name.entry(name).or_default();
         stream.retire();
@@ -139,8 +139,8 @@ impl Stream {
 
 fn add(totals: &mut Vec<u64>, cells: &StreamCells) {
     totals.resize(cells.cells.len(), 0);
-    for (total, tally) in totals.iter_mut().zip(&cells.cells) {
-        *total = total.wrapping_add(tally.get());
+    for (total, counter) in totals.iter_mut().zip(&cells.cells) {
+        *total = total.wrapping_add(counter.get());
     }
 }
 

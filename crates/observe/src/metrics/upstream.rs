@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::local_counter::LocalCounter;
 use super::names::{self, Metric};
-use super::tally::Tally;
 use crate::limits::ENDPOINTS_UNTIL_SWEEP;
 
 table! {
@@ -26,15 +26,15 @@ macro_rules! endpoint_cells {
         /// What one worker counts of one endpoint.
         #[derive(Debug, Default)]
         pub struct EndpointCells {
-            $(#[doc = $doc] pub $field: Tally,)*
-            failures: [Tally; Failure::ALL.len()],
+            $(#[doc = $doc] pub $field: LocalCounter,)*
+            failures: [LocalCounter; Failure::ALL.len()],
         }
 
         /// The metrics of an endpoint that have no further label, in the order of `Totals::plain`.
         pub(super) const ENDPOINT_METRICS: &[Metric] = &[$(names::$metric,)*];
 
         impl EndpointCells {
-            fn plain(&self) -> [&Tally; ENDPOINT_METRICS.len()] {
+            fn plain(&self) -> [&LocalCounter; ENDPOINT_METRICS.len()] {
                 [$(&self.$field,)*]
             }
         }
@@ -175,8 +175,8 @@ impl Totals {
     fn add(&mut self, cells: &EndpointCells) {
         let plain = self.plain.iter_mut().zip(cells.plain());
         let failures = self.failures.iter_mut().zip(&cells.failures);
-        for (total, tally) in plain.chain(failures) {
-            *total = total.wrapping_add(tally.get());
+        for (total, counter) in plain.chain(failures) {
+            *total = total.wrapping_add(counter.get());
         }
     }
 }

@@ -110,7 +110,7 @@ fn play_one(attack: Attack, options: &Options) -> Outcome {
 }
 
 fn told(name: &str, outcome: &Outcome, verbose: bool) {
-    for why in &outcome.passed_over {
+    for why in &outcome.skipped {
         println!("adversary: {name}: {why}");
     }
     for find in &outcome.finds {

@@ -12,12 +12,11 @@ use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::watch::Thing;
+use crate::names::NsName;
 use crate::objects::{
     ConfigMap, EndpointSlice, Ingress, IngressClass, Namespace, Object, Origin, Resource, Secret, Service,
     Sourced,
 };
-use crate::options::NsName;
 
 /// A kind that is watched, and where the API server has it.
 pub(super) trait Watched: Resource + DeserializeOwned + Clone + Debug + Send + Sync + 'static {
@@ -66,6 +65,18 @@ impl Watched for Namespace {
 pub(super) struct Item<T> {
     pub(super) meta: ObjectMeta,
     pub(super) read: Result<Arc<Sourced<T>>, String>,
+}
+
+/// What was found.
+pub(super) enum Thing {
+    Object(Object),
+    /// A namespace with the labels that are asked for.
+    Namespace,
+    /// An object that cannot be read, and why.
+    Undecodable {
+        uid: Option<String>,
+        why: String,
+    },
 }
 
 impl<T: Watched> Item<T> {

@@ -6,8 +6,8 @@
 //!
 //! Never in here: what objects mean.
 
+mod disk_cache;
 mod item;
-mod kept;
 mod references;
 #[cfg(test)]
 mod tests;
@@ -22,15 +22,17 @@ use futures::{FutureExt, StreamExt};
 use kube::{Api, Client};
 
 use self::item::Item;
+use self::item::Thing;
 use self::references::References;
-use self::watch::{Happening, Thing, Trouble, Watch};
+use self::watch::{Happening, Trouble, Watch};
 use crate::client::Connection;
 use crate::index::Index;
+use crate::names::{NsName, ObjectRef};
 use crate::objects::{ConfigMap, Ingress, IngressClass, Namespace, Object, Resource, Secret};
-use crate::options::{NsName, Options};
-use crate::problem::{ObjectRef, Problem, Reason, Severity};
+use crate::options::Options;
+use crate::problem::{Problem, Reason, Severity};
 
-pub(crate) use kept::Kept;
+pub(crate) use disk_cache::DiskCache;
 
 /// Most of what has happened that is taken in at once, before anybody is told.
 const BATCH_MAX: usize = 4096;

@@ -5,10 +5,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::index::Index;
+use crate::names::NsName;
 use crate::objects::{Ingress, Sourced};
-use crate::options::{NsName, Options};
-use crate::translate::class::is_ours;
-use crate::translate::{annotations, configmap};
+use crate::options::Options;
+use crate::translate::configmap;
+use crate::translate::ingress::annotations;
+use crate::translate::ingress::class::is_ours;
 
 /// The Secrets that are named, by namespace, and by whom.
 #[derive(Debug, Default)]

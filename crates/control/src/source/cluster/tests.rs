@@ -237,7 +237,7 @@ async fn ingresses_count_while_their_namespace_is_selected() {
 #[test]
 fn what_is_kept_on_disk_comes_back() {
     let folder = tempfile::tempdir().unwrap();
-    let kept = Kept::new(&folder.path().join("state"));
+    let kept = DiskCache::new(&folder.path().join("state"));
     assert!(kept.load().unwrap().is_none());
     let text = "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: x, namespace: a, uid: u, annotations: {b: \"1\"}}\n\
                 spec: {rules: [{host: h, http: {paths: [{path: /, pathType: Exact, backend: {service: {name: s, port: {number: 80}}}}]}}]}\n\

@@ -12,11 +12,9 @@ use kube::runtime::watcher::{self, Config, Event, watcher};
 use kube::{Api, Client};
 use tokio::time::timeout;
 
-use super::item::{Item, Watched};
-use crate::objects::{
-    ConfigMap, EndpointSlice, Ingress, IngressClass, Namespace, Object, Resource, Secret, Service,
-};
-use crate::options::NsName;
+use super::item::{Item, Thing, Watched};
+use crate::names::NsName;
+use crate::objects::{ConfigMap, EndpointSlice, Ingress, IngressClass, Namespace, Resource, Secret, Service};
 
 /// Seconds after which the server ends a watch, which is then taken up again. A connection that died without a word is given up
 /// shortly after.
@@ -64,18 +62,6 @@ pub(super) enum Happening {
     Failed(Trouble),
     /// It can be watched again, and nothing has changed.
     Quiet,
-}
-
-/// What was found.
-pub(super) enum Thing {
-    Object(Object),
-    /// A namespace with the labels that are asked for.
-    Namespace,
-    /// An object that cannot be read, and why.
-    Undecodable {
-        uid: Option<String>,
-        why: String,
-    },
 }
 
 /// Why something cannot be watched.

@@ -9,7 +9,7 @@ use model::PoolCap;
 use model::log::{Escape, Format};
 
 use super::Effect::{Ignored, Instead, Restricting, Supported, Unsupported};
-use super::value::{self, positive, set};
+use super::value::{self, Taken, positive, set};
 use super::{Global, Key};
 use crate::translate::ciphers;
 
@@ -35,7 +35,7 @@ keys! {
     "access-log-path", "/var/log/nginx/access.log", Unsupported, "File of the access log.";
     "add-headers", "", Unsupported, "ConfigMap with headers for all responses.";
     "allow-backend-server-header", "false", Unsupported, "Passes the endpoints' Server header on.";
-    "allow-cross-namespace-resources", "false", Supported(|g, v| set(&mut g.policy.crosses_namespaces, value::boolean(v))),
+    "allow-cross-namespace-resources", "false", Supported(|g, v| set(&mut g.defaults.crosses_namespaces, value::boolean(v))),
         "Lets annotations name objects of other namespaces.";
     "allow-snippet-annotations", "false", Ignored(TYPED), "Obeys annotations that hold nginx configuration.";
     "annotation-value-word-blocklist", "", Ignored(TYPED), "Words that no annotation may hold.";
@@ -84,9 +84,9 @@ keys! {
         "Passes header names with underscores on.";
     "error-log-level", "notice", Ignored(OWN_LOG), "Level of the error log.";
     "error-log-path", "/var/log/nginx/error.log", Ignored(OWN_LOG), "File of the error log.";
-    "force-ssl-redirect", "false", Supported(|g, v| set(&mut g.policy.force_ssl_redirect, value::boolean(v))),
+    "force-ssl-redirect", "false", Supported(|g, v| set(&mut g.defaults.redirect.always, value::boolean(v))),
         "Redirects to TLS everywhere.";
-    "forebay-upgrade-protocols", "websocket", Supported(|g, v| { (g.settings.client.upgrade_protocols, g.remark) = upgrade_protocols(v); Ok(()) }),
+    "forebay-upgrade-protocols", "websocket", Supported(|g, v| { let (taken, remark) = upgrade_protocols(v); g.settings.client.upgrade_protocols = taken; Ok(remark) }),
         "Protocols that clients may change to by Upgrade; empty for none. Ours: ingress-nginx passes every name on. h2c and TLS are never.";
     "forwarded-for-header", "X-Forwarded-For", Supported(|g, v| set(&mut g.settings.forwarded.header, Ok(v.trim().to_owned()))),
         "Header that holds the client's address.";
@@ -122,7 +122,7 @@ keys! {
     "hsts-preload", "false", Supported(|g, v| set(&mut g.hsts.preload, value::boolean(v))),
         "Names preload in it.";
     "http-access-log-path", "", Unsupported, "File of the access log of HTTP.";
-    "http-redirect-code", "308", Supported(|g, v| set(&mut g.policy.redirect_status, redirect_status(v))),
+    "http-redirect-code", "308", Supported(|g, v| set(&mut g.defaults.redirect.status, redirect_status(v))),
         "Status of redirects to TLS: 301, 302, 307 or 308.";
     "http-snippet", "", Restricting, "nginx configuration for HTTP.";
     "http-snippets", "", Instead("use the keys for what it sets, such as keep-alive or proxy-read-timeout"),
@@ -163,7 +163,7 @@ keys! {
     "limit-rate", "0", Unsupported, "Speed of a response in KiB/s.";
     "limit-rate-after", "0", Unsupported, "KiB of a response before it holds.";
     "limit-req-status-code", "503", Unsupported, "Status of requests over the rate.";
-    "load-balance", "round_robin", Supported(|g, v| set(&mut g.policy.balance, value::balance(v))),
+    "load-balance", "round_robin", Supported(|g, v| set(&mut g.defaults.balancing.balance, value::balance(v))),
         "How endpoints are picked: `round_robin` or `ewma`.";
     "location-snippet", "", Restricting, "nginx configuration for all locations.";
     "log-format-escape-json", "false", Supported(|g, v| set(&mut g.escape_json, value::boolean(v))),
@@ -183,7 +183,7 @@ keys! {
     "nginx-status-ipv4-whitelist", "127.0.0.1", Unsupported, "Addresses that may see nginx's status.";
     "nginx-status-ipv6-whitelist", "::1", Unsupported, "Addresses that may see nginx's status.";
     "no-auth-locations", "/.well-known/acme-challenge", Unsupported, "Paths for which it is not asked.";
-    "no-tls-redirect-locations", "/.well-known/acme-challenge", Supported(|g, v| set(&mut g.policy.redirect_except, Ok(value::list(v)))),
+    "no-tls-redirect-locations", "/.well-known/acme-challenge", Supported(|g, v| set(&mut g.defaults.redirect.except, Ok(value::list(v)))),
         "Path prefixes that are not redirected to TLS.";
     "opentelemetry-config", "/etc/ingress-controller/telemetry/opentelemetry.toml", Unsupported,
         "Configuration file of tracing.";
@@ -198,17 +198,17 @@ keys! {
     "otel-service-name", "nginx", Unsupported, "Name of the service in spans.";
     "otlp-collector-host", "", Unsupported, "Host of the collector.";
     "otlp-collector-port", "4317", Unsupported, "Port of the collector.";
-    "preserve-trailing-slash", "false", Supported(|g, v| set(&mut g.policy.keep_trailing_slash, value::boolean(v))),
+    "preserve-trailing-slash", "false", Supported(|g, v| set(&mut g.defaults.redirect.keep_trailing_slash, value::boolean(v))),
         "Keeps a trailing slash when redirecting to TLS.";
     "proxy-add-original-uri-header", "false", Supported(|g, v| set(&mut g.settings.forwarded.original_uri, value::boolean(v))),
         "Sends X-Original-URI.";
-    "proxy-body-size", "1m", Supported(|g, v| set(&mut g.policy.body_bytes_max, value::size(v).map(positive))),
+    "proxy-body-size", "1m", Supported(|g, v| set(&mut g.defaults.bodies.bytes_max, value::size(v).map(positive))),
         "Longest request body; 0 for no limit.";
     "proxy-buffer-size", "4k", Ignored(STREAMED), "Longest response head.";
     "proxy-buffering", "off", Ignored(STREAMED), "Buffers responses.";
     "proxy-buffers-number", "4", Ignored(STREAMED), "Buffers for a response.";
     "proxy-busy-buffers-size", "", Ignored(STREAMED), "Buffers that may be busy sending.";
-    "proxy-connect-timeout", "5", Supported(|g, v| set(&mut g.policy.timeouts.connect, value::seconds(v))),
+    "proxy-connect-timeout", "5", Supported(|g, v| set(&mut g.defaults.timeouts.connect, value::seconds(v))),
         "Seconds for an endpoint to accept the connection.";
     "proxy-cookie-domain", "off", Unsupported, "Rewrites the Domain of cookies.";
     "proxy-cookie-path", "off", Unsupported, "Rewrites the Path of cookies.";
@@ -216,15 +216,15 @@ keys! {
     "proxy-headers-hash-max-size", "512", Ignored(TUNING), "Size of a hash table.";
     "proxy-http-version", "1.1", Unsupported, "HTTP version towards endpoints.";
     "proxy-max-temp-file-size", "1024m", Ignored(STREAMED), "Disk space for a response.";
-    "proxy-next-upstream", "error timeout", Supported(|g, v| set(&mut g.policy.retry.on, value::retry_on(v))),
+    "proxy-next-upstream", "error timeout", Supported(|g, v| set(&mut g.defaults.retries.on, value::retry_on(v))),
         "What counts as a failed try.";
-    "proxy-next-upstream-timeout", "0", Supported(|g, v| set(&mut g.policy.retry.timeout, value::seconds(v).map(positive))),
+    "proxy-next-upstream-timeout", "0", Supported(|g, v| set(&mut g.defaults.retries.timeout, value::seconds(v).map(positive))),
         "Seconds for all tries; 0 for no limit.";
-    "proxy-next-upstream-tries", "3", Supported(|g, v| set(&mut g.policy.retry.tries, value::number(v).map(positive))),
+    "proxy-next-upstream-tries", "3", Supported(|g, v| set(&mut g.defaults.retries.tries, value::number(v).map(positive))),
         "Tries in all; 0 for as many as there are endpoints.";
     "proxy-protocol-header-timeout", "5s", Supported(|g, v| set(&mut g.proxy_protocol.header_timeout, value::duration(v))),
         "Time for the header of the PROXY protocol.";
-    "proxy-read-timeout", "60", Supported(|g, v| set(&mut g.policy.timeouts.read, value::seconds(v))),
+    "proxy-read-timeout", "60", Supported(|g, v| set(&mut g.defaults.timeouts.read, value::seconds(v))),
         "Seconds between two reads of a response.";
     "proxy-real-ip-cidr", "0.0.0.0/0", Supported(|g, v| set(&mut g.settings.forwarded.trusted, value::networks(v).map(everybody))),
         "Networks of the peers that are trusted; 0.0.0.0/0 stands for everybody, by IPv6 too.";
@@ -232,10 +232,10 @@ keys! {
     "proxy-redirect-to", "off", Unsupported, "What replaces it.";
     "proxy-request-buffering", "on", Ignored(STREAMED),
         "Reads request bodies before endpoints are contacted.";
-    "proxy-send-timeout", "60", Supported(|g, v| set(&mut g.policy.timeouts.send, value::seconds(v))),
+    "proxy-send-timeout", "60", Supported(|g, v| set(&mut g.defaults.timeouts.send, value::seconds(v))),
         "Seconds between two writes of a request.";
     "proxy-set-headers", "", Unsupported, "ConfigMap with headers for endpoints.";
-    "proxy-ssl-location-only", "false", Supported(|g, v| set(&mut g.proxy_ssl_location_only, value::boolean(v))),
+    "proxy-ssl-location-only", "false", Supported(|g, v| set(&mut g.defaults.upstream_tls.is_for_locations_only, value::boolean(v))),
         "Whether `proxy-ssl-secret` and what goes with it hold for the locations of their Ingress only, not for the whole host.";
     "proxy-stream-next-upstream", "true", Supported(|g, v| set(&mut g.settings.stream.next_upstream, value::boolean(v))),
         "Tries another endpoint where a TCP connection fails.";
@@ -255,7 +255,7 @@ keys! {
     "server-name-hash-max-size", "1024", Ignored(TUNING), "Size of a hash table.";
     "server-snippet", "", Restricting, "nginx configuration for all hosts.";
     "server-tokens", "false", Unsupported, "Sends a Server header.";
-    "service-upstream", "false", Supported(|g, v| set(&mut g.policy.service_upstream, value::boolean(v))),
+    "service-upstream", "false", Supported(|g, v| set(&mut g.defaults.balancing.by_virtual_address, value::boolean(v))),
         "Sends requests to Services' virtual addresses.";
     "skip-access-log-urls", "", Supported(|g, v| set(&mut g.settings.access_log.skip, Ok(value::list(v)))),
         "Path prefixes that are not logged.";
@@ -269,7 +269,7 @@ keys! {
         "Curves.";
     "ssl-protocols", "TLSv1.2 TLSv1.3", Supported(ssl_protocols),
         "TLS versions.";
-    "ssl-redirect", "true", Supported(|g, v| set(&mut g.policy.ssl_redirect, value::boolean(v))),
+    "ssl-redirect", "true", Supported(|g, v| set(&mut g.defaults.redirect.with_certificate, value::boolean(v))),
         "Redirects to TLS where a host has a `tls:` section.";
     "ssl-reject-handshake", "false", Supported(|g, v| set(&mut g.settings.tls.reject_unknown_names, value::boolean(v))),
         "Refuses handshakes for unknown names.";
@@ -304,7 +304,7 @@ keys! {
     "use-gzip", "false", Unsupported, "Compresses by gzip.";
     "use-http2", "true", Supported(|g, v| set(&mut g.settings.tls.http2, value::boolean(v))),
         "Offers HTTP/2 over TLS.";
-    "use-port-in-redirects", "false", Supported(|g, v| set(&mut g.policy.port_in_redirects, value::boolean(v))),
+    "use-port-in-redirects", "false", Supported(|g, v| set(&mut g.defaults.redirect.names_port, value::boolean(v))),
         "Names the port in redirects.";
     "use-proxy-protocol", "false", Supported(|g, v| set(&mut g.proxy_protocol.used, value::boolean(v))),
         "Reads the PROXY protocol from clients.";
@@ -363,14 +363,16 @@ fn streams_max(text: &str) -> value::Parsed<u32> {
     number.ok_or_else(|| format!("{text:?} is not a whole number above 0"))
 }
 
-fn ssl_ciphers(global: &mut Global, text: &str) -> Result<(), String> {
-    (global.settings.tls.ciphers, global.remark) = ciphers::parse(text)?;
-    Ok(())
+fn ssl_ciphers(global: &mut Global, text: &str) -> Taken {
+    let (suites, remark) = ciphers::parse(text)?;
+    global.settings.tls.ciphers = suites;
+    Ok(remark)
 }
 
-fn ssl_protocols(global: &mut Global, text: &str) -> Result<(), String> {
-    (global.settings.tls.versions, global.remark) = value::tls_versions(text)?;
-    Ok(())
+fn ssl_protocols(global: &mut Global, text: &str) -> Taken {
+    let (versions, remark) = value::tls_versions(text)?;
+    global.settings.tls.versions = versions;
+    Ok(remark)
 }
 
 fn pool_cap(text: &str) -> value::Parsed<PoolCap> {
@@ -382,30 +384,30 @@ fn redirect_status(text: &str) -> value::Parsed<u16> {
     status.ok_or_else(|| format!("{text:?} is none of 301, 302, 307 and 308"))
 }
 
-fn header_buffers(global: &mut Global, text: &str) -> Result<(), String> {
+fn header_buffers(global: &mut Global, text: &str) -> Taken {
     let client = &mut global.settings.client;
     (client.line_bytes_max, client.head_bytes_max) = value::header_buffers(text)?;
-    Ok(())
+    Ok(None)
 }
 
-fn no_access_log_at_all(global: &mut Global, text: &str) -> Result<(), String> {
+fn no_access_log_at_all(global: &mut Global, text: &str) -> Taken {
     no_access_log(global, text)?;
     no_stream_access_log(global, text)
 }
 
-fn no_stream_access_log(global: &mut Global, text: &str) -> Result<(), String> {
+fn no_stream_access_log(global: &mut Global, text: &str) -> Taken {
     global.settings.stream.access_log &= !value::boolean(text)?;
-    Ok(())
+    Ok(None)
 }
 
-fn no_access_log(global: &mut Global, text: &str) -> Result<(), String> {
+fn no_access_log(global: &mut Global, text: &str) -> Taken {
     global.settings.access_log.enabled &= !value::boolean(text)?;
-    Ok(())
+    Ok(None)
 }
 
 /// How values are escaped is another key's business, and added when all keys are read.
-fn log_format(global: &mut Global, text: &str) -> Result<(), String> {
+fn log_format(global: &mut Global, text: &str) -> Taken {
     let format = Format::parse(text, Escape::Default).map_err(|error| error.to_string())?;
     global.settings.access_log.format = format;
-    Ok(())
+    Ok(None)
 }

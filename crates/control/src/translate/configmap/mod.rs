@@ -9,10 +9,10 @@ use std::time::Duration;
 use model::Settings;
 use model::log::Escape;
 
-use super::lookup::Lookup;
-use super::policy::Policy;
+use super::ingress::Settings as Defaults;
+use super::inputs::Inputs;
 use super::table::{is_default, suggestion};
-use super::value;
+use super::value::{self, Taken};
 use crate::index::Index;
 use crate::objects::{At, ConfigMap, Sourced};
 use crate::options::Options;
@@ -34,7 +34,7 @@ pub struct Key {
 #[derive(Debug)]
 enum Effect {
     /// Its value becomes part of the settings.
-    Supported(fn(&mut Global, &str) -> Result<(), String>),
+    Supported(fn(&mut Global, &str) -> Taken),
     /// It has no counterpart here and needs none.
     Ignored(&'static str),
     /// Not yet.
@@ -47,16 +47,12 @@ enum Effect {
 
 /// What holds everywhere.
 #[derive(Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a key that is true or false")]
 pub(super) struct Global {
     pub(super) settings: Settings,
     /// What each Ingress' annotations start from.
-    pub(super) policy: Policy,
-    pub(super) proxy_ssl_location_only: bool,
+    pub(super) defaults: Defaults,
     hsts: Hsts,
     proxy_protocol: ProxyProtocol,
-    /// What there is to say about a value that was taken in part, until it is said.
-    remark: Option<String>,
     retry_non_idempotent: bool,
     escape_json: bool,
     escape_none: bool,
@@ -136,13 +132,13 @@ pub(crate) fn crosses_namespaces(index: &Index, options: &Options) -> bool {
 }
 
 /// Reads the `ConfigMap` that the options name.
-pub(super) fn read(lookup: &Lookup<'_>, problems: &mut Vec<Problem>) -> Global {
+pub(super) fn read(inputs: &Inputs<'_>, problems: &mut Vec<Problem>) -> Global {
     let mut global = Global::default();
-    let Some(name) = &lookup.options.configmap else {
-        problems.extend(lookup.configmaps().filter(|it| USUAL_NAMES.contains(&it.name())).map(unused));
+    let Some(name) = &inputs.options.configmap else {
+        problems.extend(inputs.configmaps().filter(|it| USUAL_NAMES.contains(&it.name())).map(unused));
         return global;
     };
-    let Some(configmap) = lookup.configmap(name) else {
+    let Some(configmap) = inputs.configmap(name) else {
         let message = format!("ConfigMap {name} (--configmap) is missing; the defaults are used");
         problems.push(Problem::new(Severity::Error, message).because(Reason::Missing));
         return global;
@@ -161,9 +157,9 @@ fn unused(configmap: &Sourced<ConfigMap>) -> Problem {
 }
 
 impl Global {
-    /// Settles what several keys decide together.
+    /// Adds what several keys decide together.
     fn finish(mut self) -> Self {
-        self.policy.retry.on.non_idempotent |= self.retry_non_idempotent;
+        self.defaults.retries.on.non_idempotent |= self.retry_non_idempotent;
         self.settings.tls.strict_transport_security = self.hsts.value();
         let ProxyProtocol { used, header_timeout } = self.proxy_protocol;
         self.settings.client.proxy_header_timeout = used.then_some(header_timeout);
@@ -186,10 +182,7 @@ fn apply(global: &mut Global, name: &str, value: &At<String>) -> Option<(Severit
     match key.effect {
         Effect::Supported(_) if value.is_empty() && !EMPTY_MEANS_NONE.contains(&name) => None,
         Effect::Supported(parse) => match parse(global, value) {
-            Ok(()) => {
-                let remark = global.remark.take()?;
-                Some((Severity::Warning, Reason::NoEffect, format!("key {name}: {remark}")))
-            }
+            Ok(remark) => Some((Severity::Warning, Reason::NoEffect, format!("key {name}: {}", remark?))),
             Err(why) => {
                 let severity = if is_grave(name) { Severity::Error } else { Severity::Warning };
                 Some((severity, Reason::Invalid, format!("key {name}: {why}; the default is used")))
@@ -209,7 +202,7 @@ fn apply(global: &mut Global, name: &str, value: &At<String>) -> Option<(Severit
         Effect::Restricting => {
             let reason = format!("ConfigMap key {name} may restrict access and is not yet supported");
             let message = format!("{reason}: all locations answer 503");
-            global.policy.denials.push(reason);
+            global.defaults.guards.of_locations.push(reason);
             Some((Severity::Error, Reason::Unsupported, message))
         }
     }

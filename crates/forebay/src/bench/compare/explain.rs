@@ -4,11 +4,11 @@
 
 use std::fmt::Write as _;
 
-use ::doctor::{Direction, Evidence, Finding, Sight, SocketGroup, State, Value, Verdict};
+use ::doctor::{Direction, Evidence, Finding, Samples, SocketGroup, State, Value, Verdict};
 
 use super::Way;
+use crate::bench::format::{grouped, time};
 use crate::bench::measure::{Measurement, PhasesUs};
-use crate::bench::show::{grouped, time};
 use crate::bench::timeline::Reading;
 
 /// The doctor's check that is told of even where all is well: how many connections a request costs.
@@ -24,17 +24,17 @@ const BUSY_SHARE_MIN: f64 = 0.95;
 const PHASE_SHARE_MIN: f64 = 0.05;
 
 /// What explains the difference, the weightiest first; what is in order is left out, but for [`REUSE`].
-pub(super) fn explain(direct: &Way, via: &Way, sight: &Sight, readings: &[Reading]) -> Vec<Finding> {
+pub(super) fn explain(direct: &Way, via: &Way, samples: &Samples, readings: &[Reading]) -> Vec<Finding> {
     let own = [
         Some(phases(direct.measurement(), via.measurement())),
         generator(direct.measurement(), via.measurement()),
         machine(direct, via, readings),
-        proxy(via, sight),
+        proxy(via, samples),
     ];
     let upstream = direct.subject.address().to_string();
-    let seen = ::doctor::examine(sight)
+    let seen = ::doctor::examine(samples)
         .into_iter()
-        .map(|finding| seen_at_all(with_ports(finding, sight, &upstream), sight));
+        .map(|finding| seen_at_all(with_ports(finding, samples, &upstream), samples));
     let seen =
         seen.filter(|finding| finding.id == REUSE || finding.verdict > Verdict::Ok && finding.id != CLIENTS);
     let mut all: Vec<Finding> = own.into_iter().flatten().chain(seen).collect();
@@ -54,8 +54,8 @@ fn weight(finding: &Finding) -> u8 {
 }
 
 /// What is said of connections to upstreams is of the proxy only where that was looked at.
-fn seen_at_all(finding: Finding, sight: &Sight) -> Finding {
-    if finding.id != REUSE || sight.requests.is_some() {
+fn seen_at_all(finding: Finding, samples: &Samples) -> Finding {
+    if finding.id != REUSE || samples.requests.is_some() {
         return finding;
     }
     let message = "could not look, because the proxy is not in this network namespace: --pid or --metrics says where it is";
@@ -64,7 +64,7 @@ fn seen_at_all(finding: Finding, sight: &Sight) -> Finding {
 }
 
 /// Adds to what is said of new connections what they leave behind, and how much of it there can be.
-fn with_ports(finding: Finding, sight: &Sight, upstream: &str) -> Finding {
+fn with_ports(finding: Finding, samples: &Samples, upstream: &str) -> Finding {
     if finding.id != REUSE || finding.verdict <= Verdict::Ok {
         return finding;
     }
@@ -73,7 +73,7 @@ fn with_ports(finding: Finding, sight: &Sight, upstream: &str) -> Finding {
         // Connections that are too short to be seen lead to where we find the upstream ourselves.
         _ => upstream,
     };
-    let sockets = sight.sockets().unwrap_or_default();
+    let sockets = samples.sockets().unwrap_or_default();
     let waiting = |is_theirs: &dyn Fn(&SocketGroup) -> bool| -> u64 {
         let groups = sockets.iter().filter(|group| group.state == State::TimeWait && is_theirs(group));
         groups.map(|group| group.count).sum()
@@ -89,7 +89,7 @@ fn with_ports(finding: Finding, sight: &Sight, upstream: &str) -> Finding {
     let mut evidence: Vec<_> =
         finding.evidence.iter().map(|(name, value)| (name.to_owned(), value.clone())).collect();
     evidence.push(("time_wait".into(), Value::from(here.max(there))));
-    if let Ok(size) = sight.ports() {
+    if let Ok(size) = samples.ports() {
         let _ = write!(message, "; the port range holds {}", grouped(size as f64));
         evidence.push(("port_range_size".into(), Value::from(size)));
     }
@@ -176,8 +176,8 @@ fn machine(direct: &Way, via: &Way, readings: &[Reading]) -> Option<Finding> {
 }
 
 /// What a request costs the proxy's processes.
-fn proxy(via: &Way, sight: &Sight) -> Option<Finding> {
-    let used = used(&cpu_of_proxy(sight)?, &via.windows)?;
+fn proxy(via: &Way, samples: &Samples) -> Option<Finding> {
+    let used = used(&cpu_of_proxy(samples)?, &via.windows)?;
     let cpus = used / seconds(&via.windows);
     let each_us = used * 1e6 / via.measured.outcome.answered.max(1) as f64;
     let message = format!(
@@ -192,8 +192,8 @@ fn proxy(via: &Way, sight: &Sight) -> Option<Finding> {
 }
 
 /// Seconds of CPU time that the proxy's processes had used, by the time; `None` where it was not looked at.
-pub(super) fn cpu_of_proxy(sight: &Sight) -> Option<Vec<(f64, f64)>> {
-    let ticks = sight.ticks().ok()?;
+pub(super) fn cpu_of_proxy(samples: &Samples) -> Option<Vec<(f64, f64)>> {
+    let ticks = samples.ticks().ok()?;
     let processes = ticks.cpu.iter().find(|ticks| ticks.of == "processes")?;
     let points = std::iter::zip(&processes.at_ms, &processes.used_us);
     Some(points.map(|(at, used)| (*at as f64 / 1e3, *used as f64 / 1e6)).collect())
@@ -279,11 +279,11 @@ mod tests {
                 "segments_received": 0, "segments_sent": 0,
             })
         };
-        let sight = |groups: serde_json::Value| {
+        let samples = |groups: serde_json::Value| {
             let mut sample = ::doctor::Sample::default();
             sample.put("forebay/sockets.json", Ok(groups.to_string()));
             sample.put("proc/sys/net/ipv4/ip_local_port_range", Ok("32768\t60999\n".into()));
-            Sight { samples: vec![sample], ..Sight::default() }
+            Samples { all: vec![sample], ..Samples::default() }
         };
         let evidence = [("remote".to_owned(), Value::from("10.2.3.4:80"))];
         let seen = Finding {
@@ -295,14 +295,14 @@ mod tests {
                 evidence.into_iter(),
             )
         };
-        let ours = sight(serde_json::json!([group("outgoing", "10.0.0.1", "10.2.3.4:80", 27_900)]));
+        let ours = samples(serde_json::json!([group("outgoing", "10.0.0.1", "10.2.3.4:80", 27_900)]));
         let told = with_ports(seen.clone(), &ours, "");
         assert_eq!(
             told.message,
             "1.0 new upstream connection per request; 27,900 TIME_WAIT towards 10.2.3.4:80; the port range holds 28,232"
         );
         assert_eq!(told.evidence.get("port_range_size"), Some(&Value::Number(28_232.0)));
-        let theirs = sight(serde_json::json!([group("incoming", "10.2.3.4:80", "", 500)]));
+        let theirs = samples(serde_json::json!([group("incoming", "10.2.3.4:80", "", 500)]));
         let told = with_ports(seen.clone(), &theirs, "");
         assert!(
             told.message.contains("; 500 TIME_WAIT at 10.2.3.4:80, which closes first;"),
@@ -312,7 +312,7 @@ mod tests {
         let unseen = seen_at_all(seen.clone(), &ours);
         assert!(unseen.verdict == Verdict::Unknown && unseen.message.contains("--pid"), "{}", unseen.message);
         assert_eq!(
-            seen_at_all(seen.clone(), &Sight { requests: Some(1), ..ours.clone() }).message,
+            seen_at_all(seen.clone(), &Samples { requests: Some(1), ..ours.clone() }).message,
             seen.message
         );
         let fine = with_ports(Finding { verdict: Verdict::Ok, ..seen }, &ours, "");

@@ -16,7 +16,7 @@ use std::sync::mpsc::{self, Sender};
 
 use ::bench::generator::{Outcome, Progress};
 use ::doctor::collect::{Metrics, Scope, Watch};
-use ::doctor::{Finding, Sight};
+use ::doctor::{Finding, Samples};
 use anyhow::{Context, bail};
 use clap::Args;
 use serde::Serialize;
@@ -25,8 +25,8 @@ use super::args::{Load, Telling};
 use super::measure::{Kind, Measured, Measurement, Round, Subject};
 use super::timeline::{Reading, Timeline};
 use super::{EXIT_FAILURES, report};
-use crate::cli::Format;
 use crate::doctor::metrics_of;
+use crate::output::Format;
 use ratio::Ratios;
 
 /// The arguments.
@@ -65,7 +65,7 @@ struct Comparison {
     /// The doctor's findings and our own, the weightiest first.
     explanations: Vec<Finding>,
     readings: Vec<Reading>,
-    sight: Sight,
+    samples: Samples,
 }
 
 /// One way, over all of its rounds.
@@ -129,14 +129,14 @@ fn compare(options: &Compare) -> anyhow::Result<Comparison> {
         bail!(error);
     }
     let rounds = rounds(options, &subjects, &counts, &timeline);
-    let (mut sight, readings) = (watch.finish(), timeline.finish());
+    let (mut samples, readings) = (watch.finish(), timeline.finish());
     let [direct, via] = rounds?;
     is_alive(options.pid)?;
-    sight.requests =
+    samples.requests =
         knows_requests(options, &via.0).then(|| via.1.iter().map(|round| round.outcome.sent).sum());
     if shares_namespace(options.pid) {
         let rounds = direct.1.iter().chain(&via.1);
-        sight.own_connections =
+        samples.own_connections =
             rounds.map(|round| round.outcome.connections_opened + round.outcome.errors.connect).sum();
     }
     let pairs: Vec<_> = std::iter::zip(&direct.1, &via.1)
@@ -144,8 +144,8 @@ fn compare(options: &Compare) -> anyhow::Result<Comparison> {
         .collect();
     let [direct, via] = [Way::of(direct, options)?, Way::of(via, options)?];
     let ratios = Ratios::of(direct.measurement(), via.measurement(), &pairs);
-    let explanations = explain::explain(&direct, &via, &sight, &readings);
-    Ok(Comparison { direct, via, ratios, explanations, readings, sight })
+    let explanations = explain::explain(&direct, &via, &samples, &readings);
+    Ok(Comparison { direct, via, ratios, explanations, readings, samples })
 }
 
 /// A way's subject, its rounds, and when each began and ended.

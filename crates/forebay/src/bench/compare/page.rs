@@ -7,13 +7,14 @@ use ::doctor::{Finding, Verdict};
 
 use super::ratio::MEASURES;
 use super::{Compare, Comparison, explain, show};
+use crate::bench::format::grouped;
 use crate::bench::measure::Kind;
 use crate::bench::report::{counts, cpu, latency, machine, rates, sockets, time, times};
-use crate::bench::show::{grouped, load};
+use crate::bench::show::load;
 use crate::doctor::show::figure;
 
 pub(super) fn page(options: &Compare, comparison: &Comparison) -> Page {
-    let Comparison { direct, via, readings, sight, .. } = comparison;
+    let Comparison { direct, via, readings, samples, .. } = comparison;
     let both = [("direct", direct.measurement()), ("via", via.measurement())];
     let latencies = [("direct", &direct.measured.outcome.latency), ("via", &via.measured.outcome.latency)];
     Page {
@@ -31,7 +32,7 @@ pub(super) fn page(options: &Compare, comparison: &Comparison) -> Page {
                 readings,
             )),
             Block::Plot(sockets(readings)),
-            Block::Plot(cpu(readings, explain::cpu_of_proxy(sight).as_deref())),
+            Block::Plot(cpu(readings, explain::cpu_of_proxy(samples).as_deref())),
             Block::Table(times(&both)),
             Block::Table(counts(&both)),
         ],

@@ -1,95 +1,52 @@
-//! What an Ingress' annotations ask for.
+//! The table of annotations, and what those of an Ingress ask for.
 //!
 //! A value is parsed into a typed field or refused; none is ever pasted into anything. An annotation that restricts
 //! access and cannot be enforced closes what it guards.
 
-mod names;
-
-pub use names::ANNOTATIONS;
-
-use super::policy::Policy;
-use super::table::{is_default, suggestion};
-use super::value;
+use super::Settings;
+use super::annotation::{Annotation, Effect, Extent};
+use super::{
+    access, affinity, auth, balancing, bodies, canary, client_certificates, cors, errors, fastcgi, firewall,
+    headers, host_tls, limits, logging, mirror, redirect, retries, rewrite, snippets, timeouts, tracing,
+    upstream_tls,
+};
 use crate::objects::{At, Ingress, Sourced};
 use crate::problem::{Problem, Reason, Severity};
+use crate::translate::table::{is_default, suggestion};
+
+/// All annotations, by concern.
+const CONCERNS: &[&[Annotation]] = &[
+    // One a line.
+    access::ANNOTATIONS,
+    affinity::ANNOTATIONS,
+    auth::ANNOTATIONS,
+    balancing::ANNOTATIONS,
+    bodies::ANNOTATIONS,
+    canary::ANNOTATIONS,
+    client_certificates::ANNOTATIONS,
+    cors::ANNOTATIONS,
+    errors::ANNOTATIONS,
+    fastcgi::ANNOTATIONS,
+    firewall::ANNOTATIONS,
+    headers::ANNOTATIONS,
+    host_tls::ANNOTATIONS,
+    limits::ANNOTATIONS,
+    logging::ANNOTATIONS,
+    mirror::ANNOTATIONS,
+    redirect::ANNOTATIONS,
+    retries::ANNOTATIONS,
+    rewrite::ANNOTATIONS,
+    snippets::ANNOTATIONS,
+    timeouts::ANNOTATIONS,
+    tracing::ANNOTATIONS,
+    upstream_tls::ANNOTATIONS,
+];
+
+/// All annotations, by name: 136, and 2 former names.
+pub const ANNOTATIONS: &[&Annotation] = &sorted_by_name();
 
 /// The annotations that name a Secret.
 pub(crate) const SECRETS: &[&str] = &["auth-tls-secret", "proxy-ssl-secret"];
-
-/// An annotation that ingress-nginx knows.
-#[derive(Debug)]
-pub struct Annotation {
-    /// Name, without the prefix.
-    pub name: &'static str,
-    /// What it holds for.
-    pub scope: Scope,
-    /// The value that asks for nothing.
-    pub default: &'static str,
-    /// What it is for.
-    pub doc: &'static str,
-    pub(super) effect: Effect,
-}
-
-/// What an annotation holds for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// Each path of the Ingress.
-    Location,
-    /// The Ingress as a whole; in effect its hosts, or its Services.
-    Ingress,
-}
-
-/// What is done about an annotation.
-#[derive(Debug)]
-pub(super) enum Effect {
-    /// Its value becomes part of the policy.
-    Supported(fn(&mut Policy, &str) -> Result<(), String>),
-    /// It has no counterpart here and needs none.
-    Ignored(&'static str),
-    /// Not yet.
-    Unsupported,
-    /// Not yet, and serving without it could let somebody in.
-    Restricting(Extent),
-    /// Another name of one that is in the table.
-    AliasOf(&'static str),
-}
-
-/// How much a guard guards.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Extent {
-    /// The locations of the Ingress.
-    Locations,
-    /// All locations of its hosts, whichever Ingress they are from.
-    Host,
-}
-
-impl Annotation {
-    /// What is done about it, for the documentation.
-    pub fn support(&self) -> String {
-        match self.effect {
-            Effect::Supported(_) => "supported".to_owned(),
-            Effect::Ignored(why) => format!("ignored: {why}"),
-            Effect::Unsupported => "not yet; reported".to_owned(),
-            Effect::Restricting(Extent::Locations) => "not yet; the Ingress answers 503".to_owned(),
-            Effect::Restricting(Extent::Host) => "not yet; the host answers 503".to_owned(),
-            Effect::AliasOf(name) => format!("another name of {name}"),
-        }
-    }
-
-    /// The annotation of a name, without the prefix.
-    pub fn named(name: &str) -> Option<&'static Self> {
-        let at = ANNOTATIONS.binary_search_by_key(&name, |annotation| annotation.name).ok()?;
-        match ANNOTATIONS[at].effect {
-            Effect::AliasOf(name) => Self::named(name),
-            _ => Some(&ANNOTATIONS[at]),
-        }
-    }
-
-    /// Whether it does what ingress-nginx does.
-    pub fn is_supported(&self) -> bool {
-        matches!(self.effect, Effect::Supported(_))
-    }
-}
 
 /// Names that people carry on from other or older controllers, and that ingress-nginx ignores too.
 const CARRIED_OVER: &[(&str, &str)] = &[
@@ -119,19 +76,19 @@ const FOREIGN_PREFIXES: &[(&str, &str)] = &[
     ("nginx.com", "F5's controller"),
 ];
 
-/// The policy for an Ingress, from the one that holds everywhere and its annotations.
+/// The settings of an Ingress: those that hold everywhere, and what its annotations change of them.
 pub(super) fn read(
     ingress: &Sourced<Ingress>,
-    base: &Policy,
+    base: &Settings,
     prefix: &str,
     problems: &mut Vec<Problem>,
-) -> Policy {
-    let mut policy = base.clone();
+) -> Settings {
+    let mut settings = base.clone();
     let mut hints = HINTS_MAX;
     for (key, value) in &ingress.metadata.annotations {
         let Some((their_prefix, name)) = key.split_once('/') else { continue };
         let found = if their_prefix == prefix {
-            apply(&mut policy, key, name, value, &mut hints)
+            apply(&mut settings, key, name, value, &mut hints)
         } else {
             FOREIGN_PREFIXES.iter().find(|(foreign, _)| *foreign == their_prefix).map(|(_, whose)| {
                 let message = format!("annotation {key} is of {whose}: ignored, as ingress-nginx does");
@@ -142,7 +99,7 @@ pub(super) fn read(
             problems.push(Problem::at(severity, ingress, value, message).because(reason));
         }
     }
-    policy
+    settings
 }
 
 /// Annotations that can have values in ingress-nginx which are not to be had here.
@@ -155,23 +112,22 @@ const HINTS_MAX: usize = 16;
 
 type Finding = Option<(Severity, Reason, String)>;
 
-fn apply(policy: &mut Policy, key: &str, name: &str, value: &At<String>, hints: &mut usize) -> Finding {
+fn apply(settings: &mut Settings, key: &str, name: &str, value: &At<String>, hints: &mut usize) -> Finding {
     let value = &value.value;
-    let Some(annotation) = Annotation::named(name) else {
+    let Some(annotation) = named(name) else {
         return Some(unknown(key, name, hints));
     };
     match annotation.effect {
-        Effect::Supported(parse) => match parse(policy, value) {
-            Ok(()) if policy.is_canary && name == "canary" => Some((
+        Effect::Supported(parse) => match parse(settings, value) {
+            Ok(_) if settings.canary.is_canary && name == "canary" => Some((
                 Severity::Warning,
                 Reason::Unsupported,
                 format!(
                     "annotation {key} is not yet supported: the Ingress is left out, its requests go to the main one"
                 ),
             )),
-            Ok(()) => {
-                let remark = policy.remark.take()?;
-                Some((Severity::Warning, Reason::NoEffect, format!("annotation {key}: {remark}")))
+            Ok(remark) => {
+                Some((Severity::Warning, Reason::NoEffect, format!("annotation {key}: {}", remark?)))
             }
             // ingress-nginx takes an empty value for an absent one.
             Err(_) if value.is_empty() => None,
@@ -188,7 +144,7 @@ fn apply(policy: &mut Policy, key: &str, name: &str, value: &At<String>, hints: 
         }
         Effect::Restricting(extent) => {
             let reason = if is_snippet(name) { Reason::Forbidden } else { Reason::Unsupported };
-            Some((Severity::Error, reason, deny(policy, key, name, extent)))
+            Some((Severity::Error, reason, deny(settings, key, name, extent)))
         }
         Effect::Unsupported | Effect::AliasOf(_) => {
             let message = format!("annotation {key} is not yet supported, and has no effect");
@@ -203,7 +159,7 @@ fn is_snippet(name: &str) -> bool {
 }
 
 /// Closes what an annotation guards.
-fn deny(policy: &mut Policy, key: &str, name: &str, extent: Extent) -> String {
+fn deny(settings: &mut Settings, key: &str, name: &str, extent: Extent) -> String {
     let reason = if is_snippet(name) {
         format!(
             "annotation {key} may restrict access and cannot be interpreted (ingress-nginx refuses snippets by default too)"
@@ -212,8 +168,8 @@ fn deny(policy: &mut Policy, key: &str, name: &str, extent: Extent) -> String {
         format!("annotation {key} restricts access and is not yet supported")
     };
     let (denials, what) = match extent {
-        Extent::Locations => (&mut policy.denials, "the locations of this Ingress"),
-        Extent::Host => (&mut policy.host_denials, "all locations of its hosts"),
+        Extent::Locations => (&mut settings.guards.of_locations, "the locations of this Ingress"),
+        Extent::Host => (&mut settings.guards.of_hosts, "all locations of its hosts"),
     };
     let message = format!("{reason}: {what} answer 503");
     denials.push(reason);
@@ -233,6 +189,59 @@ fn unknown(key: &str, name: &str, hints: &mut usize) -> (Severity, Reason, Strin
     (Severity::Warning, Reason::NoEffect, message)
 }
 
+/// The annotation of a name, without the prefix.
+fn named(name: &str) -> Option<&'static Annotation> {
+    let at = ANNOTATIONS.binary_search_by_key(&name, |annotation| annotation.name).ok()?;
+    match ANNOTATIONS[at].effect {
+        Effect::AliasOf(name) => named(name),
+        _ => Some(ANNOTATIONS[at]),
+    }
+}
+
+// === the table, made while compiling ===
+
+const COUNT: usize = {
+    let (mut count, mut concern) = (0, 0);
+    while concern < CONCERNS.len() {
+        count += CONCERNS[concern].len();
+        concern += 1;
+    }
+    count
+};
+
+const fn sorted_by_name() -> [&'static Annotation; COUNT] {
+    let mut table = [&CONCERNS[0][0]; COUNT];
+    let (mut count, mut concern) = (0, 0);
+    while concern < CONCERNS.len() {
+        let mut entry = 0;
+        while entry < CONCERNS[concern].len() {
+            let new = &CONCERNS[concern][entry];
+            let mut place = count;
+            while place > 0 && comes_before(new.name, table[place - 1].name) {
+                table[place] = table[place - 1];
+                place -= 1;
+            }
+            table[place] = new;
+            (count, entry) = (count + 1, entry + 1);
+        }
+        concern += 1;
+    }
+    table
+}
+
+/// `a < b`, which is not to be had in constants.
+const fn comes_before(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut at = 0;
+    while at < a.len() && at < b.len() {
+        if a[at] != b[at] {
+            return a[at] < b[at];
+        }
+        at += 1;
+    }
+    a.len() < b.len()
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
@@ -243,7 +252,7 @@ mod tests {
     fn the_table_holds_136_names_and_2_aliases() {
         let names: HashSet<_> = ANNOTATIONS.iter().map(|annotation| annotation.name).collect();
         assert_eq!(names.len(), 138, "all distinct");
-        let is_alias = |annotation: &&Annotation| matches!(annotation.effect, Effect::AliasOf(_));
+        let is_alias = |annotation: &&&Annotation| matches!(annotation.effect, Effect::AliasOf(_));
         let aliases: Vec<_> = ANNOTATIONS.iter().filter(is_alias).map(|annotation| annotation.name).collect();
         assert_eq!(aliases, ["limit-whitelist", "whitelist-source-range"]);
         assert_eq!(ANNOTATIONS.len() - aliases.len(), 136);
@@ -253,8 +262,8 @@ mod tests {
     fn tables_are_sorted_for_the_search() {
         assert!(ANNOTATIONS.is_sorted_by_key(|annotation| annotation.name));
         assert!(CARRIED_OVER.is_sorted());
-        assert!(ANNOTATIONS.iter().all(|annotation| Annotation::named(annotation.name).is_some()));
-        assert!(CARRIED_OVER.iter().all(|(name, _)| Annotation::named(name).is_none()));
+        assert!(ANNOTATIONS.iter().all(|annotation| named(annotation.name).is_some()));
+        assert!(CARRIED_OVER.iter().all(|(name, _)| named(name).is_none()));
     }
 
     /// A default that its own parser refused would be reported to who writes it out.
@@ -264,9 +273,14 @@ mod tests {
             if let Effect::Supported(parse) = annotation.effect
                 && !annotation.default.is_empty()
             {
-                let mut policy = Policy::default();
-                parse(&mut policy, annotation.default).unwrap();
-                assert_eq!(format!("{policy:?}"), format!("{:?}", Policy::default()), "{}", annotation.name);
+                let mut settings = Settings::default();
+                parse(&mut settings, annotation.default).unwrap();
+                assert_eq!(
+                    format!("{settings:?}"),
+                    format!("{:?}", Settings::default()),
+                    "{}",
+                    annotation.name
+                );
             }
         }
     }
@@ -278,7 +292,7 @@ mod tests {
                 || annotation.name.ends_with("-snippet")
                 || ["allowlist-source-range", "denylist-source-range", "satisfy", "enable-modsecurity"]
                     .contains(&annotation.name);
-            // `client_auth` enforces these, and closes what it cannot.
+            // `client_certificates` enforces these, and closes what it cannot.
             let is_enforced = annotation.name.starts_with("auth-tls-") && annotation.is_supported();
             let closes = is_enforced || matches!(annotation.effect, Effect::Restricting(_));
             assert!(closes || !guards, "{}", annotation.name);

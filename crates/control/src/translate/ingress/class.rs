@@ -1,16 +1,17 @@
 //! Which Ingresses are ours.
 
-use super::lookup::Lookup;
 use crate::index::Index;
+use crate::names::NsName;
 use crate::objects::{Ingress, IngressClass, Sourced};
-use crate::options::{NsName, Options};
+use crate::options::Options;
 use crate::problem::{Problem, Reason, Severity};
+use crate::translate::inputs::Inputs;
 
 const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 
 /// What becomes of an Ingress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Class {
+pub(in crate::translate) enum Class {
     /// It is ours.
     Ours,
     /// It is ours, and left out.
@@ -20,9 +21,9 @@ pub(super) enum Class {
 }
 
 /// Whose an Ingress is.
-pub(super) fn of(ingress: &Sourced<Ingress>, lookup: &Lookup<'_>, problems: &mut Vec<Problem>) -> Class {
-    let options = lookup.options;
-    if !lookup.serves(ingress.namespace()) || !is_of_our_class(ingress, options, |name| lookup.class(name)) {
+pub(super) fn of(ingress: &Sourced<Ingress>, inputs: &Inputs<'_>, problems: &mut Vec<Problem>) -> Class {
+    let options = inputs.options;
+    if !inputs.serves(ingress.namespace()) || !is_of_our_class(ingress, options, |name| inputs.class(name)) {
         return Class::Other;
     }
     if options.disable_catch_all && is_catch_all(ingress) {

@@ -8,13 +8,15 @@ use model::HostName;
 
 use super::verdict::Verdict;
 use crate::index::Index;
+use crate::names::NsName;
 use crate::objects::{Ingress, Object, Sourced};
-use crate::options::{NsName, Options};
+use crate::options::Options;
 use crate::problem::{Problem, Reason, Severity};
 use crate::resolve::Resolved;
-use crate::translate::class::is_ours;
-use crate::translate::order::by_age;
-use crate::translate::{hosts_of, translate};
+use crate::translate::ingress::class::is_ours;
+use crate::translate::ingress::hosts_of;
+use crate::translate::ingress::order::by_age;
+use crate::translate::translate;
 
 /// What decides of which class an Ingress is, and what its annotations start from.
 pub(super) fn rules(index: &Index, options: &Options) -> Index {
@@ -74,13 +76,13 @@ fn add_services(near: &mut Index, ingress: &Sourced<Ingress>, index: &Index) {
 }
 
 /// Objects among which an Ingress is tried.
-pub(super) struct Trial<'a> {
+pub(super) struct DryRun<'a> {
     pub(super) near: &'a Index,
     pub(super) options: &'a Options,
     pub(super) now: SystemTime,
 }
 
-impl Trial<'_> {
+impl DryRun<'_> {
     /// Judges an Ingress that is to be stored.
     pub(super) fn verdict(&self, ingress: &Arc<Sourced<Ingress>>, is_new: bool) -> Verdict {
         if is_new {

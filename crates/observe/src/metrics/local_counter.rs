@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 ///
 /// Adding is a load and a store, not a locked read-modify-write: with a second writer, additions would be lost.
 #[derive(Debug, Default)]
-pub struct Tally(AtomicU64);
+pub struct LocalCounter(AtomicU64);
 
-impl Tally {
+impl LocalCounter {
     /// Adds one.
     pub fn inc(&self) {
         self.add(1);

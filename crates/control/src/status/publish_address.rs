@@ -17,8 +17,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use super::addresses;
 use super::ingress::Addresses;
 use super::server::{Backoff, Failure, Server};
+use crate::names::NsName;
 use crate::objects::IngressPoint;
-use crate::options::NsName;
 
 const SERVICE: &str = "watching the Service of --publish-service";
 const PODS: &str = "watching the Pods like this one";
@@ -34,7 +34,7 @@ const LABELS_OF_ROLLOUTS: [&str; 3] =
 
 /// What tells where clients reach this controller.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Whereabouts {
+pub(super) enum PublishAddress {
     /// `--publish-status-address`.
     Given(Vec<IngressPoint>),
     /// `--publish-service`.
@@ -52,7 +52,7 @@ pub(super) enum Whereabouts {
     Unknown,
 }
 
-impl Whereabouts {
+impl PublishAddress {
     /// Follows them for ever.
     pub(super) async fn follow(&self, server: &Server, found: watch::Sender<Addresses>) {
         match self {

@@ -6,27 +6,46 @@ use std::sync::Arc;
 
 use model::{ClientAuth, ClientCertificate, Pattern, VerifyClient};
 
-use super::backend::{Fault, secret_name};
-use super::lookup::Lookup;
-use super::table::is_default;
-use super::value::Parsed;
+use super::annotation::Effect::Supported;
+use super::annotation::Scope::Location;
+use super::annotation::annotations;
+use super::secret::{Fault, secret_name};
 use crate::objects::{Ingress, Sourced};
 use crate::problem::{Problem, Reason, Severity};
+use crate::translate::claim::ClientAuthPolicy;
+use crate::translate::inputs::Inputs;
+use crate::translate::table::is_default;
+use crate::translate::value::{self, Parsed, Taken, set};
+
+annotations! {
+    "auth-tls-error-page", Location, "", Supported(|s, v| set(&mut s.client_certificates.error_page, error_page(v))),
+        "Where clients go whose certificate does not pass.";
+    "auth-tls-match-cn", Location, "", Supported(client_subject),
+        "Which subjects of client certificates are let in.";
+    "auth-tls-pass-certificate-to-upstream", Location, "false", Supported(|s, v| set(&mut s.client_certificates.pass_certificate, value::boolean(v))),
+        "Sends the client certificate to the endpoint.";
+    "auth-tls-secret", Location, "", Supported(|s, v| set(&mut s.client_certificates.secret, Ok(value::name(v)))),
+        "Secret with the authorities that client certificates must be from.";
+    "auth-tls-verify-client", Location, "on", Supported(|s, v| set(&mut s.client_certificates.verify, verify(v))),
+        "Whether clients must have a certificate, with `auth-tls-secret`.";
+    "auth-tls-verify-depth", Location, "1", Supported(|s, v| set(&mut s.client_certificates.depth, depth(v))),
+        "Longest chain of a client certificate.";
+}
 
 /// What annotations say about certificates of clients.
 #[derive(Clone, Debug)]
-pub(super) struct ClientPolicy {
+pub(in crate::translate) struct Settings {
     /// `namespace/name`. Without it, nothing is asked of clients.
-    pub(super) secret: Option<String>,
-    pub(super) verify: VerifyClient,
-    pub(super) depth: u32,
-    pub(super) error_page: Option<String>,
-    pub(super) pass_certificate: bool,
+    secret: Option<String>,
+    verify: VerifyClient,
+    depth: u32,
+    error_page: Option<String>,
+    pass_certificate: bool,
     /// What subjects have to match, or why that cannot be said.
-    pub(super) match_subject: Parsed<Option<Pattern>>,
+    match_subject: Parsed<Option<Pattern>>,
 }
 
-impl Default for ClientPolicy {
+impl Default for Settings {
     fn default() -> Self {
         Self {
             secret: None,
@@ -39,13 +58,6 @@ impl Default for ClientPolicy {
     }
 }
 
-/// What is asked of the clients of a host, and what becomes of those that do not comply.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Demand {
-    pub(super) auth: ClientAuth,
-    pub(super) filter: ClientCertificate,
-}
-
 /// Annotations that mean nothing without `auth-tls-secret`, and values by which they ask for nothing.
 const DEPENDENT: [(&str, &str); 4] = [
     ("auth-tls-error-page", ""),
@@ -54,16 +66,16 @@ const DEPENDENT: [(&str, &str); 4] = [
     ("auth-tls-verify-client", "off"),
 ];
 
-impl ClientPolicy {
+impl Settings {
     /// Looks up what the annotations name. Nothing where nothing is asked of clients; inside, why the host has to be closed.
     pub(super) fn resolve(
         &self,
         ingress: &Sourced<Ingress>,
         prefix: &str,
         crosses_namespaces: bool,
-        lookup: &Lookup<'_>,
+        inputs: &Inputs<'_>,
         problems: &mut Vec<Problem>,
-    ) -> Option<Parsed<Demand>> {
+    ) -> Option<Parsed<ClientAuthPolicy>> {
         let annotations = &ingress.metadata.annotations;
         let Some(secret) = &self.secret else {
             for (name, nothing) in DEPENDENT {
@@ -77,34 +89,34 @@ impl ClientPolicy {
             }
             return None;
         };
-        let demand = self.demand(secret, ingress.namespace(), crosses_namespaces, lookup);
-        if let Err((name, (reason, why))) = &demand {
+        let policy = self.policy(secret, ingress.namespace(), crosses_namespaces, inputs);
+        if let Err((name, (reason, why))) = &policy {
             let key = format!("{prefix}/{name}");
             let message = format!("annotation {key}: {why}: all locations of its hosts answer 403");
             let problem =
                 annotations.get(&key).map(|value| Problem::at(Severity::Error, ingress, value, message));
             problems.extend(problem.map(|problem| problem.because(*reason)));
         }
-        Some(demand.map_err(|(name, (_, why))| format!("{name}: {why}")))
+        Some(policy.map_err(|(name, (_, why))| format!("{name}: {why}")))
     }
 
-    fn demand(
+    fn policy(
         &self,
         secret: &str,
         namespace: &str,
         crosses_namespaces: bool,
-        lookup: &Lookup<'_>,
-    ) -> Result<Demand, (&'static str, Fault)> {
+        inputs: &Inputs<'_>,
+    ) -> Result<ClientAuthPolicy, (&'static str, Fault)> {
         let of_secret = |why: String| ("auth-tls-secret", (Reason::Secret, why));
         let key =
             secret_name(secret, namespace, crosses_namespaces).map_err(|fault| ("auth-tls-secret", fault))?;
-        let secret = lookup.secret(&key).ok_or_else(|| of_secret(format!("Secret {key} is missing")))?;
+        let secret = inputs.secret(&key).ok_or_else(|| of_secret(format!("Secret {key} is missing")))?;
         let authorities = secret.authorities().as_ref();
         let authorities =
             authorities.map_err(|why| of_secret(format!("Secret {key} cannot be used: {why}")))?;
         let match_subject =
             self.match_subject.clone().map_err(|why| ("auth-tls-match-cn", (Reason::Annotation, why)))?;
-        Ok(Demand {
+        Ok(ClientAuthPolicy {
             auth: ClientAuth { authorities: Arc::clone(authorities), verify: self.verify, depth: self.depth },
             filter: ClientCertificate {
                 verify: self.verify,
@@ -117,7 +129,7 @@ impl ClientPolicy {
     }
 }
 
-pub(super) fn verify(text: &str) -> Parsed<VerifyClient> {
+fn verify(text: &str) -> Parsed<VerifyClient> {
     match text.trim() {
         "on" => Ok(VerifyClient::On),
         "off" => Ok(VerifyClient::Off),
@@ -128,12 +140,12 @@ pub(super) fn verify(text: &str) -> Parsed<VerifyClient> {
 }
 
 /// "0 is taken for 1."
-pub(super) fn depth(text: &str) -> Parsed<u32> {
-    super::value::number(text).map(|depth: u32| depth.max(1))
+fn depth(text: &str) -> Parsed<u32> {
+    value::number(text).map(|depth: u32| depth.max(1))
 }
 
 /// A URL to redirect to. It becomes a header's value.
-pub(super) fn error_page(text: &str) -> Parsed<Option<String>> {
+fn error_page(text: &str) -> Parsed<Option<String>> {
     let url = text.trim();
     let is_absolute = url.starts_with("http://") || url.starts_with("https://");
     if is_absolute && url.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -144,7 +156,7 @@ pub(super) fn error_page(text: &str) -> Parsed<Option<String>> {
 }
 
 /// `CN=` and a regular expression for what follows in the subject's name.
-pub(super) fn match_subject(text: &str) -> Parsed<Option<Pattern>> {
+fn match_subject(text: &str) -> Parsed<Option<Pattern>> {
     let text = text.trim();
     if text.is_empty() {
         return Ok(None);
@@ -158,6 +170,13 @@ pub(super) fn match_subject(text: &str) -> Parsed<Option<Pattern>> {
         let why = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
         format!("{text:?} is no regular expression: {why}")
     })
+}
+
+/// A value that means nothing closes the host, once a Secret says that there is something to close.
+#[expect(clippy::unnecessary_wraps, reason = "what all parsers return")]
+fn client_subject(settings: &mut super::Settings, text: &str) -> Taken {
+    settings.client_certificates.match_subject = match_subject(text);
+    Ok(None)
 }
 
 #[cfg(test)]

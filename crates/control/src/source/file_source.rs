@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use super::PassedOver;
+use super::Skipped;
 use super::files::{Files, LoadError};
 use super::watch::Watch;
 use crate::index::Index;
@@ -13,7 +13,7 @@ use crate::problem::Problem;
 const WRITER_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Manifests and the watch over them.
-pub(crate) struct Following {
+pub(crate) struct FileSource {
     files: Files,
     watch: Watch,
     index: Index,
@@ -22,7 +22,7 @@ pub(crate) struct Following {
     writers_end: Option<Instant>,
 }
 
-impl Following {
+impl FileSource {
     /// Nothing that happens after this is missed: files are read once more when their folders are watched.
     pub(crate) fn start(manifests: &[PathBuf]) -> Result<Self, LoadError> {
         let path = || manifests.first().cloned().unwrap_or_default();
@@ -72,9 +72,9 @@ impl Following {
     }
 
     /// The objects in force, what is wrong with how they are written, and what is of no kind that is understood.
-    pub(crate) fn objects(&self) -> (&Index, Vec<Problem>, PassedOver) {
+    pub(crate) fn objects(&self) -> (&Index, Vec<Problem>, Skipped) {
         let problems = self.files.problems().chain(&self.duplicates).cloned().collect();
-        (&self.index, problems, self.files.passed_over())
+        (&self.index, problems, self.files.skipped())
     }
 
     fn build(&mut self) {

@@ -15,11 +15,11 @@ use crate::objects::Object;
 
 /// A folder with one file.
 #[derive(Clone, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct DiskCache {
     path: PathBuf,
 }
 
-impl Kept {
+impl DiskCache {
     /// Of a folder, which need not be there yet.
     pub(crate) fn new(folder: &Path) -> Self {
         Self { path: folder.join("objects.yaml") }

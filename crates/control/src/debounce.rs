@@ -24,7 +24,7 @@ impl Pace {
 
 /// Collects changes until it is time to act.
 #[derive(Debug)]
-pub struct Settle {
+pub struct Debounce {
     pace: Pace,
     /// First and last change since the last action.
     pending: Option<(Instant, Instant)>,
@@ -32,7 +32,7 @@ pub struct Settle {
     rest: Option<Instant>,
 }
 
-impl Settle {
+impl Debounce {
     /// Of a pace.
     pub fn new(pace: Pace) -> Self {
         Self { pace, pending: None, rest: None }
@@ -76,61 +76,61 @@ mod tests {
 
     #[test]
     fn nothing_is_due_without_a_change() {
-        let mut settle = Settle::new(Pace::FILES);
-        assert_eq!(settle.due(), None);
-        assert!(!settle.take(Instant::now()));
+        let mut debounce = Debounce::new(Pace::FILES);
+        assert_eq!(debounce.due(), None);
+        assert!(!debounce.take(Instant::now()));
     }
 
     #[test]
     fn a_change_waits_for_quiet() {
         let start = Instant::now();
-        let mut settle = Settle::new(Pace::FILES);
-        settle.touch(start);
-        settle.touch(start + 4 * MS);
-        assert_eq!(settle.due(), Some(start + 4 * MS + Pace::FILES.quiet));
-        assert!(!settle.take(start + 13 * MS));
-        assert!(settle.take(start + 14 * MS));
-        assert!(!settle.take(start + 14 * MS), "taken once");
+        let mut debounce = Debounce::new(Pace::FILES);
+        debounce.touch(start);
+        debounce.touch(start + 4 * MS);
+        assert_eq!(debounce.due(), Some(start + 4 * MS + Pace::FILES.quiet));
+        assert!(!debounce.take(start + 13 * MS));
+        assert!(debounce.take(start + 14 * MS));
+        assert!(!debounce.take(start + 14 * MS), "taken once");
     }
 
     #[test]
     fn what_took_long_is_not_done_again_at_once() {
         let start = Instant::now();
-        let mut settle = Settle::new(Pace::CLUSTER);
-        settle.rest(start, 20 * MS);
-        settle.touch(start + MS);
-        assert_eq!(settle.due(), Some(start + 20 * MS));
-        assert!(!settle.take(start + 19 * MS));
-        assert!(settle.take(start + 20 * MS));
+        let mut debounce = Debounce::new(Pace::CLUSTER);
+        debounce.rest(start, 20 * MS);
+        debounce.touch(start + MS);
+        assert_eq!(debounce.due(), Some(start + 20 * MS));
+        assert!(!debounce.take(start + 19 * MS));
+        assert!(debounce.take(start + 20 * MS));
     }
 
     #[test]
     fn a_source_that_never_falls_quiet_is_not_waited_for() {
         let start = Instant::now();
-        let mut settle = Settle::new(Pace::FILES);
+        let mut debounce = Debounce::new(Pace::FILES);
         for ms in 0..30 {
-            settle.touch(start + ms * MS);
-            assert!(!settle.take(start + ms * MS));
+            debounce.touch(start + ms * MS);
+            assert!(!debounce.take(start + ms * MS));
         }
-        assert!(settle.take(start + Pace::FILES.delay_max));
+        assert!(debounce.take(start + Pace::FILES.delay_max));
     }
 
     proptest! {
         #[test]
         fn every_change_is_acted_upon_in_time(gaps in proptest::collection::vec(0_u32..20, 1..40)) {
             let mut now = Instant::now();
-            let mut settle = Settle::new(Pace::FILES);
+            let mut debounce = Debounce::new(Pace::FILES);
             let mut oldest = None;
             for gap in gaps {
                 let next = now + gap * MS;
-                while let Some(due) = settle.due().filter(|&due| due <= next) {
+                while let Some(due) = debounce.due().filter(|&due| due <= next) {
                     let oldest = oldest.take().expect("a change is what makes it due");
                     prop_assert!(due >= now && due <= oldest + Pace::FILES.delay_max);
-                    prop_assert!(settle.take(due));
+                    prop_assert!(debounce.take(due));
                 }
                 now = next;
                 oldest.get_or_insert(now);
-                settle.touch(now);
+                debounce.touch(now);
             }
         }
     }

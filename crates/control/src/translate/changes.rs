@@ -1,0 +1,114 @@
+//! Which inputs differ from those of the translation before.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::inputs::Input;
+use crate::index::{Index, Store};
+use crate::names::NsName;
+use crate::objects::{ConfigMap, EndpointSlice, Endpoints, IngressClass, Resource, Secret, Service, Sourced};
+use crate::options::Options;
+use crate::resolve::Resolved;
+
+/// What differs from the translation before.
+pub(super) enum Changes {
+    Everything,
+    These(Vec<Input>),
+}
+
+/// The objects as the translation before saw them.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    classes: Vec<Arc<Sourced<IngressClass>>>,
+    configmaps: Vec<Arc<Sourced<ConfigMap>>>,
+    secrets: Vec<Arc<Sourced<Secret>>>,
+    services: Vec<Arc<Sourced<Service>>>,
+    slices: Vec<Arc<Sourced<EndpointSlice>>>,
+    endpoints: Vec<Arc<Sourced<Endpoints>>>,
+    rest: Option<Rest>,
+}
+
+#[derive(Debug, PartialEq)]
+struct Rest {
+    options: Options,
+    namespaces: Option<BTreeSet<String>>,
+    resolved: Resolved,
+    now: i64,
+}
+
+impl Seen {
+    /// What differs from before. Objects are told apart by their addresses: it keeps hold of them, so that nothing else can be
+    /// there meanwhile.
+    pub(super) fn changes(
+        &mut self,
+        index: &Index,
+        options: &Options,
+        resolved: &Resolved,
+        now: i64,
+    ) -> Changes {
+        let mut changes = Vec::new();
+        differences(&mut self.classes, &index.classes, |class| {
+            changes.push(Input::Class(class.name().to_owned()));
+        });
+        differences(&mut self.configmaps, &index.configmaps, |configmap| {
+            changes.extend([Input::ConfigMap(configmap.key()), Input::ConfigMaps]);
+        });
+        differences(&mut self.secrets, &index.secrets, |secret| changes.push(Input::Secret(secret.key())));
+        differences(&mut self.services, &index.services, |it| changes.push(Input::Service(it.key())));
+        differences(&mut self.endpoints, &index.endpoints, |it| changes.push(Input::Service(it.key())));
+        differences(&mut self.slices, &index.slices, |slice| {
+            let service = slice.service_name().map(|name| NsName::new(slice.namespace(), name));
+            changes.extend(service.map(Input::Service));
+        });
+        let rest = &mut self.rest;
+        let same = rest.as_ref().filter(|rest| {
+            // A clock that was set back may be before a turn that has been taken.
+            rest.options == *options && rest.namespaces == index.namespaces && rest.now <= now
+        });
+        let Some(same) = same else {
+            let namespaces = index.namespaces.clone();
+            *rest = Some(Rest { options: options.clone(), namespaces, resolved: resolved.clone(), now });
+            return Changes::Everything;
+        };
+        if same.resolved != *resolved {
+            let names = same.resolved.keys().chain(resolved.keys());
+            let differs = |name: &&String| same.resolved.get(*name) != resolved.get(*name);
+            changes.extend(names.filter(differs).cloned().map(Input::Name));
+            *rest = rest.take().map(|rest| Rest { resolved: resolved.clone(), ..rest });
+        }
+        if let Some(rest) = rest {
+            rest.now = now;
+        }
+        Changes::These(changes)
+    }
+}
+
+/// Tells each object that has come or gone, and goes over to those that are there now.
+fn differences<T: Resource>(
+    before: &mut Vec<Arc<Sourced<T>>>,
+    now: &Store<T>,
+    mut differs: impl FnMut(&Sourced<T>),
+) {
+    let mut gone = Vec::new();
+    let mut come = Vec::new();
+    let mut count = 0;
+    for object in now.iter() {
+        match before.get_mut(count) {
+            Some(old) if Arc::ptr_eq(old, object) => {}
+            Some(old) => {
+                gone.push(std::mem::replace(old, Arc::clone(object)));
+                come.push(object);
+            }
+            None => {
+                before.push(Arc::clone(object));
+                come.push(object);
+            }
+        }
+        count += 1;
+    }
+    gone.extend(before.drain(count..));
+    // Those that only changed places are in both.
+    let mut places: foldhash::HashSet<_> = gone.iter().map(Arc::as_ptr).collect();
+    come.into_iter().filter(|object| !places.remove(&Arc::as_ptr(object))).for_each(|it| differs(it));
+    gone.iter().filter(|object| places.contains(&Arc::as_ptr(object))).for_each(|it| differs(it));
+}

@@ -1,0 +1,192 @@
+//! The clusters behind backends: one for each port of a Service, for each purpose and for each protocol that is spoken with it.
+
+use std::sync::Arc;
+
+use model::{Cluster, ClusterId, Transport, UpstreamTls};
+
+use super::backend_settings::{BackendConsensus, BackendSettings};
+use super::endpoints::{Found, Purpose};
+use super::inputs::Inputs;
+use super::memo::{Memo, Revisions};
+use super::upstream_protocol::{UpstreamDraft, UpstreamProtocol};
+use crate::names::{NsName, PortRef};
+use crate::problem::Problem;
+
+/// The clusters that something depends on, from one translation to the next. A cluster's id is its number.
+#[derive(Default)]
+pub(super) struct Clusters {
+    made: Memo<Key, Made>,
+    model: model::Clusters,
+}
+
+/// What tells one cluster from another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    service: NsName,
+    port: PortRef,
+    purpose: Purpose,
+    protocol: UpstreamProtocol,
+}
+
+/// What there is to say of a cluster; the cluster itself is in the model.
+struct Made {
+    settings: BackendSettings,
+    /// What is wrong with asking for it.
+    fault: Option<String>,
+    /// What is wrong with the Service, whoever asks for it.
+    problem: Option<Box<Problem>>,
+}
+
+/// Gives clusters to those who ask in a translation, and makes those that are new.
+pub(super) struct ClusterQueries<'c, 'a> {
+    clusters: &'c mut Clusters,
+    inputs: &'c Inputs<'a>,
+    revisions: &'c Revisions,
+    consensus: &'c BackendConsensus,
+    /// What there is to say of those that the query at hand has asked for.
+    problems: Vec<Problem>,
+}
+
+impl Clusters {
+    /// Forgets what nothing depends on any more.
+    pub(super) fn sweep(&mut self, revisions: &Revisions) {
+        let Self { made, model } = self;
+        made.sweep(revisions, |number| model.remove(ClusterId(number)));
+    }
+
+    pub(super) fn model(&self) -> &model::Clusters {
+        &self.model
+    }
+}
+
+impl<'c, 'a> ClusterQueries<'c, 'a> {
+    /// Makes those of the clusters anew that differ from the translation before.
+    pub(super) fn refresh(
+        clusters: &'c mut Clusters,
+        inputs: &'c Inputs<'a>,
+        revisions: &'c Revisions,
+        consensus: &'c BackendConsensus,
+    ) -> Self {
+        let mut queries = Self { clusters, inputs, revisions, consensus, problems: Vec::new() };
+        for number in 0..queries.clusters.made.end() as u32 {
+            if queries.clusters.made.has(number) {
+                queries.refresh_one(number);
+            }
+        }
+        queries
+    }
+
+    /// The cluster of a Service's port for requests, and what is wrong with asking for it. There is a cluster in any case:
+    /// without endpoints, it answers 503. `tls_of_host` is what another object of the host says of TLS with endpoints.
+    ///
+    /// "Upstreams are keyed `namespace-service-port`." What is spoken with them is up to each route: those share a name, but no
+    /// connections.
+    pub(super) fn for_requests(
+        &mut self,
+        name: &NsName,
+        port: &PortRef,
+        draft: &UpstreamDraft,
+        tls_of_host: Option<&Arc<UpstreamTls>>,
+    ) -> (ClusterId, Option<String>) {
+        let service = self.inputs.service(name);
+        let own_name = || {
+            let outside = service.filter(|it| it.is_external()).and_then(|it| it.spec.external_name.as_ref());
+            outside.map_or_else(
+                || format!("{}.{}.svc", name.name, name.namespace),
+                |outside| outside.value.trim_end_matches('.').to_owned(),
+            )
+        };
+        let port_of_service = service.and_then(|service| service.port(port, Transport::Tcp));
+        let protocol = draft.resolve(port_of_service, own_name, tls_of_host);
+        if protocol.is_unverified() {
+            self.problems.extend(draft.unverified.clone());
+        }
+        self.get(name, port, Purpose::Http, protocol)
+    }
+
+    /// The cluster of a Service's port for connections that are not decrypted: the Service's virtual address, as in
+    /// ingress-nginx, or else its Pods.
+    pub(super) fn for_passthrough(&mut self, name: &NsName, port: &PortRef) -> (ClusterId, Option<String>) {
+        self.get(name, port, Purpose::Passthrough, UpstreamProtocol::default())
+    }
+
+    /// The cluster of a Service's port for what comes to a port of its own.
+    pub(super) fn for_stream(
+        &mut self,
+        name: &NsName,
+        port: &PortRef,
+        transport: Transport,
+    ) -> (ClusterId, Option<String>) {
+        self.get(name, port, Purpose::Stream(transport), UpstreamProtocol::default())
+    }
+
+    /// The first port of a Service, as a backend would name it.
+    pub(super) fn first_port(&self, name: &NsName) -> Option<PortRef> {
+        let service = self.inputs.service(name)?;
+        service.spec.ports.first().map(|port| PortRef::Number(port.port))
+    }
+
+    /// What there is to say of the clusters that have been asked for since the last time.
+    pub(super) fn take_problems(&mut self) -> Vec<Problem> {
+        std::mem::take(&mut self.problems)
+    }
+
+    fn get(
+        &mut self,
+        service: &NsName,
+        port: &PortRef,
+        purpose: Purpose,
+        protocol: UpstreamProtocol,
+    ) -> (ClusterId, Option<String>) {
+        let key = Key { service: service.clone(), port: port.clone(), purpose, protocol };
+        let number = self.clusters.made.number(key, self.revisions);
+        self.refresh_one(number);
+        let made = self.clusters.made.read(number, self.revisions);
+        self.problems.extend(made.problem.as_deref().cloned());
+        (ClusterId(number), made.fault.clone())
+    }
+
+    fn refresh_one(&mut self, number: u32) {
+        let Self { clusters: Clusters { made, model }, inputs, revisions, consensus, .. } = self;
+        let key = made.key(number);
+        let settings = match key.purpose {
+            Purpose::Http => consensus.settings(&key.service, &key.port),
+            Purpose::Passthrough => {
+                BackendSettings { by_virtual_address: true, ..BackendSettings::default() }
+            }
+            Purpose::Stream(_) => BackendSettings::default(),
+        };
+        let is_old = made.has(number);
+        made.refresh(
+            number,
+            revisions,
+            |made| made.settings == settings,
+            |key, _| {
+                let (made, cluster) = make(key, settings, inputs);
+                if !is_old || **model.get(ClusterId(number)) != cluster {
+                    model.insert(ClusterId(number), Arc::new(cluster));
+                }
+                made
+            },
+        );
+    }
+}
+
+fn make(key: &Key, settings: BackendSettings, inputs: &Inputs<'_>) -> (Made, Cluster) {
+    let Key { service, port, purpose, protocol: UpstreamProtocol { version, encryption } } = key;
+    let (mut endpoints, mut fault, mut problem) = (Vec::new(), None, None);
+    match inputs.find(service, port, *purpose, settings.by_virtual_address) {
+        Found::Endpoints(found) => endpoints = found,
+        Found::Nothing(why) => fault = Some(why),
+        Found::Faulty(severity, reason, message) => {
+            let service = inputs.service(service);
+            problem = service.map(|service| Problem::of(severity, service, message).because(reason));
+        }
+        Found::Some(found, said) => (endpoints, problem) = (found, Some(said)),
+    }
+    let name = format!("{}{}-{}-{port}", purpose.prefix(), service.namespace, service.name);
+    let (version, encryption) = (*version, encryption.clone());
+    endpoints.shrink_to_fit();
+    let cluster = Cluster { name, balance: settings.balance, version, encryption, endpoints };
+    (Made { settings, fault, problem: problem.map(Box::new) }, cluster)
+}

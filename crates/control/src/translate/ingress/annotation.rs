@@ -1,0 +1,86 @@
+//! What an entry of the table of annotations says. Each concern has its own slice of the table.
+
+use super::Settings;
+use crate::translate::value::Taken;
+
+/// An annotation that ingress-nginx knows, with the scope and the default that ingress-nginx documents.
+#[derive(Debug)]
+pub struct Annotation {
+    /// Name, without the prefix.
+    pub name: &'static str,
+    /// What it holds for.
+    pub scope: Scope,
+    /// The value that asks for nothing, and so needs no support.
+    pub default: &'static str,
+    /// What it is for.
+    pub doc: &'static str,
+    pub(super) effect: Effect,
+}
+
+/// What an annotation holds for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Each path of the Ingress.
+    Location,
+    /// The Ingress as a whole; in effect its hosts, or its Services.
+    Ingress,
+}
+
+/// What is done about an annotation.
+#[derive(Debug)]
+pub(super) enum Effect {
+    /// Its value becomes part of the settings.
+    Supported(fn(&mut Settings, &str) -> Taken),
+    /// It has no counterpart here and needs none.
+    Ignored(&'static str),
+    /// Not yet.
+    Unsupported,
+    /// Not yet, and serving without it could let somebody in.
+    Restricting(Extent),
+    /// Another name of one that is in the table.
+    AliasOf(&'static str),
+}
+
+/// How much a guard guards.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Extent {
+    /// The locations of the Ingress.
+    Locations,
+    /// All locations of its hosts, whichever Ingress they are from.
+    Host,
+}
+
+impl Annotation {
+    /// What is done about it, for the documentation.
+    pub fn support(&self) -> String {
+        match self.effect {
+            Effect::Supported(_) => "supported".to_owned(),
+            Effect::Ignored(why) => format!("ignored: {why}"),
+            Effect::Unsupported => "not yet; reported".to_owned(),
+            Effect::Restricting(Extent::Locations) => "not yet; the Ingress answers 503".to_owned(),
+            Effect::Restricting(Extent::Host) => "not yet; the host answers 503".to_owned(),
+            Effect::AliasOf(name) => format!("another name of {name}"),
+        }
+    }
+
+    /// Whether it does what ingress-nginx does.
+    pub fn is_supported(&self) -> bool {
+        matches!(self.effect, Effect::Supported(_))
+    }
+}
+
+/// The slice of a concern: name, scope, default, effect and documentation of each annotation.
+macro_rules! annotations {
+    ($($name:literal, $scope:ident, $default:literal, $effect:expr, $doc:literal;)*) => {
+        /// The annotations of this concern.
+        pub(super) const ANNOTATIONS: &[super::annotation::Annotation] = &[$(super::annotation::Annotation {
+            name: $name,
+            scope: $scope,
+            default: $default,
+            doc: $doc,
+            effect: $effect,
+        },)*];
+    };
+}
+
+pub(super) use annotations;

@@ -1,0 +1,129 @@
+//! What an Ingress says about one of its hosts.
+
+use model::{HostName, PathMatch};
+
+use super::rules::{path_match, rules_for};
+use super::{
+    Annotated, bodies, certificates, guards, headers, host_tls, logging, redirect, retries, timeouts,
+    upstream_tls,
+};
+use crate::names::NsName;
+use crate::objects::{At, Backend, Ingress, IngressPath, IngressRule, Sourced};
+use crate::problem::{Place, Problem, Reason, Severity};
+use crate::translate::claim::{Claim, DraftRoute, NamedPort, PassthroughClaim, TlsClaim, Words};
+use crate::translate::inputs::Inputs;
+
+const WORDS: Words = Words {
+    client_auth: "auth-tls-*",
+    ciphers: "ssl-ciphers and ssl-prefer-server-ciphers",
+    passthrough: "ssl-passthrough",
+    denials: "server-snippet",
+};
+
+/// What an Ingress says about a host.
+pub(super) fn claim(
+    ingress: &Sourced<Ingress>,
+    annotated: &Annotated,
+    host: &HostName,
+    inputs: &Inputs<'_>,
+) -> Claim {
+    let claimant = Claimant { ingress, annotated, https_port: inputs.options.https_port };
+    let rules: Vec<_> = rules_for(host, ingress).collect();
+    let paths = rules.iter().flat_map(|rule| &rule.http).flat_map(|http| &http.paths);
+    let mut claim = Claim {
+        place: Place::of(ingress),
+        words: &WORDS,
+        is_catch_all: rules.is_empty(),
+        routes: paths.map(|path| claimant.route(path)).collect(),
+        rest: claimant.rest(),
+        tls: TlsClaim::default(),
+        denials: Vec::new(),
+    };
+    let settings = &annotated.settings;
+    guards::apply_to_host(&settings.guards, &mut claim);
+    host_tls::apply(&settings.host_tls, &mut claim.tls);
+    claim.tls.certificate = certificates::claim(ingress, host, inputs);
+    claim.tls.client_auth.clone_from(&annotated.client_auth);
+    claim.tls.upstream = settings.upstream_tls.of_host(&annotated.upstream);
+    if let Some(passthrough) = &mut claim.tls.passthrough {
+        for rule in rules {
+            claimant.pass_through(host, rule, passthrough);
+        }
+    }
+    claim
+}
+
+/// Changes a route as annotations ask for it.
+pub(super) fn apply(annotated: &Annotated, https_port: u16, route: &mut DraftRoute) {
+    let settings = &annotated.settings;
+    bodies::apply(&settings.bodies, route);
+    guards::apply(&settings.guards, route);
+    headers::apply(&settings.headers, route);
+    logging::apply(&settings.logging, route);
+    redirect::apply(&settings.redirect, https_port, route);
+    retries::apply(&settings.retries, route);
+    timeouts::apply(&settings.timeouts, route);
+    upstream_tls::apply(&annotated.upstream, route);
+}
+
+struct Claimant<'i> {
+    ingress: &'i Sourced<Ingress>,
+    annotated: &'i Annotated,
+    https_port: u16,
+}
+
+impl Claimant<'_> {
+    fn route(&self, declared: &At<IngressPath>) -> Result<DraftRoute, Box<Problem>> {
+        let place = Place::at(self.ingress, declared);
+        let left_out = |reason, message: String| {
+            Box::new(Problem::in_place(Severity::Error, &place, message).because(reason))
+        };
+        let path = path_match(&declared.value).map_err(|why| left_out(Reason::Invalid, why))?;
+        let Some(backend) = self.backend(&declared.value.backend) else {
+            let message = format!("path {} names no Service with a port; it is left out", path.path());
+            return Err(left_out(Reason::Unsupported, message));
+        };
+        Ok(self.draft(path, Some(backend), place))
+    }
+
+    /// "`spec.defaultBackend` without rules = catch-all; with rules = default upstream of its hosts."
+    fn rest(&self) -> DraftRoute {
+        let backend = self.ingress.spec.default_backend.as_ref();
+        let place = backend.map_or_else(|| Place::of(self.ingress), |it| Place::at(self.ingress, it));
+        let backend = backend.and_then(|backend| self.backend(&backend.value));
+        self.draft(PathMatch::Prefix("/".to_owned()), backend, place)
+    }
+
+    fn draft(&self, path: PathMatch, backend: Option<NamedPort>, place: Place) -> DraftRoute {
+        let mut route = DraftRoute::new(path, backend, place);
+        apply(self.annotated, self.https_port, &mut route);
+        route
+    }
+
+    fn backend(&self, backend: &Backend) -> Option<NamedPort> {
+        let (service, port) = backend.service()?;
+        Some(NamedPort { service: NsName::new(self.ingress.namespace(), service), port })
+    }
+
+    /// "Whole host by SNI to the Service; path `/` only."
+    fn pass_through(&self, host: &HostName, rule: &IngressRule, claim: &mut PassthroughClaim) {
+        let mut paths = rule.http.iter().flat_map(|http| &http.paths);
+        let root = paths.find(|path| matches!(path.value.path.as_deref(), None | Some("" | "/")));
+        let backend = root.and_then(|path| self.backend(&path.value.backend));
+        let no_effect = |place: &Place, message: String| {
+            Problem::in_place(Severity::Warning, place, message).because(Reason::NoEffect)
+        };
+        let (Some(path), Some(backend)) = (root, backend) else {
+            let message = format!("host {host} has no path / to a Service, which ssl-passthrough needs");
+            claim.problems.push(no_effect(&Place::of(self.ingress), message));
+            return;
+        };
+        let place = Place::at(self.ingress, path);
+        if *host == HostName::Any {
+            let message = "ssl-passthrough needs a host; connections for other hosts are not passed through";
+            claim.problems.push(no_effect(&place, message.to_owned()));
+            return;
+        }
+        claim.backends.push((backend, place));
+    }
+}

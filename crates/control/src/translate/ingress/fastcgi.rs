@@ -1,0 +1,10 @@
+//! Endpoints that speak `FastCGI`. Not yet.
+
+use super::annotation::Effect::Unsupported;
+use super::annotation::Scope::Location;
+use super::annotation::annotations;
+
+annotations! {
+    "fastcgi-index", Location, "", Unsupported, "Index file for FastCGI.";
+    "fastcgi-params-configmap", Location, "", Unsupported, "ConfigMap with FastCGI parameters.";
+}

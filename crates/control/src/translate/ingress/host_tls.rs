@@ -1,0 +1,41 @@
+//! TLS with the clients of a host.
+
+use model::CipherSuite;
+
+use super::annotation::Effect::Supported;
+use super::annotation::Scope::Ingress;
+use super::annotation::annotations;
+use crate::translate::ciphers;
+use crate::translate::claim::{PassthroughClaim, TlsClaim};
+use crate::translate::value::{self, Taken, set};
+
+annotations! {
+    "ssl-ciphers", Ingress, "", Supported(ssl_ciphers),
+        "Cipher suites of TLS 1.2 of the host.";
+    "ssl-passthrough", Ingress, "false", Supported(|s, v| set(&mut s.host_tls.passthrough, value::boolean(v))),
+        "Passes TLS on unopened, with `--enable-ssl-passthrough`.";
+    "ssl-prefer-server-ciphers", Ingress, "", Supported(|s, v| set(&mut s.host_tls.prefer_server_ciphers, value::boolean(v).map(Some))),
+        "Prefers our order of cipher suites.";
+}
+
+/// What an Ingress says of TLS with the clients of its hosts.
+#[derive(Clone, Debug, Default)]
+pub(in crate::translate) struct Settings {
+    /// TLS 1.2 suites that are offered.
+    ciphers: Option<Vec<CipherSuite>>,
+    prefer_server_ciphers: Option<bool>,
+    /// Connections are passed on unopened.
+    pub(super) passthrough: bool,
+}
+
+pub(super) fn apply(settings: &Settings, tls: &mut TlsClaim) {
+    tls.ciphers.clone_from(&settings.ciphers);
+    tls.prefer_server_ciphers = settings.prefer_server_ciphers;
+    tls.passthrough = settings.passthrough.then(PassthroughClaim::default);
+}
+
+fn ssl_ciphers(settings: &mut super::Settings, text: &str) -> Taken {
+    let (suites, remark) = ciphers::parse(text)?;
+    settings.host_tls.ciphers = Some(suites);
+    Ok(remark)
+}

@@ -1,0 +1,29 @@
+//! What is logged.
+
+use super::annotation::Effect::{Ignored, Supported};
+use super::annotation::Scope::Location;
+use super::annotation::annotations;
+use crate::translate::claim::DraftRoute;
+use crate::translate::value::{self, set};
+
+annotations! {
+    "enable-access-log", Location, "true", Supported(|s, v| set(&mut s.logging.access_log, value::boolean(v))),
+        "Writes requests to the access log.";
+    "enable-rewrite-log", Location, "false", Ignored("it is a debugging aid of nginx"), "Logs rewrites.";
+}
+
+/// What an Ingress says of logs.
+#[derive(Clone, Debug)]
+pub(in crate::translate) struct Settings {
+    access_log: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { access_log: true }
+    }
+}
+
+pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
+    route.access_log = settings.access_log;
+}

@@ -1,0 +1,11 @@
+//! Copies of requests for others. Not yet.
+
+use super::annotation::Effect::Unsupported;
+use super::annotation::Scope::Ingress;
+use super::annotation::annotations;
+
+annotations! {
+    "mirror-host", Ingress, "", Unsupported, "Host header of mirrored requests.";
+    "mirror-request-body", Ingress, "on", Unsupported, "Mirrors request bodies too.";
+    "mirror-target", Ingress, "", Unsupported, "Where copies of requests go.";
+}

@@ -1,0 +1,72 @@
+//! The rules of an Ingress: which hosts and paths they name.
+
+use model::{HostName, PathMatch};
+
+use crate::names::{NsName, PortRef};
+use crate::objects::{At, Ingress, IngressPath, IngressRule, Sourced};
+use crate::problem::{Problem, Reason, Severity};
+
+/// The hosts that an Ingress is about.
+pub(crate) fn hosts_of(ingress: &Ingress) -> impl Iterator<Item = HostName> {
+    let of_rules = ingress.spec.rules.iter().filter_map(|rule| host_name(&rule.value).ok());
+    let backend = ingress.spec.default_backend.as_ref().filter(|_| ingress.spec.rules.is_empty());
+    let is_catch_all = backend.is_some_and(|backend| backend.value.service().is_some());
+    of_rules.chain(is_catch_all.then_some(HostName::Any))
+}
+
+/// The ports of Services that an Ingress names.
+pub(super) fn backends(ingress: &Sourced<Ingress>) -> impl Iterator<Item = (NsName, PortRef)> {
+    let spec = &ingress.spec;
+    let paths = spec.rules.iter().filter_map(|rule| rule.value.http.as_ref()).flat_map(|http| &http.paths);
+    let of_paths = paths.map(|path| &path.value.backend);
+    let all = spec.default_backend.iter().map(|backend| &backend.value).chain(of_paths);
+    all.filter_map(|backend| {
+        let (service, port) = backend.service()?;
+        Some((NsName::new(ingress.namespace(), service), port))
+    })
+}
+
+/// Says what of an Ingress is about no host.
+pub(super) fn check(ingress: &Sourced<Ingress>, problems: &mut Vec<Problem>) {
+    for rule in &ingress.spec.rules {
+        if let Err((host, why)) = host_name(&rule.value) {
+            let message = format!("{why}; the rule is left out");
+            problems.push(Problem::at(Severity::Error, ingress, host, message).because(Reason::Invalid));
+        }
+    }
+    let backend = ingress.spec.default_backend.as_ref();
+    if let Some(backend) = backend.filter(|backend| backend.value.service().is_none()) {
+        let message = "the default backend names no Service with a port; it is left out";
+        let problem = Problem::at(Severity::Error, ingress, backend, message);
+        problems.push(problem.because(Reason::Unsupported));
+    }
+}
+
+/// The rules of an Ingress for a host.
+pub(super) fn rules_for<'i>(name: &HostName, ingress: &'i Ingress) -> impl Iterator<Item = &'i IngressRule> {
+    let rules = ingress.spec.rules.iter().map(|rule| &rule.value);
+    rules.filter(move |rule| host_name(rule).is_ok_and(|host| host == *name))
+}
+
+/// What a path and its type take. Without regular expressions, `ImplementationSpecific` is a plain prefix of characters.
+pub(super) fn path_match(declared: &IngressPath) -> Result<PathMatch, String> {
+    let path = declared.path.as_deref().filter(|path| !path.is_empty()).unwrap_or("/");
+    let made = match declared.path_type.as_deref() {
+        Some("Exact") => PathMatch::exact(path),
+        Some("Prefix") => PathMatch::prefix(path),
+        Some("ImplementationSpecific") | None => PathMatch::starts_with(path),
+        Some(other) => {
+            return Err(format!(
+                "path {path}: pathType {other:?} is none of Exact, Prefix and ImplementationSpecific; it is left out"
+            ));
+        }
+    };
+    made.map_err(|error| format!("{error}; it is left out"))
+}
+
+fn host_name(rule: &IngressRule) -> Result<HostName, (&At<String>, model::InvalidHostName)> {
+    match &rule.host {
+        Some(host) => HostName::parse(&host.value).map_err(|error| (host, error)),
+        None => Ok(HostName::Any),
+    }
+}

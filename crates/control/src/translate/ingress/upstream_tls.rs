@@ -1,0 +1,206 @@
+//! What is spoken with endpoints (`backend-protocol`, `proxy-ssl-*`).
+//!
+//! What cannot be enforced closes the locations of the Ingress.
+
+use std::sync::Arc;
+
+use model::{CipherSuite, TlsVersions, UpstreamTls};
+
+use super::annotation::Effect::{Supported, Unsupported};
+use super::annotation::Scope::{Ingress, Location};
+use super::annotation::annotations;
+use super::secret::{Fault, secret_name};
+use crate::objects::{self, Sourced};
+use crate::problem::{Place, Problem, Reason, Severity};
+use crate::translate::claim::DraftRoute;
+use crate::translate::inputs::Inputs;
+use crate::translate::upstream_protocol::{Protocol, UpstreamDraft};
+use crate::translate::value::{self, Parsed, Taken, set};
+
+annotations! {
+    "backend-protocol", Location, "", Supported(|s, v| set(&mut s.upstream_tls.protocol, protocol(v).map(Some))),
+        "What the endpoints speak: HTTP, HTTPS, AUTO_HTTP, GRPC or GRPCS.";
+    "proxy-http-version", Location, "1.1", Unsupported, "HTTP version towards endpoints.";
+    "proxy-ssl-ciphers", Ingress, "DEFAULT", Supported(ciphers),
+        "Cipher suites of TLS 1.2 towards endpoints.";
+    "proxy-ssl-name", Ingress, "", Supported(|s, v| set(&mut s.upstream_tls.name, Ok(value::name(v)))),
+        "Name that an endpoint's certificate must have; without it, `SERVICE.NAMESPACE.svc`.";
+    "proxy-ssl-protocols", Ingress, "TLSv1.2 TLSv1.3", Supported(protocols),
+        "TLS versions towards endpoints.";
+    "proxy-ssl-secret", Ingress, "", Supported(|s, v| set(&mut s.upstream_tls.secret, Ok(value::name(v)))),
+        "Secret with the client certificate for endpoints, and with whom to believe.";
+    "proxy-ssl-server-name", Ingress, "off", Supported(|s, v| set(&mut s.upstream_tls.send_name, value::on_off(v))),
+        "Sends SNI to endpoints.";
+    "proxy-ssl-verify", Ingress, "off", Supported(|s, v| set(&mut s.upstream_tls.verify, value::on_off(v))),
+        "Verifies certificates of endpoints.";
+    "proxy-ssl-verify-depth", Ingress, "1", Supported(|s, v| set(&mut s.upstream_tls.depth, value::number(v))),
+        "Longest chain of an endpoint's certificate.";
+}
+
+/// What annotations say about endpoints.
+#[derive(Clone, Debug)]
+pub(in crate::translate) struct Settings {
+    /// None where no annotation says so.
+    protocol: Option<Protocol>,
+    /// `namespace/name`.
+    secret: Option<String>,
+    verify: bool,
+    depth: u32,
+    name: Option<String>,
+    send_name: bool,
+    versions: TlsVersions,
+    ciphers: Vec<CipherSuite>,
+    /// What a Secret says holds for the locations of its Ingress only, not for the whole host. The `ConfigMap` says so.
+    pub(in crate::translate) is_for_locations_only: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            protocol: None,
+            secret: None,
+            verify: false,
+            depth: 1,
+            name: None,
+            send_name: false,
+            versions: TlsVersions::default(),
+            ciphers: Vec::new(),
+            is_for_locations_only: false,
+        }
+    }
+}
+
+pub(super) fn apply(resolved: &UpstreamDraft, route: &mut DraftRoute) {
+    route.upstream.clone_from(resolved);
+}
+
+impl Settings {
+    /// What holds for the whole host, where it does.
+    pub(super) fn of_host(&self, resolved: &UpstreamDraft) -> Option<Arc<UpstreamTls>> {
+        resolved.own_tls.clone().filter(|_| !self.is_for_locations_only)
+    }
+
+    /// Looks up what the annotations name. If something is amiss, tells why requests must not be let through, and the same for
+    /// people to read.
+    pub(super) fn resolve(
+        &self,
+        ingress: &Sourced<objects::Ingress>,
+        prefix: &str,
+        crosses_namespaces: bool,
+        inputs: &Inputs<'_>,
+    ) -> (UpstreamDraft, Option<(String, Problem)>) {
+        let mut draft = self.draft();
+        let place = |name: &str| {
+            let value = ingress.metadata.annotations.get(&format!("{prefix}/{name}"));
+            value.map(|value| Place::at(ingress, value))
+        };
+        let refused = |name: &str, (reason, why): Fault| {
+            let message =
+                format!("annotation {prefix}/{name}: {why}: the locations of this Ingress answer 503");
+            let place = place(name).unwrap_or_else(|| Place::of(ingress));
+            let problem = Problem::in_place(Severity::Error, &place, message);
+            Some((format!("{name}: {why}"), problem.because(reason)))
+        };
+        if let Some(name) = &self.secret {
+            match self.read_secret(name, ingress.namespace(), crosses_namespaces, inputs) {
+                Ok(found) => draft.own_tls = Some(Arc::new(found)),
+                Err(why) => return (draft, refused("proxy-ssl-secret", why)),
+            }
+        }
+        let encrypts = self.protocol.is_some_and(Protocol::encrypts);
+        let knows_whom_to_believe =
+            draft.own_tls.as_ref().is_some_and(|it| !it.authorities.certificates.is_empty());
+        if encrypts && self.verify && !knows_whom_to_believe {
+            let why = "there is no proxy-ssl-secret with a ca.crt to verify against";
+            return (draft, refused("proxy-ssl-verify", (Reason::Secret, why.to_owned())));
+        }
+        draft.unverified = place("backend-protocol").map(|place| {
+            let message = format!(
+                "annotation {prefix}/backend-protocol: certificates of the endpoints are not verified; \
+                 proxy-ssl-verify turns that on"
+            );
+            Problem::in_place(Severity::Notice, &place, message)
+        });
+        (draft, None)
+    }
+
+    /// What is asked for without what annotations name.
+    pub(super) fn draft(&self) -> UpstreamDraft {
+        let usual_tls = self.tls(None, Arc::default());
+        UpstreamDraft { protocol: self.protocol, usual_tls, own_tls: None, unverified: None }
+    }
+
+    fn read_secret(
+        &self,
+        name: &str,
+        namespace: &str,
+        crosses_namespaces: bool,
+        inputs: &Inputs<'_>,
+    ) -> Result<UpstreamTls, Fault> {
+        let key = secret_name(name, namespace, crosses_namespaces)?;
+        let missing = |message: String| (Reason::Secret, message);
+        let secret = inputs.secret(&key).ok_or_else(|| missing(format!("Secret {key} is missing")))?;
+        let unusable = |why: &String| missing(format!("Secret {key} cannot be used: {why}"));
+        let certificate = if secret.has_pair() {
+            Some(Arc::clone(&secret.pair().as_ref().map_err(unusable)?.certificate))
+        } else {
+            None
+        };
+        let authorities = if secret.has_authorities() {
+            Arc::clone(secret.authorities().as_ref().map_err(unusable)?)
+        } else {
+            Arc::default()
+        };
+        if certificate.is_none() && authorities.certificates.is_empty() {
+            return Err(missing(format!("Secret {key} has neither tls.crt nor ca.crt")));
+        }
+        Ok(self.tls(certificate, authorities))
+    }
+
+    fn tls(
+        &self,
+        certificate: Option<Arc<model::Certificate>>,
+        authorities: Arc<model::Authorities>,
+    ) -> UpstreamTls {
+        UpstreamTls {
+            certificate,
+            authorities,
+            verify: self.verify,
+            depth: self.depth,
+            name: self.name.clone().unwrap_or_default(),
+            send_name: self.send_name,
+            versions: self.versions,
+            ciphers: self.ciphers.clone(),
+        }
+    }
+}
+
+/// The protocol that an annotation names.
+fn protocol(text: &str) -> Parsed<Protocol> {
+    match text.trim().to_ascii_uppercase().as_str() {
+        "HTTP" => Ok(Protocol::Http),
+        "HTTPS" => Ok(Protocol::Https),
+        "AUTO_HTTP" => Ok(Protocol::AutoHttp),
+        "GRPC" => Ok(Protocol::Grpc),
+        "GRPCS" => Ok(Protocol::Grpcs),
+        "FCGI" => Err("FastCGI is not yet supported".to_owned()),
+        _ => Err(format!("{text:?} is none of HTTP, HTTPS, AUTO_HTTP, GRPC and GRPCS")),
+    }
+}
+
+fn ciphers(settings: &mut super::Settings, text: &str) -> Taken {
+    let tls = &mut settings.upstream_tls;
+    if text.trim() == "DEFAULT" {
+        tls.ciphers = Vec::new();
+        return Ok(None);
+    }
+    let (suites, remark) = crate::translate::ciphers::parse(text)?;
+    tls.ciphers = suites;
+    Ok(remark)
+}
+
+fn protocols(settings: &mut super::Settings, text: &str) -> Taken {
+    let (versions, remark) = value::tls_versions(text)?;
+    settings.upstream_tls.versions = versions;
+    Ok(remark)
+}

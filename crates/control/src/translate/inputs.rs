@@ -1,0 +1,152 @@
+//! What translation reads beside the object in hand. Whoever reads an input depends on it, be it there or not.
+//!
+//! Never in here: what is made of it.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::memo::{Numbers, Revisions};
+use crate::index::Index;
+use crate::names::NsName;
+use crate::objects::{ConfigMap, EndpointSlice, Endpoints, Ingress, IngressClass, Secret, Service, Sourced};
+use crate::options::Options;
+use crate::resolve::Resolved;
+
+/// Something that translation reads.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Input {
+    Class(String),
+    ConfigMap(NsName),
+    /// Which `ConfigMap`s there are.
+    ConfigMaps,
+    Secret(NsName),
+    /// A Service, its `EndpointSlice`s and `Endpoints`.
+    Service(NsName),
+    /// The addresses of a name outside the cluster.
+    Name(String),
+}
+
+/// The inputs on which something depends, from one translation to the next.
+#[derive(Debug, Default)]
+pub(super) struct KnownInputs {
+    numbers: Numbers<Input>,
+    /// Those that are names outside the cluster.
+    names: BTreeSet<String>,
+}
+
+/// The inputs of a translation.
+pub(super) struct Inputs<'a> {
+    index: &'a Index,
+    pub(super) options: &'a Options,
+    resolved: &'a Resolved,
+    /// Seconds since 1970.
+    pub(super) now: i64,
+    known: RefCell<&'a mut KnownInputs>,
+    revisions: &'a Revisions,
+}
+
+impl KnownInputs {
+    /// An input differs from the revision before.
+    pub(super) fn note_change(&self, input: &Input, revisions: &Revisions) {
+        if let Some(number) = self.numbers.find(input) {
+            revisions.note_change(self.numbers.node(number));
+        }
+    }
+
+    /// Forgets the inputs that nothing depends on any more.
+    pub(super) fn sweep(&mut self, revisions: &Revisions) {
+        let Self { numbers, names } = self;
+        numbers.sweep(revisions, |_, input| {
+            if let Input::Name(name) = input {
+                names.remove(&name);
+            }
+        });
+    }
+
+    /// The names outside the cluster on whose addresses something depends.
+    pub(super) fn names(&self) -> &BTreeSet<String> {
+        &self.names
+    }
+}
+
+impl<'a> Inputs<'a> {
+    pub(super) fn new(
+        index: &'a Index,
+        options: &'a Options,
+        resolved: &'a Resolved,
+        now: i64,
+        known: &'a mut KnownInputs,
+        revisions: &'a Revisions,
+    ) -> Self {
+        Self { index, options, resolved, now, known: RefCell::new(known), revisions }
+    }
+
+    /// All Ingresses. They are no input of any query: each is the key of its own.
+    pub(super) fn ingresses(&self) -> impl Iterator<Item = &'a Arc<Sourced<Ingress>>> {
+        self.index.ingresses.iter()
+    }
+
+    /// Whether the Ingresses of a namespace are served.
+    pub(super) fn serves(&self, namespace: &str) -> bool {
+        self.index.namespaces.as_ref().is_none_or(|selected| selected.contains(namespace))
+    }
+
+    pub(super) fn class(&self, name: &str) -> Option<&'a Sourced<IngressClass>> {
+        self.read(Input::Class(name.to_owned()));
+        self.index.classes.get(&NsName::new("", name))
+    }
+
+    pub(super) fn configmap(&self, name: &NsName) -> Option<&'a Sourced<ConfigMap>> {
+        self.read(Input::ConfigMap(name.clone()));
+        self.index.configmaps.get(name)
+    }
+
+    pub(super) fn configmaps(&self) -> impl Iterator<Item = &'a Sourced<ConfigMap>> {
+        self.read(Input::ConfigMaps);
+        self.index.configmaps.iter().map(|configmap| &**configmap)
+    }
+
+    pub(super) fn secret(&self, name: &NsName) -> Option<&'a Sourced<Secret>> {
+        self.read(Input::Secret(name.clone()));
+        self.index.secrets.get(name)
+    }
+
+    pub(super) fn service(&self, name: &NsName) -> Option<&'a Sourced<Service>> {
+        self.read(Input::Service(name.clone()));
+        self.index.services.get(name)
+    }
+
+    pub(super) fn slices(&self, service: &NsName) -> &'a [Arc<Sourced<EndpointSlice>>] {
+        self.read(Input::Service(service.clone()));
+        self.index.slices_of(service)
+    }
+
+    pub(super) fn endpoints(&self, service: &NsName) -> Option<&'a Sourced<Endpoints>> {
+        self.read(Input::Service(service.clone()));
+        self.index.endpoints.get(service)
+    }
+
+    /// The addresses of an outside name; none while it is being looked up.
+    pub(super) fn addresses(&self, name: &str) -> Option<&'a Result<Vec<IpAddr>, String>> {
+        self.read(Input::Name(name.to_owned()));
+        self.resolved.get(name)
+    }
+
+    /// The query at hand gives another value from a second since 1970 on, if that is still to come.
+    pub(super) fn note_turn(&self, second: i64) {
+        self.revisions.note_turn(second);
+    }
+
+    fn read(&self, input: Input) {
+        let KnownInputs { numbers, names } = &mut **self.known.borrow_mut();
+        if let Input::Name(name) = &input
+            && !names.contains(name)
+        {
+            names.insert(name.clone());
+        }
+        let number = numbers.number(input, self.revisions);
+        self.revisions.read(numbers.node(number));
+    }
+}

@@ -1,0 +1,447 @@
+//! The one incremental engine: values that are kept for as long as making them anew would give the same.
+//!
+//! The words are those of salsa. A *query* makes the value of a key. What it reads meanwhile is recorded as its *dependencies*:
+//! inputs, and values of other memos. Each translation is a *revision*. A value whose dependencies have not changed since the
+//! revision in which it was last found good is taken over, and what was not asked for in a revision is swept out at its end.
+//!
+//! Values on which others depend have to be refreshed before those are asked for: a dependency tells by its last change, and is
+//! not followed any further.
+//!
+//! Never in here: what keys and values are.
+
+use std::cell::{Cell, RefCell};
+use std::hash::{BuildHasher, Hash};
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+use smallvec::SmallVec;
+
+/// Something that a query can depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Node(u32);
+
+/// What a query has read.
+#[derive(Clone, Debug)]
+pub(super) struct Dependencies {
+    nodes: SmallVec<[Node; 4]>,
+    /// Second since 1970 from which the same dependencies give another value; [`i64::MAX`] for never.
+    until: i64,
+}
+
+/// The revision at hand, when each [`Node`] changed, and the queries that are being made.
+#[derive(Debug, Default)]
+pub(super) struct Revisions {
+    current: Cell<u32>,
+    /// Values that were last found good before this revision are of no use.
+    oldest: Cell<u32>,
+    /// Seconds since 1970.
+    now: Cell<i64>,
+    states: RefCell<Vec<State>>,
+    vacant: RefCell<Vec<Node>>,
+    /// Dependencies of the queries at hand, each asked for by the one before it.
+    open: RefCell<Vec<Dependencies>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct State {
+    /// The revision of its last change.
+    changed: u32,
+    /// The last revision in which something that is kept depended on it.
+    used: u32,
+}
+
+impl Default for Dependencies {
+    fn default() -> Self {
+        Self { nodes: SmallVec::new(), until: i64::MAX }
+    }
+}
+
+// === impl Revisions ===
+
+impl Revisions {
+    /// Begins another revision, as it is to be at a second since 1970.
+    pub(super) fn begin(&self, now: i64) {
+        self.current.set(self.current.get() + 1);
+        self.now.set(now);
+    }
+
+    /// Nothing that was made in earlier revisions is of use.
+    pub(super) fn invalidate(&self) {
+        self.oldest.set(self.current.get());
+    }
+
+    /// Something that can be depended on differs from the revision before.
+    pub(super) fn note_change(&self, node: Node) {
+        self.states.borrow_mut()[node.0 as usize].changed = self.current.get();
+    }
+
+    /// The query at hand depends on this. Without a query at hand, the revision itself does.
+    pub(super) fn read(&self, node: Node) {
+        match self.open.borrow_mut().last_mut() {
+            Some(open) if open.nodes.contains(&node) => {}
+            Some(open) => open.nodes.push(node),
+            None => self.use_in_this(node),
+        }
+    }
+
+    /// The query at hand gives another value from a second since 1970 on, if that is still to come.
+    pub(super) fn note_turn(&self, second: i64) {
+        if second > self.now.get()
+            && let Some(open) = self.open.borrow_mut().last_mut()
+        {
+            open.until = open.until.min(second);
+        }
+    }
+
+    fn record<T>(&self, make: impl FnOnce() -> T) -> (T, Dependencies) {
+        self.open.borrow_mut().push(Dependencies::default());
+        let made = make();
+        let mut dependencies = self.open.borrow_mut().pop().unwrap_or_default();
+        dependencies.nodes.shrink_to_fit();
+        (made, dependencies)
+    }
+
+    /// Whether a value that was good in an earlier revision is so still.
+    fn is_current(&self, dependencies: &Dependencies, good: u32) -> bool {
+        let states = self.states.borrow();
+        good >= self.oldest.get()
+            && dependencies.until > self.now.get()
+            && dependencies.nodes.iter().all(|node| states[node.0 as usize].changed <= good)
+    }
+
+    fn is_used(&self, node: Node) -> bool {
+        self.states.borrow()[node.0 as usize].used == self.current.get()
+    }
+
+    fn use_in_this(&self, node: Node) {
+        self.states.borrow_mut()[node.0 as usize].used = self.current.get();
+    }
+
+    fn use_all_in_this(&self, dependencies: &Dependencies) {
+        let (mut states, current) = (self.states.borrow_mut(), self.current.get());
+        for node in &dependencies.nodes {
+            states[node.0 as usize].used = current;
+        }
+    }
+
+    fn new_node(&self) -> Node {
+        let state = State { changed: self.current.get(), used: 0 };
+        let mut states = self.states.borrow_mut();
+        if let Some(node) = self.vacant.borrow_mut().pop() {
+            states[node.0 as usize] = state;
+            return node;
+        }
+        states.push(state);
+        Node(states.len() as u32 - 1)
+    }
+}
+
+/// Numbers for keys, from 0, each with its [`Node`]. A key keeps its number until it is swept out; later, another may get it.
+#[derive(Debug)]
+pub(super) struct Numbers<K> {
+    table: HashTable<u32>,
+    keys: Vec<Option<(K, Node)>>,
+    vacant: Vec<u32>,
+}
+
+/// Values by key, with what they were made of.
+#[derive(Debug)]
+pub(super) struct Memo<K, V> {
+    numbers: Numbers<K>,
+    values: Vec<Option<Made<V>>>,
+}
+
+#[derive(Debug)]
+struct Made<V> {
+    value: V,
+    dependencies: Dependencies,
+    /// The last revision in which the value was found good.
+    good: u32,
+}
+
+impl<K> Default for Numbers<K> {
+    fn default() -> Self {
+        Self { table: HashTable::new(), keys: Vec::new(), vacant: Vec::new() }
+    }
+}
+
+impl<K, V> Default for Memo<K, V> {
+    fn default() -> Self {
+        Self { numbers: Numbers::default(), values: Vec::new() }
+    }
+}
+
+// === impl Numbers ===
+
+const KEPT: &str = "whoever has a number keeps its key";
+
+impl<K: Eq + Hash> Numbers<K> {
+    /// The number of a key, which gets one if it has none.
+    pub(super) fn number(&mut self, key: K, revisions: &Revisions) -> u32 {
+        if let Some(number) = self.find(&key) {
+            return number;
+        }
+        let number = self.vacant.pop().unwrap_or_else(|| {
+            self.keys.push(None);
+            self.keys.len() as u32 - 1
+        });
+        let hash = hash_of(&key);
+        self.keys[number as usize] = Some((key, revisions.new_node()));
+        let keys = &self.keys;
+        self.table
+            .insert_unique(hash, number, |&number| hash_of(&keys[number as usize].as_ref().expect(KEPT).0));
+        number
+    }
+
+    /// The number of a key that has one.
+    pub(super) fn find(&self, key: &K) -> Option<u32> {
+        let is_key =
+            |&number: &u32| self.keys[number as usize].as_ref().is_some_and(|(known, _)| known == key);
+        self.table.find(hash_of(key), is_key).copied()
+    }
+
+    pub(super) fn key(&self, number: u32) -> &K {
+        &self.keys[number as usize].as_ref().expect(KEPT).0
+    }
+
+    pub(super) fn node(&self, number: u32) -> Node {
+        self.keys[number as usize].as_ref().expect(KEPT).1
+    }
+
+    /// Forgets the keys that nothing in this revision depends on.
+    pub(super) fn sweep(&mut self, revisions: &Revisions, mut forget: impl FnMut(u32, K)) {
+        for number in 0..self.keys.len() {
+            let Some((key, node)) = self.keys[number].take_if(|(_, node)| !revisions.is_used(*node)) else {
+                continue;
+            };
+            let number = number as u32;
+            if let Ok(entry) = self.table.find_entry(hash_of(&key), |&other| other == number) {
+                entry.remove();
+            }
+            self.vacant.push(number);
+            revisions.vacant.borrow_mut().push(node);
+            forget(number, key);
+        }
+    }
+}
+
+fn hash_of<K: Hash>(key: &K) -> u64 {
+    FixedState::default().hash_one(key)
+}
+
+// === impl Memo ===
+
+impl<K: Eq + Hash, V> Memo<K, V> {
+    /// The number of a key, which gets one if it has none. Its value may still have to be made.
+    pub(super) fn number(&mut self, key: K, revisions: &Revisions) -> u32 {
+        let number = self.numbers.number(key, revisions);
+        if self.values.len() <= number as usize {
+            self.values.push(None);
+        }
+        number
+    }
+
+    /// Takes the value of a key over, or makes it anew, and tells which of both. `holds` says whether a value fits what else it was
+    /// made of, beside its dependencies; `make` is given the value that there was.
+    ///
+    /// The query at hand depends on the value.
+    pub(super) fn get(
+        &mut self,
+        number: u32,
+        revisions: &Revisions,
+        holds: impl FnOnce(&V) -> bool,
+        make: impl FnOnce(&K, Option<V>) -> V,
+    ) -> bool {
+        let is_new = self.refresh(number, revisions, holds, make);
+        revisions.read(self.numbers.node(number));
+        is_new
+    }
+
+    /// [`get`](Self::get) for who does not need the value: nothing depends on it by that.
+    pub(super) fn refresh(
+        &mut self,
+        number: u32,
+        revisions: &Revisions,
+        holds: impl FnOnce(&V) -> bool,
+        make: impl FnOnce(&K, Option<V>) -> V,
+    ) -> bool {
+        let current = revisions.current.get();
+        let place = &mut self.values[number as usize];
+        if let Some(made) = place {
+            let is_good = made.good == current
+                || revisions.is_current(&made.dependencies, made.good) && holds(&made.value);
+            if is_good {
+                made.good = current;
+                return false;
+            }
+        }
+        let old = place.take().map(|made| made.value);
+        let key = self.numbers.key(number);
+        let (value, dependencies) = revisions.record(|| make(key, old));
+        self.values[number as usize] = Some(Made { value, dependencies, good: current });
+        revisions.note_change(self.numbers.node(number));
+        true
+    }
+
+    /// The value of a number, which the query at hand depends on.
+    pub(super) fn read(&self, number: u32, revisions: &Revisions) -> &V {
+        revisions.read(self.numbers.node(number));
+        self.value(number)
+    }
+
+    /// The value of a number, for who has asked for it in this revision already.
+    pub(super) fn value(&self, number: u32) -> &V {
+        &self.values[number as usize].as_ref().expect("a value that was asked for in this revision").value
+    }
+
+    pub(super) fn key(&self, number: u32) -> &K {
+        self.numbers.key(number)
+    }
+
+    /// Whether a number has a value, be it good or not.
+    pub(super) fn has(&self, number: u32) -> bool {
+        self.values[number as usize].is_some()
+    }
+
+    /// All numbers are below this.
+    pub(super) fn end(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Forgets the values that nothing in this revision depends on. What the others depend on has to be swept later.
+    pub(super) fn sweep(&mut self, revisions: &Revisions, mut forget: impl FnMut(u32)) {
+        let Self { numbers, values } = self;
+        numbers.sweep(revisions, |number, _| {
+            values[number as usize] = None;
+            forget(number);
+        });
+        for made in values.iter().flatten() {
+            revisions.use_all_in_this(&made.dependencies);
+        }
+    }
+
+    /// The first second since 1970 at which one of the values has to be made anew; [`i64::MAX`] for never.
+    pub(super) fn until(&self) -> i64 {
+        self.values.iter().flatten().map(|made| made.dependencies.until).min().unwrap_or(i64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Inputs, their lengths, and the sum of the lengths of two.
+    #[derive(Default)]
+    struct World {
+        revisions: Revisions,
+        inputs: Numbers<&'static str>,
+        lengths: Memo<&'static str, usize>,
+        sums: Memo<[&'static str; 2], usize>,
+    }
+
+    impl World {
+        fn revision(&self, changed: &[&'static str], now: i64) {
+            self.revisions.begin(now);
+            for input in changed.iter().filter_map(|input| self.inputs.find(input)) {
+                self.revisions.note_change(self.inputs.node(input));
+            }
+        }
+
+        /// Asks for a sum. Tells which lengths were made anew, and whether the sum was.
+        fn sum(&mut self, of: [&'static str; 2]) -> (Vec<&'static str>, bool) {
+            let Self { revisions, inputs, lengths, sums } = self;
+            let mut made = Vec::new();
+            let mut measure = |input: &&'static str, _: Option<usize>| {
+                let number = inputs.number(*input, revisions);
+                revisions.read(inputs.node(number));
+                made.push(*input);
+                input.len()
+            };
+            for number in (0..lengths.end() as u32).filter(|&number| lengths.has(number)).collect::<Vec<_>>()
+            {
+                lengths.refresh(number, revisions, |_| true, &mut measure);
+            }
+            let number = sums.number(of, revisions);
+            let is_new = sums.get(
+                number,
+                revisions,
+                |_| true,
+                |of, _| {
+                    let numbers = of.map(|input| lengths.number(input, revisions));
+                    numbers
+                        .map(|number| {
+                            lengths.get(number, revisions, |_| true, &mut measure);
+                            *lengths.value(number)
+                        })
+                        .iter()
+                        .sum()
+                },
+            );
+            (made, is_new)
+        }
+
+        fn sweep(&mut self) -> Vec<&'static str> {
+            let mut gone = Vec::new();
+            self.sums.sweep(&self.revisions, |_| {});
+            self.lengths.sweep(&self.revisions, |_| {});
+            self.inputs.sweep(&self.revisions, |_, key| gone.push(key));
+            gone
+        }
+    }
+
+    #[test]
+    fn what_depends_on_a_change_is_made_anew_and_nothing_else() {
+        let mut world = World::default();
+        world.revision(&[], 0);
+        assert_eq!(world.sum(["a", "bb"]), (vec!["a", "bb"], true));
+        assert_eq!(world.sweep(), [""; 0]);
+        world.revision(&["c"], 0);
+        assert_eq!(world.sum(["a", "bb"]), (vec![], false));
+        world.revision(&["bb"], 0);
+        assert_eq!(world.sum(["a", "bb"]), (vec!["bb"], true));
+        world.revision(&[], 0);
+        world.revisions.invalidate();
+        assert_eq!(world.sum(["a", "bb"]), (vec!["a", "bb"], true));
+    }
+
+    #[test]
+    fn what_is_not_asked_for_any_more_goes_with_what_only_it_depended_on() {
+        let mut world = World::default();
+        world.revision(&[], 0);
+        world.sum(["a", "bb"]);
+        world.sum(["a", "ccc"]);
+        world.sweep();
+        world.revision(&[], 0);
+        assert_eq!(world.sum(["a", "ccc"]), (vec![], false));
+        assert_eq!(world.sweep(), ["bb"]);
+        assert_eq!((world.inputs.find(&"bb"), world.lengths.end()), (None, 3));
+        world.revision(&[], 0);
+        world.sum(["a", "ccc"]);
+        assert_eq!(world.sum(["a", "dd"]), (vec!["dd"], true));
+        assert_eq!(world.lengths.end(), 3, "the number of what has gone is given again");
+        assert_eq!(world.sweep(), [""; 0]);
+    }
+
+    #[test]
+    fn a_value_lasts_until_its_turn_and_until_what_else_it_was_made_of_differs() {
+        let (revisions, mut memo) = (Revisions::default(), Memo::<(), i64>::default());
+        let mut at = |now: i64, fits: bool| {
+            revisions.begin(now);
+            let number = memo.number((), &revisions);
+            let is_new = memo.get(
+                number,
+                &revisions,
+                |_| fits,
+                |(), _| {
+                    revisions.note_turn(10);
+                    now
+                },
+            );
+            (is_new, memo.until())
+        };
+        assert_eq!(at(1, true), (true, 10));
+        assert_eq!(at(9, true), (false, 10));
+        assert_eq!(at(9, false), (true, 10));
+        assert_eq!(at(10, true), (true, i64::MAX), "a turn that has been taken is none");
+    }
+}
