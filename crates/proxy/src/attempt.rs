@@ -13,10 +13,10 @@ use crate::buffer::Buffer;
 use crate::client::{Client, Patience};
 use crate::deadline::{Deadline, Elapsed};
 use crate::exchange::{Exchange, Next};
+use crate::fault::{Fault, Retry};
 use crate::filters::client_certificate;
 use crate::limits::{FAILED_RESPONSE_TIME, HTTP2_SESSIONS_PER_TRY_MAX, LARGE_BUFFER_BYTES};
 use crate::relay::{Broken, Framing, Incoming, Meter, Outgoing, Sink, Source, relay, take_frames, transcode};
-use crate::reply::{Fault, Retry};
 use crate::response::{Received, Receiver, Upstream};
 use crate::socket::{Socket, Unwritten};
 use crate::upstream::h1::{HeadOptions, write_request_head};
@@ -392,7 +392,7 @@ async fn invite(client: Client<'_>, patience: Patience<'_>) -> Result<(), Broken
 
 /// Ends when the client has gone away without a response.
 async fn client_gone(exchange: &Exchange<'_>) -> Fault {
-    exchange.client.gone(exchange.worker, || exchange.report.answered.get()).await;
+    exchange.client.gone(&exchange.worker.deadlines, || exchange.report.answered.get()).await;
     Fault::never(Reason::ClientAborted)
 }
 

@@ -1,19 +1,19 @@
 //! The client's end of an exchange, whatever it speaks.
 
 use std::future::{pending, poll_fn};
+use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
 use h2::Reason as Http2Reason;
 use observe::Reason;
 
-use crate::deadline::{Deadline, Elapsed};
+use crate::deadline::{Deadline, Deadlines, Elapsed};
+use crate::fault::Fault;
 use crate::h2::Stream;
 use crate::limits::HALF_CLOSED_GRACE;
 use crate::relay::{Framing, Sink};
-use crate::reply::Fault;
 use crate::socket::{Socket, Unwritten};
-use crate::worker::Worker;
 
 /// Where a request came from, and where its response goes.
 #[derive(Clone, Copy)]
@@ -83,7 +83,7 @@ impl<'a> Client<'a> {
 
     /// Ends when the client has gone away. One that has shut down its sending side gets some time: it cannot be told from
     /// one that is gone; `is_answered` says whether it is being answered by then.
-    pub(crate) async fn gone(self, worker: &Worker, is_answered: impl Fn() -> bool) {
+    pub(crate) async fn gone(self, deadlines: &Rc<Deadlines>, is_answered: impl Fn() -> bool) {
         let socket = match self {
             Self::Http1(socket) => socket,
             Self::Http2(stream) => return poll_fn(|cx| stream.poll_gone(cx)).await,
@@ -94,7 +94,7 @@ impl<'a> Client<'a> {
             Ok(1..) => return pending().await,
             Ok(0) => {}
         }
-        let grace = Deadline::new(&worker.deadlines);
+        let grace = Deadline::new(deadlines);
         // Nothing else can end this wait.
         let _ = grace.within(HALF_CLOSED_GRACE, |_| Poll::<()>::Pending).await;
         if is_answered() {

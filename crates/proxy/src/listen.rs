@@ -11,11 +11,11 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::Listen;
 use crate::buffer::Buffer;
 use crate::conn;
 use crate::deadline::Deadline;
 use crate::limits::{ACCEPT_BACKLOG, ACCEPT_RETRY_DELAY, ACCEPTS_PER_TURN_MAX, REFUSED_BYTES_READ};
+use crate::options::Listen;
 use crate::reply::{Answer, Lines};
 use crate::socket::is_about_descriptors;
 use crate::worker::Worker;

@@ -10,11 +10,11 @@ use wire::h1::{Body, BodyDecoder, Decoded, InvalidBody, Response, Version};
 use crate::buffer::Buffer;
 use crate::client::{self, Client};
 use crate::exchange::Exchange;
+use crate::fault::Fault;
 use crate::h1::{Delivery, write_interim_head, write_response_head};
 use crate::h2::tunnel_stream;
 use crate::limits::INTERIM_RESPONSES_MAX;
 use crate::relay::{Broken, Framing, Incoming, Meter, Outgoing, Source, relay, take_frames, transcode};
-use crate::reply::Fault;
 use crate::socket::Socket;
 use crate::tunnel::{End, tunnel};
 use crate::upstream::h1::{keep_alive_hint, read_response_head};
@@ -268,7 +268,7 @@ impl Receiver<'_, '_> {
                 client::write(socket, &[out.data()], exchange.patience()).await?;
                 let client = End { socket, read_ahead: rest };
                 let upstream = End { socket: upstream, read_ahead: &mut buffer };
-                tunnel(client, upstream, idle, exchange.worker, &()).await.0
+                tunnel(client, upstream, idle, exchange.worker.for_tunnels(), &()).await.0
             }
             Client::Http2(stream) => {
                 let sent = stream.respond(status, out.data(), false);

@@ -11,10 +11,10 @@ use wire::h1::{Fields, Request, Response, parse_response};
 use super::timer::ResponseTimer;
 use crate::buffer::Buffer;
 use crate::deadline::Elapsed;
+use crate::fault::Fault;
 use crate::filters::client_certificate::{self, Told};
 use crate::filters::forwarded::{self, Forwarded, LastLines};
 use crate::limits::RESPONSE_HEAD_BYTES_MAX;
-use crate::reply::Fault;
 use crate::socket::Socket;
 
 /// What an endpoint is told beside what the client said.

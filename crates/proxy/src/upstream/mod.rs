@@ -6,6 +6,7 @@
 pub(crate) mod balance;
 mod connect;
 mod depot;
+mod error;
 pub(crate) mod h1;
 pub(crate) mod h2;
 mod pool;
@@ -15,7 +16,8 @@ mod timer;
 pub(crate) use balance::Cluster;
 pub(crate) use connect::{Connection, Sources};
 pub(crate) use depot::Depot;
-pub(crate) use pool::{Endpoint, Lease, NoConnection, Pool, Trust};
+pub(crate) use error::NoConnection;
+pub(crate) use pool::{Endpoint, Lease, Pool, Trust};
 #[cfg(test)]
 pub(crate) use protocol::Protocol;
 pub(crate) use timer::ResponseTimer;

@@ -7,7 +7,7 @@
 //!   └──────────▶ Trailers ──── empty line ───▶ Done
 //! ```
 
-use super::body::{Decoded, InvalidBody};
+use super::decoded::{Decoded, InvalidBody};
 
 /// Bytes in a line with a chunk's size and its extensions; extensions are passed over, so that few are enough.
 const SIZE_LINE_BYTES_MAX: usize = 256;
