@@ -76,8 +76,8 @@ impl<'x, 'a> Outbound<'x, 'a> {
     }
 
     fn take_what_has_come(&mut self) -> Result<(), Reason> {
-        let (exchange, report) = (self.exchange, &self.exchange.report);
-        report.body_begun.set(true);
+        let (exchange, progress) = (self.exchange, &self.exchange.progress);
+        progress.note_body_begun();
         let meter = request_meter(exchange, self.forward);
         let done = match exchange.client {
             // What follows belongs to the protocol that is asked for.
@@ -85,7 +85,9 @@ impl<'x, 'a> Outbound<'x, 'a> {
             Client::Http1(_) => transcode(self.rest, &mut self.body, self.framing, &meter, &mut self.bytes),
             Client::Http2(stream) => take_frames(&stream.body, self.framing, &meter, &mut self.bytes),
         };
-        report.body_done.set(done.map_err(|broken| request_fault(&broken).reason)?);
+        if done.map_err(|broken| request_fault(&broken).reason)? {
+            progress.note_body_whole();
+        }
         Ok(())
     }
 
@@ -100,10 +102,10 @@ impl<'x, 'a> Outbound<'x, 'a> {
     }
 
     fn has_body_begun(&self) -> bool {
-        let report = &self.exchange.report;
+        let Exchange { progress, report, .. } = self.exchange;
         // What there is no room for beside the head has come all the same.
         let is_left_over = !self.rest.is_empty() && self.bytes.len() + self.rest.len() > LARGE_BUFFER_BYTES;
-        report.body_done.get() || report.received_body.get() > 0 || is_left_over
+        progress.is_body_done() || report.received_body.get() > 0 || is_left_over
     }
 
     async fn await_body_begin(&mut self) -> Result<(), Reason> {
@@ -137,8 +139,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
 
     /// Whether the request can be sent again after a fault.
     pub(crate) fn is_repeatable(&self, retry: Retry) -> bool {
-        let report = &self.exchange.report;
-        !report.answered.get() && !report.body_streamed.get() && self.exchange.may_repeat(self.forward, retry)
+        self.exchange.progress.can_send_again() && self.exchange.may_repeat(self.forward, retry)
     }
 
     /// Sends the request to an endpoint and its response to the client. An idle connection that turns out to be dead is
@@ -160,7 +161,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
 
     async fn attempt_http1(&mut self, endpoint: &Rc<Endpoint>, is_last: bool) -> Result<Next, Fault> {
         let (exchange, pool) = (self.exchange, &self.exchange.worker.pool);
-        let can_be_repeated = self.is_repeatable(Retry::Sent) && exchange.report.body_done.get();
+        let can_be_repeated = self.is_repeatable(Retry::Sent) && exchange.progress.is_body_done();
         let trust = if can_be_repeated { Trust::EventLoop } else { Trust::Socket };
         let mut idle = pool.take_idle(endpoint, trust);
         loop {
@@ -237,7 +238,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
         }
         self.send(connection.socket()).await?;
         let upstream = Upstream::Http1(connection.socket());
-        let is_sent = exchange.report.body_done.get();
+        let is_sent = exchange.progress.is_body_done();
         let own_deadline = self.deadline_of_upload(is_sent);
         let deadline = own_deadline.as_ref().unwrap_or(exchange.deadline);
         let timer = &ResponseTimer::new(deadline, forward.timeouts.read, is_sent);
@@ -252,7 +253,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
         };
         let Received { reusable, keep_alive, idle_max, closes_in_order } = received;
         connection.closes_in_order = closes_in_order;
-        let body_done = exchange.report.body_done.get();
+        let body_done = exchange.progress.is_body_done();
         let is_to_close = forward.connection_header == Some(ConnectionHeader::Close);
         if reusable && body_done && !is_to_close {
             connection.idle_max = idle_max;
@@ -275,7 +276,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
         let (exchange, forward) = (self.exchange, self.forward);
         endpoint.cells.requests.add(1);
         let (head, begun) = self.bytes.data().split_at(self.head_len);
-        let is_all = exchange.report.body_done.get();
+        let is_all = exchange.progress.is_body_done();
         let te = exchange.request.fields.find(wire::Known::Te).is_some();
         // One with content ends with a frame of content, be it empty: servers of gRPC wait for that ("EOS" in gRPC's
         // `PROTOCOL-HTTP2.md`).
@@ -289,7 +290,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
         let (sink, rest, body) = (Sink::Http2(call.sender()), &mut *self.rest, &mut self.body);
         let upload = Upload { exchange, forward, sink, begun, is_sent, timer, rest, body };
         let received = unless(pin!(receiver.receive(None)), pin!(upload.accompany())).await?;
-        let body_done = exchange.report.body_done.get();
+        let body_done = exchange.progress.is_body_done();
         Ok(match (body_done, received.keep_alive) {
             (false, _) => Next::Linger,
             (true, true) => Next::KeepAlive,
@@ -359,18 +360,18 @@ impl Upload<'_, '_> {
 
     async fn send(self) -> Result<(), Broken> {
         let Self { exchange, forward, sink, begun, rest, body, .. } = self;
-        let (worker, report) = (exchange.worker, &exchange.report);
+        let (worker, progress) = (exchange.worker, &exchange.progress);
         let timeout = exchange.pinned.settings().client.body_timeout;
         let deadline = Deadline::new(&worker.deadlines);
         let outgoing = Outgoing { sink, timeout: forward.timeouts.send };
-        let is_all = report.body_done.get();
+        let is_all = progress.is_body_done();
         outgoing.write(begun, is_all, &deadline).await?;
         if is_all {
             return Ok(());
         }
-        report.body_streamed.set(true);
-        let is_invited = report.received_body.get() > 0;
-        if exchange.request.expects_continue && !is_invited && rest.is_empty() && !report.answered.get() {
+        progress.note_body_streaming();
+        let is_invited = exchange.report.received_body.get() > 0;
+        if exchange.request.expects_continue && !is_invited && rest.is_empty() && !progress.is_answered() {
             let patience = Patience { deadline: &deadline, send_timeout: timeout };
             invite(exchange.client, patience).await?;
         }
@@ -380,7 +381,7 @@ impl Upload<'_, '_> {
         };
         let incoming = Incoming { source, timeout };
         relay(incoming, outgoing, request_meter(exchange, forward), &deadline, &worker.pipes).await?;
-        report.body_done.set(true);
+        progress.note_body_passed();
         Ok(())
     }
 }
@@ -392,14 +393,14 @@ async fn invite(client: Client<'_>, patience: Patience<'_>) -> Result<(), Broken
 
 /// Ends when the client has gone away without a response.
 async fn client_gone(exchange: &Exchange<'_>) -> Fault {
-    exchange.client.gone(&exchange.worker.deadlines, || exchange.report.answered.get()).await;
+    exchange.client.gone(&exchange.worker.deadlines, || exchange.progress.is_answered()).await;
     Fault::never(Reason::ClientAborted)
 }
 
 /// As [`client_gone`], until the client is answered: a tunnel sees for itself who leaves it.
 async fn client_gone_unanswered(exchange: &Exchange<'_>) -> Fault {
     let gone = client_gone(exchange).await;
-    if exchange.report.answered.get() { pending().await } else { gone }
+    if exchange.progress.is_answered() { pending().await } else { gone }
 }
 
 fn request_meter<'x>(exchange: &'x Exchange<'_>, forward: &Forward) -> Meter<'x> {

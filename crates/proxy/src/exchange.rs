@@ -17,6 +17,7 @@ use crate::conn::Conn;
 use crate::deadline::Deadline;
 use crate::fault::Retry;
 use crate::filters::Forwarded;
+use crate::progress::Progress;
 use crate::random::Random;
 use crate::report::Report;
 use crate::worker::{Pinned, Worker};
@@ -53,6 +54,7 @@ pub(crate) struct Exchange<'a> {
     /// Where it goes, once that is known.
     pub(crate) route: Cell<Option<&'a Arc<Route>>>,
     pub(crate) id: RequestId<'a>,
+    pub(crate) progress: Progress,
     pub(crate) report: Report,
 }
 

@@ -25,6 +25,7 @@ mod client;
 mod serve;
 
 mod exchange;
+mod progress;
 mod report;
 
 mod filters;

@@ -111,14 +111,17 @@ fn accept_one(listener: &TcpListener, refuse: impl Fn(TcpStream)) {
 }
 
 fn admit(worker: &Rc<Worker>, stream: TcpStream, peer: SocketAddr, listen: Listen) {
+    match client(worker, peer) {
+        Some(peer) => _ = tokio::task::spawn_local(conn::serve(Rc::clone(worker), stream, peer, listen)),
+        None => turn_away(worker, &stream, listen),
+    }
+}
+
+/// Counts a connection that was accepted. Returns who it is from, or none if there is no room for it.
+pub(crate) fn client(worker: &Worker, peer: SocketAddr) -> Option<SocketAddr> {
     worker.recorder.borrow().count(Counter::ConnectionsAccepted);
     // Through a socket for both families IPv4 clients come in as `::ffff:1.2.3.4`.
-    let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
-    if worker.has_room() {
-        tokio::task::spawn_local(conn::serve(Rc::clone(worker), stream, peer, listen));
-    } else {
-        turn_away(worker, &stream, listen);
-    }
+    worker.has_room().then(|| SocketAddr::new(peer.ip().to_canonical(), peer.port()))
 }
 
 /// Answers 503 to a client for which there is no room, without waiting for anything: it may not get to hear it. One that is about

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 use wire::Known;
-use wire::h1::{BodyDecoder, Decoded, InvalidBody, chunk_head, write_chunk_head};
+use wire::h1::{BodyDecoder, Decoded, InvalidBody, chunk_head};
 
 use crate::buffer::Buffer;
 use crate::deadline::{Deadline, Elapsed};
@@ -415,9 +415,8 @@ fn append(out: &mut Buffer, content: &[u8], framing: Framing) {
     if framing == Framing::Raw {
         return out.extend(content);
     }
-    let mut head = Vec::with_capacity(18);
-    write_chunk_head(content.len(), &mut head);
-    out.extend(&head);
+    let (head, start) = chunk_head(content.len());
+    out.extend(&head[start..]);
     out.extend(content);
     out.extend(b"\r\n");
 }

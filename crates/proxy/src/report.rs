@@ -1,16 +1,17 @@
-//! What is noted of a request while it is served.
+//! What is noted of a request while it is served: what it was, when, how much, and which endpoints were tried.
+//!
+//! Never in here: how far it has come, which is `progress`'s.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use observe::Reason;
 use observe::access::Try;
 use smallvec::SmallVec;
 
 use crate::clock::Moment;
 
-/// What is noted while a request is served. Cells, since the body goes up while the response comes down.
+/// Numbers for the metrics and the access log; they decide nothing. Cells, since the body goes up while the response comes down.
 pub(crate) struct Report {
     /// When its first byte was seen.
     pub(crate) begin: Moment,
@@ -22,20 +23,11 @@ pub(crate) struct Report {
     pub(crate) status: Cell<u16>,
     pub(crate) sent_head: Cell<u64>,
     pub(crate) sent_body: Cell<u64>,
-    /// The client has been sent the beginning of a final response.
-    pub(crate) answered: Cell<bool>,
-    /// Something of the body has been taken.
-    pub(crate) body_begun: Cell<bool>,
-    /// All of it has been.
-    pub(crate) body_done: Cell<bool>,
-    /// Some of it has been passed on and is not kept.
-    pub(crate) body_streamed: Cell<bool>,
     /// Head of the response, where the log's format asks for its fields.
     pub(crate) response_head: RefCell<Vec<u8>>,
     pub(crate) tries: RefCell<SmallVec<[Try; 1]>>,
     try_begin: Cell<Moment>,
     sent_before_try: Cell<u64>,
-    last_fault: Cell<Reason>,
 }
 
 impl Report {
@@ -47,15 +39,10 @@ impl Report {
             status: Cell::new(0),
             sent_head: Cell::new(0),
             sent_body: Cell::new(0),
-            answered: Cell::new(false),
-            body_begun: Cell::new(false),
-            body_done: Cell::new(false),
-            body_streamed: Cell::new(false),
             response_head: RefCell::default(),
             tries: RefCell::default(),
             try_begin: Cell::new(begin),
             sent_before_try: Cell::new(0),
-            last_fault: Cell::new(Reason::NoEndpoints),
         }
     }
 
@@ -93,15 +80,6 @@ impl Report {
             one.response_time = Some(took);
             one.response_bytes = bytes;
         });
-    }
-
-    /// Notes why another try is made.
-    pub(crate) fn note_fault(&self, reason: Reason) {
-        self.last_fault.set(reason);
-    }
-
-    pub(crate) fn last_fault(&self) -> Reason {
-        self.last_fault.get()
     }
 
     pub(crate) fn was_tried(&self, address: SocketAddr) -> bool {

@@ -114,7 +114,7 @@ impl Receiver<'_, '_> {
     async fn deliver(&self, response: &Response, mut buffer: Buffer) -> Result<Received, Fault> {
         let exchange = self.exchange;
         // One that begins before its request has been written is the answer to who knows what: no other request follows there.
-        let answers_whole_request = exchange.report.body_done.get();
+        let answers_whole_request = exchange.progress.is_body_done();
         let body = response.body(exchange.is_head());
         let delivery = self.delivery(response, body);
         let idle_max = keep_alive_hint(buffer.data(), response);
@@ -172,7 +172,7 @@ impl Receiver<'_, '_> {
         let is_raw = has_length || version == Version::Http10 || exchange.client.is_http2();
         let framing = if is_raw { Framing::Raw } else { Framing::Chunked };
         // A response that refuses the request while its body is still being sent will not see the end of it.
-        let refused_early = response.status >= 400 && !exchange.report.body_done.get();
+        let refused_early = response.status >= 400 && !exchange.progress.is_body_done();
         let keep_alive =
             exchange.may_keep_alive() && (has_length || framing == Framing::Chunked) && !refused_early;
         Delivery { framing, keep_alive, version }
@@ -182,7 +182,7 @@ impl Receiver<'_, '_> {
         let report = &self.exchange.report;
         report.status.set(status);
         report.sent_head.set(head.len() as u64);
-        report.answered.set(true);
+        self.exchange.progress.note_answered();
         if self.exchange.pinned.logs_response_headers {
             *report.response_head.borrow_mut() = head.to_vec();
         }
@@ -279,7 +279,6 @@ impl Receiver<'_, '_> {
         };
         exchange.report.sent_body.set(passed.to_client);
         exchange.report.received_body.set(passed.to_upstream);
-        exchange.report.body_done.set(true);
         Ok(Received {
             reusable: false,
             keep_alive: false,

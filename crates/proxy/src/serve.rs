@@ -15,6 +15,7 @@ use crate::exchange::{Arrival, Exchange, Next, RequestId};
 use crate::fault::Fault;
 use crate::filters::{self, Flow, Forwarded, Presented, Subject};
 use crate::h1::connection_option;
+use crate::progress::Progress;
 use crate::record;
 use crate::reply::{self, Answer, CLIENT_CLOSED_REQUEST, Lines};
 use crate::report::Report;
@@ -57,6 +58,7 @@ pub(crate) async fn serve(
         path,
         route: Cell::new(None),
         id: RequestId::of(head, request, &worker.random, settings.request_id),
+        progress: Progress::default(),
         report: Report::new(begin, request.len as u64),
     };
     let next = exchange.run(rest).await;
@@ -185,15 +187,16 @@ impl<'a> Exchange<'a> {
         }
         let mut outbound = Outbound::new(self, forward, rest)?;
         outbound.await_body().await?;
+        let mut last_reason = Reason::NoEndpoints;
         loop {
             let Some(endpoint) = self.pick(cluster) else {
-                return Err(self.report.last_fault());
+                return Err(last_reason);
             };
             let is_last = !self.has_another(cluster, forward);
             match outbound.attempt(endpoint, is_last).await {
                 Ok(next) => return Ok(next),
                 Err(fault) if !is_last && Self::may_retry(fault, forward, &outbound) => {
-                    self.report.note_fault(fault.reason);
+                    last_reason = fault.reason;
                 }
                 Err(fault) => return Err(fault.reason),
             }
@@ -229,7 +232,7 @@ impl<'a> Exchange<'a> {
     /// Answers a fault, where the client can still be answered.
     async fn fail(&self, reason: Reason, rest: &mut Buffer) -> Next {
         self.worker.recorder.borrow().reason(reason);
-        if self.report.answered.get() {
+        if self.progress.is_answered() {
             self.client.break_off();
             return Next::Abort;
         }
@@ -264,8 +267,8 @@ impl<'a> Exchange<'a> {
 
     /// Passes over the request's body if it has come with the head; otherwise the connection cannot be used again.
     fn pass_over_body(&self, rest: &mut Buffer) -> bool {
-        if self.report.body_begun.get() || self.request.fields.chunked {
-            return self.report.body_done.get();
+        if self.progress.has_body_begun() || self.request.fields.chunked {
+            return self.progress.is_body_done();
         }
         let length = self.request.fields.content_length.unwrap_or(0);
         let has_come = length <= rest.len() as u64;

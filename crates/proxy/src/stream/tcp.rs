@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::{Context, Waker};
 
-use observe::{Counter, Failure, Reason};
+use observe::{Failure, Reason};
 use rustix::net::{Shutdown, shutdown};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -60,9 +60,7 @@ impl Door {
 }
 
 fn admit(worker: &Rc<Worker>, target: &Target, stream: TcpStream, peer: SocketAddr) {
-    worker.recorder.borrow().count(Counter::ConnectionsAccepted);
-    let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
-    if worker.has_room() {
+    if let Some(peer) = listen::client(worker, peer) {
         tokio::task::spawn_local(serve(Rc::clone(worker), target.now(), stream, peer));
     }
 }
