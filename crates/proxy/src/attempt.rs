@@ -15,11 +15,11 @@ use crate::deadline::{Deadline, Elapsed};
 use crate::exchange::{Exchange, Next};
 use crate::fault::{Fault, Retry};
 use crate::filters::client_certificate;
+use crate::head::{HeadEdits, RequestOptions, write_request_head};
 use crate::limits::{FAILED_RESPONSE_TIME, HTTP2_SESSIONS_PER_TRY_MAX, LARGE_BUFFER_BYTES};
 use crate::relay::{Broken, Framing, Incoming, Meter, Outgoing, Sink, Source, relay, take_frames, transcode};
 use crate::response::{Received, Receiver, Upstream};
 use crate::socket::{Socket, Unwritten};
-use crate::upstream::h1::{HeadOptions, write_request_head};
 use crate::upstream::h2::Session;
 use crate::upstream::{Endpoint, Lease, NoConnection, ResponseTimer, Trust};
 
@@ -51,7 +51,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
             return Err(Reason::BodyTooLarge);
         }
         let mut bytes = Buffer::small(&exchange.worker.buffers);
-        let options = HeadOptions {
+        let options = RequestOptions {
             forwarded: &exchange.forwarded,
             last_lines: Some(&exchange.conn.last_lines).filter(|_| exchange.conn.requests.get() > 1),
             request_id: exchange.id.as_bytes(),
@@ -59,12 +59,12 @@ impl<'x, 'a> Outbound<'x, 'a> {
             connection: forward.connection_header,
             is_upgrade: exchange.is_upgrade(),
             underscores: settings.client.underscores_in_headers,
-            client_certificate: exchange
-                .route
-                .get()
-                .and_then(|route| client_certificate::told(&route.filters, exchange.conn.tls.as_deref())),
         };
-        write_request_head(exchange.head, request, &options, &mut bytes);
+        let mut edits = HeadEdits::default();
+        if let Some(route) = exchange.route.get() {
+            client_certificate::tell(&route.filters, exchange.conn.tls.as_deref(), &mut edits);
+        }
+        write_request_head(exchange.head, request, &options, &edits, &mut bytes);
         let body = if request.fields.chunked { Body::Chunked } else { Body::of_length(length) };
         // Frames need no chunks.
         let speaks_http2 = exchange.pinned.snapshot.cluster(forward.cluster).version == HttpVersion::Http2;

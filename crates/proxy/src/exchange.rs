@@ -17,6 +17,7 @@ use crate::conn::Conn;
 use crate::deadline::Deadline;
 use crate::fault::Retry;
 use crate::filters::Forwarded;
+use crate::head::HeadEdits;
 use crate::progress::Progress;
 use crate::random::Random;
 use crate::report::Report;
@@ -98,6 +99,11 @@ impl<'a> Exchange<'a> {
     /// The host that the request is for: its own, whatever a hop before us says that it was.
     pub(crate) fn host(&self) -> &'a [u8] {
         &self.head[self.request.host.clone()]
+    }
+
+    /// What is changed in the head of the response.
+    pub(crate) fn response_edits(&self) -> HeadEdits<'_> {
+        self.conn.response_edits(self.pinned.settings())
     }
 
     /// Whether a request may be sent again though an endpoint may have acted on it (RFC 9110 section 9.2.2, with nginx's

@@ -30,6 +30,8 @@ mod report;
 
 mod filters;
 
+mod head;
+
 mod upstream;
 
 mod attempt;

@@ -14,9 +14,10 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::buffer::Buffer;
 use crate::conn;
 use crate::deadline::Deadline;
+use crate::head::HeadEdits;
 use crate::limits::{ACCEPT_BACKLOG, ACCEPT_RETRY_DELAY, ACCEPTS_PER_TURN_MAX, REFUSED_BYTES_READ};
 use crate::options::Listen;
-use crate::reply::{Answer, Lines};
+use crate::reply::Answer;
 use crate::socket::is_about_descriptors;
 use crate::worker::Worker;
 
@@ -132,8 +133,8 @@ fn turn_away(worker: &Worker, stream: &TcpStream, listen: Listen) {
     }
     let answer = Answer::to(Reason::ConnectionLimit);
     let mut bytes = Buffer::small(&worker.buffers);
-    answer.write_head(&mut bytes, &worker.date(), Lines { connection: Some("close"), ..Lines::default() });
-    bytes.extend(answer.body.as_bytes());
+    answer.write_head(&mut bytes, &worker.date(), Some("close"), &HeadEdits::default());
+    bytes.extend(answer.body());
     let _ = send(stream, bytes.data(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
     let _ = recv(stream, &mut [0; REFUSED_BYTES_READ], RecvFlags::DONTWAIT);
 }

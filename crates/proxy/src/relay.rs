@@ -8,8 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
-use wire::Known;
 use wire::h1::{BodyDecoder, Decoded, InvalidBody, chunk_head};
+use wire::hop_by_hop::may_trail;
 
 use crate::buffer::Buffer;
 use crate::deadline::{Deadline, Elapsed};
@@ -437,7 +437,7 @@ fn write_last_chunk_to(trailers: &[u8], write: &mut dyn FnMut(&[u8])) {
 fn keep_trailers(trailers: &[u8], write: &mut dyn FnMut(&[u8])) {
     for line in trailers.split_inclusive(|&b| b == b'\n') {
         let name = line.split(|&b| b == b':').next().unwrap_or_default();
-        if name.len() < line.len() && Known::of(name) == Known::Other {
+        if name.len() < line.len() && may_trail(name) {
             write(line);
         }
     }

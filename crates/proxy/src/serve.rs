@@ -14,10 +14,10 @@ use crate::client::Patience;
 use crate::exchange::{Arrival, Exchange, Next, RequestId};
 use crate::fault::Fault;
 use crate::filters::{self, Flow, Forwarded, Presented, Subject};
-use crate::h1::connection_option;
+use crate::head::connection_option;
 use crate::progress::Progress;
 use crate::record;
-use crate::reply::{self, Answer, CLIENT_CLOSED_REQUEST, Lines};
+use crate::reply::{self, Answer, CLIENT_CLOSED_REQUEST};
 use crate::report::Report;
 use crate::tls::ClientTls;
 use crate::upstream::{Cluster, Endpoint};
@@ -94,10 +94,9 @@ async fn send_answer(
     let Arrival { conn, client, deadline, .. } = arrival;
     let pinned = worker.pinned();
     let mut head = Buffer::small(&worker.buffers);
-    let transport_security = conn.strict_transport_security(pinned.settings());
-    let lines = Lines { connection, strict_transport_security: transport_security };
-    answer.write_head(&mut head, &worker.date(), lines);
-    let body = if with_body { answer.body.as_bytes() } else { &[] };
+    let edits = conn.response_edits(pinned.settings());
+    answer.write_head(&mut head, &worker.date(), connection, &edits);
+    let body = if with_body { answer.body() } else { &[] };
     report.status.set(answer.status);
     report.sent_head.set(head.len() as u64);
     report.sent_body.set(body.len() as u64);
@@ -149,12 +148,7 @@ impl<'a> Exchange<'a> {
         }
         Ok(match &route.action {
             Action::Forward(forward) => Decision::Forward(forward),
-            Action::Respond(fixed) => Decision::Answer(Answer {
-                status: fixed.status,
-                location: None,
-                body: fixed.body.clone(),
-                grpc: None,
-            }),
+            Action::Respond(fixed) => Decision::Answer(Answer::fixed(fixed)),
         })
     }
 

@@ -9,6 +9,7 @@ use model::Settings;
 
 use crate::filters::Via;
 use crate::filters::forwarded::LastLines;
+use crate::head::HeadEdits;
 use crate::tls::ClientTls;
 
 pub(crate) use serve::serve;
@@ -38,9 +39,13 @@ impl Conn {
         Via { peer: self.peer.ip(), port: self.local.port(), scheme: self.scheme() }
     }
 
-    /// Value of `Strict-Transport-Security` on responses, which only counts over TLS (RFC 6797 section 7.2).
-    pub(crate) fn strict_transport_security<'a>(&self, settings: &'a Settings) -> Option<&'a str> {
-        self.tls.as_ref().and(settings.tls.strict_transport_security.as_deref())
+    /// What every response on it has changed: `Strict-Transport-Security`, which only counts over TLS (RFC 6797 section 7.2).
+    pub(crate) fn response_edits<'a>(&self, settings: &'a Settings) -> HeadEdits<'a> {
+        let mut edits = HeadEdits::default();
+        if let Some(value) = self.tls.as_ref().and(settings.tls.strict_transport_security.as_deref()) {
+            edits.set("Strict-Transport-Security", value.as_bytes());
+        }
+        edits
     }
 
     pub(crate) fn count_request(&self) {
