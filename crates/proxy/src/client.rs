@@ -80,27 +80,23 @@ impl<'a> Client<'a> {
             stream.reset(Http2Reason::INTERNAL_ERROR);
         }
     }
+}
 
-    /// Ends when the client has gone away. One that has shut down its sending side gets some time: it cannot be told from
-    /// one that is gone; `is_answered` says whether it is being answered by then.
-    pub(crate) async fn gone(self, deadlines: &Rc<Deadlines>, is_answered: impl Fn() -> bool) {
-        let socket = match self {
-            Self::Http1(socket) => socket,
-            Self::Http2(stream) => return poll_fn(|cx| stream.poll_gone(cx)).await,
-        };
-        match poll_fn(|cx| socket.poll_peek(cx)).await {
-            Err(_) => return,
-            // The next request has come; a client that sends requests is there.
-            Ok(1..) => return pending().await,
-            Ok(0) => {}
-        }
-        let grace = Deadline::new(deadlines);
-        // Nothing else can end this wait.
-        let _ = grace.within(HALF_CLOSED_GRACE, |_| Poll::<()>::Pending).await;
-        if is_answered() {
-            // Whether it still reads shows when it is written to.
-            pending::<()>().await;
-        }
+/// Ends when the client at the other end of a socket has gone away. One that has shut down its sending side gets some time: it cannot
+/// be told from one that is gone; `is_answered` says whether it is being answered by then.
+pub(crate) async fn gone(socket: &Socket, deadlines: &Rc<Deadlines>, is_answered: impl Fn() -> bool) {
+    match poll_fn(|cx| socket.poll_peek(cx)).await {
+        Err(_) => return,
+        // The next request has come; a client that sends requests is there.
+        Ok(1..) => return pending().await,
+        Ok(0) => {}
+    }
+    let grace = Deadline::new(deadlines);
+    // Nothing else can end this wait.
+    let _ = grace.within(HALF_CLOSED_GRACE, |_| Poll::<()>::Pending).await;
+    if is_answered() {
+        // Whether it still reads shows when it is written to.
+        pending::<()>().await;
     }
 }
 

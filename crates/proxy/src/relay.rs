@@ -34,6 +34,8 @@ pub(crate) enum Source<'a> {
         decoder: &'a mut BodyDecoder,
     },
     Http2(Frames<'a>),
+    /// All of it is at hand.
+    Bytes(&'a [u8]),
 }
 
 /// Content of a stream, frame by frame.
@@ -170,7 +172,7 @@ pub(crate) async fn relay(
                     }
                     _ => outgoing.write(incoming.content(skip, len), is_last, deadline).await?,
                 }
-                incoming.consume(skip + len);
+                incoming.source.consume(skip + len);
                 if is_last {
                     return Ok(());
                 }
@@ -185,7 +187,7 @@ pub(crate) async fn relay(
             }
             Piece::End { skip, trailers } => {
                 outgoing.finish(incoming.content(trailers, skip - trailers), deadline).await?;
-                incoming.consume(skip);
+                incoming.source.consume(skip);
                 return Ok(());
             }
         }
@@ -218,6 +220,77 @@ impl<'a> Source<'a> {
     pub(crate) fn stream(body: &'a Body) -> Self {
         Self::Http2(Frames { body, frame: Bytes::new(), trailers: Vec::new() })
     }
+
+    /// Whether nothing more comes.
+    pub(crate) fn is_done(&self) -> bool {
+        match self {
+            Self::Http1 { decoder, .. } => decoder.is_done(),
+            Self::Http2(frames) => frames.body.is_end(),
+            Self::Bytes(bytes) => bytes.is_empty(),
+        }
+    }
+
+    /// Appends to a head what of the body can go with it. So many bytes at the front of the [source](Self::front) are to be written beside
+    /// it, without being copied. True where that is all of the body.
+    pub(crate) fn join(
+        &mut self,
+        framing: Framing,
+        meter: &Meter<'_>,
+        out: &mut Buffer,
+    ) -> Result<(usize, bool), Broken> {
+        let beside = match self {
+            Self::Http1 { buffer, decoder, .. } if framing == Framing::Chunked => {
+                return Ok((0, transcode(buffer, decoder, framing, meter, out)?));
+            }
+            // Chunks that an HTTP/1.0 client cannot read are taken apart by the relay.
+            Self::Http1 { decoder: BodyDecoder::Chunked(_), .. } => return Ok((0, false)),
+            Self::Http1 { buffer, decoder, .. } => {
+                match decoder.decode(buffer.data()).map_err(Broken::Invalid)? {
+                    Decoded::Data { len, .. } => len,
+                    Decoded::More { .. } | Decoded::End { .. } => 0,
+                }
+            }
+            Self::Http2(frames) => return Ok((0, take_frames(frames.body, framing, meter, out)?)),
+            Self::Bytes(bytes) => bytes.len(),
+        };
+        meter.count(beside)?;
+        if beside > out.room() {
+            return Ok((beside, self.is_all_but(beside)));
+        }
+        // To copy a little costs less than a system call with two slices.
+        out.extend(self.front(beside));
+        self.consume(beside);
+        Ok((0, self.is_done()))
+    }
+
+    fn is_all_but(&self, len: usize) -> bool {
+        match self {
+            Self::Bytes(bytes) => bytes.len() == len,
+            // What is at the front has been counted off.
+            _ => self.is_done(),
+        }
+    }
+
+    /// What is at hand.
+    pub(crate) fn front(&self, len: usize) -> &[u8] {
+        match self {
+            Self::Http1 { buffer, .. } => &buffer.data()[..len],
+            Self::Http2(frames) => &frames.frame[..len],
+            Self::Bytes(bytes) => &bytes[..len],
+        }
+    }
+
+    /// Has done with what is at the front.
+    pub(crate) fn consume(&mut self, len: usize) {
+        match self {
+            Self::Http1 { buffer, .. } => buffer.consume(len),
+            Self::Http2(frames) => {
+                frames.body.release(frames.frame.len());
+                frames.frame = Bytes::new();
+            }
+            Self::Bytes(bytes) => *bytes = &bytes[len..],
+        }
+    }
 }
 
 impl Incoming<'_> {
@@ -225,6 +298,8 @@ impl Incoming<'_> {
         let (socket, buffer, decoder) = match &mut self.source {
             Source::Http1 { socket, buffer, decoder } => (socket, buffer, decoder),
             Source::Http2(frames) => return frames.next(self.timeout, deadline).await,
+            Source::Bytes(bytes) if bytes.is_empty() => return Ok(Piece::End { skip: 0, trailers: 0 }),
+            Source::Bytes(bytes) => return Ok(Piece::Content { skip: 0, len: bytes.len() }),
         };
         loop {
             match decoder.decode(buffer.data()).map_err(Broken::Invalid)? {
@@ -260,6 +335,7 @@ impl Incoming<'_> {
             Source::Http1 { buffer, .. } => &buffer.data()[skip..skip + len],
             Source::Http2(frames) if frames.frame.is_empty() => &frames.trailers[skip..skip + len],
             Source::Http2(frames) => &frames.frame[skip..skip + len],
+            Source::Bytes(bytes) => &bytes[skip..skip + len],
         }
     }
 
@@ -268,16 +344,7 @@ impl Incoming<'_> {
         match &self.source {
             Source::Http1 { decoder, .. } => matches!(decoder, BodyDecoder::Length(0)),
             Source::Http2(frames) => frames.body.is_end(),
-        }
-    }
-
-    fn consume(&mut self, len: usize) {
-        match &mut self.source {
-            Source::Http1 { buffer, .. } => buffer.consume(len),
-            Source::Http2(frames) => {
-                frames.body.release(frames.frame.len());
-                frames.frame = Bytes::new();
-            }
+            Source::Bytes(_) => true,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use model::Forward;
 use observe::Reason;
-use wire::h1::{Body, BodyDecoder, Decoded, InvalidBody, Response, Version};
+use wire::h1::{Body, BodyDecoder, InvalidBody, Response, Version};
 
 use crate::buffer::Buffer;
 use crate::client::{self, Client};
@@ -14,28 +14,21 @@ use crate::fault::Fault;
 use crate::h2::tunnel_stream;
 use crate::head::{Delivery, write_interim_head, write_response_head};
 use crate::limits::INTERIM_RESPONSES_MAX;
-use crate::relay::{Broken, Framing, Incoming, Meter, Outgoing, Source, relay, take_frames, transcode};
+use crate::relay::{Broken, Framing, Incoming, Meter, Outgoing, Source, relay};
 use crate::socket::Socket;
 use crate::tunnel::{End, tunnel};
-use crate::upstream::h1::{keep_alive_hint, read_response_head};
-use crate::upstream::{self, Endpoint, ResponseTimer};
+use crate::upstream::h1::keep_alive_hint;
+use crate::upstream::{Call, Endpoint, ResponseTimer};
 
 /// Receives the response to a request that has been sent.
 pub(crate) struct Receiver<'x, 'a> {
     pub(crate) exchange: &'x Exchange<'a>,
     pub(crate) forward: &'x Forward,
     pub(crate) endpoint: &'x Rc<Endpoint>,
-    pub(crate) upstream: Upstream<'x>,
+    pub(crate) call: &'x Call<'x>,
     pub(crate) timer: &'x ResponseTimer<'x>,
     /// Whether the client gets the response whatever its status.
     pub(crate) is_last: bool,
-}
-
-/// The endpoint's end of an exchange, whatever it speaks.
-#[derive(Clone, Copy)]
-pub(crate) enum Upstream<'x> {
-    Http1(&'x Socket),
-    Http2(&'x upstream::h2::Call),
 }
 
 /// What a delivered response means to the connections on both sides.
@@ -77,7 +70,8 @@ impl Receiver<'_, '_> {
     async fn final_head(&self, buffer: &mut Buffer) -> Result<Response, Fault> {
         let exchange = self.exchange;
         for _ in 0..=INTERIM_RESPONSES_MAX {
-            let response = self.head(buffer).await?;
+            let (fields, is_eager) = (exchange.worker.spare_fields(), !exchange.client.is_http2());
+            let response = self.call.head(buffer, fields, is_eager, self.timer).await?;
             if !response.is_interim() || response.status == 101 {
                 return Ok(response);
             }
@@ -101,16 +95,6 @@ impl Receiver<'_, '_> {
         named.peek().is_some() && named.all(is_asked_for)
     }
 
-    async fn head(&self, buffer: &mut Buffer) -> Result<Response, Fault> {
-        match self.upstream {
-            Upstream::Http1(socket) => {
-                let fields = self.exchange.worker.spare_fields();
-                read_response_head(socket, buffer, fields, !self.exchange.client.is_http2(), self.timer).await
-            }
-            Upstream::Http2(call) => Box::pin(call.head(buffer, self.timer)).await,
-        }
-    }
-
     async fn deliver(&self, response: &Response, mut buffer: Buffer) -> Result<Received, Fault> {
         let exchange = self.exchange;
         // One that begins before its request has been written is the answer to who knows what: no other request follows there.
@@ -126,24 +110,11 @@ impl Receiver<'_, '_> {
         buffer.consume(response.len);
         let mut decoder = BodyDecoder::new(body);
         let framing = delivery.framing;
-        let done = match (exchange.client, self.upstream) {
-            (Client::Http1(socket), Upstream::Http1(_)) => {
-                self.send_first(socket, &mut out, &mut buffer, &mut decoder, framing).await?
-            }
-            (Client::Http1(socket), Upstream::Http2(call)) => {
-                let taken = match body {
-                    Body::Empty => Ok(true),
-                    _ => take_frames(call.body(), framing, &self.meter(), &mut out),
-                };
-                let done = taken.map_err(|broken| response_fault(&broken))?;
-                client::write(socket, &[out.data()], exchange.patience()).await?;
-                done
-            }
-            (Client::Http2(stream), upstream) => {
-                let done = match upstream {
-                    Upstream::Http1(_) => decoder.is_done(),
-                    Upstream::Http2(call) => body == Body::Empty || call.body().is_end(),
-                };
+        let mut source = self.call.source(body, &mut buffer, &mut decoder);
+        let done = match exchange.client {
+            Client::Http1(socket) => self.send_first(socket, &mut out, &mut source, framing).await?,
+            Client::Http2(stream) => {
+                let done = source.is_done();
                 let sent = stream.respond(response.status, out.data(), done);
                 sent.map_err(|_| Fault::never(Reason::ClientAborted))?;
                 done
@@ -151,7 +122,8 @@ impl Receiver<'_, '_> {
         };
         drop(out);
         if !done {
-            Box::pin(self.relay_rest(&mut buffer, &mut decoder, framing)).await?;
+            self.timer.note_slow();
+            Box::pin(self.relay_rest(source, framing)).await?;
         }
         Ok(Received {
             // More than was announced is no beginning of a next response.
@@ -193,52 +165,19 @@ impl Receiver<'_, '_> {
         &self,
         socket: &Socket,
         out: &mut Buffer,
-        buffer: &mut Buffer,
-        decoder: &mut BodyDecoder,
+        source: &mut Source<'_>,
         framing: Framing,
     ) -> Result<bool, Fault> {
-        if framing == Framing::Chunked {
-            let done = transcode(buffer, decoder, framing, &self.meter(), out);
-            let done = done.map_err(|broken| response_fault(&broken))?;
-            client::write(socket, &[out.data()], self.exchange.patience()).await?;
-            return Ok(done);
-        }
-        // Chunks that an HTTP/1.0 client cannot read are taken apart by the relay.
-        let content = match &mut *decoder {
-            BodyDecoder::Chunked(_) => 0,
-            lengths => match lengths
-                .decode(buffer.data())
-                .map_err(|broken| response_fault(&Broken::Invalid(broken)))?
-            {
-                Decoded::Data { len, .. } => len,
-                Decoded::More { .. } | Decoded::End { .. } => 0,
-            },
-        };
-        let body = &buffer.data()[..content];
-        if content <= out.room() {
-            // To copy a little costs less than a system call with two slices.
-            out.extend(body);
-            client::write(socket, &[out.data()], self.exchange.patience()).await?;
-        } else {
-            client::write(socket, &[out.data(), body], self.exchange.patience()).await?;
-        }
-        buffer.consume(content);
-        self.exchange.report.sent_body.set(content as u64);
-        Ok(decoder.is_done())
+        let joined = source.join(framing, &self.meter(), out);
+        let (beside, done) = joined.map_err(|broken| response_fault(&broken))?;
+        client::write(socket, &[out.data(), source.front(beside)], self.exchange.patience()).await?;
+        source.consume(beside);
+        Ok(done)
     }
 
-    async fn relay_rest(
-        &self,
-        buffer: &mut Buffer,
-        decoder: &mut BodyDecoder,
-        framing: Framing,
-    ) -> Result<(), Fault> {
-        let (exchange, timeouts) = (self.exchange, self.forward.timeouts);
-        let source = match self.upstream {
-            Upstream::Http1(socket) => Source::Http1 { socket, buffer, decoder },
-            Upstream::Http2(call) => Source::stream(call.body()),
-        };
-        let incoming = Incoming { source, timeout: timeouts.read };
+    async fn relay_rest(&self, source: Source<'_>, framing: Framing) -> Result<(), Fault> {
+        let exchange = self.exchange;
+        let incoming = Incoming { source, timeout: self.forward.timeouts.read };
         let outgoing =
             Outgoing { sink: exchange.client.sink(framing), timeout: exchange.patience().send_timeout };
         let relayed = relay(incoming, outgoing, self.meter(), exchange.deadline, &exchange.worker.pipes);
@@ -252,9 +191,7 @@ impl Receiver<'_, '_> {
         mut buffer: Buffer,
         rest: &mut Buffer,
     ) -> Result<Received, Fault> {
-        let Upstream::Http1(upstream) = self.upstream else {
-            return Err(Fault::sent(Reason::UpstreamBadResponse));
-        };
+        let upstream = self.call.own_socket().ok_or(Fault::sent(Reason::UpstreamBadResponse))?;
         let (exchange, timeouts) = (self.exchange, self.forward.timeouts);
         let mut out = Buffer::small(&exchange.worker.buffers);
         write_interim_head(buffer.data(), response, &mut out);
