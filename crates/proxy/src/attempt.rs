@@ -9,6 +9,9 @@ use model::{ConnectionHeader, Forward, HttpVersion};
 use observe::{Failure, Reason};
 use wire::h1::{Body, BodyDecoder, InvalidBody};
 
+use crate::body::{
+    Framing, Incoming, Meter, Outgoing, RelayError, Sink, Source, relay, take_frames, transcode,
+};
 use crate::buffer::Buffer;
 use crate::client::{self, Client, Patience};
 use crate::deadline::{Deadline, Elapsed};
@@ -17,7 +20,6 @@ use crate::fault::{Fault, Retry};
 use crate::filters::client_certificate;
 use crate::head::{HeadEdits, RequestOptions, write_request_head};
 use crate::limits::{FAILED_RESPONSE_TIME, LARGE_BUFFER_BYTES};
-use crate::relay::{Broken, Framing, Incoming, Meter, Outgoing, Sink, Source, relay, take_frames, transcode};
 use crate::response::{Received, Receiver};
 use crate::upstream::{Call, Endpoint, Request, ResponseTimer};
 
@@ -83,7 +85,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
             Client::Http1(_) => transcode(self.rest, &mut self.body, self.framing, &meter, &mut self.bytes),
             Client::Http2(stream) => take_frames(&stream.body, self.framing, &meter, &mut self.bytes),
         };
-        if done.map_err(|broken| request_fault(&broken).reason)? {
+        if done.map_err(|error| request_fault(&error).reason)? {
             progress.note_body_whole();
         }
         Ok(())
@@ -274,12 +276,12 @@ impl Upload<'_, '_> {
         match sent {
             Ok(()) => client_gone(exchange, timer).await,
             // The endpoint may have answered before it stopped reading; the wait for the response finds out.
-            Err(Broken::Write) => pending().await,
-            Err(broken) => request_fault(&broken),
+            Err(RelayError::Write) => pending().await,
+            Err(error) => request_fault(&error),
         }
     }
 
-    async fn send(self) -> Result<(), Broken> {
+    async fn send(self) -> Result<(), RelayError> {
         let Self { exchange, forward, sink, begun, rest, body, .. } = self;
         let (worker, progress) = (exchange.worker, &exchange.progress);
         let timeout = exchange.pinned.settings().client.body_timeout;
@@ -308,8 +310,8 @@ impl Upload<'_, '_> {
 }
 
 /// Tells a client that waits for it to send its body (RFC 9110 section 10.1.1).
-async fn invite(client: Client<'_>, patience: Patience<'_>) -> Result<(), Broken> {
-    client.inform(100, b"HTTP/1.1 100 Continue\r\n\r\n", patience).await.map_err(|_| Broken::Read)
+async fn invite(client: Client<'_>, patience: Patience<'_>) -> Result<(), RelayError> {
+    client.inform(100, b"HTTP/1.1 100 Continue\r\n\r\n", patience).await.map_err(|_| RelayError::Read)
 }
 
 /// Ends when the client has gone away without a response. Nearly all responses have come before it is worth looking.
@@ -336,14 +338,14 @@ fn request_meter<'x>(exchange: &'x Exchange<'_>, forward: &Forward) -> Meter<'x>
     Meter { content: &exchange.report.received_body, max: forward.body_bytes_max }
 }
 
-fn request_fault(broken: &Broken) -> Fault {
-    match broken {
-        Broken::Read | Broken::Invalid(InvalidBody::Truncated) => Fault::never(Reason::ClientAborted),
-        Broken::ReadTimeout => Fault::never(Reason::BodyTimeout),
-        Broken::Invalid(_) => Fault::never(Reason::BadChunk),
-        Broken::TooLarge => Fault::never(Reason::BodyTooLarge),
-        Broken::Write => Fault::sent(Reason::UpstreamReset),
-        Broken::WriteTimeout => Fault::sent(Reason::UpstreamSendTimeout),
+fn request_fault(error: &RelayError) -> Fault {
+    match error {
+        RelayError::Read | RelayError::Invalid(InvalidBody::Truncated) => Fault::never(Reason::ClientAborted),
+        RelayError::ReadTimeout => Fault::never(Reason::BodyTimeout),
+        RelayError::Invalid(_) => Fault::never(Reason::BadChunk),
+        RelayError::TooLarge => Fault::never(Reason::BodyTooLarge),
+        RelayError::Write => Fault::sent(Reason::UpstreamReset),
+        RelayError::WriteTimeout => Fault::sent(Reason::UpstreamSendTimeout),
     }
 }
 

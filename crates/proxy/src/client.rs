@@ -8,11 +8,11 @@ use std::time::Duration;
 use h2::Reason as Http2Reason;
 use observe::Reason;
 
+use crate::body::{Framing, Sink};
 use crate::deadline::{Deadline, Deadlines, Elapsed};
 use crate::fault::Fault;
 use crate::h2::Stream;
 use crate::limits::HALF_CLOSED_GRACE;
-use crate::relay::{Framing, Sink};
 use crate::socket::{Socket, Unwritten};
 
 /// Where a request came from, and where its response goes.

@@ -37,7 +37,7 @@ mod upstream;
 mod attempt;
 mod response;
 
-mod relay;
+mod body;
 mod tunnel;
 
 mod stream;

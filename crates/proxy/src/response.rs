@@ -7,6 +7,7 @@ use model::Forward;
 use observe::Reason;
 use wire::h1::{Body, BodyDecoder, InvalidBody, Response, Version};
 
+use crate::body::{Framing, Incoming, Meter, Outgoing, RelayError, Source, relay};
 use crate::buffer::Buffer;
 use crate::client::{self, Client};
 use crate::exchange::Exchange;
@@ -14,7 +15,6 @@ use crate::fault::Fault;
 use crate::h2::tunnel_stream;
 use crate::head::{Delivery, write_interim_head, write_response_head};
 use crate::limits::INTERIM_RESPONSES_MAX;
-use crate::relay::{Broken, Framing, Incoming, Meter, Outgoing, Source, relay};
 use crate::socket::Socket;
 use crate::tunnel::{End, tunnel};
 use crate::upstream::h1::keep_alive_hint;
@@ -169,7 +169,7 @@ impl Receiver<'_, '_> {
         framing: Framing,
     ) -> Result<bool, Fault> {
         let joined = source.join(framing, &self.meter(), out);
-        let (beside, done) = joined.map_err(|broken| response_fault(&broken))?;
+        let (beside, done) = joined.map_err(|error| response_fault(&error))?;
         client::write(socket, &[out.data(), source.front(beside)], self.exchange.patience()).await?;
         source.consume(beside);
         Ok(done)
@@ -181,7 +181,7 @@ impl Receiver<'_, '_> {
         let outgoing =
             Outgoing { sink: exchange.client.sink(framing), timeout: exchange.patience().send_timeout };
         let relayed = relay(incoming, outgoing, self.meter(), exchange.deadline, &exchange.worker.pipes);
-        relayed.await.map_err(|broken| response_fault(&broken))
+        relayed.await.map_err(|error| response_fault(&error))
     }
 
     /// Passes on the agreement to speak another protocol, and then whatever is spoken.
@@ -230,12 +230,12 @@ impl Receiver<'_, '_> {
 }
 
 /// The client has seen part of the response: nothing can be tried again.
-fn response_fault(broken: &Broken) -> Fault {
-    Fault::never(match broken {
-        Broken::Read | Broken::Invalid(InvalidBody::Truncated) => Reason::UpstreamReset,
-        Broken::ReadTimeout => Reason::UpstreamReadTimeout,
-        Broken::Invalid(_) | Broken::TooLarge => Reason::UpstreamBadResponse,
-        Broken::Write => Reason::ClientAborted,
-        Broken::WriteTimeout => Reason::SendTimeout,
+fn response_fault(error: &RelayError) -> Fault {
+    Fault::never(match error {
+        RelayError::Read | RelayError::Invalid(InvalidBody::Truncated) => Reason::UpstreamReset,
+        RelayError::ReadTimeout => Reason::UpstreamReadTimeout,
+        RelayError::Invalid(_) | RelayError::TooLarge => Reason::UpstreamBadResponse,
+        RelayError::Write => Reason::ClientAborted,
+        RelayError::WriteTimeout => Reason::SendTimeout,
     })
 }

@@ -7,8 +7,8 @@ use wire::h1::{Response, Version};
 use wire::hop_by_hop::ends_here;
 
 use super::{HeadEdits, HeadWriter};
+use crate::body::Framing;
 use crate::buffer::Buffer;
-use crate::relay::Framing;
 
 /// How a response goes to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

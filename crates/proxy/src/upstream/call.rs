@@ -15,11 +15,11 @@ use super::error::NoConnection;
 use super::h2::{self, Session};
 use super::pool::{Endpoint, Lease, Pool, Trust};
 use super::timer::ResponseTimer;
+use crate::body::{Framing, Sink, Source};
 use crate::buffer::Buffer;
 use crate::deadline::{Deadline, Elapsed};
 use crate::fault::{Fault, Retry};
 use crate::limits::HTTP2_SESSIONS_PER_TRY_MAX;
-use crate::relay::{Framing, Sink, Source};
 use crate::socket::{Socket, Unwritten};
 
 /// A request that can be sent to any endpoint.

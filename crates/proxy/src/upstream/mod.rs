@@ -18,9 +18,9 @@ pub(crate) use balance::Cluster;
 pub(crate) use call::{Call, Request};
 pub(crate) use connect::{Connection, Sources};
 pub(crate) use depot::Depot;
+pub(crate) use pool::{Endpoint, Pool};
 #[cfg(test)]
 pub(crate) use pool::{Lease, Trust};
-pub(crate) use pool::{Endpoint, Pool};
 #[cfg(test)]
 pub(crate) use protocol::Protocol;
 pub(crate) use timer::ResponseTimer;
