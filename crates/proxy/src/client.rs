@@ -45,27 +45,6 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Sends a whole response.
-    pub(crate) async fn answer(
-        self,
-        status: u16,
-        head: &[u8],
-        body: &[u8],
-        patience: Patience<'_>,
-    ) -> Result<(), Fault> {
-        let stream = match self {
-            Self::Http1(socket) => return write(socket, &[head, body], patience).await,
-            Self::Http2(stream) => stream,
-        };
-        stream.respond(status, head, body.is_empty()).map_err(|_| Fault::never(Reason::ClientAborted))?;
-        if body.is_empty() {
-            return Ok(());
-        }
-        let mut rest = body;
-        let sent = stream.sender().send(&mut rest, true, patience.send_timeout, patience.deadline).await;
-        client_fault(sent.map(|sent| sent.is_ok()))
-    }
-
     /// Where the content of the response goes, once its head has been sent.
     pub(crate) fn sink(self, framing: Framing) -> Sink<'a> {
         match self {

@@ -15,6 +15,7 @@ use crate::client::{Client, Patience};
 use crate::clock::Moment;
 use crate::conn::Conn;
 use crate::deadline::Deadline;
+use crate::deliver::Recipient;
 use crate::fault::Retry;
 use crate::filters::Forwarded;
 use crate::head::HeadEdits;
@@ -143,6 +144,12 @@ impl<'a> Exchange<'a> {
     /// The client's end, with the time that it has.
     pub(crate) fn patience(&self) -> Patience<'_> {
         Patience { deadline: self.deadline, send_timeout: self.pinned.settings().client.send_timeout }
+    }
+
+    /// Where the response goes.
+    pub(crate) fn recipient(&self) -> Recipient<'_> {
+        let (client, patience) = (self.client, self.patience());
+        Recipient { client, patience, sent: &self.report.sent_body, pipes: &self.worker.pipes }
     }
 
     /// Whether the client speaks gRPC, and has to be told of faults in its terms.

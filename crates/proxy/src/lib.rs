@@ -35,6 +35,7 @@ mod head;
 mod upstream;
 
 mod attempt;
+mod deliver;
 mod response;
 
 mod body;

@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use model::Forward;
 use observe::Reason;
-use wire::h1::{Body, BodyDecoder, InvalidBody, Response, Version};
+use wire::h1::{Body, BodyDecoder, Response, Version};
 
-use crate::body::{Framing, Incoming, Meter, Outgoing, RelayError, Source, relay};
+use crate::body::Framing;
 use crate::buffer::Buffer;
 use crate::client::{self, Client};
+use crate::deliver::Outcome;
 use crate::exchange::Exchange;
 use crate::fault::Fault;
 use crate::h2::tunnel_stream;
 use crate::head::{Delivery, write_interim_head, write_response_head};
 use crate::limits::INTERIM_RESPONSES_MAX;
-use crate::socket::Socket;
 use crate::tunnel::{End, tunnel};
 use crate::upstream::h1::keep_alive_hint;
 use crate::upstream::{Call, Endpoint, ResponseTimer};
@@ -109,22 +109,14 @@ impl Receiver<'_, '_> {
         self.note_head(response.status, out.data());
         buffer.consume(response.len);
         let mut decoder = BodyDecoder::new(body);
-        let framing = delivery.framing;
-        let mut source = self.call.source(body, &mut buffer, &mut decoder);
-        let done = match exchange.client {
-            Client::Http1(socket) => self.send_first(socket, &mut out, &mut source, framing).await?,
-            Client::Http2(stream) => {
-                let done = source.is_done();
-                let sent = stream.respond(response.status, out.data(), done);
-                sent.map_err(|_| Fault::never(Reason::ClientAborted))?;
-                done
-            }
+        let outcome = Outcome {
+            status: response.status,
+            head: out,
+            body: self.call.source(body, &mut buffer, &mut decoder),
+            framing: delivery.framing,
+            read_timeout: self.forward.timeouts.read,
         };
-        drop(out);
-        if !done {
-            self.timer.note_slow();
-            Box::pin(self.relay_rest(source, framing)).await?;
-        }
+        exchange.recipient().deliver(outcome, || self.timer.note_slow()).await?;
         Ok(Received {
             // More than was announced is no beginning of a next response.
             reusable: answers_whole_request
@@ -158,30 +150,6 @@ impl Receiver<'_, '_> {
         if self.exchange.pinned.logs_response_headers {
             *report.response_head.borrow_mut() = head.to_vec();
         }
-    }
-
-    /// Sends the head, and with it what has come of the body. True if that is all.
-    async fn send_first(
-        &self,
-        socket: &Socket,
-        out: &mut Buffer,
-        source: &mut Source<'_>,
-        framing: Framing,
-    ) -> Result<bool, Fault> {
-        let joined = source.join(framing, &self.meter(), out);
-        let (beside, done) = joined.map_err(|error| response_fault(&error))?;
-        client::write(socket, &[out.data(), source.front(beside)], self.exchange.patience()).await?;
-        source.consume(beside);
-        Ok(done)
-    }
-
-    async fn relay_rest(&self, source: Source<'_>, framing: Framing) -> Result<(), Fault> {
-        let exchange = self.exchange;
-        let incoming = Incoming { source, timeout: self.forward.timeouts.read };
-        let outgoing =
-            Outgoing { sink: exchange.client.sink(framing), timeout: exchange.patience().send_timeout };
-        let relayed = relay(incoming, outgoing, self.meter(), exchange.deadline, &exchange.worker.pipes);
-        relayed.await.map_err(|error| response_fault(&error))
     }
 
     /// Passes on the agreement to speak another protocol, and then whatever is spoken.
@@ -223,19 +191,4 @@ impl Receiver<'_, '_> {
             closes_in_order: passed.is_complete,
         })
     }
-
-    fn meter(&self) -> Meter<'_> {
-        Meter { content: &self.exchange.report.sent_body, max: None }
-    }
-}
-
-/// The client has seen part of the response: nothing can be tried again.
-fn response_fault(error: &RelayError) -> Fault {
-    Fault::never(match error {
-        RelayError::Read | RelayError::Invalid(InvalidBody::Truncated) => Reason::UpstreamReset,
-        RelayError::ReadTimeout => Reason::UpstreamReadTimeout,
-        RelayError::Invalid(_) | RelayError::TooLarge => Reason::UpstreamBadResponse,
-        RelayError::Write => Reason::ClientAborted,
-        RelayError::WriteTimeout => Reason::SendTimeout,
-    })
 }

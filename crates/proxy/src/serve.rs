@@ -9,8 +9,10 @@ use routing::{HostTable, Resolution};
 use wire::h1::{Request, TargetForm, Version};
 
 use crate::attempt::Outbound;
+use crate::body::{Framing, Source};
 use crate::buffer::Buffer;
 use crate::client::Patience;
+use crate::deliver::{Outcome, Recipient};
 use crate::exchange::{Arrival, Exchange, Next, RequestId};
 use crate::fault::Fault;
 use crate::filters::{self, Flow, Forwarded, Presented, Subject};
@@ -99,9 +101,12 @@ async fn send_answer(
     let body = if with_body { answer.body() } else { &[] };
     report.status.set(answer.status);
     report.sent_head.set(head.len() as u64);
-    report.sent_body.set(body.len() as u64);
-    let patience = Patience { deadline, send_timeout: pinned.settings().client.send_timeout };
-    client.answer(answer.status, head.data(), body, patience).await.is_ok()
+    let send_timeout = pinned.settings().client.send_timeout;
+    let patience = Patience { deadline, send_timeout };
+    let recipient = Recipient { client, patience, sent: &report.sent_body, pipes: &worker.pipes };
+    let (status, body, read_timeout) = (answer.status, Source::Bytes(body), send_timeout);
+    let outcome = Outcome { status, head, body, framing: Framing::Raw, read_timeout };
+    recipient.deliver(outcome, || ()).await.is_ok()
 }
 
 /// One request on its way through.
