@@ -1,6 +1,7 @@
 //! From an accepted connection to one that HTTP can be spoken on: who is really there, and whether it speaks TLS with us.
 
 use std::io;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
 
@@ -11,12 +12,11 @@ use tokio::net::TcpStream;
 use wire::client_hello::{Peek, server_name};
 
 use crate::buffer::Buffer;
-use crate::conn::{Conn, refuse_plain_http};
 use crate::deadline::{Deadline, Elapsed};
 use crate::limits::LAST_REQUEST_GRACE;
 use crate::proxy_header;
 use crate::socket::{Socket, look_until_enough};
-use crate::tls::{self, Refused};
+use crate::tls::{self, ClientTls, Refused};
 use crate::tunnel::{End, tunnel};
 use crate::worker::{Pinned, Worker};
 
@@ -28,49 +28,63 @@ enum Destination {
     Elsewhere(ClusterId),
 }
 
-/// Establishes a connection; none where that fails, or where it has been passed on and is over.
+/// What has become of a connection that was accepted.
+pub(crate) enum Established {
+    /// HTTP can be spoken on it.
+    Ready {
+        socket: Socket,
+        /// Who is at the other end: the peer, or whom a PROXY header that is believed names.
+        peer: SocketAddr,
+        /// What is known of a client that came over TLS.
+        tls: Option<Box<ClientTls>>,
+    },
+    /// The client speaks HTTP where it ought to speak TLS, and has begun with these bytes.
+    PlainHttp { socket: Socket, peer: SocketAddr, said: Buffer },
+    /// It is over: it failed, or it was passed on to an endpoint.
+    Over,
+}
+
+/// Establishes a connection. What fails is counted here.
 pub(crate) async fn establish(
     worker: &Rc<Worker>,
-    conn: &mut Conn,
     stream: TcpStream,
+    peer: SocketAddr,
     is_tls: bool,
     deadline: &Deadline,
-) -> Option<Socket> {
-    let established = match introduce(worker, conn, &stream, deadline).await {
-        Ok(()) if is_tls => establish_tls(worker, conn, stream, deadline).await,
-        Ok(()) => return Some(Socket::clear(stream)),
+) -> Established {
+    let established = match introduce(worker, peer, &stream, deadline).await {
+        Ok(peer) if is_tls => establish_tls(worker, stream, peer, deadline).await,
+        Ok(peer) => Ok(Established::Ready { socket: Socket::clear(stream), peer, tls: None }),
         Err(reason) => Err(reason),
     };
     established.unwrap_or_else(|reason| {
         worker.recorder.borrow().reason(reason);
-        None
+        Established::Over
     })
 }
 
 /// Reads who the client is, where a load balancer has to say so first.
 async fn introduce(
     worker: &Worker,
-    conn: &mut Conn,
+    peer: SocketAddr,
     stream: &TcpStream,
     deadline: &Deadline,
-) -> Result<(), Reason> {
+) -> Result<SocketAddr, Reason> {
     let pinned = worker.pinned();
     let settings = pinned.settings();
-    if let Some(timeout) = settings.client.proxy_header_timeout {
-        let addresses = proxy_header::read(stream, deadline, timeout).await?;
-        conn.peer = proxy_header::client(conn.peer, addresses, &settings.forwarded);
-    }
-    Ok(())
+    let Some(timeout) = settings.client.proxy_header_timeout else { return Ok(peer) };
+    let addresses = proxy_header::read(stream, deadline, timeout).await?;
+    Ok(proxy_header::client(peer, addresses, &settings.forwarded))
 }
 
 async fn establish_tls(
     worker: &Rc<Worker>,
-    conn: &mut Conn,
     stream: TcpStream,
+    peer: SocketAddr,
     deadline: &Deadline,
-) -> Result<Option<Socket>, Reason> {
+) -> Result<Established, Reason> {
     if !await_first_byte(worker, &stream, deadline).await {
-        return Ok(None);
+        return Ok(Established::Over);
     }
     let pinned = worker.pinned();
     deadline.start(pinned.settings().client.header_timeout);
@@ -78,7 +92,7 @@ async fn establish_tls(
         && let Destination::Elsewhere(cluster) = destination(worker, &pinned, &stream, deadline).await?
     {
         pass_on(worker, &pinned, stream, cluster, deadline).await?;
-        return Ok(None);
+        return Ok(Established::Over);
     }
     let entry = worker.turnstile.enter().ok_or(Reason::HandshakeLimit)?;
     let buffer = Buffer::empty(&worker.buffers);
@@ -87,15 +101,13 @@ async fn establish_tls(
     match result.map_err(|Elapsed| Reason::HandshakeTimeout)? {
         Ok((session, client)) => {
             worker.recorder.borrow().handshake(client.handshake());
-            conn.tls = Some(client);
-            Ok(Some(Socket::tls(session)))
+            Ok(Established::Ready { socket: Socket::tls(session), peer, tls: Some(client) })
         }
         Err(Refused::PlainHttp(stream, said)) => {
-            refuse_plain_http(worker, conn, &Socket::clear(stream), deadline, &said).await;
-            Ok(None)
+            Ok(Established::PlainHttp { socket: Socket::clear(stream), peer, said })
         }
         Err(Refused::Failed(reason)) => Err(reason),
-        Err(Refused::Gone) => Ok(None),
+        Err(Refused::Gone) => Ok(Established::Over),
     }
 }
 
@@ -152,7 +164,7 @@ async fn pass_on(
         End { socket: &client, read_ahead: &mut Buffer::empty(&worker.buffers) },
         End { socket: connection.socket(), read_ahead: &mut Buffer::empty(&worker.buffers) },
         pinned.settings().stream.idle_timeout,
-        worker,
+        worker.for_tunnels(),
         &(),
     )
     .await;

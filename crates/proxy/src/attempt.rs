@@ -9,19 +9,19 @@ use model::{ConnectionHeader, Forward, HttpVersion};
 use observe::{Failure, Reason};
 use wire::h1::{Body, BodyDecoder, InvalidBody};
 
+use crate::body::{
+    Framing, Incoming, Meter, Outgoing, RelayError, Sink, Source, relay, take_frames, transcode,
+};
 use crate::buffer::Buffer;
-use crate::client::{Client, Patience};
+use crate::client::{self, Client, Patience};
 use crate::deadline::{Deadline, Elapsed};
 use crate::exchange::{Exchange, Next};
+use crate::fault::{Fault, Retry};
 use crate::filters::client_certificate;
-use crate::limits::{FAILED_RESPONSE_TIME, HTTP2_SESSIONS_PER_TRY_MAX, LARGE_BUFFER_BYTES};
-use crate::relay::{Broken, Framing, Incoming, Meter, Outgoing, Sink, Source, relay, take_frames, transcode};
-use crate::reply::{Fault, Retry};
-use crate::response::{Received, Receiver, Upstream};
-use crate::socket::{Socket, Unwritten};
-use crate::upstream::h1::{HeadOptions, write_request_head};
-use crate::upstream::h2::Session;
-use crate::upstream::{Endpoint, Lease, NoConnection, ResponseTimer, Trust};
+use crate::head::{HeadEdits, RequestOptions, write_request_head};
+use crate::limits::{FAILED_RESPONSE_TIME, LARGE_BUFFER_BYTES};
+use crate::response::{Received, Receiver};
+use crate::upstream::{Call, Endpoint, Request, ResponseTimer};
 
 /// A request as it goes to endpoints, again and again if need be.
 pub(crate) struct Outbound<'x, 'a> {
@@ -51,7 +51,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
             return Err(Reason::BodyTooLarge);
         }
         let mut bytes = Buffer::small(&exchange.worker.buffers);
-        let options = HeadOptions {
+        let options = RequestOptions {
             forwarded: &exchange.forwarded,
             last_lines: Some(&exchange.conn.last_lines).filter(|_| exchange.conn.requests.get() > 1),
             request_id: exchange.id.as_bytes(),
@@ -59,12 +59,12 @@ impl<'x, 'a> Outbound<'x, 'a> {
             connection: forward.connection_header,
             is_upgrade: exchange.is_upgrade(),
             underscores: settings.client.underscores_in_headers,
-            client_certificate: exchange
-                .route
-                .get()
-                .and_then(|route| client_certificate::told(&route.filters, exchange.conn.tls.as_deref())),
         };
-        write_request_head(exchange.head, request, &options, &mut bytes);
+        let mut edits = HeadEdits::default();
+        if let Some(route) = exchange.route.get() {
+            client_certificate::tell(&route.filters, exchange.conn.tls.as_deref(), &mut edits);
+        }
+        write_request_head(exchange.head, request, &options, &edits, &mut bytes);
         let body = if request.fields.chunked { Body::Chunked } else { Body::of_length(length) };
         // Frames need no chunks.
         let speaks_http2 = exchange.pinned.snapshot.cluster(forward.cluster).version == HttpVersion::Http2;
@@ -76,8 +76,8 @@ impl<'x, 'a> Outbound<'x, 'a> {
     }
 
     fn take_what_has_come(&mut self) -> Result<(), Reason> {
-        let (exchange, report) = (self.exchange, &self.exchange.report);
-        report.body_begun.set(true);
+        let (exchange, progress) = (self.exchange, &self.exchange.progress);
+        progress.note_body_begun();
         let meter = request_meter(exchange, self.forward);
         let done = match exchange.client {
             // What follows belongs to the protocol that is asked for.
@@ -85,7 +85,9 @@ impl<'x, 'a> Outbound<'x, 'a> {
             Client::Http1(_) => transcode(self.rest, &mut self.body, self.framing, &meter, &mut self.bytes),
             Client::Http2(stream) => take_frames(&stream.body, self.framing, &meter, &mut self.bytes),
         };
-        report.body_done.set(done.map_err(|broken| request_fault(&broken).reason)?);
+        if done.map_err(|error| request_fault(&error).reason)? {
+            progress.note_body_whole();
+        }
         Ok(())
     }
 
@@ -100,10 +102,10 @@ impl<'x, 'a> Outbound<'x, 'a> {
     }
 
     fn has_body_begun(&self) -> bool {
-        let report = &self.exchange.report;
+        let Exchange { progress, report, .. } = self.exchange;
         // What there is no room for beside the head has come all the same.
         let is_left_over = !self.rest.is_empty() && self.bytes.len() + self.rest.len() > LARGE_BUFFER_BYTES;
-        report.body_done.get() || report.received_body.get() > 0 || is_left_over
+        progress.is_body_done() || report.received_body.get() > 0 || is_left_over
     }
 
     async fn await_body_begin(&mut self) -> Result<(), Reason> {
@@ -137,179 +139,106 @@ impl<'x, 'a> Outbound<'x, 'a> {
 
     /// Whether the request can be sent again after a fault.
     pub(crate) fn is_repeatable(&self, retry: Retry) -> bool {
-        let report = &self.exchange.report;
-        !report.answered.get() && !report.body_streamed.get() && self.exchange.may_repeat(self.forward, retry)
+        self.exchange.progress.can_send_again() && self.exchange.may_repeat(self.forward, retry)
     }
 
-    /// Sends the request to an endpoint and its response to the client. An idle connection that turns out to be dead is
-    /// replaced by a fresh one, which is no try of its own: it says nothing about the endpoint.
+    /// Sends the request to an endpoint and its response to the client.
     pub(crate) async fn attempt(&mut self, endpoint: &Rc<Endpoint>, is_last: bool) -> Result<Next, Fault> {
         let exchange = self.exchange;
         exchange.report.begin_try(endpoint.address, exchange.worker.clock.now());
-        let result = match endpoint.protocol.version {
-            HttpVersion::Http1 => self.attempt_http1(endpoint, is_last).await,
-            HttpVersion::Http2 => Box::pin(self.attempt_http2(endpoint, is_last)).await,
-        };
+        let result = self.call(endpoint, is_last).await;
         exchange.report.end_try(exchange.worker.clock.now());
-        if let Some(failure) = result.err().and_then(|fault| failure(fault.reason)) {
-            endpoint.cells.fail(failure);
-            endpoint.note_response(FAILED_RESPONSE_TIME, exchange.worker.clock.now());
+        if let Err(fault) = result {
+            note_failure(endpoint, fault.reason, exchange);
         }
         result
     }
 
-    async fn attempt_http1(&mut self, endpoint: &Rc<Endpoint>, is_last: bool) -> Result<Next, Fault> {
-        let (exchange, pool) = (self.exchange, &self.exchange.worker.pool);
-        let can_be_repeated = self.is_repeatable(Retry::Sent) && exchange.report.body_done.get();
-        let trust = if can_be_repeated { Trust::EventLoop } else { Trust::Socket };
-        let mut idle = pool.take_idle(endpoint, trust);
+    /// An idle connection that turns out to be dead is replaced by a fresh one, which is no try of its own: it says nothing about the
+    /// endpoint.
+    async fn call(&mut self, endpoint: &Rc<Endpoint>, is_last: bool) -> Result<Next, Fault> {
+        let (exchange, forward) = (self.exchange, self.forward);
+        let can_be_repeated = self.is_repeatable(Retry::Sent) && exchange.progress.is_body_done();
+        let (pool, timeout) = (&exchange.worker.pool, forward.timeouts.connect);
+        let mut calls = 0;
         loop {
-            let lease = match idle.take() {
-                Some(lease) => lease,
-                None => self.open(endpoint, trust).await?,
-            };
-            let is_reused = lease.connect_time.is_none();
-            match self.converse(endpoint, lease, is_last).await {
-                Err(fault) if is_reused && self.is_worth_a_fresh_one(fault) => {}
-                done => return done,
+            let is_fresh = calls > 0;
+            let opening = Call::open(pool, endpoint, is_fresh, can_be_repeated, timeout, exchange.deadline);
+            let mut call = opening.await?;
+            calls += 1;
+            if let Some(took) = call.connect_time() {
+                exchange.report.note_connected(took);
             }
-        }
-    }
-
-    /// The same over HTTP/2, where requests share connections.
-    async fn attempt_http2(&mut self, endpoint: &Rc<Endpoint>, is_last: bool) -> Result<Next, Fault> {
-        let exchange = self.exchange;
-        let mut sessions = 0;
-        loop {
-            let timeout = self.forward.timeouts.connect;
-            let mut opening = pin!(exchange.worker.pool.session(endpoint));
-            let opened = exchange.deadline.within(timeout, |cx| opening.as_mut().poll(cx)).await;
-            let session = match opened {
-                Ok(Ok(session)) => session,
-                Ok(Err(error)) => return Err(connect_fault(&error)),
-                Err(Elapsed) => return Err(Fault::unsent(Reason::ConnectTimeout)),
-            };
-            let is_reused = session.note_use();
-            sessions += 1;
-            match self.call(endpoint, &session, is_last).await {
-                // An endpoint that is leaving may send even a fresh session away, and has not looked at the request then.
-                Err(fault)
-                    if (is_reused || fault.retry == Retry::Unsent)
-                        && sessions < HTTP2_SESSIONS_PER_TRY_MAX
-                        && self.is_worth_a_fresh_one(fault) =>
-                {
-                    session.retire();
+            match self.converse(&mut call, endpoint, is_last).await {
+                Ok(received) => return Ok(self.finish(call, &received)),
+                Err(fault) if call.was_dead(fault, calls) && self.is_repeatable(fault.retry) => {
+                    call.discard();
                 }
-                done => return done,
+                Err(fault) => return Err(fault),
             }
         }
     }
 
-    /// Whether the fault may be no more than an idle connection that had died.
-    fn is_worth_a_fresh_one(&self, fault: Fault) -> bool {
-        fault.reason == Reason::UpstreamReset && self.is_repeatable(fault.retry)
-    }
-
-    async fn open(&self, endpoint: &Endpoint, trust: Trust) -> Result<Lease, Fault> {
-        let pool = &self.exchange.worker.pool;
-        let timeout = self.forward.timeouts.connect;
-        let mut opening = Box::pin(pool.open(endpoint, trust));
-        match self.exchange.deadline.within(timeout, |cx| opening.as_mut().poll(cx)).await {
-            Ok(Ok(lease)) => Ok(lease),
-            Ok(Err(error)) => Err(connect_fault(&error)),
-            Err(Elapsed) if pool.is_short_of_ports(endpoint) => Err(Fault::unsent(Reason::PortsExhausted)),
-            Err(Elapsed) => Err(Fault::unsent(Reason::ConnectTimeout)),
-        }
-    }
-
+    /// Sends the request, and receives and delivers the response.
     async fn converse(
         &mut self,
+        call: &mut Call<'_>,
         endpoint: &Rc<Endpoint>,
-        lease: Lease,
         is_last: bool,
-    ) -> Result<Next, Fault> {
+    ) -> Result<Received, Fault> {
         let (exchange, forward) = (self.exchange, self.forward);
-        let mut connection = lease.connection;
-        connection.requests += 1;
-        endpoint.cells.requests.add(1);
-        if let Some(took) = lease.connect_time {
-            exchange.report.note_connected(took);
-        }
-        self.send(connection.socket()).await?;
-        let upstream = Upstream::Http1(connection.socket());
-        let is_sent = exchange.report.body_done.get();
-        let own_deadline = self.deadline_of_upload(is_sent);
-        let deadline = own_deadline.as_ref().unwrap_or(exchange.deadline);
-        let timer = &ResponseTimer::new(deadline, forward.timeouts.read, is_sent);
-        let receiver = Receiver { exchange, forward, endpoint, upstream, timer, is_last };
-        let received = if exchange.is_upgrade() {
-            unless(pin!(receiver.receive(Some(self.rest))), pin!(client_gone_unanswered(exchange))).await?
-        } else {
-            let sink = Sink::Http1 { socket: connection.socket(), framing: self.framing };
-            let (rest, body) = (&mut *self.rest, &mut self.body);
-            let upload = Upload { exchange, forward, sink, begun: &[], is_sent, timer, rest, body };
-            unless(pin!(receiver.receive(None)), pin!(upload.accompany())).await?
+        let request = Request {
+            bytes: self.bytes.data(),
+            head_len: self.head_len,
+            has_body: exchange.request.has_body(),
+            is_whole: exchange.progress.is_body_done(),
+            framing: self.framing,
+            takes_trailers: exchange.request.fields.find(wire::Known::Te).is_some(),
+            timeouts: forward.timeouts,
         };
-        let Received { reusable, keep_alive, idle_max, closes_in_order } = received;
-        connection.closes_in_order = closes_in_order;
-        let body_done = exchange.report.body_done.get();
-        let is_to_close = forward.connection_header == Some(ConnectionHeader::Close);
-        if reusable && body_done && !is_to_close {
-            connection.idle_max = idle_max;
-            exchange.worker.pool.put_back(endpoint, connection);
-        }
-        Ok(match (body_done, keep_alive) {
-            (false, _) => Next::Linger,
-            (true, true) => Next::KeepAlive,
-            (true, false) => Next::Close,
-        })
-    }
-
-    /// Makes the request on a session, which goes on to serve others.
-    async fn call(
-        &mut self,
-        endpoint: &Rc<Endpoint>,
-        session: &Session,
-        is_last: bool,
-    ) -> Result<Next, Fault> {
-        let (exchange, forward) = (self.exchange, self.forward);
-        endpoint.cells.requests.add(1);
-        let (head, begun) = self.bytes.data().split_at(self.head_len);
-        let is_all = exchange.report.body_done.get();
-        let te = exchange.request.fields.find(wire::Known::Te).is_some();
-        // One with content ends with a frame of content, be it empty: servers of gRPC wait for that ("EOS" in gRPC's
-        // `PROTOCOL-HTTP2.md`).
-        let is_sent = is_all && begun.is_empty() && !exchange.request.has_body();
-        let call = session.call(head, te, is_sent)?;
-        let own_deadline = self.deadline_of_upload(is_sent);
+        call.send(&request, exchange.deadline).await?;
+        let call = &*call;
+        let unsent = call.unsent(&request);
+        // The exchange's own deadline is the upload's while there is one.
+        let own_deadline = unsent.map(|_| Deadline::new(&exchange.worker.deadlines));
         let deadline = own_deadline.as_ref().unwrap_or(exchange.deadline);
-        let timer = &ResponseTimer::new(deadline, forward.timeouts.read, is_sent);
-        let upstream = Upstream::Http2(&call);
-        let receiver = Receiver { exchange, forward, endpoint, upstream, timer, is_last };
-        let (sink, rest, body) = (Sink::Http2(call.sender()), &mut *self.rest, &mut self.body);
-        let upload = Upload { exchange, forward, sink, begun, is_sent, timer, rest, body };
-        let received = unless(pin!(receiver.receive(None)), pin!(upload.accompany())).await?;
-        let body_done = exchange.report.body_done.get();
-        Ok(match (body_done, received.keep_alive) {
+        let timer = &ResponseTimer::new(deadline, forward.timeouts.read, unsent.is_none());
+        let receiver = Receiver { exchange, forward, endpoint, call, timer, is_last };
+        match unsent {
+            None if exchange.is_upgrade() && call.own_socket().is_some() => {
+                let gone = client_gone_unanswered(exchange, timer);
+                unless(pin!(receiver.receive(Some(self.rest))), pin!(gone)).await
+            }
+            None => unless(pin!(receiver.receive(None)), pin!(client_gone(exchange, timer))).await,
+            Some(begun) => {
+                let sink = call.sink(request.framing);
+                let (rest, body) = (&mut *self.rest, &mut self.body);
+                let upload =
+                    Box::pin(Upload { exchange, forward, sink, begun, timer, rest, body }.accompany());
+                unless(pin!(receiver.receive(None)), pin!(upload)).await
+            }
+        }
+    }
+
+    fn finish(&self, call: Call<'_>, received: &Received) -> Next {
+        let body_done = self.exchange.progress.is_body_done();
+        let is_to_close = self.forward.connection_header == Some(ConnectionHeader::Close);
+        let is_reusable = received.reusable && body_done && !is_to_close;
+        call.finish(is_reusable, received.idle_max, received.closes_in_order);
+        match (body_done, received.keep_alive) {
             (false, _) => Next::Linger,
             (true, true) => Next::KeepAlive,
             (true, false) => Next::Close,
-        })
-    }
-
-    /// For the wait for the response to a request that is still being sent: the exchange's own is in use meanwhile.
-    fn deadline_of_upload(&self, is_sent: bool) -> Option<Deadline> {
-        (!is_sent).then(|| Deadline::new(&self.exchange.worker.deadlines))
-    }
-
-    async fn send(&self, socket: &Socket) -> Result<(), Fault> {
-        let mut unwritten = Unwritten::new(&[self.bytes.data()]);
-        match socket.write_all(&mut unwritten, self.forward.timeouts.send, self.exchange.deadline).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) if unwritten.len() == self.bytes.len() => Err(Fault::unsent(Reason::UpstreamReset)),
-            Ok(Err(_)) => Err(Fault::sent(Reason::UpstreamReset)),
-            Err(Elapsed) => Err(Fault::sent(Reason::UpstreamSendTimeout)),
         }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn note_failure(endpoint: &Endpoint, reason: Reason, exchange: &Exchange<'_>) {
+    if let Some(failure) = failure(reason) {
+        endpoint.cells.fail(failure);
+        endpoint.note_response(FAILED_RESPONSE_TIME, exchange.worker.clock.now());
     }
 }
 
@@ -332,8 +261,6 @@ struct Upload<'x, 'a> {
     sink: Sink<'x>,
     /// What is kept of the body for another try, where it does not go with the head.
     begun: &'x [u8],
-    /// The request is all sent, its end included.
-    is_sent: bool,
     /// For the response, which is due once the request is sent.
     timer: &'x ResponseTimer<'x>,
     rest: &'x mut Buffer,
@@ -344,33 +271,30 @@ impl Upload<'_, '_> {
     /// What goes on beside the wait for a response: what is left of the body is sent, and then the client is watched.
     async fn accompany(self) -> Fault {
         let (exchange, timer) = (self.exchange, self.timer);
-        if !self.is_sent {
-            let sent = Box::pin(self.send()).await;
-            timer.note_sent();
-            match sent {
-                Ok(()) => {}
-                // The endpoint may have answered before it stopped reading; the wait for the response finds out.
-                Err(Broken::Write) => pending().await,
-                Err(broken) => return request_fault(&broken),
-            }
+        let sent = self.send().await;
+        timer.note_sent();
+        match sent {
+            Ok(()) => client_gone(exchange, timer).await,
+            // The endpoint may have answered before it stopped reading; the wait for the response finds out.
+            Err(RelayError::Write) => pending().await,
+            Err(error) => request_fault(&error),
         }
-        client_gone(exchange).await
     }
 
-    async fn send(self) -> Result<(), Broken> {
+    async fn send(self) -> Result<(), RelayError> {
         let Self { exchange, forward, sink, begun, rest, body, .. } = self;
-        let (worker, report) = (exchange.worker, &exchange.report);
+        let (worker, progress) = (exchange.worker, &exchange.progress);
         let timeout = exchange.pinned.settings().client.body_timeout;
         let deadline = Deadline::new(&worker.deadlines);
         let outgoing = Outgoing { sink, timeout: forward.timeouts.send };
-        let is_all = report.body_done.get();
+        let is_all = progress.is_body_done();
         outgoing.write(begun, is_all, &deadline).await?;
         if is_all {
             return Ok(());
         }
-        report.body_streamed.set(true);
-        let is_invited = report.received_body.get() > 0;
-        if exchange.request.expects_continue && !is_invited && rest.is_empty() && !report.answered.get() {
+        progress.note_body_streaming();
+        let is_invited = exchange.report.received_body.get() > 0;
+        if exchange.request.expects_continue && !is_invited && rest.is_empty() && !progress.is_answered() {
             let patience = Patience { deadline: &deadline, send_timeout: timeout };
             invite(exchange.client, patience).await?;
         }
@@ -380,45 +304,49 @@ impl Upload<'_, '_> {
         };
         let incoming = Incoming { source, timeout };
         relay(incoming, outgoing, request_meter(exchange, forward), &deadline, &worker.pipes).await?;
-        report.body_done.set(true);
+        progress.note_body_passed();
         Ok(())
     }
 }
 
 /// Tells a client that waits for it to send its body (RFC 9110 section 10.1.1).
-async fn invite(client: Client<'_>, patience: Patience<'_>) -> Result<(), Broken> {
-    client.inform(100, b"HTTP/1.1 100 Continue\r\n\r\n", patience).await.map_err(|_| Broken::Read)
+async fn invite(client: Client<'_>, patience: Patience<'_>) -> Result<(), RelayError> {
+    client.inform(100, b"HTTP/1.1 100 Continue\r\n\r\n", patience).await.map_err(|_| RelayError::Read)
 }
 
-/// Ends when the client has gone away without a response.
-async fn client_gone(exchange: &Exchange<'_>) -> Fault {
-    exchange.client.gone(exchange.worker, || exchange.report.answered.get()).await;
+/// Ends when the client has gone away without a response. Nearly all responses have come before it is worth looking.
+async fn client_gone(exchange: &Exchange<'_>, timer: &ResponseTimer<'_>) -> Fault {
+    match exchange.client {
+        Client::Http1(socket) => {
+            // The timer wakes the task that both waits share.
+            poll_fn(|_| if timer.is_slow() { Poll::Ready(()) } else { Poll::Pending }).await;
+            let is_answered = || exchange.progress.is_answered();
+            Box::pin(client::gone(socket, &exchange.worker.deadlines, is_answered)).await;
+        }
+        Client::Http2(stream) => poll_fn(|cx| stream.poll_gone(cx)).await,
+    }
     Fault::never(Reason::ClientAborted)
 }
 
 /// As [`client_gone`], until the client is answered: a tunnel sees for itself who leaves it.
-async fn client_gone_unanswered(exchange: &Exchange<'_>) -> Fault {
-    let gone = client_gone(exchange).await;
-    if exchange.report.answered.get() { pending().await } else { gone }
+async fn client_gone_unanswered(exchange: &Exchange<'_>, timer: &ResponseTimer<'_>) -> Fault {
+    let gone = client_gone(exchange, timer).await;
+    if exchange.progress.is_answered() { pending().await } else { gone }
 }
 
 fn request_meter<'x>(exchange: &'x Exchange<'_>, forward: &Forward) -> Meter<'x> {
     Meter { content: &exchange.report.received_body, max: forward.body_bytes_max }
 }
 
-fn request_fault(broken: &Broken) -> Fault {
-    match broken {
-        Broken::Read | Broken::Invalid(InvalidBody::Truncated) => Fault::never(Reason::ClientAborted),
-        Broken::ReadTimeout => Fault::never(Reason::BodyTimeout),
-        Broken::Invalid(_) => Fault::never(Reason::BadChunk),
-        Broken::TooLarge => Fault::never(Reason::BodyTooLarge),
-        Broken::Write => Fault::sent(Reason::UpstreamReset),
-        Broken::WriteTimeout => Fault::sent(Reason::UpstreamSendTimeout),
+fn request_fault(error: &RelayError) -> Fault {
+    match error {
+        RelayError::Read | RelayError::Invalid(InvalidBody::Truncated) => Fault::never(Reason::ClientAborted),
+        RelayError::ReadTimeout => Fault::never(Reason::BodyTimeout),
+        RelayError::Invalid(_) => Fault::never(Reason::BadChunk),
+        RelayError::TooLarge => Fault::never(Reason::BodyTooLarge),
+        RelayError::Write => Fault::sent(Reason::UpstreamReset),
+        RelayError::WriteTimeout => Fault::sent(Reason::UpstreamSendTimeout),
     }
-}
-
-fn connect_fault(error: &NoConnection) -> Fault {
-    Fault::unsent(error.reason())
 }
 
 fn failure(reason: Reason) -> Option<Failure> {

@@ -1,19 +1,19 @@
 //! The client's end of an exchange, whatever it speaks.
 
 use std::future::{pending, poll_fn};
+use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
 use h2::Reason as Http2Reason;
 use observe::Reason;
 
-use crate::deadline::{Deadline, Elapsed};
+use crate::body::{Framing, Sink};
+use crate::deadline::{Deadline, Deadlines, Elapsed};
+use crate::fault::Fault;
 use crate::h2::Stream;
 use crate::limits::HALF_CLOSED_GRACE;
-use crate::relay::{Framing, Sink};
-use crate::reply::Fault;
 use crate::socket::{Socket, Unwritten};
-use crate::worker::Worker;
 
 /// Where a request came from, and where its response goes.
 #[derive(Clone, Copy)]
@@ -45,27 +45,6 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Sends a whole response.
-    pub(crate) async fn answer(
-        self,
-        status: u16,
-        head: &[u8],
-        body: &[u8],
-        patience: Patience<'_>,
-    ) -> Result<(), Fault> {
-        let stream = match self {
-            Self::Http1(socket) => return write(socket, &[head, body], patience).await,
-            Self::Http2(stream) => stream,
-        };
-        stream.respond(status, head, body.is_empty()).map_err(|_| Fault::never(Reason::ClientAborted))?;
-        if body.is_empty() {
-            return Ok(());
-        }
-        let mut rest = body;
-        let sent = stream.sender().send(&mut rest, true, patience.send_timeout, patience.deadline).await;
-        client_fault(sent.map(|sent| sent.is_ok()))
-    }
-
     /// Where the content of the response goes, once its head has been sent.
     pub(crate) fn sink(self, framing: Framing) -> Sink<'a> {
         match self {
@@ -80,27 +59,23 @@ impl<'a> Client<'a> {
             stream.reset(Http2Reason::INTERNAL_ERROR);
         }
     }
+}
 
-    /// Ends when the client has gone away. One that has shut down its sending side gets some time: it cannot be told from
-    /// one that is gone; `is_answered` says whether it is being answered by then.
-    pub(crate) async fn gone(self, worker: &Worker, is_answered: impl Fn() -> bool) {
-        let socket = match self {
-            Self::Http1(socket) => socket,
-            Self::Http2(stream) => return poll_fn(|cx| stream.poll_gone(cx)).await,
-        };
-        match poll_fn(|cx| socket.poll_peek(cx)).await {
-            Err(_) => return,
-            // The next request has come; a client that sends requests is there.
-            Ok(1..) => return pending().await,
-            Ok(0) => {}
-        }
-        let grace = Deadline::new(&worker.deadlines);
-        // Nothing else can end this wait.
-        let _ = grace.within(HALF_CLOSED_GRACE, |_| Poll::<()>::Pending).await;
-        if is_answered() {
-            // Whether it still reads shows when it is written to.
-            pending::<()>().await;
-        }
+/// Ends when the client at the other end of a socket has gone away. One that has shut down its sending side gets some time: it cannot
+/// be told from one that is gone; `is_answered` says whether it is being answered by then.
+pub(crate) async fn gone(socket: &Socket, deadlines: &Rc<Deadlines>, is_answered: impl Fn() -> bool) {
+    match poll_fn(|cx| socket.poll_peek(cx)).await {
+        Err(_) => return,
+        // The next request has come; a client that sends requests is there.
+        Ok(1..) => return pending().await,
+        Ok(0) => {}
+    }
+    let grace = Deadline::new(deadlines);
+    // Nothing else can end this wait.
+    let _ = grace.within(HALF_CLOSED_GRACE, |_| Poll::<()>::Pending).await;
+    if is_answered() {
+        // Whether it still reads shows when it is written to.
+        pending::<()>().await;
     }
 }
 

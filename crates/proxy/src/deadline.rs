@@ -12,7 +12,7 @@ use crate::clock::{Clock, Moment};
 
 /// The deadlines of a worker.
 pub(crate) struct Deadlines {
-    clock: Clock,
+    pub(crate) clock: Clock,
     slots: RefCell<Slots>,
 }
 

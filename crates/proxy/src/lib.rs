@@ -22,25 +22,34 @@ mod h2;
 
 mod client;
 
+mod serve;
+
 mod exchange;
+mod progress;
+mod report;
 
 mod filters;
+
+mod head;
 
 mod upstream;
 
 mod attempt;
+mod deliver;
 mod response;
 
-mod relay;
+mod body;
 mod tunnel;
 
 mod stream;
 
+mod fault;
 mod reply;
 
 mod record;
 
 mod limits;
+mod options;
 
 mod buffer;
 mod clock;
@@ -51,7 +60,7 @@ mod socket;
 mod sys;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -65,46 +74,13 @@ use tokio::sync::{Notify, watch};
 
 use crate::clock::Clock;
 use crate::deadline::Deadlines;
-use crate::thread::{Acknowledged, Acknowledgement, Orders, Published, Seat};
+use crate::thread::{Acknowledged, Acknowledgement, Orders, Seat};
 use crate::ticker::Ticker;
 use crate::tls::{Acceptors, Lasting};
 use crate::upstream::{Depot, Pool, Sources};
-use crate::worker::{Log, Parts};
+use crate::worker::{Log, Parts, Published};
 
-/// What does not change while a proxy runs.
-#[derive(Debug)]
-pub struct Options {
-    /// Where clients connect to.
-    pub listen: Vec<Listen>,
-    /// One worker for each entry, which is the CPU that it stays on, if any.
-    pub workers: Vec<Option<usize>>,
-    /// Local addresses to connect to endpoints from; empty to have the kernel choose.
-    pub source_addresses: Vec<IpAddr>,
-    /// What one worker may have open.
-    pub budget: Budget,
-    /// The machine's name, for the access log.
-    pub hostname: String,
-}
-
-/// What a worker may have open at a time, as far as clients decide it. Each takes a descriptor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
-    /// Client connections. For another one, connections that wait for a request are closed, those that have waited for longest
-    /// first; where all are busy it is answered 503.
-    pub connections: usize,
-    /// Clients of UDP services. For another one, a session without an answer is ended, or else the one that has been idle for
-    /// longest.
-    pub datagram_sessions: usize,
-}
-
-/// An address that clients connect to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Listen {
-    /// Port 0 is any free one.
-    pub address: SocketAddr,
-    /// Whether they speak TLS there.
-    pub tls: bool,
-}
+pub use crate::options::{Budget, Listen, Options};
 
 /// A running proxy.
 pub struct Proxy {

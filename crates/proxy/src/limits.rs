@@ -108,6 +108,8 @@ pub(crate) const HTTP2_STREAMS_PER_CANCEL: u64 = 10;
 pub(crate) const HTTP2_MALFORMED_STREAMS_MAX: usize = 256;
 /// Streams that are opened to an endpoint before it has said how many it takes.
 pub(crate) const HTTP2_STREAMS_ASSUMED: usize = 100;
+/// Sessions with one endpoint on which a request is tried, as long as it has not been looked at.
+pub(crate) const HTTP2_SESSIONS_PER_TRY_MAX: u32 = 4;
 
 /// To connect one endpoint of a TCP service; nginx's default, which ingress-nginx leaves as it is.
 pub(crate) const STREAM_CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -119,5 +121,3 @@ pub(crate) const DATAGRAM_BYTES_MAX: usize = 65_535;
 pub(crate) const UDP_SESSIONS_MAX: usize = 8192;
 /// Time for which a client's datagrams are kept away from an endpoint that refused one of them.
 pub(crate) const UDP_FAILURE_MEMORY: Duration = Duration::from_secs(10);
-/// Sessions with one endpoint on which a request is tried, as long as it has not been looked at.
-pub(crate) const HTTP2_SESSIONS_PER_TRY_MAX: u32 = 4;

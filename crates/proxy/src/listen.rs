@@ -11,12 +11,13 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::Listen;
 use crate::buffer::Buffer;
 use crate::conn;
 use crate::deadline::Deadline;
+use crate::head::HeadEdits;
 use crate::limits::{ACCEPT_BACKLOG, ACCEPT_RETRY_DELAY, ACCEPTS_PER_TURN_MAX, REFUSED_BYTES_READ};
-use crate::reply::{Answer, Lines};
+use crate::options::Listen;
+use crate::reply::Answer;
 use crate::socket::is_about_descriptors;
 use crate::worker::Worker;
 
@@ -111,14 +112,17 @@ fn accept_one(listener: &TcpListener, refuse: impl Fn(TcpStream)) {
 }
 
 fn admit(worker: &Rc<Worker>, stream: TcpStream, peer: SocketAddr, listen: Listen) {
+    match client(worker, peer) {
+        Some(peer) => _ = tokio::task::spawn_local(conn::serve(Rc::clone(worker), stream, peer, listen)),
+        None => turn_away(worker, &stream, listen),
+    }
+}
+
+/// Counts a connection that was accepted. Returns who it is from, or none if there is no room for it.
+pub(crate) fn client(worker: &Worker, peer: SocketAddr) -> Option<SocketAddr> {
     worker.recorder.borrow().count(Counter::ConnectionsAccepted);
     // Through a socket for both families IPv4 clients come in as `::ffff:1.2.3.4`.
-    let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
-    if worker.has_room() {
-        tokio::task::spawn_local(conn::serve(Rc::clone(worker), stream, peer, listen));
-    } else {
-        turn_away(worker, &stream, listen);
-    }
+    worker.has_room().then(|| SocketAddr::new(peer.ip().to_canonical(), peer.port()))
 }
 
 /// Answers 503 to a client for which there is no room, without waiting for anything: it may not get to hear it. One that is about
@@ -129,8 +133,8 @@ fn turn_away(worker: &Worker, stream: &TcpStream, listen: Listen) {
     }
     let answer = Answer::to(Reason::ConnectionLimit);
     let mut bytes = Buffer::small(&worker.buffers);
-    answer.write_head(&mut bytes, &worker.date(), Lines { connection: Some("close"), ..Lines::default() });
-    bytes.extend(answer.body.as_bytes());
+    answer.write_head(&mut bytes, &worker.date(), Some("close"), &HeadEdits::default());
+    bytes.extend(answer.body());
     let _ = send(stream, bytes.data(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
     let _ = recv(stream, &mut [0; REFUSED_BYTES_READ], RecvFlags::DONTWAIT);
 }

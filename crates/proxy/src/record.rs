@@ -1,141 +1,21 @@
 //! What is told of a request when it is over: metrics and the access log.
 
 use std::borrow::Cow;
-use std::cell::{Cell, RefCell};
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use model::Labels;
-use observe::access::{Headers, Record, Time, Tls, Try, write_line};
+use observe::access::{Headers, Record, Time, Tls, write_line};
 use observe::{Counter, Method, Reason, Sample, UpstreamSample};
-use smallvec::SmallVec;
 use wire::h1::{Request, Version};
 
 use crate::client::Client;
-use crate::clock::Moment;
 use crate::conn::Conn;
 use crate::exchange::Exchange;
+use crate::report::Report;
 use crate::worker::{Log, Worker};
-
-/// What is noted while a request is served. Cells, since the body goes up while the response comes down.
-pub(crate) struct Report {
-    /// When its first byte was seen.
-    pub(crate) begin: Moment,
-    /// Bytes of its head.
-    received_head: u64,
-    /// Bytes of its body.
-    pub(crate) received_body: Cell<u64>,
-    /// Status sent to the client.
-    pub(crate) status: Cell<u16>,
-    pub(crate) sent_head: Cell<u64>,
-    pub(crate) sent_body: Cell<u64>,
-    /// The client has been sent the beginning of a final response.
-    pub(crate) answered: Cell<bool>,
-    /// Something of the body has been taken.
-    pub(crate) body_begun: Cell<bool>,
-    /// All of it has been.
-    pub(crate) body_done: Cell<bool>,
-    /// Some of it has been passed on and is not kept.
-    pub(crate) body_streamed: Cell<bool>,
-    /// Head of the response, where the log's format asks for its fields.
-    pub(crate) response_head: RefCell<Vec<u8>>,
-    tries: RefCell<SmallVec<[Try; 1]>>,
-    try_begin: Cell<Moment>,
-    sent_before_try: Cell<u64>,
-    last_fault: Cell<Reason>,
-}
-
-impl Report {
-    pub(crate) fn new(begin: Moment, received_head: u64) -> Self {
-        Self {
-            begin,
-            received_head,
-            received_body: Cell::new(0),
-            status: Cell::new(0),
-            sent_head: Cell::new(0),
-            sent_body: Cell::new(0),
-            answered: Cell::new(false),
-            body_begun: Cell::new(false),
-            body_done: Cell::new(false),
-            body_streamed: Cell::new(false),
-            response_head: RefCell::default(),
-            tries: RefCell::default(),
-            try_begin: Cell::new(begin),
-            sent_before_try: Cell::new(0),
-            last_fault: Cell::new(Reason::NoEndpoints),
-        }
-    }
-
-    pub(crate) fn begin_try(&self, address: SocketAddr, now: Moment) {
-        self.try_begin.set(now);
-        self.sent_before_try.set(self.sent_body.get());
-        self.tries.borrow_mut().push(Try {
-            address,
-            status: None,
-            response_bytes: 0,
-            connect_time: None,
-            header_time: None,
-            response_time: None,
-        });
-    }
-
-    pub(crate) fn note_connected(&self, took: Duration) {
-        self.with_try(|one| one.connect_time = Some(took));
-    }
-
-    /// Returns how long the endpoint took for the head.
-    pub(crate) fn note_header(&self, status: u16, now: Moment) -> Duration {
-        let took = now.since(self.try_begin.get());
-        self.with_try(|one| {
-            one.status = Some(status);
-            one.header_time = Some(took);
-        });
-        took
-    }
-
-    pub(crate) fn end_try(&self, now: Moment) {
-        let took = now.since(self.try_begin.get());
-        let bytes = self.sent_body.get() - self.sent_before_try.get();
-        self.with_try(|one| {
-            one.response_time = Some(took);
-            one.response_bytes = bytes;
-        });
-    }
-
-    /// Notes why another try is made.
-    pub(crate) fn note_fault(&self, reason: Reason) {
-        self.last_fault.set(reason);
-    }
-
-    pub(crate) fn last_fault(&self) -> Reason {
-        self.last_fault.get()
-    }
-
-    pub(crate) fn was_tried(&self, address: SocketAddr) -> bool {
-        self.tries.borrow().iter().any(|one| one.address == address)
-    }
-
-    pub(crate) fn tries_len(&self) -> usize {
-        self.tries.borrow().len()
-    }
-
-    fn with_try(&self, note: impl FnOnce(&mut Try)) {
-        if let Some(last) = self.tries.borrow_mut().last_mut() {
-            note(last);
-        }
-    }
-
-    fn request_bytes(&self) -> u64 {
-        self.received_head + self.received_body.get()
-    }
-
-    fn sent_bytes(&self) -> u64 {
-        self.sent_head.get() + self.sent_body.get()
-    }
-}
 
 /// Records a request that was served or answered.
 pub(crate) fn record(exchange: &Exchange<'_>) {

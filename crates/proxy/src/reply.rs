@@ -3,58 +3,16 @@
 use observe::Reason;
 
 use crate::buffer::Buffer;
-
-/// What went wrong with a request, and whether it may be tried again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
-    pub(crate) reason: Reason,
-    pub(crate) retry: Retry,
-}
-
-/// Whether another try is allowed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Retry {
-    /// Not: it would fail again, or the client has seen part of an answer.
-    Never,
-    /// The endpoint has seen nothing of the request: whatever its method, it can be sent to another.
-    Unsent,
-    /// The endpoint may have acted on it: only where doing it twice does no harm.
-    Sent,
-}
+use crate::head::{HeadEdits, HeadWriter};
 
 /// An answer without an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// Value of `Location`.
-    pub(crate) location: Option<String>,
-    /// Plain text.
-    pub(crate) body: String,
-    /// Status and message of gRPC, which take the place of the body.
-    pub(crate) grpc: Option<(u8, String)>,
-}
-
-/// Header lines of an answer that depend on the connection.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Lines<'a> {
-    /// Value of `Connection`.
-    pub(crate) connection: Option<&'a str>,
-    /// Value of `Strict-Transport-Security`.
-    pub(crate) strict_transport_security: Option<&'a str>,
-}
-
-impl Fault {
-    pub(crate) fn never(reason: Reason) -> Self {
-        Self { reason, retry: Retry::Never }
-    }
-
-    pub(crate) fn unsent(reason: Reason) -> Self {
-        Self { reason, retry: Retry::Unsent }
-    }
-
-    pub(crate) fn sent(reason: Reason) -> Self {
-        Self { reason, retry: Retry::Sent }
-    }
+    /// Fields beside those that every answer has, in their order.
+    fields: Vec<(&'static str, String)>,
+    /// Plain text; none where the head is all, without a length even: gRPC's trailers-only response.
+    body: Option<String>,
 }
 
 /// nginx's status for a client that went away; it is logged, not sent.
@@ -110,17 +68,22 @@ impl Answer {
             Reason::ClientCertificateSubject => "403 Forbidden: client certificate unauthorized\n".to_owned(),
             _ => format!("{status} {}\n", phrase(status)),
         };
-        Self { status, location: None, body, grpc: None }
+        Self::new(status, body)
     }
 
     /// The answer to a load balancer's health check.
     pub(crate) fn healthy() -> Self {
-        Self { status: 200, location: None, body: String::new(), grpc: None }
+        Self::new(200, String::new())
+    }
+
+    /// What a route of the configuration answers.
+    pub(crate) fn fixed(fixed: &model::Fixed) -> Self {
+        Self::new(fixed.status, fixed.body.clone())
     }
 
     /// A redirect.
     pub(crate) fn redirect(status: u16, location: String) -> Self {
-        Self { status, location: Some(location), body: format!("{status} {}\n", phrase(status)), grpc: None }
+        Self::new(status, format!("{status} {}\n", phrase(status))).with("Location", location)
     }
 
     /// The same answer for a client that speaks gRPC: a response of trailers only. The codes are those of gRPC's
@@ -142,34 +105,55 @@ impl Answer {
             _ => UNKNOWN,
         };
         let message = format!("{} {}", self.status, phrase(self.status));
-        Some(Self { status: 200, location: None, body: String::new(), grpc: Some((code, message)) })
+        let answer = Self { status: 200, fields: Vec::new(), body: None };
+        Some(
+            answer
+                .with("Content-Type", "application/grpc".to_owned())
+                .with("Grpc-Status", code.to_string())
+                .with("Grpc-Message", message),
+        )
     }
 
-    /// Writes the answer's head as HTTP/1.
-    pub(crate) fn write_head(&self, out: &mut Buffer, date: &str, lines: Lines<'_>) {
-        out.extend(
-            format!("HTTP/1.1 {} {}\r\nDate: {date}\r\n", self.status, phrase(self.status)).as_bytes(),
-        );
-        if let Some(location) = &self.location {
-            out.extend(format!("Location: {location}\r\n").as_bytes());
+    /// Writes the answer's head as HTTP/1. `connection` is the value of `Connection`, where there is one.
+    pub(crate) fn write_head(
+        &self,
+        out: &mut Buffer,
+        date: &str,
+        connection: Option<&str>,
+        edits: &HeadEdits<'_>,
+    ) {
+        let mut writer = HeadWriter::new(out, 0);
+        writer.status_line(self.status, phrase(self.status).as_bytes());
+        writer.field("Date", date.as_bytes());
+        for (name, value) in &self.fields {
+            writer.field(name, value.as_bytes());
         }
-        let Lines { connection, strict_transport_security } = lines;
-        if let Some(value) = strict_transport_security {
-            out.extend(format!("Strict-Transport-Security: {value}\r\n").as_bytes());
+        writer.edits(edits);
+        writer.connection(connection);
+        if let Some(body) = &self.body {
+            writer.field("Content-Type", b"text/plain; charset=utf-8");
+            writer.field("Content-Length", itoa::Buffer::new().format(body.len()).as_bytes());
         }
-        if let Some(connection) = connection {
-            out.extend(format!("Connection: {connection}\r\n").as_bytes());
-        }
-        if let Some((code, message)) = &self.grpc {
-            let lines = format!(
-                "Content-Type: application/grpc\r\nGrpc-Status: {code}\r\nGrpc-Message: {message}\r\n\r\n"
-            );
-            return out.extend(lines.as_bytes());
-        }
-        let len = self.body.len();
-        out.extend(
-            format!("Content-Type: text/plain; charset=utf-8\r\nContent-Length: {len}\r\n\r\n").as_bytes(),
-        );
+        writer.end();
+    }
+
+    /// Its content.
+    pub(crate) fn body(&self) -> &[u8] {
+        self.body.as_deref().unwrap_or_default().as_bytes()
+    }
+
+    fn new(status: u16, body: String) -> Self {
+        Self { status, fields: Vec::new(), body: Some(body) }
+    }
+
+    fn with(mut self, name: &'static str, value: String) -> Self {
+        self.fields.push((name, value));
+        self
+    }
+
+    #[cfg(test)]
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        self.fields.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 }
 

@@ -5,37 +5,30 @@ use std::time::Duration;
 
 use model::Forward;
 use observe::Reason;
-use wire::h1::{Body, BodyDecoder, Decoded, InvalidBody, Response, Version};
+use wire::h1::{Body, BodyDecoder, Response, Version};
 
+use crate::body::Framing;
 use crate::buffer::Buffer;
 use crate::client::{self, Client};
+use crate::deliver::Outcome;
 use crate::exchange::Exchange;
-use crate::h1::{Delivery, write_interim_head, write_response_head};
+use crate::fault::Fault;
 use crate::h2::tunnel_stream;
+use crate::head::{Delivery, write_interim_head, write_response_head};
 use crate::limits::INTERIM_RESPONSES_MAX;
-use crate::relay::{Broken, Framing, Incoming, Meter, Outgoing, Source, relay, take_frames, transcode};
-use crate::reply::Fault;
-use crate::socket::Socket;
 use crate::tunnel::{End, tunnel};
-use crate::upstream::h1::{keep_alive_hint, read_response_head};
-use crate::upstream::{self, Endpoint, ResponseTimer};
+use crate::upstream::h1::keep_alive_hint;
+use crate::upstream::{Call, Endpoint, ResponseTimer};
 
 /// Receives the response to a request that has been sent.
 pub(crate) struct Receiver<'x, 'a> {
     pub(crate) exchange: &'x Exchange<'a>,
     pub(crate) forward: &'x Forward,
     pub(crate) endpoint: &'x Rc<Endpoint>,
-    pub(crate) upstream: Upstream<'x>,
+    pub(crate) call: &'x Call<'x>,
     pub(crate) timer: &'x ResponseTimer<'x>,
     /// Whether the client gets the response whatever its status.
     pub(crate) is_last: bool,
-}
-
-/// The endpoint's end of an exchange, whatever it speaks.
-#[derive(Clone, Copy)]
-pub(crate) enum Upstream<'x> {
-    Http1(&'x Socket),
-    Http2(&'x upstream::h2::Call),
 }
 
 /// What a delivered response means to the connections on both sides.
@@ -77,7 +70,8 @@ impl Receiver<'_, '_> {
     async fn final_head(&self, buffer: &mut Buffer) -> Result<Response, Fault> {
         let exchange = self.exchange;
         for _ in 0..=INTERIM_RESPONSES_MAX {
-            let response = self.head(buffer).await?;
+            let (fields, is_eager) = (exchange.worker.spare_fields(), !exchange.client.is_http2());
+            let response = self.call.head(buffer, fields, is_eager, self.timer).await?;
             if !response.is_interim() || response.status == 101 {
                 return Ok(response);
             }
@@ -101,58 +95,28 @@ impl Receiver<'_, '_> {
         named.peek().is_some() && named.all(is_asked_for)
     }
 
-    async fn head(&self, buffer: &mut Buffer) -> Result<Response, Fault> {
-        match self.upstream {
-            Upstream::Http1(socket) => {
-                let fields = self.exchange.worker.spare_fields();
-                read_response_head(socket, buffer, fields, !self.exchange.client.is_http2(), self.timer).await
-            }
-            Upstream::Http2(call) => Box::pin(call.head(buffer, self.timer)).await,
-        }
-    }
-
     async fn deliver(&self, response: &Response, mut buffer: Buffer) -> Result<Received, Fault> {
         let exchange = self.exchange;
         // One that begins before its request has been written is the answer to who knows what: no other request follows there.
-        let answers_whole_request = exchange.report.body_done.get();
+        let answers_whole_request = exchange.progress.is_body_done();
         let body = response.body(exchange.is_head());
         let delivery = self.delivery(response, body);
         let idle_max = keep_alive_hint(buffer.data(), response);
         let mut out = Buffer::small(&exchange.worker.buffers);
-        let date = exchange.worker.date();
-        let transport_security = exchange.conn.strict_transport_security(exchange.pinned.settings());
-        write_response_head(buffer.data(), response, delivery, transport_security, &date, &mut out);
+        let edits = exchange.response_edits();
+        let date = || exchange.worker.date();
+        write_response_head(buffer.data(), response, delivery, &edits, date, &mut out);
         self.note_head(response.status, out.data());
         buffer.consume(response.len);
         let mut decoder = BodyDecoder::new(body);
-        let framing = delivery.framing;
-        let done = match (exchange.client, self.upstream) {
-            (Client::Http1(socket), Upstream::Http1(_)) => {
-                self.send_first(socket, &mut out, &mut buffer, &mut decoder, framing).await?
-            }
-            (Client::Http1(socket), Upstream::Http2(call)) => {
-                let taken = match body {
-                    Body::Empty => Ok(true),
-                    _ => take_frames(call.body(), framing, &self.meter(), &mut out),
-                };
-                let done = taken.map_err(|broken| response_fault(&broken))?;
-                client::write(socket, &[out.data()], exchange.patience()).await?;
-                done
-            }
-            (Client::Http2(stream), upstream) => {
-                let done = match upstream {
-                    Upstream::Http1(_) => decoder.is_done(),
-                    Upstream::Http2(call) => body == Body::Empty || call.body().is_end(),
-                };
-                let sent = stream.respond(response.status, out.data(), done);
-                sent.map_err(|_| Fault::never(Reason::ClientAborted))?;
-                done
-            }
+        let outcome = Outcome {
+            status: response.status,
+            head: out,
+            body: self.call.source(body, &mut buffer, &mut decoder),
+            framing: delivery.framing,
+            read_timeout: self.forward.timeouts.read,
         };
-        drop(out);
-        if !done {
-            Box::pin(self.relay_rest(&mut buffer, &mut decoder, framing)).await?;
-        }
+        exchange.recipient().deliver(outcome, || self.timer.note_slow()).await?;
         Ok(Received {
             // More than was announced is no beginning of a next response.
             reusable: answers_whole_request
@@ -172,7 +136,7 @@ impl Receiver<'_, '_> {
         let is_raw = has_length || version == Version::Http10 || exchange.client.is_http2();
         let framing = if is_raw { Framing::Raw } else { Framing::Chunked };
         // A response that refuses the request while its body is still being sent will not see the end of it.
-        let refused_early = response.status >= 400 && !exchange.report.body_done.get();
+        let refused_early = response.status >= 400 && !exchange.progress.is_body_done();
         let keep_alive =
             exchange.may_keep_alive() && (has_length || framing == Framing::Chunked) && !refused_early;
         Delivery { framing, keep_alive, version }
@@ -182,67 +146,10 @@ impl Receiver<'_, '_> {
         let report = &self.exchange.report;
         report.status.set(status);
         report.sent_head.set(head.len() as u64);
-        report.answered.set(true);
+        self.exchange.progress.note_answered();
         if self.exchange.pinned.logs_response_headers {
             *report.response_head.borrow_mut() = head.to_vec();
         }
-    }
-
-    /// Sends the head, and with it what has come of the body. True if that is all.
-    async fn send_first(
-        &self,
-        socket: &Socket,
-        out: &mut Buffer,
-        buffer: &mut Buffer,
-        decoder: &mut BodyDecoder,
-        framing: Framing,
-    ) -> Result<bool, Fault> {
-        if framing == Framing::Chunked {
-            let done = transcode(buffer, decoder, framing, &self.meter(), out);
-            let done = done.map_err(|broken| response_fault(&broken))?;
-            client::write(socket, &[out.data()], self.exchange.patience()).await?;
-            return Ok(done);
-        }
-        // Chunks that an HTTP/1.0 client cannot read are taken apart by the relay.
-        let content = match &mut *decoder {
-            BodyDecoder::Chunked(_) => 0,
-            lengths => match lengths
-                .decode(buffer.data())
-                .map_err(|broken| response_fault(&Broken::Invalid(broken)))?
-            {
-                Decoded::Data { len, .. } => len,
-                Decoded::More { .. } | Decoded::End { .. } => 0,
-            },
-        };
-        let body = &buffer.data()[..content];
-        if content <= out.room() {
-            // To copy a little costs less than a system call with two slices.
-            out.extend(body);
-            client::write(socket, &[out.data()], self.exchange.patience()).await?;
-        } else {
-            client::write(socket, &[out.data(), body], self.exchange.patience()).await?;
-        }
-        buffer.consume(content);
-        self.exchange.report.sent_body.set(content as u64);
-        Ok(decoder.is_done())
-    }
-
-    async fn relay_rest(
-        &self,
-        buffer: &mut Buffer,
-        decoder: &mut BodyDecoder,
-        framing: Framing,
-    ) -> Result<(), Fault> {
-        let (exchange, timeouts) = (self.exchange, self.forward.timeouts);
-        let source = match self.upstream {
-            Upstream::Http1(socket) => Source::Http1 { socket, buffer, decoder },
-            Upstream::Http2(call) => Source::stream(call.body()),
-        };
-        let incoming = Incoming { source, timeout: timeouts.read };
-        let outgoing =
-            Outgoing { sink: exchange.client.sink(framing), timeout: exchange.patience().send_timeout };
-        let relayed = relay(incoming, outgoing, self.meter(), exchange.deadline, &exchange.worker.pipes);
-        relayed.await.map_err(|broken| response_fault(&broken))
     }
 
     /// Passes on the agreement to speak another protocol, and then whatever is spoken.
@@ -252,9 +159,7 @@ impl Receiver<'_, '_> {
         mut buffer: Buffer,
         rest: &mut Buffer,
     ) -> Result<Received, Fault> {
-        let Upstream::Http1(upstream) = self.upstream else {
-            return Err(Fault::sent(Reason::UpstreamBadResponse));
-        };
+        let upstream = self.call.own_socket().ok_or(Fault::sent(Reason::UpstreamBadResponse))?;
         let (exchange, timeouts) = (self.exchange, self.forward.timeouts);
         let mut out = Buffer::small(&exchange.worker.buffers);
         write_interim_head(buffer.data(), response, &mut out);
@@ -268,7 +173,7 @@ impl Receiver<'_, '_> {
                 client::write(socket, &[out.data()], exchange.patience()).await?;
                 let client = End { socket, read_ahead: rest };
                 let upstream = End { socket: upstream, read_ahead: &mut buffer };
-                tunnel(client, upstream, idle, exchange.worker, &()).await.0
+                tunnel(client, upstream, idle, exchange.worker.for_tunnels(), &()).await.0
             }
             Client::Http2(stream) => {
                 let sent = stream.respond(status, out.data(), false);
@@ -279,7 +184,6 @@ impl Receiver<'_, '_> {
         };
         exchange.report.sent_body.set(passed.to_client);
         exchange.report.received_body.set(passed.to_upstream);
-        exchange.report.body_done.set(true);
         Ok(Received {
             reusable: false,
             keep_alive: false,
@@ -287,19 +191,4 @@ impl Receiver<'_, '_> {
             closes_in_order: passed.is_complete,
         })
     }
-
-    fn meter(&self) -> Meter<'_> {
-        Meter { content: &self.exchange.report.sent_body, max: None }
-    }
-}
-
-/// The client has seen part of the response: nothing can be tried again.
-fn response_fault(broken: &Broken) -> Fault {
-    Fault::never(match broken {
-        Broken::Read | Broken::Invalid(InvalidBody::Truncated) => Reason::UpstreamReset,
-        Broken::ReadTimeout => Reason::UpstreamReadTimeout,
-        Broken::Invalid(_) | Broken::TooLarge => Reason::UpstreamBadResponse,
-        Broken::Write => Reason::ClientAborted,
-        Broken::WriteTimeout => Reason::SendTimeout,
-    })
 }

@@ -6,27 +6,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use routing::Snapshot;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::{Notify, watch};
 
-use crate::Listen;
 use crate::clock::Clock;
 use crate::limits::{EVENT_INTERVAL, TICKS_PER_SWEEP};
 use crate::listen;
+use crate::options::Listen;
 use crate::stream::Streams;
-use crate::tls::Acceptors;
-use crate::worker::{Parts, Worker};
-
-/// A configuration with what has been made of it for all workers.
-#[derive(Clone)]
-pub(crate) struct Published {
-    pub(crate) snapshot: Arc<Snapshot>,
-    /// How handshakes are answered.
-    pub(crate) acceptors: Arc<Acceptors>,
-}
+use crate::worker::{Parts, Published, Worker};
 
 /// What is told to all workers.
 pub(crate) struct Orders {

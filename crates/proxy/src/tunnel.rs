@@ -13,11 +13,10 @@ use std::time::Duration;
 use tokio::io::Interest;
 
 use crate::buffer::Buffer;
-use crate::deadline::{Deadline, Elapsed};
+use crate::deadline::{Deadline, Deadlines, Elapsed};
 use crate::limits::{BULK_BYTES_MIN, BULK_READS, TUNNEL_READS_PER_TURN_MAX};
 use crate::pipe::{Pipe, Pipes};
 use crate::socket::{Socket, Unwritten};
-use crate::worker::Worker;
 
 /// One end of a tunnel, with what has been read from it before the tunnel was.
 pub(crate) struct End<'a> {
@@ -75,10 +74,10 @@ pub(crate) async fn tunnel(
     client: End<'_>,
     upstream: End<'_>,
     idle: Duration,
-    worker: &Rc<Worker>,
+    (deadlines, pipes): (&Rc<Deadlines>, &Pipes),
     witness: &impl Witness,
 ) -> (Passed, Ending) {
-    let deadline = Deadline::new(&worker.deadlines);
+    let deadline = Deadline::new(deadlines);
     let alive = || deadline.start(idle);
     alive();
     let from_client = |len| witness.received(Side::Client, len);
@@ -88,8 +87,8 @@ pub(crate) async fn tunnel(
     let ending = loop {
         let turn = deadline.guard(|cx| {
             // The answer first: when an endpoint says its last word and takes no more, the client is to hear the word.
-            let down = down.poll(cx, &worker.pipes, &alive, &from_upstream)?;
-            let up = up.poll(cx, &worker.pipes, &alive, &from_client)?;
+            let down = down.poll(cx, pipes, &alive, &from_upstream)?;
+            let up = up.poll(cx, pipes, &alive, &from_client)?;
             match (up, down) {
                 (Poll::Ready(Turn::Interrupted), _) | (_, Poll::Ready(Turn::Interrupted)) => {
                     Poll::Ready(Ok(Turn::Interrupted))
@@ -99,7 +98,7 @@ pub(crate) async fn tunnel(
             }
         });
         match turn.await {
-            Ok(Ok(Turn::Interrupted)) => worker.clock.yield_now().await,
+            Ok(Ok(Turn::Interrupted)) => deadlines.clock.yield_now().await,
             Ok(Ok(Turn::Done)) => break Ending::Complete,
             Ok(Err(Broken(side))) => {
                 break Ending::Broken { side, client_was_told: matches!(down.state, State::Done) };

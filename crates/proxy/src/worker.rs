@@ -19,14 +19,13 @@ use rustix::event::{EventfdFlags, eventfd};
 use tokio::sync::Notify;
 use wire::h1::{Fields, RequestLimits};
 
-use crate::Budget;
 use crate::buffer::Buffers;
 use crate::clock::{Clock, Moment};
 use crate::deadline::{Deadline, Deadlines};
 use crate::limits::{IDLE_CLOSED_PER_TURN, SHORTAGE_TOLD_INTERVAL, TICKS_PER_SWEEP, UDP_SESSIONS_MAX};
+use crate::options::Budget;
 use crate::pipe::Pipes;
 use crate::random::Random;
-use crate::thread::Published;
 use crate::tls::{Acceptors, Turnstile};
 use crate::upstream::{Cluster, Pool};
 
@@ -60,6 +59,14 @@ pub(crate) struct Worker {
     ticks: Cell<u64>,
     /// A connection has been closed.
     closed: Notify,
+}
+
+/// A configuration with what has been made of it for all workers.
+#[derive(Clone)]
+pub(crate) struct Published {
+    pub(crate) snapshot: Arc<Snapshot>,
+    /// How handshakes are answered.
+    pub(crate) acceptors: Arc<Acceptors>,
 }
 
 /// A configuration as one worker uses it.
@@ -203,6 +210,11 @@ impl Worker {
         self.pinned.borrow().settings().client.proxy_header_timeout.is_some()
     }
 
+    /// What a tunnel needs.
+    pub(crate) fn for_tunnels(&self) -> (&Rc<Deadlines>, &Pipes) {
+        (&self.deadlines, &self.pipes)
+    }
+
     /// How long a request head may be.
     pub(crate) fn request_limits(&self) -> RequestLimits {
         let pinned = self.pinned.borrow();
@@ -316,6 +328,28 @@ impl Worker {
         });
         // Those that are not done by then are cut off.
         let _ = Deadline::new(&self.deadlines).within(timeout, |cx| drained.as_mut().poll(cx)).await;
+    }
+}
+
+// === impl Open ===
+
+/// Counts a client connection while it is open.
+pub(crate) struct Open(Rc<Worker>);
+
+impl Open {
+    pub(crate) fn count(worker: Rc<Worker>) -> Self {
+        worker.connection_opened();
+        Self(worker)
+    }
+
+    pub(crate) fn worker(&self) -> &Rc<Worker> {
+        &self.0
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.connection_closed();
     }
 }
 

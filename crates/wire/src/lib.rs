@@ -7,6 +7,7 @@ pub mod date;
 pub mod field;
 pub mod h1;
 pub mod h2;
+pub mod hop_by_hop;
 pub mod host;
 pub mod path;
 pub mod proxy_protocol;

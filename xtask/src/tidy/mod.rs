@@ -2,6 +2,7 @@
 //!
 //! Must not be in here: what rustfmt, clippy or cargo-deny already say.
 
+mod circles;
 mod source;
 mod workspace;
 
@@ -29,6 +30,7 @@ pub(crate) fn run() -> Result<()> {
 
 fn check(root: &Path) -> Result<Vec<Violation>> {
     let mut violations = source::check(root)?;
+    violations.extend(circles::check(root)?);
     violations.extend(workspace::check(root)?);
     Ok(violations)
 }

@@ -155,18 +155,29 @@ fn forbidden_words(file: &Path, text: &str) -> Vec<Violation> {
 /// Every Rust file of the workspace's crates, relative to its root.
 fn source_files(root: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
-    let mut folders = vec![root.join("crates"), root.join("testing"), root.join("xtask")];
+    for folder in ["crates", "testing", "xtask"] {
+        for file in rust_files(&root.join(folder))? {
+            files.push(file.strip_prefix(root)?.to_path_buf());
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Every Rust file in a folder and those inside it.
+pub(super) fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
             let path = entry?.path();
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
-                files.push(path.strip_prefix(root)?.to_path_buf());
+                files.push(path);
             }
         }
     }
-    files.sort();
     Ok(files)
 }
 

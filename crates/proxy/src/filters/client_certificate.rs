@@ -10,10 +10,9 @@ use base64::engine::general_purpose::STANDARD;
 use model::{ClientCertificate, Filter, HostName, VerifyClient};
 use observe::Reason;
 use routing::Snapshot;
-use wire::Known;
 
 use super::{Flow, Subject};
-use crate::buffer::Buffer;
+use crate::head::HeadEdits;
 use crate::reply::Answer;
 use crate::tls::{Acceptors, ClientTls, Verdict};
 
@@ -28,11 +27,10 @@ pub(crate) struct Presented<'a> {
     pub(crate) now: Duration,
 }
 
-/// What an endpoint is told of a client's certificate.
-pub(crate) struct Told<'a> {
-    tls: Option<&'a ClientTls>,
-    with_certificate: bool,
-}
+const VERIFY: &str = "ssl-client-verify";
+const SUBJECT: &str = "ssl-client-subject-dn";
+const ISSUER: &str = "ssl-client-issuer-dn";
+const CERTIFICATE: &str = "ssl-client-cert";
 
 /// Characters in a line of PEM (RFC 7468 section 2).
 const PEM_LINE_CHARS: usize = 64;
@@ -69,48 +67,27 @@ fn objection(verify: VerifyClient, verdict: Verdict) -> Option<Reason> {
     }
 }
 
-/// What an endpoint is told, where a route asks for certificates: also that there is none, so that nobody else can say that
+/// Tells an endpoint of the client's certificate, where a route asks for one: also that there is none, so that nobody else can say that
 /// there is one.
-pub(crate) fn told<'a>(filters: &[Filter], tls: Option<&'a ClientTls>) -> Option<Told<'a>> {
-    filters.iter().find_map(|filter| match filter {
-        Filter::ClientCertificate(demand) => Some(Told { tls, with_certificate: demand.pass_certificate }),
+pub(crate) fn tell<'a>(filters: &[Filter], tls: Option<&'a ClientTls>, edits: &mut HeadEdits<'a>) {
+    let demand = filters.iter().find_map(|filter| match filter {
+        Filter::ClientCertificate(demand) => Some(demand),
         _ => None,
-    })
-}
-
-/// Whether only we may say what a field says.
-pub(crate) fn replaces(known: Known) -> bool {
-    matches!(
-        known,
-        Known::SslClientVerify | Known::SslClientSubjectDn | Known::SslClientIssuerDn | Known::SslClientCert
-    )
-}
-
-impl Told<'_> {
-    /// Appends the header lines.
-    pub(crate) fn write(&self, out: &mut Buffer) {
-        let Some(tls) = self.tls else { return };
-        match tls.last_verdict() {
-            Verdict::None => line(out, "ssl-client-verify", &["NONE"]),
-            Verdict::Good => line(out, "ssl-client-verify", &["SUCCESS"]),
-            Verdict::Bad { why, .. } => line(out, "ssl-client-verify", &["FAILED:", why]),
-        }
-        let Some(certificate) = &tls.certificate else { return };
-        line(out, "ssl-client-subject-dn", &[&certificate.subject]);
-        line(out, "ssl-client-issuer-dn", &[&certificate.issuer]);
-        if self.with_certificate {
-            line(out, "ssl-client-cert", &[&escaped_pem(certificate.der())]);
-        }
+    });
+    let Some(demand) = demand else { return };
+    [VERIFY, SUBJECT, ISSUER, CERTIFICATE].into_iter().for_each(|name| edits.remove(name));
+    let Some(tls) = tls else { return };
+    match tls.last_verdict() {
+        Verdict::None => edits.set(VERIFY, &b"NONE"[..]),
+        Verdict::Good => edits.set(VERIFY, &b"SUCCESS"[..]),
+        Verdict::Bad { why, .. } => edits.set(VERIFY, format!("FAILED:{why}").into_bytes()),
     }
-}
-
-fn line(out: &mut Buffer, name: &str, value: &[&str]) {
-    out.extend(name.as_bytes());
-    out.extend(b": ");
-    for part in value {
-        out.extend(part.as_bytes());
+    let Some(certificate) = &tls.certificate else { return };
+    edits.set(SUBJECT, certificate.subject.as_bytes());
+    edits.set(ISSUER, certificate.issuer.as_bytes());
+    if demand.pass_certificate {
+        edits.set(CERTIFICATE, escaped_pem(certificate.der()).into_bytes());
     }
-    out.extend(b"\r\n");
 }
 
 /// nginx's `$ssl_client_escaped_cert`: PEM with all but letters, digits and `-._~` escaped.

@@ -9,7 +9,7 @@ use model::ForwardedSettings;
 use wire::h1::Request;
 use wire::{Known, field};
 
-use crate::buffer::Buffer;
+use crate::head::HeadWriter;
 
 /// The facts that the headers tell.
 pub(crate) struct Forwarded<'a> {
@@ -88,21 +88,21 @@ impl<'a> Forwarded<'a> {
     }
 
     /// Appends the header lines. Those of a connection's requests are nearly always the same, so that the last ones are kept.
-    pub(crate) fn write(&self, last: Option<&RefCell<LastLines>>, out: &mut Buffer) {
+    pub(crate) fn write(&self, last: Option<&RefCell<LastLines>>, out: &mut HeadWriter<'_>) {
         let Some(last) = last.filter(|_| self.depends_on_connection_and_host_only()) else {
             self.write_lines(out);
             return;
         };
         let mut last = last.borrow_mut();
         if last.client == Some(self.client) && last.host() == self.host {
-            return out.extend(&last.lines);
+            return out.write(&[&last.lines]);
         }
         let start = out.len();
         let host_end = self.write_lines(out) - start;
         *last = LastLines {
             client: Some(self.client),
             host: host_end - self.host.len()..host_end,
-            lines: out.data()[start..].into(),
+            lines: out.written_since(start).into(),
         };
     }
 
@@ -114,34 +114,30 @@ impl<'a> Forwarded<'a> {
     }
 
     /// Returns where the value of `X-Forwarded-Host` ends.
-    fn write_lines(&self, out: &mut Buffer) -> usize {
+    fn write_lines(&self, out: &mut HeadWriter<'_>) -> usize {
         let mut text = [0; 64];
         let client = display(&mut text, self.client);
-        line(out, b"X-Real-IP", client);
+        out.field("X-Real-IP", client);
         match (self.append, self.original_for) {
             (Some(peer), Some(list)) => {
-                out.extend(b"X-Forwarded-For: ");
-                out.extend(list);
-                out.extend(b", ");
-                out.extend(display(&mut [0; 64], peer));
-                out.extend(b"\r\n");
+                out.write(&[b"X-Forwarded-For: ", list, b", ", display(&mut [0; 64], peer), b"\r\n"]);
             }
-            _ => line(out, b"X-Forwarded-For", client),
+            _ => out.field("X-Forwarded-For", client),
         }
-        line(out, b"X-Forwarded-Host", self.host);
+        out.field("X-Forwarded-Host", self.host);
         let host_end = out.len() - b"\r\n".len();
         match self.port {
-            Port::Own(port) => line(out, b"X-Forwarded-Port", itoa::Buffer::new().format(port).as_bytes()),
-            Port::Reported(port) => line(out, b"X-Forwarded-Port", port),
+            Port::Own(port) => out.field("X-Forwarded-Port", itoa::Buffer::new().format(port).as_bytes()),
+            Port::Reported(port) => out.field("X-Forwarded-Port", port),
         }
-        for name in [&b"X-Forwarded-Proto"[..], b"X-Forwarded-Scheme", b"X-Scheme"] {
-            line(out, name, self.scheme);
+        for name in ["X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Scheme"] {
+            out.field(name, self.scheme);
         }
         if let Some(value) = self.original_for {
-            line(out, b"X-Original-Forwarded-For", value);
+            out.field("X-Original-Forwarded-For", value);
         }
         if let Some(value) = self.original_host {
-            line(out, b"X-Original-Forwarded-Host", value);
+            out.field("X-Original-Forwarded-Host", value);
         }
         host_end
     }
@@ -180,13 +176,6 @@ pub(crate) fn replaces(known: Known) -> bool {
             | Known::XOriginalForwardedFor
             | Known::XOriginalForwardedHost
     )
-}
-
-fn line(out: &mut Buffer, name: &[u8], value: &[u8]) {
-    out.extend(name);
-    out.extend(b": ");
-    out.extend(value);
-    out.extend(b"\r\n");
 }
 
 fn display(text: &mut [u8; 64], address: IpAddr) -> &[u8] {
@@ -233,7 +222,7 @@ mod tests {
     use wire::h1::{Fields, RequestLimits, parse_request};
 
     use super::*;
-    use crate::buffer::Buffers;
+    use crate::buffer::{Buffer, Buffers};
 
     fn written(fields: &str, settings: &ForwardedSettings) -> String {
         let head = format!("GET / HTTP/1.1\r\nHost: a:81\r\n{fields}\r\n");
@@ -241,7 +230,8 @@ mod tests {
         let request = parse_request(head.as_bytes(), limits, Fields::default()).unwrap().unwrap();
         let via = Via { peer: IpAddr::from([10, 0, 0, 9]), port: 80, scheme: "http" };
         let mut out = Buffer::empty(&Rc::new(Buffers::default()));
-        Forwarded::of(head.as_bytes(), &request, via, settings).write(None, &mut out);
+        Forwarded::of(head.as_bytes(), &request, via, settings)
+            .write(None, &mut HeadWriter::new(&mut out, 0));
         String::from_utf8(out.data().to_vec()).unwrap()
     }
 

@@ -3,6 +3,7 @@
 //! Each worker listens at each port with a socket of its own. Ports come and go with the configuration; connections that
 //! stand stay as they are. Never in here: what the bytes mean.
 
+mod connect;
 mod record;
 mod tcp;
 mod udp;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use model::{ClusterId, Stream, Transport};
 use observe::{Reason, StreamCells, StreamCounter, StreamName};
 
-pub(crate) use tcp::connect;
+pub(crate) use connect::connect;
 
 use crate::worker::{Pinned, Worker};
 

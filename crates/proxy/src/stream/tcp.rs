@@ -9,26 +9,22 @@ use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::{Context, Waker};
-use std::time::Duration;
 
-use model::ClusterId;
-use observe::{Counter, Failure, Reason};
+use observe::{Failure, Reason};
 use rustix::net::{Shutdown, shutdown};
-use smallvec::SmallVec;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use wire::proxy_protocol::{Addresses, write_v1};
 
 use super::record::{Outcome, Tracked};
-use super::{Service, Target, bind_any};
+use super::{Service, Target, bind_any, connect};
 use crate::buffer::Buffer;
-use crate::conn::Open;
-use crate::deadline::{Deadline, Elapsed};
-use crate::limits::{STREAM_CONNECT_TIMEOUT, STREAM_PROXY_HEADER_TIMEOUT};
+use crate::deadline::Deadline;
+use crate::limits::STREAM_PROXY_HEADER_TIMEOUT;
 use crate::socket::{Socket, Unwritten};
 use crate::tunnel::{End, Ending, Side, tunnel};
 use crate::upstream::{Connection, Endpoint};
-use crate::worker::{Pinned, Worker};
+use crate::worker::{Open, Worker};
 use crate::{listen, proxy_header};
 
 /// A listening socket, and the task that accepts from it.
@@ -64,9 +60,7 @@ impl Door {
 }
 
 fn admit(worker: &Rc<Worker>, target: &Target, stream: TcpStream, peer: SocketAddr) {
-    worker.recorder.borrow().count(Counter::ConnectionsAccepted);
-    let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
-    if worker.has_room() {
+    if let Some(peer) = listen::client(worker, peer) {
         tokio::task::spawn_local(serve(Rc::clone(worker), target.now(), stream, peer));
     }
 }
@@ -133,56 +127,6 @@ async fn prepare(
     Ok(Ends { client: Socket::clear(stream), upstream, endpoint })
 }
 
-/// Connects to an endpoint of a cluster, or to the next where that fails.
-pub(crate) async fn connect(
-    worker: &Worker,
-    pinned: &Pinned,
-    cluster: ClusterId,
-    deadline: &Deadline,
-) -> Result<(Rc<Endpoint>, Connection), Reason> {
-    let settings = &pinned.settings().stream;
-    let cluster = worker.cluster(pinned, cluster);
-    let tries_max = match settings.tries {
-        _ if !settings.next_upstream => 1,
-        Some(tries) => tries as usize,
-        None => usize::MAX,
-    };
-    let begin = worker.clock.now();
-    let mut tried = SmallVec::<[SocketAddr; 3]>::new();
-    let mut last_reason = Reason::NoEndpoints;
-    while tried.len() < tries_max {
-        let left = settings.connect_timeout.saturating_sub(worker.clock.now().since(begin));
-        let was_tried = |endpoint: &Endpoint| tried.contains(&endpoint.address);
-        let Some(endpoint) = cluster.pick(was_tried, &worker.random, begin).filter(|_| !left.is_zero())
-        else {
-            break;
-        };
-        tried.push(endpoint.address);
-        match try_connect(worker, endpoint, left.min(STREAM_CONNECT_TIMEOUT), deadline).await {
-            Ok(connection) => return Ok((Rc::clone(endpoint), connection)),
-            Err(reason) => last_reason = reason,
-        }
-    }
-    Err(last_reason)
-}
-
-async fn try_connect(
-    worker: &Worker,
-    endpoint: &Endpoint,
-    timeout: Duration,
-    deadline: &Deadline,
-) -> Result<Connection, Reason> {
-    let mut opening = Box::pin(worker.pool.open_plain(endpoint));
-    let reason = match deadline.within(timeout, |cx| opening.as_mut().poll(cx)).await {
-        Ok(Ok(connection)) => return Ok(connection),
-        Ok(Err(error)) => error.reason(),
-        Err(Elapsed) => Reason::ConnectTimeout,
-    };
-    let is_timeout = reason == Reason::ConnectTimeout;
-    endpoint.cells.fail(if is_timeout { Failure::ConnectTimeout } else { Failure::ConnectError });
-    Err(reason)
-}
-
 /// How the client's connection is to be closed.
 #[derive(PartialEq, Eq)]
 enum Farewell {
@@ -195,7 +139,7 @@ async fn pass(worker: &Rc<Worker>, ends: &mut Ends, tracked: &Tracked, outcome: 
     let idle = worker.pinned().settings().stream.idle_timeout;
     let client = End { socket: &ends.client, read_ahead: &mut none };
     let upstream = End { socket: ends.upstream.socket(), read_ahead: &mut nothing };
-    let (passed, ending) = tunnel(client, upstream, idle, worker, tracked).await;
+    let (passed, ending) = tunnel(client, upstream, idle, worker.for_tunnels(), tracked).await;
     (outcome.received, outcome.sent) = (passed.to_upstream, passed.to_client);
     ends.upstream.closes_in_order = passed.is_complete;
     let Ending::Broken { side, client_was_told } = ending else { return Farewell::InOrder };

@@ -17,17 +17,17 @@ use tokio::sync::Notify;
 use wire::h1::{Fields, Response, parse_response};
 
 use super::connect::Connection;
-use super::pool::NoConnection;
+use super::error::NoConnection;
 use super::timer::ResponseTimer;
 use crate::buffer::Buffer;
 use crate::clock::{Clock, Moment};
 use crate::deadline::Elapsed;
+use crate::fault::Fault;
 use crate::h2::{Body, Io, Sender, header_map, pairs};
 use crate::limits::{
     HTTP2_ENDPOINT_STREAM_WINDOW_BYTES, HTTP2_ENDPOINT_WINDOW_BYTES, HTTP2_HEADER_TABLE_BYTES,
     HTTP2_RESETS_REMEMBERED_MAX, HTTP2_SEND_BUFFER_BYTES, HTTP2_STREAMS_ASSUMED, RESPONSE_HEAD_BYTES_MAX,
 };
-use crate::reply::Fault;
 
 /// A connection to an endpoint that takes many requests at once.
 pub(crate) struct Session {

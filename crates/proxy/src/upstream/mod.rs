@@ -4,18 +4,23 @@
 //! none takes one of another worker's before it connects.
 
 pub(crate) mod balance;
+mod call;
 mod connect;
 mod depot;
+mod error;
 pub(crate) mod h1;
-pub(crate) mod h2;
+mod h2;
 mod pool;
 mod protocol;
 mod timer;
 
 pub(crate) use balance::Cluster;
+pub(crate) use call::{Call, Request};
 pub(crate) use connect::{Connection, Sources};
 pub(crate) use depot::Depot;
-pub(crate) use pool::{Endpoint, Lease, NoConnection, Pool, Trust};
+pub(crate) use pool::{Endpoint, Pool};
+#[cfg(test)]
+pub(crate) use pool::{Lease, Trust};
 #[cfg(test)]
 pub(crate) use protocol::Protocol;
 pub(crate) use timer::ResponseTimer;

@@ -12,18 +12,19 @@ use std::time::Duration;
 
 use http::uri::Scheme;
 use model::{PoolCap, UpstreamConnections};
-use observe::{EndpointCells, PortCells, Reason, Registry};
+use observe::{EndpointCells, PortCells, Registry};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::sync::Notify;
 
 use super::connect::{Connection, Sources, connect, connect_datagrams};
 use super::depot::{Depot, Shelves};
+use super::error::NoConnection;
 use super::h2::{Session, Sessions};
 use super::protocol::{Protocol, Target};
 use crate::clock::{Clock, Moment};
 use crate::deadline::{Deadline, Deadlines};
 use crate::limits::{EWMA_DECAY, REGRET_WINDOW, TICK};
-use crate::socket::{Socket, is_about_descriptors};
+use crate::socket::Socket;
 use crate::tls::upstream::{Dialer, NoSession};
 
 /// What a worker knows of all endpoints.
@@ -84,34 +85,6 @@ pub(crate) enum Trust {
     EventLoop,
     /// The socket's own: the request could not be sent again.
     Socket,
-}
-
-/// Why there is no connection.
-#[derive(Debug)]
-pub(crate) enum NoConnection {
-    /// Every source address is out of ports towards the endpoint (`EADDRNOTAVAIL`), and no connection came back in time.
-    PortsExhausted,
-    /// The connection could not be made.
-    Failed(io::Error),
-    /// It could, and TLS could not be spoken on it.
-    NoSession(NoSession),
-}
-
-impl NoConnection {
-    /// The name under which it is counted.
-    pub(crate) fn reason(&self) -> Reason {
-        match self {
-            Self::PortsExhausted => Reason::PortsExhausted,
-            Self::Failed(error) if is_about_descriptors(error) => Reason::DescriptorsExhausted,
-            Self::Failed(error) => match error.kind() {
-                io::ErrorKind::ConnectionRefused => Reason::ConnectRefused,
-                io::ErrorKind::TimedOut => Reason::ConnectTimeout,
-                _ => Reason::ConnectFailed,
-            },
-            Self::NoSession(NoSession::BadCertificate) => Reason::UpstreamCertificateBad,
-            Self::NoSession(NoSession::HandshakeFailed) => Reason::UpstreamHandshakeFailed,
-        }
-    }
 }
 
 impl Pool {

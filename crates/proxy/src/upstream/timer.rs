@@ -1,11 +1,11 @@
 //! The wait for a response: nginx's `proxy_read_timeout`.
 
 use std::cell::Cell;
-use std::future::Future;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::deadline::{Deadline, Elapsed};
+use crate::limits::TICK;
 
 /// Bounds the wait for a response head. The time counts from the end of the request on: an endpoint need not say anything
 /// before it has been sent all of it, however long that takes. Each piece of the head renews it.
@@ -14,12 +14,14 @@ pub(crate) struct ResponseTimer<'d> {
     timeout: Duration,
     /// Nothing more of the request will be sent.
     is_sent: Cell<bool>,
+    /// The response takes longer than most: what is worth doing only then is to be done.
+    is_slow: Cell<bool>,
 }
 
 impl<'d> ResponseTimer<'d> {
     /// `deadline` must be of no other use until the head has come, and while `is_sent` is false not after it either.
     pub(crate) fn new(deadline: &'d Deadline, timeout: Duration, is_sent: bool) -> Self {
-        Self { deadline, timeout, is_sent: Cell::new(is_sent) }
+        Self { deadline, timeout, is_sent: Cell::new(is_sent), is_slow: Cell::new(!is_sent) }
     }
 
     /// Nothing more of the request will be sent: the time begins to count.
@@ -28,16 +30,35 @@ impl<'d> ResponseTimer<'d> {
         self.deadline.start(self.timeout);
     }
 
+    /// The response does not come at once.
+    pub(crate) fn note_slow(&self) {
+        self.is_slow.set(true);
+    }
+
+    /// Whether the response does not come at once: a tick has passed without it, or it is longer than what came first. Who waits for the
+    /// response is polled when that changes.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.is_slow.get()
+    }
+
     /// Polls for the next piece of the head.
-    pub(crate) fn within<T>(
+    pub(crate) async fn within<T>(
         &self,
-        poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
-    ) -> impl Future<Output = Result<T, Elapsed>> {
+        mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Result<T, Elapsed> {
+        let mut timeout = self.timeout;
+        if !self.is_slow() && timeout > TICK {
+            if let Ok(output) = self.deadline.within(TICK, &mut poll).await {
+                return Ok(output);
+            }
+            self.note_slow();
+            timeout -= TICK;
+        }
         if self.is_sent.get() {
-            self.deadline.start(self.timeout);
+            self.deadline.start(timeout);
         } else {
             self.deadline.stop();
         }
-        self.deadline.guard(poll)
+        self.deadline.guard(poll).await
     }
 }

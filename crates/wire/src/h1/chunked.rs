@@ -7,7 +7,7 @@
 //!   └──────────▶ Trailers ──── empty line ───▶ Done
 //! ```
 
-use super::body::{Decoded, InvalidBody};
+use super::decoded::{Decoded, InvalidBody};
 use super::scan::{Scanner, Stop};
 
 /// Bytes in a line with a chunk's size and its extensions; extensions are passed over, so that few are enough.

@@ -4,13 +4,15 @@
 mod block;
 mod body;
 mod chunked;
+mod decoded;
 mod head;
 mod request;
 mod response;
 mod scan;
 
-pub use body::{Body, BodyDecoder, Decoded, InvalidBody};
+pub use body::{Body, BodyDecoder};
 pub use chunked::{Chunked, chunk_head, write_chunk_head};
+pub use decoded::{Decoded, InvalidBody};
 pub use head::{FIELDS_MAX, Fields, Malformed, Version};
 pub use request::{Request, RequestLimits, TargetForm, parse_request};
 pub use response::{Response, parse_response};

@@ -1,7 +1,8 @@
-//! TCP and UDP services, with raw bytes at both ends and the whole data plane between them.
+//! HTTP, TCP and UDP services, with raw bytes at both ends and the whole data plane between them.
 
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test is no worker")]
 
+mod http;
 mod tcp;
 mod udp;
 mod world;

@@ -5,10 +5,13 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use model::{Cluster, ClusterId, Endpoint, EndpointState, Labels, Model, Stream, Transport};
+use model::{
+    Action, Cluster, ClusterId, Endpoint, EndpointState, Forward, Host, HostName, HostTls, Labels, Model,
+    PathMatch, RetryPolicy, Route, Stream, Timeouts, Transport,
+};
 use observe::log::Writer;
 use observe::{MetricsOptions, Process, Registry};
-use proxy::{Budget, Options, Proxy};
+use proxy::{Budget, Listen, Options, Proxy};
 use routing::{Snapshot, compile};
 use testkit::{Connection, Metrics, PATIENCE, Port};
 
@@ -20,7 +23,8 @@ pub(crate) struct World {
     writer: Option<Writer>,
     model: Model,
     snapshot: Arc<Snapshot>,
-    port: Port,
+    /// Of the TCP or UDP service.
+    port: Option<Port>,
 }
 
 impl World {
@@ -34,16 +38,36 @@ impl World {
         Self::start(Transport::Udp, endpoints, change)
     }
 
+    /// A host `web.test` over HTTP with these endpoints, changed before it starts.
+    pub(crate) fn http(endpoints: &[SocketAddr], change: impl FnOnce(&mut Model)) -> Self {
+        let listen = Listen { address: ([127, 0, 0, 1], 0).into(), tls: false };
+        let model = Model {
+            hosts: vec![Arc::new(host())],
+            clusters: [cluster(endpoints)].into_iter().collect(),
+            ..Model::default()
+        };
+        Self::run(vec![listen], None, model, change)
+    }
+
     fn start(transport: Transport, endpoints: &[SocketAddr], change: impl FnOnce(&mut Model)) -> Self {
         let port = match transport {
             Transport::Tcp => Port::tcp(),
             Transport::Udp => Port::udp(),
         };
-        let mut model = Model {
+        let model = Model {
             clusters: [cluster(endpoints)].into_iter().collect(),
             streams: vec![stream(port.number(), transport)],
             ..Model::default()
         };
+        Self::run(Vec::new(), Some(port), model, change)
+    }
+
+    fn run(
+        listen: Vec<Listen>,
+        port: Option<Port>,
+        mut model: Model,
+        change: impl FnOnce(&mut Model),
+    ) -> Self {
         // What a test leaves open is not waited for in the end.
         model.settings.client.shutdown_timeout = Duration::from_millis(100);
         change(&mut model);
@@ -52,7 +76,7 @@ impl World {
         let writer = Writer::spawn(Shared(Arc::clone(&log)), &registry).unwrap();
         let snapshot = Arc::new(compile(&model, None, 1));
         let options = Options {
-            listen: Vec::new(),
+            listen,
             workers: vec![None],
             source_addresses: Vec::new(),
             budget: Budget { connections: 1000, datagram_sessions: 1000 },
@@ -81,11 +105,20 @@ impl World {
     }
 
     pub(crate) fn port(&self) -> u16 {
-        self.port.number()
+        self.service().number()
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
-        self.port.address()
+        self.service().address()
+    }
+
+    fn service(&self) -> &Port {
+        self.port.as_ref().expect("asked of a world with a TCP or UDP service")
+    }
+
+    /// A client of HTTP.
+    pub(crate) fn http_client(&self) -> Connection {
+        Connection::to(self.proxy.as_ref().unwrap().addresses()[0])
     }
 
     pub(crate) fn client(&self) -> Connection {
@@ -156,6 +189,28 @@ pub(crate) fn cluster(endpoints: &[SocketAddr]) -> Cluster {
         name: "default-echo-7".to_owned(),
         endpoints: endpoints.iter().map(endpoint).collect(),
         ..Cluster::default()
+    }
+}
+
+fn host() -> Host {
+    let forward = Forward {
+        cluster: ClusterId(0),
+        timeouts: Timeouts::default(),
+        retry: RetryPolicy::default(),
+        body_bytes_max: None,
+        connection_header: None,
+    };
+    let route = Route {
+        path: PathMatch::prefix("/").expect("it is absolute"),
+        filters: Vec::new(),
+        action: Action::Forward(forward),
+        labels: Arc::default(),
+        access_log: true,
+    };
+    Host {
+        name: HostName::parse("web.test").expect("it is a name"),
+        tls: Arc::new(HostTls::default()),
+        routes: vec![Arc::new(route)],
     }
 }
 

@@ -5,60 +5,22 @@ use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use model::Settings;
 use observe::{Gauge, Reason};
 use tokio::net::TcpStream;
-use wire::h1::Version;
 
-use crate::Listen;
-use crate::accept;
+use super::Conn;
+use crate::accept::{self, Established};
 use crate::buffer::Buffer;
 use crate::client::Client;
 use crate::deadline::Deadline;
-use crate::exchange::{self, Arrival, Next};
-use crate::filters::Via;
-use crate::filters::forwarded::LastLines;
+use crate::exchange::{Arrival, Next};
 use crate::h1::{self, NoRequest};
 use crate::h2::{self, Preface};
 use crate::limits::{LAST_REQUEST_GRACE, LINGER, LINGER_BYTES_MAX};
+use crate::options::Listen;
+use crate::serve as request;
 use crate::socket::Socket;
-use crate::tls::ClientTls;
-use crate::worker::Worker;
-
-/// A client connection, as the requests on it see it.
-pub(crate) struct Conn {
-    /// What is known of a client that came over TLS.
-    pub(crate) tls: Option<Box<ClientTls>>,
-    /// Who is at the other end.
-    pub(crate) peer: SocketAddr,
-    /// Where it was accepted.
-    pub(crate) local: SocketAddr,
-    /// Serial number among the worker's connections.
-    pub(crate) serial: u64,
-    /// Requests so far.
-    pub(crate) requests: Cell<u64>,
-    pub(crate) last_lines: RefCell<LastLines>,
-}
-
-impl Conn {
-    /// The scheme of what is asked for on it.
-    pub(crate) fn scheme(&self) -> &'static str {
-        if self.tls.is_some() { "https" } else { "http" }
-    }
-
-    pub(crate) fn via(&self) -> Via {
-        Via { peer: self.peer.ip(), port: self.local.port(), scheme: self.scheme() }
-    }
-
-    /// Value of `Strict-Transport-Security` on responses, which only counts over TLS (RFC 6797 section 7.2).
-    pub(crate) fn strict_transport_security<'a>(&self, settings: &'a Settings) -> Option<&'a str> {
-        self.tls.as_ref().and(settings.tls.strict_transport_security.as_deref())
-    }
-
-    pub(crate) fn count_request(&self) {
-        self.requests.set(self.requests.get() + 1);
-    }
-}
+use crate::worker::{Open, Worker};
 
 /// Serves a connection to its end. It counts as open from now on, before the future is first polled.
 pub(crate) fn serve(
@@ -72,21 +34,28 @@ pub(crate) fn serve(
         tls: None,
         peer,
         local: listen.address,
-        serial: open.0.next_serial(),
+        serial: open.worker().next_serial(),
         requests: Cell::new(0),
         last_lines: RefCell::default(),
     };
-    let is_established = !listen.tls && !open.0.expects_proxy_header();
+    let is_established = !listen.tls && !open.worker().expects_proxy_header();
     // One block, since what is passed on from one future to another takes room in both.
     async move {
-        let worker = &open.0;
+        let worker = open.worker();
         let deadline = Deadline::new(&worker.deadlines);
         let socket = if is_established {
             Socket::clear(stream)
         } else {
-            match Box::pin(accept::establish(worker, &mut conn, stream, listen.tls, &deadline)).await {
-                Some(socket) => socket,
-                None => return,
+            match Box::pin(accept::establish(worker, stream, peer, listen.tls, &deadline)).await {
+                Established::Ready { socket, peer, tls } => {
+                    (conn.peer, conn.tls) = (peer, tls);
+                    socket
+                }
+                Established::PlainHttp { socket, peer, said } => {
+                    conn.peer = peer;
+                    return Box::pin(refuse_plain_http(worker, &conn, &socket, &deadline, &said)).await;
+                }
+                Established::Over => return,
             }
         };
         let mut buffer = Buffer::empty(&worker.buffers);
@@ -113,7 +82,7 @@ enum End {
 }
 
 /// Tells a client that speaks HTTP where it ought to speak TLS.
-pub(crate) async fn refuse_plain_http(
+async fn refuse_plain_http(
     worker: &Rc<Worker>,
     conn: &Conn,
     socket: &Socket,
@@ -123,7 +92,7 @@ pub(crate) async fn refuse_plain_http(
     conn.count_request();
     let client = Client::Http1(socket);
     let arrival = Arrival { conn, client, deadline, head: said.data(), begin: worker.clock.now() };
-    if exchange::refuse(worker, arrival, Reason::PlainHttp).await == Next::Linger {
+    if request::refuse(worker, arrival, Reason::PlainHttp).await == Next::Linger {
         linger(worker, socket, deadline).await;
     }
 }
@@ -203,7 +172,7 @@ async fn serve_request(
         Err(NoRequest::Refused(reason)) => {
             conn.count_request();
             let arrival = Arrival { conn, client, deadline, head: buffer.data(), begin };
-            return exchange::refuse(worker, arrival, reason).await;
+            return request::refuse(worker, arrival, reason).await;
         }
     };
     conn.count_request();
@@ -215,7 +184,7 @@ async fn serve_request(
     }
     let head = std::mem::replace(buffer, rest);
     let arrival = Arrival { conn, client, deadline, head: head.data(), begin };
-    let next = exchange::serve(worker, arrival, &request, buffer).await;
+    let next = request::serve(worker, arrival, &request, buffer).await;
     worker.keep_fields(request.fields);
     next
 }
@@ -236,32 +205,6 @@ async fn linger(worker: &Worker, socket: &Socket, deadline: &Deadline) {
             _ => return,
         }
         buffer.consume(buffer.len());
-    }
-}
-
-/// What version a head that could not be read claims; the answer to it is written accordingly.
-pub(crate) fn claimed_version(head: &[u8]) -> Version {
-    let line = head.split(|&b| b == b'\n').next().unwrap_or_default();
-    if line.trim_ascii_end().ends_with(b"HTTP/1.0") { Version::Http10 } else { Version::Http11 }
-}
-
-/// Counts a client connection while it is open.
-pub(crate) struct Open(Rc<Worker>);
-
-impl Open {
-    pub(crate) fn count(worker: Rc<Worker>) -> Self {
-        worker.connection_opened();
-        Self(worker)
-    }
-
-    pub(crate) fn worker(&self) -> &Rc<Worker> {
-        &self.0
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.0.connection_closed();
     }
 }
 

@@ -1,0 +1,91 @@
+//! Bodies on their way from one peer to another, whatever both speak.
+//!
+//! ```text
+//! Source: socket with decoder | stream | bytes ──▶ Sink: HTTP/1, raw or in chunks | HTTP/2
+//! ```
+//!
+//! Between the two nothing changes a body today, so that small ones are copied and large ones are spliced from socket to socket. What
+//! changes, slows or copies bodies will stand there, in [`relay`], which passes on one [event](BodyEvent) of the source after the other; only
+//! without it may a body pass that is not looked at.
+//!
+//! Never in here: heads.
+
+mod relay;
+mod sink;
+mod source;
+mod splice;
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use wire::h1::InvalidBody;
+
+pub(crate) use relay::relay;
+pub(crate) use sink::Sink;
+pub(crate) use source::{Source, take_frames, transcode};
+
+/// Where a body comes from.
+pub(crate) struct Incoming<'a> {
+    pub(crate) source: Source<'a>,
+    /// Between two reads.
+    pub(crate) timeout: Duration,
+}
+
+/// Where a body goes.
+pub(crate) struct Outgoing<'a> {
+    pub(crate) sink: Sink<'a>,
+    /// Between two writes.
+    pub(crate) timeout: Duration,
+}
+
+/// How the end of a body is told to its reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// By a length in the head, or by the end of the connection.
+    Raw,
+    /// In chunks.
+    Chunked,
+}
+
+/// What is counted and bounded while a body passes.
+pub(crate) struct Meter<'a> {
+    /// Bytes of content so far.
+    pub(crate) content: &'a Cell<u64>,
+    /// Most bytes of content that may pass.
+    pub(crate) max: Option<u64>,
+}
+
+/// Why a body did not arrive.
+#[derive(Debug)]
+pub(crate) enum RelayError {
+    /// Its sender went away.
+    Read,
+    /// Its sender was too slow.
+    ReadTimeout,
+    /// It is not what its framing says.
+    Invalid(InvalidBody),
+    /// It is longer than allowed.
+    TooLarge,
+    /// Its receiver went away.
+    Write,
+    /// Its receiver was too slow.
+    WriteTimeout,
+}
+
+/// What is next of a body.
+pub(super) enum BodyEvent {
+    /// `skip` bytes of framing, then `len` bytes of content.
+    Content { skip: usize, len: usize },
+    /// So many bytes that can pass without being looked at.
+    Large { length: u64 },
+    /// The end: `skip` bytes of framing, of which the trailer fields are the part from `trailers`.
+    End { skip: usize, trailers: usize },
+}
+
+impl Meter<'_> {
+    fn count(&self, len: usize) -> Result<(), RelayError> {
+        let content = self.content.get() + len as u64;
+        self.content.set(content);
+        if self.max.is_some_and(|max| content > max) { Err(RelayError::TooLarge) } else { Ok(()) }
+    }
+}

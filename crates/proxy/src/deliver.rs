@@ -1,0 +1,95 @@
+//! The way of every final response to the client, whoever made it: a head, and a body from any source.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use observe::Reason;
+use wire::h1::InvalidBody;
+
+use crate::body::{Framing, Incoming, Meter, Outgoing, RelayError, Source, relay};
+use crate::buffer::Buffer;
+use crate::client::{self, Client, Patience};
+use crate::fault::Fault;
+use crate::pipe::Pipes;
+use crate::socket::Socket;
+
+/// Where a response goes, and what is needed for that.
+pub(crate) struct Recipient<'d> {
+    pub(crate) client: Client<'d>,
+    pub(crate) patience: Patience<'d>,
+    /// Bytes of the body that have been sent.
+    pub(crate) sent: &'d Cell<u64>,
+    pub(crate) pipes: &'d Pipes,
+}
+
+/// A response as the client is to see it.
+pub(crate) struct Outcome<'d> {
+    pub(crate) status: u16,
+    /// Its head as HTTP/1.
+    pub(crate) head: Buffer,
+    pub(crate) body: Source<'d>,
+    /// How the client of HTTP/1 is told where the body ends.
+    pub(crate) framing: Framing,
+    /// For the body's source, between two reads.
+    pub(crate) read_timeout: Duration,
+}
+
+impl Recipient<'_> {
+    /// Sends a response to its end. What has come of the body leaves with the head; before the rest is waited for, `note_slow` is called.
+    pub(crate) async fn deliver(&self, response: Outcome<'_>, note_slow: impl FnOnce()) -> Result<(), Fault> {
+        let Outcome { status, mut head, mut body, framing, read_timeout } = response;
+        let is_done = match self.client {
+            Client::Http1(socket) => self.send_first(socket, &mut head, &mut body, framing).await?,
+            Client::Http2(stream) => {
+                let is_done = body.is_done();
+                let sent = stream.respond(status, head.data(), is_done);
+                sent.map_err(|_| Fault::never(Reason::ClientAborted))?;
+                is_done
+            }
+        };
+        drop(head);
+        if is_done {
+            return Ok(());
+        }
+        note_slow();
+        Box::pin(self.send_rest(Incoming { source: body, timeout: read_timeout }, framing)).await
+    }
+
+    /// Sends the head, and with it what has come of the body. True if that is all.
+    async fn send_first(
+        &self,
+        socket: &Socket,
+        head: &mut Buffer,
+        body: &mut Source<'_>,
+        framing: Framing,
+    ) -> Result<bool, Fault> {
+        let joined = body.join(framing, &self.meter(), head);
+        let (beside, is_done) = joined.map_err(|error| response_fault(&error))?;
+        client::write(socket, &[head.data(), body.front(beside)], self.patience).await?;
+        body.consume(beside);
+        Ok(is_done)
+    }
+
+    async fn send_rest(&self, incoming: Incoming<'_>, framing: Framing) -> Result<(), Fault> {
+        let outgoing = Outgoing { sink: self.client.sink(framing), timeout: self.patience.send_timeout };
+        let relayed = relay(incoming, outgoing, self.meter(), self.patience.deadline, self.pipes);
+        relayed.await.map_err(|error| response_fault(&error))
+    }
+
+    fn meter(&self) -> Meter<'_> {
+        Meter { content: self.sent, max: None }
+    }
+}
+
+/// The client has seen part of the response: nothing can be tried again.
+#[cold]
+#[inline(never)]
+fn response_fault(error: &RelayError) -> Fault {
+    Fault::never(match error {
+        RelayError::Read | RelayError::Invalid(InvalidBody::Truncated) => Reason::UpstreamReset,
+        RelayError::ReadTimeout => Reason::UpstreamReadTimeout,
+        RelayError::Invalid(_) | RelayError::TooLarge => Reason::UpstreamBadResponse,
+        RelayError::Write => Reason::ClientAborted,
+        RelayError::WriteTimeout => Reason::SendTimeout,
+    })
+}

@@ -1,0 +1,424 @@
+//! HTTP/2 towards clients (RFC 9113): streams in, each a request of its own.
+//!
+//! Frames, flow control and header compression are the `h2` crate's. Here is how long a connection lives, what it may cost,
+//! and how a stream becomes an exchange.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use h2::server::{Connection, SendResponse};
+use h2::{Reason as Code, RecvStream};
+use http::Request;
+use observe::Reason;
+use wire::h1::{Malformed, parse_request};
+use wire::h2::Pseudo;
+
+use super::body::pairs;
+use super::credit::Credit;
+use super::io::{Io, Seen};
+use super::stream::Stream;
+use crate::buffer::Buffer;
+use crate::client::Client;
+use crate::clock::{Clock, Moment};
+use crate::conn::Conn;
+use crate::deadline::Deadline;
+use crate::exchange::Arrival;
+use crate::limits::{
+    HTTP2_CANCELS_MAX, HTTP2_CONNECTION_WINDOW_BYTES, HTTP2_HEADER_TABLE_BYTES, HTTP2_MALFORMED_STREAMS_MAX,
+    HTTP2_RESETS_PENDING_MAX, HTTP2_RESETS_REMEMBERED_MAX, HTTP2_SEND_BUFFER_BYTES,
+    HTTP2_STREAM_WINDOW_BYTES, HTTP2_STREAMS_PER_CANCEL, LAST_REQUEST_GRACE, LINGER,
+};
+use crate::reply;
+use crate::serve::{refuse, serve as serve_request};
+use crate::socket::Socket;
+use crate::worker::Worker;
+
+/// What a client that knows that HTTP/2 is spoken begins with (RFC 9113 section 3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// What a connection began with.
+pub(crate) enum Preface {
+    /// With the preface of HTTP/2.
+    Whole,
+    /// With something else.
+    Other,
+    /// It ended before that was clear.
+    Gone,
+}
+
+/// Whether what has come of a connection can be the beginning of HTTP/2.
+pub(crate) fn may_begin(bytes: &[u8]) -> bool {
+    let len = bytes.len().min(PREFACE.len());
+    bytes[..len] == PREFACE[..len]
+}
+
+/// Reads on until it is clear whether a connection speaks HTTP/2.
+pub(crate) async fn await_preface(
+    worker: &Worker,
+    socket: &Socket,
+    deadline: &Deadline,
+    buffer: &mut Buffer,
+) -> Preface {
+    if !worker.pinned().settings().tls.http2 {
+        return Preface::Other;
+    }
+    deadline.start(worker.pinned().settings().client.header_timeout);
+    while may_begin(buffer.data()) {
+        if buffer.len() >= PREFACE.len() {
+            return Preface::Whole;
+        }
+        match deadline.guard(|cx| socket.poll_fill_small(cx, buffer)).await {
+            Ok(Ok(1..)) => {}
+            _ => return Preface::Gone,
+        }
+    }
+    Preface::Other
+}
+
+/// Serves a connection to its end. `ahead` is what has been read of it, the preface included.
+pub(crate) async fn serve(
+    worker: &Rc<Worker>,
+    conn: Conn,
+    socket: Socket,
+    deadline: Deadline,
+    ahead: Buffer,
+) {
+    let (io, seen) = Io::watched(socket, ahead, worker.clock.clone());
+    let timeout = worker.pinned().settings().client.header_timeout;
+    let mut handshake = pin!(builder(worker).handshake::<_, Bytes>(io));
+    let Ok(Ok(connection)) = deadline.within_idle(timeout, |cx| handshake.as_mut().poll(cx)).await else {
+        worker.recorder.borrow().reason(Reason::Http2Error);
+        return;
+    };
+    let server = Server {
+        worker,
+        conn: Rc::new(conn),
+        deadline,
+        seen,
+        streams: Streams::new(worker.clock.clone()),
+        is_closing: Cell::new(false),
+        malformed: Cell::new(0),
+    };
+    server.run(connection).await;
+}
+
+/// Every bound of the crate, set on purpose.
+fn builder(worker: &Worker) -> h2::server::Builder {
+    let pinned = worker.pinned();
+    let client = &pinned.settings().client;
+    let mut builder = h2::server::Builder::new();
+    builder
+        .max_concurrent_streams(client.http2_streams_max)
+        .max_header_list_size(u32::try_from(client.head_bytes_max).unwrap_or(u32::MAX))
+        .header_table_size(HTTP2_HEADER_TABLE_BYTES)
+        .initial_window_size(HTTP2_STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(HTTP2_CONNECTION_WINDOW_BYTES)
+        .max_send_buffer_size(HTTP2_SEND_BUFFER_BYTES)
+        .max_concurrent_reset_streams(HTTP2_RESETS_REMEMBERED_MAX)
+        .max_pending_accept_reset_streams(HTTP2_RESETS_PENDING_MAX)
+        .max_local_error_reset_streams(Some(HTTP2_MALFORMED_STREAMS_MAX))
+        .enable_connect_protocol();
+    builder
+}
+
+/// A connection that is being served.
+struct Server<'a> {
+    worker: &'a Rc<Worker>,
+    conn: Rc<Conn>,
+    deadline: Deadline,
+    seen: Rc<Seen>,
+    /// Streams that are being served.
+    streams: Rc<Streams>,
+    /// No more streams are taken.
+    is_closing: Cell<bool>,
+    /// Malformed requests that have been counted.
+    malformed: Cell<u32>,
+}
+
+/// What a connection has come to.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is taken apart at once; a box would cost each request an allocation"
+)]
+enum Event {
+    Stream(Request<RecvStream>, SendResponse<Bytes>),
+    /// Its time without a request is up, or the worker drains.
+    Due,
+    /// Something that began took too long to come.
+    Slow,
+    Broken(h2::Error),
+    Flood,
+    End,
+}
+
+type Connected = Connection<Io, Bytes>;
+
+impl Server<'_> {
+    async fn run(&self, mut connection: Connected) {
+        loop {
+            let event = poll_fn(|cx| self.poll_event(&mut connection, cx)).await;
+            self.count_malformed();
+            match event {
+                Event::Stream(request, respond) => self.accept(&mut connection, request, respond),
+                Event::Due if self.is_closing.replace(true) && self.streams.open.get() == 0 => return,
+                Event::Due => {
+                    self.streams.note_idle();
+                    connection.graceful_shutdown();
+                }
+                Event::Slow => {
+                    self.worker.recorder.borrow().reason(Reason::HeadTimeout);
+                    return self.say_goodbye(connection, Code::NO_ERROR).await;
+                }
+                Event::Flood => {
+                    self.worker.recorder.borrow().reason(Reason::Http2Flood);
+                    return self.say_goodbye(connection, Code::ENHANCE_YOUR_CALM).await;
+                }
+                Event::Broken(error) => return self.count_broken(&error),
+                Event::End => return,
+            }
+        }
+    }
+
+    fn poll_event(&self, connection: &mut Connected, cx: &mut Context<'_>) -> Poll<Event> {
+        if self.is_flood() {
+            return Poll::Ready(Event::Flood);
+        }
+        self.seen.is_blocked.set(false);
+        let accepted = connection.poll_accept(cx);
+        if self.is_flood() {
+            return Poll::Ready(Event::Flood);
+        }
+        if !self.seen.is_blocked.get() {
+            // The crate writes all that it may before it waits.
+            self.streams.credit.renew();
+        }
+        match accepted {
+            Poll::Ready(Some(Ok((request, respond)))) => Poll::Ready(Event::Stream(request, respond)),
+            Poll::Ready(Some(Err(error))) => Poll::Ready(Event::Broken(error)),
+            Poll::Ready(None) => Poll::Ready(Event::End),
+            Poll::Pending => {
+                self.streams.wake_on_change(cx);
+                let (idle, slow) = (self.idle_until(), self.begun_until());
+                let due = [idle, slow].into_iter().flatten().min();
+                let is_slow = slow.is_some_and(|slow| slow <= self.worker.clock.now());
+                self.deadline.poll_idle(due, cx).map(|()| if is_slow { Event::Slow } else { Event::Due })
+            }
+        }
+    }
+
+    fn is_flood(&self) -> bool {
+        self.seen.flood.get() || self.streams.has_too_many_cancelled()
+    }
+
+    /// When the connection has been without a request for too long, whatever frames have come meanwhile.
+    fn idle_until(&self) -> Option<Moment> {
+        let is_first = self.conn.requests.get() == 0;
+        let patience = match (self.streams.open.get(), self.is_closing.get(), self.worker.is_draining()) {
+            // Those that wait for something have deadlines of their own.
+            (1.., ..) => return None,
+            (0, true, _) => LINGER,
+            (0, false, true) => {
+                if is_first {
+                    LAST_REQUEST_GRACE
+                } else {
+                    Duration::ZERO
+                }
+            }
+            (0, false, false) => self.worker.pinned().settings().client.keep_alive_timeout,
+        };
+        Some(self.streams.idle_since.get().after(patience))
+    }
+
+    /// When the frame or head that has begun to come has to be there.
+    fn begun_until(&self) -> Option<Moment> {
+        let clock = &self.worker.clock;
+        let elapsed = clock.unix().saturating_sub(self.seen.begun.get()?);
+        let timeout = self.worker.pinned().settings().client.header_timeout;
+        Some(clock.now().after(timeout.saturating_sub(elapsed)))
+    }
+
+    fn accept(&self, connection: &mut Connected, request: Request<RecvStream>, respond: SendResponse<Bytes>) {
+        self.conn.count_request();
+        let requests_max = self.worker.pinned().settings().client.keep_alive_requests;
+        let is_last = self.conn.requests.get() >= requests_max || self.worker.is_draining();
+        if is_last && !self.is_closing.replace(true) {
+            connection.graceful_shutdown();
+        }
+        let begin = self.worker.clock.now();
+        let (parts, body) = request.into_parts();
+        let stream = Stream::new(body, respond, Rc::clone(&self.streams.credit));
+        let mut head = Vec::with_capacity(HEAD_BYTES);
+        let written = write_head(&parts, !stream.body.is_end(), self.worker, &mut head);
+        let (worker, conn) = (Rc::clone(self.worker), Rc::clone(&self.conn));
+        let arrived =
+            Arrived { open: OpenStream::count(&self.streams), worker, conn, stream, head, written, begin };
+        // In a box of its own, since a task is moved several times until it has its place.
+        tokio::task::spawn_local(Box::pin(serve_stream(arrived)));
+    }
+
+    async fn say_goodbye(&self, mut connection: Connected, code: Code) {
+        connection.abrupt_shutdown(code);
+        // The peer need not take it.
+        let _ = self.deadline.within(LINGER, |cx| connection.poll_closed(cx)).await;
+    }
+
+    fn count_malformed(&self) {
+        let seen = self.seen.malformed.get();
+        for _ in self.malformed.replace(seen)..seen {
+            self.worker.recorder.borrow().reason(Reason::Http2StreamError);
+        }
+    }
+
+    /// What a client did that ended its connection; one that just goes away is not at fault.
+    fn count_broken(&self, error: &h2::Error) {
+        let reason = match error.reason() {
+            _ if error.is_io() || error.is_remote() => return,
+            Some(Code::NO_ERROR) | None => return,
+            Some(Code::ENHANCE_YOUR_CALM) => Reason::Http2Flood,
+            Some(_) => Reason::Http2Error,
+        };
+        self.worker.recorder.borrow().reason(reason);
+    }
+}
+
+/// A request as it came in on a stream.
+struct Arrived {
+    open: OpenStream,
+    worker: Rc<Worker>,
+    conn: Rc<Conn>,
+    stream: Stream,
+    /// What it says, as HTTP/1.
+    head: Vec<u8>,
+    written: Result<(), Malformed>,
+    begin: Moment,
+}
+
+/// Serves one request.
+async fn serve_stream(arrived: Arrived) {
+    let Arrived { open, worker, conn, stream, head, written, begin } = &arrived;
+    // One that was broken off together with its head is looked at no further: a flood of them is to cost next to nothing.
+    if stream.was_cancelled() {
+        worker.recorder.borrow().reason(Reason::ClientAborted);
+        return open.note_end(true);
+    }
+    let deadline = Deadline::new(&worker.deadlines);
+    let arrival = Arrival { conn, client: Client::Http2(stream), deadline: &deadline, head, begin: *begin };
+    let parsed = written.and_then(|()| parse_request(head, worker.request_limits(), worker.spare_fields()));
+    // It is written with its end, so that it is read whole or not at all.
+    match parsed.and_then(|request| request.ok_or(Malformed::StartLine)) {
+        Ok(request) => {
+            let mut nothing = Buffer::empty(&worker.buffers);
+            serve_request(worker, arrival, &request, &mut nothing).await;
+            worker.keep_fields(request.fields);
+        }
+        Err(fault) => {
+            refuse(worker, arrival, reply::malformed(fault)).await;
+        }
+    }
+    open.note_end(stream.was_cancelled());
+}
+
+/// Room for most heads.
+const HEAD_BYTES: usize = 1024;
+
+fn write_head(
+    parts: &http::request::Parts,
+    has_body: bool,
+    worker: &Worker,
+    out: &mut Vec<u8>,
+) -> Result<(), Malformed> {
+    let uri = &parts.uri;
+    let protocol = parts.extensions.get::<h2::ext::Protocol>();
+    let pseudo = Pseudo {
+        method: parts.method.as_str().as_bytes(),
+        authority: uri.authority().map(|authority| authority.as_str().as_bytes()),
+        path: uri.path_and_query().map(|path| path.as_str().as_bytes()),
+        protocol: protocol.map(|protocol| protocol.as_str().as_bytes()),
+    };
+    let key = protocol.map(|_| STANDARD.encode(&worker.random.hex_id()[..WEBSOCKET_KEY_BYTES]));
+    wire::h2::write_request_head(pseudo, pairs(&parts.headers), has_body, key.as_deref().unwrap_or(""), out)
+}
+
+/// RFC 6455 section 4.1.
+const WEBSOCKET_KEY_BYTES: usize = 16;
+
+/// The streams of a connection that are being served, and how the others ended.
+struct Streams {
+    clock: Clock,
+    open: Cell<usize>,
+    /// When the last one ended; before there is one, when the connection began.
+    idle_since: Cell<Moment>,
+    /// Streams that ran to their end.
+    ended: Cell<u64>,
+    /// Streams that the client broke off.
+    cancelled: Cell<u64>,
+    credit: Rc<Credit>,
+    /// The connection, which begins to count its idle time when the last one has ended.
+    connection: RefCell<Option<Waker>>,
+}
+
+impl Streams {
+    fn new(clock: Clock) -> Rc<Self> {
+        Rc::new(Self {
+            idle_since: Cell::new(clock.now()),
+            clock,
+            open: Cell::default(),
+            ended: Cell::default(),
+            cancelled: Cell::default(),
+            credit: Rc::default(),
+            connection: RefCell::default(),
+        })
+    }
+
+    fn note_idle(&self) {
+        self.idle_since.set(self.clock.now());
+    }
+
+    fn has_too_many_cancelled(&self) -> bool {
+        self.cancelled.get() > HTTP2_CANCELS_MAX + self.ended.get() / HTTP2_STREAMS_PER_CANCEL
+    }
+
+    fn wake_on_change(&self, cx: &Context<'_>) {
+        let mut connection = self.connection.borrow_mut();
+        if !connection.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            *connection = Some(cx.waker().clone());
+        }
+    }
+}
+
+/// Counts a stream while it is open.
+struct OpenStream(Rc<Streams>);
+
+impl OpenStream {
+    fn count(streams: &Rc<Streams>) -> Self {
+        streams.open.set(streams.open.get() + 1);
+        Self(Rc::clone(streams))
+    }
+
+    fn note_end(&self, was_cancelled: bool) {
+        let count = if was_cancelled { &self.0.cancelled } else { &self.0.ended };
+        count.set(count.get() + 1);
+    }
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.0.open.set(self.0.open.get() - 1);
+        let is_last = self.0.open.get() == 0;
+        if is_last {
+            self.0.note_idle();
+        }
+        if (is_last || self.0.has_too_many_cancelled())
+            && let Some(connection) = self.0.connection.borrow_mut().take()
+        {
+            connection.wake();
+        }
+    }
+}

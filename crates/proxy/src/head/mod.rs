@@ -1,0 +1,148 @@
+//! Heads on their way through: fields pass in the order and letter case in which they came, less those that end here, together with
+//! what is changed and added. One writer for both directions; what HTTP/2 is told is made from what it writes.
+//!
+//! Never in here: sockets, and what a field is good for.
+
+mod request;
+mod response;
+
+use std::borrow::Cow;
+
+use smallvec::SmallVec;
+use wire::h1::Fields;
+use wire::hop_by_hop::is_listed;
+use wire::{Field, Known};
+
+use crate::buffer::Buffer;
+pub(crate) use request::{RequestOptions, write_request_head};
+pub(crate) use response::{Delivery, connection_option, write_interim_head, write_response_head};
+
+/// Room for what is added to a head, in bytes; more is made where it is not enough.
+const ADDED_BYTES: usize = 512;
+
+/// Changes to the fields of a head. A name has one change: the last one that was asked for.
+#[derive(Default)]
+pub(crate) struct HeadEdits<'a>(SmallVec<[Edit<'a>; 1]>);
+
+/// A change to the fields of one name.
+struct Edit<'a> {
+    name: &'static str,
+    /// The value of the one field that takes their place; none to have no such field.
+    value: Option<Cow<'a, [u8]>>,
+}
+
+/// Writes the head of a message as HTTP/1.
+pub(crate) struct HeadWriter<'b>(&'b mut Buffer);
+
+// === impl HeadEdits ===
+
+impl<'a> HeadEdits<'a> {
+    /// Has no field of this name.
+    pub(crate) fn remove(&mut self, name: &'static str) {
+        self.edit(name, None);
+    }
+
+    /// Has one field of this name, with this value.
+    pub(crate) fn set(&mut self, name: &'static str, value: impl Into<Cow<'a, [u8]>>) {
+        self.edit(name, Some(value.into()));
+    }
+
+    fn edit(&mut self, name: &'static str, value: Option<Cow<'a, [u8]>>) {
+        match self.0.iter_mut().find(|edit| edit.name.eq_ignore_ascii_case(name)) {
+            Some(edit) => edit.value = value,
+            None => self.0.push(Edit { name, value }),
+        }
+    }
+
+    /// Whether what came under this name does not pass.
+    fn replaces(&self, name: &[u8]) -> bool {
+        self.0.iter().any(|edit| name.eq_ignore_ascii_case(edit.name.as_bytes()))
+    }
+}
+
+// === impl HeadWriter ===
+
+impl<'b> HeadWriter<'b> {
+    /// Begins to write at the end of `out`. `len` is how many bytes of another head pass, at most.
+    pub(crate) fn new(out: &'b mut Buffer, len: usize) -> Self {
+        out.reserve(len + ADDED_BYTES);
+        Self(out)
+    }
+
+    /// The first line of a response.
+    pub(crate) fn status_line(&mut self, status: u16, reason: &[u8]) {
+        self.write(&[b"HTTP/1.1 ", itoa::Buffer::new().format(status).as_bytes(), b" ", reason, b"\r\n"]);
+    }
+
+    /// One field.
+    pub(crate) fn field(&mut self, name: &str, value: &[u8]) {
+        self.write(&[name.as_bytes(), b": ", value, b"\r\n"]);
+    }
+
+    /// What becomes of the connection, where that has to be said.
+    pub(crate) fn connection(&mut self, option: Option<&str>) {
+        if let Some(option) = option {
+            self.field("Connection", option.as_bytes());
+        }
+    }
+
+    /// The fields that edits set.
+    pub(crate) fn edits(&mut self, edits: &HeadEdits<'_>) {
+        for Edit { name, value } in &edits.0 {
+            if let Some(value) = value {
+                self.field(name, value);
+            }
+        }
+    }
+
+    /// Bytes as they are.
+    pub(crate) fn write(&mut self, parts: &[&[u8]]) {
+        for part in parts {
+            self.0.extend(part);
+        }
+    }
+
+    /// The end of the head.
+    pub(crate) fn end(&mut self) {
+        self.0.extend(b"\r\n");
+    }
+
+    /// Bytes that have been written to the buffer.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// What has been written since it had so many bytes.
+    pub(crate) fn written_since(&self, start: usize) -> &[u8] {
+        &self.0.data()[start..]
+    }
+
+    /// Passes lines on but those that `drops` names and those that `Connection` lists. Neighbours are copied together. A length that is
+    /// written in an odd way, such as `\t00`, is written anew.
+    fn pass(&mut self, head: &[u8], fields: &Fields, drops: impl Fn(&Field) -> bool) {
+        let mut run = 0..0;
+        for field in fields {
+            if drops(field) || is_listed(head, fields, field) {
+                continue;
+            }
+            let line = field.line();
+            if field.known == Known::ContentLength && !field.is_plain_number(head) {
+                self.0.extend(&head[run]);
+                run = line.end..line.end;
+                self.length(fields.content_length);
+            } else if run.end == line.start {
+                run.end = line.end;
+            } else {
+                self.0.extend(&head[run]);
+                run = line;
+            }
+        }
+        self.0.extend(&head[run]);
+    }
+
+    fn length(&mut self, length: Option<u64>) {
+        if let Some(length) = length {
+            self.field("Content-Length", itoa::Buffer::new().format(length).as_bytes());
+        }
+    }
+}

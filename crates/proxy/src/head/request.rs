@@ -1,0 +1,85 @@
+//! The head of a request as an endpoint is to see it.
+
+use std::cell::RefCell;
+
+use model::ConnectionHeader;
+use wire::Known;
+use wire::h1::Request;
+use wire::hop_by_hop::ends_here;
+
+use super::{HeadEdits, HeadWriter};
+use crate::buffer::Buffer;
+use crate::filters::forwarded::{self, Forwarded, LastLines};
+
+/// What an endpoint is told beside what the client said.
+pub(crate) struct RequestOptions<'a> {
+    pub(crate) forwarded: &'a Forwarded<'a>,
+    /// The lines of the connection's last request, unless this is its first.
+    pub(crate) last_lines: Option<&'a RefCell<LastLines>>,
+    /// `X-Request-ID`, where one is sent.
+    pub(crate) request_id: Option<&'a [u8]>,
+    /// Whether `X-Original-URI` is sent.
+    pub(crate) original_uri: bool,
+    pub(crate) connection: Option<ConnectionHeader>,
+    /// Whether the protocol that the client asks for is asked of the endpoint.
+    pub(crate) is_upgrade: bool,
+    /// Whether names with an underscore are passed on.
+    pub(crate) underscores: bool,
+}
+
+/// Appends the head of a request as the endpoint is to see it: the client's lines after ours.
+pub(crate) fn write_request_head(
+    head: &[u8],
+    request: &Request,
+    options: &RequestOptions<'_>,
+    edits: &HeadEdits<'_>,
+    out: &mut Buffer,
+) {
+    let mut writer = HeadWriter::new(out, head.len());
+    let method = &head[request.method.clone()];
+    writer.write(&[method, b" ", request.origin_target(head), b" HTTP/1.1\r\nHost: "]);
+    writer.write(&[options.forwarded.host, b"\r\n"]);
+    if let Some(id) = options.request_id {
+        writer.write(&[b"X-Request-ID: ", id, b"\r\n"]);
+    }
+    options.forwarded.write(options.last_lines, &mut writer);
+    if options.original_uri {
+        writer.write(&[b"X-Original-URI: ", &head[request.target.clone()], b"\r\n"]);
+    }
+    writer.edits(edits);
+    writer.pass(head, &request.fields, |field| {
+        ends_here(field.known)
+            || forwarded::replaces(field.known)
+            || matches!(field.known, Known::Host | Known::Expect | Known::Proxy)
+            || (field.known == Known::XRequestId && options.request_id.is_some())
+            || (field.known == Known::XOriginalUri && options.original_uri)
+            || edits.replaces(field.name(head))
+            || !(field.plain_name || (options.underscores && has_underscores_only(field.name(head))))
+    });
+    write_request_connection(head, request, options, &mut writer);
+    writer.write(&[if request.fields.chunked { b"Transfer-Encoding: chunked\r\n\r\n" } else { b"\r\n" }]);
+}
+
+fn write_request_connection(
+    head: &[u8],
+    request: &Request,
+    options: &RequestOptions<'_>,
+    writer: &mut HeadWriter<'_>,
+) {
+    if options.is_upgrade {
+        writer.write(&[b"Connection: upgrade\r\n"]);
+        for field in request.fields.iter().filter(|field| field.known == Known::Upgrade) {
+            writer.write(&[&head[field.line()]]);
+        }
+        return;
+    }
+    match options.connection {
+        Some(ConnectionHeader::Close) => writer.write(&[b"Connection: close\r\n"]),
+        Some(ConnectionHeader::KeepAlive) => writer.write(&[b"Connection: keep-alive\r\n"]),
+        None => {}
+    }
+}
+
+fn has_underscores_only(name: &[u8]) -> bool {
+    name.iter().all(|&b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+}

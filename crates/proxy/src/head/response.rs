@@ -1,0 +1,124 @@
+//! The head of a response as the client is to see it.
+
+use std::rc::Rc;
+
+use wire::Known;
+use wire::h1::{Response, Version};
+use wire::hop_by_hop::ends_here;
+
+use super::{HeadEdits, HeadWriter};
+use crate::body::Framing;
+use crate::buffer::Buffer;
+
+/// How a response goes to the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Delivery {
+    /// How its body ends.
+    pub(crate) framing: Framing,
+    /// Whether the connection stays open afterwards.
+    pub(crate) keep_alive: bool,
+    /// What the client speaks.
+    pub(crate) version: Version,
+}
+
+/// Appends the head of a response as the client is to see it. `date` is asked for only where the endpoint has sent none.
+pub(crate) fn write_response_head(
+    head: &[u8],
+    response: &Response,
+    delivery: Delivery,
+    edits: &HeadEdits<'_>,
+    date: impl FnOnce() -> Rc<str>,
+    out: &mut Buffer,
+) {
+    let mut writer = HeadWriter::new(out, head.len());
+    writer.status_line(response.status, &head[response.reason.clone()]);
+    writer.pass(head, &response.fields, |field| {
+        ends_here(field.known) || field.known == Known::Server || edits.replaces(field.name(head))
+    });
+    writer.edits(edits);
+    if response.fields.find(Known::Date).is_none() {
+        writer.field("Date", date().as_bytes());
+    }
+    if delivery.framing == Framing::Chunked {
+        writer.write(&[b"Transfer-Encoding: chunked\r\n"]);
+    }
+    writer.connection(connection_option(delivery.version, delivery.keep_alive));
+    writer.end();
+}
+
+/// Appends the head of a 101 or another interim response.
+pub(crate) fn write_interim_head(head: &[u8], response: &Response, out: &mut Buffer) {
+    let mut writer = HeadWriter::new(out, head.len());
+    writer.status_line(response.status, &head[response.reason.clone()]);
+    let switches = response.status == 101;
+    writer.pass(head, &response.fields, |field| {
+        (ends_here(field.known) && !(switches && field.known == Known::Upgrade))
+            || field.known == Known::Server
+    });
+    writer.connection(switches.then_some("upgrade"));
+    writer.end();
+}
+
+/// The option that says what becomes of the connection, where the version's default does not.
+pub(crate) fn connection_option(version: Version, keep_alive: bool) -> Option<&'static str> {
+    match (version, keep_alive) {
+        (_, false) => Some("close"),
+        (Version::Http10, true) => Some("keep-alive"),
+        (Version::Http11, true) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::h1::{Fields, parse_response};
+
+    use super::*;
+    use crate::buffer::Buffers;
+
+    const KEPT: Delivery = Delivery { framing: Framing::Raw, keep_alive: true, version: Version::Http11 };
+
+    fn response(fields: &str, delivery: Delivery, edits: &HeadEdits<'_>) -> String {
+        let head = format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
+        let parsed = parse_response(head.as_bytes(), Fields::default()).unwrap().unwrap();
+        let mut out = Buffer::empty(&Rc::new(Buffers::default()));
+        write_response_head(head.as_bytes(), &parsed, delivery, edits, || "now".into(), &mut out);
+        String::from_utf8(out.data().to_vec()).unwrap()
+    }
+
+    #[test]
+    fn without_edits_fields_pass_as_they_came() {
+        let fields = "DATE: then\r\nx-A: 1\r\nContent-Length: 0\r\n";
+        let expected = format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
+        assert_eq!(response(fields, KEPT, &HeadEdits::default()), expected);
+    }
+
+    #[test]
+    fn what_ends_here_does_not_pass() {
+        let fields = "Connection: x-a\r\nX-A: 1\r\nServer: s\r\nKeep-Alive: timeout=5\r\nX-B: 2\r\n";
+        let text = response(fields, Delivery { framing: Framing::Chunked, ..KEPT }, &HeadEdits::default());
+        assert_eq!(text, "HTTP/1.1 200 OK\r\nX-B: 2\r\nDate: now\r\nTransfer-Encoding: chunked\r\n\r\n");
+    }
+
+    #[test]
+    fn edits_take_the_place_of_fields_whatever_their_letter_case() {
+        let mut edits = HeadEdits::default();
+        edits.remove("X-Gone");
+        edits.set("X-Set", &b"1"[..]);
+        edits.set("X-Set", b"2".to_vec());
+        let text = response("x-set: a\r\nX-SET: b\r\nx-gone: c\r\nDate: then\r\nX-C: d\r\n", KEPT, &edits);
+        assert_eq!(text, "HTTP/1.1 200 OK\r\nDate: then\r\nX-C: d\r\nX-Set: 2\r\n\r\n");
+    }
+
+    #[test]
+    fn an_odd_length_is_written_anew() {
+        let text = response("Date: then\r\nContent-Length: \t007\r\nX-A: 1\r\n", KEPT, &HeadEdits::default());
+        assert_eq!(text, "HTTP/1.1 200 OK\r\nDate: then\r\nContent-Length: 7\r\nX-A: 1\r\n\r\n");
+    }
+
+    #[test]
+    fn the_connection_is_spoken_of_only_where_the_version_has_another_default() {
+        assert_eq!(connection_option(Version::Http11, true), None);
+        assert_eq!(connection_option(Version::Http10, true), Some("keep-alive"));
+        assert_eq!(connection_option(Version::Http11, false), Some("close"));
+    }
+}

@@ -1,0 +1,106 @@
+//! What is noted of a request while it is served: what it was, when, how much, and which endpoints were tried.
+//!
+//! Never in here: how far it has come, which is `progress`'s.
+
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use observe::access::Try;
+use smallvec::SmallVec;
+
+use crate::clock::Moment;
+
+/// Numbers for the metrics and the access log; they decide nothing. Cells, since the body goes up while the response comes down.
+pub(crate) struct Report {
+    /// When its first byte was seen.
+    pub(crate) begin: Moment,
+    /// Bytes of its head.
+    received_head: u64,
+    /// Bytes of its body.
+    pub(crate) received_body: Cell<u64>,
+    /// Status sent to the client.
+    pub(crate) status: Cell<u16>,
+    pub(crate) sent_head: Cell<u64>,
+    pub(crate) sent_body: Cell<u64>,
+    /// Head of the response, where the log's format asks for its fields.
+    pub(crate) response_head: RefCell<Vec<u8>>,
+    pub(crate) tries: RefCell<SmallVec<[Try; 1]>>,
+    try_begin: Cell<Moment>,
+    sent_before_try: Cell<u64>,
+}
+
+impl Report {
+    pub(crate) fn new(begin: Moment, received_head: u64) -> Self {
+        Self {
+            begin,
+            received_head,
+            received_body: Cell::new(0),
+            status: Cell::new(0),
+            sent_head: Cell::new(0),
+            sent_body: Cell::new(0),
+            response_head: RefCell::default(),
+            tries: RefCell::default(),
+            try_begin: Cell::new(begin),
+            sent_before_try: Cell::new(0),
+        }
+    }
+
+    pub(crate) fn begin_try(&self, address: SocketAddr, now: Moment) {
+        self.try_begin.set(now);
+        self.sent_before_try.set(self.sent_body.get());
+        self.tries.borrow_mut().push(Try {
+            address,
+            status: None,
+            response_bytes: 0,
+            connect_time: None,
+            header_time: None,
+            response_time: None,
+        });
+    }
+
+    pub(crate) fn note_connected(&self, took: Duration) {
+        self.with_try(|one| one.connect_time = Some(took));
+    }
+
+    /// Returns how long the endpoint took for the head.
+    pub(crate) fn note_header(&self, status: u16, now: Moment) -> Duration {
+        let took = now.since(self.try_begin.get());
+        self.with_try(|one| {
+            one.status = Some(status);
+            one.header_time = Some(took);
+        });
+        took
+    }
+
+    pub(crate) fn end_try(&self, now: Moment) {
+        let took = now.since(self.try_begin.get());
+        let bytes = self.sent_body.get() - self.sent_before_try.get();
+        self.with_try(|one| {
+            one.response_time = Some(took);
+            one.response_bytes = bytes;
+        });
+    }
+
+    pub(crate) fn was_tried(&self, address: SocketAddr) -> bool {
+        self.tries.borrow().iter().any(|one| one.address == address)
+    }
+
+    pub(crate) fn tries_len(&self) -> usize {
+        self.tries.borrow().len()
+    }
+
+    fn with_try(&self, note: impl FnOnce(&mut Try)) {
+        if let Some(last) = self.tries.borrow_mut().last_mut() {
+            note(last);
+        }
+    }
+
+    pub(crate) fn request_bytes(&self) -> u64 {
+        self.received_head + self.received_body.get()
+    }
+
+    pub(crate) fn sent_bytes(&self) -> u64 {
+        self.sent_head.get() + self.sent_body.get()
+    }
+}

@@ -1,0 +1,279 @@
+//! The request path, whatever the protocols on both sides: route, request filters, upstream, reply, record.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use model::{Action, Forward, HostName, Route};
+use observe::Reason;
+use routing::{HostTable, Resolution};
+use wire::h1::{Request, TargetForm, Version};
+
+use crate::attempt::Outbound;
+use crate::body::{Framing, Source};
+use crate::buffer::Buffer;
+use crate::client::Patience;
+use crate::deliver::{Outcome, Recipient};
+use crate::exchange::{Arrival, Exchange, Next, RequestId};
+use crate::fault::Fault;
+use crate::filters::{self, Flow, Forwarded, Presented, Subject};
+use crate::head::connection_option;
+use crate::progress::Progress;
+use crate::record;
+use crate::reply::{self, Answer, CLIENT_CLOSED_REQUEST};
+use crate::report::Report;
+use crate::tls::ClientTls;
+use crate::upstream::{Cluster, Endpoint};
+use crate::worker::Worker;
+
+/// What is to be done with a request.
+enum Decision<'a> {
+    Answer(Answer),
+    Forward(&'a Forward),
+}
+
+/// Where load balancers ask whether the proxy is there: on every host that is not served by name, as in ingress-nginx.
+const HEALTH_PATH: &[u8] = b"/healthz";
+
+/// Serves a request. `rest` holds what has been read after its head.
+pub(crate) async fn serve(
+    worker: &Rc<Worker>,
+    arrival: Arrival<'_>,
+    request: &Request,
+    rest: &mut Buffer,
+) -> Next {
+    let Arrival { conn, client, deadline, head, begin } = arrival;
+    let pinned = worker.pinned();
+    let target = wire::path::of_target(request.origin_target(head));
+    let Ok(path) = wire::path::normalize(target) else {
+        return refuse(worker, arrival, Reason::BadTarget).await;
+    };
+    let settings = &pinned.settings().forwarded;
+    let exchange = Exchange {
+        worker,
+        conn,
+        client,
+        deadline,
+        pinned: &pinned,
+        head,
+        request,
+        forwarded: Forwarded::of(head, request, conn.via(), settings),
+        path,
+        route: Cell::new(None),
+        id: RequestId::of(head, request, &worker.random, settings.request_id),
+        progress: Progress::default(),
+        report: Report::new(begin, request.len as u64),
+    };
+    let next = exchange.run(rest).await;
+    record::record(&exchange);
+    next
+}
+
+/// Answers a request of which not even the head could be used.
+pub(crate) async fn refuse(worker: &Rc<Worker>, arrival: Arrival<'_>, reason: Reason) -> Next {
+    let Arrival { conn, head, begin, .. } = arrival;
+    let report = Report::new(begin, head.len() as u64);
+    let option = connection_option(claimed_version(head), false);
+    let is_head = head.trim_ascii_start().starts_with(b"HEAD ");
+    let sent = send_answer(worker, arrival, &Answer::to(reason), option, !is_head, &report).await;
+    record::record_refused(worker, conn, head, &report, reason);
+    if sent { Next::Linger } else { Next::Close }
+}
+
+/// What version a head that could not be read claims; the answer to it is written accordingly.
+fn claimed_version(head: &[u8]) -> Version {
+    let line = head.split(|&b| b == b'\n').next().unwrap_or_default();
+    if line.trim_ascii_end().ends_with(b"HTTP/1.0") { Version::Http10 } else { Version::Http11 }
+}
+
+async fn send_answer(
+    worker: &Worker,
+    arrival: Arrival<'_>,
+    answer: &Answer,
+    connection: Option<&str>,
+    with_body: bool,
+    report: &Report,
+) -> bool {
+    let Arrival { conn, client, deadline, .. } = arrival;
+    let pinned = worker.pinned();
+    let mut head = Buffer::small(&worker.buffers);
+    let edits = conn.response_edits(pinned.settings());
+    answer.write_head(&mut head, &worker.date(), connection, &edits);
+    let body = if with_body { answer.body() } else { &[] };
+    report.status.set(answer.status);
+    report.sent_head.set(head.len() as u64);
+    let send_timeout = pinned.settings().client.send_timeout;
+    let patience = Patience { deadline, send_timeout };
+    let recipient = Recipient { client, patience, sent: &report.sent_body, pipes: &worker.pipes };
+    let (status, body, read_timeout) = (answer.status, Source::Bytes(body), send_timeout);
+    let outcome = Outcome { status, head, body, framing: Framing::Raw, read_timeout };
+    recipient.deliver(outcome, || ()).await.is_ok()
+}
+
+/// One request on its way through.
+impl<'a> Exchange<'a> {
+    async fn run(&self, rest: &mut Buffer) -> Next {
+        let result = match self.decide() {
+            Ok(Decision::Answer(answer)) => return self.answer(&answer, rest).await,
+            Ok(Decision::Forward(forward)) => self.forward(forward, rest).await,
+            Err(reason) => Err(reason),
+        };
+        match result {
+            Ok(next) => next,
+            Err(reason) => self.fail(reason, rest).await,
+        }
+    }
+
+    /// Route and request filters.
+    fn decide(&self) -> Result<Decision<'a>, Reason> {
+        if self.request.form == TargetForm::Authority {
+            return Err(Reason::MethodNotAllowed);
+        }
+        let path = if self.request.form == TargetForm::Asterisk { b"/" } else { &*self.path };
+        let (host, route) = match self.pinned.snapshot.resolve(self.host(), path) {
+            Resolution::Route(host, _) if *host.name() == HostName::Any && path == HEALTH_PATH => {
+                return Ok(Decision::Answer(Answer::healthy()));
+            }
+            Resolution::Route(host, route) => (host, route),
+            Resolution::AddSlash(route) => {
+                self.route.set(Some(route));
+                return Ok(Decision::Answer(self.add_slash(route)));
+            }
+            Resolution::UnknownHost if path == HEALTH_PATH => return Ok(Decision::Answer(Answer::healthy())),
+            Resolution::UnknownHost => return Err(Reason::UnknownHost),
+            Resolution::UnknownPath => return Err(Reason::UnknownPath),
+        };
+        self.route.set(Some(route));
+        let target = self.request.origin_target(self.head);
+        let client = self.conn.tls.as_deref().map(|tls| self.presented(tls, host));
+        let subject = Subject { target, path, forwarded: &self.forwarded, client };
+        match filters::request(&route.filters, &subject) {
+            Flow::Answer(answer) => return Ok(Decision::Answer(answer)),
+            Flow::Refuse(reason) => return Err(reason),
+            Flow::Continue => {}
+        }
+        Ok(match &route.action {
+            Action::Forward(forward) => Decision::Forward(forward),
+            Action::Respond(fixed) => Decision::Answer(Answer::fixed(fixed)),
+        })
+    }
+
+    /// What the filters know of a client over TLS.
+    fn presented(&self, tls: &'a ClientTls, host: &'a HostTable) -> Presented<'a> {
+        Presented {
+            tls,
+            host: host.name(),
+            snapshot: &self.pinned.snapshot,
+            acceptors: &self.pinned.acceptors,
+            now: self.worker.clock.unix(),
+        }
+    }
+
+    /// The redirect that nginx makes to a location whose name ends in a slash when just that is missing.
+    fn add_slash(&self, route: &Route) -> Answer {
+        let target = self.request.origin_target(self.head);
+        let query = &target[wire::path::of_target(target).len()..];
+        let scheme = self.forwarded.own_scheme.escape_ascii();
+        let host = self.forwarded.host.escape_ascii();
+        let path = route.path.path();
+        Answer::redirect(301, format!("{scheme}://{host}{path}{}", query.escape_ascii()))
+    }
+
+    /// Tries endpoints until one answers or no other try is allowed.
+    async fn forward(&self, forward: &Forward, rest: &mut Buffer) -> Result<Next, Reason> {
+        let cluster = self.worker.cluster(self.pinned, forward.cluster).for_client(self.conn.tls.is_some());
+        if cluster.len() == 0 {
+            return Err(Reason::NoEndpoints);
+        }
+        let mut outbound = Outbound::new(self, forward, rest)?;
+        outbound.await_body().await?;
+        let mut last_reason = Reason::NoEndpoints;
+        loop {
+            let Some(endpoint) = self.pick(cluster) else {
+                return Err(last_reason);
+            };
+            let is_last = !self.has_another(cluster, forward);
+            match outbound.attempt(endpoint, is_last).await {
+                Ok(next) => return Ok(next),
+                Err(fault) if !is_last && Self::may_retry(fault, forward, &outbound) => {
+                    last_reason = fault.reason;
+                }
+                Err(fault) => return Err(fault.reason),
+            }
+        }
+    }
+
+    fn pick<'c>(&self, cluster: &'c Cluster) -> Option<&'c Rc<Endpoint>> {
+        let was_tried = |endpoint: &Endpoint| self.report.was_tried(endpoint.address);
+        cluster.pick(was_tried, &self.worker.random, self.worker.clock.now())
+    }
+
+    /// Whether the policy and the number of endpoints leave room for a try after the next one.
+    fn has_another(&self, cluster: &Cluster, forward: &Forward) -> bool {
+        let tries = self.report.tries_len() as u32 + 1;
+        let elapsed = self.worker.clock.now().since(self.report.begin);
+        (tries as usize) < cluster.len()
+            && forward.retry.tries.is_none_or(|max| tries < max)
+            && forward.retry.timeout.is_none_or(|max| elapsed < max)
+    }
+
+    /// nginx's `proxy_next_upstream`: whether the fault counts, and whether to repeat the request does no harm.
+    fn may_retry(fault: Fault, forward: &Forward, outbound: &Outbound<'_, '_>) -> bool {
+        let on = &forward.retry.on;
+        let counts = match fault.reason {
+            Reason::ConnectTimeout | Reason::UpstreamReadTimeout | Reason::UpstreamSendTimeout => on.timeout,
+            Reason::UpstreamBadResponse | Reason::UpstreamHeadTooLarge => on.invalid_header,
+            Reason::UpstreamStatus => true,
+            _ => on.error,
+        };
+        counts && outbound.is_repeatable(fault.retry)
+    }
+
+    /// Answers a fault, where the client can still be answered.
+    async fn fail(&self, reason: Reason, rest: &mut Buffer) -> Next {
+        self.worker.recorder.borrow().reason(reason);
+        if self.progress.is_answered() {
+            self.client.break_off();
+            return Next::Abort;
+        }
+        if reply::status(reason) == CLIENT_CLOSED_REQUEST {
+            self.report.status.set(CLIENT_CLOSED_REQUEST);
+            self.client.break_off();
+            return Next::Abort;
+        }
+        self.answer(&Answer::to(reason), rest).await
+    }
+
+    async fn answer(&self, answer: &Answer, rest: &mut Buffer) -> Next {
+        let body_is_past = self.pass_over_body(rest);
+        let keep_alive = self.may_keep_alive() && body_is_past;
+        let option = connection_option(self.request.version, keep_alive);
+        let arrival = Arrival {
+            conn: self.conn,
+            client: self.client,
+            deadline: self.deadline,
+            head: self.head,
+            begin: self.report.begin,
+        };
+        let grpc = if self.is_grpc() { answer.in_grpc() } else { None };
+        let answer = grpc.as_ref().unwrap_or(answer);
+        let sent = send_answer(self.worker, arrival, answer, option, !self.is_head(), &self.report).await;
+        match (sent, keep_alive, body_is_past) {
+            (true, true, _) => Next::KeepAlive,
+            (true, false, false) => Next::Linger,
+            (false, ..) | (true, false, true) => Next::Close,
+        }
+    }
+
+    /// Passes over the request's body if it has come with the head; otherwise the connection cannot be used again.
+    fn pass_over_body(&self, rest: &mut Buffer) -> bool {
+        if self.progress.has_body_begun() || self.request.fields.chunked {
+            return self.progress.is_body_done();
+        }
+        let length = self.request.fields.content_length.unwrap_or(0);
+        let has_come = length <= rest.len() as u64;
+        if has_come {
+            rest.consume(length as usize);
+        }
+        has_come
+    }
+}

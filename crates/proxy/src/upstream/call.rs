@@ -1,0 +1,255 @@
+//! One request to one endpoint, whatever version of HTTP that speaks: the only place where the versions differ towards endpoints.
+//!
+//! Bytes of a head and of a body go in, and come out. Never in here: clients, routes, and whether a fault is worth another try.
+
+use std::pin::pin;
+use std::rc::Rc;
+use std::time::Duration;
+
+use model::{HttpVersion, Timeouts};
+use observe::Reason;
+use wire::h1::{Body, BodyDecoder, Fields, Response};
+
+use super::connect::Connection;
+use super::error::NoConnection;
+use super::h2::{self, Session};
+use super::pool::{Endpoint, Lease, Pool, Trust};
+use super::timer::ResponseTimer;
+use crate::body::{Framing, Sink, Source};
+use crate::buffer::Buffer;
+use crate::deadline::{Deadline, Elapsed};
+use crate::fault::{Fault, Retry};
+use crate::limits::HTTP2_SESSIONS_PER_TRY_MAX;
+use crate::socket::{Socket, Unwritten};
+
+/// A request that can be sent to any endpoint.
+#[derive(Clone, Copy)]
+pub(crate) struct Request<'r> {
+    /// The head as HTTP/1, and after it what there is of the body, framed as `framing` says.
+    pub(crate) bytes: &'r [u8],
+    /// How much of `bytes` is the head.
+    pub(crate) head_len: usize,
+    /// Whether a body is announced, be it an empty one.
+    pub(crate) has_body: bool,
+    /// Whether `bytes` is all of it.
+    pub(crate) is_whole: bool,
+    /// How the body ends.
+    pub(crate) framing: Framing,
+    /// Whether the sender takes trailers, which HTTP/2 has to be told.
+    pub(crate) takes_trailers: bool,
+    /// How long the endpoint may take.
+    pub(crate) timeouts: Timeouts,
+}
+
+/// A connection to an endpoint for one request, and then the request on it.
+pub(crate) struct Call<'e> {
+    pool: &'e Pool,
+    endpoint: &'e Endpoint,
+    line: Line,
+    /// It has served requests before.
+    is_reused: bool,
+}
+
+/// What a call is made on.
+enum Line {
+    Http1(Connection, Option<Duration>),
+    /// A share of a session, and the call on it once the head has been sent.
+    Http2(Rc<Session>, Option<Box<h2::Call>>),
+}
+
+impl<'e> Call<'e> {
+    /// Has a connection for a request: an idle one, unless `is_fresh` asks for another, or one that is opened within the time that the
+    /// request gives. `can_be_repeated` says whether one that turns out to be dead does no harm.
+    pub(crate) async fn open(
+        pool: &'e Pool,
+        endpoint: &'e Endpoint,
+        is_fresh: bool,
+        can_be_repeated: bool,
+        connect_timeout: Duration,
+        deadline: &Deadline,
+    ) -> Result<Self, Fault> {
+        let trust = if can_be_repeated { Trust::EventLoop } else { Trust::Socket };
+        let (line, is_reused) = match endpoint.protocol.version {
+            HttpVersion::Http1 => {
+                let idle = if is_fresh { None } else { pool.take_idle(endpoint, trust) };
+                let Lease { mut connection, connect_time } = match idle {
+                    Some(lease) => lease,
+                    None => Box::pin(connect(pool, endpoint, trust, connect_timeout, deadline)).await?,
+                };
+                connection.requests += 1;
+                (Line::Http1(connection, connect_time), connect_time.is_none())
+            }
+            HttpVersion::Http2 => {
+                let session = Box::pin(share_session(pool, endpoint, connect_timeout, deadline)).await?;
+                let is_reused = session.note_use();
+                (Line::Http2(session, None), is_reused)
+            }
+        };
+        endpoint.cells.requests.add(1);
+        Ok(Self { pool, endpoint, line, is_reused })
+    }
+
+    /// How long it took to connect; none where that was not for this request alone.
+    pub(crate) fn connect_time(&self) -> Option<Duration> {
+        match self.line {
+            Line::Http1(_, connect_time) => connect_time,
+            Line::Http2(..) => None,
+        }
+    }
+
+    /// Sends the request but for what [`unsent`](Self::unsent) says.
+    pub(crate) async fn send(&mut self, request: &Request<'_>, deadline: &Deadline) -> Result<(), Fault> {
+        match &mut self.line {
+            Line::Http1(connection, _) => {
+                let mut unwritten = Unwritten::new(&[request.bytes]);
+                let timeout = request.timeouts.send;
+                match connection.socket().write_all(&mut unwritten, timeout, deadline).await {
+                    Ok(Ok(())) => Ok(()),
+                    Ok(Err(_)) if unwritten.len() == request.bytes.len() => {
+                        Err(Fault::unsent(Reason::UpstreamReset))
+                    }
+                    Ok(Err(_)) => Err(Fault::sent(Reason::UpstreamReset)),
+                    Err(Elapsed) => Err(Fault::sent(Reason::UpstreamSendTimeout)),
+                }
+            }
+            Line::Http2(session, call) => {
+                let head = &request.bytes[..request.head_len];
+                *call = Some(Box::new(session.call(head, request.takes_trailers, request.is_head_only())?));
+                Ok(())
+            }
+        }
+    }
+
+    /// What of a request that was sent is to follow to its [`sink`](Self::sink) beside the wait for the response: these bytes, and then
+    /// what is missing of it; none where nothing is.
+    pub(crate) fn unsent<'r>(&self, request: &Request<'r>) -> Option<&'r [u8]> {
+        match self.line {
+            Line::Http1(..) => (!request.is_whole).then_some(&[]),
+            // The content of a stream waits for room that the endpoint grants.
+            Line::Http2(..) => (!request.is_head_only()).then(|| &request.bytes[request.head_len..]),
+        }
+    }
+
+    /// Where the rest of the request's body goes.
+    pub(crate) fn sink(&self, framing: Framing) -> Sink<'_> {
+        match &self.line {
+            Line::Http1(connection, _) => Sink::Http1 { socket: connection.socket(), framing },
+            Line::Http2(_, call) => Sink::Http2(of_sent(call).sender()),
+        }
+    }
+
+    /// Waits for the next response head, interim or final; it stays at the front of `buffer`. `is_eager` where as much of the body may be
+    /// read along with it as has come.
+    pub(crate) async fn head(
+        &self,
+        buffer: &mut Buffer,
+        fields: Fields,
+        is_eager: bool,
+        timer: &ResponseTimer<'_>,
+    ) -> Result<Response, Fault> {
+        match &self.line {
+            Line::Http1(connection, _) => {
+                super::h1::read_response_head(connection.socket(), buffer, fields, is_eager, timer).await
+            }
+            Line::Http2(_, call) => Box::pin(of_sent(call).head(buffer, timer)).await,
+        }
+    }
+
+    /// The body of the response, of which `buffer` holds what came with the head.
+    pub(crate) fn source<'b>(
+        &'b self,
+        body: Body,
+        buffer: &'b mut Buffer,
+        decoder: &'b mut BodyDecoder,
+    ) -> Source<'b> {
+        match &self.line {
+            Line::Http1(connection, _) => Source::Http1 { socket: connection.socket(), buffer, decoder },
+            Line::Http2(..) if body == Body::Empty => Source::Bytes(&[]),
+            Line::Http2(_, call) => Source::stream(of_sent(call).body()),
+        }
+    }
+
+    /// The endpoint's socket where no other request shares it, for what follows a change of protocols.
+    pub(crate) fn own_socket(&self) -> Option<&Socket> {
+        match &self.line {
+            Line::Http1(connection, _) => Some(connection.socket()),
+            Line::Http2(..) => None,
+        }
+    }
+
+    /// Whether a fault may be no more than an idle connection that had died. `calls` is how many have been made for the try.
+    pub(crate) fn was_dead(&self, fault: Fault, calls: u32) -> bool {
+        let may_be_dead = match self.line {
+            Line::Http1(..) => self.is_reused,
+            // An endpoint that is leaving may send even a fresh session away, and has not looked at the request then.
+            Line::Http2(..) => {
+                (self.is_reused || fault.retry == Retry::Unsent) && calls < HTTP2_SESSIONS_PER_TRY_MAX
+            }
+        };
+        may_be_dead && fault.reason == Reason::UpstreamReset
+    }
+
+    /// Has no other request use the connection.
+    pub(crate) fn discard(self) {
+        if let Line::Http2(session, _) = self.line {
+            session.retire();
+        }
+    }
+
+    /// Ends the call. A connection that `is_reusable` waits for another request, for as long as the endpoint keeps it; another one is
+    /// closed, in order where what is in flight still has to arrive.
+    pub(crate) fn finish(self, is_reusable: bool, idle_max: Option<Duration>, closes_in_order: bool) {
+        let Line::Http1(mut connection, _) = self.line else { return };
+        connection.closes_in_order = closes_in_order;
+        if is_reusable {
+            connection.idle_max = idle_max;
+            self.pool.put_back(self.endpoint, connection);
+        }
+    }
+}
+
+impl Request<'_> {
+    /// Whether nothing follows the head in HTTP/2. One with content ends with a frame of content, be it empty: servers of gRPC wait for
+    /// that ("EOS" in gRPC's `PROTOCOL-HTTP2.md`).
+    fn is_head_only(&self) -> bool {
+        self.is_whole && self.bytes.len() == self.head_len && !self.has_body
+    }
+}
+
+fn of_sent(call: &Option<Box<h2::Call>>) -> &h2::Call {
+    call.as_deref().expect("what follows a head is asked for once it has been sent")
+}
+
+async fn connect(
+    pool: &Pool,
+    endpoint: &Endpoint,
+    trust: Trust,
+    timeout: Duration,
+    deadline: &Deadline,
+) -> Result<Lease, Fault> {
+    let mut opening = pin!(pool.open(endpoint, trust));
+    match deadline.within(timeout, |cx| opening.as_mut().poll(cx)).await {
+        Ok(Ok(lease)) => Ok(lease),
+        Ok(Err(error)) => Err(connect_fault(&error)),
+        Err(Elapsed) if pool.is_short_of_ports(endpoint) => Err(Fault::unsent(Reason::PortsExhausted)),
+        Err(Elapsed) => Err(Fault::unsent(Reason::ConnectTimeout)),
+    }
+}
+
+async fn share_session(
+    pool: &Pool,
+    endpoint: &Endpoint,
+    timeout: Duration,
+    deadline: &Deadline,
+) -> Result<Rc<Session>, Fault> {
+    let mut opening = pin!(pool.session(endpoint));
+    match deadline.within(timeout, |cx| opening.as_mut().poll(cx)).await {
+        Ok(Ok(session)) => Ok(session),
+        Ok(Err(error)) => Err(connect_fault(&error)),
+        Err(Elapsed) => Err(Fault::unsent(Reason::ConnectTimeout)),
+    }
+}
+
+fn connect_fault(error: &NoConnection) -> Fault {
+    Fault::unsent(error.reason())
+}

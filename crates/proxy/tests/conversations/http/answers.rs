@@ -1,0 +1,83 @@
+//! Answers without an endpoint: routes that respond, filters, faults.
+
+use model::{Action, Filter, Fixed, TlsRedirect};
+use testkit::Ending;
+
+use super::{GET, POST, route};
+use crate::world::World;
+
+fn responding(status: u16, body: &str) -> World {
+    World::http(&[], |model| {
+        let body = body.to_owned();
+        route(model, |route| route.action = Action::Respond(Fixed { status, body }));
+    })
+}
+
+#[test]
+fn a_route_may_answer_itself_and_the_connection_goes_on() {
+    let world = responding(403, "not for you\n");
+    let mut client = world.http_client();
+    // The second request comes along with the body of the first, which is passed over.
+    client.send([POST, GET].concat());
+    for _ in 0..2 {
+        let response = client.read_response();
+        assert_eq!(response.said(), (403, "not for you\n"));
+        assert_eq!(response.header("Connection"), None);
+    }
+}
+
+#[test]
+fn an_answer_to_head_has_a_length_and_no_body() {
+    let world = responding(200, "twelve bytes");
+    let mut client = world.http_client();
+    client.send("HEAD /a HTTP/1.1\r\nHost: web.test\r\n\r\n");
+    assert_eq!(client.read_response_to_head().header("Content-Length").as_deref(), Some("12"));
+    client.send(GET);
+    assert_eq!(client.read_response().said(), (200, "twelve bytes"));
+}
+
+#[test]
+fn an_answer_before_the_body_has_come_ends_the_connection() {
+    let world = responding(200, "");
+    let mut client = world.http_client();
+    client.send("POST /a HTTP/1.1\r\nHost: web.test\r\nContent-Length: 400000\r\n\r\nbody");
+    let response = client.read_response();
+    assert_eq!((response.said(), response.header("Connection").as_deref()), ((200, ""), Some("close")));
+    client.shutdown_write();
+    assert_eq!(client.ending(), Ending::Closed);
+}
+
+#[test]
+fn a_client_of_http_1_0_is_told_that_the_connection_stays() {
+    let world = responding(200, "x");
+    let mut client = world.http_client();
+    client.send("GET /a HTTP/1.0\r\nHost: web.test\r\nConnection: keep-alive\r\n\r\n");
+    assert_eq!(client.read_response().header("Connection").as_deref(), Some("keep-alive"));
+    client.send("GET /a HTTP/1.0\r\nHost: web.test\r\n\r\n");
+    assert_eq!(client.read_response().header("Connection").as_deref(), Some("close"));
+    assert_eq!(client.ending(), Ending::Closed);
+}
+
+#[test]
+fn a_redirect_comes_before_a_refusal_whatever_their_order_in_the_route() {
+    let redirect =
+        TlsRedirect { status: 308, force: false, except: Vec::new(), keep_trailing_slash: true, port: None };
+    let world = World::http(&[], |model| {
+        route(model, |route| {
+            route.filters =
+                vec![Filter::Unavailable { reason: "auth-url".to_owned() }, Filter::TlsRedirect(redirect)];
+        });
+    });
+    let response = world.http_client().ask(GET);
+    assert_eq!(response.status, 308);
+    assert_eq!(response.header("Location").as_deref(), Some("https://web.test/a"));
+}
+
+#[test]
+fn a_host_without_endpoints_is_not_an_unknown_one() {
+    let world = World::http(&[], |_| ());
+    assert_eq!(world.http_client().ask(GET).status, 503);
+    assert_eq!(world.http_client().get("other.test", "/a").status, 404);
+    let log = world.stop();
+    assert!(log.contains("\"GET /a HTTP/1.1\" 503") && log.contains("\"GET /a HTTP/1.1\" 404"), "{log}");
+}
