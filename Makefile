@@ -6,7 +6,7 @@ export PATH := $(CACHE)/tools/bin:$(PATH)
 RELEASE := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/forebay
 CARGO_DENY := cargo-deny@0.20.2
 
-.PHONY: help demo test lint unit kubernetes cluster conformance field-cases adversary peers peers-kubernetes release
+.PHONY: help demo test lint unit kubernetes instructions advisories cluster conformance field-cases adversary peers peers-kubernetes release
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -14,7 +14,7 @@ help: ## Say what there is
 demo: release ## Serve the examples and repeat field case A: what does an ingress cost?
 	@cargo xtask demo
 
-test: lint unit kubernetes ## Everything that a commit has to pass
+test: lint unit kubernetes instructions ## Everything that a commit has to pass
 
 lint: tools
 	cargo fmt --all --check
@@ -22,13 +22,16 @@ lint: tools
 	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
 	cargo xtask tidy
 	@test -z "$$(gofmt -l testing)" || { gofmt -d testing; exit 1; }
-	cargo deny --log-level error check bans licenses
+	cargo deny --log-level error check bans licenses sources
 
 unit: tools
 	cargo test --quiet --workspace --exclude cluster
 
 kubernetes: tools
 	cargo xtask cluster test
+
+instructions: tools ## Count the instructions of a request, and compare with testing/instructions.txt
+	cargo xtask instructions
 
 cluster: tools ## Start a Kubernetes cluster, in namespaces of its own, until Ctrl-C
 	cargo build --quiet --package forebay
@@ -50,6 +53,9 @@ peers: release ## Measure Forebay beside nginx and HAProxy; says what it needs
 
 peers-kubernetes: release ## Measure Forebay in a cluster: at scale, under change and in trouble
 	cargo xtask peers-kubernetes --write
+
+advisories: tools ## Look for known vulnerabilities in what is built in; fetches RustSec's database from the internet
+	cargo deny --log-level error check advisories
 
 release: tools
 	cargo build --release --package forebay

@@ -33,6 +33,9 @@ pub(crate) struct Arguments {
     /// Show the functions that cost most, so many of each scenario.
     #[arg(long, value_name = "N", default_value_t = 0)]
     top: usize,
+    /// Leave callgrind's files in a folder for each scenario below this one, for `callgrind_annotate` and KCachegrind.
+    #[arg(long, value_name = "FOLDER")]
+    keep: Option<PathBuf>,
 }
 
 /// The counts that a change must not exceed.
@@ -58,7 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut record = Record::read(&path)?;
     let mut has_grown = false;
     for scenario in scenarios {
-        let counts = scenario::count(scenario, &binary)?;
+        let counts = scenario::count(scenario, &binary, arguments.keep.as_deref())?;
         has_grown |= report(scenario, &counts, record.get(scenario.name), arguments);
         record.set(scenario.name, counts);
     }

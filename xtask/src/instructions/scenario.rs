@@ -50,18 +50,23 @@ const WARM_UP: usize = 100;
 /// Enough that the worker's ticks, ten a second, cost each of them nothing to speak of.
 const REQUESTS: usize = 400;
 
-/// Counts what a request costs the binary in a scenario.
-pub(super) fn count(scenario: &Scenario, binary: &Path) -> Result<Counts> {
-    let folder = tempfile::tempdir()?;
+/// Counts what a request costs the binary in a scenario. What callgrind writes is left below `keep`.
+pub(super) fn count(scenario: &Scenario, binary: &Path, keep: Option<&Path>) -> Result<Counts> {
+    let temporary = tempfile::tempdir()?;
+    let folder = match keep {
+        Some(keep) => keep.join(scenario.name),
+        None => temporary.path().to_owned(),
+    };
+    fs::create_dir_all(&folder)?;
     // Connections last, whatever the number of requests on them.
     let setup = Setup::new(binary)
-        .under(callgrind::command(folder.path()))
+        .under(callgrind::command(&folder))
         .setting("keep-alive-requests", "1000000")
         .setting("upstream-keepalive-requests", "1000000");
     let (forebay, mut conversation) = (scenario.start)(setup);
     let pid = forebay.pid().as_raw_nonzero().get().cast_unsigned();
     let worker = Worker::of(pid)?;
-    let callgrind = Callgrind::of(pid, folder.path());
+    let callgrind = Callgrind::of(pid, &folder);
     let await_sleep = || worker.await_sleep();
     callgrind.begin()?;
     (0..WARM_UP).for_each(|_| conversation(&await_sleep));
