@@ -5,8 +5,6 @@
 use serde::Serialize;
 use serde::ser::SerializeMap;
 
-use crate::table::{Check, doc_page};
-
 /// How it stands. In the order of how bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -166,19 +164,5 @@ impl Outcome {
     pub(crate) fn remedy(mut self, remedy: impl Into<String>) -> Outcome {
         self.remedy = Some(remedy.into());
         self
-    }
-
-    pub(crate) fn of(self, check: &Check) -> Finding {
-        let needs_remedy = self.verdict > Verdict::Unknown;
-        let remedy = self.remedy.unwrap_or_else(|| check.remedy.to_owned());
-        Finding {
-            id: check.id,
-            category: check.category,
-            verdict: self.verdict,
-            message: self.message,
-            evidence: self.evidence,
-            remedy: if needs_remedy { remedy } else { String::new() },
-            doc: doc_page(check.id),
-        }
     }
 }

@@ -21,6 +21,7 @@ mod ticks;
 mod tunnels;
 
 pub use finding::{Evidence, Finding, Value, Verdict};
+pub use read::metrics::METRICS_READ;
 pub use read::prometheus;
 pub use sample::{Absence, NamespaceOwner, Sample, Taken, Unknown};
 pub use samples::Samples;
@@ -29,7 +30,7 @@ pub use table::{CHECKS, Check, all, doc_page};
 pub use ticks::{ConnectionTick, CpuTicks, Ticks};
 pub use tunnels::TunnelEnd;
 
-/// What each check says of `sight`, in the order of the table.
+/// What each check says of a machine, in the order of the table.
 pub fn examine(samples: &Samples) -> Vec<Finding> {
     all().map(|check| check.examine(samples)).collect()
 }

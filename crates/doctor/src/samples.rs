@@ -20,11 +20,19 @@ pub struct Samples {
 
 impl Samples {
     /// The last sample: how it stands.
+    ///
+    /// # Errors
+    ///
+    /// When there is no sample.
     pub fn last(&self) -> Result<&Sample, Unknown> {
         self.all.last().ok_or_else(|| Unknown("nothing was captured".into()))
     }
 
     /// The first and the last sample, which must be two.
+    ///
+    /// # Errors
+    ///
+    /// When there are fewer than two samples.
     pub fn ends(&self) -> Result<(&Sample, &Sample), Unknown> {
         match &self.all[..] {
             [first, .., last] => Ok((first, last)),
@@ -33,6 +41,10 @@ impl Samples {
     }
 
     /// Seconds between the first and the last sample, more than none.
+    ///
+    /// # Errors
+    ///
+    /// When there are fewer than two samples, or no time passed between them.
     pub fn seconds(&self) -> Result<f64, Unknown> {
         let (first, last) = self.ends()?;
         let seconds = last.taken.seconds - first.taken.seconds;
@@ -40,22 +52,38 @@ impl Samples {
     }
 
     /// By how much a counter grew: `read` finds it in a sample.
+    ///
+    /// # Errors
+    ///
+    /// When there are fewer than two samples, or `read` cannot tell.
     pub fn growth(&self, read: impl Fn(&Sample) -> Result<u64, Unknown>) -> Result<u64, Unknown> {
         let (first, last) = self.ends()?;
         Ok(read(last)?.saturating_sub(read(first)?))
     }
 
     /// The sockets as they were last.
+    ///
+    /// # Errors
+    ///
+    /// When there is no sample, or it has no sockets.
     pub fn sockets(&self) -> Result<Vec<SocketGroup>, Unknown> {
         read::sockets::of(self.last()?)
     }
 
     /// How many local ports there are for connections that go out.
+    ///
+    /// # Errors
+    ///
+    /// When there is no sample, or it does not tell the range.
     pub fn ports(&self) -> Result<u64, Unknown> {
         Ok(read::ports::range(self.last()?)?.size)
     }
 
     /// The processes that were looked at, at least one.
+    ///
+    /// # Errors
+    ///
+    /// When there is none. The text says whether that is for lack of rights.
     pub fn pids(&self) -> Result<&[u32], Unknown> {
         let pids = &self.last()?.taken.pids;
         if !pids.is_empty() {
@@ -67,6 +95,10 @@ impl Samples {
     }
 
     /// What was looked at many times a second.
+    ///
+    /// # Errors
+    ///
+    /// When there is no sample, or nobody looked so often.
     pub fn ticks(&self) -> Result<Ticks, Unknown> {
         self.last()?.json("forebay/ticks.json")
     }

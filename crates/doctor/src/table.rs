@@ -57,12 +57,26 @@ pub fn doc_page(id: &str) -> String {
 }
 
 impl Check {
-    /// What it says of `sight`.
+    /// What it says of a machine.
     pub fn examine(&self, samples: &Samples) -> Finding {
         let outcome = (self.look)(samples).unwrap_or_else(|unknown| {
             Outcome::new(Verdict::Unknown, format!("could not look, because {unknown}"))
         });
-        outcome.of(self)
+        self.finding(outcome)
+    }
+
+    fn finding(&self, outcome: Outcome) -> Finding {
+        let Outcome { verdict, message, evidence, remedy } = outcome;
+        let remedy = remedy.unwrap_or_else(|| self.remedy.to_owned());
+        Finding {
+            id: self.id,
+            category: self.category,
+            verdict,
+            message,
+            evidence,
+            remedy: if verdict > Verdict::Unknown { remedy } else { String::new() },
+            doc: doc_page(self.id),
+        }
     }
 }
 

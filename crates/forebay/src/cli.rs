@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand};
 use control::status::StatusOptions;
 use control::{EndpointOverride, NsName, Scope};
 use ipnet::IpNet;
@@ -36,16 +36,7 @@ pub(crate) enum Command {
     Payload(Payload),
     /// Put load on a URL, and tell rate, latency, phases and errors. Exit status: 0 clean, 1 some requests failed,
     /// 2 nothing could be measured.
-    Bench(Box<bench::args::Bench>),
-}
-
-/// Forms of what a command tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// For people.
-    Text,
-    /// One object.
-    Json,
+    Bench(Box<bench::Bench>),
 }
 
 /// How manifests are read: what `serve` and `check` have in common.

@@ -1,6 +1,7 @@
 //! What the machine allows: CPUs, descriptors; and what this process has used of it.
 
 use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
 use anyhow::Context;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -129,6 +130,13 @@ pub(crate) fn give_way() {
     if let Err(error) = rustix::process::nice(NICENESS) {
         tracing::debug!(%error, "a thread keeps its priority");
     }
+}
+
+/// Every address, IPv6 included where the machine has it.
+pub(crate) fn any_address(port: u16) -> SocketAddr {
+    let has_ipv6 = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok();
+    let any = if has_ipv6 { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { IpAddr::V4(Ipv4Addr::UNSPECIFIED) };
+    SocketAddr::new(any, port)
 }
 
 #[cfg(test)]

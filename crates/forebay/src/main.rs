@@ -10,6 +10,7 @@ mod docs;
 mod doctor;
 mod ignored;
 mod machine;
+mod output;
 mod payload;
 mod serve;
 mod server;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io::IsTerminal;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -238,7 +238,7 @@ impl Publisher for ServerBuilder {
 impl Bootstrap {
     fn new(options: &cli::Serve) -> anyhow::Result<Self> {
         let admin_address = match options.healthz_host.as_str() {
-            "" => any_address(options.reading.healthz_port),
+            "" => machine::any_address(options.reading.healthz_port),
             host => SocketAddr::new(
                 host.parse().with_context(|| format!("--healthz-host {host} is not an address"))?,
                 options.reading.healthz_port,
@@ -270,8 +270,8 @@ impl Bootstrap {
             registry,
             proxy: proxy::Options {
                 listen: vec![
-                    proxy::Listen { address: any_address(options.reading.http_port), tls: false },
-                    proxy::Listen { address: any_address(options.reading.https_port), tls: true },
+                    proxy::Listen { address: machine::any_address(options.reading.http_port), tls: false },
+                    proxy::Listen { address: machine::any_address(options.reading.https_port), tls: true },
                 ],
                 workers,
                 source_addresses: options.upstream_source_address.clone(),
@@ -360,13 +360,6 @@ fn report(problem: &Problem) {
         Severity::Warning => tracing::warn!("{problem}"),
         Severity::Notice => tracing::info!("{problem}"),
     }
-}
-
-/// Every address, IPv6 included where the machine has it.
-pub(crate) fn any_address(port: u16) -> SocketAddr {
-    let has_ipv6 = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok();
-    let any = if has_ipv6 { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { IpAddr::V4(Ipv4Addr::UNSPECIFIED) };
-    SocketAddr::new(any, port)
 }
 
 fn metrics_options(metrics: &cli::Metrics, reading: &cli::Reading) -> MetricsOptions {

@@ -25,7 +25,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::cli;
-use crate::serve::any_address;
+use crate::machine::any_address;
 use crate::server::{self, Connections, PATIENCE, Place};
 use certificate::Keeper;
 

@@ -4,19 +4,26 @@ mod encode;
 mod histogram;
 mod local_counter;
 pub(crate) mod names;
+mod options;
 mod recorder;
 mod registry;
+mod sample;
 mod series;
 mod stream;
 mod upstream;
+mod worker_cells;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use encode::CONTENT_TYPE;
 pub use local_counter::LocalCounter;
-pub(crate) use recorder::WorkerCells;
-pub use recorder::{Recorder, Sample, UpstreamSample};
-pub use registry::{BuildInfo, Controller, MetricsOptions, Process, Registry};
+pub use options::{BuildInfo, Controller, MetricsOptions};
+pub use recorder::Recorder;
+pub use registry::{Process, Registry};
+pub use sample::{Sample, UpstreamSample};
 pub use stream::{StreamCells, StreamCounter, StreamName};
 pub use upstream::{EndpointCells, Failure, PortCells};
+pub(crate) use worker_cells::WorkerCells;
 
 table! {
     /// The method of a request. A label, so their number is bounded.
@@ -81,4 +88,9 @@ table! {
         "writing" => ConnectionsWriting, "Client connections of which a request is being served.";
         "waiting" => ConnectionsWaiting, "Client connections between two requests.";
     }
+}
+
+/// None of the locks guards something that a panic could leave half done.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

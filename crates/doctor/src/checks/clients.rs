@@ -1,10 +1,10 @@
 //! Connections of clients: whether they are kept.
 
-use super::outgoing::{RATE_MIN, REQUESTS_TOTAL};
+use super::outgoing::RATE_MIN;
 use super::subject::{Subject, listener, pid};
 use crate::finding::{Outcome, Verdict};
 use crate::format::{percent, rate, time, whole};
-use crate::read::metrics::Pages;
+use crate::read::metrics::{CONNECTIONS_TOTAL, Pages, REQUESTS_TOTAL};
 use crate::read::{counters, sockets};
 use crate::sample::Unknown;
 use crate::samples::Samples;
@@ -19,8 +19,6 @@ const LIFE_SHORT_SECONDS: f64 = 1.0;
 const OPEN_MIN: f64 = 10.0;
 /// Values of `keep-alive-requests` that are common: nginx's default before 1.19.10 and case A's, and nginx's and ours now.
 const REQUESTS_LIMITS: [f64; 2] = [100.0, 1000.0];
-
-const CONNECTIONS_TOTAL: &str = "nginx_ingress_controller_nginx_process_connections_total";
 
 pub(crate) const CHECKS: &[Check] = &[Check {
     id: "client-keepalive",
@@ -98,7 +96,8 @@ fn by_requests(requests: f64, a_second: &str) -> Outcome {
 
 /// Both counters go by connections and requests of clients, and nothing else.
 fn by_metrics(samples: &Samples, pages: &Pages<'_>) -> Option<Clients> {
-    let is_accepted = |series: &crate::prometheus::Series<'_>| series.label("state") == Some("accepted");
+    let is_accepted =
+        |series: &crate::prometheus::Series<'_>| series.label("state").as_deref() == Some("accepted");
     let accepted = pages.growth_where(CONNECTIONS_TOTAL, is_accepted)?;
     let requests = pages.growth(REQUESTS_TOTAL)?;
     let per_second = accepted / samples.seconds().ok()?;

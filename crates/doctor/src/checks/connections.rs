@@ -3,7 +3,7 @@
 use super::outgoing::{Outgoing, PER_REQUEST_MANY, PER_REQUEST_SOME, RATE_MIN};
 use crate::finding::{Outcome, Verdict};
 use crate::format::{count, percent, rate, time, whole};
-use crate::read::metrics::Pages;
+use crate::read::metrics::{Pages, UPSTREAM_IDLE, UPSTREAM_REGRETTED};
 use crate::sample::Unknown;
 use crate::samples::Samples;
 use crate::table::Check;
@@ -19,8 +19,6 @@ const ONE_EACH: f64 = 0.99;
 const KEPT: f64 = 0.1;
 /// nginx itself closes a connection after 1,000 requests (before 1.19.10 after 100): that much is no sign of a small pool.
 const PER_REQUEST_FEW: f64 = 0.02;
-
-const REGRETTED: &str = "forebay_upstream_connections_regretted_total";
 
 const KEEP: &str = "nginx: `keepalive 512;` in the upstream block, with `proxy_http_version 1.1;` and `proxy_set_header \
                     Connection \"\";`; ingress-nginx, in its ConfigMap: `upstream-keepalive-connections: \"10000\"`, \
@@ -174,9 +172,9 @@ fn pool_too_small(samples: &Samples) -> Result<Outcome, Unknown> {
 
 /// What Forebay counts: evictions that a new connection soon followed.
 fn regrets(samples: &Samples, pages: &Pages<'_>) -> Option<Outcome> {
-    let regretted = pages.growth(REGRETTED)?;
+    let regretted = pages.growth(UPSTREAM_REGRETTED)?;
     let seen = Outgoing::counted(samples, pages)?;
-    let idle = crate::read::prometheus::sum(pages.last(), "forebay_upstream_connections_idle").unwrap_or(0.0);
+    let idle = crate::read::prometheus::sum(pages.last(), UPSTREAM_IDLE).unwrap_or(0.0);
     let share = regretted / seen.requests.unwrap_or(0.0).max(regretted).max(1.0);
     let outcome = if regretted > 0.0 {
         let message = format!("{} idle connections were closed and missed soon after", whole(regretted));
@@ -283,7 +281,7 @@ mod tests {
     #[test]
     fn the_proxys_count_of_requests_serves_as_well() {
         let requests = |number: u64| {
-            format!("{}{{controller_pod=\"a\"}} {number}\n", super::super::outgoing::REQUESTS_TOTAL)
+            format!("{}{{controller_pod=\"a\"}} {number}\n", crate::read::metrics::REQUESTS_TOTAL)
         };
         let page = nginx(43_000, 5, 100, 0).grows("forebay/metrics", &requests(7), &requests(43_007));
         assert!(page.finding("upstream-reuse").tells("connections_per_request", 1.0));

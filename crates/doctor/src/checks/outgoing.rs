@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::subject::Subject;
 use crate::format::{percent, rate};
-use crate::read::metrics::Pages;
+use crate::read::metrics::{Pages, REQUESTS_TOTAL, UPSTREAM_OPENED, UPSTREAM_REQUESTS};
 use crate::read::{counters, sockets};
 use crate::sample::Unknown;
 use crate::samples::Samples;
@@ -19,11 +19,6 @@ pub(super) const RATE_MIN: f64 = 10.0;
 /// New connections per request from which on they cost something, and from which on they cost the QPS.
 pub(super) const PER_REQUEST_SOME: f64 = 0.1;
 pub(super) const PER_REQUEST_MANY: f64 = 0.5;
-
-/// Requests of an ingress-nginx or a Forebay, for whatever host.
-pub(super) const REQUESTS_TOTAL: &str = "nginx_ingress_controller_nginx_process_requests_total";
-
-const OPENED: &str = "forebay_upstream_connections_opened_total";
 
 /// What was seen of them between the first and the last sample.
 #[derive(Clone, Debug, Default)]
@@ -93,9 +88,9 @@ impl Outgoing {
 
     /// By what Forebay itself counts; none where these are not its metrics, or it has had no upstream yet.
     pub(super) fn counted(samples: &Samples, pages: &Pages<'_>) -> Option<Outgoing> {
-        let opened = pages.growth(OPENED)?;
-        let requests = pages.growth("forebay_upstream_requests_total").filter(|requests| *requests > 0.0);
-        let by_endpoint = pages.growth_by(OPENED, "endpoint");
+        let opened = pages.growth(UPSTREAM_OPENED)?;
+        let requests = pages.growth(UPSTREAM_REQUESTS).filter(|requests| *requests > 0.0);
+        let by_endpoint = pages.growth_by(UPSTREAM_OPENED, "endpoint");
         let main = by_endpoint.into_iter().max_by(|(_, one), (_, other)| one.total_cmp(other));
         let (remote, most) = main.filter(|(_, most)| *most > 0.0).unwrap_or_default();
         Some(Outgoing {

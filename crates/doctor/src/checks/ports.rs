@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::finding::{Outcome, Verdict};
 use crate::format::{count, percent, whole};
-use crate::read::metrics::Pages;
+use crate::read::metrics::{PORTS_EXHAUSTED, Pages};
 use crate::read::{counters, ports, sockets};
 use crate::sample::{Sample, Unknown};
 use crate::samples::Samples;
@@ -23,8 +23,6 @@ const TIME_WAIT_SECONDS: f64 = 60.0;
 /// A share of the range, or a number whatever the range, from which on `TIME_WAIT`s towards one address are worth naming.
 const TIME_WAIT_SHARE: f64 = 0.25;
 const TIME_WAIT_MANY: u64 = 4000;
-
-const EXHAUSTED: &str = "forebay_upstream_ports_exhausted_total";
 
 pub(crate) const CHECKS: &[Check] = &[
     Check {
@@ -67,7 +65,7 @@ fn port_range(samples: &Samples) -> Result<Outcome, Unknown> {
     let pair = most_used(samples)?;
     let share = pair.used as f64 / range.size.max(1) as f64;
     let seconds_left = seconds_left(samples, &pair, range.size);
-    let exhausted = Pages::of(samples).ok().and_then(|pages| pages.growth(EXHAUSTED)).unwrap_or(0.0);
+    let exhausted = Pages::of(samples).ok().and_then(|pages| pages.growth(PORTS_EXHAUSTED)).unwrap_or(0.0);
     let size = count(range.size);
     let used = format!(
         "{} of {size} ports are in use towards {} ({})",
@@ -265,7 +263,7 @@ mod tests {
     #[test]
     fn what_forebay_counts_is_believed() {
         let finding =
-            range("1024 65535").sockets(&[]).grows("forebay/metrics", "", &format!("{EXHAUSTED} 3\n"));
+            range("1024 65535").sockets(&[]).grows("forebay/metrics", "", &format!("{PORTS_EXHAUSTED} 3\n"));
         let finding = finding.finding("port-range");
         assert_eq!(finding.verdict, Verdict::Failure);
         assert!(finding.message.starts_with("3 connects found no local port"), "{}", finding.message);

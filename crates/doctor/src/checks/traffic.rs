@@ -1,5 +1,6 @@
 //! What the proxy counts of replies and handshakes.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::outgoing::RATE_MIN;
@@ -7,7 +8,9 @@ use crate::finding::{Outcome, Verdict};
 use crate::format::{percent, rate, whole};
 use crate::prometheus::{self, Series};
 use crate::read::cgroups;
-use crate::read::metrics::Pages;
+use crate::read::metrics::{
+    HANDSHAKES, HTTP_BUCKET, HTTP_COUNT, Pages, REQUESTS_TOTAL, STREAM_COUNT, STREAM_RATIO,
+};
 use crate::sample::Unknown;
 use crate::samples::Samples;
 use crate::table::Check;
@@ -20,12 +23,6 @@ const HTTP_SLOW_BOUND: &str = "1";
 
 /// Of handshakes, from which on they are told.
 const MOST: f64 = 0.9;
-
-const STREAM_COUNT: &str = "forebay_stream_response_seconds_count";
-const STREAM_RATIO: &str = "forebay_stream_response_over_threshold_ratio";
-const HTTP_BUCKET: &str = "nginx_ingress_controller_response_duration_seconds_bucket";
-const HTTP_COUNT: &str = "nginx_ingress_controller_response_duration_seconds_count";
-const HANDSHAKES: &str = "forebay_tls_handshakes_total";
 
 pub(crate) const CHECKS: &[Check] = &[
     Check {
@@ -79,7 +76,7 @@ fn slow_replies(samples: &Samples) -> Result<Outcome, Unknown> {
     if replies.is_empty() {
         let seen =
             [STREAM_COUNT, HTTP_COUNT].iter().any(|name| prometheus::sum(pages.last(), name).is_some());
-        let is_proxy = prometheus::sum(pages.last(), super::outgoing::REQUESTS_TOTAL).is_some();
+        let is_proxy = prometheus::sum(pages.last(), REQUESTS_TOTAL).is_some();
         return if seen || is_proxy {
             Ok(Outcome::ok("no replies were counted meanwhile"))
         } else {
@@ -116,7 +113,7 @@ fn streams(samples: &Samples) -> Result<Vec<Replies>, Unknown> {
     let replies = now.into_iter().map(|(labels, (count, slow))| {
         let (count_before, slow_before) = before.get(labels).copied().unwrap_or_default();
         let series = Series { name: STREAM_COUNT, labels, value: count };
-        let label = |name| series.label(name).unwrap_or("?").to_owned();
+        let label = |name| series.label(name).map_or_else(|| "?".to_owned(), Cow::into_owned);
         let of = format!("answers of {}/{}:{}", label("namespace"), label("service"), label("port"));
         let (count, slow) = (count - count_before, (slow - slow_before).round().max(0.0));
         Replies { of, count, slow, bearable: STREAM_SLOW }
@@ -140,7 +137,8 @@ fn over_threshold(page: &str) -> BTreeMap<&str, (f64, f64)> {
 /// Of upstreams of HTTP, all together.
 fn http(pages: &Pages<'_>) -> Option<Replies> {
     let count = pages.growth(HTTP_COUNT).filter(|count| *count > 0.0)?;
-    let quick = pages.growth_where(HTTP_BUCKET, |series| series.label("le") == Some(HTTP_SLOW_BOUND))?;
+    let quick =
+        pages.growth_where(HTTP_BUCKET, |series| series.label("le").as_deref() == Some(HTTP_SLOW_BOUND))?;
     let slow = (count - quick).max(0.0);
     Some(Replies { of: "responses of upstreams".into(), count, slow, bearable: HTTP_SLOW })
 }
@@ -160,9 +158,9 @@ fn tls_cost(samples: &Samples) -> Result<Outcome, Unknown> {
     let pages = Pages::of(samples)?;
     let all = pages.growth(HANDSHAKES);
     let all = all.ok_or_else(|| Unknown("the proxy's metrics do not tell of handshakes".into()))?;
-    let is_full = |series: &Series<'_>| series.label("kind") == Some("full");
+    let is_full = |series: &Series<'_>| series.label("kind").as_deref() == Some("full");
     let full = pages.growth_where(HANDSHAKES, is_full).unwrap_or(0.0);
-    let is_rsa = |series: &Series<'_>| is_full(series) && series.label("key") == Some("rsa");
+    let is_rsa = |series: &Series<'_>| is_full(series) && series.label("key").as_deref() == Some("rsa");
     let rsa = pages.growth_where(HANDSHAKES, is_rsa).unwrap_or(0.0);
     let per_second = full / samples.seconds()?;
     let (share_full, share_rsa) = (full / all.max(1.0), rsa / full.max(1.0));
@@ -251,7 +249,7 @@ mod tests {
         assert_eq!(finding.message, "could not look, because the proxy's metrics were not given");
         let others = scene().file(METRICS, "up 1\n").finding("slow-replies");
         assert_eq!(others.verdict, Verdict::Unknown);
-        let idle = scene().file(METRICS, &format!("{} 3\n", super::super::outgoing::REQUESTS_TOTAL));
+        let idle = scene().file(METRICS, &format!("{} 3\n", crate::read::metrics::REQUESTS_TOTAL));
         assert_eq!(idle.finding("slow-replies").verdict, Verdict::Ok);
     }
 

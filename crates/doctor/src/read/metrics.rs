@@ -8,6 +8,31 @@ use crate::samples::Samples;
 
 const PATH: &str = "forebay/metrics";
 
+/// Declares the metrics that checks read.
+macro_rules! metrics {
+    ($($const:ident: $name:literal;)*) => {
+        $(pub(crate) const $const: &str = $name;)*
+
+        /// The names of all series that checks read: those of a histogram end with `_bucket` or `_count`.
+        pub const METRICS_READ: &[&str] = &[$($const,)*];
+    };
+}
+
+metrics! {
+    CONNECTIONS_TOTAL: "nginx_ingress_controller_nginx_process_connections_total";
+    HANDSHAKES: "forebay_tls_handshakes_total";
+    HTTP_BUCKET: "nginx_ingress_controller_response_duration_seconds_bucket";
+    HTTP_COUNT: "nginx_ingress_controller_response_duration_seconds_count";
+    PORTS_EXHAUSTED: "forebay_upstream_ports_exhausted_total";
+    REQUESTS_TOTAL: "nginx_ingress_controller_nginx_process_requests_total";
+    STREAM_COUNT: "forebay_stream_response_seconds_count";
+    STREAM_RATIO: "forebay_stream_response_over_threshold_ratio";
+    UPSTREAM_IDLE: "forebay_upstream_connections_idle";
+    UPSTREAM_OPENED: "forebay_upstream_connections_opened_total";
+    UPSTREAM_REGRETTED: "forebay_upstream_connections_regretted_total";
+    UPSTREAM_REQUESTS: "forebay_upstream_requests_total";
+}
+
 /// The metrics' page in the first and in the last sample.
 pub(crate) struct Pages<'a> {
     first: &'a str,
@@ -44,7 +69,7 @@ impl<'a> Pages<'a> {
         for (page, sign) in [(self.last, 1.0), (self.first, -1.0)] {
             for series in prometheus::series(page).filter(|series| series.name == name) {
                 if let Some(value) = series.label(label) {
-                    *growth.entry(value.to_owned()).or_insert(0.0) += sign * series.value;
+                    *growth.entry(value.into_owned()).or_insert(0.0) += sign * series.value;
                 }
             }
         }
@@ -67,7 +92,7 @@ mod tests {
         let samples = scene().grows(PATH, "a{x=\"1\"} 5\n", "a{x=\"1\"} 7\na{x=\"2\"} 3\n").samples();
         let pages = Pages::of(&samples).unwrap();
         assert_eq!((pages.growth("a"), pages.growth("b")), (Some(5.0), None));
-        assert_eq!(pages.growth_where("a", |series| series.label("x") == Some("2")), Some(3.0));
+        assert_eq!(pages.growth_where("a", |series| series.label("x").as_deref() == Some("2")), Some(3.0));
         let by_label = pages.growth_by("a", "x");
         assert_eq!((by_label["1"], by_label["2"]), (2.0, 3.0));
     }

@@ -1,5 +1,7 @@
 //! Metrics as Prometheus has them scraped: its text format, version 0.0.4.
 
+use std::borrow::Cow;
+
 /// One line: the metric's name, its labels and its value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series<'a> {
@@ -28,25 +30,69 @@ pub fn sum_where(text: &str, name: &str, choose: impl Fn(&Series<'_>) -> bool) -
 }
 
 impl Series<'_> {
-    /// A label's value, as it is written.
-    pub fn label(&self, name: &str) -> Option<&str> {
-        self.labels.split("\",").find_map(|label| {
-            let (known, value) = label.split_once("=\"")?;
-            (known.trim() == name).then(|| value.trim_end_matches('"'))
-        })
+    /// A label's value, with its escapes undone.
+    pub fn label(&self, name: &str) -> Option<Cow<'_, str>> {
+        let mut rest = self.labels;
+        loop {
+            let (known, after) = rest.split_once("=\"")?;
+            let (value, after) = after.split_at_checked(quoted_bytes(after)?)?;
+            if known.trim_matches([',', ' ']) == name {
+                return Some(unescaped(value));
+            }
+            rest = after.strip_prefix('"')?;
+        }
     }
 }
 
 fn parse(line: &str) -> Option<Series<'_>> {
     let (name, labels, rest) = match line.split_once('{') {
         Some((name, rest)) => {
-            let (labels, rest) = rest.rsplit_once('}')?;
-            (name, labels, rest)
+            let (labels, rest) = rest.split_at_checked(labels_bytes(rest)?)?;
+            (name, labels, rest.strip_prefix('}')?)
         }
         None => line.split_once(' ').map(|(name, rest)| (name, "", rest))?,
     };
     let value = rest.split_whitespace().next()?.parse().ok()?;
     Some(Series { name, labels, value })
+}
+
+/// Bytes before the brace that ends labels: one that is in no value.
+fn labels_bytes(text: &str) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        let rest = &text[at..];
+        match rest.find(['"', '}'])? {
+            found if rest.as_bytes()[found] == b'}' => return Some(at + found),
+            quote => at += quote + 1 + quoted_bytes(&rest[quote + 1..])? + 1,
+        }
+    }
+}
+
+/// Bytes before the quote that ends a value: one that no backslash precedes.
+fn quoted_bytes(text: &str) -> Option<usize> {
+    let mut is_escaped = false;
+    text.bytes().position(|byte| {
+        let ends = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        ends
+    })
+}
+
+/// "`label_value` can be any sequence of UTF-8 characters, but the backslash, double-quote, and line feed characters have to be
+/// escaped as `\\`, `\"`, and `\n`, respectively."
+fn unescaped(value: &str) -> Cow<'_, str> {
+    if !value.contains('\\') {
+        return Cow::Borrowed(value);
+    }
+    let mut text = String::with_capacity(value.len());
+    let mut chars = value.chars();
+    while let Some(char) = chars.next() {
+        match char {
+            '\\' => text.extend(chars.next().map(|char| if char == 'n' { '\n' } else { char })),
+            _ => text.push(char),
+        }
+    }
+    Cow::Owned(text)
 }
 
 #[cfg(test)]
@@ -58,7 +104,25 @@ mod tests {
         let text = "# HELP a b\n# TYPE a counter\na{x=\"1\",y=\"2, 3\"} 4\na{x=\"5\"} 6 1700000000\nb 0.5\nno series\n";
         assert_eq!((sum(text, "a"), sum(text, "b"), sum(text, "c")), (Some(10.0), Some(0.5), None));
         let first = series(text).next().expect("there is one");
-        assert_eq!((first.label("y"), first.label("z")), (Some("2, 3"), None));
-        assert_eq!(sum_where(text, "a", |one| one.label("x") == Some("5")), Some(6.0));
+        assert_eq!((first.label("y").as_deref(), first.label("z")), (Some("2, 3"), None));
+        assert_eq!(sum_where(text, "a", |one| one.label("x").as_deref() == Some("5")), Some(6.0));
+    }
+
+    #[test]
+    fn values_end_at_the_quote_that_is_not_escaped() {
+        let text = r#"a{path="/x\\",host="\"q\",\"} 7",kind="\n"} 3"#;
+        let found: Vec<_> = series(text).collect();
+        assert_eq!(found.len(), 1, "{text}");
+        let label = |name| found[0].label(name).map(Cow::into_owned);
+        assert_eq!((label("path").as_deref(), label("kind").as_deref()), (Some("/x\\"), Some("\n")));
+        assert_eq!((label("host").as_deref(), label("q")), (Some("\"q\",\"} 7"), None));
+        assert_eq!(found[0].value, 3.0);
+    }
+
+    #[test]
+    fn what_does_not_end_is_no_series() {
+        for text in ["a{", "a{x=\"1\" 2", "a{x=\"1\\\"} 2", "a{x=\"1} 2", "a{} ", "{"] {
+            assert_eq!(series(text).count(), 0, "{text}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The arguments of `forebay bench`.
+//! The arguments that the commands of `forebay bench` have in common.
 //!
 //! Must not be in here: what is made of them.
 #![expect(clippy::doc_markdown, reason = "doc comments are help texts, in which backticks would be printed")]
@@ -6,31 +6,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, ValueEnum};
 
 use super::target::{Header, Resolve};
-use crate::cli::Format;
-
-#[derive(Args, Debug)]
-pub(crate) struct Bench {
-    #[command(subcommand)]
-    pub(crate) what: What,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum What {
-    /// Requests a second.
-    Rps(Single),
-    /// New TLS connections a second: each makes a full handshake, carries one request and is closed.
-    Tps(Single),
-    /// Gbit/s of the bodies of answers.
-    Throughput(Single),
-    /// What the way through a proxy costs, and why: alternates short rounds of both ways, and looks at the machine meanwhile.
-    Compare(Box<super::compare::Compare>),
-    /// Field case C's four tables for this machine: requests/s over HTTP and over HTTPS, TLS connections/s and Gbit/s, by
-    /// the number of CPUs.
-    Sweep(Box<super::sweep::Sweep>),
-}
+use crate::output::Format;
 
 /// One measurement of one URL.
 #[derive(Args, Debug)]

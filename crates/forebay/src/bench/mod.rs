@@ -4,6 +4,7 @@
 
 pub(crate) mod args;
 mod compare;
+mod format;
 pub(crate) mod measure;
 pub(crate) mod metrics;
 mod report;
@@ -18,16 +19,38 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use ::bench::generator::Progress;
-use args::{Single, What};
+use args::Single;
+use clap::{Args, Subcommand};
 use measure::{Kind, Measured, Round, Subject};
 use timeline::{Reading, Timeline};
 
-use crate::cli::Format;
+use crate::output::Format;
+
+#[derive(Args, Debug)]
+pub(crate) struct Bench {
+    #[command(subcommand)]
+    pub(crate) what: What,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum What {
+    /// Requests a second.
+    Rps(Single),
+    /// New TLS connections a second: each makes a full handshake, carries one request and is closed.
+    Tps(Single),
+    /// Gbit/s of the bodies of answers.
+    Throughput(Single),
+    /// What the way through a proxy costs, and why: alternates short rounds of both ways, and looks at the machine meanwhile.
+    Compare(Box<compare::Compare>),
+    /// Field case C's four tables for this machine: requests/s over HTTP and over HTTPS, TLS connections/s and Gbit/s, by
+    /// the number of CPUs.
+    Sweep(Box<sweep::Sweep>),
+}
 
 /// Some requests failed.
 const EXIT_FAILURES: u8 = 1;
 
-pub(crate) fn run(options: args::Bench) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(options: Bench) -> anyhow::Result<ExitCode> {
     match options.what {
         What::Rps(single) => once(Kind::Rps, &single),
         What::Tps(single) => once(Kind::Tps, &single),

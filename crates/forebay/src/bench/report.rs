@@ -9,8 +9,9 @@ use ::bench::generator::Latency;
 use ::bench::report::{Axis, Block, Figure, Page, Plot, Series, Table, Unit};
 use anyhow::Context;
 
+use super::format::{self, bytes, grouped};
 use super::measure::{Kind, Measured, Measurement, Subject};
-use super::show::{self, grouped};
+use super::show;
 use super::timeline::{PERIOD, Reading};
 
 /// Points of a latency distribution for each nine.
@@ -115,7 +116,7 @@ pub(crate) fn counts(columns: &[(&str, &Measurement)]) -> Table {
         ("requests", |m| grouped(m.requests as f64)),
         ("failed", failures),
         ("connections opened", |m| grouped(m.connections_opened as f64)),
-        ("received", |m| show::bytes(m.bytes)),
+        ("received", |m| bytes(m.bytes)),
         ("time", |m| format!("{:.1} s", m.duration_seconds)),
         ("CPU time of the generator", |m| format!("{:.2} s", m.generator.cpu_seconds)),
         ("the generator was the limit", |m| if m.generator.limited { "yes" } else { "no" }.into()),
@@ -141,7 +142,7 @@ fn table(title: &str, columns: &[(&str, &Measurement)], rows: Vec<Vec<String>>) 
 
 /// A time in the unit that suits it, as the plots write it.
 pub(crate) fn time(micros: f64) -> String {
-    show::time(micros).replace("us", "µs")
+    format::time(micros).replace("us", "µs")
 }
 
 /// What stands where there is no figure.

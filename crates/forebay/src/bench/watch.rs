@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use ::bench::generator::{self, GeneratorError, Outcome, Plan, Progress, SoFar};
 
-use super::show::{bytes, grouped};
+use super::format::{bytes, grouped};
 
 const EVERY: Duration = Duration::from_secs(1);
 

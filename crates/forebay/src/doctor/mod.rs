@@ -17,7 +17,7 @@ use doctor::{Finding, Samples, Verdict};
 use serde::Serialize;
 
 use crate::bench::metrics;
-use crate::cli::Format;
+use crate::output::Format;
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -140,5 +140,23 @@ impl Looking {
             }
         }
         Ok(samples)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use observe::{Kind, METRICS};
+
+    /// A metric that had another name would turn the checks that read it into "could not look", and nobody would notice.
+    #[test]
+    fn what_checks_read_is_what_the_proxy_shows() {
+        for name in doctor::METRICS_READ {
+            let of_histogram = name.strip_suffix("_bucket").or(name.strip_suffix("_count"));
+            let is_shown = METRICS.iter().any(|metric| match metric.kind {
+                Kind::Histogram => of_histogram == Some(metric.name),
+                Kind::Counter | Kind::Gauge => metric.name == *name,
+            });
+            assert!(is_shown, "{name}");
+        }
     }
 }

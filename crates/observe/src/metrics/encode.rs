@@ -8,12 +8,12 @@ use std::sync::atomic::Ordering;
 use super::histogram::{Histogram, Unit};
 use super::local_counter::LocalCounter;
 use super::names::{self, Kind, Metric};
-use super::recorder::WorkerCells;
-use super::registry::{Process, Registry, lock};
+use super::registry::{Process, Registry};
 use super::series::Identity;
 use super::stream::{StreamCounter, StreamName};
 use super::upstream::{ENDPOINT_METRICS, Failure};
-use super::{Counter, Gauge, Handshake};
+use super::worker_cells::WorkerCells;
+use super::{Counter, Gauge, Handshake, lock};
 use crate::Reason;
 
 /// The `Content-Type` of the page.

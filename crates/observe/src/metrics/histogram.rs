@@ -2,7 +2,7 @@
 
 use super::local_counter::LocalCounter;
 use super::names::{self, Metric};
-use super::registry::MetricsOptions;
+use super::options::MetricsOptions;
 
 /// Of what a value is an amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

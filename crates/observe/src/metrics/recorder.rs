@@ -3,17 +3,16 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, TryLockError};
-use std::time::Duration;
+use std::sync::{Arc, TryLockError};
 
 use foldhash::fast::RandomState;
 use model::Labels;
 
-use super::local_counter::LocalCounter;
-use super::registry::lock;
+use super::sample::Sample;
 use super::series::{Key, Series};
 use super::stream::{StreamCells, StreamName};
-use super::{Counter, Gauge, Handshake, Method, Registry};
+use super::worker_cells::WorkerCells;
+use super::{Counter, Gauge, Handshake, Registry, lock};
 use crate::Reason;
 use crate::limits::{SERIES_AHEAD, SERIES_PER_NAMESPACE, SERIES_PER_WORKER_MAX, SERIES_SHARED_MAX};
 
@@ -30,52 +29,21 @@ pub struct Recorder {
     not_sync: PhantomData<Cell<()>>,
 }
 
-/// What one worker writes and a scrape reads. Aligned so that two workers never write to one pair of cache lines.
-#[derive(Debug)]
-#[repr(align(128))]
-pub(crate) struct WorkerCells {
-    counters: [LocalCounter; Counter::ALL.len()],
-    gauges: [LocalCounter; Gauge::ALL.len()],
-    handshakes: [LocalCounter; Handshake::ALL.len()],
-    reasons: [LocalCounter; Reason::ALL.len()],
-    /// Claimed or not. Locked by a scrape, and by the worker between requests.
-    series: Mutex<Vec<Arc<Series>>>,
-}
+// === impl Registry ===
 
-/// A request, when its response has ended.
-#[derive(Clone, Debug)]
-pub struct Sample<'a> {
-    /// Method.
-    pub method: Method,
-    /// Status that the client was sent.
-    pub status: u16,
-    /// Bytes received: line, headers and body.
-    pub request_bytes: u64,
-    /// Bytes sent: line, headers and body.
-    pub response_bytes: u64,
-    /// From the first byte of the request to the last of the response.
-    pub request_time: Duration,
-    /// The last try, if an endpoint was asked.
-    pub upstream: Option<UpstreamSample>,
-    /// Name of the canary that served it, if one did; the configuration's own copy, as with the labels.
-    pub canary: Option<&'a Arc<str>>,
-}
-
-/// Times of an endpoint, all from the start of the try.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct UpstreamSample {
-    /// Until the connection stood.
-    pub connect: Option<Duration>,
-    /// Until the head of the response was there.
-    pub header: Option<Duration>,
-    /// Until the response had ended.
-    pub response: Option<Duration>,
+impl Registry {
+    /// Cells for one more worker.
+    pub fn recorder(self: &Arc<Self>) -> Recorder {
+        let cells = Arc::<WorkerCells>::default();
+        lock(&self.workers).push(Arc::clone(&cells));
+        Recorder::new(Arc::clone(self), cells)
+    }
 }
 
 // === impl Recorder ===
 
 impl Recorder {
-    pub(super) fn new(registry: Arc<Registry>, cells: Arc<WorkerCells>) -> Self {
+    fn new(registry: Arc<Registry>, cells: Arc<WorkerCells>) -> Self {
         let mut recorder = Self {
             registry,
             cells,
@@ -193,49 +161,12 @@ impl Recorder {
     }
 }
 
-// === impl WorkerCells ===
-
-impl WorkerCells {
-    pub(crate) fn counter(&self, counter: Counter) -> &LocalCounter {
-        &self.counters[counter as usize]
-    }
-
-    pub(super) fn gauge(&self, gauge: Gauge) -> &LocalCounter {
-        &self.gauges[gauge as usize]
-    }
-
-    pub(super) fn handshake(&self, handshake: Handshake) -> &LocalCounter {
-        &self.handshakes[handshake as usize]
-    }
-
-    pub(super) fn reason(&self, reason: Reason) -> &LocalCounter {
-        &self.reasons[reason as usize]
-    }
-
-    /// The series, without those of routes that are gone, which make room for others. A copy: the lock is not held while
-    /// they are read.
-    pub(super) fn series(&self) -> Vec<Arc<Series>> {
-        let mut all = lock(&self.series);
-        all.retain(|series| !series.is_orphan());
-        all.clone()
-    }
-}
-
-impl Default for WorkerCells {
-    fn default() -> Self {
-        Self {
-            counters: std::array::from_fn(|_| LocalCounter::default()),
-            gauges: std::array::from_fn(|_| LocalCounter::default()),
-            handshakes: std::array::from_fn(|_| LocalCounter::default()),
-            reasons: std::array::from_fn(|_| LocalCounter::default()),
-            series: Mutex::default(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::metrics::Method;
     use crate::{MetricsOptions, Process};
 
     fn labels(path: &str) -> Arc<Labels> {

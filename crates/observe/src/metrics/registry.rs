@@ -2,16 +2,19 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use model::{CertificateInfo, Labels};
 
 use super::histogram::Layout;
-use super::recorder::{Recorder, Sample, WorkerCells};
+use super::lock;
+use super::options::MetricsOptions;
+use super::sample::Sample;
 use super::series::Series;
 use super::stream::{StreamCells, StreamName, Streams};
 use super::upstream::{EndpointCells, PortCells, Upstreams};
+use super::worker_cells::WorkerCells;
 
 /// The host of routes that no host is named for.
 const UNDEFINED_HOST: &str = "_";
@@ -27,61 +30,18 @@ pub struct Registry {
     pub(super) config: ConfigCells,
     /// By host, or `_`.
     pub(super) certificates: Mutex<Vec<(String, CertificateInfo)>>,
-    /// Name of the Lease, and whether it is ours; none where there is no election.
     /// Severity, reason and number.
     pub(super) problems: Mutex<Vec<(&'static str, &'static str, usize)>>,
     pub(super) watches_failing: AtomicU64,
     /// A check's name, and what it says.
     pub(super) findings: Mutex<Vec<(&'static str, i8)>>,
+    /// Name of the Lease, and whether it is ours; none where there is no election.
     pub(super) leader: Mutex<Option<(String, bool)>>,
     pub(super) events_dropped: AtomicU64,
     /// Time that the webhook's last verdict took, and Ingresses that were looked at for it; zero before there is one.
     pub(super) judged: Mutex<(Duration, usize)>,
     /// Lines that the access log's writer thread was given and could not write.
     pub(super) log_lines_lost: AtomicU64,
-}
-
-/// What the metrics flags say. The defaults are ingress-nginx's.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MetricsOptions {
-    /// Upper bounds in seconds (`--time-buckets`).
-    pub time_buckets: Vec<f64>,
-    /// Upper bounds in bytes of `request_size` and `response_size` (`--length-buckets`).
-    pub length_buckets: Vec<f64>,
-    /// Upper bounds in bytes of `bytes_sent` (`--size-buckets`).
-    pub size_buckets: Vec<f64>,
-    /// Label requests with their host (`--metrics-per-host`).
-    pub per_host: bool,
-    /// Count requests for hosts that none is configured for (`--metrics-per-undefined-host`).
-    pub per_undefined_host: bool,
-    /// Label requests with `2xx` instead of `200` (`--report-status-classes`).
-    pub status_classes: bool,
-    /// Labels of all of ingress-nginx's metrics.
-    pub controller: Controller,
-    /// Labels of `build_info`.
-    pub build: BuildInfo,
-}
-
-/// Who this controller is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Controller {
-    /// `controller_namespace`.
-    pub namespace: String,
-    /// `controller_class`.
-    pub class: String,
-    /// `controller_pod`.
-    pub pod: String,
-}
-
-/// What was built.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct BuildInfo {
-    /// Version.
-    pub release: String,
-    /// Commit.
-    pub build: String,
-    /// Where the source is.
-    pub repository: String,
 }
 
 /// What the operating system says of this process at the time of a scrape.
@@ -163,13 +123,6 @@ impl Registry {
             judged: Mutex::default(),
             log_lines_lost: AtomicU64::default(),
         })
-    }
-
-    /// Cells for one more worker.
-    pub fn recorder(self: &Arc<Self>) -> Recorder {
-        let cells = Arc::<WorkerCells>::default();
-        lock(&self.workers).push(Arc::clone(&cells));
-        Recorder::new(Arc::clone(self), cells)
     }
 
     /// Cells of an endpoint for one worker, which is their only writer. Kept up while the worker holds them.
@@ -280,21 +233,6 @@ impl Registry {
     }
 }
 
-impl Default for MetricsOptions {
-    fn default() -> Self {
-        Self {
-            time_buckets: vec![0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0],
-            length_buckets: (1..=10).map(|n| f64::from(10 * n)).collect(),
-            size_buckets: (1..=7).map(|n| 10_f64.powi(n)).collect(),
-            per_host: true,
-            per_undefined_host: false,
-            status_classes: false,
-            controller: Controller::default(),
-            build: BuildInfo::default(),
-        }
-    }
-}
-
 /// Statuses of IANA's registry, and nginx's own.
 fn is_defined(status: u16) -> bool {
     matches!(
@@ -315,11 +253,6 @@ fn is_defined(status: u16) -> bool {
             | 510
             | 511
     )
-}
-
-/// None of the locks guards something that a panic could leave half done.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Enough for 584 years.

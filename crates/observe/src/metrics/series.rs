@@ -6,7 +6,7 @@ use model::Labels;
 
 use super::Method;
 use super::local_counter::LocalCounter;
-use super::recorder::Sample;
+use super::sample::Sample;
 
 /// Cells that belong to nobody until a request of a new combination claims them.
 #[derive(Debug)]

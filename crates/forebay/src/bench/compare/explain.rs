@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use ::doctor::{Direction, Evidence, Finding, Samples, SocketGroup, State, Value, Verdict};
 
 use super::Way;
+use crate::bench::format::{grouped, time};
 use crate::bench::measure::{Measurement, PhasesUs};
-use crate::bench::show::{grouped, time};
 use crate::bench::timeline::Reading;
 
 /// The doctor's check that is told of even where all is well: how many connections a request costs.

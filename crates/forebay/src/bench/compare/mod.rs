@@ -25,8 +25,8 @@ use super::args::{Load, Telling};
 use super::measure::{Kind, Measured, Measurement, Round, Subject};
 use super::timeline::{Reading, Timeline};
 use super::{EXIT_FAILURES, report};
-use crate::cli::Format;
 use crate::doctor::metrics_of;
+use crate::output::Format;
 use ratio::Ratios;
 
 /// The arguments.

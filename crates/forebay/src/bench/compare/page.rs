@@ -7,9 +7,10 @@ use ::doctor::{Finding, Verdict};
 
 use super::ratio::MEASURES;
 use super::{Compare, Comparison, explain, show};
+use crate::bench::format::grouped;
 use crate::bench::measure::Kind;
 use crate::bench::report::{counts, cpu, latency, machine, rates, sockets, time, times};
-use crate::bench::show::{grouped, load};
+use crate::bench::show::load;
 use crate::doctor::show::figure;
 
 pub(super) fn page(options: &Compare, comparison: &Comparison) -> Page {

@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 
 use super::ratio::{MEASURES, Measure};
 use super::{Compare, Comparison};
-use crate::bench::show::{counted, grouped, load, time};
+use crate::bench::format::{counted, grouped, time};
+use crate::bench::show::load;
 use crate::doctor::show as findings;
 
 /// Width of the column of names, and of each other.

@@ -23,7 +23,7 @@ use super::args::{Load, Telling};
 use super::compare::tell_progress;
 use super::measure::{Kind, Measurement, Round, Subject};
 use super::{EXIT_FAILURES, report};
-use crate::cli::Format;
+use crate::output::Format;
 use stage::Stage;
 
 /// What field case C's handshakes were made with.

@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use super::{Row, Sweep, TOPICS, Tables, Topic};
+use crate::bench::format::{grouped, time};
 use crate::bench::measure::Kind;
-use crate::bench::show::{grouped, time};
 
 /// Width of a column.
 const COLUMN: usize = 13;
