@@ -22,11 +22,19 @@ pub struct CpuTime {
 
 impl CpuTime {
     /// The calling thread's.
+    ///
+    /// # Errors
+    ///
+    /// When `/proc` cannot be read.
     pub fn of_thread() -> io::Result<CpuTime> {
         CpuTime::read(Path::new("/proc/thread-self"))
     }
 
     /// All threads' that the process `pid` has now. A thread that ended takes its time with it.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such process, or its `/proc` cannot be read.
     pub fn of_process(pid: u32) -> io::Result<CpuTime> {
         let mut sum = CpuTime::default();
         for task in fs::read_dir(format!("/proc/{pid}/task"))? {

@@ -39,11 +39,19 @@ pub struct Waker(OwnedFd);
 
 impl Epoll {
     /// An empty set.
+    ///
+    /// # Errors
+    ///
+    /// When the process has no descriptor left.
     pub fn new() -> io::Result<Epoll> {
         Ok(Epoll(epoll::create(CreateFlags::CLOEXEC)?))
     }
 
     /// Watches `source` until it is closed.
+    ///
+    /// # Errors
+    ///
+    /// When `source` is watched already, or cannot be: `epoll_ctl(2)`.
     pub fn add(&self, source: impl AsFd, token: usize) -> io::Result<()> {
         self.add_for(source, token, EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP)
     }
@@ -54,6 +62,10 @@ impl Epoll {
 
     /// Waits until something is ready, or `timeout` is over, on time: `epoll_wait(2)` counts in milliseconds, and is late by
     /// up to one. It costs two more system calls where there is a wait at all.
+    ///
+    /// # Errors
+    ///
+    /// What `epoll_wait(2)` and `poll(2)` say. An interrupt is none.
     pub fn wait_precisely(&self, events: &mut Events, timeout: Duration) -> io::Result<()> {
         self.wait(events, Some(Duration::ZERO))?;
         if !events.0.is_empty() || timeout.is_zero() {
@@ -67,6 +79,10 @@ impl Epoll {
     }
 
     /// Waits until something is ready, or `timeout` is over; `None` waits for ever.
+    ///
+    /// # Errors
+    ///
+    /// What `epoll_wait(2)` says. An interrupt is none.
     pub fn wait(&self, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         events.0.clear();
@@ -96,6 +112,10 @@ impl Default for Events {
 
 impl Waker {
     /// A waker of whoever waits on `epoll`, who sees `token`.
+    ///
+    /// # Errors
+    ///
+    /// When the process has no descriptor left.
     pub fn new(epoll: &Epoll, token: usize) -> io::Result<Waker> {
         let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         // An eventfd can always be written to, which is no news.

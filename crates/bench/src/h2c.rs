@@ -56,6 +56,10 @@ pub struct Answer {
 
 impl H2c {
     /// Serves at `address` (port 0: any free one).
+    ///
+    /// # Errors
+    ///
+    /// When the address cannot be listened on, or no thread can be started.
     pub fn bind(address: SocketAddr) -> io::Result<H2c> {
         let listener = socket::listen(address)?;
         let address = listener.local_addr()?;
@@ -103,6 +107,10 @@ pub fn grpc_frame(message: &[u8]) -> Vec<u8> {
 }
 
 /// Asks a server for `path`, or makes the gRPC call `path` with a message; blocks until all of the answer is there.
+///
+/// # Errors
+///
+/// When the server cannot be reached, or its answer is none that is whole.
 pub fn ask(address: SocketAddr, host: &str, path: &str, message: Option<&[u8]>) -> io::Result<Answer> {
     let request = request(host, path, message.is_some()).map_err(io::Error::other)?;
     let body = message.map(|message| Bytes::from(grpc_frame(message)));

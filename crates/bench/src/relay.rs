@@ -24,6 +24,10 @@ pub struct Relay {
 
 impl Relay {
     /// Relays what connects to `address` (port 0: any free one) to `upstream`.
+    ///
+    /// # Errors
+    ///
+    /// When the address cannot be listened on, or no thread can be started.
     pub fn bind(address: SocketAddr, upstream: SocketAddr) -> io::Result<Relay> {
         let listener = socket::listen(address)?;
         let address = listener.local_addr()?;

@@ -97,6 +97,10 @@ pub struct Clients {
 
 impl Clients {
     /// So many clients, at least one, that offer these protocols by ALPN.
+    ///
+    /// # Errors
+    ///
+    /// When the name, a version, a suite or an authority is not one.
     pub fn new(tls: &Tls, protocols: &[&[u8]], count: usize) -> Result<Clients, TlsError> {
         let server_name = ServerName::try_from(tls.server_name.clone())
             .map_err(|_| TlsError::ServerName(tls.server_name.clone()))?;
@@ -117,12 +121,20 @@ impl Clients {
     }
 
     /// A connection of the client `index`, before its first byte.
+    ///
+    /// # Errors
+    ///
+    /// When rustls refuses the configuration.
     pub fn begin(&self, index: usize) -> io::Result<ClientConnection> {
         let config = Arc::clone(&self.configs[index % self.configs.len()]);
         ClientConnection::new(config, self.server_name.clone()).map_err(io::Error::other)
     }
 
     /// The same on a socket that blocks; the handshake is made by the first read or write.
+    ///
+    /// # Errors
+    ///
+    /// As [`begin`](Self::begin).
     pub fn blocking(
         &self,
         index: usize,
@@ -134,6 +146,10 @@ impl Clients {
 
 impl Trust {
     /// The authorities that this machine trusts, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+    ///
+    /// # Errors
+    ///
+    /// When none is found.
     pub fn of_system() -> Result<Trust, TlsError> {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -185,6 +201,10 @@ impl Tls {
 }
 
 /// The CPU time of one signature as a server makes it in a full handshake, with this key (PEM), measured for `duration`.
+///
+/// # Errors
+///
+/// When the key cannot be read, or is of a kind that is not measured: neither RSA nor ECDSA on P-256.
 pub fn signature_time(key: &str, duration: Duration) -> Result<Duration, TlsError> {
     let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| TlsError::Key)?;
     let key = sign::any_supported_type(&key)?;

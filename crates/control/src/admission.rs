@@ -60,6 +60,10 @@ impl Surroundings {
 }
 
 /// Answers a review by the objects that there are.
+///
+/// # Errors
+///
+/// When the body is no review that can be read: see [`Request::parse`].
 pub fn answer(body: &[u8], index: &Index, options: &Options, now: SystemTime) -> Result<Vec<u8>, NotAReview> {
     let request = Request::parse(body)?;
     Ok(request.judge(&request.surroundings(index, options), now))
@@ -67,6 +71,10 @@ pub fn answer(body: &[u8], index: &Index, options: &Options, now: SystemTime) ->
 
 impl Request {
     /// Reads a review. An object that cannot be read is no reason to fail: it is refused later.
+    ///
+    /// # Errors
+    ///
+    /// When the body is longer than [`REVIEW_BYTES_MAX`], or is no `AdmissionReview` of `admission.k8s.io/v1` with a request.
     pub fn parse(body: &[u8]) -> Result<Self, NotAReview> {
         if body.len() > REVIEW_BYTES_MAX {
             return Err(NotAReview(format!("longer than {REVIEW_BYTES_MAX} bytes")));

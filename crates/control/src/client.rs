@@ -62,6 +62,10 @@ pub enum ConnectError {
 
 impl Connection {
     /// Reads how to reach the API server.
+    ///
+    /// # Errors
+    ///
+    /// When the address, the credentials or the certificates cannot be read, or are of no use.
     pub async fn open(address: &ClusterAddress) -> Result<Self, ConnectError> {
         let config = configure(address).await?;
         let (namespace, url) = (config.default_namespace.clone(), config.cluster_url.to_string());

@@ -38,11 +38,20 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const LOOK_AROUND_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Loads the manifests and translates them. Names outside the cluster are not looked up.
+///
+/// # Errors
+///
+/// When a path of the options is not there, or may not be looked at. What is wrong with a file is a problem of the translation
+/// instead.
 pub fn load_once(options: &Options) -> Result<Translation, LoadError> {
     load_at(options, SystemTime::now())
 }
 
 /// [`load_once`], as it would be at a time.
+///
+/// # Errors
+///
+/// As [`load_once`].
 pub fn load_at(options: &Options, now: SystemTime) -> Result<Translation, LoadError> {
     let files = Files::open(&options.manifests)?;
     let (index, duplicates) = Index::build(files.objects());
@@ -77,11 +86,20 @@ impl<F: FnMut(Arc<Translation>)> Publisher for F {
 /// translation that differs from the one before it is published, the first in any case. Returns only if it cannot begin.
 ///
 /// Runs on the control thread: files are read and parsed in place.
+///
+/// # Errors
+///
+/// When, at the start, a path of the options is not there or may not be looked at, or changes cannot be followed. What is wrong later
+/// is a problem of a translation, and the objects that were read last stay.
 pub async fn run(options: Options, publisher: impl Publisher) -> Result<Infallible, LoadError> {
     run_with(options, SystemResolver::new(), publisher).await
 }
 
 /// [`run`], with a resolver of one's own.
+///
+/// # Errors
+///
+/// As [`run`].
 pub async fn run_with<R: Resolver>(
     options: Options,
     resolver: R,

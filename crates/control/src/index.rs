@@ -52,6 +52,10 @@ impl Index {
     }
 
     /// Adds an object. Of two with the same kind, namespace and name the first stays.
+    ///
+    /// # Errors
+    ///
+    /// When there is an object of that kind, namespace and name already. The problem says where.
     pub fn add(&mut self, object: &Object) -> Result<(), Box<Problem>> {
         match object {
             Object::Ingress(object) => self.ingresses.add(object),

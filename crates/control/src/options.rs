@@ -97,6 +97,10 @@ impl Default for Options {
 }
 
 /// A network in CIDR notation; a lone address is a network of one.
+///
+/// # Errors
+///
+/// When the text is neither, with a message for the user.
 pub fn parse_network(text: &str) -> Result<IpNet, String> {
     let address = || text.parse::<IpAddr>().map(IpNet::from);
     text.parse().or_else(|_| address()).map_err(|_| format!("{text:?} is not a network such as 10.0.0.0/8"))

@@ -87,6 +87,10 @@ pub fn has_problems(translation: &Translation) -> bool {
 }
 
 /// Writes the table of what would be served, the problems, and a line that sums up.
+///
+/// # Errors
+///
+/// When `out` refuses what is written to it.
 pub fn write(out: &mut impl Write, translation: &Translation) -> fmt::Result {
     table(out, &rows(translation))?;
     for problem in &translation.problems {

@@ -35,6 +35,10 @@ impl Reviews {
     }
 
     /// What bears on a request, as of now. Before there is a first configuration, this waits for it.
+    ///
+    /// # Errors
+    ///
+    /// When the control plane takes no more reviews at present, or has ended.
     pub async fn surroundings(&self, request: Request) -> Result<(Request, Surroundings), Busy> {
         let (answer, answered) = oneshot::channel();
         self.0.try_send(Review { request, answer }).map_err(|_| Busy)?;

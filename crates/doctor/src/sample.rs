@@ -71,6 +71,10 @@ pub struct Unknown(pub String);
 
 impl Sample {
     /// A file's text.
+    ///
+    /// # Errors
+    ///
+    /// When the machine does not have the file, it could not be read, or it was not captured. The text says which.
     pub fn text(&self, path: &str) -> Result<&str, Unknown> {
         match self.files.get(path) {
             Some(Ok(text)) => Ok(text),
@@ -84,12 +88,20 @@ impl Sample {
     }
 
     /// The number that a file consists of.
+    ///
+    /// # Errors
+    ///
+    /// As [`text`](Self::text), and when the file holds something else.
     pub fn number<T: FromStr>(&self, path: &str) -> Result<T, Unknown> {
         let text = self.text(path)?.trim();
         text.parse().map_err(|_| Unknown(format!("/{path} holds {text:?}, which is no number")))
     }
 
     /// A file in JSON.
+    ///
+    /// # Errors
+    ///
+    /// As [`text`](Self::text), and when the file holds something else.
     pub fn json<T: serde::de::DeserializeOwned>(&self, path: &str) -> Result<T, Unknown> {
         serde_json::from_str(self.text(path)?).map_err(|error| Unknown(format!("{path}: {error}")))
     }

@@ -45,6 +45,10 @@ struct Full {
 
 impl Writer {
     /// Starts the thread. Lines that `out` refuses are counted as dropped.
+    ///
+    /// # Errors
+    ///
+    /// When no thread can be started.
     pub fn spawn(out: impl Write + Send + 'static, registry: &Arc<Registry>) -> io::Result<Self> {
         let (queue, full) = sync_channel(LOG_BUFFERS_WAITING_MAX);
         let registry = Arc::clone(registry);

@@ -82,11 +82,23 @@ impl GeneratorError {
 }
 
 /// Carries out `plan`, and returns when it is over.
+///
+/// # Errors
+///
+/// When no connection can be made at all, or no TLS on any of them. Single failures are counted instead.
 pub fn run(plan: &Plan) -> Result<Outcome, GeneratorError> {
     run_watched(plan, &Progress::default())
 }
 
 /// The same, while somebody may look at how far it has come.
+///
+/// # Errors
+///
+/// As [`run`].
+///
+/// # Panics
+///
+/// When one of the threads that make the load does.
 pub fn run_watched(plan: &Plan, progress: &Progress) -> Result<Outcome, GeneratorError> {
     let threads = plan.threads.clamp(1, plan.connections.max(1));
     let clock = Clock::start();

@@ -48,6 +48,10 @@ struct Counters {
 
 impl Payload {
     /// Serves at `address` (port 0: any free one) with so many threads, at least one.
+    ///
+    /// # Errors
+    ///
+    /// When the address cannot be listened on, or no thread can be started.
     pub fn bind(address: SocketAddr, threads: usize) -> io::Result<Payload> {
         let listener = socket::listen(address)?;
         let address = listener.local_addr()?;

@@ -71,6 +71,10 @@ struct File {
 
 impl Files {
     /// Reads files and folders, each of which must exist.
+    ///
+    /// # Errors
+    ///
+    /// When a path is not there, or may not be looked at. What is wrong with a file is one of the [`problems`](Self::problems) instead.
     pub fn open(roots: &[PathBuf]) -> Result<Self, LoadError> {
         for path in roots {
             fs::metadata(path).map_err(|source| LoadError::Path { path: path.clone(), source })?;

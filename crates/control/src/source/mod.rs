@@ -17,6 +17,10 @@ use crate::objects::Object;
 pub type Skipped = BTreeMap<String, usize>;
 
 /// The objects in a manifest's text, or what is wrong with it: for those who have no file.
+///
+/// # Errors
+///
+/// When the text is no YAML, or an object in it cannot be read. The message begins with the line.
 pub fn objects_in(text: &str) -> Result<Vec<Object>, String> {
     let file = Path::new("manifest.yaml").into();
     let manifest = manifest::Manifest::parse(&file, text);

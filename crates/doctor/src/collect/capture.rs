@@ -31,6 +31,10 @@ struct Head {
 }
 
 /// Writes the samples as a tar.
+///
+/// # Errors
+///
+/// When `out` refuses what is written to it.
 pub fn write(samples: &Samples, out: impl Write) -> std::io::Result<()> {
     let mut archive = tar::Builder::new(out);
     for (index, sample) in samples.all.iter().enumerate() {
@@ -52,6 +56,10 @@ pub fn write(samples: &Samples, out: impl Write) -> std::io::Result<()> {
 }
 
 /// Reads what was captured: a tar that [`write()`] wrote, the same unpacked, or a copy of a machine's `proc` and `sys`.
+///
+/// # Errors
+///
+/// When nothing is there, or it is not what was captured.
 pub fn load(path: &Path) -> Result<Samples, CollectError> {
     let failed = |why: String| CollectError::Captured { path: path.display().to_string(), why };
     let metadata = fs::metadata(path).map_err(|error| failed(error.to_string()))?;

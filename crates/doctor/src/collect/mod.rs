@@ -86,6 +86,10 @@ pub struct Watch {
 impl Collector {
     /// Enters the network namespace of the process that the scope names. That is for the thread that calls, and for good: where
     /// the namespace is another, give it a thread of its own, as [`Watch`] does.
+    ///
+    /// # Errors
+    ///
+    /// When the process is not there, or its namespace cannot be entered.
     pub fn new(scope: Scope) -> Result<Collector, CollectError> {
         let machine = Machine::enter(scope.pid)?;
         Ok(Collector { scope, machine, start: Instant::now() })
@@ -109,6 +113,10 @@ impl Collector {
 
 impl Watch {
     /// Begins, and returns when the first sample is taken.
+    ///
+    /// # Errors
+    ///
+    /// When no thread can be started, and as [`Collector::new`].
     pub fn start(scope: Scope) -> Result<Watch, CollectError> {
         let (stop, stopped) = mpsc::channel();
         let (begin, begun) = mpsc::channel();
@@ -148,6 +156,10 @@ impl Watch {
     }
 
     /// Watches for so long.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
     pub fn over(scope: Scope, duration: Duration) -> Result<Samples, CollectError> {
         let watch = Watch::start(scope)?;
         thread::sleep(duration);
