@@ -3,10 +3,11 @@
 //! Never in here: async, IO, or what objects mean.
 
 use std::collections::{BTreeSet, HashMap};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
-use indexmap::IndexMap;
+use indexmap::{Equivalent, IndexSet};
 
 use crate::names::NsName;
 use crate::objects::{
@@ -158,42 +159,46 @@ impl Index {
 
 /// Objects of one kind.
 #[derive(Debug)]
-pub struct Store<T>(IndexMap<NsName, Arc<Sourced<T>>, FixedState>);
+pub struct Store<T: Resource>(IndexSet<ByName<T>, FixedState>);
 
-impl<T> Default for Store<T> {
+/// An object, known by its namespace and name.
+#[derive(Debug)]
+struct ByName<T>(Arc<Sourced<T>>);
+
+impl<T: Resource> Default for Store<T> {
     fn default() -> Self {
-        Self(IndexMap::default())
+        Self(IndexSet::default())
     }
 }
 
 impl<T: Resource> Store<T> {
     /// The object of a name.
     pub fn get(&self, name: &NsName) -> Option<&Sourced<T>> {
-        self.0.get(name).map(|object| &**object)
+        self.shared(name).map(|object| &**object)
     }
 
     /// The same, to be kept.
     pub fn shared(&self, name: &NsName) -> Option<&Arc<Sourced<T>>> {
-        self.0.get(name)
+        self.0.get(name).map(|ByName(object)| object)
     }
 
     /// All objects.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Sourced<T>>> {
-        self.0.values()
+        self.0.iter().map(|ByName(object)| object)
     }
 
     fn add(&mut self, object: &Arc<Sourced<T>>) -> Result<(), Box<Problem>> {
-        let key = object.key();
-        if let Some(first) = self.get(&key) {
-            return Err(Box::new(duplicate(first, object)));
+        let object = ByName(Arc::clone(object));
+        if let Some(ByName(first)) = self.0.get(&object) {
+            return Err(Box::new(duplicate(first, &object.0)));
         }
-        self.0.insert(key, Arc::clone(object));
+        self.0.insert(object);
         Ok(())
     }
 
     /// Puts an object in place of another of the same name, which is given back.
     fn apply(&mut self, object: &Arc<Sourced<T>>) -> Option<Arc<Sourced<T>>> {
-        self.0.insert(object.key(), Arc::clone(object))
+        self.0.replace(ByName(Arc::clone(object))).map(|ByName(old)| old)
     }
 
     /// The same; tells whether the two differ.
@@ -201,19 +206,38 @@ impl<T: Resource> Store<T> {
     where
         T: PartialEq,
     {
-        match self.0.get_mut(&object.key()) {
-            // The pointer stays with an object that does not change: what has been made of it is known by it.
-            Some(old) if **old == **object => false,
-            Some(old) => {
-                *old = Arc::clone(object);
-                true
-            }
-            None => self.apply(object).is_none(),
+        // The pointer stays with an object that does not change: what has been made of it is known by it.
+        let is_same = self.shared(&object.key()).is_some_and(|old| **old == **object);
+        if !is_same {
+            self.apply(object);
         }
+        !is_same
     }
 
     fn remove(&mut self, name: &NsName) -> Option<Arc<Sourced<T>>> {
-        self.0.swap_remove(name)
+        self.0.swap_take(name).map(|ByName(object)| object)
+    }
+}
+
+impl<T: Resource> PartialEq for ByName<T> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.0.namespace(), self.0.name()) == (other.0.namespace(), other.0.name())
+    }
+}
+
+impl<T: Resource> Eq for ByName<T> {}
+
+impl<T: Resource> Hash for ByName<T> {
+    /// As that of its [`NsName`].
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.namespace().hash(state);
+        self.0.name().hash(state);
+    }
+}
+
+impl<T: Resource> Equivalent<ByName<T>> for NsName {
+    fn equivalent(&self, object: &ByName<T>) -> bool {
+        (object.0.namespace(), object.0.name()) == (&self.namespace, &self.name)
     }
 }
 

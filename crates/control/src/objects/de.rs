@@ -13,6 +13,17 @@ where
     Option::<T>::deserialize(de).map(Option::unwrap_or_default)
 }
 
+/// The same of a list, without room for more: there are many of them, most with one item, and no one adds to them.
+pub(super) fn list<'de, D, T>(de: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    let mut items = Option::<Vec<T>>::deserialize(de)?.unwrap_or_default();
+    items.shrink_to_fit();
+    Ok(items)
+}
+
 /// A value and the line that it stands on, where a file holds it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct At<T> {

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Metadata;
-use super::de::nullable;
+use super::de::{list, nullable};
 
 /// Some of the addresses behind a Service.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -13,10 +13,10 @@ pub struct EndpointSlice {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address_type: Option<String>,
     /// Addresses.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(default, deserialize_with = "list")]
     pub endpoints: Vec<SliceEndpoint>,
     /// Ports that each of the addresses has.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(default, deserialize_with = "list")]
     pub ports: Vec<EndpointPort>,
 }
 
@@ -31,7 +31,7 @@ impl EndpointSlice {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct SliceEndpoint {
     /// Its addresses, all of which reach the same Pod; clients use the first.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(default, deserialize_with = "list")]
     pub addresses: Vec<String>,
     /// How it is.
     #[serde(default, deserialize_with = "nullable")]
@@ -46,7 +46,7 @@ pub struct SliceEndpoint {
 #[serde(rename_all = "camelCase")]
 pub struct EndpointHints {
     /// Those in these zones; everybody if there are none.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(default, deserialize_with = "list")]
     pub for_zones: Vec<ForZone>,
 }
 
@@ -115,7 +115,7 @@ pub struct Endpoints {
     /// Metadata; the name is the Service's.
     pub metadata: Metadata,
     /// Addresses with the same ports.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(default, deserialize_with = "list")]
     pub subsets: Vec<EndpointSubset>,
 }
 
@@ -124,13 +124,13 @@ pub struct Endpoints {
 #[serde(rename_all = "camelCase")]
 pub struct EndpointSubset {
     /// Take requests.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(default, deserialize_with = "list")]
     pub addresses: Vec<EndpointAddress>,
     /// Take none at present.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(default, deserialize_with = "list")]
     pub not_ready_addresses: Vec<EndpointAddress>,
     /// Ports.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(default, deserialize_with = "list")]
     pub ports: Vec<EndpointPort>,
 }
 

@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use super::de::nullable;
+use super::de::{list, nullable};
 use super::{At, Metadata};
 use crate::names::PortRef;
 
@@ -37,7 +37,7 @@ pub struct IngressStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct LoadBalancer {
     /// Its addresses.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(default, deserialize_with = "list")]
     pub ingress: Vec<IngressPoint>,
 }
 
@@ -63,10 +63,10 @@ pub struct IngressSpec {
     #[serde(default, alias = "backend", skip_serializing_if = "Option::is_none")]
     pub default_backend: Option<At<Backend>>,
     /// Hosts that are served by TLS.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(default, deserialize_with = "list")]
     pub tls: Vec<At<IngressTls>>,
     /// Hosts and their paths.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(default, deserialize_with = "list")]
     pub rules: Vec<At<IngressRule>>,
 }
 
@@ -75,7 +75,7 @@ pub struct IngressSpec {
 #[serde(rename_all = "camelCase")]
 pub struct IngressTls {
     /// Names; none for all hosts of the Ingress.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(default, deserialize_with = "list")]
     pub hosts: Vec<String>,
     /// Secret with the certificate; none for the default certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,7 +97,7 @@ pub struct IngressRule {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct HttpRule {
     /// Paths.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(default, deserialize_with = "list")]
     pub paths: Vec<At<IngressPath>>,
 }
 
@@ -115,26 +115,31 @@ pub struct IngressPath {
     pub backend: Backend,
 }
 
-/// A Service's port, as today's group and the legacy groups write it.
+/// A Service's port, as today's group and the legacy groups write it. What names no Service or no port is nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Backend {
+#[serde(from = "BackendForms", into = "BackendForms")]
+pub struct Backend(Option<(String, PortRef)>);
+
+/// The ways to write a [`Backend`].
+#[derive(Default, Deserialize, Serialize)]
+#[serde(rename = "Backend", rename_all = "camelCase")]
+struct BackendForms {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     service: Option<BackendService>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing)]
     service_name: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing)]
     service_port: Option<PortRef>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Deserialize, Serialize)]
 struct BackendService {
     name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     port: Option<BackendPort>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Deserialize, Serialize)]
 struct BackendPort {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
@@ -145,17 +150,38 @@ struct BackendPort {
 impl Backend {
     /// Name of the Service, and its port; none where no Service or no port is named.
     pub fn service(&self) -> Option<(&str, PortRef)> {
-        match &self.service {
-            Some(service) => Some((&service.name, service.port.as_ref()?.reference()?)),
-            None => Some((self.service_name.as_deref()?, self.service_port.clone()?)),
-        }
+        self.0.as_ref().map(|(name, port)| (name.as_str(), port.clone()))
+    }
+}
+
+impl From<BackendForms> for Backend {
+    fn from(forms: BackendForms) -> Self {
+        Self(match forms.service {
+            Some(BackendService { name, port }) => {
+                port.and_then(BackendPort::reference).map(|port| (name, port))
+            }
+            None => forms.service_name.zip(forms.service_port),
+        })
+    }
+}
+
+impl From<Backend> for BackendForms {
+    fn from(Backend(named): Backend) -> Self {
+        let service = named.map(|(name, port)| {
+            let (name_of_port, number) = match port {
+                PortRef::Name(name) => (Some(name), None),
+                PortRef::Number(number) => (None, Some(number)),
+            };
+            BackendService { name, port: Some(BackendPort { name: name_of_port, number }) }
+        });
+        Self { service, ..Self::default() }
     }
 }
 
 impl BackendPort {
-    fn reference(&self) -> Option<PortRef> {
-        let name = self.name.as_deref().filter(|name| !name.is_empty());
-        name.map(|name| PortRef::Name(name.to_owned())).or(self.number.map(PortRef::Number))
+    fn reference(self) -> Option<PortRef> {
+        let name = self.name.filter(|name| !name.is_empty());
+        name.map(PortRef::Name).or(self.number.map(PortRef::Number))
     }
 }
 

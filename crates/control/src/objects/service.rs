@@ -1,7 +1,7 @@
 use model::Transport;
 use serde::{Deserialize, Serialize};
 
-use super::de::nullable;
+use super::de::{list, nullable};
 use super::{At, Metadata};
 use crate::names::PortRef;
 
@@ -29,7 +29,7 @@ pub struct ServiceSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external_name: Option<At<String>>,
     /// Ports.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(default, deserialize_with = "list")]
     pub ports: Vec<ServicePort>,
 }
 

@@ -35,6 +35,8 @@ pub(super) struct Merged {
 
 /// What there is for hosts beside the claims.
 pub(super) struct Defaults<'d> {
+    /// How hosts are served of which nobody says anything of TLS: most, so that they share it.
+    pub(super) tls: &'d Arc<HostTls>,
     /// The Service for requests that nobody else takes.
     pub(super) backend: Option<&'d NsName>,
     /// The route to it where no object has a claim; the argument is where the Service stands.
@@ -73,7 +75,7 @@ pub(super) fn merge(
         }
     }
     merge.declare_rest(rest, &askers, defaults);
-    merge.finish()
+    merge.finish(defaults)
 }
 
 /// The host as it was, as far as it is the same. Routes are known by their places, and by their labels where others came between.
@@ -341,13 +343,14 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         fault
     }
 
-    fn finish(self) -> Merged {
+    fn finish(self, defaults: &Defaults<'_>) -> Merged {
         let mut problems = self.problems;
         problems.extend(self.problems_of_certificates);
         problems.extend(self.clusters.take_problems());
         let mut routes = self.routes;
         routes.shrink_to_fit();
-        let host = Host { name: self.name.clone(), tls: Arc::new(self.tls), routes };
+        let tls = if self.tls == **defaults.tls { Arc::clone(defaults.tls) } else { Arc::new(self.tls) };
+        let host = Host { name: self.name.clone(), tls, routes };
         Merged { host, origins: self.origins, certificates: self.certificates, problems }
     }
 }

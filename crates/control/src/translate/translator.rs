@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use model::{Host, HostName, Model, Stream};
+use model::{Host, HostName, HostTls, Model, Stream};
 use smallvec::SmallVec;
 
 use super::backend_settings::BackendConsensus;
@@ -38,6 +38,8 @@ pub struct Translator {
     clusters: Clusters,
     hosts: Memo<HostName, HostPiece>,
     streams: Memo<(), StreamsPiece>,
+    /// How hosts are served over TLS of which nobody says anything else.
+    plain_tls: Arc<HostTls>,
 }
 
 /// What holds everywhere.
@@ -103,7 +105,7 @@ impl Translator {
     /// Asks for everything of which a translation consists, but for what is known only when all that is not needed has been swept
     /// out: clusters, names, and how long it holds.
     fn ask(&mut self, index: &Index, options: &Options, resolved: &Resolved, now: i64) -> Translation {
-        let Self { revisions, known, global, ingresses, clusters, hosts, streams, .. } = self;
+        let Self { revisions, known, global, ingresses, clusters, hosts, streams, plain_tls, .. } = self;
         let inputs = Inputs::new(index, options, resolved, now, known, revisions);
         follow_global(global, &inputs, revisions);
         let global = &*global;
@@ -113,7 +115,9 @@ impl Translator {
         let consensus = BackendConsensus::of(base.balancing, ingresses.backends());
         let mut queries = ClusterQueries::refresh(clusters, &inputs, revisions, &consensus);
         let claimants = Claimants::new(ingresses, base, &inputs, revisions);
-        let order = follow_hosts(hosts, ingresses, &claimants, &mut queries, options, revisions);
+        let backend = options.default_backend_service.as_ref();
+        let defaults = Defaults { tls: plain_tls, backend, route: &|place| claimants.rest(place) };
+        let order = follow_hosts(hosts, ingresses, &claimants, &defaults, &mut queries, revisions);
         follow_streams(streams, &inputs, &mut queries, revisions);
         Made { global, ingresses, hosts, order: &order, streams }.translation()
     }
@@ -166,14 +170,12 @@ fn follow_hosts(
     memo: &mut Memo<HostName, HostPiece>,
     ingresses: &Ingresses,
     claimants: &Claimants<'_, '_>,
+    defaults: &Defaults<'_>,
     clusters: &mut ClusterQueries<'_, '_>,
-    options: &Options,
     revisions: &Revisions,
 ) -> Vec<u32> {
-    let backend = options.default_backend_service.as_ref();
-    let any = backend.map(|_| memo.number(HostName::Any, revisions));
+    let any = defaults.backend.map(|_| memo.number(HostName::Any, revisions));
     let (order, groups) = group(memo.end(), ingresses, any);
-    let defaults = Defaults { backend, route: &|place| claimants.rest(place) };
     for &number in &order {
         let group = &groups[number as usize];
         memo.get(
@@ -183,7 +185,7 @@ fn follow_hosts(
             |name, old| {
                 let claims = group.iter().map(|&ingress| claimants.claim(ingress, name)).collect();
                 let Merged { host, origins, certificates, problems } =
-                    hosts::merge(name, claims, &defaults, clusters);
+                    hosts::merge(name, claims, defaults, clusters);
                 let known = old.as_ref().filter(|old| *old.origins == *origins);
                 HostPiece {
                     claimants: group.clone(),
