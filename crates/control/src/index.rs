@@ -257,7 +257,7 @@ mod tests {
 
     fn slice(name: &str, service: &str) -> Object {
         let mut metadata = Metadata { name: name.to_owned(), ..Metadata::default() };
-        metadata.labels.insert("kubernetes.io/service-name".to_owned(), service.to_owned());
+        metadata.labels.insert("kubernetes.io/service-name", service.to_owned());
         let object = EndpointSlice { metadata, address_type: None, endpoints: Vec::new(), ports: Vec::new() };
         Object::EndpointSlice(Arc::new(Sourced { origin: Origin::default(), object }))
     }

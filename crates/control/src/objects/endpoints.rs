@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
-use super::Metadata;
 use super::de::{list, nullable};
+use super::{Metadata, SERVICE_NAME};
 
 /// Some of the addresses behind a Service.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -23,7 +23,7 @@ pub struct EndpointSlice {
 impl EndpointSlice {
     /// Name of the Service that the slice belongs to.
     pub fn service_name(&self) -> Option<&str> {
-        self.metadata.labels.get("kubernetes.io/service-name").map(String::as_str)
+        self.metadata.labels.get(SERVICE_NAME).map(String::as_str)
     }
 }
 

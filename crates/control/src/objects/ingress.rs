@@ -1,3 +1,5 @@
+//! Ingresses and their classes, with the fields of the legacy API groups read into those of today. Never in here: what they ask for.
+
 use serde::{Deserialize, Serialize};
 
 use super::de::{list, nullable};

@@ -8,6 +8,7 @@
 mod de;
 mod endpoints;
 mod ingress;
+mod map;
 mod secret;
 mod service;
 
@@ -16,7 +17,7 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::names::{NsName, ObjectRef};
 use de::nullable;
@@ -30,6 +31,7 @@ pub use ingress::{
     Backend, HttpRule, Ingress, IngressClass, IngressClassSpec, IngressPath, IngressPoint, IngressRule,
     IngressSpec, IngressStatus, IngressTls, LoadBalancer,
 };
+pub use map::Map;
 pub use secret::Secret;
 pub(crate) use service::is_of;
 pub use service::{Service, ServicePort, ServiceSpec};
@@ -49,12 +51,24 @@ pub struct Metadata {
     /// Tells an object from a later one of the same name. Files do not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
-    /// Labels.
-    #[serde(default, deserialize_with = "nullable")]
-    pub labels: BTreeMap<String, String>,
+    /// Those labels that are read; the others are not kept.
+    #[serde(default, deserialize_with = "labels")]
+    pub labels: Map<String>,
     /// Annotations.
     #[serde(default, deserialize_with = "nullable")]
-    pub annotations: BTreeMap<String, At<String>>,
+    pub annotations: Map<At<String>>,
+}
+
+/// The label of an [`EndpointSlice`] that names its Service.
+const SERVICE_NAME: &str = "kubernetes.io/service-name";
+
+/// The labels that are kept of objects.
+const LABELS_READ: &[&str] = &[SERVICE_NAME];
+
+fn labels<'de, D: Deserializer<'de>>(de: D) -> Result<Map<String>, D::Error> {
+    let mut labels: Map<String> = nullable(de)?;
+    labels.retain(|name| LABELS_READ.contains(&name));
+    Ok(labels)
 }
 
 /// A kind of object.

@@ -42,7 +42,7 @@ pub(super) struct Words {
     pub(super) denials: &'static str,
 }
 
-/// What an object says of TLS at a host.
+/// How an object wants a host to be served over TLS.
 #[derive(Default)]
 pub(super) struct TlsClaim {
     /// What is shown; none where the object does not say that the host is served over TLS.

@@ -409,3 +409,48 @@ fn path_type(path: &PathMatch) -> &'static str {
         PathMatch::StartsWith(_) => "ImplementationSpecific",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use model::ClusterId;
+
+    use super::*;
+
+    fn route(path: &str, cluster: u32) -> Arc<Route> {
+        let draft = DraftRoute::new(PathMatch::Prefix(path.to_owned()), None, place());
+        let DraftRoute { path, timeouts, retry, body_bytes_max, connection_header, access_log, .. } = draft;
+        let cluster = ClusterId(cluster);
+        Arc::new(Route {
+            path,
+            filters: Vec::new(),
+            action: Action::Forward(Forward { cluster, timeouts, retry, body_bytes_max, connection_header }),
+            labels: Arc::default(),
+            access_log,
+        })
+    }
+
+    fn place() -> Place {
+        let object = ObjectRef { kind: "HTTPRoute", namespace: "a".to_owned(), name: "b".to_owned() };
+        Place { object, uid: None, file: None, line: None }
+    }
+
+    fn host(routes: Vec<Arc<Route>>) -> Host {
+        Host { name: HostName::Any, tls: Arc::default(), routes }
+    }
+
+    #[test]
+    fn routes_that_stay_are_known_although_others_have_the_same_labels() {
+        let old = Arc::new(host(vec![route("/a", 0), route("/b", 0), route("/c", 0)]));
+        let same = |new: &Host, places: &[(usize, usize)]| {
+            places.iter().all(|&(new_at, old_at)| Arc::ptr_eq(&new.routes[new_at], &old.routes[old_at]))
+        };
+        let new = take_over(host(vec![route("/a", 0), route("/b", 1), route("/c", 0)]), Some(&old));
+        assert!(same(&new, &[(0, 0), (2, 2)]) && !same(&new, &[(1, 1)]));
+        assert_eq!(*new.routes[1], *route("/b", 1));
+        let new = take_over(host(vec![route("/new", 0), route("/a", 0), route("/b", 0)]), Some(&old));
+        assert!(same(&new, &[(1, 0), (2, 1)]) && *new.routes[0] == *route("/new", 0));
+        assert!(Arc::ptr_eq(&new.routes[0].labels, &old.routes[0].labels), "equal labels are shared");
+        let again = take_over(host(vec![route("/a", 0), route("/b", 0), route("/c", 0)]), Some(&old));
+        assert!(Arc::ptr_eq(&again, &old));
+    }
+}

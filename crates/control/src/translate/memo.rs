@@ -1,11 +1,11 @@
 //! The one incremental engine: values that are kept for as long as making them anew would give the same.
 //!
-//! The words are those of salsa. A *query* makes the value of a key. What it reads meanwhile is recorded as its *dependencies*:
-//! inputs, and values of other memos. Each translation is a *revision*. A value whose dependencies have not changed since the
-//! revision in which it was last found good is taken over, and what was not asked for in a revision is swept out at its end.
+//! The words are those of salsa. A *query* makes the value of a key. What the query reads is recorded as its *dependencies*: inputs,
+//! and values of other memos. Each translation is a *revision*. A value is taken over from the revision before if none of its
+//! dependencies has changed. A value that no query and no revision asks for any more is swept out at the end of the revision.
 //!
-//! Values on which others depend have to be refreshed before those are asked for: a dependency tells by its last change, and is
-//! not followed any further.
+//! A dependency is judged by the revision of its last change alone; its own dependencies are not looked at. So the caller has to
+//! refresh the values that others depend on before it asks for those others.
 //!
 //! Never in here: what keys and values are.
 
@@ -32,7 +32,7 @@ pub(super) struct Dependencies {
 #[derive(Debug, Default)]
 pub(super) struct Revisions {
     current: Cell<u32>,
-    /// Values that were last found good before this revision are of no use.
+    /// Values that were not found good in this revision or a later one have to be made anew.
     oldest: Cell<u32>,
     /// Seconds since 1970.
     now: Cell<i64>,
@@ -241,10 +241,10 @@ impl<K: Eq + Hash, V> Memo<K, V> {
         number
     }
 
-    /// Takes the value of a key over, or makes it anew, and tells which of both. `holds` says whether a value fits what else it was
-    /// made of, beside its dependencies; `make` is given the value that there was.
+    /// Brings the value of a key up to date: takes it over, or makes it anew. Returns whether it was made anew. `holds` compares the
+    /// old value with arguments that are no dependencies; `make` gets the old value, if there is one.
     ///
-    /// The query at hand depends on the value.
+    /// The query at hand depends on the value from now on.
     pub(super) fn get(
         &mut self,
         number: u32,
@@ -257,7 +257,7 @@ impl<K: Eq + Hash, V> Memo<K, V> {
         is_new
     }
 
-    /// [`get`](Self::get) for who does not need the value: nothing depends on it by that.
+    /// The same as [`get`](Self::get), but the query at hand does not depend on the value, and neither does the revision.
     pub(super) fn refresh(
         &mut self,
         number: u32,
@@ -289,7 +289,7 @@ impl<K: Eq + Hash, V> Memo<K, V> {
         self.value(number)
     }
 
-    /// The value of a number, for who has asked for it in this revision already.
+    /// The value of a number, which must have been asked for in this revision.
     pub(super) fn value(&self, number: u32) -> &V {
         &self.values[number as usize].as_ref().expect("a value that was asked for in this revision").value
     }

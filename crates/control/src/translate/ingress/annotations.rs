@@ -85,7 +85,7 @@ pub(super) fn read(
 ) -> Settings {
     let mut settings = base.clone();
     let mut hints = HINTS_MAX;
-    for (key, value) in &ingress.metadata.annotations {
+    for (key, value) in ingress.metadata.annotations.iter() {
         let Some((their_prefix, name)) = key.split_once('/') else { continue };
         let found = if their_prefix == prefix {
             apply(&mut settings, key, name, value, &mut hints)
