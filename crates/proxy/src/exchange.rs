@@ -73,6 +73,8 @@ pub(crate) struct Arrival<'a> {
     pub(crate) conn: &'a Conn,
     pub(crate) client: Client<'a>,
     pub(crate) deadline: &'a Deadline,
+    /// The configuration that it began with.
+    pub(crate) pinned: &'a Pinned,
     /// The bytes of its head.
     pub(crate) head: &'a [u8],
     pub(crate) begin: Moment,

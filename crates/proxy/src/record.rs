@@ -15,7 +15,7 @@ use crate::client::Client;
 use crate::conn::Conn;
 use crate::exchange::Exchange;
 use crate::report::Report;
-use crate::worker::{Log, Worker};
+use crate::worker::{Log, Pinned, Worker};
 
 /// Records a request that was served or answered.
 pub(crate) fn record(exchange: &Exchange<'_>) {
@@ -101,9 +101,15 @@ fn write_log(exchange: &Exchange<'_>, took: Duration, labels: Option<&Labels>) {
 }
 
 /// Records a request that was refused before it could be understood.
-pub(crate) fn record_refused(worker: &Rc<Worker>, conn: &Conn, head: &[u8], report: &Report, reason: Reason) {
+pub(crate) fn record_refused(
+    worker: &Rc<Worker>,
+    pinned: &Pinned,
+    conn: &Conn,
+    head: &[u8],
+    report: &Report,
+    reason: Reason,
+) {
     worker.recorder.borrow().reason(reason);
-    let pinned = worker.pinned();
     let log = &pinned.settings().access_log;
     if !log.enabled {
         return;

@@ -1,7 +1,9 @@
-//! The request path, whatever the protocols on both sides: route, request filters, upstream, reply, record.
+//! The path of a request, whatever the protocols on both sides: route -> filters -> backend -> tries -> record; a fault or an answer of
+//! our own leaves it anywhere.
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use model::{Action, Forward, HostName, Route};
 use observe::Reason;
@@ -25,10 +27,12 @@ use crate::tls::ClientTls;
 use crate::upstream::{Cluster, Endpoint};
 use crate::worker::Worker;
 
-/// What is to be done with a request.
-enum Decision<'a> {
-    Answer(Answer),
-    Forward(&'a Forward),
+/// Why a request goes no further.
+enum Stop {
+    /// It is answered here. On the heap, so that what nearly no request comes to takes little room on the way of all.
+    Answer(Box<Answer>),
+    /// It is refused, or has failed.
+    Fault(Reason),
 }
 
 /// Where load balancers ask whether the proxy is there: on every host that is not served by name, as in ingress-nginx.
@@ -41,11 +45,10 @@ pub(crate) async fn serve(
     request: &Request,
     rest: &mut Buffer,
 ) -> Next {
-    let Arrival { conn, client, deadline, head, begin } = arrival;
-    let pinned = worker.pinned();
+    let Arrival { conn, client, deadline, pinned, head, begin } = arrival;
     let target = wire::path::of_target(request.origin_target(head));
     let Ok(path) = wire::path::normalize(target) else {
-        return refuse(worker, arrival, Reason::BadTarget).await;
+        return Box::pin(refuse(worker, arrival, Reason::BadTarget)).await;
     };
     let settings = &pinned.settings().forwarded;
     let exchange = Exchange {
@@ -53,7 +56,7 @@ pub(crate) async fn serve(
         conn,
         client,
         deadline,
-        pinned: &pinned,
+        pinned,
         head,
         request,
         forwarded: Forwarded::of(head, request, conn.via(), settings),
@@ -70,12 +73,12 @@ pub(crate) async fn serve(
 
 /// Answers a request of which not even the head could be used.
 pub(crate) async fn refuse(worker: &Rc<Worker>, arrival: Arrival<'_>, reason: Reason) -> Next {
-    let Arrival { conn, head, begin, .. } = arrival;
+    let Arrival { conn, pinned, head, begin, .. } = arrival;
     let report = Report::new(begin, head.len() as u64);
     let option = connection_option(claimed_version(head), false);
     let is_head = head.trim_ascii_start().starts_with(b"HEAD ");
     let sent = send_answer(worker, arrival, &Answer::to(reason), option, !is_head, &report).await;
-    record::record_refused(worker, conn, head, &report, reason);
+    record::record_refused(worker, pinned, conn, head, &report, reason);
     if sent { Next::Linger } else { Next::Close }
 }
 
@@ -93,8 +96,7 @@ async fn send_answer(
     with_body: bool,
     report: &Report,
 ) -> bool {
-    let Arrival { conn, client, deadline, .. } = arrival;
-    let pinned = worker.pinned();
+    let Arrival { conn, client, deadline, pinned, .. } = arrival;
     let mut head = Buffer::small(&worker.buffers);
     let edits = conn.response_edits(pinned.settings());
     answer.write_head(&mut head, &worker.date(), connection, &edits);
@@ -109,52 +111,91 @@ async fn send_answer(
     recipient.deliver(outcome, || ()).await.is_ok()
 }
 
+impl From<Reason> for Stop {
+    #[cold]
+    fn from(reason: Reason) -> Self {
+        Self::Fault(reason)
+    }
+}
+
+impl From<Answer> for Stop {
+    #[cold]
+    fn from(answer: Answer) -> Self {
+        Self::Answer(Box::new(answer))
+    }
+}
+
 /// One request on its way through.
 impl<'a> Exchange<'a> {
     async fn run(&self, rest: &mut Buffer) -> Next {
-        let result = match self.decide() {
-            Ok(Decision::Answer(answer)) => return self.answer(&answer, rest).await,
-            Ok(Decision::Forward(forward)) => self.forward(forward, rest).await,
-            Err(reason) => Err(reason),
-        };
-        match result {
+        match self.pass(rest).await {
             Ok(next) => next,
-            Err(reason) => self.fail(reason, rest).await,
+            Err(Stop::Answer(answer)) => Box::pin(self.answer(&answer, rest)).await,
+            Err(Stop::Fault(reason)) => Box::pin(self.fail(reason, rest)).await,
         }
     }
 
-    /// Route and request filters.
-    fn decide(&self) -> Result<Decision<'a>, Reason> {
+    /// The way of a request, step by step. What follows, a try's request, response and delivery, is `attempt`'s.
+    async fn pass(&self, rest: &mut Buffer) -> Result<Next, Stop> {
+        let (host, route) = self.find_route()?;
+        self.filter(host, route)?;
+        let forward = match &route.action {
+            Action::Forward(forward) => forward,
+            Action::Respond(fixed) => return Err(Answer::fixed(fixed).into()),
+        };
+        let cluster = self.backend(forward)?;
+        Ok(self.forward(forward, cluster, rest).await?)
+    }
+
+    /// The route that takes the request.
+    fn find_route(&self) -> Result<(&'a HostTable, &'a Arc<Route>), Stop> {
         if self.request.form == TargetForm::Authority {
-            return Err(Reason::MethodNotAllowed);
+            return Err(Reason::MethodNotAllowed.into());
         }
-        let path = if self.request.form == TargetForm::Asterisk { b"/" } else { &*self.path };
-        let (host, route) = match self.pinned.snapshot.resolve(self.host(), path) {
+        let path = self.path_to_route();
+        match self.pinned.snapshot.resolve(self.host(), path) {
             Resolution::Route(host, _) if *host.name() == HostName::Any && path == HEALTH_PATH => {
-                return Ok(Decision::Answer(Answer::healthy()));
+                Err(Answer::healthy().into())
             }
-            Resolution::Route(host, route) => (host, route),
+            Resolution::Route(host, route) => {
+                self.route.set(Some(route));
+                Ok((host, route))
+            }
             Resolution::AddSlash(route) => {
                 self.route.set(Some(route));
-                return Ok(Decision::Answer(self.add_slash(route)));
+                Err(self.add_slash(route).into())
             }
-            Resolution::UnknownHost if path == HEALTH_PATH => return Ok(Decision::Answer(Answer::healthy())),
-            Resolution::UnknownHost => return Err(Reason::UnknownHost),
-            Resolution::UnknownPath => return Err(Reason::UnknownPath),
-        };
-        self.route.set(Some(route));
+            Resolution::UnknownHost if path == HEALTH_PATH => Err(Answer::healthy().into()),
+            Resolution::UnknownHost => Err(Reason::UnknownHost.into()),
+            Resolution::UnknownPath => Err(Reason::UnknownPath.into()),
+        }
+    }
+
+    /// The path by which routes are told apart.
+    fn path_to_route(&self) -> &[u8] {
+        if self.request.form == TargetForm::Asterisk { b"/" } else { &self.path }
+    }
+
+    /// Runs the route's filters, any of which may answer or refuse.
+    fn filter(&self, host: &'a HostTable, route: &'a Route) -> Result<(), Stop> {
+        if route.filters.is_empty() {
+            return Ok(());
+        }
         let target = self.request.origin_target(self.head);
         let client = self.conn.tls.as_deref().map(|tls| self.presented(tls, host));
-        let subject = Subject { target, path, forwarded: &self.forwarded, client };
-        match filters::request(&route.filters, &subject) {
-            Flow::Answer(answer) => return Ok(Decision::Answer(answer)),
-            Flow::Refuse(reason) => return Err(reason),
-            Flow::Continue => {}
+        let path = self.path_to_route();
+        match filters::request(&route.filters, &Subject { target, path, forwarded: &self.forwarded, client })
+        {
+            Flow::Continue => Ok(()),
+            Flow::Answer(answer) => Err(answer.into()),
+            Flow::Refuse(reason) => Err(reason.into()),
         }
-        Ok(match &route.action {
-            Action::Forward(forward) => Decision::Forward(forward),
-            Action::Respond(fixed) => Decision::Answer(Answer::fixed(fixed)),
-        })
+    }
+
+    /// The cluster whose endpoints may serve the request.
+    fn backend(&self, forward: &Forward) -> Result<&'a Cluster, Stop> {
+        let cluster = self.worker.cluster(self.pinned, forward.cluster).for_client(self.conn.tls.is_some());
+        if cluster.len() == 0 { Err(Reason::NoEndpoints.into()) } else { Ok(cluster) }
     }
 
     /// What the filters know of a client over TLS.
@@ -179,11 +220,7 @@ impl<'a> Exchange<'a> {
     }
 
     /// Tries endpoints until one answers or no other try is allowed.
-    async fn forward(&self, forward: &Forward, rest: &mut Buffer) -> Result<Next, Reason> {
-        let cluster = self.worker.cluster(self.pinned, forward.cluster).for_client(self.conn.tls.is_some());
-        if cluster.len() == 0 {
-            return Err(Reason::NoEndpoints);
-        }
+    async fn forward(&self, forward: &Forward, cluster: &Cluster, rest: &mut Buffer) -> Result<Next, Reason> {
         let mut outbound = Outbound::new(self, forward, rest)?;
         outbound.await_body().await?;
         let mut last_reason = Reason::NoEndpoints;
@@ -251,6 +288,7 @@ impl<'a> Exchange<'a> {
             conn: self.conn,
             client: self.client,
             deadline: self.deadline,
+            pinned: self.pinned,
             head: self.head,
             begin: self.report.begin,
         };

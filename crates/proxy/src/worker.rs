@@ -147,6 +147,13 @@ impl Worker {
         Rc::clone(&self.pinned.borrow())
     }
 
+    /// Replaces a configuration that is no longer in force by the one that is.
+    pub(crate) fn renew(&self, pinned: &mut Rc<Pinned>) {
+        if !Rc::ptr_eq(pinned, &self.pinned.borrow()) {
+            *pinned = self.pinned();
+        }
+    }
+
     /// Goes over to another configuration. Requests in flight keep the one that they began with; endpoints that are not part
     /// of the new one lose their idle connections at once.
     pub(crate) fn install(&self, next: Published) {
@@ -213,13 +220,6 @@ impl Worker {
     /// What a tunnel needs.
     pub(crate) fn for_tunnels(&self) -> (&Rc<Deadlines>, &Pipes) {
         (&self.deadlines, &self.pipes)
-    }
-
-    /// How long a request head may be.
-    pub(crate) fn request_limits(&self) -> RequestLimits {
-        let pinned = self.pinned.borrow();
-        let client = &pinned.settings().client;
-        RequestLimits { line_bytes_max: client.line_bytes_max, head_bytes_max: client.head_bytes_max }
     }
 
     /// The present second, for `Date`.
@@ -390,6 +390,12 @@ impl Pinned {
 
     pub(crate) fn settings(&self) -> &Settings {
         &self.snapshot.settings
+    }
+
+    /// How long a request head may be.
+    pub(crate) fn request_limits(&self) -> RequestLimits {
+        let client = &self.settings().client;
+        RequestLimits { line_bytes_max: client.line_bytes_max, head_bytes_max: client.head_bytes_max }
     }
 }
 

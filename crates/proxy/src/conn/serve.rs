@@ -91,7 +91,8 @@ async fn refuse_plain_http(
 ) {
     conn.count_request();
     let client = Client::Http1(socket);
-    let arrival = Arrival { conn, client, deadline, head: said.data(), begin: worker.clock.now() };
+    let (pinned, begin) = (&*worker.pinned(), worker.clock.now());
+    let arrival = Arrival { conn, client, deadline, pinned, head: said.data(), begin };
     if request::refuse(worker, arrival, Reason::PlainHttp).await == Next::Linger {
         linger(worker, socket, deadline).await;
     }
@@ -162,17 +163,21 @@ async fn serve_request(
     buffer: &mut Buffer,
 ) -> Next {
     let begin = worker.clock.now();
-    let (limits, timeout) = (worker.request_limits(), worker.pinned().settings().client.header_timeout);
+    let mut pinned = worker.pinned();
+    let (limits, timeout) = (pinned.request_limits(), pinned.settings().client.header_timeout);
     let fields = worker.spare_fields();
     let read = h1::read_request(socket, buffer, fields, limits, timeout, deadline).await;
+    // One that has come into force while the head was read is this request's.
+    worker.renew(&mut pinned);
+    let pinned = &*pinned;
     let client = Client::Http1(socket);
     let request = match read {
         Ok(request) => request,
         Err(NoRequest::Gone) => return Next::Close,
         Err(NoRequest::Refused(reason)) => {
             conn.count_request();
-            let arrival = Arrival { conn, client, deadline, head: buffer.data(), begin };
-            return request::refuse(worker, arrival, reason).await;
+            let arrival = Arrival { conn, client, deadline, pinned, head: buffer.data(), begin };
+            return Box::pin(request::refuse(worker, arrival, reason)).await;
         }
     };
     conn.count_request();
@@ -183,7 +188,7 @@ async fn serve_request(
         buffer.truncate(request.len);
     }
     let head = std::mem::replace(buffer, rest);
-    let arrival = Arrival { conn, client, deadline, head: head.data(), begin };
+    let arrival = Arrival { conn, client, deadline, pinned, head: head.data(), begin };
     let next = request::serve(worker, arrival, &request, buffer).await;
     worker.keep_fields(request.fields);
     next

@@ -309,8 +309,9 @@ async fn serve_stream(arrived: Arrived) {
         return open.note_end(true);
     }
     let deadline = Deadline::new(&worker.deadlines);
-    let arrival = Arrival { conn, client: Client::Http2(stream), deadline: &deadline, head, begin: *begin };
-    let parsed = written.and_then(|()| parse_request(head, worker.request_limits(), worker.spare_fields()));
+    let (deadline, pinned) = (&deadline, &*worker.pinned());
+    let arrival = Arrival { conn, client: Client::Http2(stream), deadline, pinned, head, begin: *begin };
+    let parsed = written.and_then(|()| parse_request(head, pinned.request_limits(), worker.spare_fields()));
     // It is written with its end, so that it is read whole or not at all.
     match parsed.and_then(|request| request.ok_or(Malformed::StartLine)) {
         Ok(request) => {
