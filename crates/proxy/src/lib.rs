@@ -35,8 +35,9 @@ mod head;
 mod upstream;
 
 mod attempt;
-mod deliver;
 mod response;
+
+mod deliver;
 
 mod body;
 mod tunnel;
