@@ -1,3 +1,5 @@
+//! Ingresses: which hosts and paths go to which Services, and where they are served.
+
 use serde::{Deserialize, Serialize};
 
 use super::de::{list, nullable};
