@@ -18,7 +18,7 @@ use crate::proxy_header;
 use crate::socket::{Socket, look_until_enough};
 use crate::tls::{self, ClientTls, Refused};
 use crate::tunnel::{End, tunnel};
-use crate::worker::{Pinned, Worker};
+use crate::worker::{Worker, WorkerConfig};
 
 /// What the first bytes on a TLS port say.
 enum Destination {
@@ -70,8 +70,8 @@ async fn introduce(
     stream: &TcpStream,
     deadline: &Deadline,
 ) -> Result<SocketAddr, Reason> {
-    let pinned = worker.pinned();
-    let settings = pinned.settings();
+    let config = worker.config();
+    let settings = config.settings();
     let Some(timeout) = settings.client.proxy_header_timeout else { return Ok(peer) };
     let addresses = proxy_header::read(stream, deadline, timeout).await?;
     Ok(proxy_header::client(peer, addresses, &settings.forwarded))
@@ -86,17 +86,17 @@ async fn establish_tls(
     if !await_first_byte(worker, &stream, deadline).await {
         return Ok(Established::Over);
     }
-    let pinned = worker.pinned();
-    deadline.start(pinned.settings().client.header_timeout);
-    if pinned.acceptors.has_passthrough()
-        && let Destination::Elsewhere(cluster) = destination(worker, &pinned, &stream, deadline).await?
+    let config = worker.config();
+    deadline.start(config.settings().client.header_timeout);
+    if config.server_configs.has_passthrough()
+        && let Destination::Elsewhere(cluster) = destination(worker, &config, &stream, deadline).await?
     {
-        pass_on(worker, &pinned, stream, cluster, deadline).await?;
+        pass_on(worker, &config, stream, cluster, deadline).await?;
         return Ok(Established::Over);
     }
     let entry = worker.turnstile.enter().ok_or(Reason::HandshakeLimit)?;
     let buffer = Buffer::empty(&worker.buffers);
-    let mut handshake = pin!(tls::accept(stream, &pinned.snapshot, &pinned.acceptors, &entry, buffer));
+    let mut handshake = pin!(tls::accept(stream, &config.snapshot, &config.server_configs, &entry, buffer));
     let result = deadline.guard(|cx| handshake.as_mut().poll(cx)).await;
     match result.map_err(|Elapsed| Reason::HandshakeTimeout)? {
         Ok((session, client)) => {
@@ -116,7 +116,7 @@ async fn await_first_byte(worker: &Worker, stream: &TcpStream, deadline: &Deadli
     let timeout = if worker.is_draining() {
         LAST_REQUEST_GRACE
     } else {
-        worker.pinned().settings().client.header_timeout
+        worker.config().settings().client.header_timeout
     };
     matches!(deadline.within_idle(timeout, |cx| stream.poll_read_ready(cx)).await, Ok(Ok(())))
 }
@@ -126,23 +126,23 @@ async fn await_first_byte(worker: &Worker, stream: &TcpStream, deadline: &Deadli
 /// Looks at the `ClientHello` without taking it.
 async fn destination(
     worker: &Worker,
-    pinned: &Pinned,
+    config: &WorkerConfig,
     stream: &TcpStream,
     deadline: &Deadline,
 ) -> Result<Destination, Reason> {
-    let looked = look_until_enough(stream, deadline, || look(worker, pinned, stream)).await;
+    let looked = look_until_enough(stream, deadline, || look(worker, config, stream)).await;
     looked.map_err(|Elapsed| Reason::HandshakeTimeout)?.map_err(|_| Reason::HandshakeAborted)
 }
 
 /// Of a hello that is not complete nothing is known: `WouldBlock` has the event loop say when more has come.
-fn look(worker: &Worker, pinned: &Pinned, stream: &TcpStream) -> io::Result<Destination> {
+fn look(worker: &Worker, config: &WorkerConfig, stream: &TcpStream) -> io::Result<Destination> {
     let mut buffer = Buffer::large(&worker.buffers);
     let (len, _) = recv(stream, buffer.free(), RecvFlags::PEEK)?;
     buffer.filled(len);
     match server_name(buffer.data()) {
         Peek::Partial => Err(io::ErrorKind::WouldBlock.into()),
         Peek::Hello { server_name: Some(name) } => {
-            let host = pinned.snapshot.find_host(&name);
+            let host = config.snapshot.find_host(&name);
             let cluster = host.and_then(|host| host.tls().passthrough);
             Ok(cluster.map_or(Destination::Here, Destination::Elsewhere))
         }
@@ -153,17 +153,17 @@ fn look(worker: &Worker, pinned: &Pinned, stream: &TcpStream) -> io::Result<Dest
 /// Connects the client with an endpoint and passes on what both say, until they are done.
 async fn pass_on(
     worker: &Rc<Worker>,
-    pinned: &Pinned,
+    config: &WorkerConfig,
     stream: TcpStream,
     cluster: ClusterId,
     deadline: &Deadline,
 ) -> Result<(), Reason> {
-    let (_, mut connection) = crate::stream::connect(worker, pinned, cluster, deadline).await?;
+    let (_, mut connection) = crate::stream::connect(worker, config, cluster, deadline).await?;
     let client = Socket::clear(stream);
     let (passed, _) = tunnel(
         End { socket: &client, read_ahead: &mut Buffer::empty(&worker.buffers) },
         End { socket: connection.socket(), read_ahead: &mut Buffer::empty(&worker.buffers) },
-        pinned.settings().stream.idle_timeout,
+        config.settings().stream.idle_timeout,
         worker.for_tunnels(),
         &(),
     )

@@ -13,9 +13,9 @@ use crate::body::{
     Framing, Incoming, Meter, Outgoing, RelayError, Sink, Source, relay, take_frames, transcode,
 };
 use crate::buffer::Buffer;
-use crate::client::{self, Client, Patience};
+use crate::client::{self, Client, Timeout};
 use crate::deadline::{Deadline, Elapsed};
-use crate::exchange::{Exchange, Next};
+use crate::exchange::{AfterRequest, Exchange};
 use crate::fault::{Fault, Retry};
 use crate::filters::client_certificate;
 use crate::head::{HeadEdits, RequestOptions, write_request_head};
@@ -45,7 +45,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
         forward: &'x Forward,
         rest: &'x mut Buffer,
     ) -> Result<Self, Reason> {
-        let (request, settings) = (exchange.request, exchange.pinned.settings());
+        let (request, settings) = (exchange.request, exchange.config.settings());
         let length = request.fields.content_length.unwrap_or(0);
         if forward.body_bytes_max.is_some_and(|max| length > max) {
             return Err(Reason::BodyTooLarge);
@@ -67,7 +67,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
         write_request_head(exchange.head, request, &options, &edits, &mut bytes);
         let body = if request.fields.chunked { Body::Chunked } else { Body::of_length(length) };
         // Frames need no chunks.
-        let speaks_http2 = exchange.pinned.snapshot.cluster(forward.cluster).version == HttpVersion::Http2;
+        let speaks_http2 = exchange.config.snapshot.cluster(forward.cluster).version == HttpVersion::Http2;
         let framing = if request.fields.chunked && !speaks_http2 { Framing::Chunked } else { Framing::Raw };
         let (body, head_len) = (BodyDecoder::new(body), bytes.len());
         let mut outbound = Self { exchange, forward, bytes, head_len, body, rest, framing, speaks_http2 };
@@ -110,10 +110,10 @@ impl<'x, 'a> Outbound<'x, 'a> {
 
     async fn await_body_begin(&mut self) -> Result<(), Reason> {
         let (client, deadline) = (self.exchange.client, self.exchange.deadline);
-        let timeout = self.exchange.pinned.settings().client.body_timeout;
+        let timeout = self.exchange.config.settings().client.body_timeout;
         if self.exchange.request.expects_continue && self.rest.is_empty() {
-            let patience = Patience { deadline, send_timeout: timeout };
-            invite(client, patience).await.map_err(|_| Reason::ClientAborted)?;
+            let invitation = Timeout { deadline, send_timeout: timeout };
+            invite(client, invitation).await.map_err(|_| Reason::ClientAborted)?;
         }
         while !self.has_body_begun() {
             let read = match client {
@@ -143,7 +143,11 @@ impl<'x, 'a> Outbound<'x, 'a> {
     }
 
     /// Sends the request to an endpoint and its response to the client.
-    pub(crate) async fn attempt(&mut self, endpoint: &Rc<Endpoint>, is_last: bool) -> Result<Next, Fault> {
+    pub(crate) async fn attempt(
+        &mut self,
+        endpoint: &Rc<Endpoint>,
+        is_last: bool,
+    ) -> Result<AfterRequest, Fault> {
         let exchange = self.exchange;
         exchange.report.begin_try(endpoint.address, exchange.worker.clock.now());
         let result = self.call(endpoint, is_last).await;
@@ -156,7 +160,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
 
     /// An idle connection that turns out to be dead is replaced by a fresh one, which is no try of its own: it says nothing about the
     /// endpoint.
-    async fn call(&mut self, endpoint: &Rc<Endpoint>, is_last: bool) -> Result<Next, Fault> {
+    async fn call(&mut self, endpoint: &Rc<Endpoint>, is_last: bool) -> Result<AfterRequest, Fault> {
         let (exchange, forward) = (self.exchange, self.forward);
         let can_be_repeated = self.is_repeatable(Retry::Sent) && exchange.progress.is_body_done();
         let (pool, timeout) = (&exchange.worker.pool, forward.timeouts.connect);
@@ -207,28 +211,29 @@ impl<'x, 'a> Outbound<'x, 'a> {
         match unsent {
             None if exchange.is_upgrade() && call.own_socket().is_some() => {
                 let gone = client_gone_unanswered(exchange, timer);
-                unless(pin!(receiver.receive(Some(self.rest))), pin!(gone)).await
+                race(pin!(receiver.receive(Some(self.rest))), pin!(gone)).await
             }
-            None => unless(pin!(receiver.receive(None)), pin!(client_gone(exchange, timer))).await,
+            None => race(pin!(receiver.receive(None)), pin!(client_gone(exchange, timer))).await,
             Some(begun) => {
                 let sink = call.sink(request.framing);
                 let (rest, body) = (&mut *self.rest, &mut self.body);
-                let upload =
-                    Box::pin(Upload { exchange, forward, sink, begun, timer, rest, body }.accompany());
-                unless(pin!(receiver.receive(None)), pin!(upload)).await
+                let upload = Box::pin(
+                    Upload { exchange, forward, sink, begun, timer, rest, body }.upload_then_watch(),
+                );
+                race(pin!(receiver.receive(None)), pin!(upload)).await
             }
         }
     }
 
-    fn finish(&self, call: Call<'_>, received: &Received) -> Next {
+    fn finish(&self, call: Call<'_>, received: &Received) -> AfterRequest {
         let body_done = self.exchange.progress.is_body_done();
         let is_to_close = self.forward.connection_header == Some(ConnectionHeader::Close);
         let is_reusable = received.reusable && body_done && !is_to_close;
         call.finish(is_reusable, received.idle_max, received.closes_in_order);
         match (body_done, received.keep_alive) {
-            (false, _) => Next::Linger,
-            (true, true) => Next::KeepAlive,
-            (true, false) => Next::Close,
+            (false, _) => AfterRequest::Linger,
+            (true, true) => AfterRequest::KeepAlive,
+            (true, false) => AfterRequest::Close,
         }
     }
 }
@@ -243,7 +248,7 @@ fn note_failure(endpoint: &Endpoint, reason: Reason, exchange: &Exchange<'_>) {
 }
 
 /// Runs `main` to its end, or until `side` comes upon a fault that makes its result useless.
-async fn unless<T>(
+async fn race<T>(
     mut main: Pin<&mut impl Future<Output = Result<T, Fault>>>,
     mut side: Pin<&mut impl Future<Output = Fault>>,
 ) -> Result<T, Fault> {
@@ -269,7 +274,7 @@ struct Upload<'x, 'a> {
 
 impl Upload<'_, '_> {
     /// What goes on beside the wait for a response: what is left of the body is sent, and then the client is watched.
-    async fn accompany(self) -> Fault {
+    async fn upload_then_watch(self) -> Fault {
         let (exchange, timer) = (self.exchange, self.timer);
         let sent = self.send().await;
         timer.note_sent();
@@ -284,7 +289,7 @@ impl Upload<'_, '_> {
     async fn send(self) -> Result<(), RelayError> {
         let Self { exchange, forward, sink, begun, rest, body, .. } = self;
         let (worker, progress) = (exchange.worker, &exchange.progress);
-        let timeout = exchange.pinned.settings().client.body_timeout;
+        let timeout = exchange.config.settings().client.body_timeout;
         let deadline = Deadline::new(&worker.deadlines);
         let outgoing = Outgoing { sink, timeout: forward.timeouts.send };
         let is_all = progress.is_body_done();
@@ -295,8 +300,8 @@ impl Upload<'_, '_> {
         progress.note_body_streaming();
         let is_invited = exchange.report.received_body.get() > 0;
         if exchange.request.expects_continue && !is_invited && rest.is_empty() && !progress.is_answered() {
-            let patience = Patience { deadline: &deadline, send_timeout: timeout };
-            invite(exchange.client, patience).await?;
+            let invitation = Timeout { deadline: &deadline, send_timeout: timeout };
+            invite(exchange.client, invitation).await?;
         }
         let source = match exchange.client {
             Client::Http1(socket) => Source::Http1 { socket, buffer: rest, decoder: body },
@@ -310,8 +315,8 @@ impl Upload<'_, '_> {
 }
 
 /// Tells a client that waits for it to send its body (RFC 9110 section 10.1.1).
-async fn invite(client: Client<'_>, patience: Patience<'_>) -> Result<(), RelayError> {
-    client.inform(100, b"HTTP/1.1 100 Continue\r\n\r\n", patience).await.map_err(|_| RelayError::Read)
+async fn invite(client: Client<'_>, timeout: Timeout<'_>) -> Result<(), RelayError> {
+    client.inform(100, b"HTTP/1.1 100 Continue\r\n\r\n", timeout).await.map_err(|_| RelayError::Read)
 }
 
 /// Ends when the client has gone away without a response. Nearly all responses have come before it is worth looking.

@@ -24,7 +24,7 @@ pub(crate) enum Client<'a> {
 
 /// The client's end with the time that it has.
 #[derive(Clone, Copy)]
-pub(crate) struct Patience<'a> {
+pub(crate) struct Timeout<'a> {
     pub(crate) deadline: &'a Deadline,
     /// Between two writes.
     pub(crate) send_timeout: Duration,
@@ -36,9 +36,9 @@ impl<'a> Client<'a> {
     }
 
     /// Sends an interim response, of which `head` is all.
-    pub(crate) async fn inform(self, status: u16, head: &[u8], patience: Patience<'_>) -> Result<(), Fault> {
+    pub(crate) async fn inform(self, status: u16, head: &[u8], timeout: Timeout<'_>) -> Result<(), Fault> {
         match self {
-            Self::Http1(socket) => write(socket, &[head], patience).await,
+            Self::Http1(socket) => write(socket, &[head], timeout).await,
             Self::Http2(stream) => {
                 stream.inform(status, head).map_err(|_| Fault::never(Reason::ClientAborted))
             }
@@ -80,9 +80,8 @@ pub(crate) async fn gone(socket: &Socket, deadlines: &Rc<Deadlines>, is_answered
 }
 
 /// Writes to a client that speaks HTTP/1.
-pub(crate) async fn write(socket: &Socket, slices: &[&[u8]], patience: Patience<'_>) -> Result<(), Fault> {
-    let written =
-        socket.write_all(&mut Unwritten::new(slices), patience.send_timeout, patience.deadline).await;
+pub(crate) async fn write(socket: &Socket, slices: &[&[u8]], timeout: Timeout<'_>) -> Result<(), Fault> {
+    let written = socket.write_all(&mut Unwritten::new(slices), timeout.send_timeout, timeout.deadline).await;
     client_fault(written.map(|written| written.is_ok()))
 }
 

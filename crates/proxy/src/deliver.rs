@@ -8,7 +8,7 @@ use wire::h1::InvalidBody;
 
 use crate::body::{Framing, Incoming, Meter, Outgoing, RelayError, Source, relay};
 use crate::buffer::Buffer;
-use crate::client::{self, Client, Patience};
+use crate::client::{self, Client, Timeout};
 use crate::fault::Fault;
 use crate::pipe::Pipes;
 use crate::socket::Socket;
@@ -16,7 +16,7 @@ use crate::socket::Socket;
 /// Where a response goes, and what is needed for that.
 pub(crate) struct Recipient<'d> {
     pub(crate) client: Client<'d>,
-    pub(crate) patience: Patience<'d>,
+    pub(crate) timeout: Timeout<'d>,
     /// Bytes of the body that have been sent.
     pub(crate) sent: &'d Cell<u64>,
     pub(crate) pipes: &'d Pipes,
@@ -65,14 +65,14 @@ impl Recipient<'_> {
     ) -> Result<bool, Fault> {
         let joined = body.join(framing, &self.meter(), head);
         let (beside, is_done) = joined.map_err(|error| response_fault(&error))?;
-        client::write(socket, &[head.data(), body.front(beside)], self.patience).await?;
+        client::write(socket, &[head.data(), body.front(beside)], self.timeout).await?;
         body.consume(beside);
         Ok(is_done)
     }
 
     async fn send_rest(&self, incoming: Incoming<'_>, framing: Framing) -> Result<(), Fault> {
-        let outgoing = Outgoing { sink: self.client.sink(framing), timeout: self.patience.send_timeout };
-        let relayed = relay(incoming, outgoing, self.meter(), self.patience.deadline, self.pipes);
+        let outgoing = Outgoing { sink: self.client.sink(framing), timeout: self.timeout.send_timeout };
+        let relayed = relay(incoming, outgoing, self.meter(), self.timeout.deadline, self.pipes);
         relayed.await.map_err(|error| response_fault(&error))
     }
 

@@ -11,7 +11,7 @@ use model::{Forward, Route};
 use wire::Known;
 use wire::h1::{Request, TargetForm};
 
-use crate::client::{Client, Patience};
+use crate::client::{Client, Timeout};
 use crate::clock::Moment;
 use crate::conn::Conn;
 use crate::deadline::Deadline;
@@ -22,11 +22,11 @@ use crate::head::HeadEdits;
 use crate::progress::Progress;
 use crate::random::Random;
 use crate::report::Report;
-use crate::worker::{Pinned, Worker};
+use crate::worker::{Worker, WorkerConfig};
 
 /// What becomes of the client's connection after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum AfterRequest {
     /// It waits for another.
     KeepAlive,
     /// It is closed.
@@ -46,7 +46,7 @@ pub(crate) struct Exchange<'a> {
     /// For one wait at a time.
     pub(crate) deadline: &'a Deadline,
     /// The configuration that it began with.
-    pub(crate) pinned: &'a Pinned,
+    pub(crate) config: &'a WorkerConfig,
     /// The head's bytes, to which `request` refers.
     pub(crate) head: &'a [u8],
     pub(crate) request: &'a Request,
@@ -69,10 +69,12 @@ pub(crate) enum RequestId<'a> {
 
 /// A request as it came in.
 #[derive(Clone, Copy)]
-pub(crate) struct Arrival<'a> {
+pub(crate) struct RequestStart<'a> {
     pub(crate) conn: &'a Conn,
     pub(crate) client: Client<'a>,
     pub(crate) deadline: &'a Deadline,
+    /// The configuration that it began with.
+    pub(crate) config: &'a WorkerConfig,
     /// The bytes of its head.
     pub(crate) head: &'a [u8],
     pub(crate) begin: Moment,
@@ -104,7 +106,7 @@ impl<'a> Exchange<'a> {
 
     /// What is changed in the head of the response.
     pub(crate) fn response_edits(&self) -> HeadEdits<'_> {
-        self.conn.response_edits(self.pinned.settings())
+        self.conn.response_edits(self.config.settings())
     }
 
     /// Whether a request may be sent again though an endpoint may have acted on it (RFC 9110 section 9.2.2, with nginx's
@@ -120,7 +122,7 @@ impl<'a> Exchange<'a> {
 
     /// Whether the client's connection may stay open after this request.
     pub(crate) fn may_keep_alive(&self) -> bool {
-        let client = &self.pinned.settings().client;
+        let client = &self.config.settings().client;
         // What follows a refused CONNECT may be meant for the tunnel that it asked for.
         self.request.form != TargetForm::Authority
             && self.request.is_persistent()
@@ -132,7 +134,7 @@ impl<'a> Exchange<'a> {
     /// Whether it asks for another protocol, and for none but those that are passed on: what an endpoint agrees to besides, such as
     /// h2c, would be a tunnel past every rule of the proxy.
     pub(crate) fn is_upgrade(&self) -> bool {
-        let known = &self.pinned.settings().client.upgrade_protocols;
+        let known = &self.config.settings().client.upgrade_protocols;
         let is_known = |name: &[u8]| known.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()));
         self.request.is_upgrade() && self.request.fields.upgrades(self.head).all(is_known)
     }
@@ -142,14 +144,14 @@ impl<'a> Exchange<'a> {
     }
 
     /// The client's end, with the time that it has.
-    pub(crate) fn patience(&self) -> Patience<'_> {
-        Patience { deadline: self.deadline, send_timeout: self.pinned.settings().client.send_timeout }
+    pub(crate) fn timeout(&self) -> Timeout<'_> {
+        Timeout { deadline: self.deadline, send_timeout: self.config.settings().client.send_timeout }
     }
 
     /// Where the response goes.
     pub(crate) fn recipient(&self) -> Recipient<'_> {
-        let (client, patience) = (self.client, self.patience());
-        Recipient { client, patience, sent: &self.report.sent_body, pipes: &self.worker.pipes }
+        let (client, timeout) = (self.client, self.timeout());
+        Recipient { client, timeout, sent: &self.report.sent_body, pipes: &self.worker.pipes }
     }
 
     /// Whether the client speaks gRPC, and has to be told of faults in its terms.

@@ -35,8 +35,9 @@ mod head;
 mod upstream;
 
 mod attempt;
-mod deliver;
 mod response;
+
+mod deliver;
 
 mod body;
 mod tunnel;
@@ -74,11 +75,11 @@ use tokio::sync::{Notify, watch};
 
 use crate::clock::Clock;
 use crate::deadline::Deadlines;
-use crate::thread::{Acknowledged, Acknowledgement, Orders, Seat};
+use crate::thread::{Acknowledged, Acknowledgement, Control, WorkerThread};
 use crate::ticker::Ticker;
-use crate::tls::{Acceptors, Lasting};
+use crate::tls::{ServerConfigs, SharedTls};
 use crate::upstream::{Depot, Pool, Sources};
-use crate::worker::{Log, Parts, Published};
+use crate::worker::{Log, Published, WorkerParts};
 
 pub use crate::options::{Budget, Listen, Options};
 
@@ -87,7 +88,7 @@ pub struct Proxy {
     addresses: Vec<SocketAddr>,
     published: watch::Sender<Published>,
     /// What handshakes of all generations have in common.
-    lasting: Arc<Lasting>,
+    shared_tls: Arc<SharedTls>,
     stopping: watch::Sender<bool>,
     acknowledged: Arc<Acknowledged>,
     threads: Vec<JoinHandle<io::Result<()>>>,
@@ -128,9 +129,9 @@ impl Proxy {
     ) -> io::Result<Self> {
         let (addresses, mut listeners) = bind_all(&options.listen, options.workers.len())?;
         let (start, hostname) = (Clock::begin(), Arc::from(options.hostname.as_str()));
-        let lasting = Lasting::new(start)?;
-        let acceptors = Acceptors::new(&snapshot, &lasting, None);
-        let (published, orders) = watch::channel(Published { snapshot, acceptors });
+        let shared_tls = SharedTls::new(start)?;
+        let server_configs = ServerConfigs::new(&snapshot, &shared_tls, None);
+        let (published, control) = watch::channel(Published { snapshot, server_configs });
         let (stopping, stops) = watch::channel(false);
         let depot = Depot::new(options.workers.len());
         let ticks: Vec<Arc<Notify>> = options.workers.iter().map(|_| Arc::default()).collect();
@@ -138,7 +139,7 @@ impl Proxy {
         let mut proxy = Self {
             addresses,
             published,
-            lasting,
+            shared_tls,
             stopping,
             acknowledged: Acknowledged::new(options.workers.len()),
             threads: Vec::new(),
@@ -146,8 +147,9 @@ impl Proxy {
         };
         for (index, (&cpu, ticks)) in options.workers.iter().zip(ticks).enumerate() {
             let acknowledgement = Acknowledgement { all: Arc::clone(&proxy.acknowledged), worker: index };
-            let orders = Orders { published: orders.clone(), stopping: stops.clone() };
-            let seat = Seat { cpu, listeners: listeners.remove(0), orders, acknowledgement, ticks };
+            let control = Control { published: control.clone(), stopping: stops.clone() };
+            let thread =
+                WorkerThread { cpu, listeners: listeners.remove(0), control, acknowledgement, ticks };
             let (clock, recorder) = (Clock::new(start), registry.recorder());
             let sink = log.sink(&recorder);
             let (depot, registry, sources) =
@@ -159,7 +161,7 @@ impl Proxy {
                 let pool = Pool::new(index, clock.clone(), Rc::clone(&deadlines), depot, registry, sources);
                 let time = TimeCache::new(TimeZone::system());
                 let log = Log { sink, time, hostname, pid: std::process::id() };
-                thread::run(seat, Parts { clock, deadlines, pool, recorder, log, budget })
+                thread::run(thread, WorkerParts { clock, deadlines, pool, recorder, log, budget })
             };
             proxy.threads.push(std::thread::Builder::new().name(format!("worker {index}")).spawn(run)?);
         }
@@ -173,8 +175,9 @@ impl Proxy {
 
     /// Has the workers go over to another configuration. Requests that have begun keep theirs.
     pub fn publish(&self, snapshot: Arc<Snapshot>) {
-        let acceptors = Acceptors::new(&snapshot, &self.lasting, Some(&self.published.borrow().acceptors));
-        self.published.send_replace(Published { snapshot, acceptors });
+        let server_configs =
+            ServerConfigs::new(&snapshot, &self.shared_tls, Some(&self.published.borrow().server_configs));
+        self.published.send_replace(Published { snapshot, server_configs });
     }
 
     /// For those who want to know what is served.

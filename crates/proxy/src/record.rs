@@ -15,7 +15,7 @@ use crate::client::Client;
 use crate::conn::Conn;
 use crate::exchange::Exchange;
 use crate::report::Report;
-use crate::worker::{Log, Worker};
+use crate::worker::{Log, Worker, WorkerConfig};
 
 /// Records a request that was served or answered.
 pub(crate) fn record(exchange: &Exchange<'_>) {
@@ -27,7 +27,7 @@ pub(crate) fn record(exchange: &Exchange<'_>) {
     let labels = route.map_or(&worker.no_labels, |route| &route.labels);
     recorder.request(labels, &sample(exchange, took));
     drop(recorder);
-    let log = &exchange.pinned.settings().access_log;
+    let log = &exchange.config.settings().access_log;
     let is_skipped = || log.skip.iter().any(|prefix| exchange.path.starts_with(prefix.as_bytes()));
     if log.enabled && route.is_none_or(|route| route.access_log) && !is_skipped() {
         write_log(exchange, took, route.map(|route| &*route.labels));
@@ -61,7 +61,7 @@ fn write_log(exchange: &Exchange<'_>, took: Duration, labels: Option<&Labels>) {
     let host = lower_case_host(exchange.host());
     let upstream = exchange.route.get().and_then(|route| match &route.action {
         model::Action::Forward(forward) => {
-            Some(exchange.pinned.snapshot.cluster(forward.cluster).name.as_str())
+            Some(exchange.config.snapshot.cluster(forward.cluster).name.as_str())
         }
         model::Action::Respond(_) => None,
     });
@@ -97,14 +97,20 @@ fn write_log(exchange: &Exchange<'_>, took: Duration, labels: Option<&Labels>) {
         headers: &Heads { head, request, response: &response_head },
         ..blank_record(conn)
     };
-    sink.line(|out| write_line(&exchange.pinned.settings().access_log.format, &record, out));
+    sink.line(|out| write_line(&exchange.config.settings().access_log.format, &record, out));
 }
 
 /// Records a request that was refused before it could be understood.
-pub(crate) fn record_refused(worker: &Rc<Worker>, conn: &Conn, head: &[u8], report: &Report, reason: Reason) {
+pub(crate) fn record_refused(
+    worker: &Rc<Worker>,
+    config: &WorkerConfig,
+    conn: &Conn,
+    head: &[u8],
+    report: &Report,
+    reason: Reason,
+) {
     worker.recorder.borrow().reason(reason);
-    let pinned = worker.pinned();
-    let log = &pinned.settings().access_log;
+    let log = &config.settings().access_log;
     if !log.enabled {
         return;
     }

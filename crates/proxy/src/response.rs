@@ -79,7 +79,7 @@ impl Receiver<'_, '_> {
             if response.status != 100 && exchange.request.version == Version::Http11 {
                 let mut out = Buffer::small(&exchange.worker.buffers);
                 write_interim_head(buffer.data(), &response, &mut out);
-                exchange.client.inform(response.status, out.data(), exchange.patience()).await?;
+                exchange.client.inform(response.status, out.data(), exchange.timeout()).await?;
             }
             buffer.consume(response.len);
         }
@@ -147,7 +147,7 @@ impl Receiver<'_, '_> {
         report.status.set(status);
         report.sent_head.set(head.len() as u64);
         self.exchange.progress.note_answered();
-        if self.exchange.pinned.logs_response_headers {
+        if self.exchange.config.logs_response_headers {
             *report.response_head.borrow_mut() = head.to_vec();
         }
     }
@@ -170,7 +170,7 @@ impl Receiver<'_, '_> {
         let idle = timeouts.read.max(timeouts.send);
         let passed = match exchange.client {
             Client::Http1(socket) => {
-                client::write(socket, &[out.data()], exchange.patience()).await?;
+                client::write(socket, &[out.data()], exchange.timeout()).await?;
                 let client = End { socket, read_ahead: rest };
                 let upstream = End { socket: upstream, read_ahead: &mut buffer };
                 tunnel(client, upstream, idle, exchange.worker.for_tunnels(), &()).await.0

@@ -1,7 +1,9 @@
-//! The request path, whatever the protocols on both sides: route, request filters, upstream, reply, record.
+//! The path of a request, whatever the protocols on both sides: route -> filters -> backend -> tries -> record; a fault or an answer of
+//! our own leaves it anywhere.
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use model::{Action, Forward, HostName, Route};
 use observe::Reason;
@@ -11,11 +13,11 @@ use wire::h1::{Request, TargetForm, Version};
 use crate::attempt::Outbound;
 use crate::body::{Framing, Source};
 use crate::buffer::Buffer;
-use crate::client::Patience;
+use crate::client::Timeout;
 use crate::deliver::{Outcome, Recipient};
-use crate::exchange::{Arrival, Exchange, Next, RequestId};
+use crate::exchange::{AfterRequest, Exchange, RequestId, RequestStart};
 use crate::fault::Fault;
-use crate::filters::{self, Flow, Forwarded, Presented, Subject};
+use crate::filters::{self, ClientCertContext, FilterResult, Forwarded, RequestView};
 use crate::head::connection_option;
 use crate::progress::Progress;
 use crate::record;
@@ -25,10 +27,12 @@ use crate::tls::ClientTls;
 use crate::upstream::{Cluster, Endpoint};
 use crate::worker::Worker;
 
-/// What is to be done with a request.
-enum Decision<'a> {
-    Answer(Answer),
-    Forward(&'a Forward),
+/// Why a request goes no further.
+enum Stop {
+    /// It is answered here. On the heap, so that what nearly no request comes to takes little room on the way of all.
+    Answer(Box<Answer>),
+    /// It is refused, or has failed.
+    Fault(Reason),
 }
 
 /// Where load balancers ask whether the proxy is there: on every host that is not served by name, as in ingress-nginx.
@@ -37,23 +41,22 @@ const HEALTH_PATH: &[u8] = b"/healthz";
 /// Serves a request. `rest` holds what has been read after its head.
 pub(crate) async fn serve(
     worker: &Rc<Worker>,
-    arrival: Arrival<'_>,
+    arrival: RequestStart<'_>,
     request: &Request,
     rest: &mut Buffer,
-) -> Next {
-    let Arrival { conn, client, deadline, head, begin } = arrival;
-    let pinned = worker.pinned();
+) -> AfterRequest {
+    let RequestStart { conn, client, deadline, config, head, begin } = arrival;
     let target = wire::path::of_target(request.origin_target(head));
     let Ok(path) = wire::path::normalize(target) else {
-        return refuse(worker, arrival, Reason::BadTarget).await;
+        return Box::pin(refuse(worker, arrival, Reason::BadTarget)).await;
     };
-    let settings = &pinned.settings().forwarded;
+    let settings = &config.settings().forwarded;
     let exchange = Exchange {
         worker,
         conn,
         client,
         deadline,
-        pinned: &pinned,
+        config,
         head,
         request,
         forwarded: Forwarded::of(head, request, conn.via(), settings),
@@ -69,14 +72,14 @@ pub(crate) async fn serve(
 }
 
 /// Answers a request of which not even the head could be used.
-pub(crate) async fn refuse(worker: &Rc<Worker>, arrival: Arrival<'_>, reason: Reason) -> Next {
-    let Arrival { conn, head, begin, .. } = arrival;
+pub(crate) async fn refuse(worker: &Rc<Worker>, arrival: RequestStart<'_>, reason: Reason) -> AfterRequest {
+    let RequestStart { conn, config, head, begin, .. } = arrival;
     let report = Report::new(begin, head.len() as u64);
     let option = connection_option(claimed_version(head), false);
     let is_head = head.trim_ascii_start().starts_with(b"HEAD ");
     let sent = send_answer(worker, arrival, &Answer::to(reason), option, !is_head, &report).await;
-    record::record_refused(worker, conn, head, &report, reason);
-    if sent { Next::Linger } else { Next::Close }
+    record::record_refused(worker, config, conn, head, &report, reason);
+    if sent { AfterRequest::Linger } else { AfterRequest::Close }
 }
 
 /// What version a head that could not be read claims; the answer to it is written accordingly.
@@ -87,83 +90,123 @@ fn claimed_version(head: &[u8]) -> Version {
 
 async fn send_answer(
     worker: &Worker,
-    arrival: Arrival<'_>,
+    arrival: RequestStart<'_>,
     answer: &Answer,
     connection: Option<&str>,
     with_body: bool,
     report: &Report,
 ) -> bool {
-    let Arrival { conn, client, deadline, .. } = arrival;
-    let pinned = worker.pinned();
+    let RequestStart { conn, client, deadline, config, .. } = arrival;
     let mut head = Buffer::small(&worker.buffers);
-    let edits = conn.response_edits(pinned.settings());
+    let edits = conn.response_edits(config.settings());
     answer.write_head(&mut head, &worker.date(), connection, &edits);
     let body = if with_body { answer.body() } else { &[] };
     report.status.set(answer.status);
     report.sent_head.set(head.len() as u64);
-    let send_timeout = pinned.settings().client.send_timeout;
-    let patience = Patience { deadline, send_timeout };
-    let recipient = Recipient { client, patience, sent: &report.sent_body, pipes: &worker.pipes };
+    let send_timeout = config.settings().client.send_timeout;
+    let timeout = Timeout { deadline, send_timeout };
+    let recipient = Recipient { client, timeout, sent: &report.sent_body, pipes: &worker.pipes };
     let (status, body, read_timeout) = (answer.status, Source::Bytes(body), send_timeout);
     let outcome = Outcome { status, head, body, framing: Framing::Raw, read_timeout };
     recipient.deliver(outcome, || ()).await.is_ok()
 }
 
+impl From<Reason> for Stop {
+    #[cold]
+    fn from(reason: Reason) -> Self {
+        Self::Fault(reason)
+    }
+}
+
+impl From<Answer> for Stop {
+    #[cold]
+    fn from(answer: Answer) -> Self {
+        Self::Answer(Box::new(answer))
+    }
+}
+
 /// One request on its way through.
 impl<'a> Exchange<'a> {
-    async fn run(&self, rest: &mut Buffer) -> Next {
-        let result = match self.decide() {
-            Ok(Decision::Answer(answer)) => return self.answer(&answer, rest).await,
-            Ok(Decision::Forward(forward)) => self.forward(forward, rest).await,
-            Err(reason) => Err(reason),
-        };
-        match result {
+    async fn run(&self, rest: &mut Buffer) -> AfterRequest {
+        match self.pass(rest).await {
             Ok(next) => next,
-            Err(reason) => self.fail(reason, rest).await,
+            Err(Stop::Answer(answer)) => Box::pin(self.answer(&answer, rest)).await,
+            Err(Stop::Fault(reason)) => Box::pin(self.fail(reason, rest)).await,
         }
     }
 
-    /// Route and request filters.
-    fn decide(&self) -> Result<Decision<'a>, Reason> {
+    /// The way of a request, step by step. What follows, a try's request, response and delivery, is `attempt`'s.
+    async fn pass(&self, rest: &mut Buffer) -> Result<AfterRequest, Stop> {
+        let (host, route) = self.find_route()?;
+        self.filter(host, route)?;
+        let forward = match &route.action {
+            Action::Forward(forward) => forward,
+            Action::Respond(fixed) => return Err(Answer::fixed(fixed).into()),
+        };
+        let cluster = self.backend(forward)?;
+        Ok(self.forward(forward, cluster, rest).await?)
+    }
+
+    /// The route that takes the request.
+    fn find_route(&self) -> Result<(&'a HostTable, &'a Arc<Route>), Stop> {
         if self.request.form == TargetForm::Authority {
-            return Err(Reason::MethodNotAllowed);
+            return Err(Reason::MethodNotAllowed.into());
         }
-        let path = if self.request.form == TargetForm::Asterisk { b"/" } else { &*self.path };
-        let (host, route) = match self.pinned.snapshot.resolve(self.host(), path) {
+        let path = self.path_to_route();
+        match self.config.snapshot.resolve(self.host(), path) {
             Resolution::Route(host, _) if *host.name() == HostName::Any && path == HEALTH_PATH => {
-                return Ok(Decision::Answer(Answer::healthy()));
+                Err(Answer::healthy().into())
             }
-            Resolution::Route(host, route) => (host, route),
+            Resolution::Route(host, route) => {
+                self.route.set(Some(route));
+                Ok((host, route))
+            }
             Resolution::AddSlash(route) => {
                 self.route.set(Some(route));
-                return Ok(Decision::Answer(self.add_slash(route)));
+                Err(self.add_slash(route).into())
             }
-            Resolution::UnknownHost if path == HEALTH_PATH => return Ok(Decision::Answer(Answer::healthy())),
-            Resolution::UnknownHost => return Err(Reason::UnknownHost),
-            Resolution::UnknownPath => return Err(Reason::UnknownPath),
-        };
-        self.route.set(Some(route));
+            Resolution::UnknownHost if path == HEALTH_PATH => Err(Answer::healthy().into()),
+            Resolution::UnknownHost => Err(Reason::UnknownHost.into()),
+            Resolution::UnknownPath => Err(Reason::UnknownPath.into()),
+        }
+    }
+
+    /// The path by which routes are told apart.
+    fn path_to_route(&self) -> &[u8] {
+        if self.request.form == TargetForm::Asterisk { b"/" } else { &self.path }
+    }
+
+    /// Runs the route's filters, any of which may answer or refuse.
+    fn filter(&self, host: &'a HostTable, route: &'a Route) -> Result<(), Stop> {
+        if route.filters.is_empty() {
+            return Ok(());
+        }
         let target = self.request.origin_target(self.head);
         let client = self.conn.tls.as_deref().map(|tls| self.presented(tls, host));
-        let subject = Subject { target, path, forwarded: &self.forwarded, client };
-        match filters::request(&route.filters, &subject) {
-            Flow::Answer(answer) => return Ok(Decision::Answer(answer)),
-            Flow::Refuse(reason) => return Err(reason),
-            Flow::Continue => {}
+        let path = self.path_to_route();
+        match filters::request(
+            &route.filters,
+            &RequestView { target, path, forwarded: &self.forwarded, client },
+        ) {
+            FilterResult::Continue => Ok(()),
+            FilterResult::Answer(answer) => Err(answer.into()),
+            FilterResult::Refuse(reason) => Err(reason.into()),
         }
-        Ok(match &route.action {
-            Action::Forward(forward) => Decision::Forward(forward),
-            Action::Respond(fixed) => Decision::Answer(Answer::fixed(fixed)),
-        })
+    }
+
+    /// The cluster whose endpoints may serve the request.
+    fn backend(&self, forward: &Forward) -> Result<&'a Cluster, Stop> {
+        let cluster = self.worker.cluster(self.config, forward.cluster).for_client(self.conn.tls.is_some());
+        if cluster.len() == 0 { Err(Reason::NoEndpoints.into()) } else { Ok(cluster) }
     }
 
     /// What the filters know of a client over TLS.
-    fn presented(&self, tls: &'a ClientTls, host: &'a HostTable) -> Presented<'a> {
-        Presented {
+    fn presented(&self, tls: &'a ClientTls, host: &'a HostTable) -> ClientCertContext<'a> {
+        ClientCertContext {
             tls,
             host: host.name(),
-            snapshot: &self.pinned.snapshot,
-            acceptors: &self.pinned.acceptors,
+            snapshot: &self.config.snapshot,
+            server_configs: &self.config.server_configs,
             now: self.worker.clock.unix(),
         }
     }
@@ -179,11 +222,12 @@ impl<'a> Exchange<'a> {
     }
 
     /// Tries endpoints until one answers or no other try is allowed.
-    async fn forward(&self, forward: &Forward, rest: &mut Buffer) -> Result<Next, Reason> {
-        let cluster = self.worker.cluster(self.pinned, forward.cluster).for_client(self.conn.tls.is_some());
-        if cluster.len() == 0 {
-            return Err(Reason::NoEndpoints);
-        }
+    async fn forward(
+        &self,
+        forward: &Forward,
+        cluster: &Cluster,
+        rest: &mut Buffer,
+    ) -> Result<AfterRequest, Reason> {
         let mut outbound = Outbound::new(self, forward, rest)?;
         outbound.await_body().await?;
         let mut last_reason = Reason::NoEndpoints;
@@ -229,28 +273,29 @@ impl<'a> Exchange<'a> {
     }
 
     /// Answers a fault, where the client can still be answered.
-    async fn fail(&self, reason: Reason, rest: &mut Buffer) -> Next {
+    async fn fail(&self, reason: Reason, rest: &mut Buffer) -> AfterRequest {
         self.worker.recorder.borrow().reason(reason);
         if self.progress.is_answered() {
             self.client.break_off();
-            return Next::Abort;
+            return AfterRequest::Abort;
         }
         if reply::status(reason) == CLIENT_CLOSED_REQUEST {
             self.report.status.set(CLIENT_CLOSED_REQUEST);
             self.client.break_off();
-            return Next::Abort;
+            return AfterRequest::Abort;
         }
         self.answer(&Answer::to(reason), rest).await
     }
 
-    async fn answer(&self, answer: &Answer, rest: &mut Buffer) -> Next {
+    async fn answer(&self, answer: &Answer, rest: &mut Buffer) -> AfterRequest {
         let body_is_past = self.pass_over_body(rest);
         let keep_alive = self.may_keep_alive() && body_is_past;
         let option = connection_option(self.request.version, keep_alive);
-        let arrival = Arrival {
+        let arrival = RequestStart {
             conn: self.conn,
             client: self.client,
             deadline: self.deadline,
+            config: self.config,
             head: self.head,
             begin: self.report.begin,
         };
@@ -258,9 +303,9 @@ impl<'a> Exchange<'a> {
         let answer = grpc.as_ref().unwrap_or(answer);
         let sent = send_answer(self.worker, arrival, answer, option, !self.is_head(), &self.report).await;
         match (sent, keep_alive, body_is_past) {
-            (true, true, _) => Next::KeepAlive,
-            (true, false, false) => Next::Linger,
-            (false, ..) | (true, false, true) => Next::Close,
+            (true, true, _) => AfterRequest::KeepAlive,
+            (true, false, false) => AfterRequest::Linger,
+            (false, ..) | (true, false, true) => AfterRequest::Close,
         }
     }
 

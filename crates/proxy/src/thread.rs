@@ -16,10 +16,10 @@ use crate::limits::{EVENT_INTERVAL, TICKS_PER_SWEEP};
 use crate::listen;
 use crate::options::Listen;
 use crate::stream::Streams;
-use crate::worker::{Parts, Published, Worker};
+use crate::worker::{Published, Worker, WorkerParts};
 
 /// What is told to all workers.
-pub(crate) struct Orders {
+pub(crate) struct Control {
     /// The configuration in force.
     pub(crate) published: watch::Receiver<Published>,
     /// Whether to stop.
@@ -71,12 +71,12 @@ impl Acknowledgement {
 }
 
 /// What a worker's thread begins with.
-pub(crate) struct Seat {
+pub(crate) struct WorkerThread {
     /// The CPU that it stays on; none to be moved about.
     pub(crate) cpu: Option<usize>,
     /// Each with whether TLS is spoken there.
     pub(crate) listeners: Vec<(StdListener, bool)>,
-    pub(crate) orders: Orders,
+    pub(crate) control: Control,
     /// Where it tells which configuration it serves.
     pub(crate) acknowledgement: Acknowledgement,
     /// Notified once per tick.
@@ -84,8 +84,8 @@ pub(crate) struct Seat {
 }
 
 /// Runs a worker to its end.
-pub(crate) fn run(seat: Seat, parts: Parts) -> io::Result<()> {
-    if let Some(cpu) = seat.cpu {
+pub(crate) fn run(thread: WorkerThread, parts: WorkerParts) -> io::Result<()> {
+    if let Some(cpu) = thread.cpu {
         let mut set = CpuSet::new();
         set.set(cpu);
         if let Err(error) = sched_setaffinity(None, &set) {
@@ -93,7 +93,7 @@ pub(crate) fn run(seat: Seat, parts: Parts) -> io::Result<()> {
         }
     }
     let runtime = runtime(parts.clock.clone())?;
-    runtime.block_on(serve(seat, parts))
+    runtime.block_on(serve(thread, parts))
 }
 
 /// The loop has no timers: with them each of its turns would read the clock twice more and arm a timer in the kernel before it
@@ -106,17 +106,17 @@ fn runtime(clock: Clock) -> io::Result<LocalRuntime> {
         .build_local(LocalOptions::default())
 }
 
-async fn serve(seat: Seat, parts: Parts) -> io::Result<()> {
-    let Orders { mut published, mut stopping } = seat.orders;
+async fn serve(thread: WorkerThread, parts: WorkerParts) -> io::Result<()> {
+    let Control { mut published, mut stopping } = thread.control;
     let first = published.borrow_and_update().clone();
     let generation = first.snapshot.generation;
     let worker = Worker::new(parts, first);
     let streams = Rc::new(Streams::default());
-    let ticking = tokio::task::spawn_local(tick(Rc::clone(&worker), Rc::clone(&streams), seat.ticks));
+    let ticking = tokio::task::spawn_local(tick(Rc::clone(&worker), Rc::clone(&streams), thread.ticks));
     let attending = tokio::task::spawn_local(attend(Rc::clone(&worker)));
-    let (listeners, accepting) = start_listening(&worker, seat.listeners)?;
+    let (listeners, accepting) = start_listening(&worker, thread.listeners)?;
     streams.install(&worker);
-    seat.acknowledgement.note(generation);
+    thread.acknowledgement.note(generation);
     loop {
         tokio::select! {
             changed = published.changed() => {
@@ -127,7 +127,7 @@ async fn serve(seat: Seat, parts: Parts) -> io::Result<()> {
                 let generation = next.snapshot.generation;
                 worker.install(next);
                 streams.install(&worker);
-                seat.acknowledgement.note(generation);
+                thread.acknowledgement.note(generation);
             }
             _ = stopping.wait_for(|stop| *stop) => break,
         }

@@ -24,30 +24,30 @@ pub(crate) struct End<'a> {
     pub(crate) read_ahead: &'a mut Buffer,
 }
 
-/// Which end.
+/// An end of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Client,
     Upstream,
 }
 
-/// Is told of what comes through a tunnel when it does.
-pub(crate) trait Witness {
-    /// So many bytes were read from there.
+/// Observes what passes through a tunnel while it does.
+pub(crate) trait TunnelObserver {
+    /// `len` bytes have been read from that side.
     fn received(&self, from: Side, len: usize);
 }
 
-/// Nobody needs to know.
-impl Witness for () {
+/// For tunnels that nobody observes.
+impl TunnelObserver for () {
     fn received(&self, _: Side, _: usize) {}
 }
 
 /// What went through a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Passed {
-    /// Bytes.
+    /// Bytes that the client was sent.
     pub(crate) to_client: u64,
-    /// Bytes.
+    /// Bytes that the endpoint was sent.
     pub(crate) to_upstream: u64,
     /// Whether both ends have said that they are done.
     pub(crate) is_complete: bool,
@@ -62,7 +62,7 @@ pub(crate) enum Ending {
     Idle,
     /// One end broke off.
     Broken {
-        /// Which.
+        /// The end that did.
         side: Side,
         /// Whether the client had been told that no more comes.
         client_was_told: bool,
@@ -75,15 +75,15 @@ pub(crate) async fn tunnel(
     upstream: End<'_>,
     idle: Duration,
     (deadlines, pipes): (&Rc<Deadlines>, &Pipes),
-    witness: &impl Witness,
+    observer: &impl TunnelObserver,
 ) -> (Passed, Ending) {
     let deadline = Deadline::new(deadlines);
     let alive = || deadline.start(idle);
     alive();
-    let from_client = |len| witness.received(Side::Client, len);
-    let from_upstream = |len| witness.received(Side::Upstream, len);
-    let mut up = Way::new(Side::Client, client.socket, client.read_ahead, upstream.socket);
-    let mut down = Way::new(Side::Upstream, upstream.socket, upstream.read_ahead, client.socket);
+    let from_client = |len| observer.received(Side::Client, len);
+    let from_upstream = |len| observer.received(Side::Upstream, len);
+    let mut up = Direction::new(Side::Client, client.socket, client.read_ahead, upstream.socket);
+    let mut down = Direction::new(Side::Upstream, upstream.socket, upstream.read_ahead, client.socket);
     let ending = loop {
         let turn = deadline.guard(|cx| {
             // The answer first: when an endpoint says its last word and takes no more, the client is to hear the word.
@@ -100,7 +100,7 @@ pub(crate) async fn tunnel(
         match turn.await {
             Ok(Ok(Turn::Interrupted)) => deadlines.clock.yield_now().await,
             Ok(Ok(Turn::Done)) => break Ending::Complete,
-            Ok(Err(Broken(side))) => {
+            Ok(Err(TunnelError(side))) => {
                 break Ending::Broken { side, client_was_told: matches!(down.state, State::Done) };
             }
             Err(Elapsed) => break Ending::Idle,
@@ -110,8 +110,8 @@ pub(crate) async fn tunnel(
     (Passed { to_client: down.passed, to_upstream: up.passed, is_complete }, ending)
 }
 
-/// One way through a tunnel.
-struct Way<'a> {
+/// One direction of a tunnel.
+struct Direction<'a> {
     source: Side,
     from: &'a Socket,
     to: &'a Socket,
@@ -144,10 +144,10 @@ enum Turn {
     Done,
 }
 
-/// That end broke off.
-struct Broken(Side);
+/// The end that broke off.
+struct TunnelError(Side);
 
-impl<'a> Way<'a> {
+impl<'a> Direction<'a> {
     fn new(source: Side, from: &'a Socket, buffer: &'a mut Buffer, to: &'a Socket) -> Self {
         let passed = buffer.len() as u64;
         Self { source, from, to, buffer, state: State::Copying, streak: 0, passed }
@@ -159,13 +159,13 @@ impl<'a> Way<'a> {
         pipes: &Pipes,
         alive: &impl Fn(),
         received: &impl Fn(usize),
-    ) -> Poll<Result<Turn, Broken>> {
+    ) -> Poll<Result<Turn, TunnelError>> {
         for _ in 0..TUNNEL_READS_PER_TURN_MAX {
             let len = match self.state {
                 State::Copying => ready!(self.poll_copy(cx, alive))?,
                 State::Splicing(_) => ready!(self.poll_splice(cx, pipes, alive))?,
                 State::Ending => {
-                    ready!(self.to.poll_shutdown(cx)).map_err(|_| Broken(self.target()))?;
+                    ready!(self.to.poll_shutdown(cx)).map_err(|_| TunnelError(self.target()))?;
                     self.state = State::Done;
                     0
                 }
@@ -181,11 +181,11 @@ impl<'a> Way<'a> {
     }
 
     /// Writes what was read before, and reads more.
-    fn poll_copy(&mut self, cx: &mut Context<'_>, alive: &impl Fn()) -> Poll<Result<usize, Broken>> {
+    fn poll_copy(&mut self, cx: &mut Context<'_>, alive: &impl Fn()) -> Poll<Result<usize, TunnelError>> {
         if !self.buffer.is_empty() {
             ready!(self.poll_write(cx, alive))?;
         }
-        let len = ready!(self.from.poll_fill(cx, self.buffer)).map_err(|_| Broken(self.source))?;
+        let len = ready!(self.from.poll_fill(cx, self.buffer)).map_err(|_| TunnelError(self.source))?;
         if len == 0 {
             self.buffer.clear();
             self.state = State::Ending;
@@ -200,7 +200,7 @@ impl<'a> Way<'a> {
         Poll::Ready(Ok(len))
     }
 
-    fn poll_write(&mut self, cx: &mut Context<'_>, alive: &impl Fn()) -> Poll<Result<(), Broken>> {
+    fn poll_write(&mut self, cx: &mut Context<'_>, alive: &impl Fn()) -> Poll<Result<(), TunnelError>> {
         let mut unwritten = Unwritten::new(&[self.buffer.data()]);
         let written = self.to.poll_write_all(cx, &mut unwritten);
         let left = unwritten.len();
@@ -209,7 +209,7 @@ impl<'a> Way<'a> {
             alive();
         }
         self.buffer.consume(self.buffer.len() - left);
-        ready!(written).map_err(|_| Broken(target))?;
+        ready!(written).map_err(|_| TunnelError(target))?;
         self.buffer.clear();
         Poll::Ready(Ok(()))
     }
@@ -220,7 +220,7 @@ impl<'a> Way<'a> {
         cx: &mut Context<'_>,
         pipes: &Pipes,
         alive: &impl Fn(),
-    ) -> Poll<Result<usize, Broken>> {
+    ) -> Poll<Result<usize, TunnelError>> {
         if !self.buffer.is_empty() {
             ready!(self.poll_write(cx, alive))?;
         }
@@ -228,7 +228,7 @@ impl<'a> Way<'a> {
         let State::Splicing(held) = &mut self.state else { unreachable!("asked for while splicing only") };
         while let Some((pipe, len)) = held {
             let drained = self.to.poll_io(cx, Interest::WRITABLE, |stream| pipe.drain(stream, *len));
-            *len -= ready!(drained).map_err(|_| Broken(target))?;
+            *len -= ready!(drained).map_err(|_| TunnelError(target))?;
             alive();
             if *len == 0 {
                 pipes.put(held.take().expect("it is there").0);
@@ -252,7 +252,7 @@ impl<'a> Way<'a> {
             Poll::Ready(Err(_)) | Poll::Pending => {}
         }
         pipes.put(pipe);
-        filled.map_err(|_: io::Error| Broken(source))
+        filled.map_err(|_: io::Error| TunnelError(source))
     }
 
     fn target(&self) -> Side {

@@ -26,7 +26,7 @@ use crate::limits::{IDLE_CLOSED_PER_TURN, SHORTAGE_TOLD_INTERVAL, TICKS_PER_SWEE
 use crate::options::Budget;
 use crate::pipe::Pipes;
 use crate::random::Random;
-use crate::tls::{Acceptors, Turnstile};
+use crate::tls::{ServerConfigs, Turnstile};
 use crate::upstream::{Cluster, Pool};
 
 /// What a worker owns.
@@ -42,7 +42,7 @@ pub(crate) struct Worker {
     /// For requests that no route took.
     pub(crate) no_labels: Arc<Labels>,
     pub(crate) log: RefCell<Log>,
-    pinned: RefCell<Rc<Pinned>>,
+    config: RefCell<Rc<WorkerConfig>>,
     spare_fields: RefCell<Vec<Fields>>,
     date: RefCell<(u64, Rc<str>)>,
     draining: Cell<bool>,
@@ -66,14 +66,14 @@ pub(crate) struct Worker {
 pub(crate) struct Published {
     pub(crate) snapshot: Arc<Snapshot>,
     /// How handshakes are answered.
-    pub(crate) acceptors: Arc<Acceptors>,
+    pub(crate) server_configs: Arc<ServerConfigs>,
 }
 
 /// A configuration as one worker uses it.
-pub(crate) struct Pinned {
+pub(crate) struct WorkerConfig {
     pub(crate) snapshot: Arc<Snapshot>,
     /// How handshakes are answered.
-    pub(crate) acceptors: Arc<Acceptors>,
+    pub(crate) server_configs: Arc<ServerConfigs>,
     /// By id; there may be gaps.
     clusters: Vec<Option<Rc<Upstream>>>,
     /// Whether the access log's format asks for fields of the response.
@@ -99,7 +99,7 @@ pub(crate) struct Log {
 }
 
 /// What a worker is made from.
-pub(crate) struct Parts {
+pub(crate) struct WorkerParts {
     pub(crate) clock: Clock,
     pub(crate) deadlines: Rc<Deadlines>,
     pub(crate) pool: Pool,
@@ -112,9 +112,9 @@ pub(crate) struct Parts {
 const SPARE_FIELDS_MAX: usize = 64;
 
 impl Worker {
-    pub(crate) fn new(parts: Parts, first: Published) -> Rc<Self> {
+    pub(crate) fn new(parts: WorkerParts, first: Published) -> Rc<Self> {
         parts.pool.configure(&first.snapshot.settings.upstream);
-        let pinned = Pinned::new(first, None);
+        let config = WorkerConfig::new(first, None);
         Rc::new(Self {
             deadlines: parts.deadlines,
             clock: parts.clock,
@@ -126,7 +126,7 @@ impl Worker {
             recorder: RefCell::new(parts.recorder),
             no_labels: Arc::new(Labels { host: HostName::Any.to_string(), ..Labels::default() }),
             log: RefCell::new(parts.log),
-            pinned: RefCell::new(Rc::new(pinned)),
+            config: RefCell::new(Rc::new(config)),
             spare_fields: RefCell::default(),
             date: RefCell::new((u64::MAX, Rc::from(""))),
             draining: Cell::new(false),
@@ -143,31 +143,38 @@ impl Worker {
     }
 
     /// The configuration for a request that begins now.
-    pub(crate) fn pinned(&self) -> Rc<Pinned> {
-        Rc::clone(&self.pinned.borrow())
+    pub(crate) fn config(&self) -> Rc<WorkerConfig> {
+        Rc::clone(&self.config.borrow())
+    }
+
+    /// Replaces a configuration that is no longer in force by the one that is.
+    pub(crate) fn renew(&self, config: &mut Rc<WorkerConfig>) {
+        if !Rc::ptr_eq(config, &self.config.borrow()) {
+            *config = self.config();
+        }
     }
 
     /// Goes over to another configuration. Requests in flight keep the one that they began with; endpoints that are not part
     /// of the new one lose their idle connections at once.
     pub(crate) fn install(&self, next: Published) {
-        let previous = self.pinned();
+        let previous = self.config();
         self.pool.configure(&next.snapshot.settings.upstream);
-        let pinned = Pinned::new(next, Some(&previous));
-        let gone: Vec<_> = previous.gone_from(&pinned).collect();
+        let config = WorkerConfig::new(next, Some(&previous));
+        let gone: Vec<_> = previous.gone_from(&config).collect();
         // What replaces a cluster is ready before it goes, so that the endpoints of both lose nothing.
         for (id, _) in gone.iter().filter(|(_, upstream)| upstream.ready.get().is_some()) {
-            pinned.clusters.get(*id).into_iter().flatten().for_each(|upstream| _ = self.make_ready(upstream));
+            config.clusters.get(*id).into_iter().flatten().for_each(|upstream| _ = self.make_ready(upstream));
         }
         for (_, upstream) in gone {
             upstream.is_in_force.set(false);
             upstream.ready.get().into_iter().for_each(|cluster| cluster.leave(&self.pool));
         }
-        *self.pinned.borrow_mut() = Rc::new(pinned);
+        *self.config.borrow_mut() = Rc::new(config);
     }
 
     /// A cluster of a configuration.
-    pub(crate) fn cluster<'a>(&self, pinned: &'a Pinned, id: ClusterId) -> &'a Cluster {
-        let upstream = pinned.clusters[id.0 as usize].as_ref();
+    pub(crate) fn cluster<'a>(&self, config: &'a WorkerConfig, id: ClusterId) -> &'a Cluster {
+        let upstream = config.clusters[id.0 as usize].as_ref();
         self.make_ready(upstream.expect("a route refers to a cluster of its own Snapshot"))
     }
 
@@ -207,19 +214,12 @@ impl Worker {
 
     /// Whether connections begin with a PROXY header.
     pub(crate) fn expects_proxy_header(&self) -> bool {
-        self.pinned.borrow().settings().client.proxy_header_timeout.is_some()
+        self.config.borrow().settings().client.proxy_header_timeout.is_some()
     }
 
     /// What a tunnel needs.
     pub(crate) fn for_tunnels(&self) -> (&Rc<Deadlines>, &Pipes) {
         (&self.deadlines, &self.pipes)
-    }
-
-    /// How long a request head may be.
-    pub(crate) fn request_limits(&self) -> RequestLimits {
-        let pinned = self.pinned.borrow();
-        let client = &pinned.settings().client;
-        RequestLimits { line_bytes_max: client.line_bytes_max, head_bytes_max: client.head_bytes_max }
     }
 
     /// The present second, for `Date`.
@@ -320,7 +320,7 @@ impl Worker {
         // The event loop is looked at once more: a request that has come already makes its connection anything but idle.
         tokio::task::yield_now().await;
         self.deadlines.fire_idle();
-        let timeout = self.pinned().settings().client.shutdown_timeout;
+        let timeout = self.config().settings().client.shutdown_timeout;
         let mut drained = pin!(async {
             while self.connections.get() + self.datagram_sessions.get() > 0 {
                 self.closed.notified().await;
@@ -358,9 +358,9 @@ fn spare_descriptor() -> Option<OwnedFd> {
     eventfd(0, EventfdFlags::CLOEXEC).ok()
 }
 
-impl Pinned {
+impl WorkerConfig {
     fn new(published: Published, previous: Option<&Self>) -> Self {
-        let Published { snapshot, acceptors } = published;
+        let Published { snapshot, server_configs } = published;
         let mut clusters = Vec::new();
         for (id, cluster) in snapshot.clusters() {
             let at = id.0 as usize;
@@ -371,7 +371,7 @@ impl Pinned {
         let parts = &snapshot.settings.access_log.format.parts;
         let logs_response_headers =
             parts.iter().any(|part| matches!(part, Part::Variable(Variable::ResponseHeader(_))));
-        Self { snapshot, acceptors, clusters, logs_response_headers }
+        Self { snapshot, server_configs, clusters, logs_response_headers }
     }
 
     /// The cluster as it is in use, with its place in the round, if it has not changed.
@@ -390,6 +390,12 @@ impl Pinned {
 
     pub(crate) fn settings(&self) -> &Settings {
         &self.snapshot.settings
+    }
+
+    /// How long a request head may be.
+    pub(crate) fn request_limits(&self) -> RequestLimits {
+        let client = &self.settings().client;
+        RequestLimits { line_bytes_max: client.line_bytes_max, head_bytes_max: client.head_bytes_max }
     }
 }
 

@@ -184,7 +184,7 @@ impl Incoming<'_> {
         let (socket, buffer, decoder) = match &mut self.source {
             Source::Http1 { socket, buffer, decoder } => (socket, buffer, decoder),
             Source::Http2(frames) => return frames.next(self.timeout, deadline).await,
-            Source::Bytes(bytes) if bytes.is_empty() => return Ok(BodyEvent::End { skip: 0, trailers: 0 }),
+            Source::Bytes([]) => return Ok(BodyEvent::End { skip: 0, trailers: 0 }),
             Source::Bytes(bytes) => return Ok(BodyEvent::Content { skip: 0, len: bytes.len() }),
         };
         loop {

@@ -13,7 +13,7 @@ use crate::accept::{self, Established};
 use crate::buffer::Buffer;
 use crate::client::Client;
 use crate::deadline::Deadline;
-use crate::exchange::{Arrival, Next};
+use crate::exchange::{AfterRequest, RequestStart};
 use crate::h1::{self, NoRequest};
 use crate::h2::{self, Preface};
 use crate::limits::{LAST_REQUEST_GRACE, LINGER, LINGER_BYTES_MAX};
@@ -65,18 +65,18 @@ pub(crate) fn serve(
         };
         match end {
             End::Http2 => Box::pin(h2::serve(worker, conn, socket, deadline, buffer)).await,
-            End::Next(Next::Linger) => Box::pin(linger(worker, &socket, &deadline)).await,
+            End::After(AfterRequest::Linger) => Box::pin(linger(worker, &socket, &deadline)).await,
             // Without a word a client under TLS takes the end for an attack, and with one a response that was cut off for
             // whole.
-            End::Next(Next::Close | Next::KeepAlive) => socket.notify_close(),
-            End::Next(Next::Abort) => {}
+            End::After(AfterRequest::Close | AfterRequest::KeepAlive) => socket.notify_close(),
+            End::After(AfterRequest::Abort) => {}
         }
     }
 }
 
 /// How a connection stops speaking HTTP/1.
 enum End {
-    Next(Next),
+    After(AfterRequest),
     /// It never did: it agreed on HTTP/2, or began with its preface, which is in the buffer.
     Http2,
 }
@@ -91,8 +91,9 @@ async fn refuse_plain_http(
 ) {
     conn.count_request();
     let client = Client::Http1(socket);
-    let arrival = Arrival { conn, client, deadline, head: said.data(), begin: worker.clock.now() };
-    if request::refuse(worker, arrival, Reason::PlainHttp).await == Next::Linger {
+    let (config, begin) = (&*worker.config(), worker.clock.now());
+    let arrival = RequestStart { conn, client, deadline, config, head: said.data(), begin };
+    if request::refuse(worker, arrival, Reason::PlainHttp).await == AfterRequest::Linger {
         linger(worker, socket, deadline).await;
     }
 }
@@ -108,12 +109,12 @@ async fn serve_http1(
         if buffer.is_empty() {
             buffer.clear();
             if !await_request(worker, conn, socket, deadline, buffer).await {
-                return End::Next(Next::Close);
+                return End::After(AfterRequest::Close);
             }
             if conn.requests.get() == 0 && h2::may_begin(buffer.data()) {
                 match Box::pin(h2::await_preface(worker, socket, deadline, buffer)).await {
                     Preface::Whole => return End::Http2,
-                    Preface::Gone => return End::Next(Next::Close),
+                    Preface::Gone => return End::After(AfterRequest::Close),
                     Preface::Other => {}
                 }
             }
@@ -121,10 +122,10 @@ async fn serve_http1(
         // On the heap, so that an idle connection does not keep the room that a request takes; and the room that the last
         // request left is in the CPU's cache.
         match Box::pin(serve_request(worker, conn, socket, deadline, buffer)).await {
-            Next::KeepAlive => {}
+            AfterRequest::KeepAlive => {}
             // What is not read when the socket is closed resets the connection.
-            Next::Close if !buffer.is_empty() => return End::Next(Next::Linger),
-            next => return End::Next(next),
+            AfterRequest::Close if !buffer.is_empty() => return End::After(AfterRequest::Linger),
+            next => return End::After(next),
         }
     }
 }
@@ -143,8 +144,8 @@ async fn await_request(
         true if is_first => LAST_REQUEST_GRACE,
         true => return false,
         false => {
-            let pinned = worker.pinned();
-            let client = &pinned.settings().client;
+            let config = worker.config();
+            let client = &config.settings().client;
             if is_first { client.header_timeout } else { client.keep_alive_timeout }
         }
     };
@@ -160,19 +161,23 @@ async fn serve_request(
     socket: &Socket,
     deadline: &Deadline,
     buffer: &mut Buffer,
-) -> Next {
+) -> AfterRequest {
     let begin = worker.clock.now();
-    let (limits, timeout) = (worker.request_limits(), worker.pinned().settings().client.header_timeout);
+    let mut config = worker.config();
+    let (limits, timeout) = (config.request_limits(), config.settings().client.header_timeout);
     let fields = worker.spare_fields();
     let read = h1::read_request(socket, buffer, fields, limits, timeout, deadline).await;
+    // One that has come into force while the head was read is this request's.
+    worker.renew(&mut config);
+    let config = &*config;
     let client = Client::Http1(socket);
     let request = match read {
         Ok(request) => request,
-        Err(NoRequest::Gone) => return Next::Close,
+        Err(NoRequest::Gone) => return AfterRequest::Close,
         Err(NoRequest::Refused(reason)) => {
             conn.count_request();
-            let arrival = Arrival { conn, client, deadline, head: buffer.data(), begin };
-            return request::refuse(worker, arrival, reason).await;
+            let arrival = RequestStart { conn, client, deadline, config, head: buffer.data(), begin };
+            return Box::pin(request::refuse(worker, arrival, reason)).await;
         }
     };
     conn.count_request();
@@ -183,7 +188,7 @@ async fn serve_request(
         buffer.truncate(request.len);
     }
     let head = std::mem::replace(buffer, rest);
-    let arrival = Arrival { conn, client, deadline, head: head.data(), begin };
+    let arrival = RequestStart { conn, client, deadline, config, head: head.data(), begin };
     let next = request::serve(worker, arrival, &request, buffer).await;
     worker.keep_fields(request.fields);
     next

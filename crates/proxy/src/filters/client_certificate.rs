@@ -11,18 +11,18 @@ use model::{ClientCertificate, Filter, HostName, VerifyClient};
 use observe::Reason;
 use routing::Snapshot;
 
-use super::{Flow, Subject};
+use super::{FilterResult, RequestView};
 use crate::head::HeadEdits;
 use crate::reply::Answer;
-use crate::tls::{Acceptors, ClientTls, Verdict};
+use crate::tls::{ClientTls, ServerConfigs, Verdict};
 
 /// A client over TLS, and what is needed to judge its certificate.
-pub(crate) struct Presented<'a> {
+pub(crate) struct ClientCertContext<'a> {
     pub(crate) tls: &'a ClientTls,
     /// The host that the request is for.
     pub(crate) host: &'a HostName,
     pub(crate) snapshot: &'a Snapshot,
-    pub(crate) acceptors: &'a Acceptors,
+    pub(crate) server_configs: &'a ServerConfigs,
     /// Time since 1970.
     pub(crate) now: Duration,
 }
@@ -35,24 +35,24 @@ const CERTIFICATE: &str = "ssl-client-cert";
 /// Characters in a line of PEM (RFC 7468 section 2).
 const PEM_LINE_CHARS: usize = 64;
 
-pub(super) fn apply(demand: &ClientCertificate, subject: &Subject<'_>) -> Flow {
-    let verdict = match &subject.client {
-        Some(client) => client.tls.verdict(client.host, client.snapshot, client.acceptors, client.now),
-        None if demand.passes_in_clear => return Flow::Continue,
+pub(super) fn apply(demand: &ClientCertificate, request: &RequestView<'_>) -> FilterResult {
+    let verdict = match &request.client {
+        Some(client) => client.tls.verdict(client.host, client.snapshot, client.server_configs, client.now),
+        None if demand.passes_in_clear => return FilterResult::Continue,
         None => Ok(Verdict::None),
     };
-    let Ok(verdict) = verdict else { return Flow::Refuse(Reason::Misdirected) };
+    let Ok(verdict) = verdict else { return FilterResult::Refuse(Reason::Misdirected) };
     if let Some(reason) = objection(demand.verify, verdict) {
         return match &demand.error_page {
-            Some(url) => Flow::Answer(Answer::redirect(302, url.clone())),
-            None => Flow::Refuse(reason),
+            Some(url) => FilterResult::Answer(Answer::redirect(302, url.clone())),
+            None => FilterResult::Refuse(reason),
         };
     }
-    let certificate = subject.client.as_ref().and_then(|client| client.tls.certificate.as_ref());
+    let certificate = request.client.as_ref().and_then(|client| client.tls.certificate.as_ref());
     let name = certificate.map_or("", |certificate| &certificate.subject);
     match &demand.match_subject {
-        Some(pattern) if !pattern.is_match(name) => Flow::Refuse(Reason::ClientCertificateSubject),
-        _ => Flow::Continue,
+        Some(pattern) if !pattern.is_match(name) => FilterResult::Refuse(Reason::ClientCertificateSubject),
+        _ => FilterResult::Continue,
     }
 }
 
@@ -75,7 +75,9 @@ pub(crate) fn tell<'a>(filters: &[Filter], tls: Option<&'a ClientTls>, edits: &m
         _ => None,
     });
     let Some(demand) = demand else { return };
-    [VERIFY, SUBJECT, ISSUER, CERTIFICATE].into_iter().for_each(|name| edits.remove(name));
+    for name in [VERIFY, SUBJECT, ISSUER, CERTIFICATE] {
+        edits.remove(name);
+    }
     let Some(tls) = tls else { return };
     match tls.last_verdict() {
         Verdict::None => edits.set(VERIFY, &b"NONE"[..]),
@@ -138,7 +140,7 @@ mod tests {
     #[test]
     fn a_client_in_clear_has_shown_no_certificate() {
         let forwarded = Forwarded::sample_behind_tls();
-        let subject = Subject { target: b"/", path: b"/", forwarded: &forwarded, client: None };
+        let request = RequestView { target: b"/", path: b"/", forwarded: &forwarded, client: None };
         let demand = |verify, pattern: Option<&str>, passes_in_clear| ClientCertificate {
             verify,
             match_subject: pattern.map(|pattern| Pattern::parse(pattern).unwrap()),
@@ -146,15 +148,17 @@ mod tests {
             pass_certificate: false,
             passes_in_clear,
         };
-        let (missing, subject_differs) =
-            (Flow::Refuse(Reason::ClientCertificateMissing), Flow::Refuse(Reason::ClientCertificateSubject));
+        let (missing, subject_differs) = (
+            FilterResult::Refuse(Reason::ClientCertificateMissing),
+            FilterResult::Refuse(Reason::ClientCertificateSubject),
+        );
         for (demand, expected) in [
             (demand(VerifyClient::On, None, false), missing),
-            (demand(VerifyClient::Optional, None, false), Flow::Continue),
+            (demand(VerifyClient::Optional, None, false), FilterResult::Continue),
             (demand(VerifyClient::Optional, Some("CN=a"), false), subject_differs),
-            (demand(VerifyClient::On, Some("CN=a"), true), Flow::Continue),
+            (demand(VerifyClient::On, Some("CN=a"), true), FilterResult::Continue),
         ] {
-            assert_eq!(apply(&demand, &subject), expected, "{demand:?}");
+            assert_eq!(apply(&demand, &request), expected, "{demand:?}");
         }
     }
 

@@ -95,7 +95,7 @@ impl<'a> Forwarded<'a> {
         };
         let mut last = last.borrow_mut();
         if last.client == Some(self.client) && last.host() == self.host {
-            return out.write(&[&last.lines]);
+            return out.write([&last.lines]);
         }
         let start = out.len();
         let host_end = self.write_lines(out) - start;
@@ -120,7 +120,7 @@ impl<'a> Forwarded<'a> {
         out.field("X-Real-IP", client);
         match (self.append, self.original_for) {
             (Some(peer), Some(list)) => {
-                out.write(&[b"X-Forwarded-For: ", list, b", ", display(&mut [0; 64], peer), b"\r\n"]);
+                out.write([b"X-Forwarded-For: ", list, b", ", display(&mut [0; 64], peer), b"\r\n"]);
             }
             _ => out.field("X-Forwarded-For", client),
         }

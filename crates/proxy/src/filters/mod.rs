@@ -11,11 +11,11 @@ use model::Filter;
 use observe::Reason;
 
 use crate::reply::Answer;
-pub(crate) use client_certificate::Presented;
+pub(crate) use client_certificate::ClientCertContext;
 pub(crate) use forwarded::{Forwarded, Via};
 
 /// What the filters know of a request.
-pub(crate) struct Subject<'a> {
+pub(crate) struct RequestView<'a> {
     /// Path and query, as sent.
     pub(crate) target: &'a [u8],
     /// Normalised path.
@@ -23,12 +23,12 @@ pub(crate) struct Subject<'a> {
     /// Who asks, and what for.
     pub(crate) forwarded: &'a Forwarded<'a>,
     /// What its connection says of it, if it came over TLS.
-    pub(crate) client: Option<Presented<'a>>,
+    pub(crate) client: Option<ClientCertContext<'a>>,
 }
 
 /// What becomes of a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Flow {
+pub(crate) enum FilterResult {
     /// It goes on.
     Continue,
     /// It is answered.
@@ -51,26 +51,26 @@ fn phase(filter: &Filter) -> u8 {
 const PHASES: u8 = 4;
 
 /// Runs a route's filters.
-pub(crate) fn request(filters: &[Filter], subject: &Subject<'_>) -> Flow {
+pub(crate) fn request(filters: &[Filter], request: &RequestView<'_>) -> FilterResult {
     if filters.is_empty() {
-        return Flow::Continue;
+        return FilterResult::Continue;
     }
     let in_order = (0..PHASES).flat_map(|at| filters.iter().filter(move |filter| phase(filter) == at));
     for filter in in_order {
-        let flow = apply(filter, subject);
-        if flow != Flow::Continue {
-            return flow;
+        let result = apply(filter, request);
+        if result != FilterResult::Continue {
+            return result;
         }
     }
-    Flow::Continue
+    FilterResult::Continue
 }
 
-fn apply(filter: &Filter, subject: &Subject<'_>) -> Flow {
+fn apply(filter: &Filter, request: &RequestView<'_>) -> FilterResult {
     match filter {
-        Filter::TlsRedirect(redirect) => tls_redirect::apply(redirect, subject),
-        Filter::Forbidden { .. } => Flow::Refuse(Reason::Forbidden),
-        Filter::ClientCertificate(demand) => client_certificate::apply(demand, subject),
-        Filter::Unavailable { .. } => Flow::Refuse(Reason::Unavailable),
+        Filter::TlsRedirect(redirect) => tls_redirect::apply(redirect, request),
+        Filter::Forbidden { .. } => FilterResult::Refuse(Reason::Forbidden),
+        Filter::ClientCertificate(demand) => client_certificate::apply(demand, request),
+        Filter::Unavailable { .. } => FilterResult::Refuse(Reason::Unavailable),
     }
 }
 
@@ -91,9 +91,9 @@ mod tests {
         });
         let unavailable = Filter::Unavailable { reason: "auth-url".to_owned() };
         let forwarded = Forwarded::sample();
-        let subject = Subject { target: b"/a", path: b"/a", forwarded: &forwarded, client: None };
-        let flow = request(&[unavailable.clone(), redirect], &subject);
-        assert!(matches!(flow, Flow::Answer(answer) if answer.status == 308));
-        assert_eq!(request(&[unavailable], &subject), Flow::Refuse(Reason::Unavailable));
+        let view = RequestView { target: b"/a", path: b"/a", forwarded: &forwarded, client: None };
+        let result = request(&[unavailable.clone(), redirect], &view);
+        assert!(matches!(result, FilterResult::Answer(answer) if answer.status == 308));
+        assert_eq!(request(&[unavailable], &view), FilterResult::Refuse(Reason::Unavailable));
     }
 }

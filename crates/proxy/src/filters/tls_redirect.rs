@@ -2,21 +2,21 @@
 
 use model::TlsRedirect;
 
-use super::{Flow, Subject};
+use super::{FilterResult, RequestView};
 use crate::reply::Answer;
 
-pub(super) fn apply(redirect: &TlsRedirect, subject: &Subject<'_>) -> Flow {
-    let exempt = redirect.except.iter().any(|prefix| subject.path.starts_with(prefix.as_bytes()));
-    let scheme = if redirect.force { subject.forwarded.scheme } else { subject.forwarded.own_scheme };
+pub(super) fn apply(redirect: &TlsRedirect, request: &RequestView<'_>) -> FilterResult {
+    let exempt = redirect.except.iter().any(|prefix| request.path.starts_with(prefix.as_bytes()));
+    let scheme = if redirect.force { request.forwarded.scheme } else { request.forwarded.own_scheme };
     if exempt || scheme.eq_ignore_ascii_case(b"https") {
-        return Flow::Continue;
+        return FilterResult::Continue;
     }
-    Flow::Answer(Answer::redirect(redirect.status, location(redirect, subject)))
+    FilterResult::Answer(Answer::redirect(redirect.status, location(redirect, request)))
 }
 
-fn location(redirect: &TlsRedirect, subject: &Subject<'_>) -> String {
-    let (host, _) = wire::host::split_port(subject.forwarded.host);
-    let target = match subject.target {
+fn location(redirect: &TlsRedirect, request: &RequestView<'_>) -> String {
+    let (host, _) = wire::host::split_port(request.forwarded.host);
+    let target = match request.target {
         target if redirect.keep_trailing_slash => target,
         target => target.strip_suffix(b"/").unwrap_or(target),
     };
@@ -43,9 +43,9 @@ mod tests {
         let target = target.as_bytes();
         match apply(
             redirect,
-            &Subject { target, path: wire::path::of_target(target), forwarded, client: None },
+            &RequestView { target, path: wire::path::of_target(target), forwarded, client: None },
         ) {
-            Flow::Answer(answer) => answer.field("Location").map(str::to_owned),
+            FilterResult::Answer(answer) => answer.field("Location").map(str::to_owned),
             _ => None,
         }
     }

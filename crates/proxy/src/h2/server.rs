@@ -29,7 +29,7 @@ use crate::client::Client;
 use crate::clock::{Clock, Moment};
 use crate::conn::Conn;
 use crate::deadline::Deadline;
-use crate::exchange::Arrival;
+use crate::exchange::RequestStart;
 use crate::limits::{
     HTTP2_CANCELS_MAX, HTTP2_CONNECTION_WINDOW_BYTES, HTTP2_HEADER_TABLE_BYTES, HTTP2_MALFORMED_STREAMS_MAX,
     HTTP2_RESETS_PENDING_MAX, HTTP2_RESETS_REMEMBERED_MAX, HTTP2_SEND_BUFFER_BYTES,
@@ -66,10 +66,10 @@ pub(crate) async fn await_preface(
     deadline: &Deadline,
     buffer: &mut Buffer,
 ) -> Preface {
-    if !worker.pinned().settings().tls.http2 {
+    if !worker.config().settings().tls.http2 {
         return Preface::Other;
     }
-    deadline.start(worker.pinned().settings().client.header_timeout);
+    deadline.start(worker.config().settings().client.header_timeout);
     while may_begin(buffer.data()) {
         if buffer.len() >= PREFACE.len() {
             return Preface::Whole;
@@ -91,7 +91,7 @@ pub(crate) async fn serve(
     ahead: Buffer,
 ) {
     let (io, seen) = Io::watched(socket, ahead, worker.clock.clone());
-    let timeout = worker.pinned().settings().client.header_timeout;
+    let timeout = worker.config().settings().client.header_timeout;
     let mut handshake = pin!(builder(worker).handshake::<_, Bytes>(io));
     let Ok(Ok(connection)) = deadline.within_idle(timeout, |cx| handshake.as_mut().poll(cx)).await else {
         worker.recorder.borrow().reason(Reason::Http2Error);
@@ -111,8 +111,8 @@ pub(crate) async fn serve(
 
 /// Every bound of the crate, set on purpose.
 fn builder(worker: &Worker) -> h2::server::Builder {
-    let pinned = worker.pinned();
-    let client = &pinned.settings().client;
+    let config = worker.config();
+    let client = &config.settings().client;
     let mut builder = h2::server::Builder::new();
     builder
         .max_concurrent_streams(client.http2_streams_max)
@@ -220,7 +220,7 @@ impl Server<'_> {
     /// When the connection has been without a request for too long, whatever frames have come meanwhile.
     fn idle_until(&self) -> Option<Moment> {
         let is_first = self.conn.requests.get() == 0;
-        let patience = match (self.streams.open.get(), self.is_closing.get(), self.worker.is_draining()) {
+        let timeout = match (self.streams.open.get(), self.is_closing.get(), self.worker.is_draining()) {
             // Those that wait for something have deadlines of their own.
             (1.., ..) => return None,
             (0, true, _) => LINGER,
@@ -231,22 +231,22 @@ impl Server<'_> {
                     Duration::ZERO
                 }
             }
-            (0, false, false) => self.worker.pinned().settings().client.keep_alive_timeout,
+            (0, false, false) => self.worker.config().settings().client.keep_alive_timeout,
         };
-        Some(self.streams.idle_since.get().after(patience))
+        Some(self.streams.idle_since.get().after(timeout))
     }
 
     /// When the frame or head that has begun to come has to be there.
     fn begun_until(&self) -> Option<Moment> {
         let clock = &self.worker.clock;
         let elapsed = clock.unix().saturating_sub(self.seen.begun.get()?);
-        let timeout = self.worker.pinned().settings().client.header_timeout;
+        let timeout = self.worker.config().settings().client.header_timeout;
         Some(clock.now().after(timeout.saturating_sub(elapsed)))
     }
 
     fn accept(&self, connection: &mut Connected, request: Request<RecvStream>, respond: SendResponse<Bytes>) {
         self.conn.count_request();
-        let requests_max = self.worker.pinned().settings().client.keep_alive_requests;
+        let requests_max = self.worker.config().settings().client.keep_alive_requests;
         let is_last = self.conn.requests.get() >= requests_max || self.worker.is_draining();
         if is_last && !self.is_closing.replace(true) {
             connection.graceful_shutdown();
@@ -309,8 +309,9 @@ async fn serve_stream(arrived: Arrived) {
         return open.note_end(true);
     }
     let deadline = Deadline::new(&worker.deadlines);
-    let arrival = Arrival { conn, client: Client::Http2(stream), deadline: &deadline, head, begin: *begin };
-    let parsed = written.and_then(|()| parse_request(head, worker.request_limits(), worker.spare_fields()));
+    let (deadline, config) = (&deadline, &*worker.config());
+    let arrival = RequestStart { conn, client: Client::Http2(stream), deadline, config, head, begin: *begin };
+    let parsed = written.and_then(|()| parse_request(head, config.request_limits(), worker.spare_fields()));
     // It is written with its end, so that it is read whole or not at all.
     match parsed.and_then(|request| request.ok_or(Malformed::StartLine)) {
         Ok(request) => {

@@ -37,14 +37,14 @@ pub(crate) fn write_request_head(
 ) {
     let mut writer = HeadWriter::new(out, head.len());
     let method = &head[request.method.clone()];
-    writer.write(&[method, b" ", request.origin_target(head), b" HTTP/1.1\r\nHost: "]);
-    writer.write(&[options.forwarded.host, b"\r\n"]);
+    let (target, host) = (request.origin_target(head), options.forwarded.host);
+    writer.write([method, b" ", target, b" HTTP/1.1\r\nHost: ", host, b"\r\n"]);
     if let Some(id) = options.request_id {
-        writer.write(&[b"X-Request-ID: ", id, b"\r\n"]);
+        writer.write([b"X-Request-ID: ", id, b"\r\n"]);
     }
     options.forwarded.write(options.last_lines, &mut writer);
     if options.original_uri {
-        writer.write(&[b"X-Original-URI: ", &head[request.target.clone()], b"\r\n"]);
+        writer.write([b"X-Original-URI: ", &head[request.target.clone()], b"\r\n"]);
     }
     writer.edits(edits);
     writer.pass(head, &request.fields, |field| {
@@ -57,7 +57,7 @@ pub(crate) fn write_request_head(
             || !(field.plain_name || (options.underscores && has_underscores_only(field.name(head))))
     });
     write_request_connection(head, request, options, &mut writer);
-    writer.write(&[if request.fields.chunked { b"Transfer-Encoding: chunked\r\n\r\n" } else { b"\r\n" }]);
+    writer.write([if request.fields.chunked { b"Transfer-Encoding: chunked\r\n\r\n" } else { b"\r\n" }]);
 }
 
 fn write_request_connection(
@@ -67,15 +67,15 @@ fn write_request_connection(
     writer: &mut HeadWriter<'_>,
 ) {
     if options.is_upgrade {
-        writer.write(&[b"Connection: upgrade\r\n"]);
+        writer.write([b"Connection: upgrade\r\n"]);
         for field in request.fields.iter().filter(|field| field.known == Known::Upgrade) {
-            writer.write(&[&head[field.line()]]);
+            writer.write([&head[field.line()]]);
         }
         return;
     }
     match options.connection {
-        Some(ConnectionHeader::Close) => writer.write(&[b"Connection: close\r\n"]),
-        Some(ConnectionHeader::KeepAlive) => writer.write(&[b"Connection: keep-alive\r\n"]),
+        Some(ConnectionHeader::Close) => writer.write([b"Connection: close\r\n"]),
+        Some(ConnectionHeader::KeepAlive) => writer.write([b"Connection: keep-alive\r\n"]),
         None => {}
     }
 }

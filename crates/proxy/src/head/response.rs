@@ -40,7 +40,7 @@ pub(crate) fn write_response_head(
         writer.field("Date", date().as_bytes());
     }
     if delivery.framing == Framing::Chunked {
-        writer.write(&[b"Transfer-Encoding: chunked\r\n"]);
+        writer.write([b"Transfer-Encoding: chunked\r\n"]);
     }
     writer.connection(connection_option(delivery.version, delivery.keep_alive));
     writer.end();

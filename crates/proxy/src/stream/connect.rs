@@ -11,17 +11,17 @@ use smallvec::SmallVec;
 use crate::deadline::{Deadline, Elapsed};
 use crate::limits::STREAM_CONNECT_TIMEOUT;
 use crate::upstream::{Connection, Endpoint};
-use crate::worker::{Pinned, Worker};
+use crate::worker::{Worker, WorkerConfig};
 
 /// Connects to an endpoint of a cluster, or to the next where that fails.
 pub(crate) async fn connect(
     worker: &Worker,
-    pinned: &Pinned,
+    config: &WorkerConfig,
     cluster: ClusterId,
     deadline: &Deadline,
 ) -> Result<(Rc<Endpoint>, Connection), Reason> {
-    let settings = &pinned.settings().stream;
-    let cluster = worker.cluster(pinned, cluster);
+    let settings = &config.settings().stream;
+    let cluster = worker.cluster(config, cluster);
     let tries_max = match settings.tries {
         _ if !settings.next_upstream => 1,
         Some(tries) => tries as usize,

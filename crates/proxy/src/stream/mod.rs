@@ -20,7 +20,7 @@ use observe::{Reason, StreamCells, StreamCounter, StreamName};
 
 pub(crate) use connect::connect;
 
-use crate::worker::{Pinned, Worker};
+use crate::worker::{Worker, WorkerConfig};
 
 /// The ports of a worker.
 #[derive(Default)]
@@ -33,16 +33,16 @@ pub(crate) struct Streams {
 /// A port that is configured, or was and still has sessions.
 struct Port {
     target: Rc<Target>,
-    door: Option<Door>,
+    door: Option<PortListener>,
     /// Why it is not listened at; told once.
     failure: Option<String>,
     is_wanted: bool,
 }
 
 /// Where clients come in.
-enum Door {
-    Tcp(tcp::Door),
-    Udp(udp::Door),
+enum PortListener {
+    Tcp(tcp::PortListener),
+    Udp(udp::PortListener),
 }
 
 /// What a port leads to at the moment. Connections keep what they began with.
@@ -57,10 +57,10 @@ struct Service {
 impl Streams {
     /// Goes over to the configuration that the worker has gone over to.
     pub(crate) fn install(&self, worker: &Rc<Worker>) {
-        let pinned = worker.pinned();
+        let config = worker.config();
         let mut ports = self.ports.borrow_mut();
         ports.values_mut().for_each(|port| port.is_wanted = false);
-        for stream in &pinned.snapshot.streams {
+        for stream in &config.snapshot.streams {
             let port = ports.entry((stream.transport, stream.port)).or_insert_with(|| Port {
                 target: Rc::new(Target(RefCell::new(Service::new(stream, worker)))),
                 door: None,
@@ -95,7 +95,7 @@ impl Streams {
 
 impl Port {
     fn open(&mut self, worker: &Rc<Worker>, ages: &Rc<udp::Ages>) {
-        if let Some(Door::Udp(door)) = &self.door {
+        if let Some(PortListener::Udp(door)) = &self.door {
             if door.is_closed() {
                 self.door = None;
             } else if self.is_wanted {
@@ -108,8 +108,10 @@ impl Port {
         let service = self.target.now();
         let Stream { transport, port, .. } = service.stream;
         let opened = match transport {
-            Transport::Tcp => tcp::Door::open(worker, port, &self.target).map(Door::Tcp),
-            Transport::Udp => udp::Door::open(worker, port, &self.target, ages).map(Door::Udp),
+            Transport::Tcp => tcp::PortListener::open(worker, port, &self.target).map(PortListener::Tcp),
+            Transport::Udp => {
+                udp::PortListener::open(worker, port, &self.target, ages).map(PortListener::Udp)
+            }
         };
         match opened {
             Ok(door) => {
@@ -132,11 +134,11 @@ impl Port {
     /// Takes no more clients. Sessions of datagrams need the socket for as long as they last.
     fn close(&mut self, worker: &Rc<Worker>) {
         match &self.door {
-            Some(Door::Tcp(door)) => {
+            Some(PortListener::Tcp(door)) => {
                 door.close(worker);
                 self.door = None;
             }
-            Some(Door::Udp(door)) => door.close(),
+            Some(PortListener::Udp(door)) => door.close(),
             None => {}
         }
     }
@@ -147,10 +149,10 @@ impl Port {
 impl Service {
     /// The cluster that it leads to in a configuration. A connection that comes while its service goes finds none: its own
     /// configuration's id may be another cluster's by now.
-    fn cluster(&self, pinned: &Pinned) -> Result<ClusterId, Reason> {
+    fn cluster(&self, config: &WorkerConfig) -> Result<ClusterId, Reason> {
         let is_same =
             |stream: &&Stream| stream.port == self.stream.port && stream.transport == self.stream.transport;
-        let stream = pinned.snapshot.streams.iter().find(is_same);
+        let stream = config.snapshot.streams.iter().find(is_same);
         stream.map(|stream| stream.cluster).ok_or(Reason::NoEndpoints)
     }
 }

@@ -10,7 +10,7 @@ use observe::{Reason, StreamCounter};
 
 use super::{Service, protocol};
 use crate::clock::{Clock, Moment};
-use crate::tunnel::{Side, Witness};
+use crate::tunnel::{Side, TunnelObserver};
 use crate::worker::{Log, Worker};
 
 /// Counts a connection or session while it lasts, and what passes.
@@ -29,9 +29,9 @@ pub(super) struct Outcome {
     pub(super) client: IpAddr,
     /// Why it was not passed on, if it was not.
     pub(super) fault: Option<Reason>,
-    /// Bytes.
+    /// Bytes that the client sent.
     pub(super) received: u64,
-    /// Bytes.
+    /// Bytes that the client was sent.
     pub(super) sent: u64,
 }
 
@@ -42,7 +42,7 @@ impl Tracked {
         Self {
             service: Rc::clone(service),
             clock: worker.clock.clone(),
-            threshold: worker.pinned().settings().stream.response_threshold,
+            threshold: worker.config().settings().stream.response_threshold,
             asked: Cell::new(None),
             begin: worker.clock.now(),
             is_open: Cell::new(true),
@@ -55,8 +55,8 @@ impl Tracked {
         if let Some(reason) = outcome.fault {
             worker.recorder.borrow().reason(reason);
         }
-        let pinned = worker.pinned();
-        if !pinned.settings().stream.access_log {
+        let config = worker.config();
+        if !config.settings().stream.access_log {
             return;
         }
         let Log { sink, time, .. } = &mut *worker.log.borrow_mut();
@@ -79,7 +79,7 @@ impl Tracked {
     }
 }
 
-impl Witness for Tracked {
+impl TunnelObserver for Tracked {
     fn received(&self, from: Side, len: usize) {
         let cells = &self.service.cells;
         match from {

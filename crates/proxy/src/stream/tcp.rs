@@ -28,13 +28,13 @@ use crate::worker::{Open, Worker};
 use crate::{listen, proxy_header};
 
 /// A listening socket, and the task that accepts from it.
-pub(super) struct Door {
+pub(super) struct PortListener {
     listener: Rc<TcpListener>,
     target: Rc<Target>,
     accepting: JoinHandle<()>,
 }
 
-impl Door {
+impl PortListener {
     pub(super) fn open(worker: &Rc<Worker>, port: u16, target: &Rc<Target>) -> io::Result<Self> {
         let listener = Rc::new(TcpListener::from_std(bind_any(port, listen::bind)?)?);
         let local = listener.local_addr()?;
@@ -80,7 +80,7 @@ fn serve(
         // On the heap, so that a connection that stands does not keep the room that it took to make.
         match Box::pin(prepare(worker, &service, stream, peer, &mut outcome)).await {
             Ok(mut ends) => {
-                if pass(worker, &mut ends, &tracked, &mut outcome).await == Farewell::Reset {
+                if pass(worker, &mut ends, &tracked, &mut outcome).await == CloseMode::Reset {
                     ends.client.reset();
                 }
             }
@@ -104,14 +104,14 @@ async fn prepare(
     peer: SocketAddr,
     outcome: &mut Outcome,
 ) -> Result<Ends, Reason> {
-    let (pinned, deadline) = (worker.pinned(), Deadline::new(&worker.deadlines));
+    let (config, deadline) = (worker.config(), Deadline::new(&worker.deadlines));
     let mut client = peer;
     if service.stream.accepts_proxy_header {
         let addresses = proxy_header::read(&stream, &deadline, STREAM_PROXY_HEADER_TIMEOUT).await?;
-        client = proxy_header::client(peer, addresses, &pinned.settings().forwarded);
+        client = proxy_header::client(peer, addresses, &config.settings().forwarded);
         outcome.client = client.ip();
     }
-    let (endpoint, upstream) = connect(worker, &pinned, service.cluster(&pinned)?, &deadline).await?;
+    let (endpoint, upstream) = connect(worker, &config, service.cluster(&config)?, &deadline).await?;
     if service.stream.sends_proxy_header {
         let mut header = Vec::new();
         let addresses = stream.local_addr().ok().map(|local| Addresses {
@@ -129,20 +129,20 @@ async fn prepare(
 
 /// How the client's connection is to be closed.
 #[derive(PartialEq, Eq)]
-enum Farewell {
+enum CloseMode {
     InOrder,
     Reset,
 }
 
-async fn pass(worker: &Rc<Worker>, ends: &mut Ends, tracked: &Tracked, outcome: &mut Outcome) -> Farewell {
+async fn pass(worker: &Rc<Worker>, ends: &mut Ends, tracked: &Tracked, outcome: &mut Outcome) -> CloseMode {
     let (mut none, mut nothing) = (Buffer::empty(&worker.buffers), Buffer::empty(&worker.buffers));
-    let idle = worker.pinned().settings().stream.idle_timeout;
+    let idle = worker.config().settings().stream.idle_timeout;
     let client = End { socket: &ends.client, read_ahead: &mut none };
     let upstream = End { socket: ends.upstream.socket(), read_ahead: &mut nothing };
     let (passed, ending) = tunnel(client, upstream, idle, worker.for_tunnels(), tracked).await;
     (outcome.received, outcome.sent) = (passed.to_upstream, passed.to_client);
     ends.upstream.closes_in_order = passed.is_complete;
-    let Ending::Broken { side, client_was_told } = ending else { return Farewell::InOrder };
+    let Ending::Broken { side, client_was_told } = ending else { return CloseMode::InOrder };
     outcome.fault = Some(match side {
         Side::Client => Reason::ClientAborted,
         Side::Upstream => {
@@ -151,7 +151,7 @@ async fn pass(worker: &Rc<Worker>, ends: &mut Ends, tracked: &Tracked, outcome: 
         }
     });
     // What an endpoint said last before it closed may still be on its way.
-    if client_was_told { Farewell::InOrder } else { Farewell::Reset }
+    if client_was_told { CloseMode::InOrder } else { CloseMode::Reset }
 }
 
 #[cfg(test)]

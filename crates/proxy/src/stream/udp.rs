@@ -26,12 +26,12 @@ use crate::clock::Moment;
 use crate::deadline::{Deadline, Elapsed};
 use crate::limits::{ACCEPT_RETRY_DELAY, DATAGRAM_BYTES_MAX, UDP_FAILURE_MEMORY, UDP_SESSIONS_MAX};
 use crate::sys::{self, Datagram};
-use crate::tunnel::{Side, Witness};
+use crate::tunnel::{Side, TunnelObserver};
 use crate::upstream::Endpoint;
 use crate::worker::Worker;
 
 /// A socket that datagrams come in at, and the task that receives them.
-pub(super) struct Door {
+pub(super) struct PortListener {
     port: Rc<Port>,
     receiving: JoinHandle<()>,
 }
@@ -91,9 +91,9 @@ struct Session {
 /// The endpoint has refused an earlier datagram.
 struct Refused;
 
-// === impl Door ===
+// === impl PortListener ===
 
-impl Door {
+impl PortListener {
     pub(super) fn open(
         worker: &Rc<Worker>,
         port: u16,
@@ -217,8 +217,8 @@ impl Port {
         now: Moment,
     ) -> Result<Session, Reason> {
         let worker = &self.worker;
-        let (pinned, service) = (worker.pinned(), self.target.now());
-        let cluster = worker.cluster(&pinned, service.cluster(&pinned)?);
+        let (config, service) = (worker.config(), self.target.now());
+        let cluster = worker.cluster(&config, service.cluster(&config)?);
         let has_failed = |endpoint: &Endpoint| failed == Some(endpoint.address);
         let endpoint = cluster
             .pick(has_failed, &worker.random, now)
@@ -228,7 +228,7 @@ impl Port {
             endpoint.cells.fail(Failure::ConnectError);
             Reason::ConnectFailed
         })?;
-        let settings = &pinned.settings().stream;
+        let settings = &config.settings().stream;
         Ok(Session {
             port: Rc::downgrade(self),
             client: datagram.from,

@@ -13,10 +13,10 @@ use webpki::Error;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
 
-use super::acceptors::{Acceptor, Acceptors, Selection};
 use super::chain::Purpose;
 use super::name::rfc2253;
 use super::provider::{suite_name, version_name};
+use super::server_configs::{Selection, ServerConfig, ServerConfigs};
 
 /// A client's side of the handshake.
 pub(crate) struct ClientTls {
@@ -34,9 +34,9 @@ pub(crate) struct ClientTls {
     pub(crate) certificate: Option<Box<ClientCertificate>>,
     /// What is served under the name.
     host: Option<HostName>,
-    acceptor: Arc<Acceptor>,
+    server_config: Arc<ServerConfig>,
     /// The last judgement, and by whom the certificate was judged.
-    judged: RefCell<Option<(Arc<Acceptor>, Verdict)>>,
+    judged: RefCell<Option<(Arc<ServerConfig>, Verdict)>>,
 }
 
 /// A certificate of a client.
@@ -78,14 +78,14 @@ impl ClientTls {
             is_resumed: tls.handshake_kind() == Some(HandshakeKind::Resumed),
             certificate: tls.peer_certificates().and_then(ClientCertificate::new).map(Box::new),
             host: selection.host.map(|host| host.name().clone()),
-            acceptor: Arc::clone(selection.acceptor),
+            server_config: Arc::clone(selection.server_config),
             judged: RefCell::new(None),
         }
     }
 
     /// How the handshake is counted.
     pub(crate) fn handshake(&self) -> Handshake {
-        self.acceptor.handshake(self.is_resumed)
+        self.server_config.handshake(self.is_resumed)
     }
 
     /// What is thought of the client's certificate where a host is concerned. It is judged once, and again when the
@@ -94,25 +94,25 @@ impl ClientTls {
         &self,
         host: &HostName,
         snapshot: &Snapshot,
-        acceptors: &Acceptors,
+        server_configs: &ServerConfigs,
         now: Duration,
     ) -> Result<Verdict, Misdirected> {
         if self.host.as_ref() != Some(host) {
             // nginx: who names a server in the handshake has to stay with it; who names none is taken at no word at all.
             return if self.server_name.is_some() { Err(Misdirected) } else { Ok(Verdict::None) };
         }
-        let acceptor = acceptors.of_host(snapshot.host(host));
+        let server_config = server_configs.of_host(snapshot.host(host));
         if let Some((by, verdict)) = &*self.judged.borrow()
-            && Arc::ptr_eq(by, acceptor)
+            && Arc::ptr_eq(by, server_config)
         {
             return Ok(*verdict);
         }
-        if acceptor.asks_clients() && !self.acceptor.asks_clients() {
+        if server_config.asks_clients() && !self.server_config.asks_clients() {
             // It has not been asked; on another connection it will be.
             return Err(Misdirected);
         }
-        let verdict = self.judge(acceptor, now);
-        *self.judged.borrow_mut() = Some((Arc::clone(acceptor), verdict));
+        let verdict = self.judge(server_config, now);
+        *self.judged.borrow_mut() = Some((Arc::clone(server_config), verdict));
         Ok(verdict)
     }
 
@@ -121,8 +121,8 @@ impl ClientTls {
         self.judged.borrow().as_ref().map_or(Verdict::None, |(_, verdict)| *verdict)
     }
 
-    fn judge(&self, acceptor: &Acceptor, now: Duration) -> Verdict {
-        match (&self.certificate, acceptor.trust()) {
+    fn judge(&self, server_config: &ServerConfig, now: Duration) -> Verdict {
+        match (&self.certificate, server_config.trust()) {
             (Some(certificate), Some(trust)) => {
                 Verdict::of(trust.judge(&certificate.chain, Purpose::Client, now), certificate)
             }

@@ -12,8 +12,8 @@ use rustls::{AlertDescription, Connection, Error};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::acceptors::{Acceptors, Selection};
 use super::client::ClientTls;
+use super::server_configs::{Selection, ServerConfigs};
 use super::session::{Now, Session};
 use super::turnstile::Entry;
 use crate::buffer::Buffer;
@@ -37,14 +37,14 @@ const DECODE_ERROR: [u8; 7] = [21, 3, 3, 0, 2, 2, 50];
 pub(crate) async fn accept(
     stream: TcpStream,
     snapshot: &Snapshot,
-    acceptors: &Acceptors,
+    server_configs: &ServerConfigs,
     entry: &Entry<'_>,
     buffer: Buffer,
 ) -> Result<(Box<Session>, Box<ClientTls>), Refused> {
     let (stream, hello) = read_hello(stream, buffer).await?;
     entry.pass().await;
     let name = hello.client_hello().server_name().map(Box::<str>::from);
-    let Some(selection) = acceptors.select(snapshot, name.as_deref()) else {
+    let Some(selection) = server_configs.select(snapshot, name.as_deref()) else {
         // Whether it gets through makes no difference to us.
         let _ = stream.try_write(&UNRECOGNIZED_NAME);
         return Err(Refused::Failed(Reason::UnknownServerName));
@@ -121,7 +121,7 @@ fn is_http(bytes: &[u8]) -> bool {
 
 /// Answers the `ClientHello`: the costly part.
 fn begin(stream: TcpStream, hello: Accepted, selection: Selection<'_>) -> Result<Box<Session>, Refused> {
-    let config = selection.acceptor.config().map_err(|error| {
+    let config = selection.server_config.config().map_err(|error| {
         tracing::warn!(%error, "a handshake cannot be answered");
         Refused::Failed(Reason::BadHandshake)
     })?;

@@ -2,7 +2,6 @@
 //!
 //! Must not be in here: HTTP, and what is done with a client whose certificate is not good.
 
-mod acceptors;
 mod certificate;
 mod chain;
 mod client;
@@ -11,6 +10,7 @@ mod handshake;
 mod name;
 mod provider;
 mod resumption;
+mod server_configs;
 mod session;
 mod turnstile;
 pub(crate) mod upstream;
@@ -18,8 +18,8 @@ pub(crate) mod upstream;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use acceptors::{Acceptors, Lasting};
 pub(crate) use client::{ClientTls, Verdict};
 pub(crate) use handshake::{Refused, accept};
+pub(crate) use server_configs::{ServerConfigs, SharedTls};
 pub(crate) use session::Session;
 pub(crate) use turnstile::Turnstile;

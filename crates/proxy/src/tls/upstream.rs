@@ -28,20 +28,20 @@ use super::provider::{provider, versions};
 use super::session::Session;
 use crate::limits::UPSTREAM_SESSIONS_MAX;
 
-/// The ways in which endpoints are spoken to over TLS, all workers together: settings that are equal are one [`Profile`],
+/// The ways in which endpoints are spoken to over TLS, all workers together: settings that are equal are one [`ConnectorConfig`],
 /// so that connections can be told apart by it.
 #[derive(Default)]
-pub(crate) struct Profiles(Mutex<HashMap<Key, Arc<Profile>>>);
+pub(crate) struct ConnectorConfigs(Mutex<HashMap<Key, Arc<ConnectorConfig>>>);
 
 /// A way in which endpoints are spoken to over TLS.
-pub(crate) struct Profile {
+pub(crate) struct ConnectorConfig {
     settings: Arc<UpstreamTls>,
     version: HttpVersion,
     config: OnceLock<Result<ClientConfig, Error>>,
 }
 
 /// TLS with one endpoint, whose sessions are resumed.
-pub(crate) struct Dialer {
+pub(crate) struct TlsConnector {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
 }
@@ -72,23 +72,23 @@ impl Hash for Key {
     }
 }
 
-impl Profiles {
+impl ConnectorConfigs {
     /// The profile for some settings. Not for the path of a request.
-    pub(crate) fn get(&self, settings: &Arc<UpstreamTls>, version: HttpVersion) -> Arc<Profile> {
-        let new = || Profile { settings: Arc::clone(settings), version, config: OnceLock::new() };
-        let mut profiles = self.0.lock();
-        Arc::clone(profiles.entry(Key(Arc::clone(settings), version)).or_insert_with(|| Arc::new(new())))
+    pub(crate) fn get(&self, settings: &Arc<UpstreamTls>, version: HttpVersion) -> Arc<ConnectorConfig> {
+        let new = || ConnectorConfig { settings: Arc::clone(settings), version, config: OnceLock::new() };
+        let mut configs = self.0.lock();
+        Arc::clone(configs.entry(Key(Arc::clone(settings), version)).or_insert_with(|| Arc::new(new())))
     }
 
     /// Forgets what nobody uses any more.
     pub(crate) fn sweep(&self) {
-        self.0.lock().retain(|_, profile| Arc::strong_count(profile) > 1);
+        self.0.lock().retain(|_, config| Arc::strong_count(config) > 1);
     }
 }
 
-impl Profile {
+impl ConnectorConfig {
     /// What is needed to speak to one endpoint.
-    pub(crate) fn dialer(&self, address: IpAddr) -> Result<Dialer, NoSession> {
+    pub(crate) fn connector(&self, address: IpAddr) -> Result<TlsConnector, NoSession> {
         let config = self.config.get_or_init(|| self.complete()).as_ref().map_err(|error| {
             tracing::debug!(%error, "endpoints cannot be spoken to over TLS");
             NoSession::HandshakeFailed
@@ -97,7 +97,10 @@ impl Profile {
         // Endpoints may not share their tickets' keys, though they share a name.
         config.resumption = Resumption::in_memory_sessions(UPSTREAM_SESSIONS_MAX);
         let named = ServerName::try_from(self.settings.name.clone()).ok().filter(|_| self.settings.send_name);
-        Ok(Dialer { config: Arc::new(config), name: named.unwrap_or_else(|| ServerName::from(address)) })
+        Ok(TlsConnector {
+            config: Arc::new(config),
+            name: named.unwrap_or_else(|| ServerName::from(address)),
+        })
     }
 
     fn complete(&self) -> Result<ClientConfig, Error> {
@@ -122,7 +125,7 @@ impl Profile {
     }
 }
 
-impl Dialer {
+impl TlsConnector {
     /// Speaks TLS over a connection.
     pub(crate) async fn handshake(&self, stream: TcpStream) -> Result<Box<Session>, NoSession> {
         let tls = ClientConnection::new(Arc::clone(&self.config), self.name.clone());

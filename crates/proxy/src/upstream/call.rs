@@ -134,7 +134,7 @@ impl<'e> Call<'e> {
     pub(crate) fn sink(&self, framing: Framing) -> Sink<'_> {
         match &self.line {
             Line::Http1(connection, _) => Sink::Http1 { socket: connection.socket(), framing },
-            Line::Http2(_, call) => Sink::Http2(of_sent(call).sender()),
+            Line::Http2(_, call) => Sink::Http2(of_sent(call.as_deref()).sender()),
         }
     }
 
@@ -151,7 +151,7 @@ impl<'e> Call<'e> {
             Line::Http1(connection, _) => {
                 super::h1::read_response_head(connection.socket(), buffer, fields, is_eager, timer).await
             }
-            Line::Http2(_, call) => Box::pin(of_sent(call).head(buffer, timer)).await,
+            Line::Http2(_, call) => Box::pin(of_sent(call.as_deref()).head(buffer, timer)).await,
         }
     }
 
@@ -165,7 +165,7 @@ impl<'e> Call<'e> {
         match &self.line {
             Line::Http1(connection, _) => Source::Http1 { socket: connection.socket(), buffer, decoder },
             Line::Http2(..) if body == Body::Empty => Source::Bytes(&[]),
-            Line::Http2(_, call) => Source::stream(of_sent(call).body()),
+            Line::Http2(_, call) => Source::stream(of_sent(call.as_deref()).body()),
         }
     }
 
@@ -216,8 +216,8 @@ impl Request<'_> {
     }
 }
 
-fn of_sent(call: &Option<Box<h2::Call>>) -> &h2::Call {
-    call.as_deref().expect("what follows a head is asked for once it has been sent")
+fn of_sent(call: Option<&h2::Call>) -> &h2::Call {
+    call.expect("what follows a head is asked for once it has been sent")
 }
 
 async fn connect(

@@ -8,14 +8,14 @@ use parking_lot::Mutex;
 
 use super::connect::Connection;
 use super::protocol::Target;
-use crate::tls::upstream::Profiles;
+use crate::tls::upstream::ConnectorConfigs;
 
 /// The shelves of all endpoints, shared by all workers.
 pub(crate) struct Depot {
     workers: usize,
     endpoints: Mutex<HashMap<Target, Arc<Shelves>>>,
     /// What there is of TLS towards endpoints.
-    pub(crate) profiles: Profiles,
+    pub(crate) profiles: ConnectorConfigs,
 }
 
 /// The idle connections to one endpoint.
@@ -37,7 +37,7 @@ struct Shelf {
 
 impl Depot {
     pub(crate) fn new(workers: usize) -> Arc<Self> {
-        Arc::new(Self { workers, endpoints: Mutex::default(), profiles: Profiles::default() })
+        Arc::new(Self { workers, endpoints: Mutex::default(), profiles: ConnectorConfigs::default() })
     }
 
     /// The shelves of an endpoint. Not for the path of a request.

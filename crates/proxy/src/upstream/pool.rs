@@ -25,7 +25,7 @@ use crate::clock::{Clock, Moment};
 use crate::deadline::{Deadline, Deadlines};
 use crate::limits::{EWMA_DECAY, REGRET_WINDOW, TICK};
 use crate::socket::Socket;
-use crate::tls::upstream::{Dialer, NoSession};
+use crate::tls::upstream::{NoSession, TlsConnector};
 
 /// What a worker knows of all endpoints.
 pub(crate) struct Pool {
@@ -49,7 +49,7 @@ pub(crate) struct Endpoint {
     /// How it is spoken to.
     pub(crate) protocol: Protocol,
     /// What there is of TLS with it.
-    dialer: OnceCell<Result<Dialer, NoSession>>,
+    connector: OnceCell<Result<TlsConnector, NoSession>>,
     /// What is counted about it.
     pub(crate) cells: Arc<EndpointCells>,
     shelves: Arc<Shelves>,
@@ -123,7 +123,7 @@ impl Pool {
             Rc::new(Endpoint {
                 address,
                 protocol: protocol.clone(),
-                dialer: OnceCell::new(),
+                connector: OnceCell::new(),
                 cells: self.registry.endpoint(address),
                 shelves: shelves(),
                 sessions: Sessions::default(),
@@ -367,8 +367,8 @@ impl Endpoint {
     /// From a TCP connection to one on which HTTP can be spoken.
     async fn establish(&self, stream: TcpStream) -> Result<Socket, NoSession> {
         let Some(profile) = &self.protocol.tls else { return Ok(Socket::clear(stream)) };
-        let dialer = self.dialer.get_or_init(|| profile.dialer(self.address.ip()));
-        let session = Box::pin(dialer.as_ref().map_err(|&error| error)?.handshake(stream)).await?;
+        let connector = self.connector.get_or_init(|| profile.connector(self.address.ip()));
+        let session = Box::pin(connector.as_ref().map_err(|&error| error)?.handshake(stream)).await?;
         Ok(Socket::tls(session))
     }
 

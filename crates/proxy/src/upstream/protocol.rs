@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use model::{Encryption, HttpVersion, UpstreamTls};
 
-use crate::tls::upstream::{Profile, Profiles};
+use crate::tls::upstream::{ConnectorConfig, ConnectorConfigs};
 
 /// What is spoken with an endpoint.
 #[derive(Clone, Default)]
@@ -14,7 +14,7 @@ pub(crate) struct Protocol {
     /// The version of HTTP.
     pub(crate) version: HttpVersion,
     /// What it is spoken over, if not in clear.
-    pub(crate) tls: Option<Arc<Profile>>,
+    pub(crate) tls: Option<Arc<ConnectorConfig>>,
 }
 
 /// An endpoint, as far as connections to it can stand in for each other.
@@ -26,7 +26,7 @@ pub(crate) struct Target {
 
 impl Protocol {
     /// What is spoken with a cluster's endpoints for clients in clear, and for those over TLS where that makes a difference.
-    pub(crate) fn of(cluster: &model::Cluster, profiles: &Profiles) -> (Self, Option<Self>) {
+    pub(crate) fn of(cluster: &model::Cluster, profiles: &ConnectorConfigs) -> (Self, Option<Self>) {
         let version = cluster.version;
         let clear = Self { version, tls: None };
         let over = |tls: &Arc<UpstreamTls>| Self { version, tls: Some(profiles.get(tls, version)) };

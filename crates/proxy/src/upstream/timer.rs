@@ -62,3 +62,57 @@ impl<'d> ResponseTimer<'d> {
         self.deadline.guard(poll).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::pin::{Pin, pin};
+    use std::task::Waker;
+
+    use super::*;
+    use crate::clock::Clock;
+    use crate::deadline::Deadlines;
+
+    const TIMEOUT: Duration = Duration::from_secs(1);
+
+    fn never(_: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+
+    /// What has become of a wait when so much more time has passed.
+    fn after(
+        time: Duration,
+        (clock, deadlines): (&Clock, &Deadlines),
+        waiting: &mut Pin<&mut impl Future<Output = Result<(), Elapsed>>>,
+    ) -> Poll<Result<(), Elapsed>> {
+        clock.advance(time);
+        deadlines.sweep();
+        waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn a_response_that_takes_longer_than_a_tick_is_slow_and_still_has_its_time() {
+        let clock = Clock::new(Clock::begin());
+        let deadlines = Deadlines::new(clock.clone());
+        let (deadline, world) = (Deadline::new(&deadlines), (&clock, &*deadlines));
+        let timer = ResponseTimer::new(&deadline, TIMEOUT, true);
+        let mut waiting = pin!(timer.within(never));
+        assert!(after(Duration::ZERO, world, &mut waiting).is_pending() && !timer.is_slow());
+        assert!(after(TICK, world, &mut waiting).is_pending() && timer.is_slow());
+        assert!(after(TIMEOUT - 2 * TICK, world, &mut waiting).is_pending());
+        assert_eq!(after(TICK, world, &mut waiting), Poll::Ready(Err(Elapsed)));
+    }
+
+    #[test]
+    fn the_time_counts_from_the_end_of_the_request_on() {
+        let clock = Clock::new(Clock::begin());
+        let deadlines = Deadlines::new(clock.clone());
+        let (deadline, world) = (Deadline::new(&deadlines), (&clock, &*deadlines));
+        let timer = ResponseTimer::new(&deadline, TIMEOUT, false);
+        let mut waiting = pin!(timer.within(never));
+        assert!(after(Duration::ZERO, world, &mut waiting).is_pending());
+        assert!(after(3600 * TIMEOUT, world, &mut waiting).is_pending());
+        timer.note_sent();
+        assert!(after(TIMEOUT - TICK, world, &mut waiting).is_pending());
+        assert_eq!(after(TICK, world, &mut waiting), Poll::Ready(Err(Elapsed)));
+    }
+}

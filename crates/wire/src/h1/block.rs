@@ -1,6 +1,11 @@
 //! Where a word of a head ends, sixteen bytes at a time. The compiler makes vector instructions of these loops: they are short,
 //! of a fixed length, and without branches.
 
+#![expect(
+    clippy::needless_bitwise_bool,
+    reason = "a short cut is a branch, and keeps the compiler from vector instructions"
+)]
+
 const LEN: usize = 16;
 
 /// Where the first byte from `from` on is that `ends`; the end of all bytes where there is none.
@@ -39,7 +44,6 @@ fn last_position(bytes: &[u8], from: usize, ends: impl Fn(u8) -> bool + Copy) ->
 pub(super) fn is_no_plain_name(byte: u8) -> bool {
     let is_letter = (byte | 0x20).wrapping_sub(b'a') < 26;
     let is_digit = byte.wrapping_sub(b'0') < 10;
-    // Without short cuts, which would be branches.
     !(is_letter | is_digit | (byte == b'-'))
 }
 

@@ -1,84 +1,12 @@
 //! What request and response heads have in common.
 
+use super::malformed::Malformed;
 use super::scan::{Scanner, Stop};
+use super::version::Version;
 use crate::field::{Field, Known, list};
 
 /// Fields in one head; more are refused. nginx bounds bytes only; a table of positions needs a number too.
 pub const FIELDS_MAX: usize = 256;
-
-/// HTTP/1 versions (RFC 9112 section 2.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Version {
-    /// HTTP/1.0
-    Http10,
-    /// HTTP/1.1
-    Http11,
-}
-
-/// Why a head or a body is refused. Each is counted under its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Malformed {
-    /// The request or status line is not of the form of RFC 9112 section 3 or 4.
-    #[error("malformed request or status line")]
-    StartLine,
-    /// The version is neither 1.0 nor 1.1.
-    #[error("unsupported HTTP version")]
-    Version,
-    /// A field name is empty or not a token (RFC 9110 section 5.1).
-    #[error("malformed header name")]
-    FieldName,
-    /// A field value holds control characters (RFC 9110 section 5.5).
-    #[error("malformed header value")]
-    FieldValue,
-    /// A line ends in LF without CR (RFC 9112 section 2.2).
-    #[error("line ends in a bare LF")]
-    BareLineFeed,
-    /// A line begins with white space (RFC 9112 section 5.2).
-    #[error("obsolete line folding")]
-    ObsoleteFold,
-    /// White space between name and colon (RFC 9112 section 5.1).
-    #[error("white space before a header's colon")]
-    SpaceBeforeColon,
-    /// More than [`FIELDS_MAX`] fields.
-    #[error("too many headers")]
-    TooManyFields,
-    /// The request line is longer than allowed.
-    #[error("request line too long")]
-    LineTooLong,
-    /// The head, or one line of it, is longer than allowed.
-    #[error("head too large")]
-    HeadTooLarge,
-    /// HTTP/1.1 without a host (RFC 9112 section 3.2).
-    #[error("no Host")]
-    MissingHost,
-    /// More than one `Host` (RFC 9112 section 3.2).
-    #[error("more than one Host")]
-    DuplicateHost,
-    /// A `Host` that is none.
-    #[error("malformed Host")]
-    Host,
-    /// `Content-Length` and `Transfer-Encoding` (RFC 9112 section 6.1).
-    #[error("both Content-Length and Transfer-Encoding")]
-    ConflictingFraming,
-    /// `Content-Length` repeated, or no number.
-    #[error("malformed Content-Length")]
-    ContentLength,
-    /// A transfer coding other than `chunked` alone, or one in HTTP/1.0.
-    #[error("unsupported Transfer-Encoding")]
-    TransferEncoding,
-    /// An `Expect` other than `100-continue` (RFC 9110 section 10.1.1).
-    #[error("unsupported Expect")]
-    Expect,
-    /// A field that speaks of one connection, where there is none of HTTP/1 (RFC 9113 section 8.2.2).
-    #[error("header that HTTP/2 does not have")]
-    ForbiddenField,
-    /// Another protocol is asked for in a way that cannot be passed on.
-    #[error("unsupported protocol")]
-    Upgrade,
-    /// A target with a bad escape, a NUL, or that leaves the root.
-    #[error("malformed target")]
-    Target,
-}
 
 /// The fields of a head and what the framing rules say of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

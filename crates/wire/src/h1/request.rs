@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
-use super::head::{Fields, Malformed, Version};
+use super::head::Fields;
+use super::malformed::Malformed;
 use super::scan::{Scanner, Stop};
+use super::version::Version;
 use crate::field::Known;
 use crate::host;
 

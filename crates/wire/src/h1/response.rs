@@ -3,8 +3,10 @@
 use std::ops::Range;
 
 use super::body::Body;
-use super::head::{Fields, Malformed, Version};
+use super::head::Fields;
+use super::malformed::Malformed;
 use super::scan::{Scanner, Stop};
+use super::version::Version;
 
 /// A response head: positions in the buffer that it was read from.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,8 @@
 use std::ops::Range;
 
 use super::block::{is_control, is_no_plain_name, is_not_visible, position};
-use super::head::{Malformed, Version};
+use super::malformed::Malformed;
+use super::version::Version;
 use crate::field::{Field, Known};
 
 /// Reads a head from its front. The buffer may end in the middle of it.

@@ -22,9 +22,9 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, Connection, Error, ServerConnection};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::acceptors::{Acceptors, Lasting};
 use super::certificate::certified_key;
 use super::provider::provider;
+use super::server_configs::{ServerConfigs, SharedTls};
 use super::upstream::Verifier;
 use crate::clock::Clock;
 
@@ -125,8 +125,8 @@ fn compiled(hosts: Vec<Host>, tls: TlsSettings) -> Snapshot {
     routing::compile(&Model { hosts, settings, ..Model::default() }, None, 1)
 }
 
-fn lasting() -> Arc<Lasting> {
-    Lasting::new(Clock::begin()).expect("randomness")
+fn shared_tls() -> Arc<SharedTls> {
+    SharedTls::new(Clock::begin()).expect("randomness")
 }
 
 /// A client that believes whatever it is shown.
@@ -168,10 +168,10 @@ fn meet(
     config: &Arc<ClientConfig>,
     name: Option<&str>,
     snapshot: &Snapshot,
-    acceptors: &Acceptors,
+    server_configs: &ServerConfigs,
 ) -> Result<Met, Error> {
-    let selection = acceptors.select(snapshot, name).expect("it is served");
-    let server = ServerConnection::new(selection.acceptor.config().unwrap()).unwrap();
+    let selection = server_configs.select(snapshot, name).expect("it is served");
+    let server = ServerConnection::new(selection.server_config.config().unwrap()).unwrap();
     let mut met = Met { client: connect(config, name), server: Connection::Server(server) };
     while met.client.is_handshaking() || met.server.is_handshaking() {
         met.pass()?;

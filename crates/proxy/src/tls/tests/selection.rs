@@ -31,7 +31,7 @@ fn the_name_picks_the_certificate() {
     ];
     let settings = TlsSettings { default_certificate: Some(Arc::clone(&default)), ..TlsSettings::default() };
     let snapshot = compiled(hosts, settings);
-    let acceptors = Acceptors::new(&snapshot, &lasting(), None);
+    let server_configs = ServerConfigs::new(&snapshot, &shared_tls(), None);
     let config = Arc::new(client());
     for (name, expected) in [
         (Some("a.test"), &exact),
@@ -42,19 +42,19 @@ fn the_name_picks_the_certificate() {
         (Some("unknown.example"), &default),
         (None, &default),
     ] {
-        let met = meet(&config, name, &snapshot, &acceptors).unwrap();
+        let met = meet(&config, name, &snapshot, &server_configs).unwrap();
         assert_eq!(met.shown(), expected.chain[0], "{name:?}");
     }
 }
 
 #[test]
 fn without_a_certificate_one_is_made_up_and_an_unusable_one_is_passed_over() {
-    let lasting = lasting();
+    let shared_tls = shared_tls();
     let broken = certificate(vec![vec![1, 2, 3]], vec![4, 5, 6]);
     let snapshot = compiled(vec![host("a.test", shows(&broken))], TlsSettings::default());
-    let acceptors = Acceptors::new(&snapshot, &lasting, None);
+    let server_configs = ServerConfigs::new(&snapshot, &shared_tls, None);
     let config = Arc::new(client());
-    let made_up = meet(&config, None, &snapshot, &acceptors).unwrap().shown().to_vec();
+    let made_up = meet(&config, None, &snapshot, &server_configs).unwrap().shown().to_vec();
     let (_, read) =
         <x509_parser::certificate::X509Certificate<'_> as x509_parser::prelude::FromDer<_>>::from_der(
             &made_up,
@@ -64,8 +64,8 @@ fn without_a_certificate_one_is_made_up_and_an_unusable_one_is_passed_over() {
         super::super::name::rfc2253(read.subject()),
         "CN=Kubernetes Ingress Controller Fake Certificate,O=Acme Co"
     );
-    assert_eq!(meet(&config, Some("a.test"), &snapshot, &acceptors).unwrap().shown(), made_up);
-    let next = Acceptors::new(&snapshot, &lasting, None);
+    assert_eq!(meet(&config, Some("a.test"), &snapshot, &server_configs).unwrap().shown(), made_up);
+    let next = ServerConfigs::new(&snapshot, &shared_tls, None);
     assert_eq!(
         meet(&config, None, &snapshot, &next).unwrap().shown(),
         made_up,
@@ -79,8 +79,8 @@ fn the_host_of_last_resort_has_the_first_say_in_the_default() {
     let (any, default) = (ca.issue("any.test"), ca.issue("default.test"));
     let settings = TlsSettings { default_certificate: Some(default), ..TlsSettings::default() };
     let snapshot = compiled(vec![host("", shows(&any)), host("a.test", HostTls::default())], settings);
-    let acceptors = Acceptors::new(&snapshot, &lasting(), None);
-    let met = meet(&Arc::new(client()), Some("a.test"), &snapshot, &acceptors).unwrap();
+    let server_configs = ServerConfigs::new(&snapshot, &shared_tls(), None);
+    let met = meet(&Arc::new(client()), Some("a.test"), &snapshot, &server_configs).unwrap();
     assert_eq!(met.shown(), any.chain[0]);
 }
 
@@ -88,30 +88,30 @@ fn the_host_of_last_resort_has_the_first_say_in_the_default() {
 fn names_that_are_not_served_can_be_refused() {
     let settings = TlsSettings { reject_unknown_names: true, ..TlsSettings::default() };
     let snapshot = compiled(vec![host("a.test", HostTls::default()), host("", HostTls::default())], settings);
-    let acceptors = Acceptors::new(&snapshot, &lasting(), None);
-    assert!(acceptors.select(&snapshot, Some("a.test")).is_some());
-    assert!(acceptors.select(&snapshot, Some("b.test")).is_none());
-    assert!(acceptors.select(&snapshot, None).is_none());
+    let server_configs = ServerConfigs::new(&snapshot, &shared_tls(), None);
+    assert!(server_configs.select(&snapshot, Some("a.test")).is_some());
+    assert!(server_configs.select(&snapshot, Some("b.test")).is_none());
+    assert!(server_configs.select(&snapshot, None).is_none());
 }
 
 #[test]
 fn a_new_certificate_is_shown_from_the_next_generation_on_and_others_stay_ready() {
-    let (ca, lasting) = (Authority::new("ca"), lasting());
+    let (ca, shared_tls) = (Authority::new("ca"), shared_tls());
     let (old, new, other) = (ca.issue("a.test"), ca.issue("a.test"), ca.issue("b.test"));
     let first =
         compiled(vec![host("a.test", shows(&old)), host("b.test", shows(&other))], TlsSettings::default());
     let second =
         compiled(vec![host("a.test", shows(&new)), host("b.test", shows(&other))], TlsSettings::default());
-    let before = Acceptors::new(&first, &lasting, None);
-    let after = Acceptors::new(&second, &lasting, Some(&before));
+    let before = ServerConfigs::new(&first, &shared_tls, None);
+    let after = ServerConfigs::new(&second, &shared_tls, Some(&before));
     let config = Arc::new(client());
     assert_eq!(meet(&config, Some("a.test"), &first, &before).unwrap().shown(), old.chain[0]);
     assert_eq!(meet(&config, Some("a.test"), &second, &after).unwrap().shown(), new.chain[0]);
-    let acceptor = |acceptors: &Acceptors, snapshot: &Snapshot, name: &str| {
-        Arc::as_ptr(acceptors.select(snapshot, Some(name)).unwrap().acceptor)
+    let server_config = |server_configs: &ServerConfigs, snapshot: &Snapshot, name: &str| {
+        Arc::as_ptr(server_configs.select(snapshot, Some(name)).unwrap().server_config)
     };
-    assert_eq!(acceptor(&before, &first, "b.test"), acceptor(&after, &second, "b.test"));
-    assert_ne!(acceptor(&before, &first, "a.test"), acceptor(&after, &second, "a.test"));
+    assert_eq!(server_config(&before, &first, "b.test"), server_config(&after, &second, "b.test"));
+    assert_ne!(server_config(&before, &first, "a.test"), server_config(&after, &second, "a.test"));
 }
 
 #[test]
@@ -123,9 +123,10 @@ fn suites_and_versions_are_those_of_the_settings_and_of_the_host() {
     let settings =
         TlsSettings { ciphers: vec![EcdheEcdsaAes256Gcm, EcdheEcdsaAes128Gcm], ..TlsSettings::default() };
     let snapshot = compiled(vec![host("one.test", special), host("two.test", shows(&one))], settings.clone());
-    let acceptors = Acceptors::new(&snapshot, &lasting(), None);
+    let server_configs = ServerConfigs::new(&snapshot, &shared_tls(), None);
     let suite = |version, name| {
-        let met = meet(&client_of(version, CipherSuite::DEFAULT), Some(name), &snapshot, &acceptors).unwrap();
+        let met =
+            meet(&client_of(version, CipherSuite::DEFAULT), Some(name), &snapshot, &server_configs).unwrap();
         suite_name(met.server.negotiated_cipher_suite())
     };
     assert_eq!(suite(V12, "one.test"), "ECDHE-ECDSA-CHACHA20-POLY1305");
@@ -133,24 +134,24 @@ fn suites_and_versions_are_those_of_the_settings_and_of_the_host() {
     assert_eq!(suite(V13, "one.test"), "TLS_AES_128_GCM_SHA256");
     let theirs = TlsSettings { prefer_server_ciphers: false, ..settings.clone() };
     let snapshot = compiled(Vec::new(), theirs);
-    let acceptors = Acceptors::new(&snapshot, &lasting(), None);
-    let met = meet(&client_of(V12, CipherSuite::DEFAULT), None, &snapshot, &acceptors).unwrap();
+    let server_configs = ServerConfigs::new(&snapshot, &shared_tls(), None);
+    let met = meet(&client_of(V12, CipherSuite::DEFAULT), None, &snapshot, &server_configs).unwrap();
     assert_eq!(suite_name(met.server.negotiated_cipher_suite()), "ECDHE-ECDSA-AES128-GCM-SHA256");
     let snapshot = compiled(Vec::new(), TlsSettings { versions: V12, ..settings });
-    let acceptors = Acceptors::new(&snapshot, &lasting(), None);
-    let met = meet(&Arc::new(client()), None, &snapshot, &acceptors).unwrap();
+    let server_configs = ServerConfigs::new(&snapshot, &shared_tls(), None);
+    let met = meet(&Arc::new(client()), None, &snapshot, &server_configs).unwrap();
     assert_eq!(met.server.protocol_version(), Some(ProtocolVersion::TLSv1_2));
-    assert!(meet(&client_of(V13, CipherSuite::DEFAULT), None, &snapshot, &acceptors).is_err());
+    assert!(meet(&client_of(V13, CipherSuite::DEFAULT), None, &snapshot, &server_configs).is_err());
 }
 
 #[test]
 fn http2_is_offered_where_it_is_on() {
     let protocol = |http2: bool, offered: &[&[u8]]| {
         let snapshot = compiled(Vec::new(), TlsSettings { http2, ..TlsSettings::default() });
-        let acceptors = Acceptors::new(&snapshot, &lasting(), None);
+        let server_configs = ServerConfigs::new(&snapshot, &shared_tls(), None);
         let mut config = client();
         config.alpn_protocols = offered.iter().map(|one| one.to_vec()).collect();
-        let met = meet(&Arc::new(config), None, &snapshot, &acceptors)?;
+        let met = meet(&Arc::new(config), None, &snapshot, &server_configs)?;
         Ok::<_, Error>(met.client.alpn_protocol().map(<[u8]>::to_vec))
     };
     assert_eq!(protocol(true, &[b"http/1.1", b"h2"]), Ok(Some(b"h2".to_vec())));
@@ -163,14 +164,14 @@ fn http2_is_offered_where_it_is_on() {
 
 /// Two handshakes, the second by another thread with the next generation; whether that one was resumed.
 fn resumes(version: TlsVersions, settings: &TlsSettings, first: Host, second: Host) -> bool {
-    let lasting = lasting();
+    let shared_tls = shared_tls();
     let config = client_of(version, CipherSuite::DEFAULT);
     let name = first.name.to_string();
     let old = compiled(vec![first], settings.clone());
-    let before = Acceptors::new(&old, &lasting, None);
+    let before = ServerConfigs::new(&old, &shared_tls, None);
     assert!(!meet(&config, Some(&name), &old, &before).unwrap().is_resumed());
     let new = compiled(vec![second], settings.clone());
-    let after = Acceptors::new(&new, &lasting, Some(&before));
+    let after = ServerConfigs::new(&new, &shared_tls, Some(&before));
     let next = move || meet(&config, Some(&name), &new, &after).unwrap().is_resumed();
     std::thread::spawn(next).join().unwrap()
 }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use model::HttpVersion;
 
 use super::super::session::Session;
-use super::super::upstream::{NoSession, Profiles};
+use super::super::upstream::{ConnectorConfigs, NoSession};
 use super::*;
 
 /// A handshake with an endpoint that shows `certificate`; the name that was asked for, and how many were resumed of two.
@@ -15,16 +15,16 @@ fn dial(settings: UpstreamTls, certificate: &Arc<Certificate>) -> Result<(Option
         let defaults =
             TlsSettings { default_certificate: Some(Arc::clone(certificate)), ..TlsSettings::default() };
         let snapshot = compiled(Vec::new(), defaults);
-        let acceptors = Acceptors::new(&snapshot, &lasting(), None);
-        let profile = Profiles::default().get(&Arc::new(settings), HttpVersion::Http1);
-        let dialer = profile.dialer(IpAddr::V4(Ipv4Addr::LOCALHOST))?;
+        let server_configs = ServerConfigs::new(&snapshot, &shared_tls(), None);
+        let profile = ConnectorConfigs::default().get(&Arc::new(settings), HttpVersion::Http1);
+        let connector = profile.connector(IpAddr::V4(Ipv4Addr::LOCALHOST))?;
         let (mut name, mut resumed) = (None, 0);
         for _ in 0..2 {
             let (near, far) = loopback().await;
-            let config = acceptors.select(&snapshot, None).unwrap().acceptor.config().unwrap();
+            let config = server_configs.select(&snapshot, None).unwrap().server_config.config().unwrap();
             let mut server = Session::new(far, Connection::Server(ServerConnection::new(config).unwrap()));
             let dialing = async {
-                let mut client = dialer.handshake(near).await?;
+                let mut client = connector.handshake(near).await?;
                 poll_fn(|cx| client.poll_flush(cx)).await.expect("the server reads");
                 Ok(client)
             };
@@ -75,7 +75,7 @@ fn with_verification_authority_and_name_count() {
 
 #[test]
 fn equal_settings_are_one_profile_and_others_are_not() {
-    let profiles = Profiles::default();
+    let profiles = ConnectorConfigs::default();
     let get = |name: &str, version| {
         profiles.get(&Arc::new(UpstreamTls { name: name.to_owned(), ..UpstreamTls::default() }), version)
     };
@@ -91,9 +91,9 @@ fn equal_settings_are_one_profile_and_others_are_not() {
 fn an_endpoint_that_speaks_no_tls_is_found_out() {
     run(async {
         let (near, far) = loopback().await;
-        let profile = Profiles::default().get(&Arc::default(), HttpVersion::Http1);
-        let dialer = profile.dialer(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
+        let profile = ConnectorConfigs::default().get(&Arc::default(), HttpVersion::Http1);
+        let connector = profile.connector(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
         far.try_write(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
-        assert_eq!(dialer.handshake(near).await.err(), Some(NoSession::HandshakeFailed));
+        assert_eq!(connector.handshake(near).await.err(), Some(NoSession::HandshakeFailed));
     });
 }

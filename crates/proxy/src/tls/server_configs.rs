@@ -13,7 +13,7 @@ use routing::{HostTable, Snapshot};
 use rustls::crypto::CryptoProvider;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
-use rustls::{Error, ServerConfig, SignatureAlgorithm};
+use rustls::{Error, SignatureAlgorithm};
 
 use super::certificate::{certified_key, fake};
 use super::chain::Trust;
@@ -24,22 +24,22 @@ use crate::clock::Start;
 use crate::limits::SESSIONS_PER_HANDSHAKE;
 
 /// What stays the same from one generation to the next.
-pub(crate) struct Lasting {
+pub(crate) struct SharedTls {
     resumption: Arc<Resumption>,
     fake: Arc<CertifiedKey>,
 }
 
 /// The ways in which the hosts of a Snapshot are served.
-pub(crate) struct Acceptors {
+pub(crate) struct ServerConfigs {
     profile: Arc<Profile>,
-    default: Arc<Acceptor>,
-    special: HashMap<Identity, Arc<Acceptor>>,
+    default: Arc<ServerConfig>,
+    special: HashMap<Identity, Arc<ServerConfig>>,
     has_passthrough: bool,
 }
 
 /// What holds for all hosts.
 struct Profile {
-    lasting: Arc<Lasting>,
+    shared_tls: Arc<SharedTls>,
     settings: TlsSettings,
     /// The certificate of the host that takes whatever no other does.
     any: Option<Arc<Certificate>>,
@@ -48,7 +48,7 @@ struct Profile {
 }
 
 /// How one host is served, or several that are served alike.
-pub(crate) struct Acceptor {
+pub(crate) struct ServerConfig {
     profile: Arc<Profile>,
     certificate: Option<Arc<Certificate>>,
     client_auth: Option<ClientAuth>,
@@ -60,7 +60,7 @@ pub(crate) struct Acceptor {
 
 /// A configuration that is complete.
 struct Config {
-    rustls: Arc<ServerConfig>,
+    rustls: Arc<rustls::ServerConfig>,
     /// How a handshake by it is counted that is not resumed.
     full: Handshake,
 }
@@ -81,28 +81,32 @@ struct Identity {
 #[derive(Clone, Copy)]
 pub(crate) struct Selection<'a> {
     /// How.
-    pub(crate) acceptor: &'a Arc<Acceptor>,
+    pub(crate) server_config: &'a Arc<ServerConfig>,
     /// For which host; none where no host answers to the name.
     pub(crate) host: Option<&'a Arc<HostTable>>,
 }
 
-impl Lasting {
+impl SharedTls {
     pub(crate) fn new(start: Start) -> io::Result<Arc<Self>> {
         let fake = fake(&provider(CipherSuite::DEFAULT)).map_err(io::Error::other)?;
         Ok(Arc::new(Self { resumption: Resumption::new(start), fake }))
     }
 }
 
-impl Acceptors {
+impl ServerConfigs {
     /// What is the same in the previous generation is taken over from it.
-    pub(crate) fn new(snapshot: &Snapshot, lasting: &Arc<Lasting>, previous: Option<&Self>) -> Arc<Self> {
+    pub(crate) fn new(
+        snapshot: &Snapshot,
+        shared_tls: &Arc<SharedTls>,
+        previous: Option<&Self>,
+    ) -> Arc<Self> {
         let any = snapshot.host(&HostName::Any).and_then(|host| host.tls().certificate.clone());
         let settings = &snapshot.settings.tls;
         let kept = previous.filter(|old| old.profile.is_same(settings, any.as_ref()));
         let profile =
-            kept.map_or_else(|| Profile::new(lasting, settings, any), |old| Arc::clone(&old.profile));
-        let default =
-            kept.map_or_else(|| Acceptor::new(&profile, &HostTls::default()), |old| Arc::clone(&old.default));
+            kept.map_or_else(|| Profile::new(shared_tls, settings, any), |old| Arc::clone(&old.profile));
+        let default = kept
+            .map_or_else(|| ServerConfig::new(&profile, &HostTls::default()), |old| Arc::clone(&old.default));
         let mut special = HashMap::new();
         let mut has_passthrough = false;
         for tls in snapshot.hosts().filter(|host| !host.is_plain()).map(|host| host.tls()) {
@@ -113,7 +117,7 @@ impl Acceptors {
             }
             special.entry(identity).or_insert_with_key(|identity| {
                 let old = kept.and_then(|old| old.special.get(identity));
-                old.map_or_else(|| Acceptor::new(&profile, tls), Arc::clone)
+                old.map_or_else(|| ServerConfig::new(&profile, tls), Arc::clone)
             });
         }
         Arc::new(Self { profile, default, special, has_passthrough })
@@ -134,11 +138,11 @@ impl Acceptors {
         if self.profile.settings.reject_unknown_names && !is_known {
             return None;
         }
-        Some(Selection { acceptor: self.of_host(host), host })
+        Some(Selection { server_config: self.of_host(host), host })
     }
 
     /// How a host is served.
-    pub(super) fn of_host(&self, host: Option<&Arc<HostTable>>) -> &Arc<Acceptor> {
+    pub(super) fn of_host(&self, host: Option<&Arc<HostTable>>) -> &Arc<ServerConfig> {
         host.and_then(|host| self.special.get(&Identity::of(host.tls()))).unwrap_or(&self.default)
     }
 }
@@ -158,17 +162,17 @@ impl Identity {
 }
 
 impl Profile {
-    fn new(lasting: &Arc<Lasting>, settings: &TlsSettings, any: Option<Arc<Certificate>>) -> Arc<Self> {
+    fn new(shared_tls: &Arc<SharedTls>, settings: &TlsSettings, any: Option<Arc<Certificate>>) -> Arc<Self> {
         let provider = provider(&settings.ciphers);
         let configured = [any.as_ref(), settings.default_certificate.as_ref()];
         let usable =
             configured.into_iter().flatten().find_map(|certificate| usable_key(certificate, &provider));
         Arc::new(Self {
-            lasting: Arc::clone(lasting),
+            shared_tls: Arc::clone(shared_tls),
             settings: settings.clone(),
             any,
             provider,
-            certificate: usable.unwrap_or_else(|| Arc::clone(&lasting.fake)),
+            certificate: usable.unwrap_or_else(|| Arc::clone(&shared_tls.fake)),
         })
     }
 
@@ -187,7 +191,7 @@ fn usable_key(certificate: &Certificate, provider: &CryptoProvider) -> Option<Ar
     .ok()
 }
 
-impl Acceptor {
+impl ServerConfig {
     fn new(profile: &Arc<Profile>, tls: &HostTls) -> Arc<Self> {
         Arc::new(Self {
             profile: Arc::clone(profile),
@@ -201,7 +205,7 @@ impl Acceptor {
     }
 
     /// The configuration, which is completed when it is first asked for.
-    pub(super) fn config(&self) -> Result<Arc<ServerConfig>, Error> {
+    pub(super) fn config(&self) -> Result<Arc<rustls::ServerConfig>, Error> {
         if let Some(config) = self.config.get() {
             return Ok(Arc::clone(&config.rustls));
         }
@@ -227,7 +231,7 @@ impl Acceptor {
     }
 
     fn complete(&self) -> Result<Config, Error> {
-        let Profile { lasting, settings, provider: common, certificate: default, .. } = &*self.profile;
+        let Profile { shared_tls, settings, provider: common, certificate: default, .. } = &*self.profile;
         let provider = self.ciphers.as_ref().map_or_else(|| Arc::clone(common), |suites| provider(suites));
         let suites = self.ciphers.as_ref().unwrap_or(&settings.ciphers);
         let own = self.certificate.as_ref().and_then(|certificate| usable_key(certificate, &provider));
@@ -243,7 +247,7 @@ impl Acceptor {
         };
         let leaf = key.cert.first().map_or(&[][..], |leaf| leaf);
         let scope = Scope::new(leaf, self.client_auth.as_ref());
-        let mut config = ServerConfig::builder_with_provider(provider)
+        let mut config = rustls::ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&versions(settings.versions, suites))?
             .with_client_cert_verifier(verifier)
             .with_cert_resolver(Arc::new(SingleCertAndKey::from(key)));
@@ -254,7 +258,7 @@ impl Acceptor {
             vec![b"http/1.1".to_vec()]
         };
         let scoped = Arc::new(Scoped {
-            shared: Arc::clone(&lasting.resumption),
+            shared: Arc::clone(&shared_tls.resumption),
             scope,
             timeout: settings.session_timeout,
         });
