@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     /// Show the functions that cost most, so many of each scenario.
     #[arg(long, value_name = "N", default_value_t = 0)]
     top: usize,
-    /// Leave callgrind's files in a folder for each scenario below this one, for `callgrind_annotate` and KCachegrind.
+    /// Leave callgrind's files in a folder for each scenario below this one, for `callgrind_annotate` and `kcachegrind`.
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
 }
