@@ -167,8 +167,8 @@ impl<'x, 'a> Outbound<'x, 'a> {
         let mut calls = 0;
         loop {
             let is_fresh = calls > 0;
-            let opening = Call::open(pool, endpoint, is_fresh, can_be_repeated, timeout, exchange.deadline);
-            let mut call = opening.await?;
+            let mut call =
+                Call::open(pool, endpoint, is_fresh, can_be_repeated, timeout, exchange.deadline).await?;
             calls += 1;
             if let Some(took) = call.connect_time() {
                 exchange.report.note_connected(took);

@@ -36,34 +36,34 @@ pub(crate) struct Outcome<'d> {
 
 impl Recipient<'_> {
     /// Sends a response to its end. What has come of the body leaves with the head; before the rest is waited for, `note_slow` is called.
-    pub(crate) async fn deliver(&self, response: Outcome<'_>, note_slow: impl FnOnce()) -> Result<(), Fault> {
-        let Outcome { status, mut head, mut body, framing, read_timeout } = response;
+    pub(crate) async fn deliver(
+        &self,
+        response: &mut Outcome<'_>,
+        note_slow: impl FnOnce(),
+    ) -> Result<(), Fault> {
         let is_done = match self.client {
-            Client::Http1(socket) => self.send_first(socket, &mut head, &mut body, framing).await?,
+            Client::Http1(socket) => self.send_first(socket, response).await?,
             Client::Http2(stream) => {
-                let is_done = body.is_done();
-                let sent = stream.respond(status, head.data(), is_done);
+                let is_done = response.body.is_done();
+                let sent = stream.respond(response.status, response.head.data(), is_done);
                 sent.map_err(|_| Fault::never(Reason::ClientAborted))?;
                 is_done
             }
         };
-        drop(head);
+        response.head.clear();
         if is_done {
             return Ok(());
         }
         note_slow();
-        Box::pin(self.send_rest(Incoming { source: body, timeout: read_timeout }, framing)).await
+        let source = std::mem::replace(&mut response.body, Source::Bytes(&[]));
+        let incoming = Incoming { source, timeout: response.read_timeout };
+        Box::pin(self.send_rest(incoming, response.framing)).await
     }
 
     /// Sends the head, and with it what has come of the body. True if that is all.
-    async fn send_first(
-        &self,
-        socket: &Socket,
-        head: &mut Buffer,
-        body: &mut Source<'_>,
-        framing: Framing,
-    ) -> Result<bool, Fault> {
-        let joined = body.join(framing, &self.meter(), head);
+    async fn send_first(&self, socket: &Socket, response: &mut Outcome<'_>) -> Result<bool, Fault> {
+        let Outcome { head, body, framing, .. } = response;
+        let joined = body.join(*framing, &self.meter(), head);
         let (beside, is_done) = joined.map_err(|error| response_fault(&error))?;
         client::write(socket, &[head.data(), body.front(beside)], self.timeout).await?;
         body.consume(beside);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use observe::Reason;
-use wire::h1::{Fields, Request, RequestLimits, parse_request};
+use wire::h1::{Request, RequestLimits};
 
 use crate::buffer::Buffer;
 use crate::deadline::{Deadline, Elapsed};
@@ -19,24 +19,26 @@ pub(crate) enum NoRequest {
     Refused(Reason),
 }
 
-/// Reads a request head, of which `buffer` holds the beginning; it stays there.
+/// Reads a request head, of which `buffer` holds the beginning; it stays there, and `request` says what it is.
 pub(crate) async fn read_request(
     socket: &Socket,
     buffer: &mut Buffer,
-    fields: Fields,
+    request: &mut Request,
     limits: RequestLimits,
     timeout: Duration,
     deadline: &Deadline,
-) -> Result<Request, NoRequest> {
-    let mut spare = Some(fields);
-    deadline.start(timeout);
+) -> Result<(), NoRequest> {
+    let mut is_timed = false;
     loop {
         if is_worth_parsing(buffer.data(), limits) {
-            let parsed = parse_request(buffer.data(), limits, spare.take().unwrap_or_default());
-            match parsed.map_err(|fault| NoRequest::Refused(reply::malformed(fault)))? {
-                Some(request) => return Ok(request),
-                None => spare = Some(Fields::default()),
+            let parsed = request.parse(buffer.data(), limits);
+            if parsed.map_err(|fault| NoRequest::Refused(reply::malformed(fault)))? {
+                return Ok(());
             }
+        }
+        // Nearly all heads have come whole.
+        if !std::mem::replace(&mut is_timed, true) {
+            deadline.start(timeout);
         }
         match deadline.guard(|cx| socket.poll_fill_small(cx, buffer)).await {
             Err(Elapsed) => return Err(NoRequest::Refused(Reason::HeadTimeout)),

@@ -58,6 +58,7 @@ mod deadline;
 mod pipe;
 mod random;
 mod socket;
+mod spare;
 mod sys;
 
 use std::io;

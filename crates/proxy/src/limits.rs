@@ -13,6 +13,8 @@ pub(crate) const BUFFER_BYTES_KEPT_MAX: usize = 8 << 20;
 pub(crate) const RESPONSE_HEAD_BYTES_MAX: usize = 64 << 10;
 /// Interim (1xx) responses before the final one.
 pub(crate) const INTERIM_RESPONSES_MAX: u32 = 16;
+/// Heads that a worker keeps the memory of, for requests and for responses each.
+pub(crate) const SPARE_VALUES_MAX: usize = 64;
 
 /// Handshakes of clients that a worker has in progress; further clients are refused. Each takes about 10 KB.
 pub(crate) const HANDSHAKES_MAX: usize = 4096;

@@ -48,8 +48,9 @@ impl Receiver<'_, '_> {
     /// it asked for one.
     pub(crate) async fn receive(&self, upgrade: Option<&mut Buffer>) -> Result<Received, Fault> {
         let mut buffer = Buffer::empty(&self.exchange.worker.buffers);
-        let response = self.final_head(&mut buffer).await?;
         let worker = self.exchange.worker;
+        let mut response = worker.responses.take();
+        self.final_head(&mut response, &mut buffer).await?;
         let took = self.exchange.report.note_header(response.status, worker.clock.now());
         self.endpoint.note_response(took, worker.clock.now());
         let received = match (response.status, upgrade) {
@@ -62,23 +63,22 @@ impl Receiver<'_, '_> {
             }
             _ => self.deliver(&response, buffer).await,
         };
-        worker.keep_fields(response.fields);
+        worker.responses.keep(response);
         received
     }
 
     /// Reads heads up to the final one, or one that switches protocols; passes interim ones on.
-    async fn final_head(&self, buffer: &mut Buffer) -> Result<Response, Fault> {
+    async fn final_head(&self, response: &mut Response, buffer: &mut Buffer) -> Result<(), Fault> {
         let exchange = self.exchange;
         for _ in 0..=INTERIM_RESPONSES_MAX {
-            let (fields, is_eager) = (exchange.worker.spare_fields(), !exchange.client.is_http2());
-            let response = self.call.head(buffer, fields, is_eager, self.timer).await?;
+            self.call.head(response, buffer, !exchange.client.is_http2(), self.timer).await?;
             if !response.is_interim() || response.status == 101 {
-                return Ok(response);
+                return Ok(());
             }
             // 100 answers an expectation that ended here; HTTP/1.0 knows no interim responses.
             if response.status != 100 && exchange.request.version == Version::Http11 {
                 let mut out = Buffer::small(&exchange.worker.buffers);
-                write_interim_head(buffer.data(), &response, &mut out);
+                write_interim_head(buffer.data(), response, &mut out);
                 exchange.client.inform(response.status, out.data(), exchange.timeout()).await?;
             }
             buffer.consume(response.len);
@@ -102,21 +102,18 @@ impl Receiver<'_, '_> {
         let body = response.body(exchange.is_head());
         let delivery = self.delivery(response, body);
         let idle_max = keep_alive_hint(buffer.data(), response);
-        let mut out = Buffer::small(&exchange.worker.buffers);
-        let edits = exchange.response_edits();
-        let date = || exchange.worker.date();
-        write_response_head(buffer.data(), response, delivery, &edits, date, &mut out);
-        self.note_head(response.status, out.data());
+        let head = self.write_head(response, delivery, &buffer);
+        self.note_head(response.status, head.data());
         buffer.consume(response.len);
         let mut decoder = BodyDecoder::new(body);
-        let outcome = Outcome {
+        let mut outcome = Outcome {
             status: response.status,
-            head: out,
+            head,
             body: self.call.source(body, &mut buffer, &mut decoder),
             framing: delivery.framing,
             read_timeout: self.forward.timeouts.read,
         };
-        exchange.recipient().deliver(outcome, || self.timer.note_slow()).await?;
+        exchange.recipient().deliver(&mut outcome, || self.timer.note_slow()).await?;
         Ok(Received {
             // More than was announced is no beginning of a next response.
             reusable: answers_whole_request
@@ -127,6 +124,14 @@ impl Receiver<'_, '_> {
             idle_max,
             closes_in_order: false,
         })
+    }
+
+    /// The head for the client. What it takes to write it is not kept while the response is sent.
+    fn write_head(&self, response: &Response, delivery: Delivery, received: &Buffer) -> Buffer {
+        let (exchange, mut head) = (self.exchange, Buffer::small(&self.exchange.worker.buffers));
+        let (edits, date) = (exchange.response_edits(), || exchange.worker.date());
+        write_response_head(received.data(), response, delivery, &edits, date, &mut head);
+        head
     }
 
     /// How the body's end is told to a client that may not know chunks.

@@ -107,8 +107,8 @@ async fn send_answer(
     let timeout = Timeout { deadline, send_timeout };
     let recipient = Recipient { client, timeout, sent: &report.sent_body, pipes: &worker.pipes };
     let (status, body, read_timeout) = (answer.status, Source::Bytes(body), send_timeout);
-    let outcome = Outcome { status, head, body, framing: Framing::Raw, read_timeout };
-    recipient.deliver(outcome, || ()).await.is_ok()
+    let mut outcome = Outcome { status, head, body, framing: Framing::Raw, read_timeout };
+    recipient.deliver(&mut outcome, || ()).await.is_ok()
 }
 
 impl From<Reason> for Stop {

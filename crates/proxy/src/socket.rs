@@ -6,7 +6,8 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use rustix::net::{RecvFlags, recv};
+use rustix::io::writev;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -305,11 +306,14 @@ fn poll_write_clear(
 ) -> Poll<io::Result<()>> {
     while let Some(first) = unwritten.0.iter().position(|slice| !slice.is_empty()) {
         let is_only = unwritten.0[first + 1..].iter().all(|slice| slice.is_empty());
-        let written = if is_only {
-            stream.try_write(unwritten.0[first])
-        } else {
-            stream.try_write_vectored(&unwritten.0.map(IoSlice::new))
-        };
+        let written = stream.try_io(Interest::WRITABLE, || {
+            // Not by libc, each of whose calls can be a point at which a thread is cancelled.
+            Ok(if is_only {
+                send(stream, unwritten.0[first], SendFlags::NOSIGNAL)?
+            } else {
+                writev(stream, &unwritten.0.map(IoSlice::new))?
+            })
+        });
         let len = match written {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 ready!(stream.poll_write_ready(cx))?;

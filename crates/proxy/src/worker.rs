@@ -17,7 +17,7 @@ use observe::{Counter, Gauge, Reason, Recorder};
 use routing::Snapshot;
 use rustix::event::{EventfdFlags, eventfd};
 use tokio::sync::Notify;
-use wire::h1::{Fields, RequestLimits};
+use wire::h1::{Request, RequestLimits, Response};
 
 use crate::buffer::Buffers;
 use crate::clock::{Clock, Moment};
@@ -26,6 +26,7 @@ use crate::limits::{IDLE_CLOSED_PER_TURN, SHORTAGE_TOLD_INTERVAL, TICKS_PER_SWEE
 use crate::options::Budget;
 use crate::pipe::Pipes;
 use crate::random::Random;
+use crate::spare::Spare;
 use crate::tls::{ServerConfigs, Turnstile};
 use crate::upstream::{Cluster, Pool};
 
@@ -43,7 +44,9 @@ pub(crate) struct Worker {
     pub(crate) no_labels: Arc<Labels>,
     pub(crate) log: RefCell<Log>,
     config: RefCell<Rc<WorkerConfig>>,
-    spare_fields: RefCell<Vec<Fields>>,
+    /// Memory for the heads of requests and responses.
+    pub(crate) requests: Spare<Request>,
+    pub(crate) responses: Spare<Response>,
     date: RefCell<(u64, Rc<str>)>,
     draining: Cell<bool>,
     connections: Cell<usize>,
@@ -108,9 +111,6 @@ pub(crate) struct WorkerParts {
     pub(crate) budget: Budget,
 }
 
-/// Heads that a worker parses into again.
-const SPARE_FIELDS_MAX: usize = 64;
-
 impl Worker {
     pub(crate) fn new(parts: WorkerParts, first: Published) -> Rc<Self> {
         parts.pool.configure(&first.snapshot.settings.upstream);
@@ -127,7 +127,8 @@ impl Worker {
             no_labels: Arc::new(Labels { host: HostName::Any.to_string(), ..Labels::default() }),
             log: RefCell::new(parts.log),
             config: RefCell::new(Rc::new(config)),
-            spare_fields: RefCell::default(),
+            requests: Spare::default(),
+            responses: Spare::default(),
             date: RefCell::new((u64::MAX, Rc::from(""))),
             draining: Cell::new(false),
             connections: Cell::new(0),
@@ -198,17 +199,6 @@ impl Worker {
         self.ticks.set(self.ticks.get() + 1);
         if self.ticks.get().is_multiple_of(TICKS_PER_SWEEP) {
             self.pool.sweep();
-        }
-    }
-
-    pub(crate) fn spare_fields(&self) -> Fields {
-        self.spare_fields.borrow_mut().pop().unwrap_or_default()
-    }
-
-    pub(crate) fn keep_fields(&self, fields: Fields) {
-        let mut spare = self.spare_fields.borrow_mut();
-        if spare.len() < SPARE_FIELDS_MAX {
-            spare.push(fields);
         }
     }
 

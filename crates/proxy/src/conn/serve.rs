@@ -165,21 +165,21 @@ async fn serve_request(
     let begin = worker.clock.now();
     let mut config = worker.config();
     let (limits, timeout) = (config.request_limits(), config.settings().client.header_timeout);
-    let fields = worker.spare_fields();
-    let read = h1::read_request(socket, buffer, fields, limits, timeout, deadline).await;
+    let mut request = worker.requests.take();
+    let read = h1::read_request(socket, buffer, &mut request, limits, timeout, deadline).await;
     // One that has come into force while the head was read is this request's.
     worker.renew(&mut config);
     let config = &*config;
     let client = Client::Http1(socket);
-    let request = match read {
-        Ok(request) => request,
+    match read {
+        Ok(()) => {}
         Err(NoRequest::Gone) => return AfterRequest::Close,
         Err(NoRequest::Refused(reason)) => {
             conn.count_request();
             let arrival = RequestStart { conn, client, deadline, config, head: buffer.data(), begin };
             return Box::pin(request::refuse(worker, arrival, reason)).await;
         }
-    };
+    }
     conn.count_request();
     // The head stays as it is until the request is done; what follows it lives on.
     let mut rest = Buffer::empty(&worker.buffers);
@@ -190,7 +190,7 @@ async fn serve_request(
     let head = std::mem::replace(buffer, rest);
     let arrival = RequestStart { conn, client, deadline, config, head: head.data(), begin };
     let next = request::serve(worker, arrival, &request, buffer).await;
-    worker.keep_fields(request.fields);
+    worker.requests.keep(request);
     next
 }
 
@@ -243,9 +243,23 @@ mod tests {
         size_of::<F>()
     }
 
+    /// The same of a request.
+    fn size_of_request<'a, F>(
+        _: fn(&'a Rc<Worker>, &'a Conn, &'a Socket, &'a Deadline, &'a mut Buffer) -> F,
+    ) -> usize {
+        size_of::<F>()
+    }
+
     #[test]
     fn an_idle_connection_is_small() {
         let size = size_of_future(serve);
         assert!(size <= 768, "{size}");
+    }
+
+    /// It is moved to the heap for each request.
+    #[test]
+    fn a_request_is_small() {
+        let size = size_of_request(serve_request);
+        assert!(size <= 2_600, "{size}");
     }
 }

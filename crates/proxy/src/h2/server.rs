@@ -17,7 +17,7 @@ use h2::server::{Connection, SendResponse};
 use h2::{Reason as Code, RecvStream};
 use http::Request;
 use observe::Reason;
-use wire::h1::{Malformed, parse_request};
+use wire::h1::Malformed;
 use wire::h2::Pseudo;
 
 use super::body::pairs;
@@ -311,17 +311,17 @@ async fn serve_stream(arrived: Arrived) {
     let deadline = Deadline::new(&worker.deadlines);
     let (deadline, config) = (&deadline, &*worker.config());
     let arrival = RequestStart { conn, client: Client::Http2(stream), deadline, config, head, begin: *begin };
-    let parsed = written.and_then(|()| parse_request(head, config.request_limits(), worker.spare_fields()));
-    // It is written with its end, so that it is read whole or not at all.
-    match parsed.and_then(|request| request.ok_or(Malformed::StartLine)) {
-        Ok(request) => {
+    let mut request = worker.requests.take();
+    let parsed = written.and_then(|()| request.parse(head, config.request_limits()));
+    match parsed {
+        Ok(true) => {
             let mut nothing = Buffer::empty(&worker.buffers);
             serve_request(worker, arrival, &request, &mut nothing).await;
-            worker.keep_fields(request.fields);
+            worker.requests.keep(request);
         }
-        Err(fault) => {
-            refuse(worker, arrival, reply::malformed(fault)).await;
-        }
+        // It is written with its end, so that it is read whole or not at all.
+        Ok(false) => _ = refuse(worker, arrival, reply::malformed(Malformed::StartLine)).await,
+        Err(fault) => _ = refuse(worker, arrival, reply::malformed(fault)).await,
     }
     open.note_end(stream.was_cancelled());
 }

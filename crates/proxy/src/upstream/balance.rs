@@ -34,6 +34,9 @@ impl Cluster {
         };
         let ready = in_state(EndpointState::Ready);
         let endpoints = if ready.is_empty() { in_state(EndpointState::Draining) } else { ready };
+        if cluster.balance == Balance::Ewma {
+            endpoints.iter().for_each(|endpoint| endpoint.average_times());
+        }
         // Workers that all began with the first endpoint would favour it.
         let cursor = Cell::new(random.below(endpoints.len().max(1)));
         Self { balance: cluster.balance, endpoints, cursor, for_tls: None }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use model::{HttpVersion, Timeouts};
 use observe::Reason;
-use wire::h1::{Body, BodyDecoder, Fields, Response};
+use wire::h1::{Body, BodyDecoder, Response};
 
 use super::connect::Connection;
 use super::error::NoConnection;
@@ -138,20 +138,20 @@ impl<'e> Call<'e> {
         }
     }
 
-    /// Waits for the next response head, interim or final; it stays at the front of `buffer`. `is_eager` where as much of the body may be
+    /// Waits for the next response head, interim or final; it stays at the front of `buffer`, and `response` says what it is. `is_eager` where as much of the body may be
     /// read along with it as has come.
     pub(crate) async fn head(
         &self,
+        response: &mut Response,
         buffer: &mut Buffer,
-        fields: Fields,
         is_eager: bool,
         timer: &ResponseTimer<'_>,
-    ) -> Result<Response, Fault> {
+    ) -> Result<(), Fault> {
         match &self.line {
             Line::Http1(connection, _) => {
-                super::h1::read_response_head(connection.socket(), buffer, fields, is_eager, timer).await
+                super::h1::read_response_head(connection.socket(), response, buffer, is_eager, timer).await
             }
-            Line::Http2(_, call) => Box::pin(of_sent(call.as_deref()).head(buffer, timer)).await,
+            Line::Http2(_, call) => Box::pin(of_sent(call.as_deref()).head(response, buffer, timer)).await,
         }
     }
 

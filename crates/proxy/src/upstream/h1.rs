@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use observe::Reason;
 use wire::Known;
-use wire::h1::{Fields, Response, parse_response};
+use wire::h1::Response;
 
 use super::timer::ResponseTimer;
 use crate::buffer::Buffer;
@@ -13,22 +13,19 @@ use crate::fault::Fault;
 use crate::limits::RESPONSE_HEAD_BYTES_MAX;
 use crate::socket::Socket;
 
-/// Reads a response head; it stays at the front of `buffer`. `is_eager` where the body may be read along with it as far as it has
-/// come: what a stream of HTTP/2 has no room for would be kept meanwhile.
+/// Reads a response head; it stays at the front of `buffer`, and `response` says what it is. `is_eager` where the body may be read along
+/// with it as far as it has come: what a stream of HTTP/2 has no room for would be kept meanwhile.
 pub(crate) async fn read_response_head(
     socket: &Socket,
+    response: &mut Response,
     buffer: &mut Buffer,
-    fields: Fields,
     is_eager: bool,
     timer: &ResponseTimer<'_>,
-) -> Result<Response, Fault> {
-    if !buffer.is_empty()
-        && let Some(response) = parse(buffer, Fields::default())?
-    {
-        return Ok(response);
-    }
-    let mut spare = Some(fields);
+) -> Result<(), Fault> {
     loop {
+        if !buffer.is_empty() && parse(response, buffer)? {
+            return Ok(());
+        }
         let read = timer.within(|cx| {
             if is_eager { socket.poll_fill(cx, buffer) } else { socket.poll_fill_small(cx, buffer) }
         });
@@ -37,19 +34,15 @@ pub(crate) async fn read_response_head(
             Ok(Ok(0) | Err(_)) => return Err(Fault::sent(Reason::UpstreamReset)),
             Ok(Ok(_)) => {}
         }
-        if let Some(response) = parse(buffer, spare.take().unwrap_or_default())? {
-            return Ok(response);
-        }
     }
 }
 
-fn parse(buffer: &Buffer, fields: Fields) -> Result<Option<Response>, Fault> {
-    let parsed =
-        parse_response(buffer.data(), fields).map_err(|_| Fault::sent(Reason::UpstreamBadResponse))?;
-    if parsed.is_none() && buffer.len() > RESPONSE_HEAD_BYTES_MAX {
+fn parse(response: &mut Response, buffer: &Buffer) -> Result<bool, Fault> {
+    let is_whole = response.parse(buffer.data()).map_err(|_| Fault::sent(Reason::UpstreamBadResponse))?;
+    if !is_whole && buffer.len() > RESPONSE_HEAD_BYTES_MAX {
         return Err(Fault::sent(Reason::UpstreamHeadTooLarge));
     }
-    Ok(parsed)
+    Ok(is_whole)
 }
 
 /// How long the endpoint says it keeps the connection (`Keep-Alive: timeout=N`), less a second: a request that is on its
@@ -66,6 +59,8 @@ pub(crate) fn keep_alive_hint(head: &[u8], response: &Response) -> Option<Durati
 
 #[cfg(test)]
 mod tests {
+    use wire::h1::{Fields, parse_response};
+
     use super::*;
 
     #[test]

@@ -14,7 +14,7 @@ use http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use http::{Method, Request};
 use observe::Reason;
 use tokio::sync::Notify;
-use wire::h1::{Fields, Response, parse_response};
+use wire::h1::Response;
 
 use super::connect::Connection;
 use super::error::NoConnection;
@@ -239,12 +239,13 @@ impl Call {
         self.body.get().expect("content follows a head")
     }
 
-    /// Waits for the next head, interim or final, which it writes to `buffer` as HTTP/1.
+    /// Waits for the next head, interim or final, which it writes to `buffer` as HTTP/1; `response` says what it is.
     pub(crate) async fn head(
         &self,
+        response: &mut Response,
         buffer: &mut Buffer,
         timer: &ResponseTimer<'_>,
-    ) -> Result<Response, Fault> {
+    ) -> Result<(), Fault> {
         let mut head = Vec::with_capacity(HEAD_BYTES);
         let written = match timer.within(|cx| self.poll_head(cx)).await {
             Err(Elapsed) => return Err(Fault::sent(Reason::UpstreamReadTimeout)),
@@ -255,11 +256,12 @@ impl Call {
                 wire::h2::write_response_head(parts.status.as_u16(), fields, has_body, &mut head)
             }
         };
-        let parsed = written.and_then(|()| parse_response(&head, Fields::default()));
-        let response = parsed.ok().flatten().ok_or(Fault::sent(Reason::UpstreamBadResponse))?;
+        if written.and_then(|()| response.parse(&head)) != Ok(true) {
+            return Err(Fault::sent(Reason::UpstreamBadResponse));
+        }
         buffer.clear();
         buffer.extend(&head);
-        Ok(response)
+        Ok(())
     }
 
     fn poll_head(&self, cx: &mut Context<'_>) -> Poll<Result<http::response::Parts, h2::Error>> {

@@ -58,6 +58,8 @@ pub(crate) struct Endpoint {
     members: Cell<u32>,
     /// No longer part of the configuration: its connections finish what they have and are closed.
     gone: Cell<bool>,
+    /// A cluster that it is part of chooses by response times.
+    is_averaged: Cell<bool>,
     /// Moving average of its response times in seconds, and when it was last moved.
     average: Cell<(f64, Option<Moment>)>,
     /// When connections were evicted lately for want of room.
@@ -129,6 +131,7 @@ impl Pool {
                 sessions: Sessions::default(),
                 members: Cell::new(0),
                 gone: Cell::new(false),
+                is_averaged: Cell::new(false),
                 average: Cell::default(),
                 evictions: RefCell::default(),
                 ports: RefCell::default(),
@@ -351,8 +354,16 @@ impl Endpoint {
         average * last.map_or(0.0, |last| fading(last, now))
     }
 
-    /// Moves the average by one response: the longer ago the last one was, the more this one counts.
+    /// From now on, its response times count.
+    pub(crate) fn average_times(&self) {
+        self.is_averaged.set(true);
+    }
+
+    /// Moves the average by one response, if anybody asks for it: the longer ago the last one was, the more this one counts.
     pub(crate) fn note_response(&self, took: Duration, now: Moment) {
+        if !self.is_averaged.get() {
+            return;
+        }
         let sample = took.as_secs_f64();
         let average = match self.average.get() {
             (_, None) => sample,

@@ -19,7 +19,7 @@ pub struct RequestLimits {
 }
 
 /// A request head: positions in the buffer that it was read from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// Bytes of the head, the empty line included.
     pub len: usize,
@@ -42,9 +42,10 @@ pub struct Request {
 }
 
 /// Forms of a request target (RFC 9112 section 3.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TargetForm {
     /// `/path?query`
+    #[default]
     Origin,
     /// `http://host/path`: the path begins at this offset in the buffer; equal to the target's end for an empty path.
     Absolute {
@@ -94,37 +95,31 @@ impl Request {
 pub fn parse_request(
     bytes: &[u8],
     limits: RequestLimits,
-    mut fields: Fields,
+    fields: Fields,
 ) -> Result<Option<Request>, Malformed> {
-    fields.clear();
-    let mut request = Request {
-        len: 0,
-        start: 0,
-        method: 0..0,
-        target: 0..0,
-        form: TargetForm::Origin,
-        version: Version::Http11,
-        host: 0..0,
-        expects_continue: false,
-        fields,
-    };
-    let scanned = request.scan(bytes);
-    let start = request.start;
-    let too_long = match scanned {
-        Ok(()) => too_long(&bytes[..request.len], start, limits),
-        Err(_) => too_long(bytes, start, limits),
-    };
-    match (too_long, scanned) {
-        (Some(fault), _) | (None, Err(Stop::Malformed(fault))) => Err(fault),
-        (None, Err(Stop::Incomplete)) => Ok(None),
-        (None, Ok(())) => {
-            request.finish(bytes)?;
-            Ok(Some(request))
-        }
-    }
+    let mut request = Request { fields, ..Request::default() };
+    Ok(request.parse(bytes, limits)?.then_some(request))
 }
 
 impl Request {
+    /// Becomes the request head at the front of `bytes`. False if that is not complete yet, and nothing that this says counts.
+    ///
+    /// # Errors
+    /// What makes the head malformed, which no further byte could mend.
+    pub fn parse(&mut self, bytes: &[u8], limits: RequestLimits) -> Result<bool, Malformed> {
+        self.fields.clear();
+        let scanned = self.scan(bytes);
+        let seen = if scanned.is_ok() { &bytes[..self.len] } else { bytes };
+        if let Some(fault) = too_long(seen, self.start, limits) {
+            return Err(fault);
+        }
+        match scanned {
+            Ok(()) => self.finish(bytes).map(|()| true),
+            Err(Stop::Incomplete) => Ok(false),
+            Err(Stop::Malformed(fault)) => Err(fault),
+        }
+    }
+
     /// Reads the positions of everything.
     fn scan(&mut self, bytes: &[u8]) -> Result<(), Stop> {
         let mut scanner = Scanner::new(bytes);

@@ -9,7 +9,7 @@ use super::scan::{Scanner, Stop};
 use super::version::Version;
 
 /// A response head: positions in the buffer that it was read from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Response {
     /// Bytes of the head, the empty line included.
     pub len: usize,
@@ -50,17 +50,25 @@ impl Response {
 ///
 /// # Errors
 /// What makes the head malformed, which no further byte could mend.
-pub fn parse_response(bytes: &[u8], mut fields: Fields) -> Result<Option<Response>, Malformed> {
-    fields.clear();
-    let mut response = Response { len: 0, status: 0, reason: 0..0, version: Version::Http11, fields };
-    match response.scan(bytes) {
-        Ok(()) => response.fields.check_framing(response.version).map(|()| Some(response)),
-        Err(Stop::Incomplete) => Ok(None),
-        Err(Stop::Malformed(fault)) => Err(fault),
-    }
+pub fn parse_response(bytes: &[u8], fields: Fields) -> Result<Option<Response>, Malformed> {
+    let mut response = Response { fields, ..Response::default() };
+    Ok(response.parse(bytes)?.then_some(response))
 }
 
 impl Response {
+    /// Becomes the response head at the front of `bytes`. False if that is not complete yet, and nothing that this says counts.
+    ///
+    /// # Errors
+    /// What makes the head malformed, which no further byte could mend.
+    pub fn parse(&mut self, bytes: &[u8]) -> Result<bool, Malformed> {
+        self.fields.clear();
+        match self.scan(bytes) {
+            Ok(()) => self.fields.check_framing(self.version).map(|()| true),
+            Err(Stop::Incomplete) => Ok(false),
+            Err(Stop::Malformed(fault)) => Err(fault),
+        }
+    }
+
     /// Reads the positions of everything.
     fn scan(&mut self, bytes: &[u8]) -> Result<(), Stop> {
         let mut scanner = Scanner::new(bytes);
