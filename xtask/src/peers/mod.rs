@@ -10,6 +10,7 @@ pub(crate) mod page;
 mod proxy;
 pub(crate) mod report;
 mod tools;
+mod unstable;
 mod workload;
 
 use std::path::Path;
@@ -98,6 +99,9 @@ fn block() -> Block {
 fn prepare<'a>(folder: &'a TempDir, peers: &[Peer]) -> Result<Bench<'a>> {
     if peers.contains(&Peer::Forebay) {
         forebay_binary().context("or leave it out: --without forebay")?;
+    }
+    if peers.iter().any(|peer| peer.is_of_unstable()) {
+        unstable::prepare().context("or leave them out: --without nginx haproxy")?;
     }
     machine::raise_descriptor_limit();
     Ok(Bench {

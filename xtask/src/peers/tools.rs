@@ -43,12 +43,13 @@ pub(super) fn check(workloads: &[&Workload], peers: &[Peer]) -> Result<()> {
 /// The versions of all that measures this workload.
 pub(super) fn versions(workload: &Workload, peers: &[Peer]) -> String {
     let needed = needs(workload, peers);
-    let versions: Vec<_> = TOOLS
+    let of_unstable = workload.peers.iter().filter(|peer| peer.is_of_unstable() && peers.contains(peer));
+    let of_unstable = of_unstable.filter_map(|peer| first_line(peer.command().ok()?, "-v"));
+    let installed = TOOLS
         .iter()
         .filter(|tool| needed.contains(&tool.program))
-        .filter_map(|tool| first_line(tool.program, tool.version_flag))
-        .collect();
-    versions.join("; ")
+        .filter_map(|tool| first_line(Command::new(tool.program), tool.version_flag));
+    of_unstable.chain(installed).collect::<Vec<_>>().join("; ")
 }
 
 fn needs(workload: &Workload, peers: &[Peer]) -> Vec<&'static str> {
@@ -61,8 +62,8 @@ fn is_installed(program: &str) -> bool {
     env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-fn first_line(program: &str, flag: &str) -> Option<String> {
-    let output = Command::new(program).arg(flag).output().ok()?;
+fn first_line(mut program: Command, flag: &str) -> Option<String> {
+    let output = program.arg(flag).output().ok()?;
     let text = [output.stdout, output.stderr].concat();
     let line = String::from_utf8_lossy(&text).lines().next()?.to_owned();
     // HAProxy, wrk and Redis add their home page, features and build.

@@ -285,7 +285,7 @@ impl Bench<'_> {
 
 /// What who tunes nginx by hand for cases A and D arrives at; Forebay and `HAProxy` are to do without.
 fn tuned_keepalive(peer: Peer) -> Option<u32> {
-    (peer == Peer::Nginx).then_some(10_000)
+    matches!(peer, Peer::Nginx | Peer::NginxStable).then_some(10_000)
 }
 
 /// The sum of one of Forebay's metrics over its labels.

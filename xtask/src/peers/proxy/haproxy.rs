@@ -8,11 +8,11 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::{Clients, Setup, Upstream, write};
+use super::{Clients, Peer, Setup, Upstream, write};
 
-pub(super) fn command(setup: &Setup, address: SocketAddr) -> Result<Command> {
+pub(super) fn command(peer: Peer, setup: &Setup, address: SocketAddr) -> Result<Command> {
     let config = if setup.upstream == Upstream::Tcp { tcp(setup, address) } else { http(setup, address) };
-    let mut command = Command::new("haproxy");
+    let mut command = peer.command()?;
     command.arg("-db").arg("-f").arg(write(setup, "haproxy.cfg", &config)?);
     Ok(command)
 }

@@ -9,10 +9,12 @@ mod nginx;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
 use super::certificate::Certificate;
+use super::unstable;
 use crate::child::{Program, free_address, this_program};
 use crate::interrupt::Interrupt;
 
@@ -30,8 +32,14 @@ pub(crate) enum Peer {
     Signing,
     /// `bench::relay`: the floor.
     Relay,
+    /// Of Debian's unstable suite.
     Nginx,
+    /// The installed one: on Debian, that of the stable suite.
+    NginxStable,
+    /// Of Debian's unstable suite.
     Haproxy,
+    /// The installed one.
+    HaproxyStable,
     Forebay,
 }
 
@@ -82,8 +90,16 @@ pub(crate) struct Running {
 }
 
 impl Peer {
-    pub(crate) const ALL: [Peer; 6] =
-        [Peer::Direct, Peer::Signing, Peer::Relay, Peer::Nginx, Peer::Haproxy, Peer::Forebay];
+    pub(crate) const ALL: [Peer; 8] = [
+        Peer::Direct,
+        Peer::Signing,
+        Peer::Relay,
+        Peer::Nginx,
+        Peer::NginxStable,
+        Peer::Haproxy,
+        Peer::HaproxyStable,
+        Peer::Forebay,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -91,7 +107,9 @@ impl Peer {
             Peer::Signing => "signing",
             Peer::Relay => "relay",
             Peer::Nginx => "nginx",
+            Peer::NginxStable => "nginx-stable",
             Peer::Haproxy => "haproxy",
+            Peer::HaproxyStable => "haproxy-stable",
             Peer::Forebay => "forebay",
         }
     }
@@ -99,9 +117,23 @@ impl Peer {
     /// The program that must be installed.
     pub(crate) fn program(self) -> Option<&'static str> {
         match self {
-            Peer::Nginx => Some("nginx"),
-            Peer::Haproxy => Some("haproxy"),
-            Peer::Direct | Peer::Signing | Peer::Relay | Peer::Forebay => None,
+            Peer::NginxStable => Some("nginx"),
+            Peer::HaproxyStable => Some("haproxy"),
+            _ => None,
+        }
+    }
+
+    /// Whether it is one of [`unstable`]'s.
+    pub(crate) fn is_of_unstable(self) -> bool {
+        matches!(self, Peer::Nginx | Peer::Haproxy)
+    }
+
+    /// Starts the program of others that it is.
+    pub(crate) fn command(self) -> Result<Command> {
+        match self {
+            Peer::Nginx => unstable::command("nginx"),
+            Peer::Haproxy => unstable::command("haproxy"),
+            _ => Ok(Command::new(self.program().context("it is a program of our own")?)),
         }
     }
 
@@ -113,8 +145,8 @@ impl Peer {
             Peer::Direct => return Ok(Running { program: None, address: setup.upstreams[0], admin: None }),
             Peer::Signing => bail!("signing serves nobody"),
             Peer::Relay => this_program("relay", [address.to_string(), setup.upstreams[0].to_string()])?,
-            Peer::Nginx => nginx::command(setup, address)?,
-            Peer::Haproxy => haproxy::command(setup, address)?,
+            Peer::Nginx | Peer::NginxStable => nginx::command(self, setup, address)?,
+            Peer::Haproxy | Peer::HaproxyStable => haproxy::command(self, setup, address)?,
             Peer::Forebay => forebay::command(setup, address, admin)?,
         };
         let mut program = Program::start(self.name(), command, setup.cpus, setup.folder)?;

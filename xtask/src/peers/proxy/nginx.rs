@@ -8,9 +8,9 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use super::{Clients, HOST, Setup, Upstream, write};
+use super::{Clients, HOST, Peer, Setup, Upstream, write};
 
-pub(super) fn command(setup: &Setup, address: SocketAddr) -> Result<Command> {
+pub(super) fn command(peer: Peer, setup: &Setup, address: SocketAddr) -> Result<Command> {
     let folder = setup.folder.display();
     let servers: String = setup.upstreams.iter().fold(String::new(), |mut servers, upstream| {
         let _ = writeln!(servers, "    server {upstream};");
@@ -22,7 +22,7 @@ pub(super) fn command(setup: &Setup, address: SocketAddr) -> Result<Command> {
     } else {
         "off".into()
     };
-    let (listen, tls) = listen(setup);
+    let (listen, tls) = listen(peer, setup);
     let (module, pass) = pass(setup.upstream)?;
     let config = format!(
         include_str!("nginx.conf"),
@@ -39,25 +39,26 @@ pub(super) fn command(setup: &Setup, address: SocketAddr) -> Result<Command> {
         keepalive = setup.keepalive.unwrap_or(512),
     );
     let file = write(setup, "nginx.conf", &config)?;
-    let mut command = Command::new("nginx");
+    let mut command = peer.command()?;
     command.arg("-c").arg(file).arg("-p").arg(setup.folder);
     Ok(command)
 }
 
-/// Parameters of `listen`, and what belongs to them.
-fn listen(setup: &Setup) -> (&'static str, String) {
+/// Parameters of `listen`, and what belongs to them. HTTP/2 is a directive of its own since nginx 1.25.1.
+fn listen(peer: Peer, setup: &Setup) -> (&'static str, String) {
+    let (parameter, directive) = if peer.is_of_unstable() { ("", "    http2 on;\n") } else { (" http2", "") };
     match setup.clients {
         Clients::Clear => ("", String::new()),
-        Clients::ClearH2 => (" http2", String::new()),
+        Clients::ClearH2 => (parameter, directive.into()),
         Clients::Tls(certificate) => {
             let tls = format!(
-                "    ssl_certificate {}; ssl_certificate_key {};\n    ssl_protocols TLSv1.2 TLSv1.3; \
+                "{directive}    ssl_certificate {}; ssl_certificate_key {};\n    ssl_protocols TLSv1.2 TLSv1.3; \
                  ssl_prefer_server_ciphers on;\n    ssl_session_tickets off; ssl_session_cache shared:SSL:10m; \
                  ssl_session_timeout 10m;\n",
                 certificate.chain_file.display(),
                 certificate.key_file.display()
             );
-            (" ssl http2", tls)
+            (if peer.is_of_unstable() { " ssl" } else { " ssl http2" }, tls)
         }
     }
 }

@@ -25,6 +25,7 @@ pub(crate) struct Workload {
 }
 
 /// What Forebay is to reach.
+#[derive(Clone, Copy)]
 pub(crate) struct Goal {
     pub(crate) what: &'static str,
     /// `None` where a figure is missing.

@@ -1,0 +1,70 @@
+//! nginx and `HAProxy` of Debian's unstable suite: what people run today, where the stable suite's are years old. They are unpacked into the
+//! user's cache once, and run by the loader and with the libraries of their own suite.
+//!
+//! Must not be in here: how they are configured.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+const PROGRAMS: &str = "nginx,haproxy";
+/// Where the loader and the libraries are in the suite.
+const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
+const LOADER: &str = "ld-linux-x86-64.so.2";
+
+/// A program of the suite, which has been [prepared](prepare).
+pub(super) fn command(program: &str) -> Result<Command> {
+    let folder = folder()?;
+    let libraries = folder.join(LIBRARIES);
+    let mut command = Command::new(libraries.join(LOADER));
+    command.arg("--library-path").arg(libraries).arg(folder.join("usr/sbin").join(program));
+    Ok(command)
+}
+
+/// Unpacks the suite where it is not there yet. A newer one is had by deleting the folder.
+pub(super) fn prepare() -> Result<()> {
+    let folder = folder()?;
+    if folder.is_dir() {
+        return Ok(());
+    }
+    ensure!(cfg!(target_arch = "x86_64"), "Debian's unstable suite is looked for on x86-64 only");
+    let mirror = mirror()?;
+    eprintln!("unpacking {PROGRAMS} of Debian's unstable suite into {}", folder.display());
+    let beside = folder.with_extension("part");
+    if beside.exists() {
+        fs::remove_dir_all(&beside)?;
+    }
+    fs::create_dir_all(&beside)?;
+    let output = Command::new("debootstrap")
+        .args(["--variant=minbase", &format!("--include={PROGRAMS}"), "sid"])
+        .arg(&beside)
+        .arg(&mirror)
+        .output()
+        .context("cannot start debootstrap (Debian's package debootstrap)")?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stdout);
+        let last = said.lines().last().unwrap_or_default();
+        bail!("debootstrap, which has to be run by root, ended with {}: {last}", output.status);
+    }
+    Ok(fs::rename(beside, folder)?)
+}
+
+fn folder() -> Result<PathBuf> {
+    let of_home = || env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
+    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(of_home);
+    Ok(cache.context("neither XDG_CACHE_HOME nor HOME is set")?.join("forebay/debian-unstable"))
+}
+
+/// The mirror that this machine's apt is configured with.
+fn mirror() -> Result<String> {
+    let output = Command::new("apt-get")
+        .args(["indextargets", "--format", "$(REPO_URI)"])
+        .output()
+        .context("cannot ask apt-get for Debian's mirror")?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mirror = text.lines().find(|line| line.trim_end_matches('/').ends_with("/debian"));
+    Ok(mirror.context("apt is configured with no mirror of Debian")?.to_owned())
+}
