@@ -121,7 +121,10 @@ impl Observer {
 }
 
 impl Proxy {
-    /// Binds the listeners and starts the workers. Nothing runs if a listener cannot be bound: the error says which.
+    /// Binds the listeners and starts the workers. Nothing runs if a listener cannot be bound.
+    ///
+    /// # Errors
+    /// Which listener cannot be bound and why; or that a thread cannot be started.
     pub fn start(
         options: &Options,
         snapshot: Arc<Snapshot>,
@@ -192,6 +195,12 @@ impl Proxy {
     }
 
     /// Waits for the workers to end.
+    ///
+    /// # Errors
+    /// That of the first worker whose event loop failed.
+    ///
+    /// # Panics
+    /// Where a worker has panicked, with what it said.
     pub fn join(self) -> io::Result<()> {
         for thread in self.threads {
             match thread.join() {

@@ -6,11 +6,11 @@ use crate::limits::SPARE_VALUES_MAX;
 
 /// A worker's spare values of a kind.
 #[derive(Default)]
-#[expect(clippy::vec_box, reason = "to take one is not to move it")]
 pub(crate) struct Spare<T>(RefCell<Vec<Box<T>>>);
 
 impl<T: Default> Spare<T> {
     /// A value that holds whatever it held last.
+    #[expect(clippy::unnecessary_box_returns, reason = "what is taken is the box")]
     pub(crate) fn take(&self) -> Box<T> {
         self.0.borrow_mut().pop().unwrap_or_default()
     }

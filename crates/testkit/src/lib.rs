@@ -3,6 +3,12 @@
 //! Nothing here sleeps or knows a port beforehand. Whatever waits, waits for an event, and panics when it does not come
 //! within [`PATIENCE`].
 
+#![allow(
+    clippy::missing_errors_doc,
+    clippy::missing_panics_doc,
+    reason = "what fails in a test panics, wherever it is"
+)]
+
 mod certificate;
 mod connection;
 mod forebay;

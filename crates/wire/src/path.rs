@@ -25,6 +25,9 @@ pub fn of_target(target: &[u8]) -> &[u8] {
 /// The normalised path: percent-decoded, `//` merged, `.` and `..` resolved, as nginx's `$uri` is.
 ///
 /// Nearly every path is normal already and is returned as it came.
+///
+/// # Errors
+/// It holds an escape that is none, a NUL, or `..` beyond the root.
 pub fn normalize(path: &[u8]) -> Result<Cow<'_, [u8]>, InvalidPath> {
     if is_normal(path) {
         return Ok(Cow::Borrowed(path));

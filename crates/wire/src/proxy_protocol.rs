@@ -47,6 +47,9 @@ const V2_FIXED_BYTES: usize = 16;
 const TLV_CRC32C: u8 = 0x03;
 
 /// Reads the header at the front of `bytes`: what it says and its length. None while it is not complete.
+///
+/// # Errors
+/// What comes is no header, or one that says something that a header must not.
 pub fn parse(bytes: &[u8]) -> Result<Option<(Header, usize)>, Malformed> {
     let begins = |start: &[u8]| bytes.iter().zip(start).all(|(a, b)| a == b);
     if begins(V2_SIGNATURE) {

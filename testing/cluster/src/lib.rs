@@ -4,6 +4,12 @@
 //! A whole cluster makes network interfaces and mounts, and so wants namespaces of its own: `cargo xtask cluster` enters them.
 //! One that is only the API needs nothing of the kind. Must not be in here: what is tested in the cluster.
 
+#![allow(
+    clippy::missing_errors_doc,
+    clippy::missing_panics_doc,
+    reason = "what fails in a test fails it, wherever it is"
+)]
+
 mod binary;
 mod client;
 mod credentials;

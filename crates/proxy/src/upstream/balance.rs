@@ -35,7 +35,9 @@ impl Cluster {
         let ready = in_state(EndpointState::Ready);
         let endpoints = if ready.is_empty() { in_state(EndpointState::Draining) } else { ready };
         if cluster.balance == Balance::Ewma {
-            endpoints.iter().for_each(|endpoint| endpoint.average_times());
+            for endpoint in &endpoints {
+                endpoint.average_times();
+            }
         }
         // Workers that all began with the first endpoint would favour it.
         let cursor = Cell::new(random.below(endpoints.len().max(1)));

@@ -55,6 +55,9 @@ impl BodyDecoder {
     }
 
     /// Says what the front of `input` is. Content is counted off at once; the caller must take all of it.
+    ///
+    /// # Errors
+    /// The framing is malformed; no later byte can be trusted.
     pub fn decode(&mut self, input: &[u8]) -> Result<Decoded, InvalidBody> {
         match self {
             Self::Length(0) => Ok(Decoded::End { skip: 0, trailers: 0 }),
@@ -70,6 +73,9 @@ impl BodyDecoder {
     }
 
     /// The input has ended. Ok if the body ends with it.
+    ///
+    /// # Errors
+    /// More was announced than has come.
     pub fn finish(&mut self) -> Result<(), InvalidBody> {
         match self {
             Self::UntilClose => {

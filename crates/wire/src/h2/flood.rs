@@ -95,6 +95,9 @@ impl FloodGuard {
     }
 
     /// Takes note of bytes that were received. `now` is time on any clock that does not go back.
+    ///
+    /// # Errors
+    /// More frames of a kind have come than a client has use for: the connection is to end.
     pub fn received(&mut self, bytes: &[u8], now: Duration) -> Result<(), Flood> {
         let mut budget = self.budget;
         let mut spent = 0_u32;

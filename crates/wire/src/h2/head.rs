@@ -21,6 +21,9 @@ pub struct Pseudo<'a> {
 ///
 /// An extended CONNECT for WebSocket becomes the `Upgrade` of RFC 6455 with `websocket_key`. What would mean something else in
 /// HTTP/1 than it does in HTTP/2 is refused; the rest is left to the parser that reads the head.
+///
+/// # Errors
+/// A field that HTTP/2 does not have (RFC 9113 section 8.2.2), or a request that HTTP/1 cannot say.
 pub fn write_request_head<'a>(
     pseudo: Pseudo<'_>,
     fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
@@ -85,6 +88,9 @@ pub fn write_request_head<'a>(
 }
 
 /// Appends the HTTP/1.1 head that says what a response says. `has_body` as in [`write_request_head`].
+///
+/// # Errors
+/// A field that HTTP/2 does not have (RFC 9113 section 8.2.2).
 pub fn write_response_head<'a>(
     status: u16,
     fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
