@@ -4,7 +4,7 @@
 
 use std::fmt::{self, Write};
 
-use model::{Action, Cluster, PathMatch, Route};
+use model::{Action, Cluster, PathKind, Route};
 
 use crate::problem::Severity;
 use crate::translate::{RouteOrigin, Translation};
@@ -35,10 +35,10 @@ pub fn rows(translation: &Translation) -> Vec<Row> {
         Row {
             host: if host.name == model::HostName::Any { "*".to_owned() } else { host.name.to_string() },
             path: route.path.path().to_owned(),
-            path_type: match route.path {
-                PathMatch::Exact(_) => "Exact",
-                PathMatch::Prefix(_) => "Prefix",
-                PathMatch::StartsWith(_) => "ImplementationSpecific",
+            path_type: match route.path.kind() {
+                PathKind::Exact => "Exact",
+                PathKind::Prefix => "Prefix",
+                PathKind::StartsWith => "ImplementationSpecific",
             },
             upstream,
             endpoints,

@@ -178,8 +178,7 @@ fn describe(translation: &Translation, folder: &Path) -> String {
             write!(text, "\n{} {}\n", host.name, tls(&host.tls, model)).unwrap();
         }
         for route in &host.routes {
-            let mut details: Vec<String> =
-                route.filters.iter().map(|filter| format!("  {filter:?}\n")).collect();
+            let mut details = filters(route);
             if let Action::Forward(forward) = &route.action {
                 let plain = "timeouts: Timeouts { connect: 5s, read: 60s, send: 60s }, retry: RetryPolicy { on: RetryOn { \
                              error: true, timeout: true, invalid_header: false, statuses: [], non_idempotent: false }, \
@@ -214,6 +213,19 @@ fn describe(translation: &Translation, folder: &Path) -> String {
         write!(text, "\nnames needed: {:?}\n", translation.names).unwrap();
     }
     text.replace(&format!("{}/", folder.display()), "")
+}
+
+/// What a request goes through before the action, in that order.
+fn filters(route: &model::Route) -> Vec<String> {
+    let request = route.request_filters.as_slice().iter().map(|filter| format!("  {filter:?}\n"));
+    let mut filters: Vec<String> = request.collect();
+    if let Some(access) = &route.access {
+        let model::Access { forbidden, client_certificate, unavailable } = &**access;
+        filters.extend(forbidden.iter().map(|reason| format!("  Forbidden {{ reason: {reason:?} }}\n")));
+        filters.extend(client_certificate.iter().map(|demand| format!("  ClientCertificate({demand:?})\n")));
+        filters.extend(unavailable.iter().map(|reason| format!("  Unavailable {{ reason: {reason:?} }}\n")));
+    }
+    filters
 }
 
 fn write_cluster(text: &mut String, cluster: &model::Cluster) {

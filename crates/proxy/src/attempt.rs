@@ -9,6 +9,7 @@ use model::{ConnectionHeader, Forward, HttpVersion};
 use observe::{Failure, Reason};
 use wire::h1::{Body, BodyDecoder, InvalidBody};
 
+use crate::access::client_certificate;
 use crate::body::{
     Framing, Incoming, Meter, Outgoing, RelayError, Sink, Source, relay, take_frames, transcode,
 };
@@ -17,7 +18,6 @@ use crate::client::{self, Client, Timeout};
 use crate::deadline::{Deadline, Elapsed};
 use crate::exchange::{AfterRequest, Exchange};
 use crate::fault::{Fault, Retry};
-use crate::filters::client_certificate;
 use crate::head::{HeadEdits, RequestOptions, write_request_head};
 use crate::limits::{FAILED_RESPONSE_TIME, LARGE_BUFFER_BYTES};
 use crate::response::{Received, Receiver};
@@ -61,8 +61,9 @@ impl<'x, 'a> Outbound<'x, 'a> {
             underscores: settings.client.underscores_in_headers,
         };
         let mut edits = HeadEdits::default();
-        if let Some(route) = exchange.route.get() {
-            client_certificate::tell(&route.filters, exchange.conn.tls.as_deref(), &mut edits);
+        let access = exchange.route.get().and_then(|route| route.access.as_deref());
+        if let Some(demand) = access.and_then(|access| access.client_certificate.as_ref()) {
+            client_certificate::tell(demand, exchange.conn.tls.as_deref(), &mut edits);
         }
         write_request_head(exchange.head, request, &options, &edits, &mut bytes);
         let body = if request.fields.chunked { Body::Chunked } else { Body::of_length(length) };

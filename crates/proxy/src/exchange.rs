@@ -18,7 +18,6 @@ use crate::deadline::Deadline;
 use crate::deliver::Recipient;
 use crate::fault::Retry;
 use crate::filters::Forwarded;
-use crate::head::HeadEdits;
 use crate::progress::Progress;
 use crate::random::Random;
 use crate::report::Report;
@@ -102,11 +101,6 @@ impl<'a> Exchange<'a> {
     /// The host that the request is for: its own, whatever a hop before us says that it was.
     pub(crate) fn host(&self) -> &'a [u8] {
         &self.head[self.request.host.clone()]
-    }
-
-    /// What is changed in the head of the response.
-    pub(crate) fn response_edits(&self) -> HeadEdits<'_> {
-        self.conn.response_edits(self.config.settings())
     }
 
     /// Whether a request may be sent again though an endpoint may have acted on it (RFC 9110 section 9.2.2, with nginx's

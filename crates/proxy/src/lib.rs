@@ -30,6 +30,8 @@ mod report;
 
 mod filters;
 
+mod access;
+
 mod head;
 
 mod upstream;

@@ -1,4 +1,4 @@
-//! The path of a request, whatever the protocols on both sides: route -> filters -> backend -> tries -> record; a fault or an answer of
+//! The path of a request, whatever the protocols on both sides: route -> filters -> access -> backend -> tries -> record; a fault or an answer of
 //! our own leaves it anywhere.
 
 use std::cell::Cell;
@@ -10,6 +10,7 @@ use observe::Reason;
 use routing::{HostTable, Resolution};
 use wire::h1::{Request, TargetForm, Version};
 
+use crate::access::{self, ClientCertContext};
 use crate::attempt::Outbound;
 use crate::body::{Framing, Source};
 use crate::buffer::Buffer;
@@ -17,7 +18,7 @@ use crate::client::Timeout;
 use crate::deliver::{Outcome, Recipient};
 use crate::exchange::{AfterRequest, Exchange, RequestId, RequestStart};
 use crate::fault::Fault;
-use crate::filters::{self, ClientCertContext, FilterResult, Forwarded, RequestView};
+use crate::filters::{self, FilterResult, Forwarded, RequestView};
 use crate::head::connection_option;
 use crate::progress::Progress;
 use crate::record;
@@ -98,7 +99,7 @@ async fn send_answer(
 ) -> bool {
     let RequestStart { conn, client, deadline, config, .. } = arrival;
     let mut head = Buffer::small(&worker.buffers);
-    let edits = conn.response_edits(config.settings());
+    let edits = filters::response(config.settings(), conn.tls.is_some());
     answer.write_head(&mut head, &worker.date(), connection, &edits);
     let body = if with_body { answer.body() } else { &[] };
     report.status.set(answer.status);
@@ -125,6 +126,16 @@ impl From<Answer> for Stop {
     }
 }
 
+impl From<FilterResult> for Result<(), Stop> {
+    fn from(result: FilterResult) -> Self {
+        match result {
+            FilterResult::Continue => Ok(()),
+            FilterResult::Answer(answer) => Err(answer.into()),
+            FilterResult::Refuse(reason) => Err(reason.into()),
+        }
+    }
+}
+
 /// One request on its way through.
 impl<'a> Exchange<'a> {
     async fn run(&self, rest: &mut Buffer) -> AfterRequest {
@@ -138,7 +149,8 @@ impl<'a> Exchange<'a> {
     /// The way of a request, step by step. What follows, a try's request, response and delivery, is `attempt`'s.
     async fn pass(&self, rest: &mut Buffer) -> Result<AfterRequest, Stop> {
         let (host, route) = self.find_route()?;
-        self.filter(host, route)?;
+        self.filter(route)?;
+        self.check_access(host, route)?;
         let forward = match &route.action {
             Action::Forward(forward) => forward,
             Action::Respond(fixed) => return Err(Answer::fixed(fixed).into()),
@@ -176,22 +188,22 @@ impl<'a> Exchange<'a> {
         if self.request.form == TargetForm::Asterisk { b"/" } else { &self.path }
     }
 
-    /// Runs the route's filters, any of which may answer or refuse.
-    fn filter(&self, host: &'a HostTable, route: &'a Route) -> Result<(), Stop> {
-        if route.filters.is_empty() {
+    /// Runs the route's request filters, any of which may answer or refuse.
+    fn filter(&self, route: &Route) -> Result<(), Stop> {
+        let filters = route.request_filters.as_slice();
+        if filters.is_empty() {
             return Ok(());
         }
         let target = self.request.origin_target(self.head);
+        let view = RequestView { target, path: self.path_to_route(), forwarded: &self.forwarded };
+        filters::request(filters, &view).into()
+    }
+
+    /// Asks whether the client may use the route.
+    fn check_access(&self, host: &'a HostTable, route: &Route) -> Result<(), Stop> {
+        let Some(access) = &route.access else { return Ok(()) };
         let client = self.conn.tls.as_deref().map(|tls| self.presented(tls, host));
-        let path = self.path_to_route();
-        match filters::request(
-            &route.filters,
-            &RequestView { target, path, forwarded: &self.forwarded, client },
-        ) {
-            FilterResult::Continue => Ok(()),
-            FilterResult::Answer(answer) => Err(answer.into()),
-            FilterResult::Refuse(reason) => Err(reason.into()),
-        }
+        access::check(access, client.as_ref()).into()
     }
 
     /// The cluster whose endpoints may serve the request.
@@ -200,7 +212,7 @@ impl<'a> Exchange<'a> {
         if cluster.len() == 0 { Err(Reason::NoEndpoints.into()) } else { Ok(cluster) }
     }
 
-    /// What the filters know of a client over TLS.
+    /// What is known of a client over TLS.
     fn presented(&self, tls: &'a ClientTls, host: &'a HostTable) -> ClientCertContext<'a> {
         ClientCertContext {
             tls,

@@ -48,8 +48,7 @@ mod tests {
 
     fn route(path: &str, action: Action) -> Arc<Route> {
         let labels = Arc::new(Labels { path: path.to_owned(), ..Labels::default() });
-        let path = PathMatch::prefix(path).unwrap();
-        Arc::new(Route { path, filters: Vec::new(), action, labels, access_log: true })
+        Arc::new(Route::new(PathMatch::prefix(path).unwrap(), action, labels))
     }
 
     fn host(name: &str, routes: Vec<Arc<Route>>) -> Arc<Host> {

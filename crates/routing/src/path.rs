@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use model::PathMatch;
+use model::{PathKind, PathMatch};
 
 /// What [`PathIndex::find`] found. The numbers are those of the routes that the index was made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,10 +150,10 @@ fn candidates_by_path<'a>(paths: impl Iterator<Item = &'a PathMatch>) -> Candida
     let mut by_path = CandidatesByPath::new();
     for (route, path) in (0..).zip(paths) {
         let text = path.path().as_bytes();
-        let kind = match path {
-            PathMatch::Exact(_) => Kind::Exact,
-            PathMatch::Prefix(_) => Kind::Prefix,
-            PathMatch::StartsWith(_) => Kind::StartsWith,
+        let kind = match path.kind() {
+            PathKind::Exact => Kind::Exact,
+            PathKind::Prefix => Kind::Prefix,
+            PathKind::StartsWith => Kind::StartsWith,
         };
         by_path.entry(text).or_default().push(Candidate { kind, route });
     }
@@ -273,7 +273,7 @@ mod tests {
 
     use super::*;
 
-    /// `=/a` is [`PathMatch::Exact`], `/a` a prefix, and `^/a` a plain string prefix.
+    /// `=/a` is [`PathKind::Exact`], `/a` a prefix, and `^/a` a plain string prefix.
     fn parse(text: &str) -> PathMatch {
         match text.as_bytes()[0] {
             b'=' => PathMatch::exact(&text[1..]).unwrap(),
@@ -349,15 +349,15 @@ mod tests {
     /// Asks every route in turn.
     fn find_naively(paths: &[PathMatch], path: &str) -> Option<Found> {
         let below = |prefix: &str| path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/'));
-        let takes = |one: &PathMatch| match one {
-            PathMatch::Exact(text) => path == text,
-            PathMatch::Prefix(text) => path == text || below(text.strip_suffix('/').unwrap_or(text)),
-            PathMatch::StartsWith(text) => path.starts_with(text),
+        let takes = |one: &PathMatch| match (one.kind(), one.path()) {
+            (PathKind::Exact, text) => path == text,
+            (PathKind::Prefix, text) => path == text || below(text.strip_suffix('/').unwrap_or(text)),
+            (PathKind::StartsWith, text) => path.starts_with(text),
         };
-        let rank = |one: &PathMatch| match one {
-            PathMatch::Exact(_) => 0,
-            PathMatch::Prefix(_) => 1,
-            PathMatch::StartsWith(_) => 2,
+        let rank = |one: &PathMatch| match one.kind() {
+            PathKind::Exact => 0,
+            PathKind::Prefix => 1,
+            PathKind::StartsWith => 2,
         };
         let best = |taking: &dyn Fn(&PathMatch) -> bool| {
             let taking = paths.iter().enumerate().filter(|(_, one)| taking(one));
@@ -378,11 +378,8 @@ mod tests {
     }
 
     fn path_match() -> impl Strategy<Value = PathMatch> {
-        prop_oneof![
-            path().prop_map(PathMatch::Exact),
-            path().prop_map(PathMatch::Prefix),
-            path().prop_map(PathMatch::StartsWith)
-        ]
+        let kind = prop_oneof![Just(PathKind::Exact), Just(PathKind::Prefix), Just(PathKind::StartsWith)];
+        (kind, path()).prop_map(|(kind, path)| PathMatch::new(kind, &path).unwrap())
     }
 
     proptest! {

@@ -200,13 +200,7 @@ fn host() -> Host {
         body_bytes_max: None,
         connection_header: None,
     };
-    let route = Route {
-        path: PathMatch::prefix("/").expect("it is absolute"),
-        filters: Vec::new(),
-        action: Action::Forward(forward),
-        labels: Arc::default(),
-        access_log: true,
-    };
+    let route = Route::new(PathMatch::root(), Action::Forward(forward), Arc::default());
     Host {
         name: HostName::parse("web.test").expect("it is a name"),
         tls: Arc::new(HostTls::default()),

@@ -1,6 +1,6 @@
 //! Answers without an endpoint: routes that respond, filters, faults.
 
-use model::{Action, Filter, Fixed, TlsRedirect};
+use model::{Access, Action, Fixed, RequestFilter, RequestFilters, TlsRedirect};
 use testkit::Ending;
 
 use super::{GET, POST, route};
@@ -59,13 +59,14 @@ fn a_client_of_http_1_0_is_told_that_the_connection_stays() {
 }
 
 #[test]
-fn a_redirect_comes_before_a_refusal_whatever_their_order_in_the_route() {
+fn a_redirect_comes_before_a_refusal() {
     let redirect =
         TlsRedirect { status: 308, force: false, except: Vec::new(), keep_trailing_slash: true, port: None };
     let world = World::http(&[], |model| {
         route(model, |route| {
-            route.filters =
-                vec![Filter::Unavailable { reason: "auth-url".to_owned() }, Filter::TlsRedirect(redirect)];
+            let unavailable = Some("auth-url".to_owned());
+            route.access = Some(Box::new(Access { unavailable, ..Access::default() }));
+            route.request_filters = RequestFilters::new(vec![RequestFilter::TlsRedirect(redirect)]).unwrap();
         });
     });
     let response = world.http_client().ask(GET);
