@@ -8,6 +8,7 @@
 
 mod access;
 mod cluster;
+mod condition;
 mod filter;
 mod host;
 pub mod log;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 
 pub use access::{Access, ClientCertificate};
 pub use cluster::{Balance, Cluster, ClusterId, Clusters, Encryption, Endpoint, EndpointState, HttpVersion};
+pub use condition::{Condition, Conditions, Precedence, ValueMatch};
 pub use filter::{DuplicateFilter, RequestFilter, RequestFilters, TlsRedirect};
 pub use host::{Host, HostName, InvalidHostName};
 pub use pattern::{InvalidPattern, Pattern};

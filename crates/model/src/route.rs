@@ -2,13 +2,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Access, ClusterId, RequestFilters};
+use crate::{Access, ClusterId, Conditions, Precedence, RequestFilters};
 
 /// What is done with the requests for some paths of a host. [`Route::new`] makes one that asks for nothing but its action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// Which paths.
     pub path: PathMatch,
+    /// What requests have to be like besides; none where that makes no difference. On the heap, since most routes have none.
+    pub conditions: Option<Box<Conditions>>,
     /// Steps before the action, each of which may answer instead.
     pub request_filters: RequestFilters,
     /// Who may use it; none where everybody may. On the heap, since most routes have none.
@@ -22,16 +24,15 @@ pub struct Route {
 }
 
 impl Route {
-    /// A route for everybody, without filters, in the access log.
+    /// A route for everybody, without conditions and filters, in the access log.
     pub fn new(path: PathMatch, action: Action, labels: Arc<Labels>) -> Self {
-        Self {
-            path,
-            request_filters: RequestFilters::default(),
-            access: None,
-            action,
-            labels,
-            access_log: true,
-        }
+        let request_filters = RequestFilters::default();
+        Self { path, conditions: None, request_filters, access: None, action, labels, access_log: true }
+    }
+
+    /// How it stands beside others with an equal path.
+    pub fn precedence(&self) -> Precedence {
+        self.conditions.as_ref().map_or(Precedence::default(), |conditions| conditions.precedence())
     }
 }
 

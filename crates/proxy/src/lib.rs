@@ -28,6 +28,7 @@ mod exchange;
 mod progress;
 mod report;
 
+mod conditions;
 mod filters;
 
 mod access;

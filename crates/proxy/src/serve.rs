@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::{Action, Forward, HostName, Route};
+use model::{Action, Conditions, Forward, HostName, Route};
 use observe::Reason;
 use routing::{HostTable, Resolution};
 use wire::h1::{Request, TargetForm, Version};
@@ -15,6 +15,7 @@ use crate::attempt::Outbound;
 use crate::body::{Framing, Source};
 use crate::buffer::Buffer;
 use crate::client::Timeout;
+use crate::conditions;
 use crate::deliver::{Outcome, Recipient};
 use crate::exchange::{AfterRequest, Exchange, RequestId, RequestStart};
 use crate::fault::Fault;
@@ -165,7 +166,8 @@ impl<'a> Exchange<'a> {
             return Err(Reason::MethodNotAllowed.into());
         }
         let path = self.path_to_route();
-        match self.config.snapshot.resolve(self.host(), path) {
+        let accepts = |conditions: &Conditions| conditions::hold(conditions, self.head, self.request);
+        match self.config.snapshot.resolve(self.host(), path, accepts) {
             Resolution::Route(host, _) if *host.name() == HostName::Any && path == HEALTH_PATH => {
                 Err(Answer::healthy().into())
             }

@@ -69,7 +69,9 @@ mod tests {
     }
 
     fn cluster_of<'a>(snapshot: &'a Snapshot, host: &str) -> &'a str {
-        let Resolution::Route(_, route) = snapshot.resolve(host.as_bytes(), b"/") else { panic!("no route") };
+        let Resolution::Route(_, route) = snapshot.resolve(host.as_bytes(), b"/", |_| true) else {
+            panic!("no route")
+        };
         let Action::Forward(forward) = &route.action else { panic!("no forward") };
         &snapshot.cluster(forward.cluster).name
     }
@@ -110,10 +112,13 @@ mod tests {
         let answer = Action::Respond(Fixed { status: 404, body: String::new() });
         let hosts = vec![host("a", vec![route("/a", answer.clone())]), host("", vec![route("/", answer)])];
         let snapshot = compile(&Model { hosts, ..Model::default() }, None, 1);
-        assert!(matches!(snapshot.resolve(b"a", b"/b"), Resolution::UnknownPath));
-        let taken = snapshot.resolve(b"b", b"/b");
+        assert!(matches!(snapshot.resolve(b"a", b"/b", |_| true), Resolution::UnknownPath));
+        let taken = snapshot.resolve(b"b", b"/b", |_| true);
         assert!(matches!(taken, Resolution::Route(host, _) if *host.name() == HostName::Any));
-        assert!(matches!(compile(&Model::default(), None, 1).resolve(b"a", b"/"), Resolution::UnknownHost));
+        assert!(matches!(
+            compile(&Model::default(), None, 1).resolve(b"a", b"/", |_| true),
+            Resolution::UnknownHost
+        ));
     }
 
     #[test]
@@ -121,7 +126,7 @@ mod tests {
         let model = Model { hosts: vec![host("a", vec![route("/foo/", forward(0))])], ..model(1) };
         let snapshot = compile(&model, None, 1);
         assert!(
-            matches!(snapshot.resolve(b"a", b"/foo"), Resolution::AddSlash(route) if route.path.path() == "/foo/")
+            matches!(snapshot.resolve(b"a", b"/foo", |_| true), Resolution::AddSlash(route) if route.path.path() == "/foo/")
         );
     }
 }

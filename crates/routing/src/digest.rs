@@ -41,8 +41,8 @@ impl Digest {
     }
 
     fn add_route(&mut self, snapshot: &Snapshot, route: &Route) {
-        let Route { path, request_filters, access, action, labels, access_log } = route;
-        self.add(&(path, request_filters, access, labels, access_log));
+        let Route { path, conditions, request_filters, access, action, labels, access_log } = route;
+        self.add(&(path, conditions, request_filters, access, labels, access_log));
         match action {
             Action::Forward(Forward { cluster, timeouts, retry, body_bytes_max, connection_header }) => {
                 self.add(&(snapshot.cluster(*cluster), timeouts, retry, body_bytes_max, connection_header));

@@ -327,6 +327,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
             path, place, timeouts, retry, body_bytes_max, connection_header, access_log, ..
         } = draft;
         self.routes.push(Arc::new(Route {
+            conditions: None,
             request_filters: RequestFilters::new(redirect.into_iter().collect()).expect("it is one filter"),
             access: Some(access).filter(|access| *access != Access::default()).map(Box::new),
             action: Action::Forward(Forward { cluster, timeouts, retry, body_bytes_max, connection_header }),

@@ -85,7 +85,7 @@ fn agree(model: &Model, snapshot: &Snapshot, host: &str, path: &str) {
     };
     let name = |table: &routing::HostTable| table.name().to_string();
     let table = || snapshot.find_host(host.as_bytes()).map(|table| name(table)).expect("a host was found");
-    let found = match snapshot.resolve(host.as_bytes(), path.as_bytes()) {
+    let found = match snapshot.resolve(host.as_bytes(), path.as_bytes(), |_| true) {
         Resolution::UnknownHost => "no host".to_owned(),
         Resolution::UnknownPath => format!("{} without a route", table()),
         Resolution::Route(host, route) => format!("{} {:?}", name(host), route.path),
@@ -104,7 +104,7 @@ fn find_host<'m>(model: &'m Model, asked: &str) -> Option<&'m Host> {
     };
     let is_exact = |host: &HostName| matches!(host, HostName::Exact(exact) if *exact == name);
     let is_wildcard = |host: &HostName| match (host, name.split_once('.')) {
-        (HostName::Wildcard(suffix), Some((label, rest))) => {
+        (HostName::OneLabel(suffix), Some((label, rest))) => {
             rest == suffix && is_label(label) && name.len() <= 253
         }
         _ => false,

@@ -1,6 +1,10 @@
 //! Answers without an endpoint: routes that respond, filters, faults.
 
-use model::{Access, Action, Fixed, RequestFilter, RequestFilters, TlsRedirect};
+use std::sync::Arc;
+
+use model::{
+    Access, Action, Conditions, Fixed, PathMatch, RequestFilter, RequestFilters, Route, TlsRedirect,
+};
 use testkit::Ending;
 
 use super::{GET, POST, route};
@@ -72,6 +76,20 @@ fn a_redirect_comes_before_a_refusal() {
     let response = world.http_client().ask(GET);
     assert_eq!(response.status, 308);
     assert_eq!(response.header("Location").as_deref(), Some("https://web.test/a"));
+}
+
+#[test]
+fn a_route_with_conditions_takes_only_requests_that_comply() {
+    let world = World::http(&[], |model| {
+        let respond = |status| Action::Respond(Fixed { status, body: String::new() });
+        route(model, |route| route.action = respond(200));
+        let host = Arc::make_mut(&mut model.hosts[0]);
+        let conditions = Conditions { method: Some("POST".to_owned()), ..Conditions::default() };
+        let other = Route::new(PathMatch::root(), respond(201), Arc::default());
+        host.routes.push(Arc::new(Route { conditions: Some(Box::new(conditions)), ..other }));
+    });
+    assert_eq!(world.http_client().ask(POST).status, 201);
+    assert_eq!(world.http_client().ask(GET).status, 200);
 }
 
 #[test]
