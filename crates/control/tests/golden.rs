@@ -183,7 +183,7 @@ fn describe(translation: &Translation, folder: &Path) -> String {
                 let plain = "timeouts: Timeouts { connect: 5s, read: 60s, send: 60s }, retry: RetryPolicy { on: RetryOn { \
                              error: true, timeout: true, invalid_header: false, statuses: [], non_idempotent: false }, \
                              tries: Some(3), timeout: None }, body_bytes_max: Some(1048576), connection_header: None";
-                let debug = format!("{forward:?}");
+                let debug = describe_forward(forward);
                 if !debug.contains(plain) {
                     details.push(format!("  {debug}\n"));
                 }
@@ -213,6 +213,14 @@ fn describe(translation: &Translation, folder: &Path) -> String {
         write!(text, "\nnames needed: {:?}\n", translation.names).unwrap();
     }
     text.replace(&format!("{}/", folder.display()), "")
+}
+
+/// How a route forwards, without what no Ingress asks for.
+fn describe_forward(forward: &model::Forward) -> String {
+    assert_eq!(forward.timeouts.request, None);
+    let id = forward.backends.only().expect("an Ingress names one Service for a path");
+    let debug = format!("{forward:?}").replace("request: None, ", "");
+    debug.replace(&format!("backends: One({id:?})"), &format!("cluster: {id:?}"))
 }
 
 /// What a request goes through before the action, in that order.

@@ -1,8 +1,8 @@
 //! `/configuration`: the Snapshot in force, as JSON.
 
 use model::{
-    Access, Action, Certificate, ClientCertificate, Encryption, EndpointState, HostTls, HttpVersion,
-    PathKind, RequestFilter, Route, Stream, Transport,
+    Access, Action, Backends, Certificate, ClientCertificate, Encryption, EndpointState, HostTls,
+    HttpVersion, PathKind, RequestFilter, Route, Stream, Transport,
 };
 use routing::{HostTable, Snapshot};
 use serde_json::{Value, json};
@@ -100,13 +100,25 @@ fn action(action: &Action, snapshot: &Snapshot) -> Value {
     match action {
         Action::Respond(fixed) => json!({"respond": fixed.status}),
         Action::Forward(forward) => json!({
-            "upstream": snapshot.cluster(forward.cluster).name,
+            "upstream": upstream(&forward.backends, snapshot),
             "connectTimeoutSeconds": forward.timeouts.connect.as_secs_f64(),
             "readTimeoutSeconds": forward.timeouts.read.as_secs_f64(),
             "sendTimeoutSeconds": forward.timeouts.send.as_secs_f64(),
             "bodyBytesMax": forward.body_bytes_max,
             "tries": forward.retry.tries,
         }),
+    }
+}
+
+/// The name of the cluster, or the names of several with their weights.
+fn upstream(backends: &Backends, snapshot: &Snapshot) -> Value {
+    let name = |cluster| json!(snapshot.cluster(cluster).name);
+    match backends {
+        Backends::One(cluster) => name(*cluster),
+        Backends::Split(split) => {
+            let backends = split.backends().iter();
+            backends.map(|one| json!({"upstream": name(one.cluster), "weight": one.weight})).collect()
+        }
     }
 }
 

@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Access, ClusterId, Conditions, Precedence, RequestFilters};
+use crate::{Access, Backends, Conditions, Precedence, RequestFilters};
 
 /// What is done with the requests for some paths of a host. [`Route::new`] makes one that asks for nothing but its action.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,7 +125,7 @@ impl fmt::Debug for PathMatch {
 /// What a [`Route`] does with a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Pass it to an endpoint of a cluster.
+    /// Pass it to an endpoint.
     Forward(Forward),
     /// Answer it here.
     Respond(Fixed),
@@ -144,7 +144,7 @@ pub struct Fixed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forward {
     /// To whom.
-    pub cluster: ClusterId,
+    pub backends: Backends,
     /// How long the endpoint may take.
     pub timeouts: Timeouts,
     /// When another try is made.
@@ -158,6 +158,9 @@ pub struct Forward {
 /// How long an endpoint may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
+    /// For the whole request, all tries and the response's body included; none for no such limit. What a client and an endpoint say to
+    /// each other after an upgrade is not part of it.
+    pub request: Option<Duration>,
     /// To accept the connection.
     pub connect: Duration,
     /// Between two reads of its response.
@@ -168,7 +171,8 @@ pub struct Timeouts {
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Self { connect: Duration::from_secs(5), read: Duration::from_secs(60), send: Duration::from_secs(60) }
+        let seconds = Duration::from_secs;
+        Self { request: None, connect: seconds(5), read: seconds(60), send: seconds(60) }
     }
 }
 

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::{Forward, Route};
+use model::{ClusterId, Forward, Route};
 use wire::Known;
 use wire::h1::{Request, TargetForm};
 
@@ -54,6 +54,8 @@ pub(crate) struct Exchange<'a> {
     pub(crate) path: Cow<'a, [u8]>,
     /// Where it goes, once that is known.
     pub(crate) route: Cell<Option<&'a Arc<Route>>>,
+    /// Whose endpoints are asked, once that is known.
+    pub(crate) cluster: Cell<Option<ClusterId>>,
     pub(crate) id: RequestId<'a>,
     pub(crate) progress: Progress,
     pub(crate) report: Report,

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::{Action, Conditions, Forward, HostName, Route};
+use model::{Action, ClusterId, Conditions, Forward, HostName, Route};
 use observe::Reason;
 use routing::{HostTable, Resolution};
 use wire::h1::{Request, TargetForm, Version};
@@ -26,7 +26,7 @@ use crate::record;
 use crate::reply::{self, Answer, CLIENT_CLOSED_REQUEST};
 use crate::report::Report;
 use crate::tls::ClientTls;
-use crate::upstream::{Cluster, Endpoint};
+use crate::upstream::{Cluster, Endpoint, choose};
 use crate::worker::Worker;
 
 /// Why a request goes no further.
@@ -64,6 +64,7 @@ pub(crate) async fn serve(
         forwarded: Forwarded::of(head, request, conn.via(), settings),
         path,
         route: Cell::new(None),
+        cluster: Cell::new(None),
         id: RequestId::of(head, request, &worker.random, settings.request_id),
         progress: Progress::default(),
         report: Report::new(begin, request.len as u64),
@@ -140,7 +141,10 @@ impl From<FilterResult> for Result<(), Stop> {
 /// One request on its way through.
 impl<'a> Exchange<'a> {
     async fn run(&self, rest: &mut Buffer) -> AfterRequest {
-        match self.pass(rest).await {
+        let passed = self.pass(rest).await;
+        // What has to be said may be said though the time is up.
+        self.deadline.uncap();
+        match passed {
             Ok(next) => next,
             Err(Stop::Answer(answer)) => Box::pin(self.answer(&answer, rest)).await,
             Err(Stop::Fault(reason)) => Box::pin(self.fail(reason, rest)).await,
@@ -156,8 +160,8 @@ impl<'a> Exchange<'a> {
             Action::Forward(forward) => forward,
             Action::Respond(fixed) => return Err(Answer::fixed(fixed).into()),
         };
-        let cluster = self.backend(forward)?;
-        Ok(self.forward(forward, cluster, rest).await?)
+        let (id, cluster) = self.backend(forward)?;
+        Ok(self.forward(forward, (id, cluster), rest).await?)
     }
 
     /// The route that takes the request.
@@ -209,9 +213,11 @@ impl<'a> Exchange<'a> {
     }
 
     /// The cluster whose endpoints may serve the request.
-    fn backend(&self, forward: &Forward) -> Result<&'a Cluster, Stop> {
-        let cluster = self.worker.cluster(self.config, forward.cluster).for_client(self.conn.tls.is_some());
-        if cluster.len() == 0 { Err(Reason::NoEndpoints.into()) } else { Ok(cluster) }
+    fn backend(&self, forward: &Forward) -> Result<(ClusterId, &'a Cluster), Stop> {
+        let id = choose(&forward.backends, &self.worker.random);
+        self.cluster.set(Some(id));
+        let cluster = self.worker.cluster(self.config, id).for_client(self.conn.tls.is_some());
+        if cluster.len() == 0 { Err(Reason::NoEndpoints.into()) } else { Ok((id, cluster)) }
     }
 
     /// What is known of a client over TLS.
@@ -239,10 +245,13 @@ impl<'a> Exchange<'a> {
     async fn forward(
         &self,
         forward: &Forward,
-        cluster: &Cluster,
+        (id, cluster): (ClusterId, &Cluster),
         rest: &mut Buffer,
     ) -> Result<AfterRequest, Reason> {
-        let mut outbound = Outbound::new(self, forward, rest)?;
+        if let Some(timeout) = forward.timeouts.request {
+            self.deadline.cap(self.report.begin.after(timeout));
+        }
+        let mut outbound = Outbound::new(self, forward, id, rest)?;
         outbound.await_body().await?;
         let mut last_reason = Reason::NoEndpoints;
         loop {
@@ -252,7 +261,7 @@ impl<'a> Exchange<'a> {
             let is_last = !self.has_another(cluster, forward);
             match outbound.attempt(endpoint, is_last).await {
                 Ok(next) => return Ok(next),
-                Err(fault) if !is_last && Self::may_retry(fault, forward, &outbound) => {
+                Err(fault) if !is_last && self.may_retry(fault, forward, &outbound) => {
                     last_reason = fault.reason;
                 }
                 Err(fault) => return Err(fault.reason),
@@ -274,8 +283,9 @@ impl<'a> Exchange<'a> {
             && forward.retry.timeout.is_none_or(|max| elapsed < max)
     }
 
-    /// nginx's `proxy_next_upstream`: whether the fault counts, and whether to repeat the request does no harm.
-    fn may_retry(fault: Fault, forward: &Forward, outbound: &Outbound<'_, '_>) -> bool {
+    /// nginx's `proxy_next_upstream`: whether the fault counts, and whether to repeat the request does no harm. There is no other try
+    /// once the time of the whole request is up.
+    fn may_retry(&self, fault: Fault, forward: &Forward, outbound: &Outbound<'_, '_>) -> bool {
         let on = &forward.retry.on;
         let counts = match fault.reason {
             Reason::ConnectTimeout | Reason::UpstreamReadTimeout | Reason::UpstreamSendTimeout => on.timeout,
@@ -283,7 +293,8 @@ impl<'a> Exchange<'a> {
             Reason::UpstreamStatus => true,
             _ => on.error,
         };
-        counts && outbound.is_repeatable(fault.retry)
+        let is_in_time = |timeout| self.worker.clock.now().since(self.report.begin) < timeout;
+        counts && forward.timeouts.request.is_none_or(is_in_time) && outbound.is_repeatable(fault.retry)
     }
 
     /// Answers a fault, where the client can still be answered.

@@ -29,8 +29,8 @@ fn compile_settings(settings: &Settings, previous: Option<&Snapshot>) -> Arc<Set
 #[cfg(test)]
 mod tests {
     use model::{
-        Action, Balance, Cluster, ClusterId, Fixed, Forward, Host, HostName, Labels, PathMatch, RetryPolicy,
-        Route, Timeouts,
+        Action, Backends, Balance, Cluster, ClusterId, Fixed, Forward, Host, HostName, Labels, PathMatch,
+        RetryPolicy, Route, Timeouts,
     };
 
     use super::*;
@@ -38,7 +38,7 @@ mod tests {
 
     fn forward(cluster: u32) -> Action {
         Action::Forward(Forward {
-            cluster: ClusterId(cluster),
+            backends: Backends::One(ClusterId(cluster)),
             timeouts: Timeouts::default(),
             retry: RetryPolicy::default(),
             body_bytes_max: None,
@@ -73,7 +73,7 @@ mod tests {
             panic!("no route")
         };
         let Action::Forward(forward) = &route.action else { panic!("no forward") };
-        &snapshot.cluster(forward.cluster).name
+        &snapshot.cluster(forward.backends.only().unwrap()).name
     }
 
     fn rebuilt(old: &Snapshot, new: &Snapshot) -> Vec<String> {

@@ -12,8 +12,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use model::{
-    Access, Action, ClientCertificate, Forward, Host, HostName, HostTls, Labels, PathKind, PathMatch,
-    RequestFilter, RequestFilters, Route, TlsRedirect, UpstreamTls, VerifyClient,
+    Access, Action, Backends, ClientCertificate, Forward, Host, HostName, HostTls, Labels, PathKind,
+    PathMatch, RequestFilter, RequestFilters, Route, TlsRedirect, UpstreamTls, VerifyClient,
 };
 
 use super::claim::{
@@ -321,6 +321,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         let NamedPort { service, port } = backend;
         let of_host = self.terms.upstream_tls.as_ref();
         let (cluster, fault) = self.clusters.for_requests(&service, &port, &draft.upstream, of_host);
+        let backends = Backends::One(cluster);
         let redirect = draft.tls_redirect.as_ref().and_then(|draft| self.terms.redirect(draft, standing));
         let access = self.terms.access(&draft, standing);
         let DraftRoute {
@@ -330,7 +331,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
             conditions: None,
             request_filters: RequestFilters::new(redirect.into_iter().collect()).expect("it is one filter"),
             access: Some(access).filter(|access| *access != Access::default()).map(Box::new),
-            action: Action::Forward(Forward { cluster, timeouts, retry, body_bytes_max, connection_header }),
+            action: Action::Forward(Forward { backends, timeouts, retry, body_bytes_max, connection_header }),
             labels: Arc::new(Labels {
                 namespace: asker.namespace.clone(),
                 object: asker.name.clone(),
@@ -417,8 +418,8 @@ mod tests {
     fn route(path: &str, cluster: u32) -> Arc<Route> {
         let draft = DraftRoute::new(PathMatch::prefix(path).unwrap(), None, place());
         let DraftRoute { path, timeouts, retry, body_bytes_max, connection_header, .. } = draft;
-        let cluster = ClusterId(cluster);
-        let forward = Forward { cluster, timeouts, retry, body_bytes_max, connection_header };
+        let backends = Backends::One(ClusterId(cluster));
+        let forward = Forward { backends, timeouts, retry, body_bytes_max, connection_header };
         Arc::new(Route::new(path, Action::Forward(forward), Arc::default()))
     }
 

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use model::{
-    Action, Cluster, ClusterId, Endpoint, EndpointState, Forward, Host, HostName, HostTls, Labels, Model,
-    PathMatch, RetryPolicy, Route, Stream, Timeouts, Transport,
+    Action, Backends, Cluster, ClusterId, Endpoint, EndpointState, Forward, Host, HostName, HostTls, Labels,
+    Model, PathMatch, RetryPolicy, Route, Stream, Timeouts, Transport,
 };
 use observe::log::Writer;
 use observe::{MetricsOptions, Process, Registry};
@@ -194,7 +194,7 @@ pub(crate) fn cluster(endpoints: &[SocketAddr]) -> Cluster {
 
 fn host() -> Host {
     let forward = Forward {
-        cluster: ClusterId(0),
+        backends: Backends::One(ClusterId(0)),
         timeouts: Timeouts::default(),
         retry: RetryPolicy::default(),
         body_bytes_max: None,
