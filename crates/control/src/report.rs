@@ -4,7 +4,7 @@
 
 use std::fmt::{self, Write};
 
-use model::{Action, Cluster, PathMatch, Route};
+use model::{Action, Backends, Cluster, PathKind, Route};
 
 use crate::problem::Severity;
 use crate::translate::{RouteOrigin, Translation};
@@ -35,10 +35,10 @@ pub fn rows(translation: &Translation) -> Vec<Row> {
         Row {
             host: if host.name == model::HostName::Any { "*".to_owned() } else { host.name.to_string() },
             path: route.path.path().to_owned(),
-            path_type: match route.path {
-                PathMatch::Exact(_) => "Exact",
-                PathMatch::Prefix(_) => "Prefix",
-                PathMatch::StartsWith(_) => "ImplementationSpecific",
+            path_type: match route.path.kind() {
+                PathKind::Exact => "Exact",
+                PathKind::Prefix => "Prefix",
+                PathKind::StartsWith => "ImplementationSpecific",
             },
             upstream,
             endpoints,
@@ -51,10 +51,18 @@ pub fn rows(translation: &Translation) -> Vec<Row> {
 fn destination(translation: &Translation, route: &Route) -> (String, String) {
     match &route.action {
         Action::Respond(fixed) => (format!("answer {}", fixed.status), String::new()),
-        Action::Forward(forward) => {
-            let cluster = translation.model.cluster(forward.cluster);
-            (cluster.name.clone(), endpoints(cluster))
-        }
+        Action::Forward(forward) => match &forward.backends {
+            Backends::One(cluster) => {
+                let cluster = translation.model.cluster(*cluster);
+                (cluster.name.clone(), endpoints(cluster))
+            }
+            Backends::Split(split) => {
+                let clusters = split.backends().iter().map(|one| translation.model.cluster(one.cluster));
+                let (names, endpoints): (Vec<_>, Vec<_>) =
+                    clusters.map(|cluster| (cluster.name.clone(), endpoints(cluster))).unzip();
+                (names.join(", "), endpoints.join(", "))
+            }
+        },
     }
 }
 

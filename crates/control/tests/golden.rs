@@ -178,13 +178,12 @@ fn describe(translation: &Translation, folder: &Path) -> String {
             write!(text, "\n{} {}\n", host.name, tls(&host.tls, model)).unwrap();
         }
         for route in &host.routes {
-            let mut details: Vec<String> =
-                route.filters.iter().map(|filter| format!("  {filter:?}\n")).collect();
+            let mut details = filters(route);
             if let Action::Forward(forward) = &route.action {
                 let plain = "timeouts: Timeouts { connect: 5s, read: 60s, send: 60s }, retry: RetryPolicy { on: RetryOn { \
                              error: true, timeout: true, invalid_header: false, statuses: [], non_idempotent: false }, \
                              tries: Some(3), timeout: None }, body_bytes_max: Some(1048576), connection_header: None";
-                let debug = format!("{forward:?}");
+                let debug = describe_forward(forward);
                 if !debug.contains(plain) {
                     details.push(format!("  {debug}\n"));
                 }
@@ -214,6 +213,27 @@ fn describe(translation: &Translation, folder: &Path) -> String {
         write!(text, "\nnames needed: {:?}\n", translation.names).unwrap();
     }
     text.replace(&format!("{}/", folder.display()), "")
+}
+
+/// How a route forwards, without what no Ingress asks for.
+fn describe_forward(forward: &model::Forward) -> String {
+    assert_eq!(forward.timeouts.request, None);
+    let id = forward.backends.only().expect("an Ingress names one Service for a path");
+    let debug = format!("{forward:?}").replace("request: None, ", "");
+    debug.replace(&format!("backends: One({id:?})"), &format!("cluster: {id:?}"))
+}
+
+/// What a request goes through before the action, in that order.
+fn filters(route: &model::Route) -> Vec<String> {
+    let request = route.request_filters.as_slice().iter().map(|filter| format!("  {filter:?}\n"));
+    let mut filters: Vec<String> = request.collect();
+    if let Some(access) = &route.access {
+        let model::Access { forbidden, client_certificate, unavailable } = &**access;
+        filters.extend(forbidden.iter().map(|reason| format!("  Forbidden {{ reason: {reason:?} }}\n")));
+        filters.extend(client_certificate.iter().map(|demand| format!("  ClientCertificate({demand:?})\n")));
+        filters.extend(unavailable.iter().map(|reason| format!("  Unavailable {{ reason: {reason:?} }}\n")));
+    }
+    filters
 }
 
 fn write_cluster(text: &mut String, cluster: &model::Cluster) {

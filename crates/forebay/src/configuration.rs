@@ -1,8 +1,8 @@
 //! `/configuration`: the Snapshot in force, as JSON.
 
 use model::{
-    Action, Certificate, Encryption, EndpointState, Filter, HostTls, HttpVersion, PathMatch, Route, Stream,
-    Transport,
+    Access, Action, Backends, Certificate, ClientCertificate, Encryption, EndpointState, HostTls,
+    HttpVersion, PathKind, RequestFilter, Route, Stream, Transport,
 };
 use routing::{HostTable, Snapshot};
 use serde_json::{Value, json};
@@ -55,10 +55,10 @@ fn stream(stream: &Stream, snapshot: &Snapshot) -> Value {
 }
 
 fn route(route: &Route, snapshot: &Snapshot) -> Value {
-    let path_type = match &route.path {
-        PathMatch::Exact(_) => "Exact",
-        PathMatch::Prefix(_) => "Prefix",
-        PathMatch::StartsWith(_) => "ImplementationSpecific",
+    let path_type = match route.path.kind() {
+        PathKind::Exact => "Exact",
+        PathKind::Prefix => "Prefix",
+        PathKind::StartsWith => "ImplementationSpecific",
     };
     json!({
         "path": route.path.path(),
@@ -67,35 +67,58 @@ fn route(route: &Route, snapshot: &Snapshot) -> Value {
         "ingress": route.labels.object,
         "service": route.labels.service,
         "servicePort": route.labels.service_port,
-        "filters": route.filters.iter().map(filter).collect::<Vec<_>>(),
+        "filters": filters(route),
         "action": action(&route.action, snapshot),
     })
 }
 
-fn filter(filter: &Filter) -> Value {
+/// What a request goes through before the action, in that order.
+fn filters(route: &Route) -> Vec<Value> {
+    let mut filters: Vec<Value> = route.request_filters.as_slice().iter().map(request_filter).collect();
+    if let Some(access) = &route.access {
+        let Access { forbidden, client_certificate, unavailable } = &**access;
+        filters.extend(forbidden.as_ref().map(|reason| json!({"forbidden": reason})));
+        filters.extend(client_certificate.as_ref().map(self::client_certificate));
+        filters.extend(unavailable.as_ref().map(|reason| json!({"unavailable": reason})));
+    }
+    filters
+}
+
+fn request_filter(filter: &RequestFilter) -> Value {
     match filter {
-        Filter::TlsRedirect(redirect) => {
+        RequestFilter::TlsRedirect(redirect) => {
             json!({"tlsRedirect": {"status": redirect.status, "force": redirect.force}})
         }
-        Filter::ClientCertificate(certificate) => {
-            json!({"clientCertificate": {"verify": format!("{:?}", certificate.verify)}})
-        }
-        Filter::Forbidden { reason } => json!({"forbidden": reason}),
-        Filter::Unavailable { reason } => json!({"unavailable": reason}),
     }
+}
+
+fn client_certificate(demand: &ClientCertificate) -> Value {
+    json!({"clientCertificate": {"verify": format!("{:?}", demand.verify)}})
 }
 
 fn action(action: &Action, snapshot: &Snapshot) -> Value {
     match action {
         Action::Respond(fixed) => json!({"respond": fixed.status}),
         Action::Forward(forward) => json!({
-            "upstream": snapshot.cluster(forward.cluster).name,
+            "upstream": upstream(&forward.backends, snapshot),
             "connectTimeoutSeconds": forward.timeouts.connect.as_secs_f64(),
             "readTimeoutSeconds": forward.timeouts.read.as_secs_f64(),
             "sendTimeoutSeconds": forward.timeouts.send.as_secs_f64(),
             "bodyBytesMax": forward.body_bytes_max,
             "tries": forward.retry.tries,
         }),
+    }
+}
+
+/// The name of the cluster, or the names of several with their weights.
+fn upstream(backends: &Backends, snapshot: &Snapshot) -> Value {
+    let name = |cluster| json!(snapshot.cluster(cluster).name);
+    match backends {
+        Backends::One(cluster) => name(*cluster),
+        Backends::Split(split) => {
+            let backends = split.backends().iter();
+            backends.map(|one| json!({"upstream": name(one.cluster), "weight": one.weight})).collect()
+        }
     }
 }
 

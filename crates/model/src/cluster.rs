@@ -63,7 +63,8 @@ pub struct Cluster {
     pub version: HttpVersion,
     /// Whether they speak it over TLS.
     pub encryption: Encryption,
-    /// Where the requests can go. An address occurs at most once.
+    /// Where the requests can go. By convention an address occurs at most once; one that occurs twice would be
+    /// given twice the requests.
     pub endpoints: Vec<Endpoint>,
 }
 

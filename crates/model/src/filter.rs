@@ -1,41 +1,48 @@
-use crate::{Pattern, VerifyClient};
-
-/// A step that a request goes through before it is forwarded, and its response before it is sent.
+/// What is done with a request before it is forwarded. A filter may answer the request instead.
 ///
-/// The order in which filters run is not the order of this list: `proxy::filters` fixes it.
+/// Filters run in the order of this list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Filter {
+pub enum RequestFilter {
     /// Send clients that came in clear to the TLS port.
     TlsRedirect(TlsRedirect),
-    /// Let only clients pass that have shown a good certificate.
-    ClientCertificate(ClientCertificate),
-    /// Answer 403 and say why: something that guards the whole host cannot be enforced.
-    Forbidden {
-        /// What is wrong, for the log and the `/configuration` page; the client is not told.
-        reason: String,
-    },
-    /// Answer 503 and say why: something that guards this route cannot be enforced.
-    Unavailable {
-        /// What is wrong, for the log and the `/configuration` page; the client is not told.
-        reason: String,
-    },
 }
 
-/// What becomes of clients by the certificate that they have shown (ingress-nginx: `auth-tls-*`). One that is missing or bad
-/// is answered with 400, as nginx does; which are asked for, and who is believed, says [`HostTls`](crate::HostTls).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClientCertificate {
-    /// What has to be shown.
-    pub verify: VerifyClient,
-    /// What the subject's name has to match (`CN=...`); else the answer is 403.
-    pub match_subject: Option<Pattern>,
-    /// Where to send clients instead of the 400: an absolute URL.
-    pub error_page: Option<String>,
-    /// Pass the certificate on to the endpoint, in `ssl-client-cert`.
-    pub pass_certificate: bool,
-    /// Serve requests that come in clear although a certificate is required: the challenge of a certificate authority (ACME's
-    /// HTTP-01) comes in clear, and the route of its answer asks for no certificate itself.
-    pub passes_in_clear: bool,
+/// The request filters of a route, in the order in which they run. At most one of a kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestFilters(Box<[RequestFilter]>);
+
+/// Two filters of one kind, of which nothing says which one counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("two filters of one kind")]
+pub struct DuplicateFilter;
+
+impl RequestFilters {
+    /// Puts filters in order.
+    ///
+    /// # Errors
+    ///
+    /// When two are of one kind.
+    pub fn new(mut filters: Vec<RequestFilter>) -> Result<Self, DuplicateFilter> {
+        filters.sort_by_key(RequestFilter::position);
+        if filters.windows(2).any(|pair| pair[0].position() == pair[1].position()) {
+            return Err(DuplicateFilter);
+        }
+        Ok(Self(filters.into()))
+    }
+
+    /// The filters in the order in which they run.
+    pub fn as_slice(&self) -> &[RequestFilter] {
+        &self.0
+    }
+}
+
+impl RequestFilter {
+    /// Position in the order in which filters run: that of the enum.
+    fn position(&self) -> u8 {
+        match self {
+            Self::TlsRedirect(_) => 0,
+        }
+    }
 }
 
 /// Redirect from clear text to TLS: `Location: https://<host without port><request URI>`.
@@ -51,4 +58,24 @@ pub struct TlsRedirect {
     pub keep_trailing_slash: bool,
     /// Port to name in `Location`; none for the scheme's own.
     pub port: Option<u16>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_filters_of_a_kind_are_refused() {
+        let redirect = |status| {
+            RequestFilter::TlsRedirect(TlsRedirect {
+                status,
+                force: false,
+                except: Vec::new(),
+                keep_trailing_slash: false,
+                port: None,
+            })
+        };
+        assert_eq!(RequestFilters::new(vec![redirect(301), redirect(308)]), Err(DuplicateFilter));
+        assert_eq!(RequestFilters::new(vec![redirect(301)]).unwrap().as_slice(), [redirect(301)]);
+    }
 }

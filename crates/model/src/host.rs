@@ -10,7 +10,8 @@ pub struct Host {
     pub name: HostName,
     /// How it is served over TLS. The same allocation for as long as it stays the same.
     pub tls: Arc<HostTls>,
-    /// In the order of their age; of two with an equal [`PathMatch`](crate::PathMatch) the first is served.
+    /// In the order of their age; of two with an equal [`PathMatch`](crate::PathMatch) and equal
+    /// [`Precedence`](crate::Precedence) the first is asked first.
     pub routes: Vec<Arc<Route>>,
 }
 
@@ -19,8 +20,11 @@ pub struct Host {
 pub enum HostName {
     /// One name, in lower case.
     Exact(String),
-    /// `*.suffix`: exactly one label before the suffix. Holds the suffix without `*.`, in lower case.
-    Wildcard(String),
+    /// `*.suffix` of an Ingress: exactly one label before the suffix. Holds the suffix without `*.`, in lower case.
+    OneLabel(String),
+    /// `*.suffix` of the Gateway API: any number of labels before the suffix, at least one. Holds the suffix without `*.`, in lower
+    /// case.
+    Suffix(String),
     /// Whatever no other host answers to.
     Any,
 }
@@ -31,8 +35,25 @@ pub enum HostName {
 pub struct InvalidHostName(String);
 
 impl HostName {
-    /// Reads a name as an Ingress rule or a Gateway listener has it; the empty string is [`HostName::Any`].
+    /// Reads a name as an Ingress rule has it, where `*.` is one label; the empty string is [`HostName::Any`].
+    ///
+    /// # Errors
+    ///
+    /// When it is not a host name.
     pub fn parse(text: &str) -> Result<Self, InvalidHostName> {
+        Self::parse_as(text, Self::OneLabel)
+    }
+
+    /// Reads a name as the Gateway API has it, where `*.` is any number of labels; the empty string is [`HostName::Any`].
+    ///
+    /// # Errors
+    ///
+    /// When it is not a host name.
+    pub fn parse_with_suffix(text: &str) -> Result<Self, InvalidHostName> {
+        Self::parse_as(text, Self::Suffix)
+    }
+
+    fn parse_as(text: &str, wildcard_of: fn(String) -> Self) -> Result<Self, InvalidHostName> {
         if text.is_empty() {
             return Ok(Self::Any);
         }
@@ -44,7 +65,7 @@ impl HostName {
         if labels.len() > NAME_BYTES_MAX || !labels.split('.').all(is_label) {
             return Err(InvalidHostName(text.to_owned()));
         }
-        Ok(if wildcard { Self::Wildcard(labels.to_owned()) } else { Self::Exact(name) })
+        Ok(if wildcard { wildcard_of(labels.to_owned()) } else { Self::Exact(name) })
     }
 }
 
@@ -52,7 +73,7 @@ impl fmt::Display for HostName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exact(name) => f.write_str(name),
-            Self::Wildcard(suffix) => write!(f, "*.{suffix}"),
+            Self::OneLabel(suffix) | Self::Suffix(suffix) => write!(f, "*.{suffix}"),
             Self::Any => f.write_str("_"),
         }
     }
@@ -77,7 +98,9 @@ mod tests {
     #[test]
     fn names_are_lower_cased_and_told_apart() {
         assert_eq!(HostName::parse("Web.Test.COM"), Ok(HostName::Exact("web.test.com".into())));
-        assert_eq!(HostName::parse("*.Foo.com"), Ok(HostName::Wildcard("foo.com".into())));
+        assert_eq!(HostName::parse("*.Foo.com"), Ok(HostName::OneLabel("foo.com".into())));
+        assert_eq!(HostName::parse_with_suffix("*.Foo.com"), Ok(HostName::Suffix("foo.com".into())));
+        assert_eq!(HostName::parse_with_suffix("foo.com"), HostName::parse("foo.com"));
         assert_eq!(HostName::parse(""), Ok(HostName::Any));
         assert_eq!(HostName::parse("*.Foo.com").unwrap().to_string(), "*.foo.com");
     }

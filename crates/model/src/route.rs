@@ -1,15 +1,20 @@
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{ClusterId, Filter};
+use crate::{Access, Backends, Conditions, Precedence, RequestFilters};
 
-/// What is done with the requests for some paths of a host.
+/// What is done with the requests for some paths of a host. [`Route::new`] makes one that asks for nothing but its action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// Which paths.
     pub path: PathMatch,
-    /// Steps before the action. At most one of a kind.
-    pub filters: Vec<Filter>,
+    /// What requests have to be like besides; none where that makes no difference. On the heap, since most routes have none.
+    pub conditions: Option<Box<Conditions>>,
+    /// Steps before the action, each of which may answer instead.
+    pub request_filters: RequestFilters,
+    /// Who may use it; none where everybody may. On the heap, since most routes have none.
+    pub access: Option<Box<Access>>,
     /// What is done in the end.
     pub action: Action,
     /// What the route is called in metrics and the access log. The same allocation for as long as it stays the same.
@@ -18,15 +23,35 @@ pub struct Route {
     pub access_log: bool,
 }
 
+impl Route {
+    /// A route for everybody, without conditions and filters, in the access log.
+    pub fn new(path: PathMatch, action: Action, labels: Arc<Labels>) -> Self {
+        let request_filters = RequestFilters::default();
+        Self { path, conditions: None, request_filters, access: None, action, labels, access_log: true }
+    }
+
+    /// How it stands beside others with an equal path.
+    pub fn precedence(&self) -> Precedence {
+        self.conditions.as_ref().map_or(Precedence::default(), |conditions| conditions.precedence())
+    }
+}
+
 /// Which paths a [`Route`] takes. Compared with the normalised path: percent-decoded, `//` merged, `.` and `..` resolved.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum PathMatch {
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PathMatch {
+    kind: PathKind,
+    path: String,
+}
+
+/// How the path of a [`PathMatch`] is compared with that of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PathKind {
     /// The whole path.
-    Exact(String),
+    Exact,
     /// The path itself and what lies below it, by path element: `/foo` takes `/foo` and `/foo/x`, not `/foobar`.
-    Prefix(String),
+    Prefix,
     /// Every path that begins with these characters: `/foo` takes `/foobar` too.
-    StartsWith(String),
+    StartsWith,
 }
 
 /// A path that no request could have.
@@ -35,37 +60,72 @@ pub enum PathMatch {
 pub struct InvalidPath(String);
 
 impl PathMatch {
-    /// The path as written.
-    pub fn path(&self) -> &str {
-        match self {
-            Self::Exact(path) | Self::Prefix(path) | Self::StartsWith(path) => path,
+    /// All paths: the prefix `/`.
+    pub fn root() -> Self {
+        Self { kind: PathKind::Prefix, path: "/".to_owned() }
+    }
+
+    /// A path as it is to be compared.
+    ///
+    /// # Errors
+    ///
+    /// When it does not begin with a slash.
+    pub fn new(kind: PathKind, path: &str) -> Result<Self, InvalidPath> {
+        if path.starts_with('/') {
+            Ok(Self { kind, path: path.to_owned() })
+        } else {
+            Err(InvalidPath(path.to_owned()))
         }
     }
 
     /// The whole path, which must begin with a slash.
+    ///
+    /// # Errors
+    ///
+    /// When it does not.
     pub fn exact(path: &str) -> Result<Self, InvalidPath> {
-        absolute(path).map(Self::Exact)
+        Self::new(PathKind::Exact, path)
     }
 
     /// Path elements below a path, which must begin with a slash.
+    ///
+    /// # Errors
+    ///
+    /// When it does not.
     pub fn prefix(path: &str) -> Result<Self, InvalidPath> {
-        absolute(path).map(Self::Prefix)
+        Self::new(PathKind::Prefix, path)
     }
 
     /// Characters that a path begins with, of which the first must be a slash.
+    ///
+    /// # Errors
+    ///
+    /// When it is not.
     pub fn starts_with(path: &str) -> Result<Self, InvalidPath> {
-        absolute(path).map(Self::StartsWith)
+        Self::new(PathKind::StartsWith, path)
+    }
+
+    /// The path as written.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// How it is compared.
+    pub fn kind(&self) -> PathKind {
+        self.kind
     }
 }
 
-fn absolute(path: &str) -> Result<String, InvalidPath> {
-    if path.starts_with('/') { Ok(path.to_owned()) } else { Err(InvalidPath(path.to_owned())) }
+impl fmt::Debug for PathMatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}({:?})", self.kind, self.path)
+    }
 }
 
 /// What a [`Route`] does with a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Pass it to an endpoint of a cluster.
+    /// Pass it to an endpoint.
     Forward(Forward),
     /// Answer it here.
     Respond(Fixed),
@@ -84,7 +144,7 @@ pub struct Fixed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forward {
     /// To whom.
-    pub cluster: ClusterId,
+    pub backends: Backends,
     /// How long the endpoint may take.
     pub timeouts: Timeouts,
     /// When another try is made.
@@ -98,6 +158,9 @@ pub struct Forward {
 /// How long an endpoint may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
+    /// For the whole request, all tries and the response's body included; none for no such limit. What a client and an endpoint say to
+    /// each other after an upgrade is not part of it.
+    pub request: Option<Duration>,
     /// To accept the connection.
     pub connect: Duration,
     /// Between two reads of its response.
@@ -108,7 +171,8 @@ pub struct Timeouts {
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Self { connect: Duration::from_secs(5), read: Duration::from_secs(60), send: Duration::from_secs(60) }
+        let seconds = Duration::from_secs;
+        Self { request: None, connect: seconds(5), read: seconds(60), send: seconds(60) }
     }
 }
 

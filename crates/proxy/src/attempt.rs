@@ -5,19 +5,19 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 
-use model::{ConnectionHeader, Forward, HttpVersion};
+use model::{ClusterId, ConnectionHeader, Forward, HttpVersion};
 use observe::{Failure, Reason};
 use wire::h1::{Body, BodyDecoder, InvalidBody};
 
+use crate::access::client_certificate;
 use crate::body::{
     Framing, Incoming, Meter, Outgoing, RelayError, Sink, Source, relay, take_frames, transcode,
 };
 use crate::buffer::Buffer;
 use crate::client::{self, Client, Timeout};
-use crate::deadline::{Deadline, Elapsed};
+use crate::deadline::Elapsed;
 use crate::exchange::{AfterRequest, Exchange};
 use crate::fault::{Fault, Retry};
-use crate::filters::client_certificate;
 use crate::head::{HeadEdits, RequestOptions, write_request_head};
 use crate::limits::{FAILED_RESPONSE_TIME, LARGE_BUFFER_BYTES};
 use crate::response::{Received, Receiver};
@@ -43,6 +43,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
     pub(crate) fn new(
         exchange: &'x Exchange<'a>,
         forward: &'x Forward,
+        cluster: ClusterId,
         rest: &'x mut Buffer,
     ) -> Result<Self, Reason> {
         let (request, settings) = (exchange.request, exchange.config.settings());
@@ -61,13 +62,14 @@ impl<'x, 'a> Outbound<'x, 'a> {
             underscores: settings.client.underscores_in_headers,
         };
         let mut edits = HeadEdits::default();
-        if let Some(route) = exchange.route.get() {
-            client_certificate::tell(&route.filters, exchange.conn.tls.as_deref(), &mut edits);
+        let access = exchange.route.get().and_then(|route| route.access.as_deref());
+        if let Some(demand) = access.and_then(|access| access.client_certificate.as_ref()) {
+            client_certificate::tell(demand, exchange.conn.tls.as_deref(), &mut edits);
         }
         write_request_head(exchange.head, request, &options, &edits, &mut bytes);
         let body = if request.fields.chunked { Body::Chunked } else { Body::of_length(length) };
         // Frames need no chunks.
-        let speaks_http2 = exchange.config.snapshot.cluster(forward.cluster).version == HttpVersion::Http2;
+        let speaks_http2 = exchange.config.snapshot.cluster(cluster).version == HttpVersion::Http2;
         let framing = if request.fields.chunked && !speaks_http2 { Framing::Chunked } else { Framing::Raw };
         let (body, head_len) = (BodyDecoder::new(body), bytes.len());
         let mut outbound = Self { exchange, forward, bytes, head_len, body, rest, framing, speaks_http2 };
@@ -204,7 +206,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
         let call = &*call;
         let unsent = call.unsent(&request);
         // The exchange's own deadline is the upload's while there is one.
-        let own_deadline = unsent.map(|_| Deadline::new(&exchange.worker.deadlines));
+        let own_deadline = unsent.map(|_| exchange.deadline.another());
         let deadline = own_deadline.as_ref().unwrap_or(exchange.deadline);
         let timer = &ResponseTimer::new(deadline, forward.timeouts.read, unsent.is_none());
         let receiver = Receiver { exchange, forward, endpoint, call, timer, is_last };
@@ -290,7 +292,7 @@ impl Upload<'_, '_> {
         let Self { exchange, forward, sink, begun, rest, body, .. } = self;
         let (worker, progress) = (exchange.worker, &exchange.progress);
         let timeout = exchange.config.settings().client.body_timeout;
-        let deadline = Deadline::new(&worker.deadlines);
+        let deadline = exchange.deadline.another();
         let outgoing = Outgoing { sink, timeout: forward.timeouts.send };
         let is_all = progress.is_body_done();
         outgoing.write(begun, is_all, &deadline).await?;

@@ -25,12 +25,19 @@ struct Slots {
     free: Vec<usize>,
 }
 
-#[derive(Default)]
 struct State {
     waker: Option<Waker>,
     fired: bool,
     /// Between two requests: to be woken when the worker drains.
     idle: bool,
+    /// When each wait ends at the latest; [`Moment::NEVER`] where there is no such limit.
+    cap: Moment,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self { waker: None, fired: false, idle: false, cap: Moment::NEVER }
+    }
 }
 
 /// A deadline that was not met.
@@ -113,6 +120,25 @@ impl Deadline {
         Self { deadlines: Rc::clone(deadlines), index }
     }
 
+    /// Another deadline, for a wait at the same time. It has the same cap.
+    pub(crate) fn another(&self) -> Self {
+        let another = Self::new(&self.deadlines);
+        let mut slots = self.deadlines.slots.borrow_mut();
+        slots.state[another.index].cap = slots.state[self.index].cap;
+        drop(slots);
+        another
+    }
+
+    /// Lets no wait from now on last longer than until then, whatever its own time.
+    pub(crate) fn cap(&self, latest: Moment) {
+        self.deadlines.slots.borrow_mut().state[self.index].cap = latest;
+    }
+
+    /// Undoes [`cap`](Self::cap).
+    pub(crate) fn uncap(&self) {
+        self.cap(Moment::NEVER);
+    }
+
     /// Polls for at most `timeout`. What is ready at once sets no deadline. It takes what to poll, not a future: one more future
     /// around each read and write would be moved and resumed for every request.
     pub(crate) fn within<T>(
@@ -180,7 +206,8 @@ impl Deadline {
 
     fn set(&self, timeout: Duration, idle: bool) {
         let mut slots = self.deadlines.slots.borrow_mut();
-        slots.due[self.index] = self.deadlines.clock.now().after(timeout);
+        let due = self.deadlines.clock.now().after(timeout);
+        slots.due[self.index] = due.min(slots.state[self.index].cap);
         let state = &mut slots.state[self.index];
         state.fired = false;
         state.idle = idle;
@@ -293,5 +320,30 @@ mod tests {
         deadlines.fire_idle();
         assert_eq!(poll(&mut waiting), Poll::Ready(Err(Elapsed)));
         assert_eq!(poll(&mut working), Poll::Pending);
+    }
+
+    #[test]
+    fn no_wait_lasts_longer_than_the_cap() {
+        let clock = Clock::new(Clock::begin());
+        let deadlines = Deadlines::new(clock.clone());
+        let deadline = Deadline::new(&deadlines);
+        deadline.cap(clock.now().after(Duration::from_secs(3)));
+        let another = deadline.another();
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut is_over = |deadline: &Deadline| deadline.poll_elapsed(&mut cx).is_ready();
+        for one in [&deadline, &another] {
+            one.start(Duration::from_secs(60));
+        }
+        clock.advance(Duration::from_secs(2));
+        deadlines.sweep();
+        assert!(!is_over(&deadline) && !is_over(&another));
+        deadline.start(Duration::from_secs(60));
+        clock.advance(Duration::from_secs(1));
+        deadlines.sweep();
+        assert!(is_over(&deadline) && is_over(&another), "each wait ends with the cap");
+        deadline.uncap();
+        deadline.start(Duration::from_secs(60));
+        deadlines.sweep();
+        assert!(!is_over(&deadline));
     }
 }

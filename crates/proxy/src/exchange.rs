@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::{Forward, Route};
+use model::{ClusterId, Forward, Route};
 use wire::Known;
 use wire::h1::{Request, TargetForm};
 
@@ -18,7 +18,6 @@ use crate::deadline::Deadline;
 use crate::deliver::Recipient;
 use crate::fault::Retry;
 use crate::filters::Forwarded;
-use crate::head::HeadEdits;
 use crate::progress::Progress;
 use crate::random::Random;
 use crate::report::Report;
@@ -55,6 +54,8 @@ pub(crate) struct Exchange<'a> {
     pub(crate) path: Cow<'a, [u8]>,
     /// Where it goes, once that is known.
     pub(crate) route: Cell<Option<&'a Arc<Route>>>,
+    /// Whose endpoints are asked, once that is known.
+    pub(crate) cluster: Cell<Option<ClusterId>>,
     pub(crate) id: RequestId<'a>,
     pub(crate) progress: Progress,
     pub(crate) report: Report,
@@ -102,11 +103,6 @@ impl<'a> Exchange<'a> {
     /// The host that the request is for: its own, whatever a hop before us says that it was.
     pub(crate) fn host(&self) -> &'a [u8] {
         &self.head[self.request.host.clone()]
-    }
-
-    /// What is changed in the head of the response.
-    pub(crate) fn response_edits(&self) -> HeadEdits<'_> {
-        self.conn.response_edits(self.config.settings())
     }
 
     /// Whether a request may be sent again though an endpoint may have acted on it (RFC 9110 section 9.2.2, with nginx's

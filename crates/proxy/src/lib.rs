@@ -28,7 +28,10 @@ mod exchange;
 mod progress;
 mod report;
 
+mod conditions;
 mod filters;
+
+mod access;
 
 mod head;
 

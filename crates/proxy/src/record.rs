@@ -61,7 +61,8 @@ fn write_log(exchange: &Exchange<'_>, took: Duration, labels: Option<&Labels>) {
     let host = lower_case_host(exchange.host());
     let upstream = exchange.route.get().and_then(|route| match &route.action {
         model::Action::Forward(forward) => {
-            Some(exchange.config.snapshot.cluster(forward.cluster).name.as_str())
+            let cluster = exchange.cluster.get().or(forward.backends.only())?;
+            Some(exchange.config.snapshot.cluster(cluster).name.as_str())
         }
         model::Action::Respond(_) => None,
     });

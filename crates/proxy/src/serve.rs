@@ -1,30 +1,32 @@
-//! The path of a request, whatever the protocols on both sides: route -> filters -> backend -> tries -> record; a fault or an answer of
+//! The path of a request, whatever the protocols on both sides: route -> filters -> access -> backend -> tries -> record; a fault or an answer of
 //! our own leaves it anywhere.
 
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::{Action, Forward, HostName, Route};
+use model::{Action, ClusterId, Conditions, Forward, HostName, Route};
 use observe::Reason;
 use routing::{HostTable, Resolution};
 use wire::h1::{Request, TargetForm, Version};
 
+use crate::access::{self, ClientCertContext};
 use crate::attempt::Outbound;
 use crate::body::{Framing, Source};
 use crate::buffer::Buffer;
 use crate::client::Timeout;
+use crate::conditions;
 use crate::deliver::{Outcome, Recipient};
 use crate::exchange::{AfterRequest, Exchange, RequestId, RequestStart};
 use crate::fault::Fault;
-use crate::filters::{self, ClientCertContext, FilterResult, Forwarded, RequestView};
+use crate::filters::{self, FilterResult, Forwarded, RequestView};
 use crate::head::connection_option;
 use crate::progress::Progress;
 use crate::record;
 use crate::reply::{self, Answer, CLIENT_CLOSED_REQUEST};
 use crate::report::Report;
 use crate::tls::ClientTls;
-use crate::upstream::{Cluster, Endpoint};
+use crate::upstream::{Cluster, Endpoint, choose};
 use crate::worker::Worker;
 
 /// Why a request goes no further.
@@ -62,6 +64,7 @@ pub(crate) async fn serve(
         forwarded: Forwarded::of(head, request, conn.via(), settings),
         path,
         route: Cell::new(None),
+        cluster: Cell::new(None),
         id: RequestId::of(head, request, &worker.random, settings.request_id),
         progress: Progress::default(),
         report: Report::new(begin, request.len as u64),
@@ -98,7 +101,7 @@ async fn send_answer(
 ) -> bool {
     let RequestStart { conn, client, deadline, config, .. } = arrival;
     let mut head = Buffer::small(&worker.buffers);
-    let edits = conn.response_edits(config.settings());
+    let edits = filters::response(config.settings(), conn.tls.is_some());
     answer.write_head(&mut head, &worker.date(), connection, &edits);
     let body = if with_body { answer.body() } else { &[] };
     report.status.set(answer.status);
@@ -125,10 +128,23 @@ impl From<Answer> for Stop {
     }
 }
 
+impl From<FilterResult> for Result<(), Stop> {
+    fn from(result: FilterResult) -> Self {
+        match result {
+            FilterResult::Continue => Ok(()),
+            FilterResult::Answer(answer) => Err(answer.into()),
+            FilterResult::Refuse(reason) => Err(reason.into()),
+        }
+    }
+}
+
 /// One request on its way through.
 impl<'a> Exchange<'a> {
     async fn run(&self, rest: &mut Buffer) -> AfterRequest {
-        match self.pass(rest).await {
+        let passed = self.pass(rest).await;
+        // What has to be said may be said though the time is up.
+        self.deadline.uncap();
+        match passed {
             Ok(next) => next,
             Err(Stop::Answer(answer)) => Box::pin(self.answer(&answer, rest)).await,
             Err(Stop::Fault(reason)) => Box::pin(self.fail(reason, rest)).await,
@@ -138,13 +154,14 @@ impl<'a> Exchange<'a> {
     /// The way of a request, step by step. What follows, a try's request, response and delivery, is `attempt`'s.
     async fn pass(&self, rest: &mut Buffer) -> Result<AfterRequest, Stop> {
         let (host, route) = self.find_route()?;
-        self.filter(host, route)?;
+        self.filter(route)?;
+        self.check_access(host, route)?;
         let forward = match &route.action {
             Action::Forward(forward) => forward,
             Action::Respond(fixed) => return Err(Answer::fixed(fixed).into()),
         };
-        let cluster = self.backend(forward)?;
-        Ok(self.forward(forward, cluster, rest).await?)
+        let (id, cluster) = self.backend(forward)?;
+        Ok(self.forward(forward, (id, cluster), rest).await?)
     }
 
     /// The route that takes the request.
@@ -153,7 +170,8 @@ impl<'a> Exchange<'a> {
             return Err(Reason::MethodNotAllowed.into());
         }
         let path = self.path_to_route();
-        match self.config.snapshot.resolve(self.host(), path) {
+        let accepts = |conditions: &Conditions| conditions::hold(conditions, self.head, self.request);
+        match self.config.snapshot.resolve(self.host(), path, accepts) {
             Resolution::Route(host, _) if *host.name() == HostName::Any && path == HEALTH_PATH => {
                 Err(Answer::healthy().into())
             }
@@ -176,31 +194,33 @@ impl<'a> Exchange<'a> {
         if self.request.form == TargetForm::Asterisk { b"/" } else { &self.path }
     }
 
-    /// Runs the route's filters, any of which may answer or refuse.
-    fn filter(&self, host: &'a HostTable, route: &'a Route) -> Result<(), Stop> {
-        if route.filters.is_empty() {
+    /// Runs the route's request filters, any of which may answer or refuse.
+    fn filter(&self, route: &Route) -> Result<(), Stop> {
+        let filters = route.request_filters.as_slice();
+        if filters.is_empty() {
             return Ok(());
         }
         let target = self.request.origin_target(self.head);
+        let view = RequestView { target, path: self.path_to_route(), forwarded: &self.forwarded };
+        filters::request(filters, &view).into()
+    }
+
+    /// Asks whether the client may use the route.
+    fn check_access(&self, host: &'a HostTable, route: &Route) -> Result<(), Stop> {
+        let Some(access) = &route.access else { return Ok(()) };
         let client = self.conn.tls.as_deref().map(|tls| self.presented(tls, host));
-        let path = self.path_to_route();
-        match filters::request(
-            &route.filters,
-            &RequestView { target, path, forwarded: &self.forwarded, client },
-        ) {
-            FilterResult::Continue => Ok(()),
-            FilterResult::Answer(answer) => Err(answer.into()),
-            FilterResult::Refuse(reason) => Err(reason.into()),
-        }
+        access::check(access, client.as_ref()).into()
     }
 
     /// The cluster whose endpoints may serve the request.
-    fn backend(&self, forward: &Forward) -> Result<&'a Cluster, Stop> {
-        let cluster = self.worker.cluster(self.config, forward.cluster).for_client(self.conn.tls.is_some());
-        if cluster.len() == 0 { Err(Reason::NoEndpoints.into()) } else { Ok(cluster) }
+    fn backend(&self, forward: &Forward) -> Result<(ClusterId, &'a Cluster), Stop> {
+        let id = choose(&forward.backends, &self.worker.random);
+        self.cluster.set(Some(id));
+        let cluster = self.worker.cluster(self.config, id).for_client(self.conn.tls.is_some());
+        if cluster.len() == 0 { Err(Reason::NoEndpoints.into()) } else { Ok((id, cluster)) }
     }
 
-    /// What the filters know of a client over TLS.
+    /// What is known of a client over TLS.
     fn presented(&self, tls: &'a ClientTls, host: &'a HostTable) -> ClientCertContext<'a> {
         ClientCertContext {
             tls,
@@ -225,10 +245,13 @@ impl<'a> Exchange<'a> {
     async fn forward(
         &self,
         forward: &Forward,
-        cluster: &Cluster,
+        (id, cluster): (ClusterId, &Cluster),
         rest: &mut Buffer,
     ) -> Result<AfterRequest, Reason> {
-        let mut outbound = Outbound::new(self, forward, rest)?;
+        if let Some(timeout) = forward.timeouts.request {
+            self.deadline.cap(self.report.begin.after(timeout));
+        }
+        let mut outbound = Outbound::new(self, forward, id, rest)?;
         outbound.await_body().await?;
         let mut last_reason = Reason::NoEndpoints;
         loop {
@@ -238,7 +261,7 @@ impl<'a> Exchange<'a> {
             let is_last = !self.has_another(cluster, forward);
             match outbound.attempt(endpoint, is_last).await {
                 Ok(next) => return Ok(next),
-                Err(fault) if !is_last && Self::may_retry(fault, forward, &outbound) => {
+                Err(fault) if !is_last && self.may_retry(fault, forward, &outbound) => {
                     last_reason = fault.reason;
                 }
                 Err(fault) => return Err(fault.reason),
@@ -260,8 +283,9 @@ impl<'a> Exchange<'a> {
             && forward.retry.timeout.is_none_or(|max| elapsed < max)
     }
 
-    /// nginx's `proxy_next_upstream`: whether the fault counts, and whether to repeat the request does no harm.
-    fn may_retry(fault: Fault, forward: &Forward, outbound: &Outbound<'_, '_>) -> bool {
+    /// nginx's `proxy_next_upstream`: whether the fault counts, and whether to repeat the request does no harm. There is no other try
+    /// once the time of the whole request is up.
+    fn may_retry(&self, fault: Fault, forward: &Forward, outbound: &Outbound<'_, '_>) -> bool {
         let on = &forward.retry.on;
         let counts = match fault.reason {
             Reason::ConnectTimeout | Reason::UpstreamReadTimeout | Reason::UpstreamSendTimeout => on.timeout,
@@ -269,7 +293,8 @@ impl<'a> Exchange<'a> {
             Reason::UpstreamStatus => true,
             _ => on.error,
         };
-        counts && outbound.is_repeatable(fault.retry)
+        let is_in_time = |timeout| self.worker.clock.now().since(self.report.begin) < timeout;
+        counts && forward.timeouts.request.is_none_or(is_in_time) && outbound.is_repeatable(fault.retry)
     }
 
     /// Answers a fault, where the client can still be answered.

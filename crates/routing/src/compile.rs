@@ -29,8 +29,8 @@ fn compile_settings(settings: &Settings, previous: Option<&Snapshot>) -> Arc<Set
 #[cfg(test)]
 mod tests {
     use model::{
-        Action, Balance, Cluster, ClusterId, Fixed, Forward, Host, HostName, Labels, PathMatch, RetryPolicy,
-        Route, Timeouts,
+        Action, Backends, Balance, Cluster, ClusterId, Fixed, Forward, Host, HostName, Labels, PathMatch,
+        RetryPolicy, Route, Timeouts,
     };
 
     use super::*;
@@ -38,7 +38,7 @@ mod tests {
 
     fn forward(cluster: u32) -> Action {
         Action::Forward(Forward {
-            cluster: ClusterId(cluster),
+            backends: Backends::One(ClusterId(cluster)),
             timeouts: Timeouts::default(),
             retry: RetryPolicy::default(),
             body_bytes_max: None,
@@ -48,8 +48,7 @@ mod tests {
 
     fn route(path: &str, action: Action) -> Arc<Route> {
         let labels = Arc::new(Labels { path: path.to_owned(), ..Labels::default() });
-        let path = PathMatch::prefix(path).unwrap();
-        Arc::new(Route { path, filters: Vec::new(), action, labels, access_log: true })
+        Arc::new(Route::new(PathMatch::prefix(path).unwrap(), action, labels))
     }
 
     fn host(name: &str, routes: Vec<Arc<Route>>) -> Arc<Host> {
@@ -70,9 +69,11 @@ mod tests {
     }
 
     fn cluster_of<'a>(snapshot: &'a Snapshot, host: &str) -> &'a str {
-        let Resolution::Route(_, route) = snapshot.resolve(host.as_bytes(), b"/") else { panic!("no route") };
+        let Resolution::Route(_, route) = snapshot.resolve(host.as_bytes(), b"/", |_| true) else {
+            panic!("no route")
+        };
         let Action::Forward(forward) = &route.action else { panic!("no forward") };
-        &snapshot.cluster(forward.cluster).name
+        &snapshot.cluster(forward.backends.only().unwrap()).name
     }
 
     fn rebuilt(old: &Snapshot, new: &Snapshot) -> Vec<String> {
@@ -111,10 +112,13 @@ mod tests {
         let answer = Action::Respond(Fixed { status: 404, body: String::new() });
         let hosts = vec![host("a", vec![route("/a", answer.clone())]), host("", vec![route("/", answer)])];
         let snapshot = compile(&Model { hosts, ..Model::default() }, None, 1);
-        assert!(matches!(snapshot.resolve(b"a", b"/b"), Resolution::UnknownPath));
-        let taken = snapshot.resolve(b"b", b"/b");
+        assert!(matches!(snapshot.resolve(b"a", b"/b", |_| true), Resolution::UnknownPath));
+        let taken = snapshot.resolve(b"b", b"/b", |_| true);
         assert!(matches!(taken, Resolution::Route(host, _) if *host.name() == HostName::Any));
-        assert!(matches!(compile(&Model::default(), None, 1).resolve(b"a", b"/"), Resolution::UnknownHost));
+        assert!(matches!(
+            compile(&Model::default(), None, 1).resolve(b"a", b"/", |_| true),
+            Resolution::UnknownHost
+        ));
     }
 
     #[test]
@@ -122,7 +126,7 @@ mod tests {
         let model = Model { hosts: vec![host("a", vec![route("/foo/", forward(0))])], ..model(1) };
         let snapshot = compile(&model, None, 1);
         assert!(
-            matches!(snapshot.resolve(b"a", b"/foo"), Resolution::AddSlash(route) if route.path.path() == "/foo/")
+            matches!(snapshot.resolve(b"a", b"/foo", |_| true), Resolution::AddSlash(route) if route.path.path() == "/foo/")
         );
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 use std::hash::{DefaultHasher, Hasher};
 
-use model::{Action, Cluster, Forward, HostTls, Route, Stream};
+use model::{Action, Backend, Backends, Cluster, Forward, HostTls, Route, Stream};
 
 use crate::snapshot::Snapshot;
 
@@ -41,13 +41,25 @@ impl Digest {
     }
 
     fn add_route(&mut self, snapshot: &Snapshot, route: &Route) {
-        let Route { path, filters, action, labels, access_log } = route;
-        self.add(&(path, filters, labels, access_log));
+        let Route { path, conditions, request_filters, access, action, labels, access_log } = route;
+        self.add(&(path, conditions, request_filters, access, labels, access_log));
         match action {
-            Action::Forward(Forward { cluster, timeouts, retry, body_bytes_max, connection_header }) => {
-                self.add(&(snapshot.cluster(*cluster), timeouts, retry, body_bytes_max, connection_header));
+            Action::Forward(Forward { backends, timeouts, retry, body_bytes_max, connection_header }) => {
+                self.add_backends(snapshot, backends);
+                self.add(&(timeouts, retry, body_bytes_max, connection_header));
             }
             Action::Respond(fixed) => self.add(fixed),
+        }
+    }
+
+    fn add_backends(&mut self, snapshot: &Snapshot, backends: &Backends) {
+        match backends {
+            Backends::One(cluster) => self.add(&snapshot.cluster(*cluster)),
+            Backends::Split(split) => {
+                for Backend { cluster, weight } in split.backends() {
+                    self.add(&(snapshot.cluster(*cluster), weight));
+                }
+            }
         }
     }
 

@@ -24,7 +24,7 @@ pub struct HostTable {
 
 impl HostTable {
     pub(crate) fn new(host: &Arc<Host>) -> Arc<Self> {
-        let paths = PathIndex::new(host.routes.iter().map(|route| &route.path));
+        let paths = PathIndex::new(host.routes.iter().map(|route| (&route.path, route.precedence())));
         let is_plain = *host.tls == HostTls::default();
         Arc::new(Self { host: Arc::clone(host), is_plain, paths })
     }
@@ -64,7 +64,8 @@ impl HostTable {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hosts {
     exact: HashSet<ByName, RandomState>,
-    wildcard: HashSet<ByName, RandomState>,
+    one_label: HashSet<ByName, RandomState>,
+    suffix: HashSet<ByName, RandomState>,
     any: Option<Arc<HostTable>>,
     in_order: Vec<Arc<HostTable>>,
 }
@@ -94,21 +95,24 @@ impl Hosts {
     }
 
     fn clone_names(&self) -> Self {
-        let Self { exact, wildcard, any, in_order: _ } = self;
-        Self { exact: exact.clone(), wildcard: wildcard.clone(), any: any.clone(), in_order: Vec::new() }
+        let Self { exact, one_label, suffix, any, in_order: _ } = self;
+        let (exact, one_label, suffix) = (exact.clone(), one_label.clone(), suffix.clone());
+        Self { exact, one_label, suffix, any: any.clone(), in_order: Vec::new() }
     }
 
     fn enter(&mut self, table: Arc<HostTable>) {
         match table.name() {
             HostName::Exact(_) => _ = self.exact.replace(ByName(table)),
-            HostName::Wildcard(_) => _ = self.wildcard.replace(ByName(table)),
+            HostName::OneLabel(_) => _ = self.one_label.replace(ByName(table)),
+            HostName::Suffix(_) => _ = self.suffix.replace(ByName(table)),
             HostName::Any => self.any = Some(table),
         }
     }
 
     /// The table for a host as a client sent it: in any letter case, with or without a port or a final dot.
     ///
-    /// "Exact beats wildcard", and both beat [`HostName::Any`]: nginx, `server_name`.
+    /// "Exact beats wildcard", and both beat [`HostName::Any`]: nginx, `server_name`. Of wildcards the longest is taken, and of two
+    /// that are equally long the one of an Ingress, which stands for fewer names.
     pub(crate) fn find(&self, host: &[u8]) -> Option<&Arc<HostTable>> {
         self.find_named(host).or(self.any.as_ref())
     }
@@ -120,24 +124,36 @@ impl Hosts {
         let name = buffer.get_mut(..host.len())?;
         name.copy_from_slice(host);
         name.make_ascii_lowercase();
-        let found = self.exact.get(&*name).or_else(|| self.find_wildcard(name))?;
+        let found = self
+            .exact
+            .get(&*name)
+            .or_else(|| self.find_one_label(name))
+            .or_else(|| self.find_suffix(name))?;
         Some(&found.0)
     }
 
-    fn find_wildcard(&self, name: &[u8]) -> Option<&ByName> {
-        if self.wildcard.is_empty() {
+    fn find_one_label(&self, name: &[u8]) -> Option<&ByName> {
+        if self.one_label.is_empty() {
             return None;
         }
-        let dot = memchr::memchr(b'.', name)?;
-        let (label, suffix) = (&name[..dot], &name[dot + 1..]);
-        if is_one_label(label) { self.wildcard.get(suffix) } else { None }
+        self.one_label.get(after_label(name)?)
+    }
+
+    /// Label by label, so that the longest suffix is asked for first.
+    fn find_suffix(&self, name: &[u8]) -> Option<&ByName> {
+        if self.suffix.is_empty() {
+            return None;
+        }
+        let mut suffixes = std::iter::successors(after_label(name), |suffix| after_label(suffix));
+        suffixes.find_map(|suffix| self.suffix.get(suffix))
     }
 
     /// The table of a configured name.
     pub(crate) fn get(&self, name: &HostName) -> Option<&Arc<HostTable>> {
         match name {
             HostName::Exact(text) => self.exact.get(text.as_bytes()).map(|found| &found.0),
-            HostName::Wildcard(suffix) => self.wildcard.get(suffix.as_bytes()).map(|found| &found.0),
+            HostName::OneLabel(suffix) => self.one_label.get(suffix.as_bytes()).map(|found| &found.0),
+            HostName::Suffix(suffix) => self.suffix.get(suffix.as_bytes()).map(|found| &found.0),
             HostName::Any => self.any.as_ref(),
         }
     }
@@ -188,7 +204,7 @@ struct ByName(Arc<HostTable>);
 impl Borrow<[u8]> for ByName {
     fn borrow(&self) -> &[u8] {
         match self.0.name() {
-            HostName::Exact(text) | HostName::Wildcard(text) => text.as_bytes(),
+            HostName::Exact(text) | HostName::OneLabel(text) | HostName::Suffix(text) => text.as_bytes(),
             HostName::Any => b"",
         }
     }
@@ -214,6 +230,12 @@ fn without_port(host: &[u8]) -> &[u8] {
     host[..host.len() - digits].strip_suffix(b":").unwrap_or(host)
 }
 
+/// What comes after the first label and its dot, if that is one.
+fn after_label(name: &[u8]) -> Option<&[u8]> {
+    let dot = memchr::memchr(b'.', name)?;
+    is_one_label(&name[..dot]).then_some(&name[dot + 1..])
+}
+
 /// What ingress-nginx puts in place of `*`: `[\w-]+`.
 fn is_one_label(label: &[u8]) -> bool {
     !label.is_empty() && label.iter().all(|&b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
@@ -229,13 +251,24 @@ mod tests {
         Arc::new(Host { name, tls: Arc::default(), routes: Vec::new() })
     }
 
+    /// `_` is [`HostName::Any`], and `**.` stands for any number of labels.
+    fn parse(name: &str) -> HostName {
+        match name.strip_prefix('*') {
+            _ if name == "_" => HostName::Any,
+            Some(rest) if rest.starts_with('*') => HostName::parse_with_suffix(rest).unwrap(),
+            _ => HostName::parse(name).unwrap(),
+        }
+    }
+
     fn hosts(names: &[&str]) -> Hosts {
-        let parse = |name: &&str| if *name == "_" { HostName::Any } else { HostName::parse(name).unwrap() };
-        names.iter().map(parse).map(|name| HostTable::new(&host(name))).collect()
+        names.iter().map(|name| HostTable::new(&host(parse(name)))).collect()
     }
 
     fn found(hosts: &Hosts, host: impl AsRef<[u8]>) -> Option<String> {
-        hosts.find(host.as_ref()).map(|table| table.name().to_string())
+        hosts.find(host.as_ref()).map(|table| match table.name() {
+            HostName::Suffix(suffix) => format!("**.{suffix}"),
+            name => name.to_string(),
+        })
     }
 
     #[test]
@@ -291,6 +324,24 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_suffix_stands_for_any_number_of_labels() {
+        let hosts = hosts(&["**.foo.com", "web.foo.com", "**.b.foo.com", "*.b.foo.com"]);
+        for (host, name) in [
+            ("a.foo.com", Some("**.foo.com")),
+            ("a.c.foo.com:80", Some("**.foo.com")),
+            ("web.foo.com", Some("web.foo.com")),
+            ("a.b.foo.com", Some("*.b.foo.com")),
+            ("a.a.b.foo.com", Some("**.b.foo.com")),
+            ("b.foo.com", Some("**.foo.com")),
+            ("foo.com", None),
+            (".foo.com", None),
+            ("a..foo.com", None),
+        ] {
+            assert_eq!(found(&hosts, host).as_deref(), name, "{host}");
+        }
+    }
+
     /// Looks at every configured name in turn.
     fn find_naively(names: &[&str], host: &str) -> Option<String> {
         let host = host.to_ascii_lowercase();
@@ -301,11 +352,17 @@ mod tests {
             label.is_some_and(|label| !label.is_empty() && !label.contains('.'))
         };
         let exact = names.iter().find(|name| **name == host);
+        let suffix = |name: &&&str| {
+            let labels = name.strip_prefix("**").and_then(|suffix| host.strip_suffix(suffix));
+            labels.is_some_and(|labels| labels.split('.').all(|label| !label.is_empty()))
+        };
         let best = exact.or_else(|| names.iter().find(|name| wildcard(name)));
+        let best = best.or_else(|| names.iter().filter(suffix).max_by_key(|name| name.len()));
         best.or_else(|| names.iter().find(|name| **name == "_")).map(|name| (*name).to_owned())
     }
 
-    const NAMES: [&str; 8] = ["a", "b.a", "*.a", "a.b.a", "*.b.a", "*.b", "c.b", "_"];
+    const NAMES: [&str; 11] =
+        ["a", "b.a", "*.a", "a.b.a", "*.b.a", "*.b", "c.b", "_", "**.a", "**.b.a", "**.b"];
 
     proptest! {
         #[test]
@@ -323,7 +380,6 @@ mod tests {
             after in proptest::sample::subsequence(&NAMES, 0..=NAMES.len()).prop_shuffle(),
             kept in proptest::sample::subsequence(&NAMES, 0..=NAMES.len()),
         ) {
-            let parse = |name: &&str| if *name == "_" { HostName::Any } else { HostName::parse(name).unwrap() };
             let of = |name: &&str, version: bool| {
                 let tls = HostTls { prefer_server_ciphers: Some(version), ..HostTls::default() };
                 Arc::new(Host { name: parse(name), tls: Arc::new(tls), routes: Vec::new() })

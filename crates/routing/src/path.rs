@@ -1,9 +1,10 @@
 //! From a path to the route of a host that takes it: a radix tree over bytes.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use model::PathMatch;
+use model::{PathKind, PathMatch, Precedence};
 
 /// What [`PathIndex::find`] found. The numbers are those of the routes that the index was made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,11 +48,8 @@ struct Leaf {
     shorter: Option<LeafId>,
 }
 
-/// A route that is configured for a path. The order is that in which the candidates of one path are asked.
-///
-/// Kubernetes: "If two paths are still equally matched, precedence will be given to paths with an exact path type over
-/// prefix path type." Of equal type, the first one in the model is served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A route that is configured for a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Candidate {
     kind: Kind,
     route: u32,
@@ -79,19 +77,22 @@ struct Span {
 // === impl PathIndex ===
 
 impl PathIndex {
-    pub(crate) fn new<'a>(paths: impl Iterator<Item = &'a PathMatch>) -> Self {
-        Builder::new(candidates_by_path(paths)).build()
+    pub(crate) fn new<'a>(routes: impl Iterator<Item = (&'a PathMatch, Precedence)>) -> Self {
+        Builder::new(candidates_by_path(routes)).build()
     }
 
-    /// The route for a normalised path.
-    pub(crate) fn find(&self, path: &[u8]) -> Option<Found> {
+    /// The route for a normalised path. `complies` says whether the request complies with the conditions of a route.
+    pub(crate) fn find(&self, path: &[u8], complies: impl Fn(usize) -> bool) -> Option<Found> {
         let mut next = self.longest(path);
         while let Some(id) = next {
             let leaf = &self.leaves[id.0 as usize];
             let below = &path[leaf.path_bytes as usize..];
             let candidates = &self.candidates[leaf.candidates.range()];
             let ends_in_slash = path[..leaf.path_bytes as usize].ends_with(b"/");
-            if let Some(taken) = candidates.iter().find(|one| one.kind.takes(below, ends_in_slash)) {
+            if let Some(taken) = candidates
+                .iter()
+                .find(|one| one.kind.takes(below, ends_in_slash) && complies(one.route as usize))
+            {
                 return Some(taken.found());
             }
             next = leaf.shorter;
@@ -146,32 +147,56 @@ impl Span {
 
 type CandidatesByPath<'a> = BTreeMap<&'a [u8], Vec<Candidate>>;
 
-fn candidates_by_path<'a>(paths: impl Iterator<Item = &'a PathMatch>) -> CandidatesByPath<'a> {
+fn candidates_by_path<'a>(routes: impl Iterator<Item = (&'a PathMatch, Precedence)>) -> CandidatesByPath<'a> {
     let mut by_path = CandidatesByPath::new();
-    for (route, path) in (0..).zip(paths) {
+    let mut precedences = Vec::new();
+    for (route, (path, precedence)) in (0..).zip(routes) {
+        precedences.push(precedence);
         let text = path.path().as_bytes();
-        let kind = match path {
-            PathMatch::Exact(_) => Kind::Exact,
-            PathMatch::Prefix(_) => Kind::Prefix,
-            PathMatch::StartsWith(_) => Kind::StartsWith,
+        let kind = match path.kind() {
+            PathKind::Exact => Kind::Exact,
+            PathKind::Prefix => Kind::Prefix,
+            PathKind::StartsWith => Kind::StartsWith,
         };
         by_path.entry(text).or_default().push(Candidate { kind, route });
     }
     for candidates in by_path.values_mut() {
-        candidates.sort_unstable();
+        candidates.sort_unstable_by_key(|one| order(*one, precedences[one.route as usize]));
     }
-    let lacking_slash: Vec<_> = by_path.iter().filter_map(without_slash).collect();
-    for (bare, redirect) in lacking_slash {
-        by_path.entry(bare).or_insert_with(|| vec![redirect]);
+    let has_conditions = |one: Candidate| precedences[one.route as usize] > Precedence::default();
+    let lacking_slash: Vec<_> = by_path
+        .iter()
+        .filter_map(|(path, candidates)| without_slash(path, candidates, has_conditions))
+        .collect();
+    for (bare, redirects) in lacking_slash {
+        by_path.entry(bare).or_insert(redirects);
     }
     by_path
 }
 
-/// The candidate to put at `/foo` for those at `/foo/`.
-fn without_slash<'a>((path, candidates): (&&'a [u8], &Vec<Candidate>)) -> Option<(&'a [u8], Candidate)> {
+/// The order in which the candidates of one path are asked.
+///
+/// Kubernetes: "If two paths are still equally matched, precedence will be given to paths with an exact path type over
+/// prefix path type." Of equal type, the conditions decide. Of equal conditions, the first one in the model is served.
+fn order(candidate: Candidate, precedence: Precedence) -> (Kind, Reverse<Precedence>, u32) {
+    (candidate.kind, Reverse(precedence), candidate.route)
+}
+
+/// The candidates to put at `/foo` for those at `/foo/`, up to the first that takes every request.
+fn without_slash<'a>(
+    path: &'a [u8],
+    candidates: &[Candidate],
+    has_conditions: impl Fn(Candidate) -> bool,
+) -> Option<(&'a [u8], Vec<Candidate>)> {
     let bare = path.strip_suffix(b"/").filter(|bare| !bare.is_empty())?;
-    let below = candidates.iter().find(|one| one.kind != Kind::Exact)?;
-    Some((bare, Candidate { kind: Kind::AddSlash, route: below.route }))
+    let mut redirects = Vec::new();
+    for below in candidates.iter().filter(|one| one.kind != Kind::Exact) {
+        redirects.push(Candidate { kind: Kind::AddSlash, route: below.route });
+        if !has_conditions(*below) {
+            break;
+        }
+    }
+    (!redirects.is_empty()).then_some((bare, redirects))
 }
 
 /// Lays the nodes out breadth first, which makes siblings neighbours and needs no recursion.
@@ -267,13 +292,12 @@ fn span(start: usize, end: usize) -> Span {
 
 #[cfg(test)]
 mod tests {
-    use std::cmp::Reverse;
-
+    use model::{Condition, Conditions, ValueMatch};
     use proptest::prelude::*;
 
     use super::*;
 
-    /// `=/a` is [`PathMatch::Exact`], `/a` a prefix, and `^/a` a plain string prefix.
+    /// `=/a` is [`PathKind::Exact`], `/a` a prefix, and `^/a` a plain string prefix.
     fn parse(text: &str) -> PathMatch {
         match text.as_bytes()[0] {
             b'=' => PathMatch::exact(&text[1..]).unwrap(),
@@ -284,7 +308,15 @@ mod tests {
 
     fn find(paths: &[&str], path: &str) -> Option<Found> {
         let paths: Vec<_> = paths.iter().map(|text| parse(text)).collect();
-        PathIndex::new(paths.iter()).find(path.as_bytes())
+        let routes = paths.iter().map(|path| (path, Precedence::default()));
+        PathIndex::new(routes).find(path.as_bytes(), |_| true)
+    }
+
+    /// As of a route with so many conditions.
+    fn precedence(conditions: usize) -> Precedence {
+        let value = ValueMatch::Exact(String::new());
+        let headers = vec![Condition { name: String::new(), value }; conditions];
+        Conditions { headers, ..Conditions::default() }.precedence()
     }
 
     #[test]
@@ -346,26 +378,48 @@ mod tests {
         assert_eq!(find(&[], "/"), None);
     }
 
-    /// Asks every route in turn.
-    fn find_naively(paths: &[PathMatch], path: &str) -> Option<Found> {
+    #[test]
+    fn where_conditions_do_not_hold_others_and_then_shorter_paths_are_asked() {
+        let paths = ["/foo", "/foo", "/", "/bar/", "/bar/"].map(parse);
+        let routes =
+            paths.iter().zip([0, 1, 0, 1, 1]).map(|(path, conditions)| (path, precedence(conditions)));
+        let index = PathIndex::new(routes);
+        let find =
+            |path: &str, complying: &[usize]| index.find(path.as_bytes(), |one| complying.contains(&one));
+        assert_eq!(find("/foo", &[0, 1, 2]), Some(Found::Route(1)), "the most conditions come first");
+        assert_eq!(find("/foo", &[0, 2]), Some(Found::Route(0)));
+        assert_eq!(find("/foo", &[2]), Some(Found::Route(2)));
+        assert_eq!(find("/foo", &[]), None);
+        assert_eq!(find("/bar", &[2, 4]), Some(Found::AddSlash(4)));
+        assert_eq!(find("/bar", &[2]), Some(Found::Route(2)));
+    }
+
+    /// Asks every route in turn. Of a path's conditions it is known how many there are; the request complies with up to so many.
+    fn find_naively(routes: &[(PathMatch, usize)], complies: usize, path: &str) -> Option<Found> {
         let below = |prefix: &str| path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/'));
-        let takes = |one: &PathMatch| match one {
-            PathMatch::Exact(text) => path == text,
-            PathMatch::Prefix(text) => path == text || below(text.strip_suffix('/').unwrap_or(text)),
-            PathMatch::StartsWith(text) => path.starts_with(text),
+        let takes = |one: &PathMatch| match (one.kind(), one.path()) {
+            (PathKind::Exact, text) => path == text,
+            (PathKind::Prefix, text) => path == text || below(text.strip_suffix('/').unwrap_or(text)),
+            (PathKind::StartsWith, text) => path.starts_with(text),
         };
-        let rank = |one: &PathMatch| match one {
-            PathMatch::Exact(_) => 0,
-            PathMatch::Prefix(_) => 1,
-            PathMatch::StartsWith(_) => 2,
+        let rank = |one: &PathMatch| match one.kind() {
+            PathKind::Exact => 0,
+            PathKind::Prefix => 1,
+            PathKind::StartsWith => 2,
         };
         let best = |taking: &dyn Fn(&PathMatch) -> bool| {
-            let taking = paths.iter().enumerate().filter(|(_, one)| taking(one));
-            taking.min_by_key(|(_, one)| (Reverse(one.path().len()), rank(one))).map(|(route, _)| route)
+            let taking = routes
+                .iter()
+                .enumerate()
+                .filter(|(_, (one, conditions))| taking(one) && *conditions <= complies);
+            let key = |(one, conditions): &(PathMatch, usize)| {
+                (Reverse(one.path().len()), rank(one), Reverse(*conditions))
+            };
+            taking.min_by_key(|(_, one)| key(one)).map(|(route, _)| route)
         };
         let slashed = format!("{path}/");
         let lacks_slash = |one: &PathMatch| one.path() == slashed && rank(one) > 0 && !path.is_empty();
-        if paths.iter().all(|one| one.path() != path)
+        if routes.iter().all(|(one, _)| one.path() != path)
             && let Some(route) = best(&lacks_slash)
         {
             return Some(Found::AddSlash(route));
@@ -378,29 +432,29 @@ mod tests {
     }
 
     fn path_match() -> impl Strategy<Value = PathMatch> {
-        prop_oneof![
-            path().prop_map(PathMatch::Exact),
-            path().prop_map(PathMatch::Prefix),
-            path().prop_map(PathMatch::StartsWith)
-        ]
+        let kind = prop_oneof![Just(PathKind::Exact), Just(PathKind::Prefix), Just(PathKind::StartsWith)];
+        (kind, path()).prop_map(|(kind, path)| PathMatch::new(kind, &path).unwrap())
     }
 
     proptest! {
         #[test]
         fn finds_what_a_linear_search_finds(
-            paths in proptest::collection::vec(path_match(), 0..12),
+            routes in proptest::collection::vec((path_match(), 0_usize..3), 0..12),
+            complies in 0_usize..3,
             asked in proptest::collection::vec(path(), 1..20),
         ) {
-            let index = PathIndex::new(paths.iter());
-            let configured = paths.iter().map(|one| one.path().to_owned());
+            let index = PathIndex::new(routes.iter().map(|(path, count)| (path, precedence(*count))));
+            let configured = routes.iter().map(|(one, _)| one.path().to_owned());
             for path in configured.chain(asked) {
-                prop_assert_eq!(index.find(path.as_bytes()), find_naively(&paths, &path), "{}", path);
+                let found = index.find(path.as_bytes(), |route| routes[route].1 <= complies);
+                prop_assert_eq!(found, find_naively(&routes, complies, &path), "{}", path);
             }
         }
 
         #[test]
         fn no_path_panics(paths in proptest::collection::vec(path_match(), 0..6), path: Vec<u8>) {
-            _ = PathIndex::new(paths.iter()).find(&path);
+            let routes = paths.iter().map(|path| (path, Precedence::default()));
+            _ = PathIndex::new(routes).find(&path, |_| true);
         }
     }
 }

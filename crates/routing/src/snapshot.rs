@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use model::{Cluster, ClusterId, Clusters, HostName, Route, Settings, Stream};
+use model::{Cluster, ClusterId, Clusters, Conditions, HostName, Route, Settings, Stream};
 
 use crate::host::{HostTable, Hosts};
 use crate::path::Found;
@@ -27,7 +27,7 @@ pub enum Resolution<'a> {
     AddSlash(&'a Arc<Route>),
     /// Nothing is served for the host.
     UnknownHost,
-    /// The host is known, and none of its routes takes the path.
+    /// The host is known, and none of its routes takes the request.
     UnknownPath,
 }
 
@@ -35,10 +35,12 @@ impl Snapshot {
     /// The route for a request.
     ///
     /// `host` is what the client sent in `Host` or `:authority`: in any letter case, with or without a port. `path` is
-    /// normalised: percent-decoded, `//` merged, `.` and `..` resolved.
-    pub fn resolve(&self, host: &[u8], path: &[u8]) -> Resolution<'_> {
+    /// normalised: percent-decoded, `//` merged, `.` and `..` resolved. `accepts` says whether the request complies with
+    /// the conditions of a route; it is asked of routes that have any, in the order of their precedence.
+    pub fn resolve(&self, host: &[u8], path: &[u8], accepts: impl Fn(&Conditions) -> bool) -> Resolution<'_> {
         let Some(table) = self.hosts.find(host) else { return Resolution::UnknownHost };
-        match table.paths.find(path) {
+        let complies = |route: usize| table.routes()[route].conditions.as_deref().is_none_or(&accepts);
+        match table.paths.find(path, complies) {
             Some(Found::Route(route)) => Resolution::Route(table, &table.routes()[route]),
             Some(Found::AddSlash(route)) => Resolution::AddSlash(&table.routes()[route]),
             None => Resolution::UnknownPath,

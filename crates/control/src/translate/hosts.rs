@@ -12,8 +12,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use model::{
-    Action, ClientCertificate, Filter, Forward, Host, HostName, HostTls, Labels, PathMatch, Route,
-    TlsRedirect, UpstreamTls, VerifyClient,
+    Access, Action, Backends, ClientCertificate, Forward, Host, HostName, HostTls, Labels, PathKind,
+    PathMatch, RequestFilter, RequestFilters, Route, TlsRedirect, UpstreamTls, VerifyClient,
 };
 
 use super::claim::{
@@ -280,7 +280,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         askers: &[ObjectRef],
         defaults: &Defaults<'_>,
     ) {
-        let root = |path: &PathMatch| path.path() == "/" && !matches!(path, PathMatch::Exact(_));
+        let root = |path: &PathMatch| path.path() == "/" && path.kind() != PathKind::Exact;
         if self.declared.keys().any(root) {
             return;
         }
@@ -321,13 +321,17 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         let NamedPort { service, port } = backend;
         let of_host = self.terms.upstream_tls.as_ref();
         let (cluster, fault) = self.clusters.for_requests(&service, &port, &draft.upstream, of_host);
-        let filters = self.terms.filters(&draft, standing);
+        let backends = Backends::One(cluster);
+        let redirect = draft.tls_redirect.as_ref().and_then(|draft| self.terms.redirect(draft, standing));
+        let access = self.terms.access(&draft, standing);
         let DraftRoute {
             path, place, timeouts, retry, body_bytes_max, connection_header, access_log, ..
         } = draft;
         self.routes.push(Arc::new(Route {
-            filters,
-            action: Action::Forward(Forward { cluster, timeouts, retry, body_bytes_max, connection_header }),
+            conditions: None,
+            request_filters: RequestFilters::new(redirect.into_iter().collect()).expect("it is one filter"),
+            access: Some(access).filter(|access| *access != Access::default()).map(Box::new),
+            action: Action::Forward(Forward { backends, timeouts, retry, body_bytes_max, connection_header }),
             labels: Arc::new(Labels {
                 namespace: asker.namespace.clone(),
                 object: asker.name.clone(),
@@ -358,31 +362,26 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
 // === impl HostTerms ===
 
 impl HostTerms {
-    /// The steps before a request is passed on.
-    fn filters(&self, draft: &DraftRoute, standing: &Standing) -> Vec<Filter> {
-        let redirect = draft.tls_redirect.as_ref().and_then(|redirect| self.redirect(redirect, standing));
-        let unavailable = unavailable(draft.denials.iter().chain(&self.denials).chain(&standing.denials));
-        redirect.into_iter().chain(self.client_filter(draft, standing)).chain(unavailable).collect()
-    }
-
-    fn redirect(&self, draft: &TlsRedirectDraft, standing: &Standing) -> Option<Filter> {
+    fn redirect(&self, draft: &TlsRedirectDraft, standing: &Standing) -> Option<RequestFilter> {
         let TlsRedirectDraft { always, redirect } = draft;
         let has_tls = self.has_tls || standing.has_tls;
         // Only a handshake with us shows us a certificate, whatever a hop before us says of its own.
         let force = *always && !self.requires_certificate();
-        (*always || has_tls).then(|| Filter::TlsRedirect(TlsRedirect { force, ..redirect.clone() }))
+        (*always || has_tls).then(|| RequestFilter::TlsRedirect(TlsRedirect { force, ..redirect.clone() }))
     }
 
-    fn client_filter(&self, draft: &DraftRoute, standing: &Standing) -> Option<Filter> {
-        match (&standing.closed, &self.client_auth) {
-            (Some(why), _) | (None, Some(Err(why))) => Some(Filter::Forbidden { reason: why.clone() }),
+    /// Who may use a route.
+    fn access(&self, draft: &DraftRoute, standing: &Standing) -> Access {
+        let unavailable = unavailable(draft.denials.iter().chain(&self.denials).chain(&standing.denials));
+        let (forbidden, client_certificate) = match (&standing.closed, &self.client_auth) {
+            (Some(why), _) | (None, Some(Err(why))) => (Some(why.clone()), None),
             (None, Some(Ok(policy))) => {
                 let passes_in_clear = !standing.asks_clients && draft.passes_in_clear;
-                let filter = ClientCertificate { passes_in_clear, ..policy.filter.clone() };
-                Some(Filter::ClientCertificate(filter))
+                (None, Some(ClientCertificate { passes_in_clear, ..policy.filter.clone() }))
             }
-            (None, None) => None,
-        }
+            (None, None) => (None, None),
+        };
+        Access { forbidden, client_certificate, unavailable }
     }
 
     /// Whether clients come in only with a certificate.
@@ -392,21 +391,21 @@ impl HostTerms {
     }
 }
 
-fn unavailable<'a>(denials: impl Iterator<Item = &'a String>) -> Option<Filter> {
+fn unavailable<'a>(denials: impl Iterator<Item = &'a String>) -> Option<String> {
     let mut reasons: Vec<&str> = Vec::new();
     for denial in denials {
         if !reasons.contains(&denial.as_str()) {
             reasons.push(denial);
         }
     }
-    (!reasons.is_empty()).then(|| Filter::Unavailable { reason: reasons.join("; ") })
+    (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
 fn path_type(path: &PathMatch) -> &'static str {
-    match path {
-        PathMatch::Exact(_) => "Exact",
-        PathMatch::Prefix(_) => "Prefix",
-        PathMatch::StartsWith(_) => "ImplementationSpecific",
+    match path.kind() {
+        PathKind::Exact => "Exact",
+        PathKind::Prefix => "Prefix",
+        PathKind::StartsWith => "ImplementationSpecific",
     }
 }
 
@@ -417,16 +416,11 @@ mod tests {
     use super::*;
 
     fn route(path: &str, cluster: u32) -> Arc<Route> {
-        let draft = DraftRoute::new(PathMatch::Prefix(path.to_owned()), None, place());
-        let DraftRoute { path, timeouts, retry, body_bytes_max, connection_header, access_log, .. } = draft;
-        let cluster = ClusterId(cluster);
-        Arc::new(Route {
-            path,
-            filters: Vec::new(),
-            action: Action::Forward(Forward { cluster, timeouts, retry, body_bytes_max, connection_header }),
-            labels: Arc::default(),
-            access_log,
-        })
+        let draft = DraftRoute::new(PathMatch::prefix(path).unwrap(), None, place());
+        let DraftRoute { path, timeouts, retry, body_bytes_max, connection_header, .. } = draft;
+        let backends = Backends::One(ClusterId(cluster));
+        let forward = Forward { backends, timeouts, retry, body_bytes_max, connection_header };
+        Arc::new(Route::new(path, Action::Forward(forward), Arc::default()))
     }
 
     fn place() -> Place {

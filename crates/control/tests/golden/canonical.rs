@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use control::Translation;
-use model::{Action, Cluster, ClusterId, Host, Model, Route, Stream};
+use model::{Action, Backends, Cluster, ClusterId, Forward, Host, Model, Route, Stream};
 
 /// The same with clusters in place of their ids.
 pub(crate) fn canonical(translation: &Translation) -> impl PartialEq + use<> {
@@ -17,10 +17,10 @@ pub(crate) fn canonical(translation: &Translation) -> impl PartialEq + use<> {
         let route = |route: &Arc<Route>| {
             let mut route = Route::clone(route);
             let cluster = match &mut route.action {
-                Action::Forward(forward) => {
-                    Some(cluster(&model, std::mem::replace(&mut forward.cluster, anonymous)))
+                Action::Forward(Forward { backends: Backends::One(id), .. }) => {
+                    Some(cluster(&model, std::mem::replace(id, anonymous)))
                 }
-                Action::Respond(_) => None,
+                Action::Forward(_) | Action::Respond(_) => None,
             };
             (route, cluster)
         };

@@ -5,11 +5,8 @@ mod serve;
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 
-use model::Settings;
-
 use crate::filters::Via;
 use crate::filters::forwarded::LastLines;
-use crate::head::HeadEdits;
 use crate::tls::ClientTls;
 
 pub(crate) use serve::serve;
@@ -37,15 +34,6 @@ impl Conn {
 
     pub(crate) fn via(&self) -> Via {
         Via { peer: self.peer.ip(), port: self.local.port(), scheme: self.scheme() }
-    }
-
-    /// What every response on it has changed: `Strict-Transport-Security`, which only counts over TLS (RFC 6797 section 7.2).
-    pub(crate) fn response_edits<'a>(&self, settings: &'a Settings) -> HeadEdits<'a> {
-        let mut edits = HeadEdits::default();
-        if let Some(value) = self.tls.as_ref().and(settings.tls.strict_transport_security.as_deref()) {
-            edits.set("Strict-Transport-Security", value.as_bytes());
-        }
-        edits
     }
 
     pub(crate) fn count_request(&self) {

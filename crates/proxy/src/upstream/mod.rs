@@ -5,6 +5,7 @@
 
 pub(crate) mod balance;
 mod call;
+mod choose;
 mod connect;
 mod depot;
 mod error;
@@ -16,6 +17,7 @@ mod timer;
 
 pub(crate) use balance::Cluster;
 pub(crate) use call::{Call, Request};
+pub(crate) use choose::choose;
 pub(crate) use connect::{Connection, Sources};
 pub(crate) use depot::Depot;
 pub(crate) use pool::{Endpoint, Pool};

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use model::{
-    Action, Cluster, ClusterId, Endpoint, EndpointState, Forward, Host, HostName, HostTls, Labels, Model,
-    PathMatch, RetryPolicy, Route, Stream, Timeouts, Transport,
+    Action, Backends, Cluster, ClusterId, Endpoint, EndpointState, Forward, Host, HostName, HostTls, Labels,
+    Model, PathMatch, RetryPolicy, Route, Stream, Timeouts, Transport,
 };
 use observe::log::Writer;
 use observe::{MetricsOptions, Process, Registry};
@@ -194,19 +194,13 @@ pub(crate) fn cluster(endpoints: &[SocketAddr]) -> Cluster {
 
 fn host() -> Host {
     let forward = Forward {
-        cluster: ClusterId(0),
+        backends: Backends::One(ClusterId(0)),
         timeouts: Timeouts::default(),
         retry: RetryPolicy::default(),
         body_bytes_max: None,
         connection_header: None,
     };
-    let route = Route {
-        path: PathMatch::prefix("/").expect("it is absolute"),
-        filters: Vec::new(),
-        action: Action::Forward(forward),
-        labels: Arc::default(),
-        access_log: true,
-    };
+    let route = Route::new(PathMatch::root(), Action::Forward(forward), Arc::default());
     Host {
         name: HostName::parse("web.test").expect("it is a name"),
         tls: Arc::new(HostTls::default()),

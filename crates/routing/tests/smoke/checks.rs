@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::{Action, Fixed, Host, HostName, Labels, Model, PathMatch, Route};
+use model::{Action, Fixed, Host, HostName, Labels, Model, PathKind, PathMatch, Route};
 use routing::{Resolution, Snapshot};
 
 /// Lines that are read: what is longer tells nothing new and takes its time.
@@ -70,8 +70,7 @@ fn add(model: &mut Model, line: &str) {
     if let (Ok(path), Some(host)) = (path, model.hosts.last_mut()) {
         let labels = Arc::new(Labels { path: path.path().to_owned(), ..Labels::default() });
         let action = Action::Respond(Fixed { status: 200, body: String::new() });
-        let route = Route { path, filters: Vec::new(), action, labels, access_log: true };
-        Arc::make_mut(host).routes.push(Arc::new(route));
+        Arc::make_mut(host).routes.push(Arc::new(Route::new(path, action, labels)));
     }
 }
 
@@ -86,7 +85,7 @@ fn agree(model: &Model, snapshot: &Snapshot, host: &str, path: &str) {
     };
     let name = |table: &routing::HostTable| table.name().to_string();
     let table = || snapshot.find_host(host.as_bytes()).map(|table| name(table)).expect("a host was found");
-    let found = match snapshot.resolve(host.as_bytes(), path.as_bytes()) {
+    let found = match snapshot.resolve(host.as_bytes(), path.as_bytes(), |_| true) {
         Resolution::UnknownHost => "no host".to_owned(),
         Resolution::UnknownPath => format!("{} without a route", table()),
         Resolution::Route(host, route) => format!("{} {:?}", name(host), route.path),
@@ -105,7 +104,7 @@ fn find_host<'m>(model: &'m Model, asked: &str) -> Option<&'m Host> {
     };
     let is_exact = |host: &HostName| matches!(host, HostName::Exact(exact) if *exact == name);
     let is_wildcard = |host: &HostName| match (host, name.split_once('.')) {
-        (HostName::Wildcard(suffix), Some((label, rest))) => {
+        (HostName::OneLabel(suffix), Some((label, rest))) => {
             rest == suffix && is_label(label) && name.len() <= 253
         }
         _ => false,
@@ -117,16 +116,16 @@ fn find_host<'m>(model: &'m Model, asked: &str) -> Option<&'m Host> {
 
 /// Asks every route in turn.
 fn find_route(host: &Host, path: &str) -> Option<(&'static str, usize)> {
-    let rank = |one: &PathMatch| match one {
-        PathMatch::Exact(_) => 0,
-        PathMatch::Prefix(_) => 1,
-        PathMatch::StartsWith(_) => 2,
+    let rank = |one: &PathMatch| match one.kind() {
+        PathKind::Exact => 0,
+        PathKind::Prefix => 1,
+        PathKind::StartsWith => 2,
     };
     let below = |prefix: &str| path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/'));
-    let takes = |one: &PathMatch| match one {
-        PathMatch::Exact(text) => path == text,
-        PathMatch::Prefix(text) => path == text || below(text.strip_suffix('/').unwrap_or(text)),
-        PathMatch::StartsWith(text) => path.starts_with(text.as_str()),
+    let takes = |one: &PathMatch| match (one.kind(), one.path()) {
+        (PathKind::Exact, text) => path == text,
+        (PathKind::Prefix, text) => path == text || below(text.strip_suffix('/').unwrap_or(text)),
+        (PathKind::StartsWith, text) => path.starts_with(text),
     };
     let best = |taking: &dyn Fn(&PathMatch) -> bool| {
         let taking = host.routes.iter().enumerate().filter(|(_, route)| taking(&route.path));

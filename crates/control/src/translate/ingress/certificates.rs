@@ -80,7 +80,7 @@ fn entry<'i>(ingress: &'i Sourced<Ingress>, host: &HostName, inputs: &Inputs<'_>
 /// Whether a wildcard stands for a name: for one label (H1).
 fn takes(listed: &HostName, host: &HostName) -> bool {
     match (listed, host) {
-        (HostName::Wildcard(suffix), HostName::Exact(name)) => {
+        (HostName::OneLabel(suffix), HostName::Exact(name)) => {
             name.split_once('.').is_some_and(|(_, rest)| rest == suffix)
         }
         _ => false,

@@ -91,7 +91,7 @@ impl Claimant<'_> {
         let backend = self.ingress.spec.default_backend.as_ref();
         let place = backend.map_or_else(|| Place::of(self.ingress), |it| Place::at(self.ingress, it));
         let backend = backend.and_then(|backend| self.backend(&backend.value));
-        self.draft(PathMatch::Prefix("/".to_owned()), backend, place)
+        self.draft(PathMatch::root(), backend, place)
     }
 
     fn draft(&self, path: PathMatch, backend: Option<NamedPort>, place: Place) -> DraftRoute {

@@ -280,7 +280,7 @@ impl<'c, 'a> Claimants<'c, 'a> {
 
     /// The route for what no other takes, at a host that no Ingress has.
     pub(super) fn rest(&self, place: Place) -> DraftRoute {
-        let mut route = DraftRoute::new(PathMatch::Prefix("/".to_owned()), None, place);
+        let mut route = DraftRoute::new(PathMatch::root(), None, place);
         claims::apply(&Annotated::base(self.base), self.inputs.options.https_port, &mut route);
         route
     }

@@ -1,6 +1,10 @@
 //! Answers without an endpoint: routes that respond, filters, faults.
 
-use model::{Action, Filter, Fixed, TlsRedirect};
+use std::sync::Arc;
+
+use model::{
+    Access, Action, Conditions, Fixed, PathMatch, RequestFilter, RequestFilters, Route, TlsRedirect,
+};
 use testkit::Ending;
 
 use super::{GET, POST, route};
@@ -59,18 +63,33 @@ fn a_client_of_http_1_0_is_told_that_the_connection_stays() {
 }
 
 #[test]
-fn a_redirect_comes_before_a_refusal_whatever_their_order_in_the_route() {
+fn a_redirect_comes_before_a_refusal() {
     let redirect =
         TlsRedirect { status: 308, force: false, except: Vec::new(), keep_trailing_slash: true, port: None };
     let world = World::http(&[], |model| {
         route(model, |route| {
-            route.filters =
-                vec![Filter::Unavailable { reason: "auth-url".to_owned() }, Filter::TlsRedirect(redirect)];
+            let unavailable = Some("auth-url".to_owned());
+            route.access = Some(Box::new(Access { unavailable, ..Access::default() }));
+            route.request_filters = RequestFilters::new(vec![RequestFilter::TlsRedirect(redirect)]).unwrap();
         });
     });
     let response = world.http_client().ask(GET);
     assert_eq!(response.status, 308);
     assert_eq!(response.header("Location").as_deref(), Some("https://web.test/a"));
+}
+
+#[test]
+fn a_route_with_conditions_takes_only_requests_that_comply() {
+    let world = World::http(&[], |model| {
+        let respond = |status| Action::Respond(Fixed { status, body: String::new() });
+        route(model, |route| route.action = respond(200));
+        let host = Arc::make_mut(&mut model.hosts[0]);
+        let conditions = Conditions { method: Some("POST".to_owned()), ..Conditions::default() };
+        let other = Route::new(PathMatch::root(), respond(201), Arc::default());
+        host.routes.push(Arc::new(Route { conditions: Some(Box::new(conditions)), ..other }));
+    });
+    assert_eq!(world.http_client().ask(POST).status, 201);
+    assert_eq!(world.http_client().ask(GET).status, 200);
 }
 
 #[test]

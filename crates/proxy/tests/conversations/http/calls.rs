@@ -1,8 +1,9 @@
 //! Calls to endpoints: when another try is made, what a dead connection costs, how long is waited.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use model::Forward;
+use model::{Backend, Backends, Cluster, ClusterId, Forward, Split};
 use testkit::{Ending, Refusing, Upstream};
 
 use super::{GET, OK, POST, await_fault, forward, goes_on};
@@ -160,4 +161,52 @@ fn a_request_that_came_early_waits_for_its_turn() {
     peer.send(OK);
     assert_eq!(client.read_response().said(), (200, "ok"));
     goes_on(&mut client, &mut peer);
+}
+
+#[test]
+fn no_other_try_is_made_when_the_time_of_the_request_is_up() {
+    let (upstream, world) = two_endpoints(|forward| {
+        forward.timeouts.request = Some(Duration::from_millis(300));
+    });
+    let mut client = world.http_client();
+    client.send(GET);
+    let (_peer, _) = upstream.accept_request();
+    assert_eq!(client.read_response().status, 504);
+    await_fault(&world, "upstream_read_timeout");
+    assert!(upstream.is_left_alone());
+    // The next request on the connection has all of its time.
+    client.send(GET);
+    let (mut peer, _) = upstream.accept_request();
+    peer.send(OK);
+    assert_eq!(client.read_response().said(), (200, "ok"));
+}
+
+#[test]
+fn a_response_is_cut_off_when_the_time_of_the_request_is_up() {
+    let upstream = Upstream::new();
+    let world = World::http(&[upstream.address()], |model| {
+        forward(model, |forward| forward.timeouts.request = Some(Duration::from_millis(300)));
+    });
+    let mut client = world.http_client();
+    client.send(GET);
+    let (mut peer, _) = upstream.accept_request();
+    peer.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab");
+    assert!(client.read_head().contains("Content-Length: 5"));
+    assert_eq!(client.read_exactly(2), b"ab");
+    assert_eq!(client.ending(), Ending::Closed);
+    await_fault(&world, "upstream_read_timeout");
+}
+
+#[test]
+fn a_backend_without_endpoints_keeps_its_share_and_one_without_a_weight_takes_nothing() {
+    let upstream = Upstream::new();
+    let world = World::http(&[upstream.address()], |model| {
+        model.clusters.insert(ClusterId(1), Arc::new(Cluster::default()));
+        let backends = [(0, 0), (1, 1)].map(|(id, weight)| Backend { cluster: ClusterId(id), weight });
+        forward(model, |forward| {
+            forward.backends = Backends::Split(Split::new(backends.to_vec()).unwrap());
+        });
+    });
+    assert_eq!(world.http_client().ask(GET).status, 503);
+    assert!(upstream.is_left_alone());
 }

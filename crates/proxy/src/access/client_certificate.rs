@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use model::{ClientCertificate, Filter, HostName, VerifyClient};
+use model::{ClientCertificate, HostName, VerifyClient};
 use observe::Reason;
 use routing::Snapshot;
 
-use super::{FilterResult, RequestView};
+use crate::filters::FilterResult;
 use crate::head::HeadEdits;
 use crate::reply::Answer;
 use crate::tls::{ClientTls, ServerConfigs, Verdict};
@@ -35,8 +35,8 @@ const CERTIFICATE: &str = "ssl-client-cert";
 /// Characters in a line of PEM (RFC 7468 section 2).
 const PEM_LINE_CHARS: usize = 64;
 
-pub(super) fn apply(demand: &ClientCertificate, request: &RequestView<'_>) -> FilterResult {
-    let verdict = match &request.client {
+pub(super) fn check(demand: &ClientCertificate, client: Option<&ClientCertContext<'_>>) -> FilterResult {
+    let verdict = match client {
         Some(client) => client.tls.verdict(client.host, client.snapshot, client.server_configs, client.now),
         None if demand.passes_in_clear => return FilterResult::Continue,
         None => Ok(Verdict::None),
@@ -48,7 +48,7 @@ pub(super) fn apply(demand: &ClientCertificate, request: &RequestView<'_>) -> Fi
             None => FilterResult::Refuse(reason),
         };
     }
-    let certificate = request.client.as_ref().and_then(|client| client.tls.certificate.as_ref());
+    let certificate = client.and_then(|client| client.tls.certificate.as_ref());
     let name = certificate.map_or("", |certificate| &certificate.subject);
     match &demand.match_subject {
         Some(pattern) if !pattern.is_match(name) => FilterResult::Refuse(Reason::ClientCertificateSubject),
@@ -67,14 +67,9 @@ fn objection(verify: VerifyClient, verdict: Verdict) -> Option<Reason> {
     }
 }
 
-/// Tells an endpoint of the client's certificate, where a route asks for one: also that there is none, so that nobody else can say that
+/// Tells an endpoint of the client's certificate, which its route asks for: also that there is none, so that nobody else can say that
 /// there is one.
-pub(crate) fn tell<'a>(filters: &[Filter], tls: Option<&'a ClientTls>, edits: &mut HeadEdits<'a>) {
-    let demand = filters.iter().find_map(|filter| match filter {
-        Filter::ClientCertificate(demand) => Some(demand),
-        _ => None,
-    });
-    let Some(demand) = demand else { return };
+pub(crate) fn tell<'a>(demand: &ClientCertificate, tls: Option<&'a ClientTls>, edits: &mut HeadEdits<'a>) {
     for name in [VERIFY, SUBJECT, ISSUER, CERTIFICATE] {
         edits.remove(name);
     }
@@ -116,7 +111,6 @@ fn escaped_pem(der: &[u8]) -> String {
 mod tests {
     use model::Pattern;
 
-    use super::super::Forwarded;
     use super::*;
 
     const UNTRUSTED: Verdict = Verdict::Bad { why: "self-signed certificate", is_untrusted: true };
@@ -139,8 +133,6 @@ mod tests {
 
     #[test]
     fn a_client_in_clear_has_shown_no_certificate() {
-        let forwarded = Forwarded::sample_behind_tls();
-        let request = RequestView { target: b"/", path: b"/", forwarded: &forwarded, client: None };
         let demand = |verify, pattern: Option<&str>, passes_in_clear| ClientCertificate {
             verify,
             match_subject: pattern.map(|pattern| Pattern::parse(pattern).unwrap()),
@@ -158,7 +150,7 @@ mod tests {
             (demand(VerifyClient::Optional, Some("CN=a"), false), subject_differs),
             (demand(VerifyClient::On, Some("CN=a"), true), FilterResult::Continue),
         ] {
-            assert_eq!(apply(&demand, &request), expected, "{demand:?}");
+            assert_eq!(check(&demand, None), expected, "{demand:?}");
         }
     }
 

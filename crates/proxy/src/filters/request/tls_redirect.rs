@@ -2,7 +2,7 @@
 
 use model::TlsRedirect;
 
-use super::{FilterResult, RequestView};
+use crate::filters::{FilterResult, RequestView};
 use crate::reply::Answer;
 
 pub(super) fn apply(redirect: &TlsRedirect, request: &RequestView<'_>) -> FilterResult {
@@ -26,8 +26,8 @@ fn location(redirect: &TlsRedirect, request: &RequestView<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Forwarded;
     use super::*;
+    use crate::filters::Forwarded;
 
     fn redirect() -> TlsRedirect {
         TlsRedirect {
@@ -41,10 +41,7 @@ mod tests {
 
     fn location_of(redirect: &TlsRedirect, target: &str, forwarded: &Forwarded<'_>) -> Option<String> {
         let target = target.as_bytes();
-        match apply(
-            redirect,
-            &RequestView { target, path: wire::path::of_target(target), forwarded, client: None },
-        ) {
+        match apply(redirect, &RequestView { target, path: wire::path::of_target(target), forwarded }) {
             FilterResult::Answer(answer) => answer.field("Location").map(str::to_owned),
             _ => None,
         }

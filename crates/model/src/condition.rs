@@ -1,0 +1,106 @@
+use crate::Pattern;
+
+/// What a request has to be like beside its path to be taken by a route. All of it has to hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Conditions {
+    /// Its method, in upper case; none for any.
+    pub method: Option<String>,
+    /// Its headers. Names are compared whatever their letter case; of a header that comes more than once, the values are joined
+    /// with a comma.
+    pub headers: Vec<Condition>,
+    /// The parameters of its query, as they are sent. Of one that comes more than once, the first counts.
+    pub query: Vec<Condition>,
+    /// Its cookies. Of one that comes more than once, the first counts.
+    pub cookies: Vec<Condition>,
+}
+
+/// What a value of a request has to be. A request without it does not comply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// What the value is called.
+    pub name: String,
+    /// What it is compared with.
+    pub value: ValueMatch,
+}
+
+/// What a value is compared with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ValueMatch {
+    /// The whole value.
+    Exact(String),
+    /// An expression that is found in it. Bytes that are no UTF-8 match none.
+    Pattern(Pattern),
+}
+
+/// Which of two routes with equal paths is asked first: the one with the greater precedence.
+///
+/// Gateway API, HTTPRouteRule: "Precedence in the order of: [...] "Prefix" path match with largest number of characters. Method
+/// match. Largest number of header matches. Largest number of query param matches." It knows no cookies; they come last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Precedence {
+    method: bool,
+    headers: usize,
+    query: usize,
+    cookies: usize,
+}
+
+impl Conditions {
+    /// How a route with these conditions stands beside others with an equal path. A route without conditions has the default, which
+    /// is the least.
+    pub fn precedence(&self) -> Precedence {
+        let Self { method, headers, query, cookies } = self;
+        Precedence {
+            method: method.is_some(),
+            headers: headers.len(),
+            query: query.len(),
+            cookies: cookies.len(),
+        }
+    }
+}
+
+impl ValueMatch {
+    /// Whether a value complies.
+    pub fn takes(&self, value: &[u8]) -> bool {
+        match self {
+            Self::Exact(text) => text.as_bytes() == value,
+            Self::Pattern(pattern) => std::str::from_utf8(value).is_ok_and(|text| pattern.is_match(text)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conditions(method: bool, headers: usize, query: usize, cookies: usize) -> Precedence {
+        let some = |count| {
+            let value = ValueMatch::Exact(String::new());
+            vec![Condition { name: "a".to_owned(), value }; count]
+        };
+        let method = method.then(|| "GET".to_owned());
+        Conditions { method, headers: some(headers), query: some(query), cookies: some(cookies) }.precedence()
+    }
+
+    #[test]
+    fn precedence_is_that_of_the_gateway_api() {
+        let ascending = [
+            Precedence::default(),
+            conditions(false, 0, 0, 2),
+            conditions(false, 0, 1, 0),
+            conditions(false, 1, 0, 0),
+            conditions(false, 1, 3, 0),
+            conditions(false, 2, 0, 0),
+            conditions(true, 0, 0, 0),
+            conditions(true, 1, 0, 0),
+        ];
+        assert!(ascending.is_sorted_by(|a, b| a < b), "{ascending:?}");
+    }
+
+    #[test]
+    fn values_are_equal_or_match() {
+        let pattern = ValueMatch::Pattern(Pattern::parse("^a+$").unwrap());
+        assert!(pattern.takes(b"aa") && !pattern.takes(b"ab") && !pattern.takes(b"\xff"));
+        let exact = ValueMatch::Exact("a".to_owned());
+        assert!(exact.takes(b"a") && !exact.takes(b"A"));
+    }
+}
