@@ -34,7 +34,7 @@ pub enum ValueMatch {
 
 /// Which of two routes with equal paths is asked first: the one with the greater precedence.
 ///
-/// Gateway API, HTTPRouteRule: "Precedence in the order of: [...] "Prefix" path match with largest number of characters. Method
+/// Gateway API, `HTTPRouteRule`: "Precedence in the order of: [...] "Prefix" path match with largest number of characters. Method
 /// match. Largest number of header matches. Largest number of query param matches." It knows no cookies; they come last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Precedence {

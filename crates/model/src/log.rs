@@ -132,6 +132,9 @@ impl Variable {
 
 impl Format {
     /// Reads nginx's notation: text with `$name` or `${name}`.
+    ///
+    /// # Errors
+    /// A variable has no name, or one that is not known.
     pub fn parse(text: &str, escape: Escape) -> Result<Self, InvalidFormat> {
         let mut parts = Vec::new();
         let mut rest = text;

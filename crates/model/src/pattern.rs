@@ -14,6 +14,9 @@ const PATTERN_BYTES_MAX: usize = 1 << 20;
 
 impl Pattern {
     /// Reads an expression.
+    ///
+    /// # Errors
+    /// It is malformed, or would take more memory than it may.
     pub fn parse(text: &str) -> Result<Self, InvalidPattern> {
         let built = RegexBuilder::new(text).size_limit(PATTERN_BYTES_MAX).build();
         built.map(Self).map_err(|error| InvalidPattern(error.to_string()))

@@ -9,6 +9,9 @@ pub struct InvalidUnit {
 }
 
 /// Reads a number of bytes as nginx writes it: `8k`, `1m`, `1g`, or a plain number.
+///
+/// # Errors
+/// The text is no such size, or one beyond 2^64 bytes.
 pub fn parse_size(text: &str) -> Result<u64, InvalidUnit> {
     let invalid = || InvalidUnit { text: text.to_owned(), expected: "a size such as 8k, 1m or 1g" };
     let trimmed = text.trim();
@@ -23,6 +26,9 @@ pub fn parse_size(text: &str) -> Result<u64, InvalidUnit> {
 }
 
 /// Reads a time as nginx writes it: `60`, `60s`, `5m`, `1h30m`, `500ms`, `1d`; a plain number is seconds.
+///
+/// # Errors
+/// The text is no such time, or a longer one than can be counted.
 pub fn parse_duration(text: &str) -> Result<Duration, InvalidUnit> {
     let invalid =
         || InvalidUnit { text: text.to_owned(), expected: "a time such as 60, 500ms, 30s, 5m or 1h" };
@@ -45,6 +51,9 @@ pub fn parse_duration(text: &str) -> Result<Duration, InvalidUnit> {
 }
 
 /// Reads a whole number of seconds, with or without an `s`: what ingress-nginx's timeout annotations hold.
+///
+/// # Errors
+/// The text is no whole number.
 pub fn parse_seconds(text: &str) -> Result<Duration, InvalidUnit> {
     let trimmed = text.trim();
     parse_digits(trimmed.strip_suffix('s').unwrap_or(trimmed))

@@ -329,8 +329,8 @@ mod tests {
         let deadline = Deadline::new(&deadlines);
         deadline.cap(clock.now().after(Duration::from_secs(3)));
         let another = deadline.another();
-        let mut cx = Context::from_waker(Waker::noop());
-        let mut is_over = |deadline: &Deadline| deadline.poll_elapsed(&mut cx).is_ready();
+        let cx = Context::from_waker(Waker::noop());
+        let is_over = |deadline: &Deadline| deadline.poll_elapsed(&cx).is_ready();
         for one in [&deadline, &another] {
             one.start(Duration::from_secs(60));
         }
