@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::log::{Part, Variable};
+use model::template::Variable;
 use model::{ClusterId, HostName, Labels, Settings};
 use observe::access::TimeCache;
 use observe::log::Sink;
@@ -365,9 +365,9 @@ impl WorkerConfig {
                 old => Upstream::new(cluster, old.and_then(|old| old.state_for(cluster))),
             }));
         }
-        let parts = &snapshot.settings.access_log.format.parts;
+        let template = &snapshot.settings.access_log.format.template;
         let logs_response_headers =
-            parts.iter().any(|part| matches!(part, Part::Variable(Variable::ResponseHeader(_))));
+            template.variables().any(|one| matches!(one, Variable::ResponseHeader(_)));
         Self { snapshot, server_configs, clusters, logs_response_headers }
     }
 
