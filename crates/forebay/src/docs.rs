@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::{Arg, CommandFactory};
 use control::translate::configmap::KEYS;
 use control::translate::ingress::annotations::ANNOTATIONS;
-use model::log::VARIABLES;
+use model::template::VARIABLES;
 use observe::{METRICS, Reason};
 
 use crate::cli::Cli;

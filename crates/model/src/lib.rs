@@ -17,6 +17,7 @@ mod pattern;
 mod route;
 mod settings;
 mod stream;
+pub mod template;
 mod tls;
 mod unit;
 

@@ -5,7 +5,7 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 
-use model::{ClusterId, ConnectionHeader, Forward, HttpVersion};
+use model::{ConnectionHeader, Forward, HttpVersion};
 use observe::{Failure, Reason};
 use wire::h1::{Body, BodyDecoder, InvalidBody};
 
@@ -43,7 +43,6 @@ impl<'x, 'a> Outbound<'x, 'a> {
     pub(crate) fn new(
         exchange: &'x Exchange<'a>,
         forward: &'x Forward,
-        cluster: ClusterId,
         rest: &'x mut Buffer,
     ) -> Result<Self, Reason> {
         let (request, settings) = (exchange.request, exchange.config.settings());
@@ -69,7 +68,8 @@ impl<'x, 'a> Outbound<'x, 'a> {
         write_request_head(exchange.head, request, &options, &edits, &mut bytes);
         let body = if request.fields.chunked { Body::Chunked } else { Body::of_length(length) };
         // Frames need no chunks.
-        let speaks_http2 = exchange.config.snapshot.cluster(cluster).version == HttpVersion::Http2;
+        let version = |cluster| exchange.config.snapshot.cluster(cluster).version;
+        let speaks_http2 = exchange.cluster.get().map(version) == Some(HttpVersion::Http2);
         let framing = if request.fields.chunked && !speaks_http2 { Framing::Chunked } else { Framing::Raw };
         let (body, head_len) = (BodyDecoder::new(body), bytes.len());
         let mut outbound = Self { exchange, forward, bytes, head_len, body, rest, framing, speaks_http2 };

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::{Action, ClusterId, Conditions, Forward, HostName, Route};
+use model::{Action, Conditions, Forward, HostName, Route};
 use observe::Reason;
 use routing::{HostTable, Resolution};
 use wire::h1::{Request, TargetForm, Version};
@@ -160,8 +160,8 @@ impl<'a> Exchange<'a> {
             Action::Forward(forward) => forward,
             Action::Respond(fixed) => return Err(Answer::fixed(fixed).into()),
         };
-        let (id, cluster) = self.backend(forward)?;
-        Ok(self.forward(forward, (id, cluster), rest).await?)
+        let cluster = self.backend(forward)?;
+        Ok(self.forward(forward, cluster, rest).await?)
     }
 
     /// The route that takes the request.
@@ -213,11 +213,11 @@ impl<'a> Exchange<'a> {
     }
 
     /// The cluster whose endpoints may serve the request.
-    fn backend(&self, forward: &Forward) -> Result<(ClusterId, &'a Cluster), Stop> {
+    fn backend(&self, forward: &Forward) -> Result<&'a Cluster, Stop> {
         let id = choose(&forward.backends, &self.worker.random);
         self.cluster.set(Some(id));
         let cluster = self.worker.cluster(self.config, id).for_client(self.conn.tls.is_some());
-        if cluster.len() == 0 { Err(Reason::NoEndpoints.into()) } else { Ok((id, cluster)) }
+        if cluster.len() == 0 { Err(Reason::NoEndpoints.into()) } else { Ok(cluster) }
     }
 
     /// What is known of a client over TLS.
@@ -245,13 +245,13 @@ impl<'a> Exchange<'a> {
     async fn forward(
         &self,
         forward: &Forward,
-        (id, cluster): (ClusterId, &Cluster),
+        cluster: &Cluster,
         rest: &mut Buffer,
     ) -> Result<AfterRequest, Reason> {
         if let Some(timeout) = forward.timeouts.request {
             self.deadline.cap(self.report.begin.after(timeout));
         }
-        let mut outbound = Outbound::new(self, forward, id, rest)?;
+        let mut outbound = Outbound::new(self, forward, rest)?;
         outbound.await_body().await?;
         let mut last_reason = Reason::NoEndpoints;
         loop {

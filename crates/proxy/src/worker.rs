@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::log::{Part, Variable};
+use model::template::Variable;
 use model::{ClusterId, HostName, Labels, Settings};
 use observe::access::TimeCache;
 use observe::log::Sink;
@@ -28,7 +28,7 @@ use crate::pipe::Pipes;
 use crate::random::Random;
 use crate::spare::Spare;
 use crate::tls::{ServerConfigs, Turnstile};
-use crate::upstream::{Cluster, Pool};
+use crate::upstream::{Cluster, ClusterState, Pool};
 
 /// What a worker owns.
 pub(crate) struct Worker {
@@ -87,6 +87,8 @@ pub(crate) struct WorkerConfig {
 /// the clusters.
 struct Upstream {
     model: Arc<model::Cluster>,
+    /// What lives on when the cluster changes; made when the cluster is first ready.
+    state: OnceCell<Rc<ClusterState>>,
     ready: OnceCell<Cluster>,
     /// Part of the configuration that new requests get.
     is_in_force: Cell<bool>,
@@ -181,7 +183,9 @@ impl Worker {
 
     fn make_ready<'a>(&self, upstream: &'a Upstream) -> &'a Cluster {
         upstream.ready.get_or_init(|| {
-            let cluster = Cluster::new(&upstream.model, &self.pool, &self.random);
+            let endpoints = upstream.model.endpoints.len();
+            let state = upstream.state.get_or_init(|| ClusterState::new(endpoints, &self.random));
+            let cluster = Cluster::new(&upstream.model, state, &self.pool);
             cluster.join();
             if !upstream.is_in_force.get() {
                 cluster.leave(&self.pool);
@@ -354,20 +358,17 @@ impl WorkerConfig {
         let mut clusters = Vec::new();
         for (id, cluster) in snapshot.clusters() {
             let at = id.0 as usize;
-            let same = previous.and_then(|old| old.same(at, cluster));
             clusters.resize_with(at, || None);
-            clusters.push(Some(same.unwrap_or_else(|| Upstream::new(cluster))));
+            let old = previous.and_then(|old| old.clusters.get(at)?.as_ref());
+            clusters.push(Some(match old {
+                Some(old) if Arc::ptr_eq(&old.model, cluster) => Rc::clone(old),
+                old => Upstream::new(cluster, old.and_then(|old| old.state_for(cluster))),
+            }));
         }
-        let parts = &snapshot.settings.access_log.format.parts;
+        let template = &snapshot.settings.access_log.format.template;
         let logs_response_headers =
-            parts.iter().any(|part| matches!(part, Part::Variable(Variable::ResponseHeader(_))));
+            template.variables().any(|one| matches!(one, Variable::ResponseHeader(_)));
         Self { snapshot, server_configs, clusters, logs_response_headers }
-    }
-
-    /// The cluster as it is in use, with its place in the round, if it has not changed.
-    fn same(&self, at: usize, cluster: &Arc<model::Cluster>) -> Option<Rc<Upstream>> {
-        let old = self.clusters.get(at)?.as_ref()?;
-        Arc::ptr_eq(&old.model, cluster).then(|| Rc::clone(old))
     }
 
     /// The clusters that another configuration does not have, or has in another form.
@@ -390,8 +391,44 @@ impl WorkerConfig {
 }
 
 impl Upstream {
-    fn new(cluster: &Arc<model::Cluster>) -> Rc<Self> {
+    fn new(cluster: &Arc<model::Cluster>, state: Option<Rc<ClusterState>>) -> Rc<Self> {
         let (ready, is_in_force) = (OnceCell::new(), Cell::new(true));
-        Rc::new(Self { model: Arc::clone(cluster), ready, is_in_force })
+        let state = state.map_or_else(OnceCell::new, OnceCell::from);
+        Rc::new(Self { model: Arc::clone(cluster), state, ready, is_in_force })
+    }
+
+    /// What is known of the cluster that comes in its place, if that is the same in another form: an id may be given to another.
+    fn state_for(&self, next: &model::Cluster) -> Option<Rc<ClusterState>> {
+        self.state.get().filter(|_| self.model.name == next.name).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use routing::compile;
+
+    use super::*;
+    use crate::tls::SharedTls;
+
+    fn published(name: &str, generation: u64) -> Published {
+        let cluster = model::Cluster { name: name.to_owned(), ..model::Cluster::default() };
+        let model = model::Model { clusters: [cluster].into_iter().collect(), ..model::Model::default() };
+        let snapshot = Arc::new(compile(&model, None, generation));
+        let shared_tls = SharedTls::new(Clock::begin()).unwrap();
+        let server_configs = ServerConfigs::new(&snapshot, &shared_tls, None);
+        Published { snapshot, server_configs }
+    }
+
+    #[test]
+    fn what_is_known_of_a_cluster_lives_on_while_its_name_stays() {
+        let first = WorkerConfig::new(published("a", 1), None);
+        let state = ClusterState::new(3, &Random::seeded(0));
+        let set = first.clusters[0].as_ref().unwrap().state.set(Rc::clone(&state));
+        assert!(set.is_ok());
+        let state_in = |config: &WorkerConfig| config.clusters[0].as_ref().unwrap().state.get().cloned();
+        let second = WorkerConfig::new(published("a", 2), Some(&first));
+        assert!(Rc::ptr_eq(&state_in(&second).unwrap(), &state));
+        let third = WorkerConfig::new(published("b", 3), Some(&second));
+        assert!(state_in(&third).is_none());
     }
 }

@@ -5,14 +5,15 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use model::Labels;
-use model::log::{Escape, Format, Part, Variable};
+use model::log::{Escape, Format};
+use model::template::{Part, Variable};
 
 use super::{Record, Tls, Try, escape};
 
 /// Appends a request's line with its `\n`. Allocates only when `out` has to grow.
 pub fn write_line(format: &Format, record: &Record<'_>, out: &mut Vec<u8>) {
     let mut line = Line { out, escape: format.escape };
-    for part in &format.parts {
+    for part in format.template.parts() {
         match part {
             Part::Text(text) => line.out.extend_from_slice(text.as_bytes()),
             Part::Variable(variable) => line.variable(variable, record),
@@ -309,7 +310,7 @@ mod tests {
             host: "h".into(),
         };
         let record = Record { tries: &tries, labels: Some(&labels), remote_user: Some(b"me"), ..record() };
-        let lines: Vec<String> = model::log::VARIABLES
+        let lines: Vec<String> = model::template::VARIABLES
             .iter()
             .map(|(name, _)| *name)
             .chain(["http_user_agent", "sent_http_x_a"])

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use model::Labels;
-use model::log::{Escape, Format, Part};
+use model::log::{Escape, Format};
+use model::template::Part;
 use observe::access::{Headers, Record, Time, Tls, Try, write_line};
 
 /// The same bytes in every header.
@@ -44,21 +45,28 @@ pub(crate) fn log_format(input: &[u8]) {
 }
 
 fn check_line(format: &Format, record: &Record<'_>, line: &[u8]) {
-    let texts = format.parts.iter().filter_map(|part| match part {
+    let texts = format.template.parts().iter().filter_map(|part| match part {
         Part::Text(text) => Some(text.bytes()),
         Part::Variable(_) => None,
     });
     let of_texts = texts.flatten().filter(u8::is_ascii_control).count();
     let control =
         line.iter().filter(|&&byte| byte < 0x20 || byte == 0x7f && format.escape == Escape::Default);
-    let written =
-        format.parts.iter().filter(|part| matches!(part, Part::Text(text) if text.contains('\x7f')));
+    let written = format
+        .template
+        .parts()
+        .iter()
+        .filter(|part| matches!(part, Part::Text(text) if text.contains('\x7f')));
     assert!(control.count() <= of_texts || written.count() > 0, "{:?}", String::from_utf8_lossy(line));
-    for part in format.parts.iter().filter(|part| matches!(part, Part::Variable(_))) {
-        let alone = Format { parts: vec![part.clone()], escape: format.escape };
+    for variable in format.template.variables() {
+        let alone = Format { template: variable.clone().into(), escape: format.escape };
         let mut value = Vec::new();
         write_line(&alone, record, &mut value);
-        assert!(!ends_quotes(&value[..value.len() - 1]), "{part:?} {:?}", String::from_utf8_lossy(&value));
+        assert!(
+            !ends_quotes(&value[..value.len() - 1]),
+            "{variable:?} {:?}",
+            String::from_utf8_lossy(&value)
+        );
     }
 }
 

@@ -10,24 +10,42 @@ use super::protocol::Protocol;
 use crate::clock::Moment;
 use crate::random::Random;
 
+/// What one worker knows of a cluster for as long as there is one of its id and name, however often its endpoints change.
+pub(crate) struct ClusterState {
+    /// The endpoint that is next in turn. It may be past the last one, where there are fewer now.
+    cursor: Cell<usize>,
+}
+
+impl ClusterState {
+    /// Workers that all began with the first endpoint would favour it.
+    pub(crate) fn new(endpoints: usize, random: &Random) -> Rc<Self> {
+        Rc::new(Self { cursor: Cell::new(random.below(endpoints.max(1))) })
+    }
+}
+
 /// A cluster as one worker sees it.
 pub(crate) struct Cluster {
     balance: Balance,
     /// Those that take new requests; when none is ready, those that are going away.
     endpoints: Vec<Rc<Endpoint>>,
-    cursor: Cell<usize>,
+    state: Rc<ClusterState>,
     /// The same endpoints, as they are spoken to for clients that came over TLS, where that makes a difference.
     for_tls: Option<Box<Self>>,
 }
 
 impl Cluster {
-    pub(crate) fn new(cluster: &model::Cluster, pool: &Pool, random: &Random) -> Self {
+    pub(crate) fn new(cluster: &model::Cluster, state: &Rc<ClusterState>, pool: &Pool) -> Self {
         let (protocol, for_tls) = pool.protocols(cluster);
-        let for_tls = for_tls.map(|protocol| Box::new(Self::speaking(cluster, &protocol, pool, random)));
-        Self { for_tls, ..Self::speaking(cluster, &protocol, pool, random) }
+        let for_tls = for_tls.map(|protocol| Box::new(Self::speaking(cluster, state, &protocol, pool)));
+        Self { for_tls, ..Self::speaking(cluster, state, &protocol, pool) }
     }
 
-    fn speaking(cluster: &model::Cluster, protocol: &Protocol, pool: &Pool, random: &Random) -> Self {
+    fn speaking(
+        cluster: &model::Cluster,
+        state: &Rc<ClusterState>,
+        protocol: &Protocol,
+        pool: &Pool,
+    ) -> Self {
         let in_state = |state| {
             let chosen = cluster.endpoints.iter().filter(move |endpoint| endpoint.state == state);
             chosen.map(|endpoint| pool.endpoint(endpoint.address, protocol)).collect::<Vec<_>>()
@@ -39,9 +57,7 @@ impl Cluster {
                 endpoint.average_times();
             }
         }
-        // Workers that all began with the first endpoint would favour it.
-        let cursor = Cell::new(random.below(endpoints.len().max(1)));
-        Self { balance: cluster.balance, endpoints, cursor, for_tls: None }
+        Self { balance: cluster.balance, endpoints, state: Rc::clone(state), for_tls: None }
     }
 
     /// Has its endpoints keep connections.
@@ -84,8 +100,9 @@ impl Cluster {
 
     fn next_in_turn(&self, was_tried: impl Fn(&Endpoint) -> bool) -> Option<&Rc<Endpoint>> {
         (0..self.endpoints.len()).find_map(|_| {
-            let at = self.cursor.get();
-            self.cursor.set(if at + 1 < self.endpoints.len() { at + 1 } else { 0 });
+            let in_range = |at| if at < self.endpoints.len() { at } else { 0 };
+            let at = in_range(self.state.cursor.get());
+            self.state.cursor.set(in_range(at + 1));
             let endpoint = &self.endpoints[at];
             (!was_tried(endpoint)).then_some(endpoint)
         })

@@ -15,7 +15,7 @@ mod pool;
 mod protocol;
 mod timer;
 
-pub(crate) use balance::Cluster;
+pub(crate) use balance::{Cluster, ClusterState};
 pub(crate) use call::{Call, Request};
 pub(crate) use choose::choose;
 pub(crate) use connect::{Connection, Sources};

@@ -13,7 +13,7 @@ use model::{Balance, EndpointState, PoolCap, UpstreamConnections};
 use observe::{EndpointCells, MetricsOptions, Registry};
 use tokio::task::consume_budget;
 
-use super::{Cluster, Depot, Endpoint, Lease, Pool, Protocol, Sources, Trust};
+use super::{Cluster, ClusterState, Depot, Endpoint, Lease, Pool, Protocol, Sources, Trust};
 use crate::clock::Clock;
 use crate::deadline::Deadlines;
 use crate::limits::REGRET_WINDOW;
@@ -61,7 +61,11 @@ impl World {
             endpoints: endpoints.collect(),
             ..model::Cluster::default()
         };
-        Cluster::new(&cluster, &self.pools[0], &Random::seeded(seed))
+        Cluster::new(
+            &cluster,
+            &ClusterState::new(cluster.endpoints.len(), &Random::seeded(seed)),
+            &self.pools[0],
+        )
     }
 
     fn ports_in_use(&self, address: SocketAddr) -> u64 {

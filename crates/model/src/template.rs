@@ -1,0 +1,213 @@
+//! Text with variables of a request, in nginx's notation: `$name` or `${name}`.
+
+/// Text with variables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    parts: Vec<Part>,
+}
+
+/// A piece of a [`Template`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Is written as it is.
+    Text(String),
+    /// Is replaced by the request's value.
+    Variable(Variable),
+}
+
+/// A notation that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidTemplate {
+    /// No such variable.
+    #[error("unknown variable ${0}")]
+    UnknownVariable(String),
+    /// A `$` that no name follows.
+    #[error("a '$' without a name")]
+    EmptyName,
+    /// `${` without `}`.
+    #[error("a '${{' without '}}'")]
+    Unclosed,
+}
+
+/// Names and their meanings: one entry per variable.
+macro_rules! variables {
+    ($($name:literal => $variant:ident, $doc:literal;)*) => {
+        /// A value of a request.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum Variable {
+            $(#[doc = $doc] $variant,)*
+            /// A request header: `$http_NAME`, with dashes as underscores. Holds the header's name in lower case.
+            RequestHeader(String),
+            /// A response header: `$sent_http_NAME`. Holds the header's name in lower case.
+            ResponseHeader(String),
+        }
+
+        /// Names and meanings of the variables, for the documentation.
+        pub const VARIABLES: &[(&str, &str)] = &[$(($name, $doc),)*];
+
+        impl Variable {
+            fn named(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$variant),)*
+                    _ => Self::header(name),
+                }
+            }
+        }
+    };
+}
+
+variables! {
+    "remote_addr" => RemoteAddr, "Address of the client, as settled by the forwarded-headers settings.";
+    "remote_port" => RemotePort, "Port of the peer.";
+    "realip_remote_addr" => PeerAddr, "Address of the peer, whoever it speaks for.";
+    "remote_user" => RemoteUser, "User of Basic authentication.";
+    "time_local" => TimeLocal, "Time in Common Log Format.";
+    "time_iso8601" => TimeIso8601, "Time in ISO 8601.";
+    "msec" => Msec, "Time in seconds since the epoch, with milliseconds.";
+    "request" => Request, "The request line.";
+    "request_method" => RequestMethod, "Method.";
+    "request_uri" => RequestUri, "Target with its query, as sent.";
+    "uri" => Uri, "Normalised path.";
+    "args" => Args, "Query.";
+    "query_string" => QueryString, "Query.";
+    "scheme" => Scheme, "`http` or `https`.";
+    "server_protocol" => ServerProtocol, "`HTTP/1.1` and the like.";
+    "host" => Host, "Host asked for, in lower case, without a port.";
+    "status" => Status, "Status sent to the client.";
+    "body_bytes_sent" => BodyBytesSent, "Bytes of body sent to the client.";
+    "bytes_sent" => BytesSent, "Bytes sent to the client, head included.";
+    "request_length" => RequestLength, "Bytes received for the request: line, headers and body.";
+    "request_time" => RequestTime, "Seconds from the first byte of the request to the last of the response.";
+    "connection" => Connection, "Serial number of the client connection.";
+    "connection_requests" => ConnectionRequests, "Requests made on the connection so far, this one included.";
+    "proxy_upstream_name" => ProxyUpstreamName, "`namespace-service-port` of the upstream.";
+    "proxy_alternative_upstream_name" => ProxyAlternativeUpstreamName, "The upstream's canary, if one served.";
+    "upstream_addr" => UpstreamAddr, "Addresses of the endpoints tried.";
+    "upstream_response_length" => UpstreamResponseLength, "Bytes of body received, for each try.";
+    "upstream_response_time" => UpstreamResponseTime, "Seconds until the response ended, for each try.";
+    "upstream_header_time" => UpstreamHeaderTime, "Seconds until the response's head, for each try.";
+    "upstream_connect_time" => UpstreamConnectTime, "Seconds until the connection stood, for each try.";
+    "upstream_status" => UpstreamStatus, "Status of the response, for each try.";
+    "req_id" => ReqId, "The request's id, as in X-Request-ID.";
+    "request_id" => RequestId, "The request's id, as in X-Request-ID.";
+    "namespace" => Namespace, "Namespace of the Ingress.";
+    "ingress_name" => IngressName, "Name of the Ingress.";
+    "service_name" => ServiceName, "Name of the Service.";
+    "service_port" => ServicePort, "Port of the Service.";
+    "location_path" => LocationPath, "Path of the rule.";
+    "server_addr" => ServerAddr, "Address that the client connected to.";
+    "server_port" => ServerPort, "Port that the client connected to.";
+    "hostname" => Hostname, "Name of the machine.";
+    "pid" => Pid, "Process id.";
+    "ssl_protocol" => SslProtocol, "Version of TLS that the client speaks.";
+    "ssl_cipher" => SslCipher, "Cipher suite.";
+    "ssl_server_name" => SslServerName, "Name that the client asked for in the handshake.";
+    "ssl_session_reused" => SslSessionReused, "`r` where an earlier session was resumed, `.` where not.";
+}
+
+impl Variable {
+    fn header(name: &str) -> Option<Self> {
+        let dashed = |suffix: &str| suffix.replace('_', "-").to_ascii_lowercase();
+        if let Some(suffix) = name.strip_prefix("sent_http_") {
+            return Some(Self::ResponseHeader(dashed(suffix)));
+        }
+        name.strip_prefix("http_").map(|suffix| Self::RequestHeader(dashed(suffix)))
+    }
+}
+
+impl Template {
+    /// Reads nginx's notation.
+    ///
+    /// # Errors
+    ///
+    /// When a `$` is not followed by the name of a variable.
+    pub fn parse(text: &str) -> Result<Self, InvalidTemplate> {
+        let mut parts = Vec::new();
+        let mut rest = text;
+        while let Some(dollar) = rest.find('$') {
+            push_text(&mut parts, &rest[..dollar]);
+            let (name, after) = split_name(&rest[dollar + 1..])?;
+            let variable =
+                Variable::named(name).ok_or_else(|| InvalidTemplate::UnknownVariable(name.to_owned()))?;
+            parts.push(Part::Variable(variable));
+            rest = after;
+        }
+        push_text(&mut parts, rest);
+        Ok(Self { parts })
+    }
+
+    /// Text and variables in order.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// The variables in order.
+    pub fn variables(&self) -> impl Iterator<Item = &Variable> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Text(_) => None,
+            Part::Variable(variable) => Some(variable),
+        })
+    }
+}
+
+impl From<Variable> for Template {
+    fn from(variable: Variable) -> Self {
+        Self { parts: vec![Part::Variable(variable)] }
+    }
+}
+
+fn push_text(parts: &mut Vec<Part>, text: &str) {
+    if !text.is_empty() {
+        parts.push(Part::Text(text.to_owned()));
+    }
+}
+
+/// Splits `name rest` or `{name}rest`.
+fn split_name(text: &str) -> Result<(&str, &str), InvalidTemplate> {
+    let (name, rest) = if let Some(braced) = text.strip_prefix('{') {
+        braced.split_once('}').ok_or(InvalidTemplate::Unclosed)?
+    } else {
+        let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
+        text.split_at(end)
+    };
+    if name.is_empty() { Err(InvalidTemplate::EmptyName) } else { Ok((name, rest)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_and_variables_alternate() {
+        let template = Template::parse("a $status${host}b").unwrap();
+        assert_eq!(
+            template.parts,
+            [
+                Part::Text("a ".into()),
+                Part::Variable(Variable::Status),
+                Part::Variable(Variable::Host),
+                Part::Text("b".into()),
+            ]
+        );
+    }
+
+    #[test]
+    fn headers_are_variables() {
+        let template = Template::parse("$http_user_agent$sent_http_x_a").unwrap();
+        assert_eq!(
+            template.parts,
+            [
+                Part::Variable(Variable::RequestHeader("user-agent".into())),
+                Part::Variable(Variable::ResponseHeader("x-a".into())),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        let parse = |text| Template::parse(text).unwrap_err();
+        assert_eq!(parse("$nonsense"), InvalidTemplate::UnknownVariable("nonsense".into()));
+        assert_eq!(parse("a $ b"), InvalidTemplate::EmptyName);
+        assert_eq!(parse("${host"), InvalidTemplate::Unclosed);
+    }
+}
