@@ -1,3 +1,5 @@
+//! Routes: which requests they take and what is done with them. Must not be in here: how a request is matched with them.
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
