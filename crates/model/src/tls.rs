@@ -120,7 +120,7 @@ pub struct HostTls {
 }
 
 /// What certificates the clients of a host have to show. What is done with those that do not is up to
-/// [`Filter::ClientCertificate`](crate::Filter::ClientCertificate).
+/// [`ClientCertificate`](crate::ClientCertificate).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientAuth {
     /// Whom to believe.
