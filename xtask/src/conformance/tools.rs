@@ -10,6 +10,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use crate::machine;
+
 /// Where everything is.
 pub(super) struct Tools {
     /// The folder `testing`.
@@ -46,7 +48,7 @@ impl Tools {
             bail!("not installed: {}", missing.join(", "));
         }
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace's folder")?;
-        let tools = Tools { testing: root.join("testing"), cache: cache()?.join("forebay/tools") };
+        let tools = Tools { testing: root.join("testing"), cache: machine::cache()?.join("tools") };
         tools.build_go()?;
         tools.fetch_node()?;
         Ok(tools)
@@ -92,14 +94,6 @@ impl Tools {
         command.current_dir(&to).args(["ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]);
         must_succeed(command)
     }
-}
-
-fn cache() -> Result<PathBuf> {
-    let of_home = || env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
-    env::var_os("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .or_else(of_home)
-        .context("neither XDG_CACHE_HOME nor HOME is set")
 }
 
 fn is_installed(program: &str) -> bool {

@@ -28,6 +28,17 @@ pub(super) fn is_installed() -> Result<()> {
     Ok(())
 }
 
+/// Removes what an earlier run has left in `folder`: it would be counted once more.
+pub(super) fn clear(folder: &Path) -> Result<()> {
+    for file in fs::read_dir(folder)? {
+        let file = file?;
+        if file.file_name().to_string_lossy().starts_with("callgrind.out") {
+            fs::remove_file(file.path())?;
+        }
+    }
+    Ok(())
+}
+
 /// The words that come before the program's own; what is counted goes into `folder`.
 pub(super) fn command(folder: &Path) -> Vec<String> {
     let output = folder.join("callgrind.out");

@@ -58,6 +58,7 @@ pub(super) fn count(scenario: &Scenario, binary: &Path, keep: Option<&Path>) -> 
         None => temporary.path().to_owned(),
     };
     fs::create_dir_all(&folder)?;
+    callgrind::clear(&folder)?;
     // Connections last, whatever the number of requests on them.
     let setup = Setup::new(binary)
         .under(callgrind::command(&folder))

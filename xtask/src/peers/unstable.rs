@@ -3,12 +3,13 @@
 //!
 //! Must not be in here: how they are configured.
 
-use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
+
+use crate::machine;
 
 const PROGRAMS: &str = "nginx,haproxy";
 /// Where the loader and the libraries are in the suite.
@@ -53,9 +54,7 @@ pub(super) fn prepare() -> Result<()> {
 }
 
 fn folder() -> Result<PathBuf> {
-    let of_home = || env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
-    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(of_home);
-    Ok(cache.context("neither XDG_CACHE_HOME nor HOME is set")?.join("forebay/debian-unstable"))
+    Ok(machine::cache()?.join("debian-unstable"))
 }
 
 /// The mirror that this machine's apt is configured with.
