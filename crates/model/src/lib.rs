@@ -31,8 +31,8 @@ pub use filter::{DuplicateFilter, RequestFilter, RequestFilters, TlsRedirect};
 pub use host::{Host, HostName, InvalidHostName};
 pub use pattern::{InvalidPattern, Pattern};
 pub use route::{
-    Action, ConnectionHeader, Fixed, Forward, InvalidPath, Labels, PathKind, PathMatch, RetryOn, RetryPolicy,
-    Route, Timeouts,
+    Action, ConnectionHeader, DirectResponse, Forward, InvalidPath, Labels, PathKind, PathMatch, RetryOn,
+    RetryPolicy, Route, Timeouts,
 };
 pub use settings::{AccessLog, ClientSettings, ForwardedSettings, PoolCap, Settings, UpstreamConnections};
 pub use stream::{Stream, StreamSettings, Transport};

@@ -130,12 +130,12 @@ pub enum Action {
     /// Pass it to an endpoint.
     Forward(Forward),
     /// Answer it here.
-    Respond(Fixed),
+    Respond(DirectResponse),
 }
 
 /// An answer that needs no endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fixed {
+pub struct DirectResponse {
     /// HTTP status.
     pub status: u16,
     /// Plain text for the client.

@@ -94,7 +94,7 @@ async fn establish_tls(
         pass_on(worker, &config, stream, cluster, deadline).await?;
         return Ok(Established::Over);
     }
-    let entry = worker.turnstile.enter().ok_or(Reason::HandshakeLimit)?;
+    let entry = worker.handshakes.enter().ok_or(Reason::HandshakeLimit)?;
     let buffer = Buffer::empty(&worker.buffers);
     let mut handshake = pin!(tls::accept(stream, &config.snapshot, &config.server_configs, &entry, buffer));
     let result = deadline.guard(|cx| handshake.as_mut().poll(cx)).await;

@@ -82,7 +82,7 @@ use crate::deadline::Deadlines;
 use crate::thread::{Acknowledged, Acknowledgement, Control, WorkerThread};
 use crate::ticker::Ticker;
 use crate::tls::{ServerConfigs, SharedTls};
-use crate::upstream::{Depot, Pool, Sources};
+use crate::upstream::{Pool, SharedPool, Sources};
 use crate::worker::{Log, Published, WorkerParts};
 
 pub use crate::options::{Budget, Listen, Options};
@@ -140,7 +140,7 @@ impl Proxy {
         let server_configs = ServerConfigs::new(&snapshot, &shared_tls, None);
         let (published, control) = watch::channel(Published { snapshot, server_configs });
         let (stopping, stops) = watch::channel(false);
-        let depot = Depot::new(options.workers.len());
+        let shared_pool = SharedPool::new(options.workers.len());
         let ticks: Vec<Arc<Notify>> = options.workers.iter().map(|_| Arc::default()).collect();
         let ticker = Ticker::start(ticks.clone())?;
         let mut proxy = Self {
@@ -159,13 +159,14 @@ impl Proxy {
                 WorkerThread { cpu, listeners: listeners.remove(0), control, acknowledgement, ticks };
             let (clock, recorder) = (Clock::new(start), registry.recorder());
             let sink = log.sink(&recorder);
-            let (depot, registry, sources) =
-                (Arc::clone(&depot), Arc::clone(registry), options.source_addresses.clone());
+            let (shared_pool, registry, sources) =
+                (Arc::clone(&shared_pool), Arc::clone(registry), options.source_addresses.clone());
             let (hostname, budget) = (Arc::clone(&hostname), options.budget);
             let run = move || {
                 let deadlines = Deadlines::new(clock.clone());
                 let sources = Sources::new(sources);
-                let pool = Pool::new(index, clock.clone(), Rc::clone(&deadlines), depot, registry, sources);
+                let pool =
+                    Pool::new(index, clock.clone(), Rc::clone(&deadlines), shared_pool, registry, sources);
                 let time = TimeCache::new(TimeZone::system());
                 let log = Log { sink, time, hostname, pid: std::process::id() };
                 thread::run(thread, WorkerParts { clock, deadlines, pool, recorder, log, budget })

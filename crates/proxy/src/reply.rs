@@ -77,8 +77,8 @@ impl Answer {
     }
 
     /// What a route of the configuration answers.
-    pub(crate) fn fixed(fixed: &model::Fixed) -> Self {
-        Self::new(fixed.status, fixed.body.clone())
+    pub(crate) fn direct(response: &model::DirectResponse) -> Self {
+        Self::new(response.status, response.body.clone())
     }
 
     /// A redirect.

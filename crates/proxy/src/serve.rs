@@ -158,7 +158,7 @@ impl<'a> Exchange<'a> {
         self.check_access(host, route)?;
         let forward = match &route.action {
             Action::Forward(forward) => forward,
-            Action::Respond(fixed) => return Err(Answer::fixed(fixed).into()),
+            Action::Respond(fixed) => return Err(Answer::direct(fixed).into()),
         };
         let cluster = self.backend(forward)?;
         Ok(self.forward(forward, cluster, rest).await?)

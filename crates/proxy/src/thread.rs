@@ -158,7 +158,7 @@ async fn tick(worker: Rc<Worker>, streams: Rc<Streams>, ticks: Arc<Notify>) {
 }
 
 async fn attend(worker: Rc<Worker>) {
-    worker.turnstile.attend(&worker.clock).await;
+    worker.handshakes.attend(&worker.clock).await;
 }
 
 type Listening = (Vec<(Rc<TcpListener>, Listen)>, Vec<tokio::task::JoinHandle<()>>);

@@ -27,7 +27,7 @@ use crate::options::Budget;
 use crate::pipe::Pipes;
 use crate::random::Random;
 use crate::spare::Spare;
-use crate::tls::{ServerConfigs, Turnstile};
+use crate::tls::{HandshakeLimiter, ServerConfigs};
 use crate::upstream::{Cluster, ClusterState, Pool};
 
 /// What a worker owns.
@@ -38,7 +38,7 @@ pub(crate) struct Worker {
     pub(crate) pipes: Pipes,
     pub(crate) random: Random,
     pub(crate) pool: Pool,
-    pub(crate) turnstile: Turnstile,
+    pub(crate) handshakes: HandshakeLimiter,
     pub(crate) recorder: RefCell<Recorder>,
     /// For requests that no route took.
     pub(crate) no_labels: Arc<Labels>,
@@ -124,7 +124,7 @@ impl Worker {
             pipes: Pipes::default(),
             random: Random::new(),
             pool: parts.pool,
-            turnstile: Turnstile::default(),
+            handshakes: HandshakeLimiter::default(),
             recorder: RefCell::new(parts.recorder),
             no_labels: Arc::new(Labels { host: HostName::Any.to_string(), ..Labels::default() }),
             log: RefCell::new(parts.log),

@@ -29,8 +29,8 @@ fn compile_settings(settings: &Settings, previous: Option<&Snapshot>) -> Arc<Set
 #[cfg(test)]
 mod tests {
     use model::{
-        Action, Backends, Balance, Cluster, ClusterId, Fixed, Forward, Host, HostName, Labels, PathMatch,
-        RetryPolicy, Route, Timeouts,
+        Action, Backends, Balance, Cluster, ClusterId, DirectResponse, Forward, Host, HostName, Labels,
+        PathMatch, RetryPolicy, Route, Timeouts,
     };
 
     use super::*;
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_known_host_stands_alone() {
-        let answer = Action::Respond(Fixed { status: 404, body: String::new() });
+        let answer = Action::Respond(DirectResponse { status: 404, body: String::new() });
         let hosts = vec![host("a", vec![route("/a", answer.clone())]), host("", vec![route("/", answer)])];
         let snapshot = compile(&Model { hosts, ..Model::default() }, None, 1);
         assert!(matches!(snapshot.resolve(b"a", b"/b", |_| true), Resolution::UnknownPath));

@@ -13,9 +13,9 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::client::ClientTls;
+use super::handshake_limiter::Entry;
 use super::server_configs::{Selection, ServerConfigs};
 use super::session::{Now, Session};
-use super::turnstile::Entry;
 use crate::buffer::Buffer;
 
 /// A handshake that failed, and what is left of the connection.

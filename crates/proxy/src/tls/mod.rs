@@ -7,12 +7,12 @@ mod chain;
 mod client;
 mod client_auth;
 mod handshake;
+mod handshake_limiter;
 mod name;
 mod provider;
 mod resumption;
 mod server_configs;
 mod session;
-mod turnstile;
 pub(crate) mod upstream;
 
 #[cfg(test)]
@@ -20,6 +20,6 @@ mod tests;
 
 pub(crate) use client::{ClientTls, Verdict};
 pub(crate) use handshake::{Refused, accept};
+pub(crate) use handshake_limiter::HandshakeLimiter;
 pub(crate) use server_configs::{ServerConfigs, SharedTls};
 pub(crate) use session::Session;
-pub(crate) use turnstile::Turnstile;

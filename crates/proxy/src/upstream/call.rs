@@ -13,7 +13,7 @@ use wire::h1::{Body, BodyDecoder, Response};
 use super::connect::Connection;
 use super::error::NoConnection;
 use super::h2::{self, Session};
-use super::pool::{Endpoint, Lease, Pool, Trust};
+use super::pool::{Endpoint, LivenessCheck, Pool, PooledConnection};
 use super::timer::ResponseTimer;
 use crate::body::{Framing, Sink, Source};
 use crate::buffer::Buffer;
@@ -68,13 +68,13 @@ impl<'e> Call<'e> {
         connect_timeout: Duration,
         deadline: &Deadline,
     ) -> Result<Self, Fault> {
-        let trust = if can_be_repeated { Trust::EventLoop } else { Trust::Socket };
+        let check = if can_be_repeated { LivenessCheck::EventLoop } else { LivenessCheck::Socket };
         let (line, is_reused) = match endpoint.protocol.version {
             HttpVersion::Http1 => {
-                let idle = if is_fresh { None } else { pool.take_idle(endpoint, trust) };
-                let Lease { mut connection, connect_time } = match idle {
+                let idle = if is_fresh { None } else { pool.take_idle(endpoint, check) };
+                let PooledConnection { mut connection, connect_time } = match idle {
                     Some(lease) => lease,
-                    None => Box::pin(connect(pool, endpoint, trust, connect_timeout, deadline)).await?,
+                    None => Box::pin(connect(pool, endpoint, check, connect_timeout, deadline)).await?,
                 };
                 connection.requests += 1;
                 (Line::Http1(connection, connect_time), connect_time.is_none())
@@ -223,11 +223,11 @@ fn of_sent(call: Option<&h2::Call>) -> &h2::Call {
 async fn connect(
     pool: &Pool,
     endpoint: &Endpoint,
-    trust: Trust,
+    check: LivenessCheck,
     timeout: Duration,
     deadline: &Deadline,
-) -> Result<Lease, Fault> {
-    let mut opening = pin!(pool.open(endpoint, trust));
+) -> Result<PooledConnection, Fault> {
+    let mut opening = pin!(pool.open(endpoint, check));
     match deadline.within(timeout, |cx| opening.as_mut().poll(cx)).await {
         Ok(Ok(lease)) => Ok(lease),
         Ok(Err(error)) => Err(connect_fault(&error)),

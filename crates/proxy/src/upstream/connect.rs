@@ -18,7 +18,7 @@ pub(crate) struct Connection {
     socket: Option<Socket>,
     /// When it was opened.
     pub(crate) opened: Moment,
-    /// When it was last put on a shelf.
+    /// When it was last put back.
     pub(crate) idle_since: Moment,
     /// How long the endpoint said that it keeps idle connections (`Keep-Alive: timeout`).
     pub(crate) idle_max: Option<Duration>,

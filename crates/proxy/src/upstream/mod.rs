@@ -7,24 +7,24 @@ pub(crate) mod balance;
 mod call;
 mod choose;
 mod connect;
-mod depot;
 mod error;
 pub(crate) mod h1;
 mod h2;
 mod pool;
 mod protocol;
+mod shared_pool;
 mod timer;
 
 pub(crate) use balance::{Cluster, ClusterState};
 pub(crate) use call::{Call, Request};
 pub(crate) use choose::choose;
 pub(crate) use connect::{Connection, Sources};
-pub(crate) use depot::Depot;
 pub(crate) use pool::{Endpoint, Pool};
 #[cfg(test)]
-pub(crate) use pool::{Lease, Trust};
+pub(crate) use pool::{LivenessCheck, PooledConnection};
 #[cfg(test)]
 pub(crate) use protocol::Protocol;
+pub(crate) use shared_pool::SharedPool;
 pub(crate) use timer::ResponseTimer;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A worker's connections to endpoints: taken from its shelf, from another worker's, or opened.
+//! A worker's connections to endpoints: taken from its idle ones, from another worker's, or opened.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{HashMap, VecDeque};
@@ -17,10 +17,10 @@ use tokio::net::{TcpStream, UdpSocket};
 use tokio::sync::Notify;
 
 use super::connect::{Connection, Sources, connect, connect_datagrams};
-use super::depot::{Depot, Shelves};
 use super::error::NoConnection;
 use super::h2::{Session, Sessions};
 use super::protocol::{Protocol, Target};
+use super::shared_pool::{IdleConnections, SharedPool};
 use crate::clock::{Clock, Moment};
 use crate::deadline::{Deadline, Deadlines};
 use crate::limits::{EWMA_DECAY, REGRET_WINDOW, TICK};
@@ -32,12 +32,12 @@ pub(crate) struct Pool {
     worker: usize,
     clock: Clock,
     deadlines: Rc<Deadlines>,
-    depot: Arc<Depot>,
+    shared: Arc<SharedPool>,
     registry: Arc<Registry>,
     sources: Sources,
     settings: RefCell<UpstreamConnections>,
     endpoints: RefCell<HashMap<Target, Rc<Endpoint>>>,
-    /// Some have gone since the depot was last swept.
+    /// Some have gone since what workers share was last swept.
     has_gone: Cell<bool>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Endpoint {
     connector: OnceCell<Result<TlsConnector, NoSession>>,
     /// What is counted about it.
     pub(crate) cells: Arc<EndpointCells>,
-    shelves: Arc<Shelves>,
+    idle: Arc<IdleConnections>,
     sessions: Sessions,
     /// Clusters of the configuration in force that it is part of.
     members: Cell<u32>,
@@ -73,7 +73,7 @@ pub(crate) struct Endpoint {
 }
 
 /// A connection for one request.
-pub(crate) struct Lease {
+pub(crate) struct PooledConnection {
     /// The connection.
     pub(crate) connection: Connection,
     /// How long it took to open; none for one that has served requests before.
@@ -82,7 +82,7 @@ pub(crate) struct Lease {
 
 /// Whose word is taken for it that an idle connection is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trust {
+pub(crate) enum LivenessCheck {
     /// The event loop's, of its last turn, at no system call: a request that meets a dead one is sent again.
     EventLoop,
     /// The socket's own: the request could not be sent again.
@@ -94,7 +94,7 @@ impl Pool {
         worker: usize,
         clock: Clock,
         deadlines: Rc<Deadlines>,
-        depot: Arc<Depot>,
+        shared: Arc<SharedPool>,
         registry: Arc<Registry>,
         sources: Sources,
     ) -> Self {
@@ -102,7 +102,7 @@ impl Pool {
             worker,
             clock,
             deadlines,
-            depot,
+            shared,
             registry,
             sources,
             settings: RefCell::default(),
@@ -113,21 +113,21 @@ impl Pool {
 
     /// What is spoken with a cluster's endpoints, for clients in clear and for those over TLS where that makes a difference.
     pub(crate) fn protocols(&self, cluster: &model::Cluster) -> (Protocol, Option<Protocol>) {
-        Protocol::of(cluster, &self.depot.profiles)
+        Protocol::of(cluster, &self.shared.profiles)
     }
 
     /// What is known of an endpoint. Not for the path of a request.
     pub(crate) fn endpoint(&self, address: SocketAddr, protocol: &Protocol) -> Rc<Endpoint> {
         let mut endpoints = self.endpoints.borrow_mut();
         let target = Target { address, protocol: protocol.clone() };
-        let shelves = || self.depot.shelves(&Target { address, protocol: protocol.clone() });
+        let idle = || self.shared.idle(&Target { address, protocol: protocol.clone() });
         let endpoint = endpoints.entry(target).or_insert_with(|| {
             Rc::new(Endpoint {
                 address,
                 protocol: protocol.clone(),
                 connector: OnceCell::new(),
                 cells: self.registry.endpoint(address),
-                shelves: shelves(),
+                idle: idle(),
                 sessions: Sessions::default(),
                 members: Cell::new(0),
                 gone: Cell::new(false),
@@ -174,42 +174,47 @@ impl Pool {
             endpoint.forget_evictions(now);
         }
         if self.has_gone.take() {
-            self.depot.sweep();
+            self.shared.sweep();
         }
     }
 
     /// An idle connection, the worker's own or another's.
-    pub(crate) fn take_idle(&self, endpoint: &Endpoint, trust: Trust) -> Option<Lease> {
+    pub(crate) fn take_idle(&self, endpoint: &Endpoint, check: LivenessCheck) -> Option<PooledConnection> {
         let now = self.clock.now();
         let usable = |connection: &Connection| {
-            let quiet = connection.is_quiet() && (trust == Trust::EventLoop || connection.is_quiet_now());
+            let quiet =
+                connection.is_quiet() && (check == LivenessCheck::EventLoop || connection.is_quiet_now());
             if !quiet {
                 endpoint.cells.stale_on_checkout.inc();
             }
             quiet && !is_expired(connection, &self.settings.borrow(), now)
         };
-        while let Some(connection) = endpoint.shelves.take(self.worker) {
+        while let Some(connection) = endpoint.idle.take(self.worker) {
             endpoint.cells.idle.dec();
             if usable(&connection) {
                 endpoint.cells.reused.inc();
-                return Some(Lease { connection, connect_time: None });
+                return Some(PooledConnection { connection, connect_time: None });
             }
         }
-        while let Some(connection) = endpoint.shelves.steal(self.worker) {
+        while let Some(connection) = endpoint.idle.steal(self.worker) {
             endpoint.cells.idle.dec();
             if !usable(&connection) {
                 continue;
             }
             if let Ok(connection) = connection.adopt() {
                 endpoint.cells.stolen.inc();
-                return Some(Lease { connection, connect_time: None });
+                return Some(PooledConnection { connection, connect_time: None });
             }
         }
         None
     }
 
     /// Opens a connection. Where no port is left, waits for an idle connection instead; the caller bounds the wait.
-    pub(crate) async fn open(&self, endpoint: &Endpoint, trust: Trust) -> Result<Lease, NoConnection> {
+    pub(crate) async fn open(
+        &self,
+        endpoint: &Endpoint,
+        check: LivenessCheck,
+    ) -> Result<PooledConnection, NoConnection> {
         let begin = self.clock.now();
         loop {
             match self.open_from_any_source(endpoint, begin).await {
@@ -219,7 +224,7 @@ impl Pool {
             // Another worker's connection comes back without a word, so that this one looks around at each tick, too.
             let mut returned = pin!(endpoint.returned.notified());
             let _ = Deadline::new(&self.deadlines).within(TICK, |cx| returned.as_mut().poll(cx)).await;
-            if let Some(lease) = self.take_idle(endpoint, trust) {
+            if let Some(lease) = self.take_idle(endpoint, check) {
                 return Ok(lease);
             }
         }
@@ -261,12 +266,19 @@ impl Pool {
         result
     }
 
-    async fn open_from_any_source(&self, endpoint: &Endpoint, begin: Moment) -> Result<Lease, NoConnection> {
+    async fn open_from_any_source(
+        &self,
+        endpoint: &Endpoint,
+        begin: Moment,
+    ) -> Result<PooledConnection, NoConnection> {
         let (stream, ports) = self.connect_from_any_source(endpoint).await?;
         let socket = endpoint.establish(stream).await.map_err(NoConnection::NoSession)?;
         let now = self.clock.now();
         endpoint.note_opened(now);
-        Ok(Lease { connection: Connection::new(socket, now, ports), connect_time: Some(now.since(begin)) })
+        Ok(PooledConnection {
+            connection: Connection::new(socket, now, ports),
+            connect_time: Some(now.since(begin)),
+        })
     }
 
     async fn connect_from_any_source(
@@ -306,7 +318,7 @@ impl Pool {
         if endpoint.gone.get() || cap == Some(0) || is_expired(&connection, &settings, now) {
             return;
         }
-        match endpoint.shelves.put(self.worker, connection, cap) {
+        match endpoint.idle.put(self.worker, connection, cap) {
             None => {
                 endpoint.cells.idle.inc();
                 if endpoint.short_of_ports.get().is_some() {
@@ -399,7 +411,7 @@ impl Endpoint {
     }
 
     fn close_idle(&self, worker: usize, is_due: impl Fn(&Connection) -> bool) {
-        for _closed in self.shelves.sweep(worker, |connection| !is_due(connection)) {
+        for _closed in self.idle.sweep(worker, |connection| !is_due(connection)) {
             self.cells.idle.dec();
         }
     }

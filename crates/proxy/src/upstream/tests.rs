@@ -13,7 +13,9 @@ use model::{Balance, EndpointState, PoolCap, UpstreamConnections};
 use observe::{EndpointCells, MetricsOptions, Registry};
 use tokio::task::consume_budget;
 
-use super::{Cluster, ClusterState, Depot, Endpoint, Lease, Pool, Protocol, Sources, Trust};
+use super::{
+    Cluster, ClusterState, Endpoint, LivenessCheck, Pool, PooledConnection, Protocol, SharedPool, Sources,
+};
 use crate::clock::Clock;
 use crate::deadline::Deadlines;
 use crate::limits::REGRET_WINDOW;
@@ -33,11 +35,11 @@ impl World {
     fn new(workers: usize, endpoints: usize) -> Self {
         let clock = Clock::new(Clock::begin());
         let registry = Registry::new(MetricsOptions::default());
-        let depot = Depot::new(workers);
+        let shared_pool = SharedPool::new(workers);
         let pool = |worker| {
-            let (depot, registry) = (Arc::clone(&depot), Arc::clone(&registry));
+            let (shared_pool, registry) = (Arc::clone(&shared_pool), Arc::clone(&registry));
             let deadlines = Deadlines::new(clock.clone());
-            Pool::new(worker, clock.clone(), deadlines, depot, registry, Sources::new(Vec::new()))
+            Pool::new(worker, clock.clone(), deadlines, shared_pool, registry, Sources::new(Vec::new()))
         };
         let pools = (0..workers).map(pool).collect();
         let listen = |_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
@@ -73,11 +75,11 @@ impl World {
     }
 }
 
-async fn open(pool: &Pool, endpoint: &Endpoint) -> Lease {
-    pool.open(endpoint, Trust::EventLoop).await.expect("it listens")
+async fn open(pool: &Pool, endpoint: &Endpoint) -> PooledConnection {
+    pool.open(endpoint, LivenessCheck::EventLoop).await.expect("it listens")
 }
 
-fn give_back(pool: &Pool, endpoint: &Endpoint, lease: Lease) {
+fn give_back(pool: &Pool, endpoint: &Endpoint, lease: PooledConnection) {
     let mut connection = lease.connection;
     connection.requests += 1;
     pool.put_back(endpoint, connection);
@@ -182,7 +184,7 @@ fn the_connection_used_last_is_used_next() {
         give_back(pool, &endpoint, second);
         world.clock.advance(SECOND);
         give_back(pool, &endpoint, first);
-        let lease = pool.take_idle(&endpoint, Trust::EventLoop).expect("two are idle");
+        let lease = pool.take_idle(&endpoint, LivenessCheck::EventLoop).expect("two are idle");
         assert_eq!(lease.connection.idle_since.since(opened), 2 * SECOND);
     });
 }
@@ -198,7 +200,7 @@ fn a_cap_evicts_what_was_idle_longest_and_regrets_it_for_a_while() {
         let burst = async || {
             let mut leases = Vec::new();
             for _ in 0..4 {
-                let lease = pool.take_idle(&endpoint, Trust::EventLoop);
+                let lease = pool.take_idle(&endpoint, LivenessCheck::EventLoop);
                 leases.push(match lease {
                     Some(lease) => lease,
                     None => open(pool, &endpoint).await,
@@ -246,7 +248,7 @@ fn connections_are_given_up_by_age_use_and_hint() {
                 used.connection.idle_max = hint;
                 give_back(pool, &endpoint, used);
                 world.clock.advance(pause * SECOND);
-                lease = pool.take_idle(&endpoint, Trust::EventLoop);
+                lease = pool.take_idle(&endpoint, LivenessCheck::EventLoop);
             }
             assert!(lease.is_none(), "{what}");
             assert_eq!(world.ports_in_use(world.address(0)), 0, "{what}");
@@ -304,7 +306,7 @@ async fn schedule(seed: u64, cap: PoolCap) {
         let (pool, endpoint) = (&world.pools[worker], &endpoints[worker]);
         match random.below(8) {
             0..3 => {
-                let lease = if let Some(lease) = pool.take_idle(endpoint, Trust::EventLoop) {
+                let lease = if let Some(lease) = pool.take_idle(endpoint, LivenessCheck::EventLoop) {
                     lease
                 } else {
                     assert_eq!(idle(), 0, "seed {seed}, step {step}: one was idle somewhere");

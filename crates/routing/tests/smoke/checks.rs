@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::{Action, Fixed, Host, HostName, Labels, Model, PathKind, PathMatch, Route};
+use model::{Action, DirectResponse, Host, HostName, Labels, Model, PathKind, PathMatch, Route};
 use routing::{Resolution, Snapshot};
 
 /// Lines that are read: what is longer tells nothing new and takes its time.
@@ -69,7 +69,7 @@ fn add(model: &mut Model, line: &str) {
     };
     if let (Ok(path), Some(host)) = (path, model.hosts.last_mut()) {
         let labels = Arc::new(Labels { path: path.path().to_owned(), ..Labels::default() });
-        let action = Action::Respond(Fixed { status: 200, body: String::new() });
+        let action = Action::Respond(DirectResponse { status: 200, body: String::new() });
         Arc::make_mut(host).routes.push(Arc::new(Route::new(path, action, labels)));
     }
 }

@@ -8,8 +8,8 @@ use observe::Reason;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::super::handshake::{self, Refused};
+use super::super::handshake_limiter::HandshakeLimiter;
 use super::super::session::Session;
-use super::super::turnstile::Turnstile;
 use super::*;
 use crate::buffer::{Buffer, Buffers};
 use crate::clock::Clock;
@@ -151,14 +151,14 @@ async fn refused(bytes: &[u8], settings: TlsSettings) -> (Option<Refused>, Vec<u
     let (mut near, far) = loopback().await;
     let snapshot = compiled(vec![host("a.test", HostTls::default())], settings);
     let server_configs = ServerConfigs::new(&snapshot, &shared_tls(), None);
-    let (turnstile, clock) = (Turnstile::default(), Clock::new(Clock::begin()));
-    let entry = turnstile.enter().unwrap();
+    let (handshake_limiter, clock) = (HandshakeLimiter::default(), Clock::new(Clock::begin()));
+    let entry = handshake_limiter.enter().unwrap();
     near.write_all(bytes).await.unwrap();
     near.shutdown().await.unwrap();
     let accepting = handshake::accept(far, &snapshot, &server_configs, &entry, buffer());
     let outcome = tokio::select! {
         outcome = accepting => outcome.err(),
-        () = turnstile.attend(&clock) => None,
+        () = handshake_limiter.attend(&clock) => None,
     };
     let mut said = Vec::new();
     if !matches!(outcome, Some(Refused::PlainHttp(..))) {
@@ -201,8 +201,8 @@ fn a_client_is_known_by_what_was_agreed_upon() {
         let (near, far) = loopback().await;
         let snapshot = compiled(vec![host("a.test", HostTls::default())], TlsSettings::default());
         let server_configs = ServerConfigs::new(&snapshot, &shared_tls(), None);
-        let (turnstile, clock) = (Turnstile::default(), Clock::new(Clock::begin()));
-        let entry = turnstile.enter().unwrap();
+        let (handshake_limiter, clock) = (HandshakeLimiter::default(), Clock::new(Clock::begin()));
+        let entry = handshake_limiter.enter().unwrap();
         let mut client = Session::new(near, connect(&Arc::new(client()), Some("a.test")));
         let client = async {
             poll_fn(|cx| client.poll_handshake(cx)).await.unwrap();
@@ -212,7 +212,7 @@ fn a_client_is_known_by_what_was_agreed_upon() {
         let both = async { tokio::join!(client, accepting).1 };
         let known = tokio::select! {
             outcome = both => outcome.ok().expect("it succeeds").1,
-            () = turnstile.attend(&clock) => unreachable!("it never ends"),
+            () = handshake_limiter.attend(&clock) => unreachable!("it never ends"),
         };
         assert_eq!(known.server_name.as_deref(), Some("a.test"));
         assert_eq!((known.version, known.cipher), ("TLSv1.3", "TLS_AES_128_GCM_SHA256"));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::{
-    Access, Action, Conditions, Fixed, PathMatch, RequestFilter, RequestFilters, Route, TlsRedirect,
+    Access, Action, Conditions, DirectResponse, PathMatch, RequestFilter, RequestFilters, Route, TlsRedirect,
 };
 use testkit::Ending;
 
@@ -13,7 +13,7 @@ use crate::world::World;
 fn responding(status: u16, body: &str) -> World {
     World::http(&[], |model| {
         let body = body.to_owned();
-        route(model, |route| route.action = Action::Respond(Fixed { status, body }));
+        route(model, |route| route.action = Action::Respond(DirectResponse { status, body }));
     })
 }
 
@@ -81,7 +81,7 @@ fn a_redirect_comes_before_a_refusal() {
 #[test]
 fn a_route_with_conditions_takes_only_requests_that_comply() {
     let world = World::http(&[], |model| {
-        let respond = |status| Action::Respond(Fixed { status, body: String::new() });
+        let respond = |status| Action::Respond(DirectResponse { status, body: String::new() });
         route(model, |route| route.action = respond(200));
         let host = Arc::make_mut(&mut model.hosts[0]);
         let conditions = Conditions { method: Some("POST".to_owned()), ..Conditions::default() };

@@ -1,4 +1,4 @@
-//! Where idle connections wait: a shelf for each worker and endpoint. The one thing of a worker that others may reach into.
+//! Idle connections to endpoints, in a list for each worker and endpoint. It is the one thing of a worker that other workers reach into.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -10,64 +10,64 @@ use super::connect::Connection;
 use super::protocol::Target;
 use crate::tls::upstream::ConnectorConfigs;
 
-/// The shelves of all endpoints, shared by all workers.
-pub(crate) struct Depot {
+/// The idle connections to all endpoints, shared by all workers.
+pub(crate) struct SharedPool {
     workers: usize,
-    endpoints: Mutex<HashMap<Target, Arc<Shelves>>>,
+    endpoints: Mutex<HashMap<Target, Arc<IdleConnections>>>,
     /// What there is of TLS towards endpoints.
     pub(crate) profiles: ConnectorConfigs,
 }
 
 /// The idle connections to one endpoint.
-pub(crate) struct Shelves {
+pub(crate) struct IdleConnections {
     /// One per worker.
-    by_worker: Box<[Shelf]>,
+    by_worker: Box<[WorkerIdle]>,
 }
 
 /// The idle connections of one worker. On cache lines of its own (two, since CPUs fetch them in pairs), so that what a worker does for
 /// each request is not felt by the others.
 #[derive(Default)]
 #[repr(align(128))]
-struct Shelf {
+struct WorkerIdle {
     /// How many there are, so that another worker need not lock to learn that there are none. Written with the lock held.
     len: AtomicUsize,
     /// The connection that was used last is the last. The lock is free unless somebody steals.
     connections: Mutex<VecDeque<Connection>>,
 }
 
-impl Depot {
+impl SharedPool {
     pub(crate) fn new(workers: usize) -> Arc<Self> {
         Arc::new(Self { workers, endpoints: Mutex::default(), profiles: ConnectorConfigs::default() })
     }
 
-    /// The shelves of an endpoint. Not for the path of a request.
-    pub(crate) fn shelves(&self, target: &Target) -> Arc<Shelves> {
+    /// The idle connections to an endpoint. Not for the path of a request.
+    pub(crate) fn idle(&self, target: &Target) -> Arc<IdleConnections> {
         let mut endpoints = self.endpoints.lock();
-        let shelves = endpoints.entry(target.clone()).or_insert_with(|| Shelves::new(self.workers));
-        Arc::clone(shelves)
+        let idle = endpoints.entry(target.clone()).or_insert_with(|| IdleConnections::new(self.workers));
+        Arc::clone(idle)
     }
 
     /// Forgets endpoints that no worker knows any more.
     pub(crate) fn sweep(&self) {
-        self.endpoints.lock().retain(|_, shelves| Arc::strong_count(shelves) > 1);
+        self.endpoints.lock().retain(|_, idle| Arc::strong_count(idle) > 1);
         self.profiles.sweep();
     }
 }
 
-impl Shelves {
+impl IdleConnections {
     fn new(workers: usize) -> Arc<Self> {
-        Arc::new(Self { by_worker: (0..workers).map(|_| Shelf::default()).collect() })
+        Arc::new(Self { by_worker: (0..workers).map(|_| WorkerIdle::default()).collect() })
     }
 
-    /// Puts a connection on a worker's shelf; with a cap, returns what has to go for it.
+    /// Puts a connection into a worker's list; with a cap, returns what has to go for it.
     pub(crate) fn put(
         &self,
         worker: usize,
         connection: Connection,
         cap: Option<usize>,
     ) -> Option<Connection> {
-        let shelf = &self.by_worker[worker];
-        shelf.change(&mut shelf.connections.lock(), |connections| {
+        let list = &self.by_worker[worker];
+        list.change(&mut list.connections.lock(), |connections| {
             connections.push_back(connection);
             let is_full = cap.is_some_and(|cap| connections.len() > cap);
             is_full.then(|| connections.pop_front()).flatten()
@@ -76,28 +76,28 @@ impl Shelves {
 
     /// Takes the connection that the worker used last.
     pub(crate) fn take(&self, worker: usize) -> Option<Connection> {
-        let shelf = &self.by_worker[worker];
-        shelf.change(&mut shelf.connections.lock(), VecDeque::pop_back)
+        let list = &self.by_worker[worker];
+        list.change(&mut list.connections.lock(), VecDeque::pop_back)
     }
 
     /// Takes a connection that another worker has left idle the longest: it is the one that it will miss the least.
     pub(crate) fn steal(&self, worker: usize) -> Option<Connection> {
         let count = self.by_worker.len();
-        (1..count).map(|distance| &self.by_worker[(worker + distance) % count]).find_map(|shelf| {
-            if shelf.len.load(Ordering::Relaxed) == 0 {
+        (1..count).map(|distance| &self.by_worker[(worker + distance) % count]).find_map(|list| {
+            if list.len.load(Ordering::Relaxed) == 0 {
                 return None;
             }
-            shelf.change(&mut *shelf.connections.try_lock()?, VecDeque::pop_front)
+            list.change(&mut *list.connections.try_lock()?, VecDeque::pop_front)
         })
     }
 
     /// Keeps only some of a worker's connections; returns the others.
     pub(crate) fn sweep(&self, worker: usize, keep: impl Fn(&Connection) -> bool) -> Vec<Connection> {
-        let shelf = &self.by_worker[worker];
-        if shelf.len.load(Ordering::Relaxed) == 0 {
+        let list = &self.by_worker[worker];
+        if list.len.load(Ordering::Relaxed) == 0 {
             return Vec::new();
         }
-        shelf.change(&mut shelf.connections.lock(), |connections| {
+        list.change(&mut list.connections.lock(), |connections| {
             let (kept, removed): (VecDeque<_>, VecDeque<_>) = connections.drain(..).partition(keep);
             *connections = kept;
             Vec::from(removed)
@@ -105,7 +105,7 @@ impl Shelves {
     }
 }
 
-impl Shelf {
+impl WorkerIdle {
     /// Changes the connections, which are locked, and notes how many there are then.
     fn change<T>(
         &self,

@@ -13,9 +13,9 @@ use tokio::sync::Notify;
 use crate::clock::Clock;
 use crate::limits::{HANDSHAKES_MAX, HANDSHAKES_PER_TURN_MAX};
 
-/// A worker's turnstile.
+/// The handshakes of a worker that are in progress, and those that wait for a costly step.
 #[derive(Default)]
-pub(crate) struct Turnstile {
+pub(crate) struct HandshakeLimiter {
     queue: RefCell<VecDeque<Rc<Waiter>>>,
     /// Somebody has joined an empty queue.
     joined: Notify,
@@ -32,9 +32,9 @@ struct Waiter {
 }
 
 /// A handshake in progress, counted until it is dropped.
-pub(crate) struct Entry<'a>(&'a Turnstile);
+pub(crate) struct Entry<'a>(&'a HandshakeLimiter);
 
-impl Turnstile {
+impl HandshakeLimiter {
     /// Begins a handshake; none when as many as there may be are in progress.
     pub(crate) fn enter(&self) -> Option<Entry<'_>> {
         if self.inside.get() >= HANDSHAKES_MAX {
@@ -117,15 +117,15 @@ mod tests {
     #[test]
     fn they_pass_in_order_and_others_run_in_between() {
         run(async {
-            let turnstile = Rc::new(Turnstile::default());
+            let handshake_limiter = Rc::new(HandshakeLimiter::default());
             let order = Rc::new(RefCell::new(Vec::new()));
-            let attending = Rc::clone(&turnstile);
+            let attending = Rc::clone(&handshake_limiter);
             let clock = Clock::new(Clock::begin());
             tokio::task::spawn_local(async move { attending.attend(&clock).await });
             let waiters = (0..5).map(|number| {
-                let (turnstile, order) = (Rc::clone(&turnstile), Rc::clone(&order));
+                let (handshake_limiter, order) = (Rc::clone(&handshake_limiter), Rc::clone(&order));
                 tokio::task::spawn_local(async move {
-                    turnstile.enter().expect("there is room").pass().await;
+                    handshake_limiter.enter().expect("there is room").pass().await;
                     order.borrow_mut().push(number);
                 })
             });
@@ -145,13 +145,13 @@ mod tests {
     #[test]
     fn the_clock_goes_on_while_handshakes_wait() {
         run(async {
-            let turnstile = Rc::new(Turnstile::default());
+            let handshake_limiter = Rc::new(HandshakeLimiter::default());
             let clock = Clock::new(Clock::begin());
             let began = clock.now();
-            let (attending, its_clock) = (Rc::clone(&turnstile), clock.clone());
+            let (attending, its_clock) = (Rc::clone(&handshake_limiter), clock.clone());
             tokio::task::spawn_local(async move { attending.attend(&its_clock).await });
             // Each that passes joins the queue again, and they are more than pass in one turn: the loop never sleeps.
-            let entry = turnstile.enter().expect("there is room");
+            let entry = handshake_limiter.enter().expect("there is room");
             let pass = async || {
                 while clock.now() == began {
                     entry.pass().await;
@@ -163,24 +163,26 @@ mod tests {
 
     #[test]
     fn one_that_is_gone_holds_up_nobody() {
-        let turnstile = Turnstile::default();
-        let (first, second) = (turnstile.enter().expect("room"), turnstile.enter().expect("room"));
+        let handshake_limiter = HandshakeLimiter::default();
+        let (first, second) =
+            (handshake_limiter.enter().expect("room"), handshake_limiter.enter().expect("room"));
         let mut cx = Context::from_waker(Waker::noop());
         let mut gone = Box::pin(first.pass());
         assert!(gone.as_mut().poll(&mut cx).is_pending());
         let mut waiting = pin!(second.pass());
         assert!(waiting.as_mut().poll(&mut cx).is_pending());
         drop(gone);
-        turnstile.let_one_pass();
+        handshake_limiter.let_one_pass();
         assert!(waiting.as_mut().poll(&mut cx).is_ready());
     }
 
     #[test]
     fn there_are_only_so_many_at_once() {
-        let turnstile = Turnstile::default();
-        let mut entries: Vec<_> = (0..HANDSHAKES_MAX).map(|_| turnstile.enter().expect("room")).collect();
-        assert!(turnstile.enter().is_none());
+        let handshake_limiter = HandshakeLimiter::default();
+        let mut entries: Vec<_> =
+            (0..HANDSHAKES_MAX).map(|_| handshake_limiter.enter().expect("room")).collect();
+        assert!(handshake_limiter.enter().is_none());
         entries.pop();
-        assert!(turnstile.enter().is_some());
+        assert!(handshake_limiter.enter().is_some());
     }
 }
