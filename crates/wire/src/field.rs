@@ -46,6 +46,34 @@ impl Field {
     }
 }
 
+/// The bytes of a text of this length.
+const fn array_of<const LEN: usize>(text: &str) -> [u8; LEN] {
+    match text.as_bytes().first_chunk() {
+        Some(bytes) => *bytes,
+        None => panic!("the text is shorter"),
+    }
+}
+
+/// Whether a token is `lower`, which has letters in lower case and dashes. The bit of the letter case tells no two bytes of a token
+/// apart but letters. Words are compared, of which the last two may overlap.
+fn is_in_any_case<const LEN: usize>(token: &[u8], lower: &[u8; LEN]) -> bool {
+    const WORD: usize = size_of::<u64>();
+    let differ = |at: usize| match (token[at..].first_chunk(), lower[at..].first_chunk()) {
+        (Some(token), Some(lower)) => {
+            (u64::from_le_bytes(*token) | 0x2020_2020_2020_2020) ^ u64::from_le_bytes(*lower)
+        }
+        _ => 1,
+    };
+    if token.len() != LEN {
+        return false;
+    }
+    if LEN < WORD {
+        return token.eq_ignore_ascii_case(lower);
+    }
+    let all = (0..LEN - WORD).step_by(WORD).fold(differ(LEN - WORD), |all, at| all | differ(at));
+    all == 0
+}
+
 /// Names with their variants: one entry per field that a proxy looks at.
 macro_rules! known {
     ($($variant:ident = $name:literal,)*) => {
@@ -64,11 +92,14 @@ macro_rules! known {
             #[cfg(test)]
             const ALL: [(Self, &'static str); Self::COUNT] = [$((Self::$variant, $name),)*];
 
-            /// Recognises a name, whatever its letter case.
+            /// Recognises a name, which must be a token (RFC 9110 section 5.6.2), whatever its letter case.
             pub fn of(name: &[u8]) -> Self {
                 // The length rules out nearly all candidates before a byte is compared.
                 match name.len() {
-                    $(len if len == $name.len() && name.eq_ignore_ascii_case($name.as_bytes()) => Self::$variant,)*
+                    $(len if len == $name.len() && {
+                        const LOWER: [u8; $name.len()] = array_of($name);
+                        is_in_any_case(name, &LOWER)
+                    } => Self::$variant,)*
                     _ => Self::Other,
                 }
             }

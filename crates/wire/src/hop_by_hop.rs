@@ -19,6 +19,7 @@ pub fn ends_here(known: Known) -> bool {
 
 /// Whether the sender's `Connection` field lists a field, which ends here then. `Content-Length` passes whatever `Connection` says:
 /// without it, the body that follows would be read as another message.
+#[inline]
 pub fn is_listed(head: &[u8], fields: &Fields, field: &Field) -> bool {
     fields.has_listed && field.known != Known::ContentLength && fields.is_listed(head, field.name(head))
 }

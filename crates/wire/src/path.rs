@@ -18,7 +18,7 @@ pub enum InvalidPath {
 
 /// The path of a request target, without the query and the fragment.
 pub fn of_target(target: &[u8]) -> &[u8] {
-    let end = target.iter().position(|&b| b == b'?' || b == b'#').unwrap_or(target.len());
+    let end = memchr::memchr2(b'?', b'#', target).unwrap_or(target.len());
     &target[..end]
 }
 

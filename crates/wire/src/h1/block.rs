@@ -13,31 +13,36 @@ const LEN: usize = 16;
 pub(super) fn position(bytes: &[u8], from: usize, ends: impl Fn(u8) -> bool + Copy) -> usize {
     let mut at = from;
     while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
-        if let Some(place) = first(block, ends) {
-            return at + place;
+        let found = found(block, ends);
+        if found != 0 {
+            return at + found.trailing_zeros() as usize / 8;
         }
         at += LEN;
     }
     last_position(bytes, at, ends)
 }
 
-/// A function of its own, in which the compiler sees nothing that could keep it from vector instructions.
+/// A byte of ones for each byte that `ends`, the first byte lowest. A function of its own, in which the compiler sees nothing that
+/// could keep it from vector instructions.
 #[inline(never)]
-fn first(block: &[u8; LEN], ends: impl Fn(u8) -> bool + Copy) -> Option<usize> {
+fn found(block: &[u8; LEN], ends: impl Fn(u8) -> bool + Copy) -> u128 {
     let mut found = [0; LEN];
     for at in 0..LEN {
         found[at] = if ends(block[at]) { 0xff } else { 0 };
     }
-    let found = u128::from_le_bytes(found);
-    (found != 0).then(|| found.trailing_zeros() as usize / 8)
+    u128::from_le_bytes(found)
 }
 
-/// Near the end of the buffer, which is seldom within a head.
-#[cold]
+/// Among fewer bytes than a block has, which are the last ones.
 #[inline(never)]
 fn last_position(bytes: &[u8], from: usize, ends: impl Fn(u8) -> bool + Copy) -> usize {
-    let rest = bytes.get(from..).unwrap_or_default();
-    rest.iter().position(|&byte| ends(byte)).map_or(bytes.len(), |at| from + at)
+    let Some(block) = bytes.last_chunk() else {
+        let rest = bytes.get(from..).unwrap_or_default();
+        return rest.iter().position(|&byte| ends(byte)).map_or(bytes.len(), |at| from + at);
+    };
+    let before = from - (bytes.len() - LEN);
+    let found = found(block, ends).checked_shr(8 * before as u32).unwrap_or(0);
+    if found == 0 { bytes.len() } else { from + found.trailing_zeros() as usize / 8 }
 }
 
 /// What ends a name: anything but a letter, a digit and a dash.

@@ -48,6 +48,7 @@ impl Fields {
     }
 
     /// Whether a `Connection` field names this field, so that it ends here (RFC 9110 section 7.6.1).
+    #[inline]
     pub fn is_listed(&self, head: &[u8], name: &[u8]) -> bool {
         self.has_listed
             && self

@@ -52,7 +52,7 @@ impl<'a> Scanner<'a> {
 
     /// The method, and the space behind it.
     pub(super) fn method(&mut self) -> Scanned<Range<usize>> {
-        self.up_to_space(self.at..self.token_end().0)
+        self.up_to_space(self.at..self.token_end(self.at))
     }
 
     /// The target, and the space behind it: visible ASCII and UTF-8 (RFC 9112 section 3.2 allows ASCII only; nginx passes on both).
@@ -129,12 +129,11 @@ impl<'a> Scanner<'a> {
         if matches!(self.peek()?, b'\r' | b'\n') {
             return self.line_end(Malformed::StartLine).map(|()| None);
         }
-        let (name_end, plain_name) = self.token_end();
-        match self.bytes.get(name_end) {
-            None => return Err(Stop::Incomplete),
-            Some(b':') if name_end > start => {}
-            Some(_) => return Err(name_fault(&self.bytes[start..]).into()),
-        }
+        let plain_end = position(self.bytes, start, is_no_plain_name);
+        let (name_end, plain_name) = match self.bytes.get(plain_end) {
+            Some(b':') if plain_end > start => (plain_end, true),
+            _ => (self.special_name_end(start, plain_end)?, false),
+        };
         let colon_end = name_end + 1;
         self.at = position(self.bytes, colon_end, is_control);
         let (value_start, value_end) = self.without_space(colon_end, self.at);
@@ -151,22 +150,22 @@ impl<'a> Scanner<'a> {
         }))
     }
 
-    /// Where the token ends that begins here (RFC 9110 section 5.6.2), and whether it consists of letters, digits and dashes only.
-    #[inline]
-    fn token_end(&self) -> (usize, bool) {
-        let end = position(self.bytes, self.at, is_no_plain_name);
+    /// Where a name ends that has other bytes than letters, digits and dashes, of which `plain_end` is the first.
+    #[cold]
+    #[inline(never)]
+    fn special_name_end(&self, start: usize, plain_end: usize) -> Scanned<usize> {
+        let end = self.token_end(plain_end);
         match self.bytes.get(end) {
-            Some(byte) if is_special(*byte) => (self.special_token_end(end), false),
-            _ => (end, true),
+            None => Err(Stop::Incomplete),
+            Some(b':') if end > start => Ok(end),
+            Some(_) => Err(name_fault(&self.bytes[start..]).into()),
         }
     }
 
-    /// The same, of a token that has other bytes than letters, digits and dashes: most have none.
-    #[cold]
-    #[inline(never)]
-    fn special_token_end(&self, special: usize) -> usize {
+    /// Where the token ends of which `from` is a part (RFC 9110 section 5.6.2).
+    fn token_end(&self, from: usize) -> usize {
         let is_token = |b: &u8| b.is_ascii_alphanumeric() || *b == b'-' || is_special(*b);
-        special + self.bytes[special..].iter().take_while(|b| is_token(b)).count()
+        from + self.bytes[from..].iter().take_while(|b| is_token(b)).count()
     }
 
     /// A value without the white space around it (RFC 9110 section 5.5); an empty one stands right behind the colon.
@@ -174,7 +173,8 @@ impl<'a> Scanner<'a> {
     fn without_space(&self, start: usize, end: usize) -> (usize, usize) {
         let value = &self.bytes[start..end];
         match (value, value.last()) {
-            ([b' ', first, ..], Some(last)) if !is_space(*first) && !is_space(*last) => (start + 1, end),
+            // Of what a value may hold, only white space is not above it.
+            ([b' ', first, ..], Some(last)) if *first > b' ' && *last > b' ' => (start + 1, end),
             _ => self.trimmed(start, end),
         }
     }
