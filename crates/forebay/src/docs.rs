@@ -80,7 +80,8 @@ fn compatibility() -> String {
     let variables = VARIABLES.iter().map(|(name, what)| [code(&format!("${name}")), what.trim().to_owned()]);
     section(&mut page, "Variables of `log-format-upstream`", ["variable", "what"], variables);
     page.push_str(
-        "\nAlso `$http_NAME` and `$sent_http_NAME`: a header of the request and of the response.\n",
+        "\nAlso `$http_NAME` and `$sent_http_NAME`: a header of the request and of the response; `$cookie_NAME` and `$arg_NAME`: \
+         a cookie and a parameter of the query.\n",
     );
     page
 }

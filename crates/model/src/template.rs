@@ -40,6 +40,12 @@ macro_rules! variables {
             RequestHeader(String),
             /// A response header: `$sent_http_NAME`. Holds the header's name in lower case.
             ResponseHeader(String),
+            /// A cookie of the request: `$cookie_NAME`. Holds the cookie's name.
+            Cookie(String),
+            /// A parameter of the query, as sent: `$arg_NAME`. Holds the parameter's name.
+            Argument(String),
+            /// What a group of the route's regular expression has found: `$1` to `$9`.
+            Capture(u8),
         }
 
         /// Names and meanings of the variables, for the documentation.
@@ -49,7 +55,7 @@ macro_rules! variables {
             fn named(name: &str) -> Option<Self> {
                 match name {
                     $($name => Some(Self::$variant),)*
-                    _ => Self::header(name),
+                    _ => Self::with_name(name),
                 }
             }
         }
@@ -73,6 +79,11 @@ variables! {
     "scheme" => Scheme, "`http` or `https`.";
     "server_protocol" => ServerProtocol, "`HTTP/1.1` and the like.";
     "host" => Host, "Host asked for, in lower case, without a port.";
+    "best_http_host" => BestHttpHost, "Host asked for, or the one that a trusted hop says was.";
+    "pass_access_scheme" => PassAccessScheme, "Scheme, or the one that a trusted hop says was used.";
+    "escaped_request_uri" => EscapedRequestUri, "Target with its query, escaped as a value of a query.";
+    "the_real_ip" => TheRealIp, "Address of the client, as settled by the forwarded-headers settings.";
+    "is_args" => IsArgs, "`?` where there is a query.";
     "status" => Status, "Status sent to the client.";
     "body_bytes_sent" => BodyBytesSent, "Bytes of body sent to the client.";
     "bytes_sent" => BytesSent, "Bytes sent to the client, head included.";
@@ -106,10 +117,19 @@ variables! {
 }
 
 impl Variable {
-    fn header(name: &str) -> Option<Self> {
+    fn with_name(name: &str) -> Option<Self> {
         let dashed = |suffix: &str| suffix.replace('_', "-").to_ascii_lowercase();
+        if let [digit @ b'1'..=b'9'] = name.as_bytes() {
+            return Some(Self::Capture(digit - b'0'));
+        }
         if let Some(suffix) = name.strip_prefix("sent_http_") {
             return Some(Self::ResponseHeader(dashed(suffix)));
+        }
+        if let Some(suffix) = name.strip_prefix("cookie_") {
+            return Some(Self::Cookie(suffix.to_owned()));
+        }
+        if let Some(suffix) = name.strip_prefix("arg_") {
+            return Some(Self::Argument(suffix.to_owned()));
         }
         name.strip_prefix("http_").map(|suffix| Self::RequestHeader(dashed(suffix)))
     }

@@ -1,4 +1,4 @@
-//! One line of the access log: the values of a request, in the format that is configured.
+//! The values of a request: a line of the access log in the format that is configured, and other texts with variables.
 
 mod escape;
 mod line;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use model::Labels;
 
-pub use line::write_line;
+pub use line::{expand, write_line};
 pub use stream::{StreamRecord, write_stream_line};
 pub use time::{Time, TimeCache};
 
@@ -45,6 +45,8 @@ pub struct Record<'a> {
     pub protocol: Option<&'a str>,
     /// Host asked for, in lower case, without a port.
     pub host: Option<&'a [u8]>,
+    /// Host and scheme that the endpoint is told: a trusted hop may say which were used.
+    pub forwarded: Option<(&'a [u8], &'a [u8])>,
     /// Status sent.
     pub status: u16,
     /// Bytes of body sent.
@@ -73,8 +75,8 @@ pub struct Record<'a> {
     pub hostname: &'a str,
     /// Process id.
     pub pid: u32,
-    /// Headers of both directions.
-    pub headers: &'a dyn Headers,
+    /// Values that have names of their own.
+    pub named: &'a dyn Named,
 }
 
 /// A session of TLS.
@@ -107,21 +109,39 @@ pub struct Try {
     pub response_time: Option<Duration>,
 }
 
-/// Where the headers of a request and its response are found. Names are asked for in lower case.
-pub trait Headers {
+/// Where the values are found that have names of their own. Names of headers are asked for in lower case.
+pub trait Named {
     /// A header that the client sent.
     fn request(&self, name: &str) -> Option<&[u8]>;
     /// A header that the client was sent.
     fn response(&self, name: &str) -> Option<&[u8]>;
+    /// A cookie that the client sent.
+    fn cookie(&self, name: &str) -> Option<&[u8]>;
+    /// A parameter of the query, as sent.
+    fn argument(&self, name: &str) -> Option<&[u8]>;
+    /// What a group of the route's regular expression has found, counted from 1.
+    fn capture(&self, group: u8) -> Option<&[u8]>;
 }
 
-/// No headers: nothing could be read.
-impl Headers for () {
+/// No values: nothing could be read.
+impl Named for () {
     fn request(&self, _: &str) -> Option<&[u8]> {
         None
     }
 
     fn response(&self, _: &str) -> Option<&[u8]> {
+        None
+    }
+
+    fn cookie(&self, _: &str) -> Option<&[u8]> {
+        None
+    }
+
+    fn argument(&self, _: &str) -> Option<&[u8]> {
+        None
+    }
+
+    fn capture(&self, _: u8) -> Option<&[u8]> {
         None
     }
 }

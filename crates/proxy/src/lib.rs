@@ -28,6 +28,8 @@ mod exchange;
 mod progress;
 mod report;
 
+mod lookup;
+
 mod conditions;
 mod filters;
 
@@ -49,6 +51,8 @@ mod stream;
 
 mod fault;
 mod reply;
+
+mod values;
 
 mod record;
 

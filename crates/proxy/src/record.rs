@@ -1,20 +1,15 @@
 //! What is told of a request when it is over: metrics and the access log.
 
-use std::borrow::Cow;
 use std::rc::Rc;
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use model::Labels;
-use observe::access::{Headers, Record, Time, Tls, write_line};
+use observe::access::{Record, write_line};
 use observe::{Counter, Method, Reason, Sample, UpstreamSample};
-use wire::h1::{Request, Version};
 
-use crate::client::Client;
 use crate::conn::Conn;
 use crate::exchange::Exchange;
 use crate::report::Report;
+use crate::values;
 use crate::worker::{Log, Worker, WorkerConfig};
 
 /// Records a request that was served or answered.
@@ -30,7 +25,7 @@ pub(crate) fn record(exchange: &Exchange<'_>) {
     let log = &exchange.config.settings().access_log;
     let is_skipped = || log.skip.iter().any(|prefix| exchange.path.starts_with(prefix.as_bytes()));
     if log.enabled && route.is_none_or(|route| route.access_log) && !is_skipped() {
-        write_log(exchange, took, route.map(|route| &*route.labels));
+        write_log(exchange, took);
     }
 }
 
@@ -52,53 +47,9 @@ fn sample(exchange: &Exchange<'_>, took: Duration) -> Sample<'static> {
     }
 }
 
-fn write_log(exchange: &Exchange<'_>, took: Duration, labels: Option<&Labels>) {
-    let (worker, conn, head, request) = (exchange.worker, exchange.conn, exchange.head, exchange.request);
-    let report = &exchange.report;
-    let target = &head[request.target.clone()];
-    let response_head = report.response_head.borrow();
-    let tries = report.tries.borrow();
-    let host = lower_case_host(exchange.host());
-    let upstream = exchange.route.get().and_then(|route| match &route.action {
-        model::Action::Forward(forward) => {
-            let cluster = exchange.cluster.get().or(forward.backends.only())?;
-            Some(exchange.config.snapshot.cluster(cluster).name.as_str())
-        }
-        model::Action::Respond(_) => None,
-    });
-    let user = basic_user(head, request);
-    let (line, protocol) = match (exchange.client, request.version) {
-        (Client::Http2(_), _) => (request_line_http2(head, request).into(), "HTTP/2.0"),
-        (Client::Http1(_), Version::Http11) => (Cow::Borrowed(request_line(head, request)), "HTTP/1.1"),
-        (Client::Http1(_), Version::Http10) => (Cow::Borrowed(request_line(head, request)), "HTTP/1.0"),
-    };
-    let Log { sink, time, hostname, pid } = &mut *worker.log.borrow_mut();
-    let record = Record {
-        time: time.at(worker.clock.unix()),
-        hostname,
-        pid: *pid,
-        remote_addr: exchange.forwarded.client,
-        remote_user: user.as_deref(),
-        request: Some(&line),
-        method: Some(&head[request.method.clone()]),
-        target: Some(target),
-        path: Some(&exchange.path),
-        query: target.iter().position(|&b| b == b'?').map(|at| &target[at + 1..]),
-        protocol: Some(protocol),
-        host: Some(&host),
-        status: report.status.get(),
-        body_bytes_sent: report.sent_body.get(),
-        bytes_sent: report.sent_bytes(),
-        request_length: report.request_bytes(),
-        request_time: took,
-        upstream_name: upstream,
-        tries: &tries,
-        request_id: exchange.id.as_bytes(),
-        labels,
-        headers: &Heads { head, request, response: &response_head },
-        ..blank_record(conn)
-    };
-    sink.line(|out| write_line(&exchange.config.settings().access_log.format, &record, out));
+fn write_log(exchange: &Exchange<'_>, took: Duration) {
+    let format = &exchange.config.settings().access_log.format;
+    values::with_record(exchange, took, |record, sink| sink.line(|out| write_line(format, record, out)));
 }
 
 /// Records a request that was refused before it could be understood.
@@ -127,94 +78,7 @@ pub(crate) fn record_refused(
         bytes_sent: report.sent_bytes(),
         request_length: report.request_bytes(),
         request_time: worker.clock.now().since(report.begin),
-        ..blank_record(conn)
+        ..values::blank_record(conn)
     };
     sink.line(|out| write_line(&log.format, &record, out));
-}
-
-/// What is known before the request is: the rest is missing.
-fn blank_record(conn: &Conn) -> Record<'_> {
-    Record {
-        time: Time::default(),
-        hostname: "",
-        pid: 0,
-        remote_addr: conn.peer.ip().to_canonical(),
-        peer: conn.peer,
-        server: conn.local,
-        remote_user: None,
-        request: None,
-        method: None,
-        target: None,
-        path: None,
-        query: None,
-        scheme: conn.scheme(),
-        tls: conn.tls.as_deref().map(|tls| Tls {
-            version: tls.version,
-            cipher: tls.cipher,
-            server_name: tls.server_name.as_deref(),
-            is_resumed: tls.is_resumed,
-        }),
-        protocol: None,
-        host: None,
-        status: 0,
-        body_bytes_sent: 0,
-        bytes_sent: 0,
-        request_length: 0,
-        request_time: Duration::ZERO,
-        connection: conn.serial,
-        connection_requests: conn.requests.get(),
-        upstream_name: None,
-        alternative_upstream_name: "",
-        tries: &[],
-        request_id: None,
-        labels: None,
-        headers: &(),
-    }
-}
-
-/// The user of Basic authentication (RFC 7617 section 2), whether or not anybody asked for it.
-fn basic_user(head: &[u8], request: &Request) -> Option<Vec<u8>> {
-    let field = request.fields.find_name(head, b"authorization")?;
-    let (scheme, credentials) = field.value(head).split_at_checked(6)?;
-    if !scheme.eq_ignore_ascii_case(b"basic ") {
-        return None;
-    }
-    let mut user = STANDARD.decode(credentials.trim_ascii()).ok()?;
-    user.truncate(memchr::memchr(b':', &user)?);
-    Some(user)
-}
-
-fn request_line<'a>(head: &'a [u8], request: &Request) -> &'a [u8] {
-    let line = &head[request.start..];
-    let end = memchr::memchr(b'\r', line).unwrap_or(line.len());
-    &line[..end]
-}
-
-/// HTTP/2 has no such line; nginx logs this one.
-fn request_line_http2(head: &[u8], request: &Request) -> Vec<u8> {
-    [&head[request.method.clone()], b" ", &head[request.target.clone()], b" HTTP/2.0"].concat()
-}
-
-fn lower_case_host(host: &[u8]) -> Cow<'_, [u8]> {
-    let (name, _) = wire::host::split_port(host);
-    if name.iter().any(u8::is_ascii_uppercase) { name.to_ascii_lowercase().into() } else { name.into() }
-}
-
-struct Heads<'a> {
-    head: &'a [u8],
-    request: &'a Request,
-    response: &'a [u8],
-}
-
-impl Headers for Heads<'_> {
-    fn request(&self, name: &str) -> Option<&[u8]> {
-        self.request.fields.find_name(self.head, name.as_bytes()).map(|field| field.value(self.head))
-    }
-
-    fn response(&self, name: &str) -> Option<&[u8]> {
-        self.response.split(|&b| b == b'\n').find_map(|line| {
-            let colon = memchr::memchr(b':', line)?;
-            line[..colon].eq_ignore_ascii_case(name.as_bytes()).then(|| line[colon + 1..].trim_ascii())
-        })
-    }
 }

@@ -55,7 +55,7 @@ fn push_json(out: &mut Vec<u8>, byte: u8) {
     out.extend_from_slice(&[b'\\', short]);
 }
 
-fn hex(byte: u8) -> [u8; 2] {
+pub(super) fn hex(byte: u8) -> [u8; 2] {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]
 }

@@ -6,31 +6,42 @@ use std::time::Duration;
 
 use model::Labels;
 use model::log::{Escape, Format};
-use model::template::{Part, Variable};
+use model::template::{Part, Template, Variable};
 
 use super::{Record, Tls, Try, escape};
 
 /// Appends a request's line with its `\n`. Allocates only when `out` has to grow.
 pub fn write_line(format: &Format, record: &Record<'_>, out: &mut Vec<u8>) {
-    let mut line = Line { out, escape: format.escape };
-    for part in format.template.parts() {
-        match part {
-            Part::Text(text) => line.out.extend_from_slice(text.as_bytes()),
-            Part::Variable(variable) => line.variable(variable, record),
-        }
-    }
+    let missing: &[u8] = if format.escape == Escape::Json { b"" } else { b"-" };
+    Line { out, escape: format.escape, missing }.template(&format.template, record);
     out.push(b'\n');
+}
+
+/// Appends a text with the values of a request in it, as they are. What is missing is empty.
+pub fn expand(template: &Template, record: &Record<'_>, out: &mut Vec<u8>) {
+    Line { out, escape: Escape::None, missing: b"" }.template(template, record);
 }
 
 struct Line<'a> {
     out: &'a mut Vec<u8>,
     escape: Escape,
+    /// What is written for a value that is missing.
+    missing: &'static [u8],
 }
 
 impl Line<'_> {
+    fn template(&mut self, template: &Template, record: &Record<'_>) {
+        for part in template.parts() {
+            match part {
+                Part::Text(text) => self.out.extend_from_slice(text.as_bytes()),
+                Part::Variable(variable) => self.variable(variable, record),
+            }
+        }
+    }
+
     fn variable(&mut self, variable: &Variable, record: &Record<'_>) {
         match variable {
-            Variable::RemoteAddr => self.ip(record.remote_addr),
+            Variable::RemoteAddr | Variable::TheRealIp => self.ip(record.remote_addr),
             Variable::RemotePort => self.number(record.peer.port()),
             Variable::PeerAddr => self.ip(record.peer.ip()),
             Variable::RemoteUser => self.bytes(record.remote_user),
@@ -59,8 +70,15 @@ impl Line<'_> {
             Variable::ServerPort => self.number(record.server.port()),
             Variable::Hostname => self.text(record.hostname),
             Variable::Pid => self.number(record.pid),
-            Variable::RequestHeader(name) => self.bytes(record.headers.request(name)),
-            Variable::ResponseHeader(name) => self.bytes(record.headers.response(name)),
+            Variable::BestHttpHost => self.bytes(record.forwarded.map(|(host, _)| host)),
+            Variable::PassAccessScheme => self.bytes(record.forwarded.map(|(_, scheme)| scheme)),
+            Variable::EscapedRequestUri => self.escaped(record.target),
+            Variable::IsArgs => self.bytes(Some(if record.query.is_some() { b"?" } else { b"" })),
+            Variable::RequestHeader(name) => self.bytes(record.named.request(name)),
+            Variable::ResponseHeader(name) => self.bytes(record.named.response(name)),
+            Variable::Cookie(name) => self.bytes(record.named.cookie(name)),
+            Variable::Argument(name) => self.bytes(record.named.argument(name)),
+            Variable::Capture(group) => self.bytes(record.named.capture(*group)),
             Variable::UpstreamAddr
             | Variable::UpstreamResponseLength
             | Variable::UpstreamResponseTime
@@ -128,10 +146,21 @@ impl Line<'_> {
         }
     }
 
-    fn missing(&mut self) {
-        if self.escape != Escape::Json {
-            self.out.push(b'-');
+    /// As a value of a query: all but unreserved characters escaped (RFC 3986 section 2.3), as `ngx.escape_uri` does.
+    fn escaped(&mut self, value: Option<&[u8]>) {
+        let Some(value) = value else { return self.missing() };
+        for &byte in value {
+            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+                self.out.push(byte);
+            } else {
+                self.out.push(b'%');
+                self.out.extend_from_slice(&escape::hex(byte));
+            }
         }
+    }
+
+    fn missing(&mut self) {
+        self.out.extend_from_slice(self.missing);
     }
 
     fn bytes(&mut self, value: Option<&[u8]>) {
@@ -196,17 +225,29 @@ pub(super) fn push_ip(out: &mut Vec<u8>, ip: IpAddr) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::{Headers, Time};
+    use crate::access::{Named, Time};
 
     struct Agent;
 
-    impl Headers for Agent {
+    impl Named for Agent {
         fn request(&self, name: &str) -> Option<&[u8]> {
             (name == "user-agent").then_some(b"cu\"rl")
         }
 
         fn response(&self, name: &str) -> Option<&[u8]> {
             (name == "x-a").then_some(b"a")
+        }
+
+        fn cookie(&self, name: &str) -> Option<&[u8]> {
+            (name == "session").then_some(b"s-1")
+        }
+
+        fn argument(&self, name: &str) -> Option<&[u8]> {
+            (name == "b").then_some(b"c")
+        }
+
+        fn capture(&self, group: u8) -> Option<&[u8]> {
+            (group == 1).then_some(b"first")
         }
     }
 
@@ -246,6 +287,7 @@ mod tests {
             }),
             protocol: Some("HTTP/1.1"),
             host: Some(b"a.test"),
+            forwarded: Some((b"A.test:81", b"http")),
             status: 200,
             body_bytes_sent: 612,
             bytes_sent: 800,
@@ -260,7 +302,7 @@ mod tests {
             labels: None,
             hostname: "pod-1",
             pid: 7,
-            headers: &Agent,
+            named: &Agent,
         }
     }
 
@@ -292,6 +334,20 @@ mod tests {
     }
 
     #[test]
+    fn other_texts_have_the_values_as_they_are() {
+        let expanded = |text: &str| {
+            let mut out = Vec::new();
+            expand(&Template::parse(text).unwrap(), &record(), &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(
+            expanded("https://$host/$remote_user?rd=$escaped_request_uri"),
+            "https://a.test/?rd=%2Fa%3Fb%3Dc"
+        );
+        assert_eq!(expanded("<$http_user_agent|$2|$1>"), "<cu\"rl||first>");
+    }
+
+    #[test]
     fn json_escapes_values_and_leaves_the_text_alone() {
         assert_eq!(line(r#"{"a": "$http_user_agent"}"#, Escape::Json, &record()), r#"{"a": "cu\"rl"}"#);
         assert_eq!(line("$http_user_agent", Escape::None, &record()), "cu\"rl");
@@ -313,7 +369,7 @@ mod tests {
         let lines: Vec<String> = model::template::VARIABLES
             .iter()
             .map(|(name, _)| *name)
-            .chain(["http_user_agent", "sent_http_x_a"])
+            .chain(["http_user_agent", "sent_http_x_a", "cookie_session", "arg_b", "1"])
             .map(|name| format!("{name}: {}", line(&format!("${name}"), Escape::Default, &record)))
             .collect();
         insta::assert_snapshot!(lines.join("\n"));

@@ -5,18 +5,30 @@ use std::time::Duration;
 use model::Labels;
 use model::log::{Escape, Format};
 use model::template::Part;
-use observe::access::{Headers, Record, Time, Tls, Try, write_line};
+use observe::access::{Named, Record, Time, Tls, Try, write_line};
 
 /// The same bytes in every header.
 struct Every<'a>(&'a [u8]);
 
-impl Headers for Every<'_> {
+impl Named for Every<'_> {
     fn request(&self, _: &str) -> Option<&[u8]> {
         Some(self.0)
     }
 
     fn response(&self, _: &str) -> Option<&[u8]> {
         (!self.0.is_empty()).then_some(self.0)
+    }
+
+    fn cookie(&self, _: &str) -> Option<&[u8]> {
+        Some(self.0)
+    }
+
+    fn argument(&self, _: &str) -> Option<&[u8]> {
+        Some(self.0)
+    }
+
+    fn capture(&self, _: u8) -> Option<&[u8]> {
+        Some(self.0)
     }
 }
 
@@ -28,12 +40,12 @@ pub(crate) fn log_format(input: &[u8]) {
     let Ok(format) = std::str::from_utf8(format) else { return };
     let text = String::from_utf8_lossy(value);
     let labels = Labels { namespace: text.to_string(), path: text.to_string(), ..Labels::default() };
-    let headers = Every(value);
+    let named = Every(value);
     let tries = [one_try(None), one_try(Some(502)), one_try(Some(200))];
     for escape in [Escape::Default, Escape::Json, Escape::None] {
         let Ok(format) = Format::parse(format, escape) else { return };
         for is_known in [true, false] {
-            let record = record(value, &text, &labels, &headers, &tries, is_known);
+            let record = record(value, &text, &labels, &named, &tries, is_known);
             let mut line = Vec::new();
             write_line(&format, &record, &mut line);
             assert_eq!(line.pop(), Some(b'\n'));
@@ -99,7 +111,7 @@ fn record<'a>(
     bytes: &'a [u8],
     text: &'a str,
     labels: &'a Labels,
-    headers: &'a Every<'_>,
+    named: &'a Every<'_>,
     tries: &'a [Try],
     is_known: bool,
 ) -> Record<'a> {
@@ -125,6 +137,7 @@ fn record<'a>(
         tls: is_known.then_some(tls),
         protocol: is_known.then_some("HTTP/1.1"),
         host: value,
+        forwarded: is_known.then_some((bytes, bytes)),
         status: u16::MAX,
         body_bytes_sent: u64::MAX,
         bytes_sent: 0,
@@ -139,6 +152,6 @@ fn record<'a>(
         labels: is_known.then_some(labels),
         hostname: text,
         pid: 1,
-        headers,
+        named,
     }
 }
