@@ -95,7 +95,10 @@ pub(super) fn networks(text: &str) -> Parsed<Vec<IpNet>> {
 
 pub(super) fn balance(text: &str) -> Parsed<Balance> {
     match text.trim() {
-        "round_robin" => Ok(Balance::RoundRobin),
+        // The others are names of what annotations of their own turn on.
+        "round_robin" | "chash" | "chashsubset" | "sticky_balanced" | "sticky_persistent" => {
+            Ok(Balance::RoundRobin)
+        }
         "ewma" => Ok(Balance::Ewma),
         _ => Err(format!("{text:?} is neither \"round_robin\" nor \"ewma\"")),
     }

@@ -15,6 +15,16 @@ pub struct Annotation {
     /// What it is for.
     pub doc: &'static str,
     pub(super) effect: Effect,
+    pub(super) bad_value: BadValue,
+}
+
+/// What becomes of a value that cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BadValue {
+    /// The default holds, or what the `ConfigMap` says.
+    Passed,
+    /// The Ingress is ignored as if it did not exist.
+    IgnoresIngress,
 }
 
 /// What an annotation holds for.
@@ -69,9 +79,10 @@ impl Annotation {
     }
 }
 
-/// The slice of a concern: name, scope, default, effect and documentation of each annotation.
+/// The slice of a concern: name, scope, default, effect and documentation of each annotation. Before the documentation, what becomes of
+/// a bad value where it is not passed over.
 macro_rules! annotations {
-    ($($name:literal, $scope:ident, $default:literal, $effect:expr, $doc:literal;)*) => {
+    ($($name:literal, $scope:ident, $default:literal, $effect:expr, $($bad:ident,)? $doc:literal;)*) => {
         /// The annotations of this concern.
         pub(super) const ANNOTATIONS: &[super::annotation::Annotation] = &[$(super::annotation::Annotation {
             name: $name,
@@ -79,8 +90,18 @@ macro_rules! annotations {
             default: $default,
             doc: $doc,
             effect: $effect,
+            bad_value: super::annotation::bad_value!($($bad)?),
         },)*];
     };
 }
 
-pub(super) use annotations;
+macro_rules! bad_value {
+    () => {
+        super::annotation::BadValue::Passed
+    };
+    ($bad:ident) => {
+        super::annotation::BadValue::$bad
+    };
+}
+
+pub(super) use {annotations, bad_value};

@@ -4,7 +4,7 @@
 //! access and cannot be enforced closes what it guards.
 
 use super::Settings;
-use super::annotation::{Annotation, Effect, Extent};
+use super::annotation::{Annotation, BadValue, Effect, Extent};
 use super::{
     access, affinity, auth, balancing, bodies, canary, client_certificates, cors, errors, fastcgi, firewall,
     headers, host_tls, limits, logging, mirror, redirect, retries, rewrite, snippets, timeouts, tracing,
@@ -132,10 +132,11 @@ fn apply(settings: &mut Settings, key: &str, name: &str, value: &At<String>, hin
             // ingress-nginx takes an empty value for an absent one.
             Err(_) if value.is_empty() => None,
             Err(why) => {
-                let message = format!("annotation {key}: {why}; the default is used");
                 let reason =
                     if FEWER_VALUES.contains(&name) { Reason::Unsupported } else { Reason::Annotation };
-                Some((Severity::Warning, reason, message))
+                let what = format!("annotation {key}: {why}");
+                let (severity, message) = refuse(settings, annotation.bad_value, &what);
+                Some((severity, reason, message))
             }
         },
         _ if is_default(value, annotation.default) => None,
@@ -149,6 +150,17 @@ fn apply(settings: &mut Settings, key: &str, name: &str, value: &At<String>, hin
         Effect::Unsupported | Effect::AliasOf(_) => {
             let message = format!("annotation {key} is not yet supported, and has no effect");
             Some((Severity::Warning, Reason::Unsupported, message))
+        }
+    }
+}
+
+/// Does what ingress-nginx does about a value that cannot be read.
+fn refuse(settings: &mut Settings, bad_value: BadValue, what: &str) -> (Severity, String) {
+    match bad_value {
+        BadValue::Passed => (Severity::Warning, format!("{what}; the default is used")),
+        BadValue::IgnoresIngress => {
+            settings.guards.ignores_ingress = true;
+            (Severity::Error, format!("{what}; the Ingress is ignored, as by ingress-nginx"))
         }
     }
 }

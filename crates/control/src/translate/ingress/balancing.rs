@@ -6,7 +6,7 @@ use super::annotation::annotations;
 use crate::translate::value::{self, set};
 
 annotations! {
-    "load-balance", Location, "round_robin", Supported(|s, v| set(&mut s.balancing.balance, value::balance(v))),
+    "load-balance", Location, "round_robin", Supported(|s, v| set(&mut s.balancing.balance, value::balance(v))), IgnoresIngress,
         "How endpoints are picked: `round_robin` or `ewma`.";
     "service-upstream", Ingress, "false", Supported(|s, v| set(&mut s.balancing.by_virtual_address, value::boolean(v))),
         "Sends requests to the Service's virtual address.";

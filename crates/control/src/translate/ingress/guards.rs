@@ -8,6 +8,8 @@ pub(in crate::translate) struct Settings {
     pub(in crate::translate) of_locations: Vec<String>,
     /// The same, for all locations of the hosts that the Ingress names.
     pub(super) of_hosts: Vec<String>,
+    /// The Ingress is to be ignored as if it did not exist: a value of an annotation cannot be read.
+    pub(super) ignores_ingress: bool,
 }
 
 pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {

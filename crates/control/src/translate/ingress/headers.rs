@@ -9,7 +9,7 @@ use crate::translate::claim::DraftRoute;
 use crate::translate::value::{self, set};
 
 annotations! {
-    "connection-proxy-header", Location, "", Supported(|s, v| set(&mut s.headers.connection, value::connection_header(v).map(Some))),
+    "connection-proxy-header", Location, "", Supported(|s, v| set(&mut s.headers.connection, value::connection_header(v).map(Some))), IgnoresIngress,
         "Connection header towards endpoints.";
     "custom-headers", Location, "", Unsupported, "ConfigMap with headers for responses.";
     "http2-push-preload", Location, "false", Ignored("HTTP/2 push is gone from browsers, and from nginx since 1.25"),

@@ -194,14 +194,16 @@ fn parse(
     number_of_host: &mut impl FnMut(HostName) -> u32,
 ) -> ParsedIngress {
     let mut problems = Vec::new();
-    let class = class::of(ingress, inputs, &mut problems);
+    let mut class = class::of(ingress, inputs, &mut problems);
     let mut hosts = SmallVec::new();
     let mut balancing = BackendSettings::default();
     if class == Class::Ours {
         certificates::check(ingress, inputs, &mut problems);
         let Annotated { settings, .. } = Annotated::read(ingress, base, inputs, &mut problems);
         balancing = settings.balancing;
-        if !settings.canary.is_canary {
+        if settings.guards.ignores_ingress {
+            class = Class::Refused;
+        } else if !settings.canary.is_canary {
             rules::check(ingress, &mut problems);
             for name in hosts_of(ingress) {
                 let host = number_of_host(name);
