@@ -36,7 +36,9 @@ pub struct Options {
     pub annotations_prefix: String,
     /// Leave out Ingresses that would take requests for every host.
     pub disable_catch_all: bool,
-    /// Port that redirects name with `use-port-in-redirects`.
+    /// Port that the hosts of Ingresses are served at over HTTP; 0 for any free one.
+    pub http_port: u16,
+    /// Port that they are served at over HTTPS, which redirects name with `use-port-in-redirects`; 0 for any free one.
     pub https_port: u16,
     /// Secret with the certificate for hosts without one of their own.
     pub default_ssl_certificate: Option<NsName>,
@@ -79,6 +81,7 @@ impl Default for Options {
             endpoints: Vec::new(),
             annotations_prefix: "nginx.ingress.kubernetes.io".to_owned(),
             disable_catch_all: false,
+            http_port: 80,
             https_port: 443,
             default_ssl_certificate: None,
             ssl_passthrough: false,

@@ -29,7 +29,7 @@ pub struct Row {
 /// The rows of a translation, in the order of its hosts and routes.
 pub fn rows(translation: &Translation) -> Vec<Row> {
     let model = &translation.model;
-    let routes = model.hosts.iter().flat_map(|host| host.routes.iter().map(move |route| (&**host, &**route)));
+    let routes = model.hosts().flat_map(|host| host.routes.iter().map(move |route| (&**host, &**route)));
     let row = |((host, route), origin): ((&model::Host, &Route), &RouteOrigin)| {
         let (upstream, endpoints) = destination(translation, route);
         Row {
@@ -138,9 +138,9 @@ impl Row {
 fn summary(out: &mut impl Write, translation: &Translation) -> fmt::Result {
     let count = |severity| translation.problems.iter().filter(|problem| problem.severity == severity).count();
     let model = &translation.model;
-    let routes = model.hosts.iter().map(|host| host.routes.len()).sum();
+    let routes = model.hosts().map(|host| host.routes.len()).sum();
     let counts = [
-        (model.hosts.len(), "host"),
+        (model.hosts().count(), "host"),
         (routes, "route"),
         (model.clusters.count(), "upstream"),
         (count(Severity::Error), "error"),

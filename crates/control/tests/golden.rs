@@ -19,7 +19,10 @@ use control::resolve::Resolved;
 use control::source::files::Files;
 use control::translate::translate;
 use control::{Options, Problem, Severity, Translation, load_at};
-use model::{Action, Authorities, ClientAuth, Encryption, HostTls, Model, Stream, UpstreamTls};
+use model::{
+    Action, Authorities, ClientAuth, Encryption, HostTls, Listener, Model, Protocol, Stream, Transport,
+    UpstreamTls,
+};
 
 /// The first of July 2026, in seconds since 1970.
 const NOW_S: u64 = 1_782_864_000;
@@ -64,13 +67,14 @@ fn examples_have_no_errors() {
     collect(&examples, &mut files);
     assert!(files.len() >= 6, "{files:?}");
     files.sort();
+    let nothing = translate(&Index::default(), &Options::default(), &Resolved::default(), now()).model;
     for file in &files {
         let options = Options { manifests: vec![file.clone()], ..Options::default() };
         let translation = load_at(&options, now()).unwrap();
         let errors: Vec<_> =
             translation.problems.iter().filter(|problem| problem.severity == Severity::Error).collect();
         assert!(errors.is_empty(), "{errors:?}");
-        let has_kind = !translation.skipped.is_empty() || translation.model != Model::default();
+        let has_kind = !translation.skipped.is_empty() || translation.model != nothing;
         assert!(has_kind || !translation.problems.is_empty(), "{} holds nothing", file.display());
     }
     // Together, as a newcomer would serve them.
@@ -170,7 +174,7 @@ fn describe(translation: &Translation, folder: &Path) -> String {
     let mut text = String::new();
     report::write(&mut text, translation).unwrap();
     let model = &translation.model;
-    for host in &model.hosts {
+    for host in model.hosts() {
         if host.routes.is_empty() {
             write!(text, "\n{} without routes\n", host.name).unwrap();
         }
@@ -199,8 +203,8 @@ fn describe(translation: &Translation, folder: &Path) -> String {
     for (_, cluster) in model.clusters.iter() {
         write_cluster(&mut text, cluster);
     }
-    for stream in &model.streams {
-        write_stream(&mut text, stream, model);
+    for listener in &model.listeners {
+        write_stream(&mut text, listener, model);
     }
     write_certificates(&mut text, translation);
     let mut settings = model.settings.clone();
@@ -251,8 +255,14 @@ fn write_cluster(text: &mut String, cluster: &model::Cluster) {
     }
 }
 
-fn write_stream(text: &mut String, stream: &Stream, model: &Model) {
-    let Stream { port, transport, cluster, accepts_proxy_header, sends_proxy_header, labels } = stream;
+fn write_stream(text: &mut String, listener: &Listener, model: &Model) {
+    let (transport, stream) = match &listener.protocol {
+        Protocol::Http(_) | Protocol::Https(_) => return,
+        Protocol::Tcp(stream) => (Transport::Tcp, stream),
+        Protocol::Udp(stream) => (Transport::Udp, stream),
+    };
+    let port = listener.port;
+    let Stream { cluster, accepts_proxy_header, sends_proxy_header, labels } = stream;
     let cluster = model.cluster(*cluster);
     let endpoints: Vec<_> = cluster.endpoints.iter().map(|endpoint| endpoint.address.to_string()).collect();
     write!(

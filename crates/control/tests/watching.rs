@@ -66,7 +66,7 @@ impl Running {
 }
 
 fn hosts(translation: &Translation) -> Vec<String> {
-    translation.model.hosts.iter().map(|host| host.name.to_string()).collect()
+    translation.model.hosts().map(|host| host.name.to_string()).collect()
 }
 
 fn ingress(host: &str) -> String {
@@ -272,7 +272,7 @@ fn ingress_with_tls(host: &str) -> String {
 const A_YEAR: Duration = Duration::from_hours(24 * 365);
 
 fn certificate(translation: &Arc<Translation>) -> Option<Arc<model::Certificate>> {
-    translation.model.hosts[0].tls.certificate.clone()
+    translation.model.hosts().next().unwrap().tls.certificate.clone()
 }
 
 #[tokio::test]

@@ -280,6 +280,7 @@ impl Reading {
             endpoints: self.endpoints,
             annotations_prefix: self.annotations_prefix,
             disable_catch_all: self.disable_catch_all,
+            http_port: self.http_port,
             https_port: self.https_port,
             default_ssl_certificate: self.default_ssl_certificate,
             ssl_passthrough: self.enable_ssl_passthrough,

@@ -2,9 +2,9 @@
 
 use model::{
     Access, Action, Backends, Certificate, ClientCertificate, Encryption, EndpointState, HostTls,
-    HttpVersion, PathKind, RequestFilter, Route, Stream, Transport,
+    HttpVersion, PathKind, RequestFilter, Route,
 };
-use routing::{HostTable, Snapshot};
+use routing::{HostTable, Listener, Snapshot};
 use serde_json::{Value, json};
 
 /// Describes a Snapshot. `acknowledged` is the generation that every worker serves.
@@ -14,7 +14,7 @@ pub(crate) fn describe(snapshot: &Snapshot, acknowledged: u64) -> Value {
         "acknowledged": acknowledged,
         "hosts": snapshot.hosts().map(|table| host(table, snapshot)).collect::<Vec<_>>(),
         "clusters": snapshot.clusters().map(|(_, one)| cluster(one)).collect::<Vec<_>>(),
-        "streams": snapshot.streams.iter().map(|one| stream(one, snapshot)).collect::<Vec<_>>(),
+        "streams": snapshot.listeners().iter().filter_map(|one| stream(one, snapshot)).collect::<Vec<_>>(),
         "defaultCertificate": snapshot.settings.tls.default_certificate.as_deref().map(certificate),
     })
 }
@@ -41,17 +41,15 @@ fn certificate(certificate: &Certificate) -> Value {
     json!({"namespace": info.namespace, "secret": info.object, "notAfter": info.not_after})
 }
 
-fn stream(stream: &Stream, snapshot: &Snapshot) -> Value {
-    json!({
-        "port": stream.port,
-        "transport": match stream.transport {
-            Transport::Tcp => "TCP",
-            Transport::Udp => "UDP",
-        },
+fn stream(listener: &Listener, snapshot: &Snapshot) -> Option<Value> {
+    let stream = listener.stream()?;
+    Some(json!({
+        "port": listener.id.port,
+        "transport": listener.id.kind.as_str(),
         "upstream": snapshot.cluster(stream.cluster).name,
         "acceptsProxyHeader": stream.accepts_proxy_header,
         "sendsProxyHeader": stream.sends_proxy_header,
-    })
+    }))
 }
 
 fn route(route: &Route, snapshot: &Snapshot) -> Value {

@@ -14,11 +14,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::Context;
 use control::status::ThisPod;
 use control::{Condition, Connection, NsName, Problem, Publisher, Reason, Review, Severity, Translation};
+use model::ListenerKind;
 use observe::{BuildInfo, Controller, MetricsOptions, Registry, log::Writer};
 use proxy::{Observer, Proxy};
 use routing::Snapshot;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
+use tracing::field::display;
 use tracing_subscriber::EnvFilter;
 
 use crate::admin::{self, Access, Admin};
@@ -269,10 +271,6 @@ impl Bootstrap {
         Ok(Self {
             registry,
             proxy: proxy::Options {
-                listen: vec![
-                    proxy::Listen { address: machine::any_address(options.reading.http_port), tls: false },
-                    proxy::Listen { address: machine::any_address(options.reading.https_port), tls: true },
-                ],
                 workers,
                 source_addresses: options.upstream_source_address.clone(),
                 budget: descriptors.worker,
@@ -301,11 +299,15 @@ impl Server {
             .context("cannot listen")?;
         let admin = Arc::clone(&bootstrap.admin);
         let _ = admin.observer.set(proxy.observer());
-        let (http, https) = (proxy.addresses()[0], proxy.addresses()[1]);
-        let (workers, hosts) = (bootstrap.proxy.workers.len(), translation.model.hosts.len());
+        let address = |kind| {
+            let found = proxy.addresses().iter().find(|(listener, _)| listener.kind == kind);
+            found.map(|(_, address)| display(*address))
+        };
+        let (http, https) = (address(ListenerKind::Http), address(ListenerKind::Https));
+        let (workers, hosts) = (bootstrap.proxy.workers.len(), translation.model.hosts().count());
         let server = Self { registry, snapshot, proxy, admin, log };
         server.note_applied(translation);
-        tracing::info!(%http, %https, admin = %server.admin.address, workers, hosts, "serving");
+        tracing::info!(http, https, admin = %server.admin.address, workers, hosts, "serving");
         Ok(server)
     }
 
@@ -315,7 +317,7 @@ impl Server {
         self.snapshot = Arc::new(routing::compile(&translation.model, Some(&self.snapshot), generation));
         self.proxy.publish(Arc::clone(&self.snapshot));
         self.note_applied(translation);
-        tracing::info!(generation, hosts = translation.model.hosts.len(), "configuration applied");
+        tracing::info!(generation, hosts = translation.model.hosts().count(), "configuration applied");
     }
 
     fn note_applied(&self, translation: &Translation) {

@@ -12,6 +12,7 @@ mod cluster;
 mod condition;
 mod filter;
 mod host;
+mod listener;
 pub mod log;
 mod pattern;
 mod route;
@@ -29,6 +30,7 @@ pub use cluster::{Balance, Cluster, ClusterId, Clusters, Encryption, Endpoint, E
 pub use condition::{Condition, Conditions, Precedence, ValueMatch};
 pub use filter::{DuplicateFilter, RequestFilter, RequestFilters, TlsRedirect};
 pub use host::{Host, HostName, InvalidHostName};
+pub use listener::{HostList, Listener, ListenerId, ListenerKind, Protocol};
 pub use pattern::{InvalidPattern, Pattern};
 pub use route::{
     Action, ConnectionHeader, DirectResponse, Forward, InvalidPath, Labels, PathKind, PathMatch, RetryOn,
@@ -46,21 +48,46 @@ pub use unit::{InvalidUnit, parse_duration, parse_seconds, parse_size};
 /// one place are equal without a look at what is there.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Model {
-    /// Hosts with their routes. A name occurs at most once by convention: of two, the last one would be served. A request for a host
-    /// that is not listed goes to [`HostName::Any`] where that is listed.
-    pub hosts: Vec<Arc<Host>>,
+    /// Ports that clients connect to. By convention a port occurs at most once for each transport.
+    pub listeners: Vec<Listener>,
     /// Groups of endpoints, referred to by [`ClusterId`].
     pub clusters: Clusters,
-    /// Ports whose bytes are passed on as they are. By convention a port occurs at most once for
-    /// each transport: of two, the first one would be opened.
-    pub streams: Vec<Stream>,
     /// What holds for the proxy as a whole.
     pub settings: Settings,
 }
 
 impl Model {
+    /// The hosts of all listeners, those of a list that several listeners share once.
+    pub fn hosts(&self) -> impl Iterator<Item = &Arc<Host>> {
+        let is_told = |list: &HostList, before: usize| {
+            self.listeners[..before].iter().filter_map(Listener::hosts).any(|told| Arc::ptr_eq(told, list))
+        };
+        let lists =
+            self.listeners.iter().enumerate().filter_map(|(at, listener)| Some((at, listener.hosts()?)));
+        lists.filter(move |(at, list)| !is_told(list, *at)).flat_map(|(_, list)| list.iter())
+    }
+
     /// The cluster that an id of this model stands for.
     pub fn cluster(&self, id: ClusterId) -> &Cluster {
         self.clusters.get(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_that_listeners_share_are_told_once() {
+        let list = |name: &str| -> HostList {
+            let name = HostName::parse(name).unwrap();
+            Arc::new(vec![Arc::new(Host { name, tls: Arc::default(), routes: Vec::new() })])
+        };
+        let (shared, own) = (list("a.test"), list("b.test"));
+        let protocols = [Protocol::Http(Arc::clone(&shared)), Protocol::Http(own), Protocol::Https(shared)];
+        let listeners = protocols.map(|protocol| Listener { port: 0, protocol });
+        let model = Model { listeners: listeners.into(), ..Model::default() };
+        let names: Vec<_> = model.hosts().map(|host| host.name.to_string()).collect();
+        assert_eq!(names, ["a.test", "b.test"]);
     }
 }

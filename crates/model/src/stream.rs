@@ -2,13 +2,9 @@ use std::time::Duration;
 
 use crate::{ClusterId, Labels};
 
-/// A port whose bytes or datagrams are passed on as they are (ingress-nginx: `tcp-services`, `udp-services`).
+/// Where the bytes or datagrams of a listener are passed on to as they are (ingress-nginx: `tcp-services`, `udp-services`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stream {
-    /// Port that clients connect to, on every address.
-    pub port: u16,
-    /// What they speak.
-    pub transport: Transport,
     /// To whom.
     pub cluster: ClusterId,
     /// Connections begin with a PROXY header that says who the client is.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
 
-use model::ClusterId;
+use model::{ClusterId, ListenerId};
 use observe::Reason;
 use rustix::net::{RecvFlags, recv};
 use tokio::net::TcpStream;
@@ -16,7 +16,7 @@ use crate::deadline::{Deadline, Elapsed};
 use crate::limits::LAST_REQUEST_GRACE;
 use crate::proxy_header;
 use crate::socket::{Socket, look_until_enough};
-use crate::tls::{self, ClientTls, Refused};
+use crate::tls::{self, ClientTls, Refused, ServerConfigs};
 use crate::tunnel::{End, tunnel};
 use crate::worker::{Worker, WorkerConfig};
 
@@ -47,13 +47,13 @@ pub(crate) enum Established {
 /// Establishes a connection. What fails is counted here.
 pub(crate) async fn establish(
     worker: &Rc<Worker>,
+    listener: ListenerId,
     stream: TcpStream,
     peer: SocketAddr,
-    is_tls: bool,
     deadline: &Deadline,
 ) -> Established {
     let established = match introduce(worker, peer, &stream, deadline).await {
-        Ok(peer) if is_tls => establish_tls(worker, stream, peer, deadline).await,
+        Ok(peer) if listener.is_tls() => establish_tls(worker, listener, stream, peer, deadline).await,
         Ok(peer) => Ok(Established::Ready { socket: Socket::clear(stream), peer, tls: None }),
         Err(reason) => Err(reason),
     };
@@ -79,24 +79,26 @@ async fn introduce(
 
 async fn establish_tls(
     worker: &Rc<Worker>,
+    listener: ListenerId,
     stream: TcpStream,
     peer: SocketAddr,
     deadline: &Deadline,
 ) -> Result<Established, Reason> {
-    if !await_first_byte(worker, &stream, deadline).await {
+    if !await_first_byte(worker, listener, &stream, deadline).await {
         return Ok(Established::Over);
     }
     let config = worker.config();
     deadline.start(config.settings().client.header_timeout);
-    if config.server_configs.has_passthrough()
-        && let Destination::Elsewhere(cluster) = destination(worker, &config, &stream, deadline).await?
+    let server_configs = config.tls_listeners.get(listener);
+    if let Some(configs) = server_configs.filter(|configs| configs.has_passthrough())
+        && let Destination::Elsewhere(cluster) = destination(worker, configs, &stream, deadline).await?
     {
         pass_on(worker, &config, stream, cluster, deadline).await?;
         return Ok(Established::Over);
     }
     let entry = worker.handshakes.enter().ok_or(Reason::HandshakeLimit)?;
     let buffer = Buffer::empty(&worker.buffers);
-    let mut handshake = pin!(tls::accept(stream, &config.snapshot, &config.server_configs, &entry, buffer));
+    let mut handshake = pin!(tls::accept(stream, server_configs, &entry, buffer));
     let result = deadline.guard(|cx| handshake.as_mut().poll(cx)).await;
     match result.map_err(|Elapsed| Reason::HandshakeTimeout)? {
         Ok((session, client)) => {
@@ -112,8 +114,13 @@ async fn establish_tls(
 }
 
 /// Waits for the client to begin; a connection on which nothing is said costs next to nothing. False when nothing comes.
-async fn await_first_byte(worker: &Worker, stream: &TcpStream, deadline: &Deadline) -> bool {
-    let timeout = if worker.is_draining() {
+async fn await_first_byte(
+    worker: &Worker,
+    listener: ListenerId,
+    stream: &TcpStream,
+    deadline: &Deadline,
+) -> bool {
+    let timeout = if worker.is_closing(listener) {
         LAST_REQUEST_GRACE
     } else {
         worker.config().settings().client.header_timeout
@@ -126,25 +133,23 @@ async fn await_first_byte(worker: &Worker, stream: &TcpStream, deadline: &Deadli
 /// Looks at the `ClientHello` without taking it.
 async fn destination(
     worker: &Worker,
-    config: &WorkerConfig,
+    configs: &ServerConfigs,
     stream: &TcpStream,
     deadline: &Deadline,
 ) -> Result<Destination, Reason> {
-    let looked = look_until_enough(stream, deadline, || look(worker, config, stream)).await;
+    let looked = look_until_enough(stream, deadline, || look(worker, configs, stream)).await;
     looked.map_err(|Elapsed| Reason::HandshakeTimeout)?.map_err(|_| Reason::HandshakeAborted)
 }
 
 /// Of a hello that is not complete nothing is known: `WouldBlock` has the event loop say when more has come.
-fn look(worker: &Worker, config: &WorkerConfig, stream: &TcpStream) -> io::Result<Destination> {
+fn look(worker: &Worker, configs: &ServerConfigs, stream: &TcpStream) -> io::Result<Destination> {
     let mut buffer = Buffer::large(&worker.buffers);
     let (len, _) = recv(stream, buffer.free(), RecvFlags::PEEK)?;
     buffer.filled(len);
     match server_name(buffer.data()) {
         Peek::Partial => Err(io::ErrorKind::WouldBlock.into()),
         Peek::Hello { server_name: Some(name) } => {
-            let host = config.snapshot.find_host(&name);
-            let cluster = host.and_then(|host| host.tls().passthrough);
-            Ok(cluster.map_or(Destination::Here, Destination::Elsewhere))
+            Ok(configs.passthrough(&name).map_or(Destination::Here, Destination::Elsewhere))
         }
         Peek::Hello { server_name: None } | Peek::NotHello => Ok(Destination::Here),
     }

@@ -9,7 +9,7 @@ mod thread;
 mod ticker;
 mod worker;
 
-mod listen;
+mod listener;
 
 mod accept;
 mod proxy_header;
@@ -69,12 +69,13 @@ mod spare;
 mod sys;
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use jiff::tz::TimeZone;
+use model::ListenerId;
 use observe::Registry;
 use observe::access::TimeCache;
 use observe::log::Writer;
@@ -83,17 +84,18 @@ use tokio::sync::{Notify, watch};
 
 use crate::clock::Clock;
 use crate::deadline::Deadlines;
+use crate::listener::Bound;
 use crate::thread::{Acknowledged, Acknowledgement, Control, WorkerThread};
 use crate::ticker::Ticker;
-use crate::tls::{ServerConfigs, SharedTls};
+use crate::tls::{SharedTls, TlsListeners};
 use crate::upstream::{Pool, SharedPool, Sources};
 use crate::worker::{Log, Published, WorkerParts};
 
-pub use crate::options::{Budget, Listen, Options};
+pub use crate::options::{Budget, Options};
 
 /// A running proxy.
 pub struct Proxy {
-    addresses: Vec<SocketAddr>,
+    addresses: Vec<(ListenerId, SocketAddr)>,
     published: watch::Sender<Published>,
     /// What handshakes of all generations have in common.
     shared_tls: Arc<SharedTls>,
@@ -128,7 +130,8 @@ impl Observer {
 }
 
 impl Proxy {
-    /// Binds the listeners and starts the workers. Nothing runs if a listener cannot be bound.
+    /// Binds the listeners of HTTP and HTTPS and starts the workers. Nothing runs if one of them cannot be bound. All other ports, and those
+    /// that come with a later configuration, are tried again and again.
     ///
     /// # Errors
     /// Which listener cannot be bound and why; or that a thread cannot be started.
@@ -138,11 +141,12 @@ impl Proxy {
         registry: &Arc<Registry>,
         log: &Writer,
     ) -> io::Result<Self> {
-        let (addresses, mut listeners) = bind_all(&options.listen, options.workers.len())?;
+        let Bound { addresses, by_worker: mut sockets } =
+            listener::bind_first(&snapshot, options.workers.len())?;
         let (start, hostname) = (Clock::begin(), Arc::from(options.hostname.as_str()));
         let shared_tls = SharedTls::new(start)?;
-        let server_configs = ServerConfigs::new(&snapshot, &shared_tls, None);
-        let (published, control) = watch::channel(Published { snapshot, server_configs });
+        let tls_listeners = TlsListeners::new(&snapshot, &shared_tls, None);
+        let (published, control) = watch::channel(Published { snapshot, tls_listeners });
         let (stopping, stops) = watch::channel(false);
         let shared_pool = SharedPool::new(options.workers.len());
         let ticks: Vec<Arc<Notify>> = options.workers.iter().map(|_| Arc::default()).collect();
@@ -159,8 +163,7 @@ impl Proxy {
         for (index, (&cpu, ticks)) in options.workers.iter().zip(ticks).enumerate() {
             let acknowledgement = Acknowledgement { all: Arc::clone(&proxy.acknowledged), worker: index };
             let control = Control { published: control.clone(), stopping: stops.clone() };
-            let thread =
-                WorkerThread { cpu, listeners: listeners.remove(0), control, acknowledgement, ticks };
+            let thread = WorkerThread { cpu, sockets: sockets.remove(0), control, acknowledgement, ticks };
             let (clock, recorder) = (Clock::new(start), registry.recorder());
             let sink = log.sink(&recorder);
             let (shared_pool, registry, sources) =
@@ -180,16 +183,17 @@ impl Proxy {
         Ok(proxy)
     }
 
-    /// Where clients connect to, with the ports that were chosen.
-    pub fn addresses(&self) -> &[SocketAddr] {
+    /// Where clients of HTTP and HTTPS connect to, with the ports that were chosen: for the listeners of the configuration that it was
+    /// started with, in their order.
+    pub fn addresses(&self) -> &[(ListenerId, SocketAddr)] {
         &self.addresses
     }
 
     /// Has the workers go over to another configuration. Requests that have begun keep theirs.
     pub fn publish(&self, snapshot: Arc<Snapshot>) {
-        let server_configs =
-            ServerConfigs::new(&snapshot, &self.shared_tls, Some(&self.published.borrow().server_configs));
-        self.published.send_replace(Published { snapshot, server_configs });
+        let tls_listeners =
+            TlsListeners::new(&snapshot, &self.shared_tls, Some(&self.published.borrow().tls_listeners));
+        self.published.send_replace(Published { snapshot, tls_listeners });
     }
 
     /// For those who want to know what is served.
@@ -220,27 +224,4 @@ impl Proxy {
         drop(self.ticker);
         Ok(())
     }
-}
-
-/// A worker's listeners, each with whether TLS is spoken there.
-type Listeners = Vec<(TcpListener, bool)>;
-
-/// Binds every address once for each worker: all sockets are there before the first connection is accepted, since the
-/// kernel would otherwise give it to too few.
-fn bind_all(listen: &[Listen], workers: usize) -> io::Result<(Vec<SocketAddr>, Vec<Listeners>)> {
-    let mut bound = Vec::new();
-    let mut by_worker: Vec<Listeners> = (0..workers).map(|_| Vec::new()).collect();
-    for &Listen { address, tls } in listen {
-        listen::probe(address)
-            .map_err(|error| io::Error::new(error.kind(), format!("{address}: {error}")))?;
-        let mut local = address;
-        for listeners in &mut by_worker {
-            let listener = listen::bind(local)
-                .map_err(|error| io::Error::new(error.kind(), format!("{local}: {error}")))?;
-            local = listener.local_addr()?;
-            listeners.push((listener, tls));
-        }
-        bound.push(local);
-    }
-    Ok((bound, by_worker))
 }

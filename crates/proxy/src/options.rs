@@ -1,12 +1,10 @@
 //! What a proxy is started with.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 /// What does not change while a proxy runs.
 #[derive(Debug)]
 pub struct Options {
-    /// Where clients connect to.
-    pub listen: Vec<Listen>,
     /// One worker for each entry, which is the CPU that it stays on, if any.
     pub workers: Vec<Option<usize>>,
     /// Local addresses to connect to endpoints from; empty to have the kernel choose.
@@ -26,13 +24,4 @@ pub struct Budget {
     /// Clients of UDP services. For another one, a session without an answer is ended, or else the one that has been idle for
     /// longest.
     pub datagram_sessions: usize,
-}
-
-/// An address that clients connect to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Listen {
-    /// Port 0 is any free one.
-    pub address: SocketAddr,
-    /// Whether they speak TLS there.
-    pub tls: bool,
 }

@@ -171,7 +171,7 @@ impl<'a> Exchange<'a> {
         }
         let path = self.path_to_route();
         let accepts = |conditions: &Conditions| conditions::hold(conditions, self.head, self.request);
-        match self.config.snapshot.resolve(self.host(), path, accepts) {
+        match self.config.snapshot.resolve(self.conn.listener, self.host(), path, accepts) {
             Resolution::Route(host, _) if *host.name() == HostName::Any && path == HEALTH_PATH => {
                 Err(Answer::healthy().into())
             }
@@ -222,13 +222,10 @@ impl<'a> Exchange<'a> {
 
     /// What is known of a client over TLS.
     fn presented(&self, tls: &'a ClientTls, host: &'a HostTable) -> ClientCertContext<'a> {
-        ClientCertContext {
-            tls,
-            host: host.name(),
-            snapshot: &self.config.snapshot,
-            server_configs: &self.config.server_configs,
-            now: self.worker.clock.unix(),
-        }
+        let server_configs = self.config.tls_listeners.get(self.conn.listener);
+        let server_configs =
+            server_configs.expect("the listener has TLS, and is one of the configuration that has the host");
+        ClientCertContext { tls, host: host.name(), server_configs, now: self.worker.clock.unix() }
     }
 
     /// The redirect that nginx makes to a location whose name ends in a slash when just that is missing.

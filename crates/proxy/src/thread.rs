@@ -1,21 +1,17 @@
 //! The thread of a worker: pinned to a CPU, one event loop, told of new configurations and of the end.
 
 use std::io;
-use std::net::TcpListener as StdListener;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::thread::{CpuSet, sched_setaffinity};
-use tokio::net::TcpListener;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::{Notify, watch};
 
 use crate::clock::Clock;
 use crate::limits::{EVENT_INTERVAL, TICKS_PER_SWEEP};
-use crate::listen;
-use crate::options::Listen;
-use crate::stream::Streams;
+use crate::listener::{FirstSockets, Listeners};
 use crate::worker::{Published, Worker, WorkerParts};
 
 /// What is told to all workers.
@@ -74,8 +70,8 @@ impl Acknowledgement {
 pub(crate) struct WorkerThread {
     /// The CPU that it stays on; none to be moved about.
     pub(crate) cpu: Option<usize>,
-    /// Each with whether TLS is spoken there.
-    pub(crate) listeners: Vec<(StdListener, bool)>,
+    /// Where it listens from the start.
+    pub(crate) sockets: FirstSockets,
     pub(crate) control: Control,
     /// Where it tells which configuration it serves.
     pub(crate) acknowledgement: Acknowledgement,
@@ -111,11 +107,10 @@ async fn serve(thread: WorkerThread, parts: WorkerParts) -> io::Result<()> {
     let first = published.borrow_and_update().clone();
     let generation = first.snapshot.generation;
     let worker = Worker::new(parts, first);
-    let streams = Rc::new(Streams::default());
-    let ticking = tokio::task::spawn_local(tick(Rc::clone(&worker), Rc::clone(&streams), thread.ticks));
+    let listeners = Rc::new(Listeners::with(&worker, thread.sockets)?);
+    let ticking = tokio::task::spawn_local(tick(Rc::clone(&worker), Rc::clone(&listeners), thread.ticks));
     let attending = tokio::task::spawn_local(attend(Rc::clone(&worker)));
-    let (listeners, accepting) = start_listening(&worker, thread.listeners)?;
-    streams.install(&worker);
+    listeners.install(&worker);
     thread.acknowledgement.note(generation);
     loop {
         tokio::select! {
@@ -126,20 +121,13 @@ async fn serve(thread: WorkerThread, parts: WorkerParts) -> io::Result<()> {
                 let next = published.borrow_and_update().clone();
                 let generation = next.snapshot.generation;
                 worker.install(next);
-                streams.install(&worker);
+                listeners.install(&worker);
                 thread.acknowledgement.note(generation);
             }
             _ = stopping.wait_for(|stop| *stop) => break,
         }
     }
-    for task in accepting {
-        task.abort();
-    }
-    for (listener, listen) in &listeners {
-        listen::accept_last(&worker, listener, *listen).await;
-    }
-    drop(listeners);
-    streams.close(&worker);
+    listeners.close();
     worker.drain().await;
     attending.abort();
     ticking.abort();
@@ -147,29 +135,16 @@ async fn serve(thread: WorkerThread, parts: WorkerParts) -> io::Result<()> {
     Ok(())
 }
 
-async fn tick(worker: Rc<Worker>, streams: Rc<Streams>, ticks: Arc<Notify>) {
+async fn tick(worker: Rc<Worker>, listeners: Rc<Listeners>, ticks: Arc<Notify>) {
     for count in 1_u64.. {
         ticks.notified().await;
         worker.tick();
         if count.is_multiple_of(TICKS_PER_SWEEP) {
-            streams.retry(&worker);
+            listeners.retry(&worker);
         }
     }
 }
 
 async fn attend(worker: Rc<Worker>) {
     worker.handshakes.attend(&worker.clock).await;
-}
-
-type Listening = (Vec<(Rc<TcpListener>, Listen)>, Vec<tokio::task::JoinHandle<()>>);
-
-fn start_listening(worker: &Rc<Worker>, listeners: Vec<(StdListener, bool)>) -> io::Result<Listening> {
-    let (mut open, mut tasks) = (Vec::new(), Vec::new());
-    for (listener, tls) in listeners {
-        let listen = Listen { address: listener.local_addr()?, tls };
-        let listener = Rc::new(TcpListener::from_std(listener)?);
-        tasks.push(tokio::task::spawn_local(listen::accept(Rc::clone(worker), Rc::clone(&listener), listen)));
-        open.push((listener, listen));
-    }
-    Ok((open, tasks))
 }

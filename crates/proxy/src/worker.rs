@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use model::template::Variable;
-use model::{ClusterId, HostName, Labels, Settings};
+use model::{ClusterId, HostName, Labels, ListenerId, Settings};
 use observe::access::TimeCache;
 use observe::log::Sink;
 use observe::{Counter, Gauge, Reason, Recorder};
@@ -27,7 +27,7 @@ use crate::options::Budget;
 use crate::pipe::Pipes;
 use crate::random::Random;
 use crate::spare::Spare;
-use crate::tls::{HandshakeLimiter, ServerConfigs};
+use crate::tls::{HandshakeLimiter, TlsListeners};
 use crate::upstream::{Cluster, ClusterState, Pool};
 
 /// What a worker owns.
@@ -69,14 +69,14 @@ pub(crate) struct Worker {
 pub(crate) struct Published {
     pub(crate) snapshot: Arc<Snapshot>,
     /// How handshakes are answered.
-    pub(crate) server_configs: Arc<ServerConfigs>,
+    pub(crate) tls_listeners: Arc<TlsListeners>,
 }
 
 /// A configuration as one worker uses it.
 pub(crate) struct WorkerConfig {
     pub(crate) snapshot: Arc<Snapshot>,
     /// How handshakes are answered.
-    pub(crate) server_configs: Arc<ServerConfigs>,
+    pub(crate) tls_listeners: Arc<TlsListeners>,
     /// By id; there may be gaps.
     clusters: Vec<Option<Rc<Upstream>>>,
     /// Whether the access log's format asks for fields of the response.
@@ -307,6 +307,12 @@ impl Worker {
         self.draining.get()
     }
 
+    /// Whether connections that have come in at a listener take no more requests after the one that they serve: the worker drains, or the
+    /// listener is not part of the configuration any more.
+    pub(crate) fn is_closing(&self, listener: ListenerId) -> bool {
+        self.is_draining() || self.config.borrow().snapshot.hosts_of(listener).is_none()
+    }
+
     /// Closes connections that wait for a request, and all others after the one they serve; ends when none is left, or when
     /// their time is up.
     pub(crate) async fn drain(&self) {
@@ -354,7 +360,7 @@ fn spare_descriptor() -> Option<OwnedFd> {
 
 impl WorkerConfig {
     fn new(published: Published, previous: Option<&Self>) -> Self {
-        let Published { snapshot, server_configs } = published;
+        let Published { snapshot, tls_listeners } = published;
         let mut clusters = Vec::new();
         for (id, cluster) in snapshot.clusters() {
             let at = id.0 as usize;
@@ -368,7 +374,7 @@ impl WorkerConfig {
         let template = &snapshot.settings.access_log.format.template;
         let logs_response_headers =
             template.variables().any(|one| matches!(one, Variable::ResponseHeader(_)));
-        Self { snapshot, server_configs, clusters, logs_response_headers }
+        Self { snapshot, tls_listeners, clusters, logs_response_headers }
     }
 
     /// The clusters that another configuration does not have, or has in another form.
@@ -415,8 +421,8 @@ mod tests {
         let model = model::Model { clusters: [cluster].into_iter().collect(), ..model::Model::default() };
         let snapshot = Arc::new(compile(&model, None, generation));
         let shared_tls = SharedTls::new(Clock::begin()).unwrap();
-        let server_configs = ServerConfigs::new(&snapshot, &shared_tls, None);
-        Published { snapshot, server_configs }
+        let tls_listeners = TlsListeners::new(&snapshot, &shared_tls, None);
+        Published { snapshot, tls_listeners }
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use model::{Model, Settings};
+use model::{HostList, Model, Protocol, Settings};
 
 use crate::host::Hosts;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Content, Listener, Snapshot};
 
 /// Makes a model ready to serve. What is the same in the previous Snapshot is taken over from it: settings and whole host
 /// tables. That costs least where the two models share what they have in common.
@@ -14,9 +14,36 @@ pub fn compile(model: &Model, previous: Option<&Snapshot>, generation: u64) -> S
         generation,
         settings: compile_settings(&model.settings, previous),
         clusters: model.clusters.clone(),
-        hosts: Hosts::new(&model.hosts, previous.map_or(&Hosts::default(), |old| &old.hosts)),
-        streams: model.streams.clone(),
+        listeners: compile_listeners(model, previous),
     }
+}
+
+/// What listeners share in the model they share in the Snapshot.
+fn compile_listeners(model: &Model, previous: Option<&Snapshot>) -> Vec<Listener> {
+    let mut listeners: Vec<Listener> = Vec::with_capacity(model.listeners.len());
+    for listener in &model.listeners {
+        let content = match &listener.protocol {
+            Protocol::Http(list) | Protocol::Https(list) => {
+                let first = model.listeners.iter().position(|one| has(one, list));
+                let known = first.and_then(|first| listeners.get(first)?.hosts().cloned());
+                Content::Hosts(known.unwrap_or_else(|| compile_hosts(list, model, previous)))
+            }
+            Protocol::Tcp(stream) | Protocol::Udp(stream) => Content::Stream(stream.clone()),
+        };
+        listeners.push(Listener { id: listener.id(), content });
+    }
+    listeners
+}
+
+/// Takes over tables from the listeners that have had the list before, or another one in its place.
+fn compile_hosts(list: &HostList, model: &Model, previous: Option<&Snapshot>) -> Arc<Hosts> {
+    let mut with_it = model.listeners.iter().filter(|one| has(one, list));
+    let before = previous.and_then(|old| with_it.find_map(|one| old.hosts_of(one.id())));
+    Arc::new(Hosts::new(list, before.map_or(&Hosts::default(), |hosts| hosts)))
+}
+
+fn has(listener: &model::Listener, list: &HostList) -> bool {
+    listener.hosts().is_some_and(|hosts| Arc::ptr_eq(hosts, list))
 }
 
 fn compile_settings(settings: &Settings, previous: Option<&Snapshot>) -> Arc<Settings> {
@@ -30,11 +57,22 @@ fn compile_settings(settings: &Settings, previous: Option<&Snapshot>) -> Arc<Set
 mod tests {
     use model::{
         Action, Backends, Balance, Cluster, ClusterId, DirectResponse, Forward, Host, HostName, Labels,
-        PathMatch, RetryPolicy, Route, Timeouts,
+        ListenerId, ListenerKind, PathMatch, RetryPolicy, Route, Timeouts,
     };
 
     use super::*;
     use crate::{HostTable, Resolution};
+
+    const HTTP: ListenerId = ListenerId { kind: ListenerKind::Http, port: 80 };
+
+    fn http(port: u16, hosts: &HostList) -> model::Listener {
+        model::Listener { port, protocol: Protocol::Http(Arc::clone(hosts)) }
+    }
+
+    /// A model with these hosts at port 80.
+    fn serving(hosts: Vec<Arc<Host>>) -> Model {
+        Model { listeners: vec![http(80, &Arc::new(hosts))], ..Model::default() }
+    }
 
     fn forward(cluster: u32) -> Action {
         Action::Forward(Forward {
@@ -61,15 +99,13 @@ mod tests {
 
     /// Host `h<i>.test` forwards `/` to cluster `c<i>`.
     fn model(hosts: u32) -> Model {
-        Model {
-            hosts: (0..hosts).map(|i| host(&format!("h{i}.test"), vec![route("/", forward(i))])).collect(),
-            clusters: (0..hosts).map(|i| cluster(&format!("c{i}"))).collect(),
-            ..Model::default()
-        }
+        let clusters = (0..hosts).map(|i| cluster(&format!("c{i}"))).collect();
+        let hosts = (0..hosts).map(|i| host(&format!("h{i}.test"), vec![route("/", forward(i))])).collect();
+        Model { clusters, ..serving(hosts) }
     }
 
     fn cluster_of<'a>(snapshot: &'a Snapshot, host: &str) -> &'a str {
-        let Resolution::Route(_, route) = snapshot.resolve(host.as_bytes(), b"/", |_| true) else {
+        let Resolution::Route(_, route) = snapshot.resolve(HTTP, host.as_bytes(), b"/", |_| true) else {
             panic!("no route")
         };
         let Action::Forward(forward) = &route.action else { panic!("no forward") };
@@ -85,8 +121,10 @@ mod tests {
     fn only_the_host_that_changed_is_rebuilt() {
         let mut model = model(5000);
         let old = compile(&model, None, 1);
-        model.hosts[77] = host("h77.test", vec![route("/new", forward(77))]);
-        model.hosts[78] = Arc::new(Host::clone(&model.hosts[78]));
+        let mut hosts: Vec<_> = model.hosts().cloned().collect();
+        hosts[77] = host("h77.test", vec![route("/new", forward(77))]);
+        hosts[78] = Arc::new(Host::clone(&hosts[78]));
+        model.listeners = serving(hosts).listeners;
         let new = compile(&model, Some(&old), 2);
         assert_eq!(rebuilt(&old, &new), ["h77.test"]);
         assert_eq!(new.generation, 2);
@@ -111,22 +149,51 @@ mod tests {
     fn a_known_host_stands_alone() {
         let answer = Action::Respond(DirectResponse { status: 404, body: String::new() });
         let hosts = vec![host("a", vec![route("/a", answer.clone())]), host("", vec![route("/", answer)])];
-        let snapshot = compile(&Model { hosts, ..Model::default() }, None, 1);
-        assert!(matches!(snapshot.resolve(b"a", b"/b", |_| true), Resolution::UnknownPath));
-        let taken = snapshot.resolve(b"b", b"/b", |_| true);
+        let snapshot = compile(&serving(hosts), None, 1);
+        assert!(matches!(snapshot.resolve(HTTP, b"a", b"/b", |_| true), Resolution::UnknownPath));
+        let taken = snapshot.resolve(HTTP, b"b", b"/b", |_| true);
         assert!(matches!(taken, Resolution::Route(host, _) if *host.name() == HostName::Any));
         assert!(matches!(
-            compile(&Model::default(), None, 1).resolve(b"a", b"/", |_| true),
+            compile(&Model::default(), None, 1).resolve(HTTP, b"a", b"/", |_| true),
             Resolution::UnknownHost
         ));
     }
 
     #[test]
     fn a_missing_slash_names_the_route_to_redirect_to() {
-        let model = Model { hosts: vec![host("a", vec![route("/foo/", forward(0))])], ..model(1) };
+        let model = serving(vec![host("a", vec![route("/foo/", forward(0))])]);
         let snapshot = compile(&model, None, 1);
         assert!(
-            matches!(snapshot.resolve(b"a", b"/foo", |_| true), Resolution::AddSlash(route) if route.path.path() == "/foo/")
+            matches!(snapshot.resolve(HTTP, b"a", b"/foo", |_| true), Resolution::AddSlash(route) if route.path.path() == "/foo/")
         );
+    }
+
+    #[test]
+    fn listeners_share_what_they_share_in_the_model_and_nothing_else() {
+        let https =
+            |hosts: &HostList| model::Listener { port: 443, protocol: Protocol::Https(Arc::clone(hosts)) };
+        let answer = Action::Respond(DirectResponse { status: 200, body: String::new() });
+        let hosts = Arc::new(vec![host("a", vec![route("/", answer.clone())])]);
+        let own = Arc::new(vec![host("b", vec![route("/", answer)])]);
+        let listeners = vec![http(80, &hosts), https(&hosts), http(8080, &own)];
+        let old = compile(&Model { listeners, ..Model::default() }, None, 1);
+        let tables = |snapshot: &Snapshot| -> Vec<_> {
+            snapshot.listeners().iter().filter_map(Listener::hosts).map(Arc::as_ptr).collect()
+        };
+        let [first, second, third] = tables(&old)[..] else { panic!("three listeners") };
+        assert!(first == second && second != third);
+        assert_eq!(old.hosts().count(), 2);
+        for (port, host, is_served) in
+            [(80, "a", true), (80, "b", false), (8080, "b", true), (8081, "b", false)]
+        {
+            let listener = ListenerId { port, ..HTTP };
+            let found = old.resolve(listener, host.as_bytes(), b"/", |_| true);
+            assert_eq!(matches!(found, Resolution::Route(..)), is_served, "{port} {host}");
+        }
+
+        // Whichever of them has had the hosts before.
+        let listeners = vec![http(81, &hosts), https(&hosts)];
+        let new = compile(&Model { listeners, ..Model::default() }, Some(&old), 2);
+        assert_eq!(rebuilt(&old, &new), [""; 0]);
     }
 }

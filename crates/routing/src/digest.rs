@@ -2,9 +2,11 @@
 
 use std::fmt::{self, Write};
 use std::hash::{DefaultHasher, Hasher};
+use std::sync::Arc;
 
 use model::{Action, Backend, Backends, Cluster, Forward, HostTls, Route, Stream};
 
+use crate::host::Hosts;
 use crate::snapshot::Snapshot;
 
 impl Snapshot {
@@ -13,12 +15,16 @@ impl Snapshot {
     pub fn digest(&self) -> u64 {
         let mut text = Digest::default();
         text.add(&self.settings);
-        for table in self.hosts() {
-            text.add(table.name());
-            text.add_tls(self, table.tls());
-            table.routes().iter().for_each(|route| text.add_route(self, route));
+        let mut of_hosts = Vec::new();
+        for (at, listener) in self.listeners().iter().enumerate() {
+            // Hosts that listeners share are looked at once; whether they share them makes no difference.
+            let known = of_hosts.get(self.first_with_hosts_of(at)).copied();
+            of_hosts.push(known.unwrap_or_else(|| Digest::of_hosts(self, listener.hosts())));
+            text.add(&(listener.id, of_hosts[at]));
+            if let Some(stream) = listener.stream() {
+                text.add_stream(self, stream);
+            }
         }
-        self.streams.iter().for_each(|stream| text.add_stream(self, stream));
         text.0.finish()
     }
 }
@@ -30,6 +36,16 @@ struct Digest(DefaultHasher);
 impl Digest {
     fn add(&mut self, part: &impl fmt::Debug) {
         write!(self, "{part:?};").expect("a hash takes any text");
+    }
+
+    fn of_hosts(snapshot: &Snapshot, hosts: Option<&Arc<Hosts>>) -> u64 {
+        let mut text = Self::default();
+        for table in hosts.into_iter().flat_map(|hosts| hosts.iter()) {
+            text.add(table.name());
+            text.add_tls(snapshot, table.tls());
+            table.routes().iter().for_each(|route| text.add_route(snapshot, route));
+        }
+        text.0.finish()
     }
 
     // Each names all fields, so that a new one cannot be forgotten here.
@@ -64,9 +80,9 @@ impl Digest {
     }
 
     fn add_stream(&mut self, snapshot: &Snapshot, stream: &Stream) {
-        let Stream { port, transport, cluster, accepts_proxy_header, sends_proxy_header, labels } = stream;
+        let Stream { cluster, accepts_proxy_header, sends_proxy_header, labels } = stream;
         let cluster = snapshot.cluster(*cluster);
-        self.add(&(port, transport, cluster, accepts_proxy_header, sends_proxy_header, labels));
+        self.add(&(cluster, accepts_proxy_header, sends_proxy_header, labels));
     }
 }
 
@@ -79,9 +95,7 @@ impl Write for Digest {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use model::{ClusterId, Clusters, Host, HostName, Model, Settings};
+    use model::{ClusterId, Clusters, Host, HostName, Listener, Model, Protocol, Settings};
 
     use super::*;
     use crate::compile;
@@ -91,7 +105,12 @@ mod tests {
         clusters.insert(ClusterId(id), Arc::new(Cluster { name: cluster.to_owned(), ..Cluster::default() }));
         let tls = HostTls { passthrough: Some(ClusterId(id)), ..HostTls::default() };
         let host = Host { name: HostName::Any, tls: Arc::new(tls), routes: Vec::new() };
-        Model { hosts: vec![Arc::new(host)], clusters, ..Model::default() }
+        let hosts = Arc::new(vec![Arc::new(host)]);
+        let listeners = vec![
+            Listener { port: 80, protocol: Protocol::Http(Arc::clone(&hosts)) },
+            Listener { port: 443, protocol: Protocol::Https(hosts) },
+        ];
+        Model { listeners, clusters, ..Model::default() }
     }
 
     #[test]
@@ -102,5 +121,13 @@ mod tests {
         let mut settings = Settings::default();
         settings.client.keep_alive_requests += 1;
         assert_ne!(digest(&Model { settings, ..passing_on(0, "a") }, 1), digest(&passing_on(0, "a"), 1));
+        let mut other = passing_on(0, "a");
+        let hosts = other.hosts().cloned().collect();
+        other.listeners[1].protocol = Protocol::Https(Arc::new(hosts));
+        assert_eq!(digest(&other, 1), digest(&passing_on(0, "a"), 1), "whether hosts are shared");
+        other.listeners[1].protocol = Protocol::Https(Arc::default());
+        assert_ne!(digest(&other, 1), digest(&passing_on(0, "a"), 1));
+        other.listeners[0].port = 81;
+        assert_ne!(digest(&other, 1), digest(&passing_on(0, "a"), 1));
     }
 }

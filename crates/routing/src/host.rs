@@ -62,7 +62,7 @@ impl HostTable {
 /// Host tables by name. Each server block stands alone, as in nginx: a host whose paths do not match is not made up for
 /// by a wildcard or by [`HostName::Any`].
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Hosts {
+pub struct Hosts {
     exact: HashSet<ByName, RandomState>,
     one_label: HashSet<ByName, RandomState>,
     suffix: HashSet<ByName, RandomState>,
@@ -109,11 +109,12 @@ impl Hosts {
         }
     }
 
-    /// The table for a host as a client sent it: in any letter case, with or without a port or a final dot.
+    /// The table of the host that a client names, be it in `Host`, `:authority` or the handshake's server name: in any letter case, with
+    /// or without a port or a final dot.
     ///
     /// "Exact beats wildcard", and both beat [`HostName::Any`]: nginx, `server_name`. Of wildcards the longest is taken, and of two
     /// that are equally long the one of an Ingress, which stands for fewer names.
-    pub(crate) fn find(&self, host: &[u8]) -> Option<&Arc<HostTable>> {
+    pub fn find(&self, host: &[u8]) -> Option<&Arc<HostTable>> {
         self.find_named(host).or(self.any.as_ref())
     }
 
@@ -149,7 +150,7 @@ impl Hosts {
     }
 
     /// The table of a configured name.
-    pub(crate) fn get(&self, name: &HostName) -> Option<&Arc<HostTable>> {
+    pub fn get(&self, name: &HostName) -> Option<&Arc<HostTable>> {
         match name {
             HostName::Exact(text) => self.exact.get(text.as_bytes()).map(|found| &found.0),
             HostName::OneLabel(suffix) => self.one_label.get(suffix.as_bytes()).map(|found| &found.0),
@@ -158,7 +159,8 @@ impl Hosts {
         }
     }
 
-    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<HostTable>> {
+    /// The tables in the order of the model.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<HostTable>> {
         self.in_order.iter()
     }
 }

@@ -13,5 +13,5 @@ mod path;
 mod snapshot;
 
 pub use compile::compile;
-pub use host::HostTable;
-pub use snapshot::{Resolution, Snapshot};
+pub use host::{HostTable, Hosts};
+pub use snapshot::{Listener, Resolution, Snapshot};

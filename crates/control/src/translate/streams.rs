@@ -1,6 +1,6 @@
 //! Services with a port of their own, whose bytes are passed on as they are.
 
-use model::{Labels, Stream, Transport};
+use model::{Labels, Listener, Protocol, Stream, Transport};
 
 use super::clusters::ClusterQueries;
 use super::inputs::Inputs;
@@ -20,9 +20,9 @@ pub(super) fn build(
     inputs: &Inputs<'_>,
     clusters: &mut ClusterQueries<'_, '_>,
     problems: &mut Vec<Problem>,
-) -> Vec<Stream> {
+) -> Vec<Listener> {
     let options = inputs.options;
-    let mut streams = Vec::new();
+    let mut listeners = Vec::new();
     let given = [&options.tcp_services_configmap, &options.udp_services_configmap];
     for ((flag, usual_name, transport), given) in SOURCES.into_iter().zip(given) {
         let Some(name) = given else {
@@ -35,15 +35,15 @@ pub(super) fn build(
             problems.push(Problem::new(Severity::Error, message).because(Reason::Missing));
             continue;
         };
-        let mut reader = Reader { configmap, transport, options, clusters, problems, streams: Vec::new() };
+        let mut reader = Reader { configmap, transport, options, clusters, problems, listeners: Vec::new() };
         for (port, target) in &configmap.data {
             reader.read(port, target);
         }
-        let mut found = reader.streams;
-        found.sort_by_key(|stream| stream.port);
-        streams.append(&mut found);
+        let mut found = reader.listeners;
+        found.sort_by_key(|listener| listener.port);
+        listeners.append(&mut found);
     }
-    streams
+    listeners
 }
 
 fn unused_notice(configmap: &Sourced<ConfigMap>, flag: &str) -> Problem {
@@ -57,7 +57,7 @@ struct Reader<'a, 'c, 'l> {
     options: &'a Options,
     clusters: &'a mut ClusterQueries<'c, 'l>,
     problems: &'a mut Vec<Problem>,
-    streams: Vec<Stream>,
+    listeners: Vec<Listener>,
 }
 
 impl Reader<'_, '_, '_> {
@@ -77,7 +77,7 @@ impl Reader<'_, '_, '_> {
         if let Some((_, flag)) = self.options.reserved_ports.iter().find(|(own, _)| *own == number) {
             return Err((Reason::Conflict, format!("it is Forebay's own ({flag})")));
         }
-        if self.streams.iter().any(|stream| stream.port == number) {
+        if self.listeners.iter().any(|listener| listener.port == number) {
             return Err((Reason::Conflict, "another key names it too".to_owned()));
         }
         Ok(number)
@@ -91,9 +91,7 @@ impl Reader<'_, '_, '_> {
         }
         // "Proxy Protocol is only compatible with TCP Services."
         let is_tcp = self.transport == Transport::Tcp;
-        self.streams.push(Stream {
-            port,
-            transport: self.transport,
+        let stream = Stream {
             cluster,
             accepts_proxy_header: *accepts && is_tcp,
             sends_proxy_header: *sends && is_tcp,
@@ -104,7 +102,12 @@ impl Reader<'_, '_, '_> {
                 service_port: service_port.to_string(),
                 ..Labels::default()
             },
-        });
+        };
+        let protocol = match self.transport {
+            Transport::Tcp => Protocol::Tcp(stream),
+            Transport::Udp => Protocol::Udp(stream),
+        };
+        self.listeners.push(Listener { port, protocol });
     }
 
     fn say(&mut self, reason: Reason, value: &At<String>, message: String) {

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use model::{Host, HostName, HostTls, Model, Stream};
+use model::{Host, HostList, HostName, HostTls, Listener, Model, Protocol};
 use smallvec::SmallVec;
 
 use super::backend_settings::BackendConsensus;
@@ -61,7 +61,7 @@ struct HostPiece {
 }
 
 struct StreamsPiece {
-    streams: Vec<Stream>,
+    listeners: Vec<Listener>,
     problems: Vec<Problem>,
 }
 
@@ -119,7 +119,7 @@ impl Translator {
         let defaults = Defaults { tls: plain_tls, backend, route: &|place| claimants.rest(place) };
         let order = follow_hosts(hosts, ingresses, &claimants, &defaults, &mut queries, revisions);
         follow_streams(streams, &inputs, &mut queries, revisions);
-        Made { global, ingresses, hosts, order: &order, streams }.translation()
+        Made { options, global, ingresses, hosts, order: &order, streams }.translation()
     }
 
     /// Forgets what nothing depends on any more; what others depend on comes after those.
@@ -230,9 +230,9 @@ fn follow_streams(
         |_| true,
         |(), _| {
             let mut problems = Vec::new();
-            let streams = streams::build(inputs, clusters, &mut problems);
+            let listeners = streams::build(inputs, clusters, &mut problems);
             problems.extend(clusters.take_problems());
-            StreamsPiece { streams, problems }
+            StreamsPiece { listeners, problems }
         },
     );
 }
@@ -240,6 +240,7 @@ fn follow_streams(
 // === all together ===
 
 struct Made<'m> {
+    options: &'m Options,
     global: &'m Memo<(), GlobalPiece>,
     ingresses: &'m Ingresses,
     hosts: &'m Memo<HostName, HostPiece>,
@@ -252,9 +253,8 @@ impl Made<'_> {
     fn translation(&self) -> Translation {
         Translation {
             model: Model {
-                hosts: self.hosts().map(|piece| Arc::clone(&piece.host)).collect(),
+                listeners: self.listeners(),
                 clusters: model::Clusters::default(),
-                streams: self.streams.value(ONLY).streams.clone(),
                 settings: self.global.value(ONLY).global.settings.clone(),
             },
             problems: self.problems(),
@@ -265,6 +265,15 @@ impl Made<'_> {
             certificates: self.certificates(),
             valid_until: None,
         }
+    }
+
+    /// Those of HTTP and HTTPS share the hosts, since an Ingress is about both.
+    fn listeners(&self) -> Vec<Listener> {
+        let hosts: HostList = Arc::new(self.hosts().map(|piece| Arc::clone(&piece.host)).collect());
+        let http = Listener { port: self.options.http_port, protocol: Protocol::Http(Arc::clone(&hosts)) };
+        let https = Listener { port: self.options.https_port, protocol: Protocol::Https(hosts) };
+        let of_streams = self.streams.value(ONLY).listeners.iter().cloned();
+        [http, https].into_iter().chain(of_streams).collect()
     }
 
     fn hosts(&self) -> impl Iterator<Item = &HostPiece> {

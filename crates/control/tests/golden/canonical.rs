@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use control::Translation;
-use model::{Action, Backends, Cluster, ClusterId, Forward, Host, Model, Route, Stream};
+use model::{Action, Backends, Cluster, ClusterId, Forward, Host, Listener, Model, Route, Stream};
 
 /// The same with clusters in place of their ids.
 pub(crate) fn canonical(translation: &Translation) -> impl PartialEq + use<> {
@@ -26,13 +26,18 @@ pub(crate) fn canonical(translation: &Translation) -> impl PartialEq + use<> {
         };
         (host.name.clone(), tls, passthrough, host.routes.iter().map(route).collect::<Vec<_>>())
     };
-    let stream = |one: &Stream| (Stream { cluster: anonymous, ..one.clone() }, cluster(&model, one.cluster));
+    let listener = |one: &Listener| {
+        let passing = |stream: &Stream| {
+            (Stream { cluster: anonymous, ..stream.clone() }, cluster(&model, stream.cluster))
+        };
+        (one.id(), one.stream().map(passing))
+    };
     let mut clusters: Vec<_> = model.clusters.iter().map(|(_, one)| format!("{one:?}")).collect();
     clusters.sort();
     let served = (
-        model.hosts.iter().map(host).collect::<Vec<_>>(),
+        model.hosts().map(host).collect::<Vec<_>>(),
         clusters,
-        model.streams.iter().map(stream).collect::<Vec<_>>(),
+        model.listeners.iter().map(listener).collect::<Vec<_>>(),
         model.settings.clone(),
     );
     (served, problems, skipped, origins, ingresses, (names, certificates, valid_until))

@@ -142,13 +142,13 @@ fn objects(text: &str) -> Vec<Object> {
 }
 
 fn new_hosts(before: &Model, after: &Model) -> Vec<String> {
-    let is_new = |host: &&Arc<Host>| !before.hosts.iter().any(|old| Arc::ptr_eq(old, host));
-    after.hosts.iter().filter(is_new).map(|host| host.name.to_string()).collect()
+    let is_new = |host: &&Arc<Host>| !before.hosts().any(|old| Arc::ptr_eq(old, host));
+    after.hosts().filter(is_new).map(|host| host.name.to_string()).collect()
 }
 
 /// Whether two models have all hosts and clusters in common.
 fn is_shared(a: &Model, b: &Model) -> bool {
-    a.hosts.iter().zip(&b.hosts).all(|(a, b)| Arc::ptr_eq(a, b))
+    a.hosts().zip(b.hosts()).all(|(a, b)| Arc::ptr_eq(a, b))
         && a.clusters.iter().zip(b.clusters.iter()).all(|(a, b)| Arc::ptr_eq(a.1, b.1))
 }
 

@@ -52,7 +52,7 @@ fn compare(translator: &mut Translator, index: &Index, options: &Options, resolv
     let remembering = translator.translate(index, options, resolved, now());
     let anew = control::translate::translate(index, options, resolved, now());
     assert!(canonical(&remembering) == canonical(&anew), "{remembering:#?}\n{anew:#?}");
-    assert_eq!(remembering.model.hosts.len(), remembering.origins.len());
+    assert_eq!(remembering.model.hosts().count(), remembering.origins.len());
     let mut text = String::new();
     report::write(&mut text, &remembering).expect("a String takes everything");
 }

@@ -11,7 +11,7 @@ use super::names;
 /// What a stream is called in metrics.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StreamName {
-    /// `TCP` or `UDP`.
+    /// `TCP` or `UDP`; `HTTP` or `HTTPS` for a port that could not be listened at, which has no Service.
     pub protocol: &'static str,
     /// Where clients connect to.
     pub port: u16,

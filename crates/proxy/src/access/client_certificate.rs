@@ -9,7 +9,6 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use model::{ClientCertificate, HostName, VerifyClient};
 use observe::Reason;
-use routing::Snapshot;
 
 use crate::filters::FilterResult;
 use crate::head::HeadEdits;
@@ -21,7 +20,6 @@ pub(crate) struct ClientCertContext<'a> {
     pub(crate) tls: &'a ClientTls,
     /// The host that the request is for.
     pub(crate) host: &'a HostName,
-    pub(crate) snapshot: &'a Snapshot,
     pub(crate) server_configs: &'a ServerConfigs,
     /// Time since 1970.
     pub(crate) now: Duration,
@@ -37,7 +35,7 @@ const PEM_LINE_CHARS: usize = 64;
 
 pub(super) fn check(demand: &ClientCertificate, client: Option<&ClientCertContext<'_>>) -> FilterResult {
     let verdict = match client {
-        Some(client) => client.tls.verdict(client.host, client.snapshot, client.server_configs, client.now),
+        Some(client) => client.tls.verdict(client.host, client.server_configs, client.now),
         None if demand.passes_in_clear => return FilterResult::Continue,
         None => Ok(Verdict::None),
     };

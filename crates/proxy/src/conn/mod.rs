@@ -5,6 +5,8 @@ mod serve;
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 
+use model::ListenerId;
+
 use crate::filters::Via;
 use crate::filters::forwarded::LastLines;
 use crate::tls::ClientTls;
@@ -17,6 +19,8 @@ pub(crate) struct Conn {
     pub(crate) tls: Option<Box<ClientTls>>,
     /// Who is at the other end.
     pub(crate) peer: SocketAddr,
+    /// The listener that it came in at.
+    pub(crate) listener: ListenerId,
     /// Where it was accepted.
     pub(crate) local: SocketAddr,
     /// Serial number among the worker's connections.

@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+use model::ListenerId;
 use observe::{Gauge, Reason};
 use tokio::net::TcpStream;
 
@@ -17,7 +18,6 @@ use crate::exchange::{AfterRequest, RequestStart};
 use crate::h1::{self, NoRequest};
 use crate::h2::{self, Preface};
 use crate::limits::{LAST_REQUEST_GRACE, LINGER, LINGER_BYTES_MAX};
-use crate::options::Listen;
 use crate::serve as request;
 use crate::socket::Socket;
 use crate::worker::{Open, Worker};
@@ -25,20 +25,22 @@ use crate::worker::{Open, Worker};
 /// Serves a connection to its end. It counts as open from now on, before the future is first polled.
 pub(crate) fn serve(
     worker: Rc<Worker>,
+    listener: ListenerId,
+    local: SocketAddr,
     stream: TcpStream,
     peer: SocketAddr,
-    listen: Listen,
 ) -> impl Future<Output = ()> {
     let open = Open::count(worker);
     let mut conn = Conn {
         tls: None,
         peer,
-        local: listen.address,
+        listener,
+        local,
         serial: open.worker().next_serial(),
         requests: Cell::new(0),
         last_lines: RefCell::default(),
     };
-    let is_established = !listen.tls && !open.worker().expects_proxy_header();
+    let is_established = !listener.is_tls() && !open.worker().expects_proxy_header();
     // One block, since what is passed on from one future to another takes room in both.
     async move {
         let worker = open.worker();
@@ -46,7 +48,7 @@ pub(crate) fn serve(
         let socket = if is_established {
             Socket::clear(stream)
         } else {
-            match Box::pin(accept::establish(worker, stream, peer, listen.tls, &deadline)).await {
+            match Box::pin(accept::establish(worker, listener, stream, peer, &deadline)).await {
                 Established::Ready { socket, peer, tls } => {
                     (conn.peer, conn.tls) = (peer, tls);
                     socket
@@ -139,8 +141,8 @@ async fn await_request(
     buffer: &mut Buffer,
 ) -> bool {
     let is_first = conn.requests.get() == 0;
-    let timeout = match worker.is_draining() {
-        // It was accepted when the worker had been told to stop: its request may have come already.
+    let timeout = match worker.is_closing(conn.listener) {
+        // It was accepted when its listener was about to close: its request may have come already.
         true if is_first => LAST_REQUEST_GRACE,
         true => return false,
         false => {
@@ -239,7 +241,7 @@ mod tests {
     use super::*;
 
     /// What a future of this function takes; it need not be made for that.
-    fn size_of_future<F>(_: fn(Rc<Worker>, TcpStream, SocketAddr, Listen) -> F) -> usize {
+    fn size_of_future<F>(_: fn(Rc<Worker>, ListenerId, SocketAddr, TcpStream, SocketAddr) -> F) -> usize {
         size_of::<F>()
     }
 

@@ -220,7 +220,8 @@ impl Server<'_> {
     /// When the connection has been without a request for too long, whatever frames have come meanwhile.
     fn idle_until(&self) -> Option<Moment> {
         let is_first = self.conn.requests.get() == 0;
-        let timeout = match (self.streams.open.get(), self.is_closing.get(), self.worker.is_draining()) {
+        let is_last = self.worker.is_closing(self.conn.listener);
+        let timeout = match (self.streams.open.get(), self.is_closing.get(), is_last) {
             // Those that wait for something have deadlines of their own.
             (1.., ..) => return None,
             (0, true, _) => LINGER,
@@ -247,7 +248,7 @@ impl Server<'_> {
     fn accept(&self, connection: &mut Connected, request: Request<RecvStream>, respond: SendResponse<Bytes>) {
         self.conn.count_request();
         let requests_max = self.worker.config().settings().client.keep_alive_requests;
-        let is_last = self.conn.requests.get() >= requests_max || self.worker.is_draining();
+        let is_last = self.conn.requests.get() >= requests_max || self.worker.is_closing(self.conn.listener);
         if is_last && !self.is_closing.replace(true) {
             connection.graceful_shutdown();
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use observe::access::{StreamRecord, write_stream_line};
 use observe::{Reason, StreamCounter};
 
-use super::{Service, protocol};
+use super::Service;
 use crate::clock::{Clock, Moment};
 use crate::tunnel::{Side, TunnelObserver};
 use crate::worker::{Log, Worker};
@@ -63,7 +63,7 @@ impl Tracked {
         let record = StreamRecord {
             time: time.at(worker.clock.unix()),
             remote_addr: outcome.client,
-            protocol: protocol(self.service.stream.transport),
+            protocol: self.service.listener.kind.as_str(),
             status: outcome.fault.map_or(200, status),
             bytes_sent: outcome.sent,
             bytes_received: outcome.received,

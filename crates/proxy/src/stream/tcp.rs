@@ -8,59 +8,33 @@ use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::task::{Context, Waker};
 
 use observe::{Failure, Reason};
-use rustix::net::{Shutdown, shutdown};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
+use tokio::net::TcpStream;
 use wire::proxy_protocol::{Addresses, write_v1};
 
 use super::record::{Outcome, Tracked};
-use super::{Service, Target, bind_any, connect};
+use super::{Service, Target, connect};
 use crate::buffer::Buffer;
 use crate::deadline::Deadline;
 use crate::limits::STREAM_PROXY_HEADER_TIMEOUT;
+use crate::listener::socket::{self, Acceptor};
+use crate::proxy_header;
 use crate::socket::{Socket, Unwritten};
 use crate::tunnel::{End, Ending, Side, tunnel};
 use crate::upstream::{Connection, Endpoint};
 use crate::worker::{Open, Worker};
-use crate::{listen, proxy_header};
 
-/// A listening socket, and the task that accepts from it.
-pub(super) struct PortListener {
-    listener: Rc<TcpListener>,
-    target: Rc<Target>,
-    accepting: JoinHandle<()>,
-}
-
-impl PortListener {
-    pub(super) fn open(worker: &Rc<Worker>, port: u16, target: &Rc<Target>) -> io::Result<Self> {
-        let listener = Rc::new(TcpListener::from_std(bind_any(port, listen::bind)?)?);
-        let local = listener.local_addr()?;
-        let (worker, target) = (Rc::clone(worker), Rc::clone(target));
-        let (from, leading) = (Rc::clone(&listener), Rc::clone(&target));
-        let accepting = tokio::task::spawn_local(async move {
-            let admit = |stream, peer| admit(&worker, &leading, stream, peer);
-            listen::accept_each(&worker, &from, local, admit, drop).await;
-        });
-        Ok(Self { listener, target, accepting })
-    }
-
-    /// Takes what clients have established already, and no more. Where the service itself is gone, they find no endpoint.
-    pub(super) fn close(&self, worker: &Rc<Worker>) {
-        self.accepting.abort();
-        let mut cx = Context::from_waker(Waker::noop());
-        listen::accept_waiting(&mut cx, &self.listener, |stream, peer| {
-            admit(worker, &self.target, stream, peer);
-        });
-        // The task lets go of the socket only when it is its turn. On a socket that listens this cannot fail.
-        let _ = shutdown(&self.listener, Shutdown::Read);
-    }
+/// Listens at a port. Who is connected when the port closes finds no endpoint where the service itself is gone.
+pub(crate) fn open(worker: &Rc<Worker>, port: u16, target: &Rc<Target>) -> io::Result<Acceptor> {
+    let socket = socket::bind_any(port, socket::bind)?;
+    let (admitting, target) = (Rc::clone(worker), Rc::clone(target));
+    let admit = move |stream, peer| admit(&admitting, &target, stream, peer);
+    Acceptor::start(worker, socket, Rc::new(admit), drop)
 }
 
 fn admit(worker: &Rc<Worker>, target: &Target, stream: TcpStream, peer: SocketAddr) {
-    if let Some(peer) = listen::client(worker, peer) {
+    if let Some(peer) = socket::client(worker, peer) {
         tokio::task::spawn_local(serve(Rc::clone(worker), target.now(), stream, peer));
     }
 }

@@ -20,18 +20,19 @@ use tokio::net::UdpSocket;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinHandle};
 
+use super::Target;
 use super::record::{Outcome, Tracked};
-use super::{Target, bind_any};
 use crate::clock::Moment;
 use crate::deadline::{Deadline, Elapsed};
 use crate::limits::{ACCEPT_RETRY_DELAY, DATAGRAM_BYTES_MAX, UDP_FAILURE_MEMORY, UDP_SESSIONS_MAX};
+use crate::listener::socket::bind_any;
 use crate::sys::{self, Datagram};
 use crate::tunnel::{Side, TunnelObserver};
 use crate::upstream::Endpoint;
 use crate::worker::Worker;
 
 /// A socket that datagrams come in at, and the task that receives them.
-pub(super) struct PortListener {
+pub(crate) struct PortListener {
     port: Rc<Port>,
     receiving: JoinHandle<()>,
 }
@@ -53,7 +54,7 @@ struct Port {
 /// The sessions of all ports of a worker by age: which is to go first is found without looking at all of them. Those without an answer
 /// go before those with one: whoever sends datagrams under addresses that are not theirs gets none.
 #[derive(Default)]
-pub(super) struct Ages {
+pub(crate) struct Ages {
     unanswered: RefCell<Queue>,
     answered: RefCell<Queue>,
 }
@@ -94,7 +95,7 @@ struct Refused;
 // === impl PortListener ===
 
 impl PortListener {
-    pub(super) fn open(
+    pub(crate) fn open(
         worker: &Rc<Worker>,
         port: u16,
         target: &Rc<Target>,
@@ -115,17 +116,17 @@ impl PortListener {
     }
 
     /// Begins no more sessions. The socket is closed when the last one has ended.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.port.is_closing.set(true);
         self.port.changed.notify_one();
     }
 
     /// Begins sessions again, before it was closed.
-    pub(super) fn open_again(&self) {
+    pub(crate) fn open_again(&self) {
         self.port.is_closing.set(false);
     }
 
-    pub(super) fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.receiving.is_finished()
     }
 }

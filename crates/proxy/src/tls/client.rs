@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use model::HostName;
 use observe::Handshake;
-use routing::Snapshot;
 use rustls::pki_types::CertificateDer;
 use rustls::{Connection, HandshakeKind};
 use webpki::Error;
@@ -93,7 +92,6 @@ impl ClientTls {
     pub(crate) fn verdict(
         &self,
         host: &HostName,
-        snapshot: &Snapshot,
         server_configs: &ServerConfigs,
         now: Duration,
     ) -> Result<Verdict, Misdirected> {
@@ -101,7 +99,7 @@ impl ClientTls {
             // nginx: who names a server in the handshake has to stay with it; who names none is taken at no word at all.
             return if self.server_name.is_some() { Err(Misdirected) } else { Ok(Verdict::None) };
         }
-        let server_config = server_configs.of_host(snapshot.host(host));
+        let server_config = server_configs.of_name(host);
         if let Some((by, verdict)) = &*self.judged.borrow()
             && Arc::ptr_eq(by, server_config)
         {

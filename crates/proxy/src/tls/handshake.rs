@@ -6,7 +6,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use observe::Reason;
-use routing::Snapshot;
 use rustls::server::{Accepted, AcceptedAlert, Acceptor as HelloReader};
 use rustls::{AlertDescription, Connection, Error};
 use tokio::io::{AsyncRead, ReadBuf};
@@ -33,18 +32,17 @@ const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 /// Fatal `decode_error` (RFC 8446 section 6.2), for what rustls has no alert for.
 const DECODE_ERROR: [u8; 7] = [21, 3, 3, 0, 2, 2, 50];
 
-/// Carries out a handshake; the caller bounds the time for it. `buffer` is read into.
+/// Carries out a handshake; the caller bounds the time for it. `buffer` is read into. Where the listener is gone no name is served.
 pub(crate) async fn accept(
     stream: TcpStream,
-    snapshot: &Snapshot,
-    server_configs: &ServerConfigs,
+    server_configs: Option<&ServerConfigs>,
     entry: &Entry<'_>,
     buffer: Buffer,
 ) -> Result<(Box<Session>, Box<ClientTls>), Refused> {
     let (stream, hello) = read_hello(stream, buffer).await?;
     entry.pass().await;
     let name = hello.client_hello().server_name().map(Box::<str>::from);
-    let Some(selection) = server_configs.select(snapshot, name.as_deref()) else {
+    let Some(selection) = server_configs.and_then(|configs| configs.select(name.as_deref())) else {
         // Whether it gets through makes no difference to us.
         let _ = stream.try_write(&UNRECOGNIZED_NAME);
         return Err(Refused::Failed(Reason::UnknownServerName));

@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use model::{Certificate, CipherSuite, ClientAuth, HostName, HostTls, TlsSettings, VerifyClient};
+use model::{Certificate, CipherSuite, ClientAuth, ClusterId, HostName, HostTls, TlsSettings, VerifyClient};
 use observe::Handshake;
-use routing::{HostTable, Snapshot};
+use routing::{HostTable, Hosts};
 use rustls::crypto::CryptoProvider;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
@@ -29,15 +29,16 @@ pub(crate) struct SharedTls {
     fake: Arc<CertifiedKey>,
 }
 
-/// The ways in which the hosts of a Snapshot are served.
+/// The ways in which the hosts of a listener are served.
 pub(crate) struct ServerConfigs {
+    hosts: Arc<Hosts>,
     profile: Arc<Profile>,
     default: Arc<ServerConfig>,
     special: HashMap<Identity, Arc<ServerConfig>>,
     has_passthrough: bool,
 }
 
-/// What holds for all hosts.
+/// What holds for all hosts of a listener.
 struct Profile {
     shared_tls: Arc<SharedTls>,
     settings: TlsSettings,
@@ -96,12 +97,12 @@ impl SharedTls {
 impl ServerConfigs {
     /// What is the same in the previous generation is taken over from it.
     pub(crate) fn new(
-        snapshot: &Snapshot,
+        hosts: &Arc<Hosts>,
+        settings: &TlsSettings,
         shared_tls: &Arc<SharedTls>,
         previous: Option<&Self>,
     ) -> Arc<Self> {
-        let any = snapshot.host(&HostName::Any).and_then(|host| host.tls().certificate.clone());
-        let settings = &snapshot.settings.tls;
+        let any = hosts.get(&HostName::Any).and_then(|host| host.tls().certificate.clone());
         let kept = previous.filter(|old| old.profile.is_same(settings, any.as_ref()));
         let profile =
             kept.map_or_else(|| Profile::new(shared_tls, settings, any), |old| Arc::clone(&old.profile));
@@ -109,7 +110,7 @@ impl ServerConfigs {
             .map_or_else(|| ServerConfig::new(&profile, &HostTls::default()), |old| Arc::clone(&old.default));
         let mut special = HashMap::new();
         let mut has_passthrough = false;
-        for tls in snapshot.hosts().filter(|host| !host.is_plain()).map(|host| host.tls()) {
+        for tls in hosts.iter().filter(|host| !host.is_plain()).map(|host| host.tls()) {
             has_passthrough |= tls.passthrough.is_some();
             let identity = Identity::of(tls);
             if identity == Identity::default() {
@@ -120,7 +121,12 @@ impl ServerConfigs {
                 old.map_or_else(|| ServerConfig::new(&profile, tls), Arc::clone)
             });
         }
-        Arc::new(Self { profile, default, special, has_passthrough })
+        Arc::new(Self { hosts: Arc::clone(hosts), profile, default, special, has_passthrough })
+    }
+
+    /// Whether it is about these hosts.
+    pub(super) fn is_of(&self, hosts: &Arc<Hosts>) -> bool {
+        Arc::ptr_eq(&self.hosts, hosts)
     }
 
     /// Whether connections to some host are not decrypted.
@@ -129,10 +135,10 @@ impl ServerConfigs {
     }
 
     /// Who answers a client that asks for a name, or for none; nobody where names that are not served are refused.
-    pub(crate) fn select<'a>(&'a self, snapshot: &'a Snapshot, name: Option<&str>) -> Option<Selection<'a>> {
+    pub(crate) fn select(&self, name: Option<&str>) -> Option<Selection<'_>> {
         let host = match name {
-            Some(name) => snapshot.find_host(name.as_bytes()),
-            None => snapshot.host(&HostName::Any),
+            Some(name) => self.hosts.find(name.as_bytes()),
+            None => self.hosts.get(&HostName::Any),
         };
         let is_known = host.is_some_and(|host| *host.name() != HostName::Any);
         if self.profile.settings.reject_unknown_names && !is_known {
@@ -141,8 +147,18 @@ impl ServerConfigs {
         Some(Selection { server_config: self.of_host(host), host })
     }
 
+    /// The cluster to which connections for a name are passed on undecrypted, if they are.
+    pub(crate) fn passthrough(&self, name: &[u8]) -> Option<ClusterId> {
+        self.hosts.find(name)?.tls().passthrough
+    }
+
+    /// How the host of a configured name is served.
+    pub(super) fn of_name(&self, name: &HostName) -> &Arc<ServerConfig> {
+        self.of_host(self.hosts.get(name))
+    }
+
     /// How a host is served.
-    pub(super) fn of_host(&self, host: Option<&Arc<HostTable>>) -> &Arc<ServerConfig> {
+    fn of_host(&self, host: Option<&Arc<HostTable>>) -> &Arc<ServerConfig> {
         host.and_then(|host| self.special.get(&Identity::of(host.tls()))).unwrap_or(&self.default)
     }
 }

@@ -6,7 +6,7 @@ use model::{Model, Transport};
 use testkit::{Connection, Ending, PATIENCE, Refusing, Upstream};
 use wire::proxy_protocol::{Addresses, Carrier, write_v2};
 
-use crate::world::{World, await_that, cluster, stream};
+use crate::world::{World, await_that, cluster, stream, tcp_service};
 
 const CONNECTIONS: &str = "forebay_stream_connections_total";
 const ACTIVE: &str = "forebay_stream_connections";
@@ -215,7 +215,7 @@ fn a_connection_on_which_nothing_passes_is_closed() {
 // === PROXY headers ===
 
 fn accepting(model: &mut Model) {
-    model.streams[0].accepts_proxy_header = true;
+    tcp_service(model, |service| service.accepts_proxy_header = true);
 }
 
 const LINE: &str = "PROXY TCP4 192.0.2.7 198.51.100.1 4711 80\r\n";
@@ -282,7 +282,7 @@ fn a_connection_without_its_header_is_closed() {
 #[test]
 fn an_endpoint_is_told_who_the_client_is() {
     let upstream = Upstream::new();
-    let sending = |model: &mut Model| model.streams[0].sends_proxy_header = true;
+    let sending = |model: &mut Model| tcp_service(model, |service| service.sends_proxy_header = true);
     let mut world = World::tcp(&[upstream.address()], sending);
     let (mut client, mut peer) = connected(&world, &upstream);
     let (from, port) = (client.address().port(), world.port());
@@ -347,11 +347,11 @@ fn a_port_comes_and_goes_and_connections_stay() {
     let mut world = serving(&upstream);
     let address = world.address();
     let (mut client, mut peer) = connected(&world, &upstream);
-    world.change(|model| model.streams.clear());
+    world.change(|model| model.listeners.clear());
     assert!(std::net::TcpStream::connect(address).is_err(), "nobody listens any more");
     converse(&mut client, &mut peer);
 
-    world.change(|model| model.streams.push(stream(address.port(), Transport::Tcp)));
+    world.change(|model| model.listeners.push(stream(address.port(), Transport::Tcp)));
     let (mut second, mut second_peer) = connected(&world, &upstream);
     second.send("x");
     assert_eq!(second_peer.read_exactly(1), b"x");
@@ -366,7 +366,7 @@ fn a_port_goes_over_to_another_service() {
     let (mut client, mut peer) = connected(&world, &old);
     world.change(|model| {
         model.clusters = [cluster(&[new.address()])].into_iter().collect();
-        model.streams[0].labels.service = "other".to_owned();
+        tcp_service(model, |service| service.labels.service = "other".to_owned());
     });
     let (mut second, mut second_peer) = connected(&world, &new);
     second.send("x");
@@ -384,7 +384,7 @@ fn a_port_that_somebody_has_is_listened_at_once_it_is_free() {
     let taken = Upstream::at("0.0.0.0".parse().unwrap(), 1);
     let port = taken.address().port();
     let world = World::tcp(&[upstream.address()], |model| {
-        model.streams.push(stream(port, Transport::Tcp));
+        model.listeners.push(stream(port, Transport::Tcp));
     });
     let label = port.to_string();
     assert_ne!(world.metrics().sum(FAILURES, &[("port", &label)]), 0);

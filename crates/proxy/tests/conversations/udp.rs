@@ -154,14 +154,14 @@ fn a_port_comes_and_goes_and_sessions_stay() {
     known.send(b"one").unwrap();
     let (_, from) = received(&upstream);
     let stranger = client(&world);
-    world.change(|model| model.streams.clear());
+    world.change(|model| model.listeners.clear());
     stranger.send(b"stranger").unwrap();
     known.send(b"two").unwrap();
     assert_eq!(received(&upstream), ("two".to_owned(), from));
     upstream.send_to(b"answer", from).unwrap();
     assert_eq!(received(&known).0, "answer");
 
-    world.change(|model| model.streams.push(stream(port, Transport::Udp)));
+    world.change(|model| model.listeners.push(stream(port, Transport::Udp)));
     stranger.send(b"stranger again").unwrap();
     assert_eq!(received(&upstream).0, "stranger again");
 }

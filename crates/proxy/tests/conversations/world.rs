@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use model::{
     Action, Backends, Cluster, ClusterId, Endpoint, EndpointState, Forward, Host, HostName, HostTls, Labels,
-    Model, PathMatch, RetryPolicy, Route, Stream, Timeouts, Transport,
+    Listener, ListenerKind, Model, PathMatch, Protocol, RetryPolicy, Route, Stream, Timeouts, Transport,
 };
 use observe::log::Writer;
 use observe::{MetricsOptions, Process, Registry};
-use proxy::{Budget, Listen, Options, Proxy};
+use proxy::{Budget, Options, Proxy};
 use routing::{Snapshot, compile};
 use testkit::{Connection, Metrics, PATIENCE, Port};
 
@@ -40,13 +40,12 @@ impl World {
 
     /// A host `web.test` over HTTP with these endpoints, changed before it starts.
     pub(crate) fn http(endpoints: &[SocketAddr], change: impl FnOnce(&mut Model)) -> Self {
-        let listen = Listen { address: ([127, 0, 0, 1], 0).into(), tls: false };
         let model = Model {
-            hosts: vec![Arc::new(host())],
+            listeners: vec![http(0, host("web.test"))],
             clusters: [cluster(endpoints)].into_iter().collect(),
             ..Model::default()
         };
-        Self::run(vec![listen], None, model, change)
+        Self::run(None, model, change)
     }
 
     fn start(transport: Transport, endpoints: &[SocketAddr], change: impl FnOnce(&mut Model)) -> Self {
@@ -56,18 +55,13 @@ impl World {
         };
         let model = Model {
             clusters: [cluster(endpoints)].into_iter().collect(),
-            streams: vec![stream(port.number(), transport)],
+            listeners: vec![stream(port.number(), transport)],
             ..Model::default()
         };
-        Self::run(Vec::new(), Some(port), model, change)
+        Self::run(Some(port), model, change)
     }
 
-    fn run(
-        listen: Vec<Listen>,
-        port: Option<Port>,
-        mut model: Model,
-        change: impl FnOnce(&mut Model),
-    ) -> Self {
+    fn run(port: Option<Port>, mut model: Model, change: impl FnOnce(&mut Model)) -> Self {
         // What a test leaves open is not waited for in the end.
         model.settings.client.shutdown_timeout = Duration::from_millis(100);
         change(&mut model);
@@ -76,7 +70,6 @@ impl World {
         let writer = Writer::spawn(Shared(Arc::clone(&log)), &registry).unwrap();
         let snapshot = Arc::new(compile(&model, None, 1));
         let options = Options {
-            listen,
             workers: vec![None],
             source_addresses: Vec::new(),
             budget: Budget { connections: 1000, datagram_sessions: 1000 },
@@ -118,7 +111,9 @@ impl World {
 
     /// A client of HTTP.
     pub(crate) fn http_client(&self) -> Connection {
-        Connection::to(self.proxy.as_ref().unwrap().addresses()[0])
+        let (id, address) = self.proxy.as_ref().unwrap().addresses()[0];
+        assert_eq!(id.kind, ListenerKind::Http);
+        Connection::to(([127, 0, 0, 1], address.port()).into())
     }
 
     pub(crate) fn client(&self) -> Connection {
@@ -192,7 +187,13 @@ pub(crate) fn cluster(endpoints: &[SocketAddr]) -> Cluster {
     }
 }
 
-fn host() -> Host {
+/// Listens for HTTP at a port, for one host.
+pub(crate) fn http(port: u16, host: Host) -> Listener {
+    Listener { port, protocol: Protocol::Http(Arc::new(vec![Arc::new(host)])) }
+}
+
+/// A host whose only route forwards to the cluster.
+pub(crate) fn host(name: &str) -> Host {
     let forward = Forward {
         backends: Backends::One(ClusterId(0)),
         timeouts: Timeouts::default(),
@@ -202,16 +203,14 @@ fn host() -> Host {
     };
     let route = Route::new(PathMatch::root(), Action::Forward(forward), Arc::default());
     Host {
-        name: HostName::parse("web.test").expect("it is a name"),
+        name: HostName::parse(name).expect("it is a name"),
         tls: Arc::new(HostTls::default()),
         routes: vec![Arc::new(route)],
     }
 }
 
-pub(crate) fn stream(port: u16, transport: Transport) -> Stream {
-    Stream {
-        port,
-        transport,
+pub(crate) fn stream(port: u16, transport: Transport) -> Listener {
+    let stream = Stream {
         cluster: ClusterId(0),
         accepts_proxy_header: false,
         sends_proxy_header: false,
@@ -221,7 +220,24 @@ pub(crate) fn stream(port: u16, transport: Transport) -> Stream {
             service_port: "7".to_owned(),
             ..Labels::default()
         },
-    }
+    };
+    let protocol = match transport {
+        Transport::Tcp => Protocol::Tcp(stream),
+        Transport::Udp => Protocol::Udp(stream),
+    };
+    Listener { port, protocol }
+}
+
+/// Changes the first listener, which is a TCP service.
+pub(crate) fn tcp_service(model: &mut Model, change: impl FnOnce(&mut Stream)) {
+    let Protocol::Tcp(stream) = &mut model.listeners[0].protocol else { panic!("not a TCP service") };
+    change(stream);
+}
+
+/// Changes the only host of the first listener, which is one of HTTP.
+pub(crate) fn web(model: &mut Model, change: impl FnOnce(&mut Host)) {
+    let Protocol::Http(hosts) = &mut model.listeners[0].protocol else { panic!("not HTTP") };
+    change(Arc::make_mut(&mut Arc::make_mut(hosts)[0]));
 }
 
 struct Shared(Arc<Mutex<Vec<u8>>>);

@@ -4,7 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::{Action, DirectResponse, Host, HostName, Labels, Model, PathKind, PathMatch, Route};
+use model::{
+    Action, DirectResponse, Host, HostName, Labels, Listener, ListenerId, ListenerKind, Model, PathKind,
+    PathMatch, Protocol, Route,
+};
 use routing::{Resolution, Snapshot};
 
 /// Lines that are read: what is longer tells nothing new and takes its time.
@@ -13,6 +16,9 @@ const LINES_MAX: usize = 200;
 /// Bytes of a host name or path.
 const WORD_BYTES_MAX: usize = 300;
 
+/// Where all that is configured is served.
+const HTTP: ListenerId = ListenerId { kind: ListenerKind::Http, port: 80 };
+
 /// Reads a model, a second one and requests, a line each, and compares each answer with that of a search through all hosts and
 /// routes; that of the second model too where it is compiled from the Snapshot of the first.
 ///
@@ -20,7 +26,7 @@ const WORD_BYTES_MAX: usize = 300;
 /// before it. `? HOST PATH` is a request. `--` begins the second model. Anything else is a host.
 pub(crate) fn compile(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
-    let mut models = [Model::default(), Model::default()];
+    let mut hosts = [Vec::new(), Vec::new()];
     let (mut at, mut asked) = (0, Vec::new());
     for line in text.lines().take(LINES_MAX).filter(|line| line.len() <= WORD_BYTES_MAX) {
         if line == "--" {
@@ -28,14 +34,18 @@ pub(crate) fn compile(input: &[u8]) {
         } else if let Some(request) = line.strip_prefix("? ") {
             asked.push(request.split_once(' ').unwrap_or((request, "/")));
         } else {
-            add(&mut models[at], line);
+            add(&mut hosts[at], line);
         }
     }
+    let models = hosts.map(|hosts| Model {
+        listeners: vec![Listener { port: HTTP.port, protocol: Protocol::Http(Arc::new(hosts)) }],
+        ..Model::default()
+    });
     let first = routing::compile(&models[0], None, 1);
     let second = routing::compile(&models[1], None, 2);
     let from_first = routing::compile(&models[1], Some(&first), 2);
-    let hosts = models.iter().flat_map(|model| &model.hosts).map(|host| host.name.to_string());
-    let paths = models.iter().flat_map(|model| &model.hosts).flat_map(|host| &host.routes);
+    let hosts = models.iter().flat_map(Model::hosts).map(|host| host.name.to_string());
+    let paths = models.iter().flat_map(Model::hosts).flat_map(|host| &host.routes);
     let hosts: BTreeSet<String> =
         hosts.chain(asked.iter().map(|(host, _)| (*host).to_owned())).take(20).collect();
     let paths: BTreeSet<&str> =
@@ -50,7 +60,7 @@ pub(crate) fn compile(input: &[u8]) {
     assert_eq!(second.digest(), from_first.digest());
 }
 
-fn add(model: &mut Model, line: &str) {
+fn add(hosts: &mut Vec<Arc<Host>>, line: &str) {
     let (kind, rest) = line.split_at(line.chars().next().map_or(0, char::len_utf8));
     let path = match kind {
         "=" => PathMatch::exact(rest),
@@ -60,14 +70,14 @@ fn add(model: &mut Model, line: &str) {
             let name = if line == "_" { Ok(HostName::Any) } else { HostName::parse(line) };
             // A name occurs at most once in a model.
             if let Ok(name) = name.map(|name| Host { name, tls: Arc::default(), routes: Vec::new() })
-                && model.hosts.iter().all(|host| host.name != name.name)
+                && hosts.iter().all(|host| host.name != name.name)
             {
-                model.hosts.push(Arc::new(name));
+                hosts.push(Arc::new(name));
             }
             return;
         }
     };
-    if let (Ok(path), Some(host)) = (path, model.hosts.last_mut()) {
+    if let (Ok(path), Some(host)) = (path, hosts.last_mut()) {
         let labels = Arc::new(Labels { path: path.path().to_owned(), ..Labels::default() });
         let action = Action::Respond(DirectResponse { status: 200, body: String::new() });
         Arc::make_mut(host).routes.push(Arc::new(Route::new(path, action, labels)));
@@ -84,8 +94,14 @@ fn agree(model: &Model, snapshot: &Snapshot, host: &str, path: &str) {
         },
     };
     let name = |table: &routing::HostTable| table.name().to_string();
-    let table = || snapshot.find_host(host.as_bytes()).map(|table| name(table)).expect("a host was found");
-    let found = match snapshot.resolve(host.as_bytes(), path.as_bytes(), |_| true) {
+    let table = || {
+        snapshot
+            .hosts_of(HTTP)
+            .and_then(|hosts| hosts.find(host.as_bytes()))
+            .map(|table| name(table))
+            .expect("a host was found")
+    };
+    let found = match snapshot.resolve(HTTP, host.as_bytes(), path.as_bytes(), |_| true) {
         Resolution::UnknownHost => "no host".to_owned(),
         Resolution::UnknownPath => format!("{} without a route", table()),
         Resolution::Route(host, route) => format!("{} {:?}", name(host), route.path),
@@ -109,7 +125,7 @@ fn find_host<'m>(model: &'m Model, asked: &str) -> Option<&'m Host> {
         }
         _ => false,
     };
-    let find = |fits: &dyn Fn(&HostName) -> bool| model.hosts.iter().find(|host| fits(&host.name));
+    let find = |fits: &dyn Fn(&HostName) -> bool| model.hosts().find(|host| fits(&host.name));
     let any = |host: &HostName| *host == HostName::Any;
     find(&is_exact).or_else(|| find(&is_wildcard)).or_else(|| find(&any)).map(|host| &**host)
 }

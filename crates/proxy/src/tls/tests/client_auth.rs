@@ -107,14 +107,9 @@ fn leaves_that_webpki_does_not_take_are_judged_too() {
 }
 
 /// What the server knows of the client after a handshake.
-fn told(
-    config: ClientConfig,
-    name: Option<&str>,
-    snapshot: &Snapshot,
-    server_configs: &ServerConfigs,
-) -> ClientTls {
-    let met = meet(&Arc::new(config), name, snapshot, server_configs).unwrap();
-    let selection = server_configs.select(snapshot, name).unwrap();
+fn told(config: ClientConfig, name: Option<&str>, server_configs: &ServerConfigs) -> ClientTls {
+    let met = meet(&Arc::new(config), name, server_configs).unwrap();
+    let selection = server_configs.select(name).unwrap();
     ClientTls::new(&met.server, name.map(Box::from), selection)
 }
 
@@ -123,16 +118,9 @@ fn whatever_a_client_shows_the_handshake_succeeds_and_the_verdict_follows() {
     let (ca, stranger) = (Authority::new("ca"), Authority::new("stranger"));
     let one = ca.issue("a.test");
     let snapshot = compiled(vec![host("a.test", asks(&one, &ca.trusted(), 1))], TlsSettings::default());
-    let server_configs = ServerConfigs::new(&snapshot, &shared_tls(), None);
+    let server_configs = configured(&snapshot, &shared_tls(), None);
     let name = HostName::parse("a.test").unwrap();
-    let verdict = |config| {
-        told(config, Some("a.test"), &snapshot, &server_configs).verdict(
-            &name,
-            &snapshot,
-            &server_configs,
-            NOW,
-        )
-    };
+    let verdict = |config| told(config, Some("a.test"), &server_configs).verdict(&name, &server_configs, NOW);
     assert_eq!(verdict(client()), Ok(Verdict::None));
     assert_eq!(verdict(client_with(&ca.issue("client"))), Ok(Verdict::Good));
     let why = "unable to verify the first certificate";
@@ -141,7 +129,7 @@ fn whatever_a_client_shows_the_handshake_succeeds_and_the_verdict_follows() {
     let expired = ca.issue_as("client", |params| params.not_after = date_time_ymd(2026, 1, 1));
     let bad = Verdict::Bad { why: "certificate has expired", is_untrusted: false };
     assert_eq!(verdict(client_with(&expired)), Ok(bad));
-    let client = told(client_with(&ca.issue("client")), Some("a.test"), &snapshot, &server_configs);
+    let client = told(client_with(&ca.issue("client")), Some("a.test"), &server_configs);
     let certificate = client.certificate.as_ref().unwrap();
     assert_eq!((&*certificate.subject, &*certificate.issuer), ("CN=client", "CN=ca"));
 }
@@ -152,22 +140,22 @@ fn a_verdict_holds_for_one_host_and_as_long_as_it_asks_for_the_same() {
     let one = ca.issue("a.test");
     let (open, guarded) = (host("b.test", shows(&one)), host("a.test", asks(&one, &ca.trusted(), 1)));
     let snapshot = compiled(vec![open, guarded], TlsSettings::default());
-    let server_configs = ServerConfigs::new(&snapshot, &shared_tls, None);
+    let server_configs = configured(&snapshot, &shared_tls, None);
     let name = HostName::parse("a.test").unwrap();
     let shown = || client_with(&ca.issue("client"));
-    let strange = told(shown(), Some("b.test"), &snapshot, &server_configs);
-    assert_eq!(strange.verdict(&name, &snapshot, &server_configs, NOW), Err(Misdirected));
-    let nameless = told(shown(), None, &snapshot, &server_configs);
-    assert_eq!(nameless.verdict(&name, &snapshot, &server_configs, NOW), Ok(Verdict::None));
-    let known = told(shown(), Some("a.test"), &snapshot, &server_configs);
-    assert_eq!(known.verdict(&name, &snapshot, &server_configs, NOW), Ok(Verdict::Good));
+    let strange = told(shown(), Some("b.test"), &server_configs);
+    assert_eq!(strange.verdict(&name, &server_configs, NOW), Err(Misdirected));
+    let nameless = told(shown(), None, &server_configs);
+    assert_eq!(nameless.verdict(&name, &server_configs, NOW), Ok(Verdict::None));
+    let known = told(shown(), Some("a.test"), &server_configs);
+    assert_eq!(known.verdict(&name, &server_configs, NOW), Ok(Verdict::Good));
     let stricter = compiled(vec![host("a.test", asks(&one, &other.trusted(), 1))], TlsSettings::default());
-    let after = ServerConfigs::new(&stricter, &shared_tls, Some(&server_configs));
-    assert!(matches!(known.verdict(&name, &stricter, &after, NOW), Ok(Verdict::Bad { .. })));
+    let after = configured(&stricter, &shared_tls, Some(&server_configs));
+    assert!(matches!(known.verdict(&name, &after, NOW), Ok(Verdict::Bad { .. })));
     let now_guarded = compiled(vec![host("b.test", asks(&one, &ca.trusted(), 1))], TlsSettings::default());
-    let after = ServerConfigs::new(&now_guarded, &shared_tls, Some(&server_configs));
+    let after = configured(&now_guarded, &shared_tls, Some(&server_configs));
     let name = HostName::parse("b.test").unwrap();
-    assert_eq!(strange.verdict(&name, &now_guarded, &after, NOW), Err(Misdirected), "it was not asked");
+    assert_eq!(strange.verdict(&name, &after, NOW), Err(Misdirected), "it was not asked");
 }
 
 #[test]
@@ -175,12 +163,12 @@ fn a_certificate_whose_key_the_client_does_not_hold_is_no_certificate() {
     let ca = Authority::new("ca");
     let one = ca.issue("a.test");
     let snapshot = compiled(vec![host("a.test", asks(&one, &ca.trusted(), 1))], TlsSettings::default());
-    let server_configs = ServerConfigs::new(&snapshot, &shared_tls(), None);
+    let server_configs = configured(&snapshot, &shared_tls(), None);
     let (mine, theirs) = (ca.issue("mine"), ca.issue("theirs"));
     let provider = provider(model::CipherSuite::DEFAULT);
     let mut stolen = (*certified_key(&mine, &provider).unwrap()).clone();
     stolen.cert = certified_key(&theirs, &provider).unwrap().cert.clone();
     let mut config = client();
     config.client_auth_cert_resolver = Arc::new(rustls::sign::SingleCertAndKey::from(stolen));
-    assert!(meet(&Arc::new(config), Some("a.test"), &snapshot, &server_configs).is_err());
+    assert!(meet(&Arc::new(config), Some("a.test"), &server_configs).is_err());
 }

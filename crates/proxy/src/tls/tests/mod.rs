@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::{
-    Authorities, Certificate, CertificateInfo, ClientAuth, Host, HostName, HostTls, KeyEncoding, Model,
-    PrivateKey, TlsSettings, UpstreamTls,
+    Authorities, Certificate, CertificateInfo, ClientAuth, Host, HostName, HostTls, KeyEncoding, Listener,
+    ListenerId, ListenerKind, Model, PrivateKey, Protocol, TlsSettings, UpstreamTls,
 };
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType, IsCa, Issuer, KeyIdMethod,
@@ -119,10 +119,24 @@ fn asks(certificate: &Arc<Certificate>, authorities: &Arc<Authorities>, depth: u
     HostTls { client_auth, ..shows(certificate) }
 }
 
+/// Where all hosts are served.
+const HTTPS: ListenerId = ListenerId { kind: ListenerKind::Https, port: 443 };
+
 fn compiled(hosts: Vec<Host>, tls: TlsSettings) -> Snapshot {
     let settings = model::Settings { tls, ..model::Settings::default() };
-    let hosts = hosts.into_iter().map(Arc::new).collect();
-    routing::compile(&Model { hosts, settings, ..Model::default() }, None, 1)
+    let hosts = Arc::new(hosts.into_iter().map(Arc::new).collect());
+    let listeners = vec![Listener { port: HTTPS.port, protocol: Protocol::Https(hosts) }];
+    routing::compile(&Model { listeners, settings, ..Model::default() }, None, 1)
+}
+
+/// How handshakes are answered at the only listener.
+fn configured(
+    snapshot: &Snapshot,
+    shared_tls: &Arc<SharedTls>,
+    previous: Option<&ServerConfigs>,
+) -> Arc<ServerConfigs> {
+    let hosts = snapshot.hosts_of(HTTPS).expect("it is a listener");
+    ServerConfigs::new(hosts, &snapshot.settings.tls, shared_tls, previous)
 }
 
 fn shared_tls() -> Arc<SharedTls> {
@@ -167,10 +181,9 @@ struct Met {
 fn meet(
     config: &Arc<ClientConfig>,
     name: Option<&str>,
-    snapshot: &Snapshot,
     server_configs: &ServerConfigs,
 ) -> Result<Met, Error> {
-    let selection = server_configs.select(snapshot, name).expect("it is served");
+    let selection = server_configs.select(name).expect("it is served");
     let server = ServerConnection::new(selection.server_config.config().unwrap()).unwrap();
     let mut met = Met { client: connect(config, name), server: Connection::Server(server) };
     while met.client.is_handshaking() || met.server.is_handshaking() {

@@ -1,8 +1,9 @@
 //! Who answers a handshake, and with what.
 
-use model::{CipherSuite, TlsVersions};
+use model::{CipherSuite, HostList, TlsVersions};
 use rustls::ProtocolVersion;
 
+use super::super::TlsListeners;
 use super::super::provider::{suite_name, versions};
 use super::*;
 
@@ -31,7 +32,7 @@ fn the_name_picks_the_certificate() {
     ];
     let settings = TlsSettings { default_certificate: Some(Arc::clone(&default)), ..TlsSettings::default() };
     let snapshot = compiled(hosts, settings);
-    let server_configs = ServerConfigs::new(&snapshot, &shared_tls(), None);
+    let server_configs = configured(&snapshot, &shared_tls(), None);
     let config = Arc::new(client());
     for (name, expected) in [
         (Some("a.test"), &exact),
@@ -42,7 +43,7 @@ fn the_name_picks_the_certificate() {
         (Some("unknown.example"), &default),
         (None, &default),
     ] {
-        let met = meet(&config, name, &snapshot, &server_configs).unwrap();
+        let met = meet(&config, name, &server_configs).unwrap();
         assert_eq!(met.shown(), expected.chain[0], "{name:?}");
     }
 }
@@ -52,9 +53,9 @@ fn without_a_certificate_one_is_made_up_and_an_unusable_one_is_passed_over() {
     let shared_tls = shared_tls();
     let broken = certificate(vec![vec![1, 2, 3]], vec![4, 5, 6]);
     let snapshot = compiled(vec![host("a.test", shows(&broken))], TlsSettings::default());
-    let server_configs = ServerConfigs::new(&snapshot, &shared_tls, None);
+    let server_configs = configured(&snapshot, &shared_tls, None);
     let config = Arc::new(client());
-    let made_up = meet(&config, None, &snapshot, &server_configs).unwrap().shown().to_vec();
+    let made_up = meet(&config, None, &server_configs).unwrap().shown().to_vec();
     let (_, read) =
         <x509_parser::certificate::X509Certificate<'_> as x509_parser::prelude::FromDer<_>>::from_der(
             &made_up,
@@ -64,13 +65,9 @@ fn without_a_certificate_one_is_made_up_and_an_unusable_one_is_passed_over() {
         super::super::name::rfc2253(read.subject()),
         "CN=Kubernetes Ingress Controller Fake Certificate,O=Acme Co"
     );
-    assert_eq!(meet(&config, Some("a.test"), &snapshot, &server_configs).unwrap().shown(), made_up);
-    let next = ServerConfigs::new(&snapshot, &shared_tls, None);
-    assert_eq!(
-        meet(&config, None, &snapshot, &next).unwrap().shown(),
-        made_up,
-        "the same for every generation"
-    );
+    assert_eq!(meet(&config, Some("a.test"), &server_configs).unwrap().shown(), made_up);
+    let next = configured(&snapshot, &shared_tls, None);
+    assert_eq!(meet(&config, None, &next).unwrap().shown(), made_up, "the same for every generation");
 }
 
 #[test]
@@ -79,8 +76,8 @@ fn the_host_of_last_resort_has_the_first_say_in_the_default() {
     let (any, default) = (ca.issue("any.test"), ca.issue("default.test"));
     let settings = TlsSettings { default_certificate: Some(default), ..TlsSettings::default() };
     let snapshot = compiled(vec![host("", shows(&any)), host("a.test", HostTls::default())], settings);
-    let server_configs = ServerConfigs::new(&snapshot, &shared_tls(), None);
-    let met = meet(&Arc::new(client()), Some("a.test"), &snapshot, &server_configs).unwrap();
+    let server_configs = configured(&snapshot, &shared_tls(), None);
+    let met = meet(&Arc::new(client()), Some("a.test"), &server_configs).unwrap();
     assert_eq!(met.shown(), any.chain[0]);
 }
 
@@ -88,10 +85,10 @@ fn the_host_of_last_resort_has_the_first_say_in_the_default() {
 fn names_that_are_not_served_can_be_refused() {
     let settings = TlsSettings { reject_unknown_names: true, ..TlsSettings::default() };
     let snapshot = compiled(vec![host("a.test", HostTls::default()), host("", HostTls::default())], settings);
-    let server_configs = ServerConfigs::new(&snapshot, &shared_tls(), None);
-    assert!(server_configs.select(&snapshot, Some("a.test")).is_some());
-    assert!(server_configs.select(&snapshot, Some("b.test")).is_none());
-    assert!(server_configs.select(&snapshot, None).is_none());
+    let server_configs = configured(&snapshot, &shared_tls(), None);
+    assert!(server_configs.select(Some("a.test")).is_some());
+    assert!(server_configs.select(Some("b.test")).is_none());
+    assert!(server_configs.select(None).is_none());
 }
 
 #[test]
@@ -102,16 +99,38 @@ fn a_new_certificate_is_shown_from_the_next_generation_on_and_others_stay_ready(
         compiled(vec![host("a.test", shows(&old)), host("b.test", shows(&other))], TlsSettings::default());
     let second =
         compiled(vec![host("a.test", shows(&new)), host("b.test", shows(&other))], TlsSettings::default());
-    let before = ServerConfigs::new(&first, &shared_tls, None);
-    let after = ServerConfigs::new(&second, &shared_tls, Some(&before));
+    let before = configured(&first, &shared_tls, None);
+    let after = configured(&second, &shared_tls, Some(&before));
     let config = Arc::new(client());
-    assert_eq!(meet(&config, Some("a.test"), &first, &before).unwrap().shown(), old.chain[0]);
-    assert_eq!(meet(&config, Some("a.test"), &second, &after).unwrap().shown(), new.chain[0]);
-    let server_config = |server_configs: &ServerConfigs, snapshot: &Snapshot, name: &str| {
-        Arc::as_ptr(server_configs.select(snapshot, Some(name)).unwrap().server_config)
+    assert_eq!(meet(&config, Some("a.test"), &before).unwrap().shown(), old.chain[0]);
+    assert_eq!(meet(&config, Some("a.test"), &after).unwrap().shown(), new.chain[0]);
+    let server_config = |server_configs: &ServerConfigs, name: &str| {
+        Arc::as_ptr(server_configs.select(Some(name)).unwrap().server_config)
     };
-    assert_eq!(server_config(&before, &first, "b.test"), server_config(&after, &second, "b.test"));
-    assert_ne!(server_config(&before, &first, "a.test"), server_config(&after, &second, "a.test"));
+    assert_eq!(server_config(&before, "b.test"), server_config(&after, "b.test"));
+    assert_ne!(server_config(&before, "a.test"), server_config(&after, "a.test"));
+}
+
+#[test]
+fn names_are_looked_up_among_the_hosts_of_the_listener() {
+    let ca = Authority::new("ca");
+    let (one, other) = (ca.issue("a.test"), ca.issue("a.test"));
+    let hosts = |certificate| Arc::new(vec![Arc::new(host("a.test", shows(certificate)))]);
+    let (shared, own) = (hosts(&one), hosts(&other));
+    let https = |port, hosts: &HostList| Listener { port, protocol: Protocol::Https(Arc::clone(hosts)) };
+    let clear = Listener { port: 80, protocol: Protocol::Http(Arc::clone(&shared)) };
+    let listeners = vec![clear, https(443, &shared), https(444, &own), https(445, &shared)];
+    let snapshot = routing::compile(&Model { listeners, ..Model::default() }, None, 1);
+    let tls = TlsListeners::new(&snapshot, &shared_tls(), None);
+    let at = |kind, port| tls.get(ListenerId { kind, port });
+    let config = Arc::new(client());
+    for (port, certificate) in [(443, &one), (444, &other), (445, &one)] {
+        let met = meet(&config, Some("a.test"), at(ListenerKind::Https, port).unwrap()).unwrap();
+        assert_eq!(met.shown(), certificate.chain[0], "{port}");
+    }
+    let same = |a, b| std::ptr::eq(at(ListenerKind::Https, a).unwrap(), at(ListenerKind::Https, b).unwrap());
+    assert!(same(443, 445) && !same(443, 444), "what is shared is made once");
+    assert!(at(ListenerKind::Http, 80).is_none() && at(ListenerKind::Https, 446).is_none());
 }
 
 #[test]
@@ -123,10 +142,9 @@ fn suites_and_versions_are_those_of_the_settings_and_of_the_host() {
     let settings =
         TlsSettings { ciphers: vec![EcdheEcdsaAes256Gcm, EcdheEcdsaAes128Gcm], ..TlsSettings::default() };
     let snapshot = compiled(vec![host("one.test", special), host("two.test", shows(&one))], settings.clone());
-    let server_configs = ServerConfigs::new(&snapshot, &shared_tls(), None);
+    let server_configs = configured(&snapshot, &shared_tls(), None);
     let suite = |version, name| {
-        let met =
-            meet(&client_of(version, CipherSuite::DEFAULT), Some(name), &snapshot, &server_configs).unwrap();
+        let met = meet(&client_of(version, CipherSuite::DEFAULT), Some(name), &server_configs).unwrap();
         suite_name(met.server.negotiated_cipher_suite())
     };
     assert_eq!(suite(V12, "one.test"), "ECDHE-ECDSA-CHACHA20-POLY1305");
@@ -134,24 +152,24 @@ fn suites_and_versions_are_those_of_the_settings_and_of_the_host() {
     assert_eq!(suite(V13, "one.test"), "TLS_AES_128_GCM_SHA256");
     let theirs = TlsSettings { prefer_server_ciphers: false, ..settings.clone() };
     let snapshot = compiled(Vec::new(), theirs);
-    let server_configs = ServerConfigs::new(&snapshot, &shared_tls(), None);
-    let met = meet(&client_of(V12, CipherSuite::DEFAULT), None, &snapshot, &server_configs).unwrap();
+    let server_configs = configured(&snapshot, &shared_tls(), None);
+    let met = meet(&client_of(V12, CipherSuite::DEFAULT), None, &server_configs).unwrap();
     assert_eq!(suite_name(met.server.negotiated_cipher_suite()), "ECDHE-ECDSA-AES128-GCM-SHA256");
     let snapshot = compiled(Vec::new(), TlsSettings { versions: V12, ..settings });
-    let server_configs = ServerConfigs::new(&snapshot, &shared_tls(), None);
-    let met = meet(&Arc::new(client()), None, &snapshot, &server_configs).unwrap();
+    let server_configs = configured(&snapshot, &shared_tls(), None);
+    let met = meet(&Arc::new(client()), None, &server_configs).unwrap();
     assert_eq!(met.server.protocol_version(), Some(ProtocolVersion::TLSv1_2));
-    assert!(meet(&client_of(V13, CipherSuite::DEFAULT), None, &snapshot, &server_configs).is_err());
+    assert!(meet(&client_of(V13, CipherSuite::DEFAULT), None, &server_configs).is_err());
 }
 
 #[test]
 fn http2_is_offered_where_it_is_on() {
     let protocol = |http2: bool, offered: &[&[u8]]| {
         let snapshot = compiled(Vec::new(), TlsSettings { http2, ..TlsSettings::default() });
-        let server_configs = ServerConfigs::new(&snapshot, &shared_tls(), None);
+        let server_configs = configured(&snapshot, &shared_tls(), None);
         let mut config = client();
         config.alpn_protocols = offered.iter().map(|one| one.to_vec()).collect();
-        let met = meet(&Arc::new(config), None, &snapshot, &server_configs)?;
+        let met = meet(&Arc::new(config), None, &server_configs)?;
         Ok::<_, Error>(met.client.alpn_protocol().map(<[u8]>::to_vec))
     };
     assert_eq!(protocol(true, &[b"http/1.1", b"h2"]), Ok(Some(b"h2".to_vec())));
@@ -168,11 +186,11 @@ fn resumes(version: TlsVersions, settings: &TlsSettings, first: Host, second: Ho
     let config = client_of(version, CipherSuite::DEFAULT);
     let name = first.name.to_string();
     let old = compiled(vec![first], settings.clone());
-    let before = ServerConfigs::new(&old, &shared_tls, None);
-    assert!(!meet(&config, Some(&name), &old, &before).unwrap().is_resumed());
+    let before = configured(&old, &shared_tls, None);
+    assert!(!meet(&config, Some(&name), &before).unwrap().is_resumed());
     let new = compiled(vec![second], settings.clone());
-    let after = ServerConfigs::new(&new, &shared_tls, Some(&before));
-    let next = move || meet(&config, Some(&name), &new, &after).unwrap().is_resumed();
+    let after = configured(&new, &shared_tls, Some(&before));
+    let next = move || meet(&config, Some(&name), &after).unwrap().is_resumed();
     std::thread::spawn(next).join().unwrap()
 }
 

@@ -23,8 +23,8 @@ async fn sockets() -> (Socket, Socket) {
         small.set_send_buffer_size(16 << 10).unwrap();
     }
     let snapshot = compiled(Vec::new(), TlsSettings::default());
-    let server_configs = ServerConfigs::new(&snapshot, &shared_tls(), None);
-    let config = server_configs.select(&snapshot, None).unwrap().server_config.config().unwrap();
+    let server_configs = configured(&snapshot, &shared_tls(), None);
+    let config = server_configs.select(None).unwrap().server_config.config().unwrap();
     let mut client = Box::new(Session::new(near, connect(&Arc::new(client()), None)));
     let server = Connection::Server(ServerConnection::new(config).unwrap());
     let mut server = Box::new(Session::new(far, server));
@@ -150,12 +150,12 @@ fn a_connection_goes_on_in_another_event_loop() {
 async fn refused(bytes: &[u8], settings: TlsSettings) -> (Option<Refused>, Vec<u8>) {
     let (mut near, far) = loopback().await;
     let snapshot = compiled(vec![host("a.test", HostTls::default())], settings);
-    let server_configs = ServerConfigs::new(&snapshot, &shared_tls(), None);
+    let server_configs = configured(&snapshot, &shared_tls(), None);
     let (handshake_limiter, clock) = (HandshakeLimiter::default(), Clock::new(Clock::begin()));
     let entry = handshake_limiter.enter().unwrap();
     near.write_all(bytes).await.unwrap();
     near.shutdown().await.unwrap();
-    let accepting = handshake::accept(far, &snapshot, &server_configs, &entry, buffer());
+    let accepting = handshake::accept(far, Some(&server_configs), &entry, buffer());
     let outcome = tokio::select! {
         outcome = accepting => outcome.err(),
         () = handshake_limiter.attend(&clock) => None,
@@ -200,7 +200,7 @@ fn a_client_is_known_by_what_was_agreed_upon() {
     run(async {
         let (near, far) = loopback().await;
         let snapshot = compiled(vec![host("a.test", HostTls::default())], TlsSettings::default());
-        let server_configs = ServerConfigs::new(&snapshot, &shared_tls(), None);
+        let server_configs = configured(&snapshot, &shared_tls(), None);
         let (handshake_limiter, clock) = (HandshakeLimiter::default(), Clock::new(Clock::begin()));
         let entry = handshake_limiter.enter().unwrap();
         let mut client = Session::new(near, connect(&Arc::new(client()), Some("a.test")));
@@ -208,7 +208,7 @@ fn a_client_is_known_by_what_was_agreed_upon() {
             poll_fn(|cx| client.poll_handshake(cx)).await.unwrap();
             poll_fn(|cx| client.poll_flush(cx)).await.unwrap();
         };
-        let accepting = handshake::accept(far, &snapshot, &server_configs, &entry, buffer());
+        let accepting = handshake::accept(far, Some(&server_configs), &entry, buffer());
         let both = async { tokio::join!(client, accepting).1 };
         let known = tokio::select! {
             outcome = both => outcome.ok().expect("it succeeds").1,

@@ -15,13 +15,13 @@ fn dial(settings: UpstreamTls, certificate: &Arc<Certificate>) -> Result<(Option
         let defaults =
             TlsSettings { default_certificate: Some(Arc::clone(certificate)), ..TlsSettings::default() };
         let snapshot = compiled(Vec::new(), defaults);
-        let server_configs = ServerConfigs::new(&snapshot, &shared_tls(), None);
+        let server_configs = configured(&snapshot, &shared_tls(), None);
         let profile = ConnectorConfigs::default().get(&Arc::new(settings), HttpVersion::Http1);
         let connector = profile.connector(IpAddr::V4(Ipv4Addr::LOCALHOST))?;
         let (mut name, mut resumed) = (None, 0);
         for _ in 0..2 {
             let (near, far) = loopback().await;
-            let config = server_configs.select(&snapshot, None).unwrap().server_config.config().unwrap();
+            let config = server_configs.select(None).unwrap().server_config.config().unwrap();
             let mut server = Session::new(far, Connection::Server(ServerConnection::new(config).unwrap()));
             let dialing = async {
                 let mut client = connector.handshake(near).await?;

@@ -8,7 +8,7 @@ use model::{
 use testkit::Ending;
 
 use super::{GET, POST, route};
-use crate::world::World;
+use crate::world::{World, web};
 
 fn responding(status: u16, body: &str) -> World {
     World::http(&[], |model| {
@@ -83,10 +83,10 @@ fn a_route_with_conditions_takes_only_requests_that_comply() {
     let world = World::http(&[], |model| {
         let respond = |status| Action::Respond(DirectResponse { status, body: String::new() });
         route(model, |route| route.action = respond(200));
-        let host = Arc::make_mut(&mut model.hosts[0]);
         let conditions = Conditions { method: Some("POST".to_owned()), ..Conditions::default() };
         let other = Route::new(PathMatch::root(), respond(201), Arc::default());
-        host.routes.push(Arc::new(Route { conditions: Some(Box::new(conditions)), ..other }));
+        let other = Route { conditions: Some(Box::new(conditions)), ..other };
+        web(model, |host| host.routes.push(Arc::new(other)));
     });
     assert_eq!(world.http_client().ask(POST).status, 201);
     assert_eq!(world.http_client().ask(GET).status, 200);

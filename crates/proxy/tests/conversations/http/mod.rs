@@ -3,11 +3,12 @@
 mod answers;
 mod bodies;
 mod calls;
+mod listeners;
 
 use model::{Action, Forward, Model, Route};
 use testkit::Connection;
 
-use crate::world::World;
+use crate::world::{World, web};
 
 const GET: &str = "GET /a HTTP/1.1\r\nHost: web.test\r\n\r\n";
 const POST: &str = "POST /a HTTP/1.1\r\nHost: web.test\r\nContent-Length: 4\r\n\r\nbody";
@@ -16,8 +17,7 @@ const FAULTS: &str = "forebay_faults_total";
 
 /// Changes the only route.
 fn route(model: &mut Model, change: impl FnOnce(&mut Route)) {
-    let host = std::sync::Arc::make_mut(&mut model.hosts[0]);
-    change(std::sync::Arc::make_mut(&mut host.routes[0]));
+    web(model, |host| change(std::sync::Arc::make_mut(&mut host.routes[0])));
 }
 
 /// Changes how the only route forwards.

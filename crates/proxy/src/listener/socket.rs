@@ -1,23 +1,19 @@
-//! Listening: a socket per worker on the same address, among which the kernel spreads the connections.
+//! Listening sockets of TCP, and how connections are accepted from them: one socket per worker on the same address. Never in here: what
+//! becomes of a connection.
 
-use std::future::poll_fn;
 use std::io;
-use std::net::{SocketAddr, TcpListener as StdListener};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener as StdListener};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use observe::{Counter, Reason};
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use observe::Counter;
+use rustix::net::{Shutdown, shutdown};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
 
-use crate::buffer::Buffer;
-use crate::conn;
 use crate::deadline::Deadline;
-use crate::head::HeadEdits;
-use crate::limits::{ACCEPT_BACKLOG, ACCEPT_RETRY_DELAY, ACCEPTS_PER_TURN_MAX, REFUSED_BYTES_READ};
-use crate::options::Listen;
-use crate::reply::Answer;
+use crate::limits::{ACCEPT_BACKLOG, ACCEPT_RETRY_DELAY, ACCEPTS_PER_TURN_MAX};
 use crate::socket::is_about_descriptors;
 use crate::worker::Worker;
 
@@ -48,15 +44,70 @@ pub(crate) fn probe(address: SocketAddr) -> io::Result<()> {
     socket.bind(&address.into())
 }
 
-/// Accepts connections for as long as it is polled.
-pub(crate) async fn accept(worker: Rc<Worker>, listener: Rc<TcpListener>, listen: Listen) {
-    let local = listen.address;
-    let refuse = |stream: TcpStream| turn_away(&worker, &stream, listen);
-    accept_each(&worker, &listener, local, |stream, peer| admit(&worker, stream, peer, listen), refuse).await;
+/// Binds a port of all addresses, IPv6 included where the machine has it.
+pub(crate) fn bind_any<T>(port: u16, bind: impl Fn(SocketAddr) -> io::Result<T>) -> Result<T, BindError> {
+    let at = |address: SocketAddr| bind(address).map_err(|error| BindError { address, error });
+    at((Ipv6Addr::UNSPECIFIED, port).into()).or_else(|failed| {
+        // Neither says that somebody else has the port: IPv6 is not built in, or turned off.
+        let has_no_ipv6 = failed.error.kind() == io::ErrorKind::AddrNotAvailable
+            || failed.error.raw_os_error() == Some(libc::EAFNOSUPPORT);
+        if has_no_ipv6 { at((Ipv4Addr::UNSPECIFIED, port).into()) } else { Err(failed) }
+    })
 }
 
-/// The same, for connections of any kind. `refuse` gets a connection for which there is no other descriptor.
-pub(crate) async fn accept_each(
+/// An address that cannot be bound, and why.
+pub(crate) struct BindError {
+    pub(crate) address: SocketAddr,
+    pub(crate) error: io::Error,
+}
+
+impl From<BindError> for io::Error {
+    fn from(failed: BindError) -> Self {
+        failed.error
+    }
+}
+
+/// What is done with a connection that was accepted, and with whom it is.
+type Admit = Rc<dyn Fn(TcpStream, SocketAddr)>;
+
+/// A listening socket, and the task that accepts from it.
+pub(crate) struct Acceptor {
+    listener: Rc<TcpListener>,
+    admit: Admit,
+    accepting: JoinHandle<()>,
+}
+
+impl Acceptor {
+    /// `refuse` gets a connection for which there is no other descriptor.
+    pub(crate) fn start(
+        worker: &Rc<Worker>,
+        socket: StdListener,
+        admit: Admit,
+        refuse: impl Fn(TcpStream) + 'static,
+    ) -> io::Result<Self> {
+        let listener = Rc::new(TcpListener::from_std(socket)?);
+        let local = listener.local_addr()?;
+        let (worker, from, admitting) = (Rc::clone(worker), Rc::clone(&listener), Rc::clone(&admit));
+        let accepting = tokio::task::spawn_local(async move {
+            accept_each(&worker, &from, local, &*admitting, refuse).await;
+        });
+        Ok(Self { listener, admit, accepting })
+    }
+
+    /// Takes what clients have established already, and no more: a listener that is closed would reset them.
+    pub(crate) fn close(&self) {
+        self.accepting.abort();
+        let mut cx = Context::from_waker(Waker::noop());
+        while let Poll::Ready(Ok((stream, peer))) = self.listener.poll_accept(&mut cx) {
+            (self.admit)(stream, peer);
+        }
+        // The task lets go of the socket only when it is its turn. On a socket that listens this cannot fail.
+        let _ = shutdown(&self.listener, Shutdown::Read);
+    }
+}
+
+/// Accepts connections for as long as it is polled.
+async fn accept_each(
     worker: &Worker,
     listener: &TcpListener,
     local: SocketAddr,
@@ -85,36 +136,9 @@ pub(crate) async fn accept_each(
     }
 }
 
-/// Takes what clients have established already; a listener that is closed would reset them.
-pub(crate) async fn accept_last(worker: &Rc<Worker>, listener: &TcpListener, listen: Listen) {
-    poll_fn(|cx| {
-        accept_waiting(cx, listener, |stream, peer| admit(worker, stream, peer, listen));
-        Poll::Ready(())
-    })
-    .await;
-}
-
-/// The same, for connections of any kind.
-pub(crate) fn accept_waiting(
-    cx: &mut Context<'_>,
-    listener: &TcpListener,
-    admit: impl Fn(TcpStream, SocketAddr),
-) {
-    while let Poll::Ready(Ok((stream, peer))) = listener.poll_accept(cx) {
-        admit(stream, peer);
-    }
-}
-
 fn accept_one(listener: &TcpListener, refuse: impl Fn(TcpStream)) {
     if let Poll::Ready(Ok((stream, _))) = listener.poll_accept(&mut Context::from_waker(Waker::noop())) {
         refuse(stream);
-    }
-}
-
-fn admit(worker: &Rc<Worker>, stream: TcpStream, peer: SocketAddr, listen: Listen) {
-    match client(worker, peer) {
-        Some(peer) => _ = tokio::task::spawn_local(conn::serve(Rc::clone(worker), stream, peer, listen)),
-        None => turn_away(worker, &stream, listen),
     }
 }
 
@@ -123,20 +147,6 @@ pub(crate) fn client(worker: &Worker, peer: SocketAddr) -> Option<SocketAddr> {
     worker.recorder.borrow().count(Counter::ConnectionsAccepted);
     // Through a socket for both families IPv4 clients come in as `::ffff:1.2.3.4`.
     worker.has_room().then(|| SocketAddr::new(peer.ip().to_canonical(), peer.port()))
-}
-
-/// Answers 503 to a client for which there is no room, without waiting for anything: it may not get to hear it. One that is about
-/// to speak TLS could not read it.
-fn turn_away(worker: &Worker, stream: &TcpStream, listen: Listen) {
-    if listen.tls {
-        return;
-    }
-    let answer = Answer::to(Reason::ConnectionLimit);
-    let mut bytes = Buffer::small(&worker.buffers);
-    answer.write_head(&mut bytes, &worker.date(), Some("close"), &HeadEdits::default());
-    bytes.extend(answer.body());
-    let _ = send(stream, bytes.data(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
-    let _ = recv(stream, &mut [0; REFUSED_BYTES_READ], RecvFlags::DONTWAIT);
 }
 
 /// The client went away between its handshake and `accept`.

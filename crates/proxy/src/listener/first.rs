@@ -1,0 +1,51 @@
+//! The sockets that a proxy begins with: those of HTTP and HTTPS in its first configuration.
+//!
+//! They are bound for all workers before the first connection is accepted, since the kernel would otherwise give connections to too few;
+//! and a port that cannot be had is a reason not to start.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+
+use model::ListenerId;
+use routing::Snapshot;
+
+use super::socket::{BindError, bind, bind_any, probe};
+
+/// All sockets that were bound.
+pub(crate) struct Bound {
+    /// Where they are, with the ports that the kernel has chosen.
+    pub(crate) addresses: Vec<(ListenerId, SocketAddr)>,
+    pub(crate) by_worker: Vec<FirstSockets>,
+}
+
+/// What one worker begins with.
+pub(crate) type FirstSockets = Vec<(ListenerId, TcpListener)>;
+
+/// Binds each port once for each worker.
+pub(crate) fn bind_first(snapshot: &Snapshot, workers: usize) -> io::Result<Bound> {
+    let by_worker = (0..workers).map(|_| FirstSockets::new()).collect();
+    let mut bound = Bound { addresses: Vec::new(), by_worker };
+    for listener in snapshot.listeners().iter().filter(|listener| listener.hosts().is_some()) {
+        let id = listener.id;
+        let bind = |address| bind_for_each(address, workers);
+        let (address, sockets) = bind_any(id.port, bind).map_err(with_address)?;
+        bound.addresses.push((id, address));
+        bound.by_worker.iter_mut().zip(sockets).for_each(|(of_worker, socket)| of_worker.push((id, socket)));
+    }
+    Ok(bound)
+}
+
+fn bind_for_each(address: SocketAddr, workers: usize) -> io::Result<(SocketAddr, Vec<TcpListener>)> {
+    probe(address)?;
+    let (mut local, mut sockets) = (address, Vec::new());
+    for _ in 0..workers {
+        let socket = bind(local)?;
+        local = socket.local_addr()?;
+        sockets.push(socket);
+    }
+    Ok((local, sockets))
+}
+
+fn with_address(BindError { address, error }: BindError) -> io::Error {
+    io::Error::new(error.kind(), format!("{address}: {error}"))
+}

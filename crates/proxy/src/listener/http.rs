@@ -1,0 +1,59 @@
+//! Ports where HTTP is spoken, in clear or over TLS.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::rc::Rc;
+
+use model::ListenerId;
+use observe::Reason;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use tokio::net::TcpStream;
+
+use super::socket::{self, Acceptor};
+use crate::buffer::Buffer;
+use crate::conn;
+use crate::head::HeadEdits;
+use crate::limits::REFUSED_BYTES_READ;
+use crate::reply::Answer;
+use crate::worker::Worker;
+
+/// Listens at a port that has come with a change of the configuration.
+pub(super) fn open(worker: &Rc<Worker>, listener: ListenerId) -> io::Result<Acceptor> {
+    accept_from(worker, listener, socket::bind_any(listener.port, socket::bind)?)
+}
+
+/// Accepts connections from a socket that is bound.
+pub(super) fn accept_from(
+    worker: &Rc<Worker>,
+    listener: ListenerId,
+    socket: TcpListener,
+) -> io::Result<Acceptor> {
+    let local = socket.local_addr()?;
+    let (admitting, refusing) = (Rc::clone(worker), Rc::clone(worker));
+    let admit = move |stream, peer| admit(&admitting, listener, local, stream, peer);
+    let refuse = move |stream| turn_away(&refusing, listener, &stream);
+    Acceptor::start(worker, socket, Rc::new(admit), refuse)
+}
+
+fn admit(worker: &Rc<Worker>, listener: ListenerId, local: SocketAddr, stream: TcpStream, peer: SocketAddr) {
+    match socket::client(worker, peer) {
+        Some(peer) => {
+            tokio::task::spawn_local(conn::serve(Rc::clone(worker), listener, local, stream, peer));
+        }
+        None => turn_away(worker, listener, &stream),
+    }
+}
+
+/// Answers 503 to a client for which there is no room, without waiting for anything: it may not get to hear it. One that is about
+/// to speak TLS could not read it.
+fn turn_away(worker: &Worker, listener: ListenerId, stream: &TcpStream) {
+    if listener.is_tls() {
+        return;
+    }
+    let answer = Answer::to(Reason::ConnectionLimit);
+    let mut bytes = Buffer::small(&worker.buffers);
+    answer.write_head(&mut bytes, &worker.date(), Some("close"), &HeadEdits::default());
+    bytes.extend(answer.body());
+    let _ = send(stream, bytes.data(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+    let _ = recv(stream, &mut [0; REFUSED_BYTES_READ], RecvFlags::DONTWAIT);
+}

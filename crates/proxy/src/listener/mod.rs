@@ -1,0 +1,179 @@
+//! Listeners: the ports of a worker, whatever is spoken there.
+//!
+//! Each worker listens at each port with a socket of its own, among which the kernel spreads what comes. Ports come and go with the
+//! configuration; connections that stand stay as they are. Never in here: what is done with a connection that is taken.
+
+mod first;
+mod http;
+pub(crate) mod socket;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use model::{ListenerId, ListenerKind};
+use observe::{StreamCells, StreamCounter, StreamName};
+
+pub(crate) use first::{Bound, FirstSockets, bind_first};
+
+use crate::stream::{Target, tcp, udp};
+use crate::worker::Worker;
+use socket::Acceptor;
+
+/// The ports of a worker.
+pub(crate) struct Listeners {
+    ports: RefCell<BTreeMap<ListenerId, Port>>,
+    /// Sessions of all UDP ports.
+    ages: Rc<udp::Ages>,
+}
+
+/// A port that is configured, or was and still has sessions.
+struct Port {
+    id: ListenerId,
+    content: Content,
+    opened: Option<Opened>,
+    /// Why it is not listened at; told once.
+    failure: Option<String>,
+    is_wanted: bool,
+}
+
+/// What clients of a port get.
+enum Content {
+    /// The hosts that the listener has in the configuration in force. Cells are there once the port could not be listened at.
+    Hosts(Option<Arc<StreamCells>>),
+    Stream(Rc<Target>),
+}
+
+/// A port that is listened at.
+enum Opened {
+    Tcp(Acceptor),
+    Udp(udp::PortListener),
+}
+
+impl Listeners {
+    /// Begins with sockets that are bound already.
+    pub(crate) fn with(worker: &Rc<Worker>, first: FirstSockets) -> io::Result<Self> {
+        let port = |(id, socket)| {
+            let acceptor = http::accept_from(worker, id, socket)?;
+            Ok((id, Port { opened: Some(Opened::Tcp(acceptor)), ..Port::new(id, Content::Hosts(None)) }))
+        };
+        let ports: io::Result<_> = first.into_iter().map(port).collect();
+        Ok(Self { ports: RefCell::new(ports?), ages: Rc::default() })
+    }
+
+    /// Goes over to the configuration that the worker has gone over to.
+    pub(crate) fn install(&self, worker: &Rc<Worker>) {
+        let config = worker.config();
+        let mut ports = self.ports.borrow_mut();
+        ports.values_mut().for_each(|port| port.is_wanted = false);
+        for listener in config.snapshot.listeners() {
+            let port = ports.entry(listener.id).or_insert_with(|| {
+                let target = listener.stream().map(|stream| Target::new(listener.id, stream, worker));
+                Port::new(listener.id, target.map_or(Content::Hosts(None), Content::Stream))
+            });
+            port.is_wanted = true;
+            if let (Content::Stream(target), Some(stream)) = (&port.content, listener.stream()) {
+                target.lead_to(stream, worker);
+            }
+        }
+        ports.values_mut().filter(|port| !port.is_wanted).for_each(Port::close);
+        drop(ports);
+        self.retry(worker);
+    }
+
+    /// Listens where that has failed, and forgets ports of which nothing is left.
+    pub(crate) fn retry(&self, worker: &Rc<Worker>) {
+        let mut ports = self.ports.borrow_mut();
+        ports.retain(|_, port| port.is_wanted || port.opened.is_some());
+        ports.values_mut().for_each(|port| port.open(worker, &self.ages));
+    }
+
+    /// Closes all ports.
+    pub(crate) fn close(&self) {
+        for port in self.ports.borrow_mut().values_mut() {
+            port.is_wanted = false;
+            port.close();
+        }
+    }
+}
+
+// === impl Port ===
+
+impl Port {
+    fn new(id: ListenerId, content: Content) -> Self {
+        Self { id, content, opened: None, failure: None, is_wanted: true }
+    }
+
+    fn open(&mut self, worker: &Rc<Worker>, ages: &Rc<udp::Ages>) {
+        if let Some(Opened::Udp(listener)) = &self.opened {
+            if listener.is_closed() {
+                self.opened = None;
+            } else if self.is_wanted {
+                listener.open_again();
+            }
+        }
+        if self.opened.is_some() || !self.is_wanted {
+            return;
+        }
+        let (port, protocol) = (self.id.port, self.id.kind.as_str());
+        match self.listen(worker, ages) {
+            Ok(opened) => {
+                if self.failure.take().is_some() {
+                    tracing::info!(port, protocol, "can be listened at after all");
+                }
+                self.opened = Some(opened);
+            }
+            Err(error) => {
+                self.count_failure(worker);
+                let reason = error.to_string();
+                if self.failure.as_ref() != Some(&reason) {
+                    tracing::error!(port, protocol, %error, "cannot listen");
+                    self.failure = Some(reason);
+                }
+            }
+        }
+    }
+
+    fn listen(&self, worker: &Rc<Worker>, ages: &Rc<udp::Ages>) -> io::Result<Opened> {
+        let port = self.id.port;
+        match &self.content {
+            Content::Hosts(_) => http::open(worker, self.id).map(Opened::Tcp),
+            Content::Stream(target) if self.id.kind == ListenerKind::Udp => {
+                udp::PortListener::open(worker, port, target, ages).map(Opened::Udp)
+            }
+            Content::Stream(target) => tcp::open(worker, port, target).map(Opened::Tcp),
+        }
+    }
+
+    /// Ports of HTTP have cells only for this, so that the page of metrics names none of them that can be listened at.
+    fn count_failure(&mut self, worker: &Worker) {
+        let ListenerId { kind, port } = self.id;
+        match &mut self.content {
+            Content::Hosts(cells) => {
+                let name = || StreamName {
+                    protocol: kind.as_str(),
+                    port,
+                    namespace: String::new(),
+                    service: String::new(),
+                };
+                let cells = cells.get_or_insert_with(|| worker.recorder.borrow().stream(name()));
+                cells.inc(StreamCounter::ListenFailures);
+            }
+            Content::Stream(target) => target.now().cells.inc(StreamCounter::ListenFailures),
+        }
+    }
+
+    /// Takes no more clients but those that have come already. Sessions of datagrams need the socket for as long as they last.
+    fn close(&mut self) {
+        match &self.opened {
+            Some(Opened::Tcp(acceptor)) => {
+                acceptor.close();
+                self.opened = None;
+            }
+            Some(Opened::Udp(listener)) => listener.close(),
+            None => {}
+        }
+    }
+}
