@@ -1,29 +1,29 @@
-//! The table of checks: each is one entry, beside the function that judges.
+//! The table of checks. Each entry stands beside the function that judges.
 //!
-//! Must not be in here: what a check looks at.
+//! Must not be in here: what a check reads.
 
 use crate::checks;
 use crate::finding::{Finding, Outcome, Verdict};
 use crate::sample::Unknown;
 use crate::samples::Samples;
 
-/// One thing that costs QPS, and how it is recognised.
+/// A check: something that costs QPS, and how it is recognised.
 pub struct Check {
     /// Its name: in output, in JSON, as the metric's label and as the heading in its page.
     pub id: &'static str,
-    /// What it is about; findings are shown by category.
+    /// The subject; findings are shown by category.
     pub category: &'static str,
-    /// What is wrong when it is not ok.
+    /// What is wrong if the verdict is not ok.
     pub what: &'static str,
-    /// What is looked at.
+    /// What is read, and how it is judged.
     pub how: &'static str,
-    /// The worst that it says.
+    /// The worst verdict that it gives.
     pub severity: Verdict,
     /// What to do: the command or setting.
     pub remedy: &'static str,
-    /// The field cases that it comes from.
+    /// The field cases that the check is derived from.
     pub case: &'static str,
-    /// Judges.
+    /// The function that judges.
     pub(crate) look: fn(&Samples) -> Result<Outcome, Unknown>,
 }
 
@@ -51,13 +51,13 @@ pub fn all() -> impl Iterator<Item = &'static Check> {
     CHECKS.iter().copied().flatten()
 }
 
-/// The page and heading that explain a check.
+/// The page with the heading that explains a check.
 pub fn doc_page(id: &str) -> String {
     format!("docs/doctor.md#{id}")
 }
 
 impl Check {
-    /// What it says of a machine.
+    /// The finding of this check for a machine.
     pub fn examine(&self, samples: &Samples) -> Finding {
         let outcome = (self.look)(samples).unwrap_or_else(|unknown| {
             Outcome::new(Verdict::Unknown, format!("could not look, because {unknown}"))

@@ -1,4 +1,4 @@
-//! The checks, by what they are about.
+//! The checks, by subject.
 //!
 //! Must not be in here: reading files; a check sees nothing but the [`Samples`](crate::Sight) that it is given.
 
