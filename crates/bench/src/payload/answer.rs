@@ -1,6 +1,6 @@
-//! What the payload server serves, and the bytes of its answers.
+//! The resources of the payload server, and the bytes of its responses.
 //!
-//! An answer is a script: bytes to send and pauses between them. Must not be in here: sockets and clocks.
+//! A response is a script: bytes to send, and pauses between them. Must not be in here: sockets and clocks.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use serde_json::json;
 use super::Counts;
 use super::request::Request;
 
-/// What can be asked for: a target and what it answers.
+/// The resources: a target, and the response to it.
 pub const RESOURCES: &[(&str, &str)] = &[
     ("/0", "an empty body"),
     ("/1k", "1 KB (also /, /1kb and /1k.bin)"),
@@ -39,7 +39,7 @@ const DELAY_MAX: Duration = Duration::from_hours(1);
 const TEXT: &str = "text/plain";
 const JSON: &str = "application/json";
 
-/// What a request asks for.
+/// The resource that a request names.
 #[derive(Debug, PartialEq)]
 pub(super) enum Resource {
     /// The static body with this index in [`SIZES`].
@@ -53,7 +53,7 @@ pub(super) enum Resource {
     Missing,
 }
 
-/// What `/echo` answers with.
+/// The content of the response to `/echo`.
 #[derive(Debug, PartialEq)]
 pub(super) struct Seen {
     method: String,
@@ -61,7 +61,7 @@ pub(super) struct Seen {
     headers: Vec<(String, String)>,
 }
 
-/// One thing to do next on a connection.
+/// One step of a script.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
     Send(Arc<[u8]>),
@@ -70,17 +70,17 @@ pub(super) enum Step {
 
 pub(super) type Script = VecDeque<Step>;
 
-/// What a connection's end is told in an answer.
+/// What a response says about the end of the connection.
 #[derive(Clone, Copy)]
 enum Persistence {
-    /// Nothing: HTTP/1.1 persists by itself.
+    /// Nothing: HTTP/1.1 connections persist by default.
     Implied,
     Close,
-    /// HTTP/1.0 must be told.
+    /// `Connection: keep-alive`, which HTTP/1.0 needs.
     KeepAlive,
 }
 
-/// The answers that are made once.
+/// Responses that are made once.
 pub(super) struct Answers {
     /// By index in [`SIZES`], then by [`Persistence`].
     fixed: [[Arc<[u8]>; 3]; SIZES.len()],
@@ -146,7 +146,7 @@ impl Answers {
         Answers { fixed }
     }
 
-    /// The whole answer, where it is one of those that are made once.
+    /// The complete response, if it is one of those that are made once.
     pub(super) fn fixed(&self, request: &Request) -> Option<&Arc<[u8]>> {
         match request.resource {
             Resource::Static(index) if !request.is_head => {
@@ -157,7 +157,7 @@ impl Answers {
     }
 }
 
-/// The answer to `request`, which `peer` sent.
+/// The response to `request`, which `peer` sent.
 pub(super) fn script(request: &Request, counts: Counts, peer: Option<SocketAddr>) -> Script {
     let answer = |status, kind, body: &[u8]| {
         Step::Send(response(status, kind, body, request.persistence(), request.is_head))
@@ -184,17 +184,17 @@ pub(super) fn script(request: &Request, counts: Counts, peer: Option<SocketAddr>
     }
 }
 
-/// What is sent where bytes came that are no request.
+/// The response to bytes that are not a valid request.
 pub(super) fn bad_request() -> Script {
     [Step::Send(response(400, TEXT, b"malformed request\n", Persistence::Close, false))].into()
 }
 
-/// What a client that expects it is told.
+/// The interim response to `Expect: 100-continue`.
 pub(super) fn go_on() -> Script {
     [Step::Send(Arc::from(*b"HTTP/1.1 100 Continue\r\n\r\n"))].into()
 }
 
-/// HTTP/1.0 knows no chunks: its body ends with the connection.
+/// HTTP/1.0 has no chunks: there the body ends with the connection.
 fn chunked(request: &Request, chunks: usize) -> Script {
     let mut bytes = head(200, TEXT, request.persistence());
     let body = if request.minor == 0 {
@@ -223,7 +223,7 @@ fn slow(request: &Request, pieces: usize) -> Script {
 }
 
 impl Request {
-    /// Whether the connection outlives the answer.
+    /// Whether the connection stays open after the response.
     pub(super) fn keeps_connection(&self) -> bool {
         let ends_with_connection = matches!(self.resource, Resource::Chunked(_)) && self.minor == 0;
         self.persists && !ends_with_connection
@@ -238,10 +238,10 @@ impl Request {
     }
 }
 
-/// A response in one piece, so that it leaves in one send.
+/// A response in one piece, so that one send suffices.
 fn response(status: u16, kind: &str, body: &[u8], persistence: Persistence, is_head: bool) -> Arc<[u8]> {
     let mut bytes = head(status, kind, persistence);
-    // RFC 9110 section 8.6: none on a 204; a 304 may leave it out.
+    // RFC 9110 section 8.6: a 204 has no Content-Length; a 304 may omit it.
     let has_body = !matches!(status, 204 | 304);
     if has_body {
         bytes.extend_from_slice(format!("Content-Length: {}\r\n", body.len()).as_bytes());
@@ -253,13 +253,13 @@ fn response(status: u16, kind: &str, body: &[u8], persistence: Persistence, is_h
     bytes.into()
 }
 
-/// A response's head, up to where more headers can follow.
+/// The head of a response without its end, so that more headers can follow.
 fn head(status: u16, kind: &str, persistence: Persistence) -> Vec<u8> {
     let reason = match status {
         200 => "OK",
         400 => "Bad Request",
         404 => "Not Found",
-        // A reason is optional (RFC 9112 section 4).
+        // The reason phrase is optional (RFC 9112 section 4).
         _ => "",
     };
     let connection = match persistence {

@@ -1,4 +1,4 @@
-//! One thread of the payload server: accepts, wakes connections by readiness and by time.
+//! One thread of the payload server: accepts connections, and advances them when their sockets are ready or their time has come.
 //!
 //! Must not be in here: HTTP.
 
@@ -17,7 +17,7 @@ use crate::background::{LISTENER, STOP};
 use crate::epoll::{Epoll, Events};
 use crate::socket;
 
-/// What one receive takes at most.
+/// Size of the receive buffer.
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// What the connections of a thread share.
@@ -30,12 +30,12 @@ pub(super) struct Shared {
 struct Server<'e> {
     epoll: &'e Epoll,
     connections: Slab<Connection>,
-    /// When which connection goes on. One that closed meanwhile, or whose slot has a new owner, is merely looked at.
+    /// When to advance which connection. A slot may be empty or used by another connection by then, which does no harm.
     timers: BinaryHeap<Reverse<(Instant, usize)>>,
     shared: Shared,
 }
 
-/// Serves what `listener` accepts until it is stopped.
+/// Serves the connections of `listener` until it is stopped.
 pub(super) fn serve(epoll: &Epoll, listener: &TcpListener, counters: &Arc<Counters>) {
     epoll.add(listener, LISTENER).expect("a new epoll takes its first socket");
     let shared =
