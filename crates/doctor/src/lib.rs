@@ -6,6 +6,7 @@
 //!
 //! Never in here: anything that changes the examined machine; printing; command lines.
 
+mod check;
 mod checks;
 pub mod collect;
 mod finding;
@@ -20,13 +21,14 @@ mod testing;
 mod ticks;
 mod tunnels;
 
+pub use check::{Check, doc_page};
 pub use finding::{Evidence, Finding, Value, Verdict};
 pub use read::metrics::METRICS_READ;
 pub use read::prometheus;
 pub use sample::{Absence, NamespaceOwner, Sample, Taken, Unknown};
 pub use samples::Samples;
 pub use sockets::{Direction, Owner, SocketGroup, State};
-pub use table::{CHECKS, Check, all, doc_page};
+pub use table::{CHECKS, all};
 pub use ticks::{ConnectionTick, CpuTicks, Ticks};
 pub use tunnels::TunnelEnd;
 

@@ -1,4 +1,4 @@
-//! The resources of the payload server, and the bytes of its responses.
+//! The bytes of the payload server's responses.
 //!
 //! A response is a script: bytes to send, and pauses between them. Must not be in here: sockets and clocks.
 
@@ -7,59 +7,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use httparse::Header;
 use serde_json::json;
 
 use super::Counts;
 use super::request::Request;
-
-/// The resources: a target, and the response to it.
-pub const RESOURCES: &[(&str, &str)] = &[
-    ("/0", "an empty body"),
-    ("/1k", "1 KB (also /, /1kb and /1k.bin)"),
-    ("/10k", "10 KB"),
-    ("/1m", "1 MB"),
-    ("/delay/MS", "answers after MS milliseconds"),
-    ("/status/CODE", "answers with that status"),
-    ("/echo", "the request that was seen, as JSON"),
-    ("/chunked/N", "a chunked body of N chunks (10 without N)"),
-    ("/slow/N", "a body in N pieces, 100 ms apart (10 without N)"),
-    ("/count", "requests and connections so far, as JSON"),
-];
-
-/// The sizes of the static bodies.
-const SIZES: [usize; 4] = [0, 1024, 10 * 1024, 1024 * 1024];
+use super::resource::{Resource, SIZES, Seen};
 
 const SLOW_PAUSE: Duration = Duration::from_millis(100);
-const PIECES_DEFAULT: usize = 10;
-const PIECES_MAX: usize = 10_000;
 const PIECE: &[u8; 16] = b"0123456789abcde\n";
-const DELAY_MAX: Duration = Duration::from_hours(1);
 
 const TEXT: &str = "text/plain";
 const JSON: &str = "application/json";
-
-/// The resource that a request names.
-#[derive(Debug, PartialEq)]
-pub(super) enum Resource {
-    /// The static body with this index in [`SIZES`].
-    Static(usize),
-    Delay(Duration),
-    Status(u16),
-    Echo(Box<Seen>),
-    Chunked(usize),
-    Slow(usize),
-    Count,
-    Missing,
-}
-
-/// The content of the response to `/echo`.
-#[derive(Debug, PartialEq)]
-pub(super) struct Seen {
-    method: String,
-    target: String,
-    headers: Vec<(String, String)>,
-}
 
 /// One step of a script.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,56 +42,6 @@ enum Persistence {
 pub(super) struct Answers {
     /// By index in [`SIZES`], then by [`Persistence`].
     fixed: [[Arc<[u8]>; 3]; SIZES.len()],
-}
-
-impl Resource {
-    pub(super) fn of(method: &str, target: &str, headers: &[Header]) -> Resource {
-        let path = target.split_once('?').map_or(target, |(path, _)| path);
-        let (name, argument) =
-            path[1.min(path.len())..].split_once('/').unwrap_or((path.trim_start_matches('/'), ""));
-        let number = argument.parse::<usize>().ok();
-        let pieces =
-            if argument.is_empty() { Some(PIECES_DEFAULT) } else { number.filter(|n| *n <= PIECES_MAX) };
-        let found = match name {
-            "0" => Some(Resource::Static(0)),
-            "" | "1k" | "1kb" | "1k.bin" => Some(Resource::Static(1)),
-            "10k" => Some(Resource::Static(2)),
-            "1m" => Some(Resource::Static(3)),
-            "delay" => number.map(|ms| Resource::Delay(Duration::from_millis(ms as u64).min(DELAY_MAX))),
-            "status" => {
-                number.filter(|code| (200..600).contains(code)).map(|code| Resource::Status(code as u16))
-            }
-            "echo" => Some(Resource::Echo(Box::new(Seen::new(method, target, headers)))),
-            "chunked" => pieces.map(Resource::Chunked),
-            "slow" => pieces.map(Resource::Slow),
-            "count" => Some(Resource::Count),
-            _ => None,
-        };
-        found.unwrap_or(Resource::Missing)
-    }
-}
-
-impl Seen {
-    fn new(method: &str, target: &str, headers: &[Header]) -> Seen {
-        let text = |value| String::from_utf8_lossy(value).into_owned();
-        let headers = headers.iter().map(|header| (header.name.into(), text(header.value))).collect();
-        Seen { method: method.into(), target: target.into(), headers }
-    }
-
-    fn to_json(&self, request: &Request, peer: Option<SocketAddr>) -> Vec<u8> {
-        let whole = request.body.len() as u64 == request.body_bytes;
-        let body = std::str::from_utf8(&request.body).ok().filter(|_| whole);
-        let seen = json!({
-            "method": self.method,
-            "target": self.target,
-            "version": format!("HTTP/1.{}", request.minor),
-            "headers": self.headers,
-            "body_bytes": request.body_bytes,
-            "body": body,
-            "peer": peer.map(|peer| peer.to_string()),
-        });
-        format!("{seen}\n").into_bytes()
-    }
 }
 
 impl Answers {
@@ -172,7 +80,7 @@ pub(super) fn script(request: &Request, counts: Counts, peer: Option<SocketAddr>
             [Step::Wait(*delay), answer(200, TEXT, body.as_bytes())].into()
         }
         Resource::Status(status) => [answer(*status, TEXT, format!("status {status}\n").as_bytes())].into(),
-        Resource::Echo(seen) => [answer(200, JSON, &seen.to_json(request, peer))].into(),
+        Resource::Echo(seen) => [answer(200, JSON, &echo(seen, request, peer))].into(),
         Resource::Chunked(chunks) => chunked(request, *chunks),
         Resource::Slow(pieces) => slow(request, *pieces),
         Resource::Count => {
@@ -238,6 +146,21 @@ impl Request {
     }
 }
 
+fn echo(seen: &Seen, request: &Request, peer: Option<SocketAddr>) -> Vec<u8> {
+    let whole = request.body.len() as u64 == request.body_bytes;
+    let body = std::str::from_utf8(&request.body).ok().filter(|_| whole);
+    let echo = json!({
+        "method": seen.method,
+        "target": seen.target,
+        "version": format!("HTTP/1.{}", request.minor),
+        "headers": seen.headers,
+        "body_bytes": request.body_bytes,
+        "body": body,
+        "peer": peer.map(|peer| peer.to_string()),
+    });
+    format!("{echo}\n").into_bytes()
+}
+
 /// A response in one piece, so that one send suffices.
 fn response(status: u16, kind: &str, body: &[u8], persistence: Persistence, is_head: bool) -> Arc<[u8]> {
     let mut bytes = head(status, kind, persistence);
@@ -269,27 +192,4 @@ fn head(status: u16, kind: &str, persistence: Persistence) -> Vec<u8> {
     };
     format!("HTTP/1.1 {status} {reason}\r\nServer: payload\r\nContent-Type: {kind}\r\n{connection}")
         .into_bytes()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn targets_name_resources() {
-        let table = [
-            ("/", Resource::Static(1)),
-            ("/1k.bin?x=/delay/9", Resource::Static(1)),
-            ("/delay/250", Resource::Delay(Duration::from_millis(250))),
-            ("/status/503", Resource::Status(503)),
-            ("/status/99", Resource::Missing),
-            ("/chunked", Resource::Chunked(10)),
-            ("/slow/3", Resource::Slow(3)),
-            ("/slow/x", Resource::Missing),
-            ("*", Resource::Missing),
-        ];
-        for (target, resource) in table {
-            assert_eq!(Resource::of("GET", target, &[]), resource, "{target}");
-        }
-    }
 }

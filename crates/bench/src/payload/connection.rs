@@ -7,11 +7,17 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::answer::{self, Script, Step};
-use super::increment;
+use super::answer::{self, Answers, Script, Step};
 use super::request::{Progress, Request, RequestReader};
-use super::server::Shared;
+use super::{Counters, increment};
 use crate::socket::{self, Received};
+
+/// What the connections of a thread share.
+pub(super) struct Shared {
+    pub(super) answers: Answers,
+    pub(super) counters: Arc<Counters>,
+    pub(super) buffer: Vec<u8>,
+}
 
 /// A client connection.
 pub(super) struct Connection {

@@ -6,6 +6,7 @@
 mod answer;
 mod connection;
 mod request;
+mod resource;
 mod server;
 
 use std::io;
@@ -16,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::background::Background;
 use crate::socket;
 
-pub use answer::RESOURCES;
+pub use resource::RESOURCES;
 
 /// A payload server on its own threads. Dropping it stops it and closes its connections.
 #[derive(Debug)]

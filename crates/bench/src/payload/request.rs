@@ -4,7 +4,7 @@
 
 use crate::framing::{Body, Framing, HEADERS_MAX, Malformed, PartialHead};
 
-use super::answer::Resource;
+use super::resource::Resource;
 
 /// Longest part of a body that is kept for `/echo`.
 const ECHO_BODY_BYTES_MAX: usize = 64 * 1024;

@@ -11,7 +11,7 @@ use std::time::Instant;
 use slab::Slab;
 
 use super::answer::Answers;
-use super::connection::{Connection, Verdict};
+use super::connection::{Connection, Shared, Verdict};
 use super::{Counters, increment};
 use crate::background::{LISTENER, STOP};
 use crate::epoll::{Epoll, Events};
@@ -19,13 +19,6 @@ use crate::socket;
 
 /// Size of the receive buffer.
 const BUFFER_BYTES: usize = 64 * 1024;
-
-/// What the connections of a thread share.
-pub(super) struct Shared {
-    pub(super) answers: Answers,
-    pub(super) counters: Arc<Counters>,
-    pub(super) buffer: Vec<u8>,
-}
 
 struct Server<'e> {
     epoll: &'e Epoll,

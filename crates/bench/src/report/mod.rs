@@ -4,6 +4,7 @@
 //! HTTP, measurements, findings; the meaning of figures is known to the code that makes the [`Page`].
 
 mod axis;
+mod escape;
 mod html;
 mod number;
 mod plot;

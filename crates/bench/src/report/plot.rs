@@ -10,7 +10,7 @@ use plotters::prelude::*;
 use plotters::style::FontTransform;
 
 use super::axis::Fitted;
-use super::html::{escape, printable};
+use super::escape::{escape, printable};
 use super::{Plot, Series};
 
 /// Colours of the series, in light and in dark mode. They differ in lightness too, for readers with a colour vision deficiency.

@@ -1,11 +1,11 @@
 //! Threads that migrate from CPU to CPU.
 
+use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::format::plural;
 use crate::read::processes::{self, Switches};
 use crate::sample::{Sample, Unknown};
 use crate::samples::Samples;
-use crate::table::Check;
 
 pub(crate) const CHECKS: &[Check] = &[Check {
     id: "cpu-affinity",

@@ -2,6 +2,7 @@
 
 use super::outgoing::RATE_MIN;
 use super::subject::{Subject, listener, pid};
+use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::format::{percent, rate, time, whole};
 use crate::read::metrics::{CONNECTIONS_TOTAL, Pages, REQUESTS_TOTAL};
@@ -9,7 +10,6 @@ use crate::read::{counters, sockets};
 use crate::sample::Unknown;
 use crate::samples::Samples;
 use crate::sockets::{Direction, SocketGroup, State};
-use crate::table::Check;
 
 /// Requests per connection below which connections are as good as not kept alive.
 const REQUESTS_FEW: f64 = 1.5;

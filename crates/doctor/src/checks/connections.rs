@@ -1,12 +1,12 @@
 //! Connections to upstreams: whether they are kept alive, and whether the pool is large enough.
 
 use super::outgoing::{Outgoing, PER_REQUEST_MANY, PER_REQUEST_SOME, RATE_MIN};
+use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::format::{count, percent, rate, time, whole};
 use crate::read::metrics::{Pages, UPSTREAM_IDLE, UPSTREAM_REGRETTED};
 use crate::sample::Unknown;
 use crate::samples::Samples;
-use crate::table::Check;
 
 /// A connection that lives shorter than the first was not worth its handshake; one that lives shorter than the second was needed
 /// again soon.

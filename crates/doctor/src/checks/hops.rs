@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::subject::{is_open, listener};
+use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::format::count;
 use crate::read::sockets;
 use crate::sample::{Taken, Unknown};
 use crate::samples::Samples;
 use crate::sockets::{Owner, SocketGroup};
-use crate::table::Check;
 
 /// Names of reverse proxies as the kernel shows them: the names of their main threads, at most 15 bytes.
 const PROXIES: &[&str] = &[

@@ -1,12 +1,12 @@
 //! Service addresses by IPVS: reused ports, and endpoints that never finish draining.
 
+use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::format::count;
 use crate::read::ipvs::{self, Destination};
 use crate::read::kernel;
 use crate::sample::{Sample, Unknown};
 use crate::samples::Samples;
-use crate::table::Check;
 
 pub(crate) const CHECKS: &[Check] = &[
     Check {

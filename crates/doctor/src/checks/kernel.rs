@@ -1,11 +1,11 @@
 //! Kernel parameters that differ between a container's network namespace and the host's.
 
+use crate::check::Check;
 use crate::collect::files::PARAMETERS;
 use crate::finding::{Outcome, Verdict};
 use crate::read::kernel::{self, plain};
 use crate::sample::{NamespaceOwner, Sample, Unknown};
 use crate::samples::Samples;
-use crate::table::Check;
 
 pub(crate) const CHECKS: &[Check] = &[Check {
     id: "sysctl-drift",

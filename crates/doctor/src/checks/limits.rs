@@ -1,12 +1,12 @@
 //! Limits of a process and of the machine: open files, tracked connections.
 
+use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::format::{count, percent};
 use crate::read::{conntrack as track, limits};
 use crate::sample::{Sample, Unknown};
 use crate::samples::Samples;
 use crate::sockets::SocketGroup;
-use crate::table::Check;
 
 /// Shares of a limit above which it is near, and almost reached.
 const NEAR: f64 = 0.7;

@@ -1,11 +1,11 @@
 //! Saturated links, and packets lost by network devices.
 
+use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::format::{count, rate};
 use crate::read::devices::{self, Device, Flow, Softnet};
 use crate::sample::{Sample, Unknown};
 use crate::samples::Samples;
-use crate::table::Check;
 
 pub(crate) const CHECKS: &[Check] = &[Check {
     id: "nic",

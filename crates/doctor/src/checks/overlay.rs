@@ -2,13 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::format::plural;
 use crate::read::routes::{self, Kind, Route, Tunnel};
 use crate::sample::{Sample, Unknown};
 use crate::samples::Samples;
 use crate::sockets::SocketGroup;
-use crate::table::Check;
 use crate::tunnels::TunnelEnd;
 
 pub(crate) const CHECKS: &[Check] = &[Check {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::format::{count, percent, whole};
 use crate::read::metrics::{PORTS_EXHAUSTED, Pages};
@@ -9,7 +10,6 @@ use crate::read::{counters, ports, sockets};
 use crate::sample::{Sample, Unknown};
 use crate::samples::Samples;
 use crate::sockets::{Direction, SocketGroup, State};
-use crate::table::Check;
 
 /// The kernel gives out ports of one parity first, and searches the other half when those are taken: beyond half of the range each
 /// connect costs a search.

@@ -1,12 +1,12 @@
 //! Connections that wait to be accepted, or for an answer to their SYN.
 
+use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::format::count;
 use crate::read::counters;
 use crate::sample::Unknown;
 use crate::samples::Samples;
 use crate::sockets::{SocketGroup, State};
-use crate::table::Check;
 
 /// Share of connections that wait a second or more above which the QPS suffers.
 const LATE_SHARE: f64 = 0.001;

@@ -2,12 +2,12 @@
 
 use std::cmp::Ordering;
 
+use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::read::cgroups::{self, Group};
 use crate::read::processes;
 use crate::sample::{Sample, Unknown};
 use crate::samples::Samples;
-use crate::table::Check;
 use crate::ticks::CpuTicks;
 
 pub(crate) const CHECKS: &[Check] = &[Check {

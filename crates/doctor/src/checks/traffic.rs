@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::outgoing::RATE_MIN;
+use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::format::{percent, rate, whole};
 use crate::prometheus::{self, Series};
@@ -13,7 +14,6 @@ use crate::read::metrics::{
 };
 use crate::sample::Unknown;
 use crate::samples::Samples;
-use crate::table::Check;
 
 /// The share of slow replies in case E.
 const STREAM_SLOW: f64 = 0.001;

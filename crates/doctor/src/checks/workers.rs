@@ -1,12 +1,12 @@
 //! The number of workers compared with the CPUs that they may use.
 
+use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::format::plural;
 use crate::read::cgroups;
 use crate::read::processes::{self, Cpus};
 use crate::sample::{Sample, Unknown};
 use crate::samples::Samples;
-use crate::table::Check;
 
 pub(crate) const CHECKS: &[Check] = &[Check {
     id: "workers-quota",
