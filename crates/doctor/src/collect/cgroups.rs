@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const ROOTS: &[&str] =
     &["/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup"];
 
-/// The levels are kubepods.slice, a QoS class, a Pod, a container, and one more that some runtimes add.
+/// The levels are kubepods.slice, a class of service (`QoS`), a Pod, a container, and one more that some runtimes add.
 const POD_DEPTH_MAX: usize = 5;
 
 /// The cgroups that can limit the CPU time of a process, and their parents, as folders without leading slash.

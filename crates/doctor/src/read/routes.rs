@@ -63,7 +63,7 @@ impl Tunnel {
     }
 
     /// Bytes that encapsulation over IPv4 adds to a packet: RFC 7348 section 5, RFC 8926 section 3, RFC 2003 section 3.1, and the
-    /// WireGuard paper, section 5.4.6.
+    /// `WireGuard` paper, section 5.4.6.
     pub(crate) fn overhead_bytes(self) -> u64 {
         match self {
             Tunnel::Vxlan | Tunnel::Geneve => 50,

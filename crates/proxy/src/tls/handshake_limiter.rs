@@ -1,4 +1,4 @@
-//! Limits the CPU time of handshakes: their costly steps are done a few per turn of the event loop, so that a flood of handshakes
+//! Limits the CPU time of handshakes: their costly steps wait for their turn in the event loop, so that a flood of handshakes
 //! does not delay established connections.
 //!
 //! Between two turns the event loop polls the sockets and serves those that are ready.
@@ -45,7 +45,7 @@ impl HandshakeLimiter {
         Some(Entry(self))
     }
 
-    /// Lets waiting handshakes pass, a few in each turn of the event loop, in the order in which they came. It runs as long as it
+    /// Lets waiting handshakes pass, a limited number in each turn of the event loop, in the order in which they came. It runs as long as it
     /// is polled.
     pub(crate) async fn attend(&self, clock: &Clock) {
         loop {
