@@ -2,10 +2,9 @@
 //!
 //! Must not be in here: changes that outlive this process.
 
-use std::path::{Path, PathBuf};
-use std::{env, fs, thread};
+use std::{fs, thread};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Descriptors for the workloads of ten thousand clients, on both sides of a proxy.
@@ -33,13 +32,6 @@ impl Cpus {
     pub(crate) fn all(&self) -> Vec<usize> {
         [self.proxy.as_slice(), &self.load].concat()
     }
-}
-
-/// Where this project keeps what outlives a clone.
-pub(crate) fn cache() -> Result<PathBuf> {
-    let of_home = || env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
-    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(of_home);
-    Ok(cache.context("neither XDG_CACHE_HOME nor HOME is set")?.join("forebay"))
 }
 
 /// As many descriptors as this user may have; children inherit it.

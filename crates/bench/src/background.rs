@@ -1,4 +1,4 @@
-//! A readiness loop on a thread of its own, until it is stopped.
+//! An event loop on its own thread, which runs until it is stopped.
 //!
 //! Must not be in here: what the loop does.
 
@@ -13,7 +13,7 @@ pub(crate) const STOP: usize = usize::MAX;
 /// The token of the loop's listening socket.
 pub(crate) const LISTENER: usize = usize::MAX - 1;
 
-/// A running loop; dropping it ends the loop and waits for that.
+/// A running loop. Dropping it ends the loop and waits for its thread.
 #[derive(Debug)]
 pub(crate) struct Background {
     waker: Waker,
@@ -21,7 +21,7 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    /// Runs `serve`, which returns when it sees [`STOP`].
+    /// Runs `serve` on a thread; it has to return when it sees [`STOP`].
     pub(crate) fn spawn(name: &str, serve: impl FnOnce(&Epoll) + Send + 'static) -> io::Result<Background> {
         let epoll = Epoll::new()?;
         let waker = Waker::new(&epoll, STOP)?;
@@ -29,7 +29,7 @@ impl Background {
         Ok(Background { waker, thread: Some(thread) })
     }
 
-    /// Blocks for as long as the loop runs.
+    /// Blocks until the loop has ended.
     pub(crate) fn join(&mut self) {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

@@ -1,27 +1,27 @@
 //! CPU time of threads and processes, from `/proc`.
 //!
-//! The sum is the scheduler's, in nanoseconds; how it splits into user and system is known in clock ticks only.
-//! Must not be in here: waiting, or arithmetic on requests.
+//! The sum is counted by the scheduler in nanoseconds; its parts, user and system, are known only in clock ticks. Must not be in
+//! here: waiting, or arithmetic on requests.
 
 use std::ops::{Add, Sub};
 use std::path::Path;
 use std::time::Duration;
 use std::{fs, io};
 
-/// Time that a thread or process ran.
+/// CPU time of a thread or process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CpuTime {
-    /// All of it.
+    /// User and system time together.
     pub total: Duration,
-    /// Time that it would have run, had a CPU been free.
+    /// Time that it was ready to run but waited for a CPU.
     pub waited: Duration,
-    /// Clock ticks in user mode; only their share of all ticks means anything.
+    /// Clock ticks in user mode; only their share of all ticks is used.
     user_ticks: u64,
     system_ticks: u64,
 }
 
 impl CpuTime {
-    /// The calling thread's.
+    /// The CPU time of the calling thread.
     ///
     /// # Errors
     ///
@@ -30,7 +30,7 @@ impl CpuTime {
         CpuTime::read(Path::new("/proc/thread-self"))
     }
 
-    /// All threads' that the process `pid` has now. A thread that ended takes its time with it.
+    /// The CPU time of the current threads of process `pid`. The time of a thread that has ended is lost.
     ///
     /// # Errors
     ///
@@ -44,7 +44,7 @@ impl CpuTime {
         Ok(sum)
     }
 
-    /// The part in user mode, by the share of ticks; half where no tick hit.
+    /// The time in user mode, estimated from the share of its ticks; half if there are no ticks.
     pub fn user(&self) -> Duration {
         match self.user_ticks + self.system_ticks {
             0 => self.total / 2,
@@ -52,7 +52,7 @@ impl CpuTime {
         }
     }
 
-    /// The part in the kernel.
+    /// The time in the kernel.
     pub fn system(&self) -> Duration {
         self.total.saturating_sub(self.user())
     }
@@ -81,7 +81,7 @@ impl Add for CpuTime {
 impl Sub for CpuTime {
     type Output = CpuTime;
 
-    /// What was spent since `earlier`.
+    /// The time used since `earlier`.
     fn sub(self, earlier: CpuTime) -> CpuTime {
         CpuTime {
             total: self.total.saturating_sub(earlier.total),
@@ -96,7 +96,7 @@ fn parse(schedstat: &str, stat: &str) -> Option<CpuTime> {
     let mut nanoseconds =
         schedstat.split_whitespace().map(|field| field.parse().ok().map(Duration::from_nanos));
     let (total, waited) = (nanoseconds.next()??, nanoseconds.next()??);
-    // The command's name is in parentheses and may hold anything; utime and stime are fields 14 and 15 of proc(5).
+    // The command's name is in parentheses and may contain any character; utime and stime are fields 14 and 15 of proc(5).
     let (_, fields) = stat.rsplit_once(") ")?;
     let mut fields = fields.split(' ').skip(11);
     let user_ticks = fields.next()?.parse().ok()?;

@@ -1,7 +1,7 @@
-//! Readiness of sockets: a thin, safe face on `epoll(7)`, always edge-triggered and for both directions.
+//! Readiness of sockets: a thin, safe layer over `epoll(7)`, always edge-triggered and for both directions.
 //!
-//! A socket is added once in its life and leaves by being closed, so a request costs no `epoll_ctl`.
-//! Must not be in here: sockets, HTTP, or anything that remembers what a token stands for.
+//! A socket is added once and leaves when it is closed, so that a request costs no `epoll_ctl`. Must not be in here: sockets, HTTP,
+//! or the meaning of tokens.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,28 +12,29 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
-/// How many events one [`Epoll::wait`] hands over at most.
+/// Most events that one [`Epoll::wait`] returns.
 const EVENTS_MAX: usize = 512;
 
-/// A set of sockets that are watched.
+/// A set of watched sockets.
 #[derive(Debug)]
 pub struct Epoll(OwnedFd);
 
-/// Where [`Epoll::wait`] puts what it saw; kept between waits so that none of them allocates.
+/// The events of the last [`Epoll::wait`]; kept between waits so that they do not allocate.
 pub struct Events(Vec<Event>);
 
-/// Something happened to the socket that was added as `token`.
+/// An event of the socket that was added with `token`.
 ///
-/// It may be about an earlier socket that had the same token and was closed in the same turn: a hint to look, not a fact.
+/// The event may belong to an earlier socket with the same token that was closed in the same turn, so that it is only a hint to
+/// look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
-    /// What the socket was added as.
+    /// The token of the socket.
     pub token: usize,
-    /// The peer will send no more: a short read does not show that the end was seen, so read on to it.
+    /// The peer has ended its stream or reset it: read to the end, since a short read does not show that the end was reached.
     pub ending: bool,
 }
 
-/// Ends a [`Epoll::wait`] from another thread.
+/// Ends an [`Epoll::wait`] from another thread.
 #[derive(Debug)]
 pub struct Waker(OwnedFd);
 
@@ -42,7 +43,7 @@ impl Epoll {
     ///
     /// # Errors
     ///
-    /// When the process has no descriptor left.
+    /// When no descriptor is left.
     pub fn new() -> io::Result<Epoll> {
         Ok(Epoll(epoll::create(CreateFlags::CLOEXEC)?))
     }
@@ -51,7 +52,7 @@ impl Epoll {
     ///
     /// # Errors
     ///
-    /// When `source` is watched already, or cannot be: `epoll_ctl(2)`.
+    /// When `source` is watched already, or cannot be watched: see `epoll_ctl(2)`.
     pub fn add(&self, source: impl AsFd, token: usize) -> io::Result<()> {
         self.add_for(source, token, EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP)
     }
@@ -60,12 +61,12 @@ impl Epoll {
         Ok(epoll::add(&self.0, source, EventData::new_u64(token as u64), flags | EventFlags::ET)?)
     }
 
-    /// Waits until something is ready, or `timeout` is over, on time: `epoll_wait(2)` counts in milliseconds, and is late by
-    /// up to one. It costs two more system calls where there is a wait at all.
+    /// Waits until a socket is ready or `timeout` has passed, without the delay of up to a millisecond that `epoll_wait(2)` has.
+    /// This costs two more system calls if it has to wait at all.
     ///
     /// # Errors
     ///
-    /// What `epoll_wait(2)` and `poll(2)` say. An interrupt is none.
+    /// Errors of `epoll_wait(2)` and `poll(2)`, except for interruptions.
     pub fn wait_precisely(&self, events: &mut Events, timeout: Duration) -> io::Result<()> {
         self.wait(events, Some(Duration::ZERO))?;
         if !events.0.is_empty() || timeout.is_zero() {
@@ -78,11 +79,11 @@ impl Epoll {
         }
     }
 
-    /// Waits until something is ready, or `timeout` is over; `None` waits for ever.
+    /// Waits until a socket is ready or `timeout` has passed; `None` waits without limit.
     ///
     /// # Errors
     ///
-    /// What `epoll_wait(2)` says. An interrupt is none.
+    /// Errors of `epoll_wait(2)`, except for interruptions.
     pub fn wait(&self, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         events.0.clear();
@@ -94,7 +95,7 @@ impl Epoll {
 }
 
 impl Events {
-    /// What the last wait saw.
+    /// The events of the last wait.
     pub fn iter(&self) -> impl Iterator<Item = Ready> {
         self.0.iter().map(|event| {
             let (data, flags) = (event.data, event.flags);
@@ -111,19 +112,19 @@ impl Default for Events {
 }
 
 impl Waker {
-    /// A waker of whoever waits on `epoll`, who sees `token`.
+    /// A waker for the thread that waits on `epoll`, which then sees `token`.
     ///
     /// # Errors
     ///
-    /// When the process has no descriptor left.
+    /// When no descriptor is left.
     pub fn new(epoll: &Epoll, token: usize) -> io::Result<Waker> {
         let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        // An eventfd can always be written to, which is no news.
+        // Only readable events are watched: an eventfd can always be written to.
         epoll.add_for(&fd, token, EventFlags::IN)?;
         Ok(Waker(fd))
     }
 
-    /// Wakes; a wake-up that is already on its way is enough.
+    /// Wakes the thread. Several calls before it has woken count as one.
     pub fn wake(&self) {
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }

@@ -1,18 +1,18 @@
 //! Where an HTTP/1.1 body ends (RFC 9112 section 6), for the requests that the payload server reads and the responses
 //! that the generator reads.
 //!
-//! Bytes in, verdict out. Must not be in here: sockets, buffers that outlive a call, or leniency: a count that is off by
-//! one byte is what these programs exist to notice.
+//! It takes bytes and returns a verdict. Must not be in here: sockets, buffers that outlive a call, or leniency: these programs
+//! have to notice a count that is off by one byte.
 
 use httparse::Header;
 
-/// How many headers a message may have.
+/// Most headers of a message.
 pub(crate) const HEADERS_MAX: usize = 100;
 
-/// How long a message's head may be.
+/// Longest head of a message, in bytes.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes that are not HTTP/1.1 as it is written.
+/// The bytes are not valid HTTP/1.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed message")]
 pub(crate) struct Malformed;
@@ -23,7 +23,7 @@ impl From<httparse::Error> for Malformed {
     }
 }
 
-/// What the headers say about the message that they open.
+/// What the headers of a message say about its body and connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Framing {
     pub(crate) length: Option<u64>,
@@ -57,7 +57,7 @@ impl Framing {
         if ambiguous { Err(Malformed) } else { Ok(framing) }
     }
 
-    /// Whether the connection outlives a message of HTTP/1.`minor`.
+    /// Whether the connection stays open after a message of HTTP/1.`minor`.
     pub(crate) fn persists(self, minor: u8) -> bool {
         !self.close && (minor >= 1 || self.keep_alive)
     }
@@ -72,13 +72,13 @@ fn lists(value: &[u8], token: &[u8]) -> bool {
     value.split(|byte| *byte == b',').any(|element| element.trim_ascii().eq_ignore_ascii_case(token))
 }
 
-/// The start of a head whose end has not come.
+/// The beginning of a head that is not complete.
 #[derive(Debug, Default)]
 pub(crate) struct PartialHead(Vec<u8>);
 
 impl PartialHead {
-    /// Lets `parse` try the head that `bytes` continue: it answers with what it read and the head's length once that is
-    /// whole. Gives back how many of `bytes` it took, and what was read. A head that comes in one piece is not copied.
+    /// Has `parse` read the head, which `bytes` continue. `parse` returns its result and the length of the head once the head is
+    /// complete. Returns the number of `bytes` that were taken, and the result. A head that arrives in one piece is not copied.
     pub(crate) fn feed<T>(
         &mut self,
         bytes: &[u8],
@@ -104,22 +104,22 @@ impl PartialHead {
     }
 }
 
-/// A body that is on its way.
+/// The rest of a body that is being received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Body {
-    /// So many bytes are still to come.
+    /// Number of bytes that are still to come.
     Length(u64),
     Chunked(Chunk),
-    /// It ends when the connection does.
+    /// The body ends with the connection.
     UntilClose,
 }
 
-/// Where a chunked body stands (RFC 9112 section 7.1).
+/// The state of a chunked body (RFC 9112 section 7.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chunk {
-    /// In a size, of which this is known so far; at least one digit must come.
+    /// In a chunk size, with the value so far; none before the first digit.
     Size(Option<u64>),
-    /// After the size, in an extension, until the line ends.
+    /// In an extension after the size, up to the end of the line.
     Extension(u64),
     /// At the line feed after the size.
     SizeEnd(u64),
@@ -130,7 +130,7 @@ pub(crate) enum Chunk {
     Trailer {
         empty: bool,
     },
-    /// At the line feed after a trailer line; the empty one is the last.
+    /// At the line feed after a trailer line; after an empty line the body has ended.
     TrailerEnd {
         last: bool,
     },
@@ -138,14 +138,14 @@ pub(crate) enum Chunk {
 }
 
 impl Body {
-    /// A chunked body's start.
+    /// The initial state of a chunked body.
     pub(crate) const CHUNKED: Body = Body::Chunked(Chunk::Size(None));
 
     pub(crate) fn is_done(self) -> bool {
         matches!(self, Body::Length(0) | Body::Chunked(Chunk::Done))
     }
 
-    /// Takes from the front of `bytes` what belongs to the body, shows its data to `sink`, and says how many bytes it took.
+    /// Takes from the front of `bytes` what belongs to the body, passes its data to `sink`, and returns the number of bytes taken.
     pub(crate) fn take(&mut self, bytes: &[u8], mut sink: impl FnMut(&[u8])) -> Result<usize, Malformed> {
         match self {
             Body::UntilClose => {
@@ -165,7 +165,7 @@ impl Body {
 }
 
 impl Chunk {
-    /// One byte of syntax, or a run of data. `bytes` is not empty.
+    /// Takes one byte of syntax, or a run of data. `bytes` must not be empty.
     fn step(&mut self, bytes: &[u8], sink: impl FnMut(&[u8])) -> Result<usize, Malformed> {
         *self = match (*self, bytes[0]) {
             (Chunk::Data(mut left), _) => {
@@ -206,7 +206,7 @@ fn add_digit(size: u64, digit: u8) -> Result<u64, Malformed> {
 mod tests {
     use super::*;
 
-    /// The body's data and what follows it, fed `step` bytes at a time.
+    /// The data of a body and the bytes after it, if it is fed `step` bytes at a time.
     fn read(mut body: Body, mut bytes: &[u8], step: usize) -> Result<(Vec<u8>, Vec<u8>), Malformed> {
         let mut data = Vec::new();
         while !body.is_done() && !bytes.is_empty() {

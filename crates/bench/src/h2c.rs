@@ -1,6 +1,6 @@
-//! HTTP/2 in the clear, with prior knowledge: a payload server that also answers gRPC, and a question to such a server.
+//! HTTP/2 in clear with prior knowledge: a payload server that also answers gRPC, and a client for single requests.
 //!
-//! It stands behind proxies that speak HTTP/2 to upstreams. Must not be in here: figures, and more of gRPC than one
+//! The server is the backend of proxies that speak HTTP/2 to upstreams. Must not be in here: figures, and more of gRPC than one
 //! message each way.
 
 use std::convert::Infallible;
@@ -21,36 +21,36 @@ use tokio::time::timeout;
 
 use crate::socket;
 
-/// What Go's servers allow, which much of what is behind an ingress runs on.
+/// The limit of Go's HTTP/2 servers, with which many backends are written.
 const STREAMS_MAX: u32 = 250;
-/// Above the largest body, so that no answer waits for a window of this side.
+/// Larger than the largest body, so that no response waits for flow control on this side.
 const WINDOW_BYTES: u32 = 4 << 20;
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
 const GRPC: &str = "application/grpc";
 const GRPC_STATUS: &str = "grpc-status";
-/// Not compressed, and the length as four bytes, in front of every gRPC message.
+/// The prefix of every gRPC message: a byte for "not compressed", and the length in four bytes.
 const GRPC_PREFIX_BYTES: usize = 5;
 
-/// An HTTP/2 server in the clear, on a thread of its own; dropping it stops it and closes its connections.
+/// An HTTP/2 server in clear, on its own thread. Dropping it stops it and closes its connections.
 ///
-/// It answers `/0`, `/1k`, `/10k` and `/1m` with so many bytes, and a gRPC call of any method with the message it was sent.
+/// It answers `/0`, `/1k`, `/10k` and `/1m` with a body of that size, and a gRPC call of any method with the message that was sent.
 #[derive(Debug)]
 pub struct H2c {
     address: SocketAddr,
-    /// Closing it stops the server.
+    /// Closing this channel stops the server.
     stop: Option<oneshot::Sender<Infallible>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What came back for [`ask`].
+/// The response that [`ask`] returns.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The HTTP status.
     pub status: u16,
-    /// All of the body.
+    /// The complete body.
     pub body: Vec<u8>,
-    /// `grpc-status`, from the trailers, or from the head of an answer that has nothing else.
+    /// `grpc-status`, from the trailers, or from the head of a response without a body.
     pub grpc_status: Option<String>,
 }
 
@@ -59,7 +59,7 @@ impl H2c {
     ///
     /// # Errors
     ///
-    /// When the address cannot be listened on, or no thread can be started.
+    /// When it cannot listen on the address, or no thread can be started.
     pub fn bind(address: SocketAddr) -> io::Result<H2c> {
         let listener = socket::listen(address)?;
         let address = listener.local_addr()?;
@@ -77,12 +77,12 @@ impl H2c {
         Ok(H2c { address, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// Blocks for as long as it runs: until the process ends.
+    /// Blocks until the process ends.
     pub fn serve_forever(mut self) {
         self.join();
     }
@@ -101,16 +101,16 @@ impl Drop for H2c {
     }
 }
 
-/// `message` as gRPC puts it on the wire.
+/// `message` with the prefix of gRPC.
 pub fn grpc_frame(message: &[u8]) -> Vec<u8> {
     [&[0], &(message.len() as u32).to_be_bytes()[..], message].concat()
 }
 
-/// Asks a server for `path`, or makes the gRPC call `path` with a message; blocks until all of the answer is there.
+/// Requests `path` from a server, or calls the gRPC method `path` with a message. Blocks until the response is complete.
 ///
 /// # Errors
 ///
-/// When the server cannot be reached, or its answer is none that is whole.
+/// When the server cannot be reached, or its response is not complete or not valid.
 pub fn ask(address: SocketAddr, host: &str, path: &str, message: Option<&[u8]>) -> io::Result<Answer> {
     let request = request(host, path, message.is_some()).map_err(io::Error::other)?;
     let body = message.map(|message| Bytes::from(grpc_frame(message)));
@@ -126,14 +126,14 @@ fn single_threaded() -> io::Result<Runtime> {
 
 async fn accept(listener: TcpListener) {
     loop {
-        // A connection that was gone before it was accepted is nobody's loss.
+        // A connection that was closed before it was accepted does not matter.
         if let Ok((stream, _)) = listener.accept().await {
             tokio::spawn(serve(stream));
         }
     }
 }
 
-/// One connection, until its client ends it or breaks the protocol.
+/// Serves one connection, until its client ends it or violates the protocol.
 async fn serve(stream: TcpStream) {
     let handshake = server::Builder::new()
         .max_concurrent_streams(STREAMS_MAX)
@@ -148,13 +148,13 @@ async fn serve(stream: TcpStream) {
         if is_grpc {
             tokio::spawn(answer_call(request.into_body(), respond));
         } else {
-            // A client that went away while it was answered has been told by its own doing.
+            // This fails only if the client has gone away.
             let _ = bodies.answer(request.uri().path(), &mut respond);
         }
     }
 }
 
-/// The bodies, made once a connection.
+/// The static bodies.
 struct Bodies([(&'static str, Bytes); 4]);
 
 impl Default for Bodies {
@@ -177,7 +177,7 @@ impl Bodies {
     }
 }
 
-/// Answers a unary call with the message that it brought.
+/// Answers a unary call with the message that it received.
 async fn answer_call(mut body: RecvStream, mut respond: SendResponse<Bytes>) {
     let Ok(message) = collect(&mut body).await else { return };
     let mut head = Response::new(());

@@ -1,9 +1,10 @@
-//! What measures Forebay and its peers: a load generator, the server behind the proxy, and the floor below it.
+//! What is needed to measure Forebay and its peers: a load generator, the server behind the proxy, and a byte relay as the lower
+//! limit.
 //!
-//! They are one raw readiness loop a thread: a program that measures must be leaner than what it measures, and must not
-//! share its faults, so nothing here is the proxy's own code. Only HTTP/2 and TLS are left to libraries.
+//! Each is one event loop per thread, without a runtime: a measuring program has to cost less than what it measures, and must not
+//! share its faults, so that nothing here is code of the proxy. Only HTTP/2 and TLS use libraries.
 //!
-//! Must not be in here: printing, command lines, child processes, or any opinion on what a figure ought to be.
+//! Must not be in here: printing, command lines, child processes, or any judgement of figures.
 
 pub mod cpu;
 pub mod epoll;

@@ -1,7 +1,7 @@
-//! The benchmark's floor: a relay of bytes between each client and a connection of its own to one upstream.
+//! A byte relay, as the lower limit for a proxy: it connects each client to its own connection to one upstream.
 //!
-//! What a proxy costs beyond this is HTTP. So a message is one receive and one send each way, and nothing else.
-//! Must not be in here: HTTP, pools, balancing, or timeouts.
+//! What a proxy costs beyond this is the cost of HTTP. So a message takes one receive and one send in each direction, and nothing
+//! else. Must not be in here: HTTP, pools, balancing, or timeouts.
 
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -12,10 +12,10 @@ use crate::background::{Background, LISTENER, STOP};
 use crate::epoll::{Epoll, Events, Ready};
 use crate::socket::{self, Received};
 
-/// What one receive takes at most.
+/// Size of the receive buffer.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// A relay that runs on one thread; dropping it stops it and closes its connections.
+/// A relay on one thread. Dropping it stops it and closes its connections.
 #[derive(Debug)]
 pub struct Relay {
     address: SocketAddr,
@@ -23,11 +23,11 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Relays what connects to `address` (port 0: any free one) to `upstream`.
+    /// Relays connections to `address` (port 0: any free one) to `upstream`.
     ///
     /// # Errors
     ///
-    /// When the address cannot be listened on, or no thread can be started.
+    /// When it cannot listen on the address, or no thread can be started.
     pub fn bind(address: SocketAddr, upstream: SocketAddr) -> io::Result<Relay> {
         let listener = socket::listen(address)?;
         let address = listener.local_addr()?;
@@ -35,15 +35,15 @@ impl Relay {
         Ok(Relay { address, background })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// Stops it.
+    /// Stops the relay.
     pub fn stop(self) {}
 
-    /// Blocks for as long as it runs: until the process ends.
+    /// Blocks until the process ends.
     pub fn serve_forever(mut self) {
         self.background.join();
     }
@@ -85,22 +85,22 @@ fn relay(ready: Ready, pairs: &mut Slab<Pair>, buffer: &mut [u8]) {
     }
 }
 
-/// A client's connection and the upstream's, and the flow out of each.
+/// The connections of a client and to the upstream, and the flow from each.
 struct Pair {
     sockets: [TcpStream; 2],
     flows: [Flow; 2],
 }
 
-/// One direction.
+/// The flow in one direction.
 #[derive(Default)]
 struct Flow {
-    /// What was received and could not be sent yet; nothing more is received until it is gone.
+    /// Data that was received and could not be sent yet; nothing more is received until it has been sent.
     pending: Vec<u8>,
     ended: bool,
 }
 
 impl Pair {
-    /// Socket `side` became readable, writable or both.
+    /// Handles readiness of the socket `side`.
     fn advance(&mut self, side: usize, ending: bool, buffer: &mut [u8]) -> io::Result<()> {
         if !self.flows[1 - side].pending.is_empty() && self.flush(1 - side)? {
             self.pump(1 - side, true, buffer)?;
@@ -108,7 +108,8 @@ impl Pair {
         if self.flows[side].pending.is_empty() { self.pump(side, ending, buffer) } else { Ok(()) }
     }
 
-    /// Moves what socket `from` has; stops at a short read, which shows that it has no more, unless its end may be next.
+    /// Moves data from socket `from`. It stops at a short read, which shows that no more is there, unless the end of the stream may
+    /// follow.
     fn pump(&mut self, from: usize, exhaust: bool, buffer: &mut [u8]) -> io::Result<()> {
         while !self.flows[from].ended {
             match socket::receive(&self.sockets[from], buffer)? {
@@ -126,7 +127,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Sends what is pending of flow `from`; whether all is gone.
+    /// Sends the pending data of flow `from`. Returns whether all of it was sent.
     fn flush(&mut self, from: usize) -> io::Result<bool> {
         let pending = &mut self.flows[from].pending;
         let sent = socket::send(&self.sockets[1 - from], pending)?;
@@ -134,10 +135,10 @@ impl Pair {
         Ok(pending.is_empty())
     }
 
-    /// Passes the end of flow `from` on; the other direction may go on.
+    /// Passes on the end of flow `from`; the other direction continues.
     fn end(&mut self, from: usize) {
         self.flows[from].ended = true;
-        // Fails only where that connection is gone, which its own event tells.
+        // This fails only if the connection is gone, which its own event reports.
         let _ = self.sockets[1 - from].shutdown(Shutdown::Write);
     }
 
@@ -155,7 +156,7 @@ mod tests {
 
     const ANY_PORT: &str = "127.0.0.1:0";
 
-    /// An upstream that handles its one connection so, a relay to it, and a client of the relay.
+    /// An upstream that handles its only connection with `upstream`, a relay to it, and a client of the relay.
     fn through_relay(upstream: impl FnOnce(TcpStream) + Send + 'static) -> (Relay, TcpStream) {
         let listener = TcpListener::bind(ANY_PORT).expect("a free port");
         let address = listener.local_addr().expect("bound");

@@ -1,6 +1,6 @@
-//! TCP sockets as the loops here want them: never blocking, without Nagle's delay, in as few system calls as can be.
+//! TCP sockets for the event loops: non-blocking, without Nagle's delay, with as few system calls as possible.
 //!
-//! Must not be in here: who talks to whom, and what is said.
+//! Must not be in here: protocols.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -8,17 +8,17 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use rustix::net::SocketFlags;
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// Enough for the bursts that the benchmarks make; the kernel lowers it to `net.core.somaxconn`.
+/// Length of the accept queue, for the bursts of the benchmarks; the kernel limits it to `net.core.somaxconn`.
 const BACKLOG: i32 = 65_535;
 
-/// What one receive brought.
+/// The result of one receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Received {
-    /// So many bytes.
+    /// Number of bytes received.
     Bytes(usize),
-    /// Nothing for now.
+    /// No data at the moment.
     Nothing,
-    /// The peer's end of its stream.
+    /// The peer has ended its stream.
     End,
 }
 
@@ -33,13 +33,13 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// The next connection; `None` when none waits, or the one that waited is gone again.
+/// The next connection; `None` if none waits, or the one that waited has been closed.
 pub(crate) fn accept(listener: &TcpListener) -> Option<TcpStream> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     rustix::net::accept_with(listener, flags).ok().map(TcpStream::from)
 }
 
-/// Begins to connect: the first send that succeeds, or an error, tells how it went.
+/// Begins to connect. The first successful send, or an error, shows the result.
 pub(crate) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
     socket.set_tcp_nodelay(true)?;
@@ -51,7 +51,7 @@ pub(crate) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     }
 }
 
-/// One receive.
+/// One receive system call.
 pub(crate) fn receive(mut stream: &TcpStream, buffer: &mut [u8]) -> io::Result<Received> {
     match stream.read(buffer) {
         Ok(0) => Ok(Received::End),
@@ -61,7 +61,7 @@ pub(crate) fn receive(mut stream: &TcpStream, buffer: &mut [u8]) -> io::Result<R
     }
 }
 
-/// One send: how many of `bytes` the kernel took, 0 when it has no room.
+/// One send system call. Returns how many of `bytes` the kernel took; 0 if it has no room.
 pub(crate) fn send(mut stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
     match stream.write(bytes) {
         Err(error) if is_transient(&error) => Ok(0),
@@ -69,7 +69,7 @@ pub(crate) fn send(mut stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
     }
 }
 
-/// Sockets that never block are not interrupted either: `EINTR` needs no loop of its own.
+/// Whether the call can be repeated later. Non-blocking calls are not interrupted, so that `EINTR` does not occur.
 fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }

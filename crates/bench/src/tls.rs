@@ -1,8 +1,8 @@
-//! TLS as the load generator speaks it: which version and suite, and whether sessions are resumed; and what a signature
-//! costs, which is the floor of a full handshake.
+//! TLS of the load generator: version, cipher suite and session resumption; and the cost of a signature, which is the lower limit
+//! for a full handshake.
 //!
-//! Certificates are checked only where a plan asks for it: between proxies that are compared, a client that did would spend
-//! the CPU that the backend needs. Must not be in here: sockets.
+//! Certificates are verified only if a plan asks for it: when proxies are compared, verification would take CPU time that the
+//! backend needs. Must not be in here: sockets.
 
 use std::io;
 use std::net::TcpStream;
@@ -22,85 +22,85 @@ use rustls::{
 
 use crate::cpu::CpuTime;
 
-/// A session is one ticket in TLS 1.2 and several in 1.3; the newest are kept.
+/// Most tickets that are kept: TLS 1.2 sends one per session, TLS 1.3 several; the newest are kept.
 const SESSIONS_KEPT: usize = 8;
 
-/// How a plan's connections are secured.
+/// TLS settings of a plan.
 #[derive(Clone, Debug, Default)]
 pub struct Tls {
-    /// Whom to ask for (SNI); a name, since an address is not sent.
+    /// The name for SNI. An address is not sent.
     pub server_name: String,
-    /// Whose certificates are good.
+    /// Which certificates are accepted.
     pub trust: Trust,
-    /// What to offer.
+    /// The versions to offer.
     pub version: Version,
-    /// The only suite to offer, by its name in rustls, such as `TLS13_AES_256_GCM_SHA384`; `None` for all of them.
+    /// The only cipher suite to offer, by its name in rustls, such as `TLS13_AES_256_GCM_SHA384`; `None` for all.
     pub suite: Option<String>,
-    /// Whether each of the plan's connections resumes the session that it had before it was closed and opened again, as
-    /// one client does. Without this all handshakes are full.
+    /// Whether each connection resumes its own last session when it is opened again, as one client does. Otherwise all handshakes
+    /// are full.
     pub resume: bool,
 }
 
-/// Whose certificates are good.
+/// Which certificates are accepted.
 #[derive(Clone, Debug, Default)]
 pub enum Trust {
-    /// Everybody's.
+    /// Every certificate.
     #[default]
     Anybody,
-    /// Those that these authorities have signed for the server's name.
+    /// Certificates for the server's name that these authorities have signed.
     Authorities(Arc<RootCertStore>),
 }
 
 /// Versions of the protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
-    /// 1.3 where the server knows it, else 1.2.
+    /// TLS 1.3 if the server supports it, else 1.2.
     #[default]
     Any,
-    /// Only 1.2.
+    /// TLS 1.2 only.
     V1_2,
-    /// Only 1.3.
+    /// TLS 1.3 only.
     V1_3,
 }
 
-/// Options that make no client, or a key that makes no signature.
+/// Why the settings cannot be used, or a key cannot be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// The library has no suite of that name.
+    /// rustls has no suite with this name.
     #[error("no cipher suite {name}; there are: {known}")]
     UnknownSuite {
-        /// What was asked for.
+        /// The name.
         name: String,
-        /// What there is.
+        /// The names that it has.
         known: String,
     },
-    /// Neither a host name nor an address.
+    /// The server's name is neither a host name nor an address.
     #[error("{0} is no server name")]
     ServerName(String),
-    /// The library refused the combination.
+    /// rustls refuses the settings.
     #[error(transparent)]
     Library(#[from] rustls::Error),
-    /// This machine trusts nobody.
+    /// No certificate authorities are installed on this machine.
     #[error("no certificate authorities are installed on this machine")]
     NoAuthorities,
-    /// Not a private key that the library can sign with.
+    /// rustls cannot sign with this key.
     #[error("not a private key in PEM that can sign")]
     Key,
 }
 
-/// Clients made from [`Tls`], each with sessions of its own to resume.
+/// TLS clients made from [`Tls`], each with its own sessions.
 pub struct Clients {
     server_name: ServerName<'static>,
-    /// One for each client, or, where nothing is resumed, one for all.
+    /// One configuration for each client, or one for all if sessions are not resumed.
     configs: Vec<Arc<ClientConfig>>,
 }
 
 impl Clients {
-    /// So many clients, at least one, that offer these protocols by ALPN.
+    /// Makes this number of clients, at least one, which offer these protocols by ALPN.
     ///
     /// # Errors
     ///
-    /// When the name, a version, a suite or an authority is not one.
+    /// When the name, the version, the suite or an authority is not valid.
     pub fn new(tls: &Tls, protocols: &[&[u8]], count: usize) -> Result<Clients, TlsError> {
         let server_name = ServerName::try_from(tls.server_name.clone())
             .map_err(|_| TlsError::ServerName(tls.server_name.clone()))?;
@@ -120,7 +120,7 @@ impl Clients {
         Ok(Clients { server_name, configs })
     }
 
-    /// A connection of the client `index`, before its first byte.
+    /// A new connection of the client `index`.
     ///
     /// # Errors
     ///
@@ -130,11 +130,11 @@ impl Clients {
         ClientConnection::new(config, self.server_name.clone()).map_err(io::Error::other)
     }
 
-    /// The same on a socket that blocks; the handshake is made by the first read or write.
+    /// A new connection over a blocking socket; the first read or write makes the handshake.
     ///
     /// # Errors
     ///
-    /// As [`begin`](Self::begin).
+    /// The same as those of [`begin`](Self::begin).
     pub fn blocking(
         &self,
         index: usize,
@@ -145,11 +145,11 @@ impl Clients {
 }
 
 impl Trust {
-    /// The authorities that this machine trusts, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+    /// The authorities that are installed on this machine, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR`.
     ///
     /// # Errors
     ///
-    /// When none is found.
+    /// When there are none.
     pub fn of_system() -> Result<Trust, TlsError> {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -182,8 +182,8 @@ impl Tls {
     }
 
     fn provider(&self) -> Result<CryptoProvider, TlsError> {
-        // The first is what keys are exchanged in, in one round trip everywhere; the second says that a P-256 certificate
-        // can be read, without which OpenSSL refuses it in TLS 1.2 (RFC 8422 section 5.1).
+        // The first group is the one for the key exchange, which all servers accept without another round trip. The second is
+        // offered so that OpenSSL uses a P-256 certificate in TLS 1.2 (RFC 8422 section 5.1).
         let mut provider = CryptoProvider {
             kx_groups: vec![kx_group::X25519, kx_group::SECP256R1],
             ..aws_lc_rs::default_provider()
@@ -200,17 +200,17 @@ impl Tls {
     }
 }
 
-/// The CPU time of one signature as a server makes it in a full handshake, with this key (PEM), measured for `duration`.
+/// The CPU time of one signature in a full handshake with this key (PEM), measured for `duration`.
 ///
 /// # Errors
 ///
-/// When the key cannot be read, or is of a kind that is not measured: neither RSA nor ECDSA on P-256.
+/// When the key cannot be read, or is neither RSA nor ECDSA on P-256.
 pub fn signature_time(key: &str, duration: Duration) -> Result<Duration, TlsError> {
     let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| TlsError::Key)?;
     let key = sign::any_supported_type(&key)?;
     let schemes = [SignatureScheme::RSA_PSS_SHA256, SignatureScheme::ECDSA_NISTP256_SHA256];
     let signer = key.choose_scheme(&schemes).ok_or(TlsError::Key)?;
-    // As long as what TLS 1.3 signs with SHA-256 (RFC 8446 section 4.4.3).
+    // The length of what TLS 1.3 signs with SHA-256 (RFC 8446 section 4.4.3).
     let message = [0x20; 64 + 33 + 1 + 32];
     let cpu = || CpuTime::of_thread().map_err(|_| TlsError::Key);
     let (start, before, mut count) = (Instant::now(), cpu()?, 0);
@@ -219,7 +219,7 @@ pub fn signature_time(key: &str, duration: Duration) -> Result<Duration, TlsErro
         count += 1;
         if start.elapsed() >= duration {
             let spent = (cpu()? - before).total;
-            // The scheduler books time when it ticks: nothing yet is no answer.
+            // The scheduler counts CPU time at its ticks, so that the first readings may be zero.
             if !spent.is_zero() {
                 return Ok(spent / count);
             }
@@ -227,7 +227,7 @@ pub fn signature_time(key: &str, duration: Duration) -> Result<Duration, TlsErro
     }
 }
 
-/// Trusts everybody, at no cost.
+/// Accepts every certificate, without CPU time.
 #[derive(Debug)]
 struct AnyCertificate;
 

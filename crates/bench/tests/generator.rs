@@ -1,4 +1,4 @@
-//! The generator against the payload server: what one says it sent is what the other counted.
+//! The generator against the payload server: the number of requests that one sent has to be the number that the other counted.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -18,7 +18,7 @@ fn any_port() -> SocketAddr {
     ([127, 0, 0, 1], 0).into()
 }
 
-/// Carries out the plan on `path` against a payload server; what both saw.
+/// Runs a plan on `path` against a payload server. Returns the generator's outcome and the server's counters.
 fn run(path: &str, adjust: impl FnOnce(&mut Plan)) -> (Outcome, Counts) {
     let payload = Payload::bind(any_port(), 1).expect("a free port");
     let mut plan = Plan::new(payload.local_addr(), path);
@@ -80,7 +80,7 @@ fn an_open_loop_sends_all_that_is_due() {
         plan.duration = Duration::from_millis(250);
     });
     assert_eq!((outcome.errors, outcome.unfinished), (Errors::default(), 0));
-    // What is due in the last moments of a machine that is busy may find no connection free.
+    // A request that is due near the end may find no free connection if the machine is busy.
     assert_eq!((outcome.answered + outcome.unsent, counts.requests), (500, outcome.answered));
     assert!(outcome.answered > 400, "{}", outcome.unsent);
 }
@@ -97,7 +97,7 @@ fn a_burst_uses_every_connection_once() {
 
 #[test]
 fn latency_counts_from_when_a_request_was_due() {
-    // One connection can carry 20 requests a second, and 100 are due.
+    // One connection can carry 20 requests per second, but 100 are due.
     let (outcome, _) = run("/delay/50", |plan| {
         plan.pace = Pace::Open { rate_per_second: 100.0 };
         plan.duration = Duration::from_millis(300);
@@ -194,7 +194,7 @@ fn statuses_are_judged_and_told() {
     assert_eq!(run("/status/503", fine).0.statuses, [(503, 10)].into());
 }
 
-/// Carries out the plan on `path` against a server for HTTP/2.
+/// Runs a plan on `path` against an HTTP/2 server.
 fn run_h2(path: &str, streams: usize, adjust: impl FnOnce(&mut Plan)) -> Outcome {
     let server = H2c::bind(any_port()).expect("a free port");
     let mut plan = Plan::new(server.local_addr(), path);
@@ -220,7 +220,7 @@ fn http2_carries_streams_beside_each_other() {
 #[test]
 fn http2_keeps_an_open_pace() {
     let outcome = run_h2("/1k", 4, |plan| {
-        // So many that one is free, however slow the machine.
+        // There are enough connections that one is always free, however slow the machine is.
         (plan.connections, plan.pace) = (50, Pace::Open { rate_per_second: 1000.0 });
         plan.duration = Duration::from_millis(200);
     });
@@ -319,9 +319,9 @@ fn a_server_that_goes_away_is_counted_and_not_drowned() {
         running.join().expect("no panic").expect("it listened once")
     });
     assert!(outcome.answered > 0 && outcome.errors.connect > 0, "{:?}", outcome.errors);
-    // Each of the connections tries again every 10 ms.
+    // Each connection tries again every 10 ms.
     assert!(outcome.errors.connect <= 4 * 41, "{:?}", outcome.errors);
-    // The first may have been taken by the kernel and not by the server: it is reset, and later ones are refused.
+    // The kernel may accept the first connection before the server is gone, and reset it; later ones are refused.
     let failure = outcome.connect_failure.expect("there were some");
     assert!(
         matches!(*failure, GeneratorError::Unreachable { target, .. } if plan.targets == [target]),

@@ -1,4 +1,4 @@
-//! The payload server by raw bytes.
+//! The payload server, tested with raw bytes.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ fn payload() -> Payload {
     Payload::bind(([127, 0, 0, 1], 0).into(), 1).expect("a free port")
 }
 
-/// Everything that is answered to `bytes`, until the server closes.
+/// Sends `bytes`, and returns everything up to the end of the connection.
 fn exchange(payload: &Payload, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(payload.local_addr()).expect("it listens");
     stream.write_all(bytes).expect("it reads");

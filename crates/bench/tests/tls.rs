@@ -1,4 +1,4 @@
-//! The generator over TLS, against a server of a thread for each connection.
+//! The generator over TLS, against a server with one thread for each connection.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -18,7 +18,7 @@ use rustls::{HandshakeKind, RootCertStore, ServerConfig, ServerConnection, Strea
 const LONG: Duration = Duration::from_mins(1);
 const NAME: &str = "web.test.com";
 
-/// What the server saw.
+/// The counters of the server.
 #[derive(Default)]
 struct Seen {
     full: AtomicU64,
@@ -39,7 +39,7 @@ fn server_config() -> (Arc<ServerConfig>, CertificateDer<'static>) {
     (Arc::new(config), cert.der().clone())
 }
 
-/// Answers every request with `body_bytes`, and closes where it is asked to.
+/// Answers every request with a body of `body_bytes`, and closes the connection if asked to.
 fn serve(body_bytes: usize) -> (SocketAddr, Arc<Seen>) {
     serve_with(server_config().0, body_bytes)
 }
@@ -60,7 +60,7 @@ fn serve_with(config: Arc<ServerConfig>, body_bytes: usize) -> (SocketAddr, Arc<
     (address, seen)
 }
 
-/// Until the client is gone, or has said that it is done.
+/// Serves a connection until its client has closed it or has sent `Connection: close`.
 fn converse(config: Arc<ServerConfig>, socket: TcpStream, body_bytes: usize, seen: &Seen) -> Option<()> {
     let session = ServerConnection::new(config).ok()?;
     let mut reader = BufReader::new(StreamOwned::new(session, socket));
@@ -143,7 +143,7 @@ fn each_connection_resumes_its_own_session() {
 fn a_large_request_is_sent_whole() {
     let (target, seen) = serve(0);
     let outcome = run(target, Tls::default(), |plan| {
-        // The server takes the header for part of the head.
+        // The server reads the long header as a part of the head.
         plan.headers = vec![("X-Large".into(), "x".repeat(1 << 20))];
         plan.requests = Some(3);
     });

@@ -1,6 +1,7 @@
 //! Judges an Ingress before it is stored: an `AdmissionReview` in, one out (Kubernetes, "Dynamic Admission Control").
 //!
-//! The object is translated in memory, amid the few objects that bear on it, and what is then wrong with it is the answer.
+//! The object is translated in memory, together with the few objects that can affect it. The answer lists the problems that this
+//! finds.
 //!
 //! Never in here: IO, async, names that are looked up, or anything that is rendered or run.
 
@@ -23,12 +24,12 @@ use verdict::Verdict;
 /// Longest review, in bytes. Kubernetes takes objects of 1.5 MiB (etcd's limit); an update's review holds the old one too.
 pub const REVIEW_BYTES_MAX: usize = 4 << 20;
 
-/// A text that is no `admission.k8s.io/v1` `AdmissionReview` with a request.
+/// The body is not an `AdmissionReview` of `admission.k8s.io/v1` that holds a request.
 #[derive(Debug, thiserror::Error)]
 #[error("not an AdmissionReview of admission.k8s.io/v1: {0}")]
 pub struct NotAReview(String);
 
-/// What a review asks.
+/// The question of a review: may this object be stored?
 #[derive(Debug)]
 pub struct Request {
     uid: String,
@@ -37,15 +38,15 @@ pub struct Request {
 
 #[derive(Debug)]
 enum Question {
-    /// Nothing that is judged: another kind, another operation, or an Ingress that is going away.
+    /// Nothing to judge: the object is of another kind, the operation is another one, or the Ingress is being deleted.
     Nothing,
-    /// Whether an Ingress may be as it is.
+    /// An Ingress is created or updated.
     Ingress { object: Arc<Sourced<Ingress>>, is_new: bool },
-    /// The same of one that cannot be read. What could be read says of which class it is.
+    /// An Ingress is created or updated that cannot be decoded. `head` holds the fields that could be, which decide its class.
     Undecodable { head: Box<Sourced<Ingress>>, why: String },
 }
 
-/// The objects that bear on a request, out of all that there are, and how they are read.
+/// The stored objects that can affect the answer to a request, and the options by which they are translated.
 #[derive(Debug)]
 pub struct Surroundings {
     near: Index,
@@ -53,13 +54,13 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// How many Ingresses there are among them.
+    /// The number of Ingresses among these objects.
     pub fn ingresses(&self) -> usize {
         self.near.ingresses.iter().count()
     }
 }
 
-/// Answers a review by the objects that there are.
+/// Answers a review, given all stored objects.
 ///
 /// # Errors
 ///
@@ -70,7 +71,7 @@ pub fn answer(body: &[u8], index: &Index, options: &Options, now: SystemTime) ->
 }
 
 impl Request {
-    /// Reads a review. An object that cannot be read is no reason to fail: it is refused later.
+    /// Reads a review. An object that cannot be decoded is not an error here: [`judge`](Self::judge) refuses it.
     ///
     /// # Errors
     ///
@@ -93,7 +94,8 @@ impl Request {
         Ok(Self { uid, question })
     }
 
-    /// What bears on the request. Costs a look at the hosts of all Ingresses; objects are shared.
+    /// Selects the stored objects that can affect the answer. This looks at the hosts of every Ingress; objects are shared, not
+    /// copied.
     pub fn surroundings(&self, index: &Index, options: &Options) -> Surroundings {
         let near = match &self.question {
             Question::Nothing => Index::default(),
@@ -103,7 +105,7 @@ impl Request {
         Surroundings { near, options: options.clone() }
     }
 
-    /// The answer: a review again, as JSON.
+    /// Judges the object and returns the answer, which is an `AdmissionReview` again, as JSON.
     pub fn judge(&self, surroundings: &Surroundings, now: SystemTime) -> Vec<u8> {
         let Surroundings { near, options } = surroundings;
         let verdict = match &self.question {
@@ -161,7 +163,7 @@ struct GroupVersionKind {
     kind: String,
 }
 
-/// Of an object of any kind.
+/// The fields that are read of an object of any kind.
 #[derive(Deserialize)]
 struct Glance {
     #[serde(default)]
@@ -174,7 +176,7 @@ struct MetadataGlance {
     deletion_timestamp: Option<IgnoredAny>,
 }
 
-/// Of an Ingress that cannot be read as a whole.
+/// The fields that are read of an Ingress that cannot be decoded as a whole.
 #[derive(Default, Deserialize)]
 struct Head {
     #[serde(default)]
@@ -189,7 +191,8 @@ struct HeadSpec {
     ingress_class_name: Option<String>,
 }
 
-/// Each time only what `T` names is kept of the object: a review is read several times rather than held as a tree.
+/// Keeps only those fields of the object that `T` names. The review is parsed several times, which needs less memory than a tree of
+/// it.
 fn call<T: DeserializeOwned>(body: &[u8]) -> Result<Call<T>, serde_json::Error> {
     let review: Review<T> = serde_json::from_slice(body)?;
     let is_review = review.api_version == "admission.k8s.io/v1" && review.kind == "AdmissionReview";

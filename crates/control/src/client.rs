@@ -7,22 +7,22 @@ use kube::{Client, Config};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
-/// Where the API server is. With nothing given, the one of the cluster that this process runs in.
+/// The address of the API server. If nothing is given, it is that of the cluster that this process runs in.
 #[derive(Clone, Debug, Default)]
 pub struct ClusterAddress {
     /// Kubeconfig file; its current context is used.
     pub kubeconfig: Option<PathBuf>,
-    /// URL of the API server; it comes before the kubeconfig's.
+    /// URL of the API server. It takes precedence over the URL in the kubeconfig.
     pub apiserver_host: Option<String>,
-    /// PEM file with the authorities of the API server's certificate.
+    /// PEM file with the authorities that the API server's certificate is verified against.
     pub certificate_authority: Option<PathBuf>,
 }
 
-/// Speaks with an API server. Nothing is sent until something is asked for.
+/// A client of an API server. Making one sends nothing.
 #[derive(Clone)]
 pub struct Connection {
     pub(crate) client: Client,
-    /// Namespace of this process, or of the kubeconfig's context.
+    /// Namespace of this Pod, or of the kubeconfig's context.
     pub namespace: String,
     /// URL of the API server.
     pub url: String,
@@ -31,12 +31,12 @@ pub struct Connection {
 /// Why no connection can be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The kubeconfig cannot be used.
+    /// The kubeconfig cannot be read or used.
     #[error("kubeconfig {}: {source}", path.display())]
     Kubeconfig {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         source: KubeconfigError,
     },
     /// This process does not run in a Pod with a service account.
@@ -44,28 +44,28 @@ pub enum ConnectError {
         "not in a cluster ({0}): give --manifests, --kubeconfig or --apiserver-host, or run as a Pod with a service account"
     )]
     NotInCluster(#[from] kube::config::InClusterError),
-    /// The URL is none.
+    /// The text is not a URL.
     #[error("--apiserver-host {0:?} is not a URL")]
     Host(String),
-    /// The authorities cannot be read.
+    /// The file with the authorities cannot be used.
     #[error("--certificate-authority {}: {why}", path.display())]
     Authority {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         why: String,
     },
-    /// The client cannot be made.
+    /// The HTTP client cannot be made.
     #[error("cannot make a client of the API server: {0}")]
     Client(#[from] kube::Error),
 }
 
 impl Connection {
-    /// Reads how to reach the API server.
+    /// Reads the address and the credentials of the API server, from the options or from the Pod's environment.
     ///
     /// # Errors
     ///
-    /// When the address, the credentials or the certificates cannot be read, or are of no use.
+    /// When the address, the credentials or the certificates cannot be read or cannot be used.
     pub async fn open(address: &ClusterAddress) -> Result<Self, ConnectError> {
         let config = configure(address).await?;
         let (namespace, url) = (config.default_namespace.clone(), config.cluster_url.to_string());

@@ -1,62 +1,63 @@
-//! When changes have settled: a short quiet period, and a maximum delay for sources that never fall quiet.
+//! Decides when a series of changes is over: after a short quiet period, or after a maximum delay if the source never falls quiet.
 //!
 //! Never in here: a clock or a timer. Time is an argument.
 
 use std::time::{Duration, Instant};
 
-/// How long is waited.
+/// The times that [`Debounce`] waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     /// Time without a further change after which the changes are acted upon.
     pub quiet: Duration,
-    /// Time after the first change at which the changes are acted upon, come what may.
+    /// Time after the first change at which the changes are acted upon even if more of them arrive.
     pub delay_max: Duration,
 }
 
 impl Pace {
-    /// For files: an editor's several steps come within a millisecond of each other. With the time that it takes to read and
-    /// to translate, a change stays within 50 ms.
+    /// For files: an editor saves a file in several steps within a millisecond. Together with reading and translating, a change
+    /// takes effect within 50 ms.
     pub const FILES: Self = Self { quiet: Duration::from_millis(10), delay_max: Duration::from_millis(30) };
 
-    /// For a cluster, where what belongs together is one object.
+    /// For a cluster: each object arrives complete, so that a short time is enough.
     pub const CLUSTER: Self = Self { quiet: Duration::from_millis(1), delay_max: Duration::from_millis(5) };
 }
 
-/// Collects changes until it is time to act.
+/// Collects changes until it is time to act on them.
 #[derive(Debug)]
 pub struct Debounce {
     pace: Pace,
-    /// First and last change since the last action.
+    /// The times of the first and the last change since the last action.
     pending: Option<(Instant, Instant)>,
-    /// Not before this.
+    /// No action before this time.
     rest: Option<Instant>,
 }
 
 impl Debounce {
-    /// Of a pace.
+    /// A debounce without pending changes.
     pub fn new(pace: Pace) -> Self {
         Self { pace, pending: None, rest: None }
     }
 
-    /// Something took this long, and is not done again before as much time has passed: half of a CPU is enough.
+    /// Notes that an action took this long. The next one does not begin before as much time has passed, so that actions take at
+    /// most half of a CPU.
     pub fn rest(&mut self, now: Instant, took: Duration) {
         self.rest = Some(now + took);
     }
 
-    /// Something changed.
+    /// Notes a change.
     pub fn touch(&mut self, now: Instant) {
         let first = self.pending.map_or(now, |(first, _)| first);
         self.pending = Some((first, now));
     }
 
-    /// When to act; none while there is nothing to act upon.
+    /// The time of the next action; none while no change is pending.
     pub fn due(&self) -> Option<Instant> {
         let Pace { quiet, delay_max } = self.pace;
         let due = self.pending.map(|(first, last)| (last + quiet).min(first + delay_max))?;
         Some(self.rest.map_or(due, |rest| due.max(rest)))
     }
 
-    /// Whether it is time to act. If so, the changes are taken: later ones begin anew.
+    /// Whether it is time to act. If so, the pending changes are cleared: the caller acts on them.
     pub fn take(&mut self, now: Instant) -> bool {
         let is_due = self.due().is_some_and(|due| due <= now);
         if is_due {

@@ -1,4 +1,4 @@
-//! Drives the stages: loads once, or follows a source for as long as the process lives.
+//! Runs the stages of the control plane: once, or again after each change of a source for as long as the process lives.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -22,36 +22,36 @@ use crate::source::file_source::FileSource;
 use crate::source::files::{Files, LoadError};
 use crate::translate::{Translation, Translator, translate};
 
-/// Longest sleep until a certificate begins or ends: the machine's clock may be set meanwhile.
+/// Longest sleep until a certificate becomes valid or expires. It is bounded because the machine's clock may be set meanwhile.
 const SLEEP_MAX: Duration = Duration::from_hours(1);
 
-/// Time within which an answer is seen that changes nothing that is served, such as a status.
+/// Time within which a change is noticed that does not affect what is served, such as a new status.
 const TOUCH_DELAY: Duration = Duration::from_secs(2);
 
-/// Time between two copies of the objects on disk.
+/// Least time between two copies of the objects on disk.
 const KEEP_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Time that the API server has, before what was kept on disk is served instead.
+/// Time that the API server has to answer before the objects that were kept on disk are served instead.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Time between two looks at the addresses of this machine's interfaces.
+/// Time between two reads of the addresses of this machine's interfaces.
 const LOOK_AROUND_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Loads the manifests and translates them. Names outside the cluster are not looked up.
 ///
 /// # Errors
 ///
-/// When a path of the options is not there, or may not be looked at. What is wrong with a file is a problem of the translation
+/// When a path of the options does not exist or cannot be read. A file that cannot be parsed is a problem of the translation
 /// instead.
 pub fn load_once(options: &Options) -> Result<Translation, LoadError> {
     load_at(options, SystemTime::now())
 }
 
-/// [`load_once`], as it would be at a time.
+/// The same as [`load_once`], with the time given by the caller.
 ///
 /// # Errors
 ///
-/// As [`load_once`].
+/// The same as those of [`load_once`].
 pub fn load_at(options: &Options, now: SystemTime) -> Result<Translation, LoadError> {
     let files = Files::open(&options.manifests)?;
     let (index, duplicates) = Index::build(files.objects());
@@ -60,15 +60,15 @@ pub fn load_at(options: &Options, now: SystemTime) -> Result<Translation, LoadEr
     Ok(translation)
 }
 
-/// What comes of following a source.
+/// Receives the results of following a source.
 pub trait Publisher {
-    /// A whole translation that differs from the one before it.
+    /// A new translation. It differs from the one before it.
     fn publish(&mut self, translation: Arc<Translation>);
 
-    /// How it stands with a cluster's objects, whenever that changes.
+    /// The condition of the watches on a cluster has changed.
     fn note(&mut self, condition: &Condition);
 
-    /// Where reviews of Ingresses come from. Asked for once.
+    /// The queue of Ingresses to review. It is asked for once; none if no webhook is served.
     fn reviews(&mut self) -> Option<mpsc::Receiver<Review>> {
         None
     }
@@ -82,24 +82,24 @@ impl<F: FnMut(Arc<Translation>)> Publisher for F {
     fn note(&mut self, _: &Condition) {}
 }
 
-/// Follows the manifests: translates them, and again whenever they or the addresses of outside names change. Each whole
-/// translation that differs from the one before it is published, the first in any case. Returns only if it cannot begin.
+/// Follows the manifests: translates them at the start, and again whenever they or the addresses of external names change. The
+/// first translation is published, and then each that differs from the one before it. Returns only if it cannot begin.
 ///
-/// Runs on the control thread: files are read and parsed in place.
+/// Runs on the control thread, which reads and parses files itself.
 ///
 /// # Errors
 ///
-/// When, at the start, a path of the options is not there or may not be looked at, or changes cannot be followed. What is wrong later
-/// is a problem of a translation, and the objects that were read last stay.
+/// When, at the start, a path of the options does not exist or cannot be read, or changes cannot be watched. Later failures are
+/// problems of a translation, and the objects that were read last stay in force.
 pub async fn run(options: Options, publisher: impl Publisher) -> Result<Infallible, LoadError> {
     run_with(options, SystemResolver::new(), publisher).await
 }
 
-/// [`run`], with a resolver of one's own.
+/// The same as [`run`], with a resolver given by the caller.
 ///
 /// # Errors
 ///
-/// As [`run`].
+/// The same as those of [`run`].
 pub async fn run_with<R: Resolver>(
     options: Options,
     resolver: R,
@@ -109,8 +109,8 @@ pub async fn run_with<R: Resolver>(
     match Driver::new(options, Source::Files(Box::new(files)), Pace::FILES, resolver, publisher).run().await {}
 }
 
-/// Follows a cluster. The first translation is published when all objects have been listed; or before, if they cannot be and
-/// some were kept on disk.
+/// Follows a cluster. The first translation is published when all objects have been listed, or earlier, if they cannot be listed
+/// and a copy was kept on disk.
 pub async fn run_cluster(
     connection: &Connection,
     cluster: ClusterOptions,
@@ -141,9 +141,9 @@ struct Driver<R, O> {
     names: Names<R>,
     translator: Translator,
     debounce: Debounce,
-    /// When to look whether what was published still holds.
+    /// When the published translation has to be made anew because a certificate becomes valid or expires.
     review: Option<Instant>,
-    /// When to look whether this machine has other addresses.
+    /// When the addresses of this machine are read next.
     look_around: Instant,
     published: Option<Arc<Translation>>,
     condition: Condition,
@@ -156,17 +156,17 @@ enum Source {
     Cluster(Box<ClusterSource>),
 }
 
-/// A cluster's objects, and what was kept of them.
+/// The objects of a cluster, and the copy of them on disk.
 struct ClusterSource {
     cluster: Cluster,
     kept: Option<DiskCache>,
-    /// What is served while the cluster's objects are not all there.
+    /// The copy from disk, which is served until the cluster's objects have been listed.
     from_disk: Option<Index>,
-    /// When to stop waiting for the cluster.
+    /// When to stop waiting for the cluster and serve the copy from disk.
     patience_ends: Option<Instant>,
-    /// When to look at what changed and is not served, such as a status.
+    /// When to handle changes that do not affect what is served, such as a new status.
     glance: Option<Instant>,
-    /// When to keep a copy of what was translated last.
+    /// When to write the next copy to disk.
     keep: Option<Instant>,
     keeping: Option<tokio::task::JoinHandle<()>>,
 }
@@ -242,7 +242,7 @@ impl<R: Resolver, O: Publisher> Driver<R, O> {
         }
     }
 
-    /// Takes note of the addresses that this machine has now. Tells whether they are others than before.
+    /// Reads the addresses of this machine. Returns whether they differ from before.
     fn look_around(&mut self) -> bool {
         self.look_around = Instant::now() + LOOK_AROUND_INTERVAL;
         match interfaces::addresses() {
@@ -278,7 +278,7 @@ impl<R: Resolver, O: Publisher> Driver<R, O> {
     }
 }
 
-/// The next review; never, where there are none any more.
+/// The next review; waits for ever once there can be none.
 async fn next(reviews: &mut Option<mpsc::Receiver<Review>>) -> Review {
     let review = match reviews {
         Some(reviews) => reviews.recv().await,
@@ -293,7 +293,7 @@ async fn next(reviews: &mut Option<mpsc::Receiver<Review>>) -> Review {
 // === impl Source ===
 
 impl Source {
-    /// Waits until something has happened. May be dropped at any time.
+    /// Waits until something has happened. It is cancel-safe.
     async fn changed(&mut self, options: &Options) {
         match self {
             Self::Files(files) => files.changed().await,
@@ -301,7 +301,7 @@ impl Source {
         }
     }
 
-    /// Something has happened: tells whether the objects may have changed.
+    /// Notes that something has happened. Returns whether the objects may have changed.
     fn note_change(&mut self, now: Instant) -> bool {
         match self {
             Self::Files(files) => {
@@ -312,7 +312,7 @@ impl Source {
         }
     }
 
-    /// When there is something to do.
+    /// The time of the next task.
     fn due(&self) -> Option<Instant> {
         match self {
             Self::Files(files) => files.due(),
@@ -322,7 +322,7 @@ impl Source {
         }
     }
 
-    /// Does what is due. Tells whether the objects may have changed.
+    /// Does the tasks that are due. Returns whether the objects may have changed.
     fn act(&mut self, now: Instant) -> bool {
         match self {
             Self::Files(files) => files.act(now),
@@ -330,7 +330,7 @@ impl Source {
         }
     }
 
-    /// Brings the objects up to date. Tells whether they changed.
+    /// Brings the objects up to date. Returns whether they changed.
     fn refresh(&mut self) -> bool {
         match self {
             Self::Files(files) => files.look(),
@@ -338,7 +338,7 @@ impl Source {
         }
     }
 
-    /// The objects and what is to be said of them; nothing while they are not there.
+    /// The objects and the problems of reading them; none while the objects are not complete.
     fn objects(&mut self) -> Option<(&Index, Vec<Problem>, Skipped)> {
         match self {
             Self::Files(files) => Some(files.objects()),
@@ -411,7 +411,7 @@ impl ClusterSource {
         is_over && self.cluster.index().is_none() && self.load()
     }
 
-    /// Takes what was kept on disk. Tells whether there is any.
+    /// Loads the copy on disk. Returns whether there is one.
     fn load(&mut self) -> bool {
         let Some(kept) = &self.kept else { return false };
         let path = kept.path().display();
@@ -429,7 +429,7 @@ impl ClusterSource {
         }
     }
 
-    /// Writes beside the control thread: a slow disk delays no change.
+    /// Writes a copy on another thread: a slow disk must not delay a change.
     fn keep_copy(&mut self, now: Instant) {
         let (Some(kept), Some(index)) = (&self.kept, self.cluster.index()) else { return };
         if self.keeping.as_ref().is_some_and(|writing| !writing.is_finished()) {
@@ -445,7 +445,7 @@ impl ClusterSource {
     }
 }
 
-/// Time until a second since 1970: at least one, at most [`SLEEP_MAX`].
+/// The time until a second since 1970: at least one second, at most [`SLEEP_MAX`].
 fn until(second: i64, now: SystemTime) -> Duration {
     let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
     let end = Duration::from_secs(u64::try_from(second).unwrap_or_default());

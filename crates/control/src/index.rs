@@ -1,6 +1,6 @@
 //! The objects of all sources, by kind and name.
 //!
-//! Never in here: async, IO, or what objects mean.
+//! Never in here: async, IO, or the meaning of objects.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{Hash, Hasher};
@@ -16,9 +16,8 @@ use crate::objects::{
 use crate::problem::{Problem, Reason, Severity};
 
 /// Objects by kind, namespace and name.
-///
-/// The order in which objects are added is kept until one goes, and stands for their age where they do not tell it. Objects
-/// are shared: building a new index from the same objects costs pointers.
+/// The order in which objects were added is kept until one is removed. It stands for their age where they have no creation time.
+/// Objects are shared, so that a new index of the same objects copies only pointers.
 #[derive(Debug, Default)]
 pub struct Index {
     /// Ingresses.
@@ -35,13 +34,13 @@ pub struct Index {
     pub configmaps: Store<ConfigMap>,
     /// Secrets.
     pub secrets: Store<Secret>,
-    /// The namespaces whose Ingresses are served; none for all.
+    /// The namespaces whose Ingresses are served; none for all namespaces.
     pub namespaces: Option<BTreeSet<String>>,
     slices_by_service: HashMap<NsName, Vec<Arc<Sourced<EndpointSlice>>>, FixedState>,
 }
 
 impl Index {
-    /// An index of the given objects, and what is wrong with them as a whole.
+    /// Builds an index, and returns the problems of the objects as a whole: those that occur twice.
     pub fn build<'a>(objects: impl IntoIterator<Item = &'a Object>) -> (Self, Vec<Problem>) {
         let mut index = Self::default();
         let problems = objects
@@ -56,7 +55,7 @@ impl Index {
     ///
     /// # Errors
     ///
-    /// When there is an object of that kind, namespace and name already. The problem says where.
+    /// When there is an object of that kind, namespace and name already. The problem names the place of both.
     pub fn add(&mut self, object: &Object) -> Result<(), Box<Problem>> {
         match object {
             Object::Ingress(object) => self.ingresses.add(object),
@@ -73,8 +72,8 @@ impl Index {
         }
     }
 
-    /// Puts an object in place of the one with the same kind, namespace and name. Tells whether it differs from that one; its
-    /// status does not count.
+    /// Replaces the object with the same kind, namespace and name, or adds it. Returns whether it differs from the old one; the
+    /// status of an Ingress is not compared.
     pub fn apply(&mut self, object: &Object) -> bool {
         match object {
             Object::Ingress(object) => {
@@ -100,7 +99,7 @@ impl Index {
         }
     }
 
-    /// Removes an object. Tells whether it was there.
+    /// Removes an object. Returns whether it was there.
     pub fn remove(&mut self, kind: &str, key: &NsName) -> bool {
         match kind {
             Ingress::KIND => self.ingresses.remove(key).is_some(),
@@ -120,7 +119,7 @@ impl Index {
         }
     }
 
-    /// The slices of a Service, by name.
+    /// The slices of a Service, sorted by name.
     pub fn slices_of(&self, service: &NsName) -> &[Arc<Sourced<EndpointSlice>>] {
         self.slices_by_service.get(service).map_or(&[], Vec::as_slice)
     }
@@ -161,7 +160,7 @@ impl Index {
 #[derive(Debug)]
 pub struct Store<T: Resource>(IndexSet<ByName<T>, FixedState>);
 
-/// An object, known by its namespace and name.
+/// An object, hashed and compared by its namespace and name.
 #[derive(Debug)]
 struct ByName<T>(Arc<Sourced<T>>);
 
@@ -172,12 +171,12 @@ impl<T: Resource> Default for Store<T> {
 }
 
 impl<T: Resource> Store<T> {
-    /// The object of a name.
+    /// The object with this name.
     pub fn get(&self, name: &NsName) -> Option<&Sourced<T>> {
         self.shared(name).map(|object| &**object)
     }
 
-    /// The same, to be kept.
+    /// The object with this name, as a shared pointer.
     pub fn shared(&self, name: &NsName) -> Option<&Arc<Sourced<T>>> {
         self.0.get(name).map(|ByName(object)| object)
     }
@@ -196,17 +195,17 @@ impl<T: Resource> Store<T> {
         Ok(())
     }
 
-    /// Puts an object in place of another of the same name, which is given back.
+    /// Replaces the object with the same name, which is returned, or adds it.
     fn apply(&mut self, object: &Arc<Sourced<T>>) -> Option<Arc<Sourced<T>>> {
         self.0.replace(ByName(Arc::clone(object))).map(|ByName(old)| old)
     }
 
-    /// The same; tells whether the two differ.
+    /// The same as [`apply`](Self::apply), but returns whether the object differs from the old one.
     fn replace(&mut self, object: &Arc<Sourced<T>>) -> bool
     where
         T: PartialEq,
     {
-        // The pointer stays with an object that does not change: what has been made of it is known by it.
+        // An object that does not change keeps its pointer: the caches of translation identify objects by their address.
         let is_same = self.shared(&object.key()).is_some_and(|old| **old == **object);
         if !is_same {
             self.apply(object);
@@ -228,7 +227,7 @@ impl<T: Resource> PartialEq for ByName<T> {
 impl<T: Resource> Eq for ByName<T> {}
 
 impl<T: Resource> Hash for ByName<T> {
-    /// As that of its [`NsName`].
+    /// The hash has to equal that of its [`NsName`], by which it is looked up.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.namespace().hash(state);
         self.0.name().hash(state);

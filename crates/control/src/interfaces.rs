@@ -8,7 +8,7 @@ use nix::sys::socket::SockaddrStorage;
 
 use crate::reach;
 
-/// The addresses that there are now, but for those that no endpoint may have in any case; or why they are not known.
+/// The current addresses, except those that no endpoint may have in any case.
 pub(crate) fn addresses() -> std::io::Result<BTreeSet<IpAddr>> {
     let interfaces = getifaddrs()?;
     Ok(reach::own(interfaces.filter_map(|interface| interface.address.as_ref().and_then(ip))))
@@ -23,13 +23,13 @@ fn ip(address: &SockaddrStorage) -> Option<IpAddr> {
 mod tests {
     use super::*;
 
-    /// Every machine has loopback addresses, which are left out; an address that routes lead to is one of the others.
+    /// Loopback addresses are left out. The local address of a socket with a route to the internet has to be among the others.
     #[test]
     fn the_address_of_a_socket_is_one_of_them() {
         let found = addresses().unwrap();
         assert!(found.iter().all(|&ip| reach::refusal(ip).is_none()), "{found:?}");
         let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
-        // Nothing is sent. Without a route there is no address to look for.
+        // `connect` of a UDP socket sends nothing. Without a route the test has no address to look for.
         if socket.connect("192.0.2.1:9").is_ok() {
             let own = socket.local_addr().unwrap().ip();
             assert!(found.contains(&own), "{own} is not one of {found:?}");

@@ -11,14 +11,14 @@ use serde::ser::{Serialize, Serializer};
 /// Namespace and name of an object: `kube-system/nginx-configuration`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NsName {
-    /// Namespace; empty for kinds without.
+    /// Namespace; empty for kinds that are not in a namespace.
     pub namespace: String,
     /// Name.
     pub name: String,
 }
 
 impl NsName {
-    /// From its parts.
+    /// A name from its two parts.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
@@ -30,7 +30,7 @@ impl fmt::Display for NsName {
     }
 }
 
-/// A text that does not name an object.
+/// The text is not `namespace/name`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not of the form NAMESPACE/NAME")]
 pub struct InvalidNsName(String);
@@ -52,12 +52,12 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.contains('/')
 }
 
-/// The name of a Kubernetes object.
+/// Kind, namespace and name of a Kubernetes object, for messages.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectRef {
     /// `Ingress`, `Service` and the like.
     pub kind: &'static str,
-    /// Empty where the kind has none.
+    /// Namespace; empty for kinds that are not in a namespace.
     pub namespace: String,
     /// Name.
     pub name: String,
@@ -72,7 +72,7 @@ impl fmt::Display for ObjectRef {
     }
 }
 
-/// A port by its number or its name (Kubernetes: `IntOrString`).
+/// A port, by its number or its name (Kubernetes: `IntOrString`).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PortRef {
     /// Number.
@@ -82,7 +82,7 @@ pub enum PortRef {
 }
 
 impl PortRef {
-    /// Reads a text: digits are a number, since a port's name must hold a letter.
+    /// Reads a port. Digits are a number: the name of a port has to hold a letter.
     pub fn parse(text: &str) -> Self {
         text.parse().map_or_else(|_| Self::Name(text.to_owned()), Self::Number)
     }

@@ -1,4 +1,4 @@
-//! What the command line says about sources and translation.
+//! The options of the command line about sources and translation.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -10,31 +10,31 @@ use ipnet::IpNet;
 
 use crate::names::{InvalidNsName, NsName, PortRef};
 
-/// Where the configuration comes from, and how it is read. The defaults are ingress-nginx's, where it has the option.
+/// Where the configuration comes from, and how it is translated. The defaults are those of ingress-nginx, if it has the option.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// Files and folders with manifests.
     pub manifests: Vec<PathBuf>,
     /// Name of the class in the annotation `kubernetes.io/ingress.class`.
     pub ingress_class: String,
-    /// `spec.controller` of the `IngressClass`es that are ours.
+    /// Value of `spec.controller` in the `IngressClass`es that Forebay serves.
     pub controller_class: String,
-    /// Also take the `IngressClass` whose name is [`ingress_class`](Self::ingress_class), whoever its controller is.
+    /// Also serve the `IngressClass` whose name is [`ingress_class`](Self::ingress_class), whatever its controller is.
     pub ingress_class_by_name: bool,
-    /// Serve Ingresses without a class. True by default, other than ingress-nginx's: who names a file wants it served.
+    /// Serve Ingresses without a class. True by default, unlike in ingress-nginx: a user who names a file wants it served.
     pub watch_ingress_without_class: bool,
-    /// An `IngressClass` that is named as [`ingress_class`](Self::ingress_class) says need not exist: people keep manifests of their
-    /// applications, and the class came with the controller's installation. A cluster has them all.
+    /// An `IngressClass` with the name [`ingress_class`](Self::ingress_class) need not exist. Manifests of applications seldom
+    /// include the class, which comes with the installation of the controller. In a cluster it has to exist.
     pub class_may_be_missing: bool,
-    /// Service that gets the requests which no Ingress takes. Its first port is used.
+    /// Service for the requests that no Ingress matches. Its first port is used.
     pub default_backend_service: Option<NsName>,
     /// The `ConfigMap` with the settings.
     pub configmap: Option<NsName>,
-    /// Where a Service's Pods are, when nothing else says so.
+    /// Addresses of Services' Pods, if nothing else gives them.
     pub endpoints: Vec<EndpointOverride>,
-    /// Prefix of our annotations, without the slash.
+    /// Prefix of the annotations that Forebay obeys, without the slash.
     pub annotations_prefix: String,
-    /// Leave out Ingresses that would take requests for every host.
+    /// Leave out Ingresses that match requests for every host.
     pub disable_catch_all: bool,
     /// Port that the hosts of Ingresses are served at over HTTP; 0 for any free one.
     pub http_port: u16,
@@ -48,22 +48,23 @@ pub struct Options {
     pub tcp_services_configmap: Option<NsName>,
     /// The `ConfigMap` with the UDP services.
     pub udp_services_configmap: Option<NsName>,
-    /// Ports that no such service can have, and the flags that take them.
+    /// Ports that no TCP or UDP service may use, each with the flag that takes it.
     pub reserved_ports: Vec<(u16, &'static str)>,
     /// Time after which the answer of a TCP service counts as slow.
     pub stream_response_threshold: Duration,
-    /// The zone that this machine is in, where endpoints of its own zone are preferred.
+    /// The zone of this machine. Endpoints whose hints name it are preferred; none to ignore the hints.
     pub zone: Option<String>,
-    /// Services of type `ExternalName` have no endpoints.
+    /// Treat Services of type `ExternalName` as if they had no endpoints.
     pub disable_external_names: bool,
-    /// Networks that addresses of outside names have to be in; empty for all.
+    /// Networks that the addresses of external names have to be in; empty for all networks.
     pub external_name_allow: Vec<IpNet>,
-    /// The addresses in `EndpointSlice`s and `Endpoints` are judged, too: they come from a cluster, where whoever may write to a
-    /// namespace writes them. Files are the operator's own.
+    /// Check also the addresses in `EndpointSlice`s and `Endpoints`. They have to be checked in a cluster, where everybody with
+    /// write access to a namespace can write them. Files belong to the operator.
     pub judges_endpoints: bool,
-    /// This process is in the network namespace of its node (`hostNetwork`, or no Pod at all): others there have its addresses, too.
+    /// This process shares the network namespace of its node (`hostNetwork`, or no Pod at all), so that other processes there have
+    /// its addresses too.
     pub shares_addresses: bool,
-    /// Addresses of this machine, as they are now.
+    /// The current addresses of this machine.
     pub own_addresses: BTreeSet<IpAddr>,
 }
 
@@ -99,45 +100,45 @@ impl Default for Options {
     }
 }
 
-/// A network in CIDR notation; a lone address is a network of one.
+/// Reads a network in CIDR notation. An address alone is a network that holds only itself.
 ///
 /// # Errors
 ///
-/// When the text is neither, with a message for the user.
+/// When the text is neither. The error is a message for the user.
 pub fn parse_network(text: &str) -> Result<IpNet, String> {
     let address = || text.parse::<IpAddr>().map(IpNet::from);
     text.parse().or_else(|_| address()).map_err(|_| format!("{text:?} is not a network such as 10.0.0.0/8"))
 }
 
-/// Where a Service's Pods are: `NAMESPACE/SERVICE[:PORT]=HOST:PORT[,HOST:PORT]`.
+/// The addresses of a Service's Pods: `NAMESPACE/SERVICE[:PORT]=HOST:PORT[,HOST:PORT]`.
 ///
-/// A host may be a name; it is looked up once, when the text is read, and the first IPv4 address is taken before an
-/// IPv6 one: servers that are tried out on `localhost` often listen on IPv4 only.
+/// A host may be a name. It is looked up once, when the text is read. The first IPv4 address is preferred to an IPv6 one: a server
+/// on `localhost` often listens on IPv4 only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointOverride {
     /// The Service.
     pub service: NsName,
-    /// Its port; none for all of them.
+    /// Port of the Service; none for all of its ports.
     pub port: Option<PortRef>,
-    /// Where the Pods are.
+    /// The addresses.
     pub addresses: Vec<SocketAddr>,
 }
 
-/// A text that is not an [`EndpointOverride`].
+/// The text is not an [`EndpointOverride`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidOverride {
-    /// No `=`, or nothing on one of its sides.
+    /// There is no `=`, or one of its sides is empty.
     #[error("{0:?} is not of the form NAMESPACE/SERVICE[:PORT]=HOST:PORT[,HOST:PORT]")]
     Form(String),
-    /// What stands before the `=` names no Service.
+    /// The text before the `=` is not the name of a Service.
     #[error(transparent)]
     Service(#[from] InvalidNsName),
-    /// What stands after the `=` is not an address.
+    /// The text after the `=` holds something that is not an address.
     #[error("{address:?} is not an address of the form HOST:PORT: {reason}")]
     Address {
-        /// As given.
+        /// The part that is not an address.
         address: String,
-        /// Why not.
+        /// The error.
         reason: String,
     },
 }
@@ -159,7 +160,7 @@ impl FromStr for EndpointOverride {
     }
 }
 
-/// An address by number or by name.
+/// Resolves an address that is given by number or by name.
 fn look_up(address: &str) -> Result<SocketAddr, InvalidOverride> {
     let invalid = |reason: String| InvalidOverride::Address { address: address.to_owned(), reason };
     let found: Vec<_> = address.to_socket_addrs().map_err(|error| invalid(error.to_string()))?.collect();
@@ -209,7 +210,7 @@ mod tests {
             port in proptest::option::of(1..=u16::MAX),
             addresses in proptest::collection::vec(any::<SocketAddr>(), 1..4),
         ) {
-            // A scope id is no part of an address that a Pod could have.
+            // The scope id is dropped: the address of a Pod has none.
             let addresses: Vec<_> = addresses.iter().map(|a| SocketAddr::new(a.ip(), a.port())).collect();
             let colon_port = port.map(|port| format!(":{port}")).unwrap_or_default();
             let list: Vec<_> = addresses.iter().map(ToString::to_string).collect();

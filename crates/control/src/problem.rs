@@ -1,4 +1,4 @@
-//! What is wrong with the configuration: which object, where it stands, and what to do about it.
+//! Problems of the configuration: the object, its place, and what to do about it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,19 +7,19 @@ use std::sync::Arc;
 use crate::names::ObjectRef;
 use crate::objects::{At, Resource, Sourced};
 
-/// How bad a [`Problem`] is.
+/// The severity of a [`Problem`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Something that was asked for is not served.
+    /// Something that the object asks for is not served.
     Error,
-    /// Something is served otherwise than was asked for.
+    /// Something is served in another way than the object asks for.
     Warning,
-    /// Worth knowing; nothing needs to be done.
+    /// Information; nothing needs to be done.
     Notice,
 }
 
 impl Severity {
-    /// In one word.
+    /// The name in lower case.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -35,55 +35,56 @@ impl fmt::Display for Severity {
     }
 }
 
-/// Something that is wrong with the configuration, or worth knowing about it.
+/// A problem of the configuration, or information about it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Problem {
     /// How bad it is.
     pub severity: Severity,
-    /// Whose it is.
+    /// The object that has the problem; none if the problem is not that of an object.
     pub object: Option<ObjectRef>,
-    /// Its uid, where it has one: Events name it.
+    /// The uid of the object, which Events need; none for objects in files.
     pub uid: Option<String>,
-    /// The file that says so, where a file does.
+    /// The file; none if the object is not from a file.
     pub file: Option<PathBuf>,
     /// Line in the file, from 1.
     pub line: Option<u32>,
-    /// What kind of thing is wrong.
+    /// The kind of problem.
     pub reason: Reason,
-    /// What is wrong, and what to do.
+    /// What is wrong, and what to do about it.
     pub message: String,
 }
 
-/// What kind of thing is wrong: the reason of the Event that tells of it. The webhook refuses by it.
+/// The kind of a problem. It becomes the reason of the Event, and the webhook decides by it whether to refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
-    /// The object itself: a value that is not what it has to be, whatever else there is.
+    /// A value of the object is invalid, whatever other objects there are.
     Invalid,
-    /// The same of an annotation's value.
+    /// The value of an annotation is invalid.
     Annotation,
-    /// Something that the object names is not there, or cannot be used.
+    /// The object names something that does not exist or cannot be used.
     Missing,
-    /// The same of a Secret. Often it comes later: what makes certificates begins when it sees the Ingress.
+    /// The object names a Secret that does not exist or cannot be used. Often the Secret is created later: certificate managers
+    /// begin when they see the Ingress.
     Secret,
-    /// Another object has what this one asks for.
+    /// Another object has the host or path already.
     Conflict,
-    /// Something is asked for that only the owner of a host may ask for.
+    /// The object asks for something that only the owner of the host may ask for.
     NotOwner,
-    /// Something is asked for that flags or settings do not allow.
+    /// The object asks for something that flags or settings do not allow.
     Forbidden,
-    /// Something is asked for that Forebay does not do.
+    /// The object asks for something that Forebay does not support.
     Unsupported,
-    /// Something is said that makes no difference as things stand.
+    /// The object asks for something that has no effect in this configuration.
     NoEffect,
-    /// The object could not be read.
+    /// The object cannot be decoded.
     Undecodable,
-    /// Worth knowing.
+    /// Information.
     Note,
 }
 
 impl Reason {
-    /// As an Event has it. People have alerts on them: `AnnotationParsingFailed` is ingress-nginx's, the others are ours and
-    /// stay.
+    /// The reason in an Event. Users have alerts on these names, so that they must not change. `AnnotationParsingFailed` is the
+    /// name that ingress-nginx uses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Invalid => "Invalid",
@@ -101,10 +102,10 @@ impl Reason {
     }
 }
 
-/// Bytes of a message. What is quoted may be as long as an object can be: a megabyte.
+/// Longest message, in bytes. A message may quote a value, which can be as long as an object: a megabyte.
 const MESSAGE_BYTES_MAX: usize = 2000;
 
-/// The message, or its beginning and how long it was.
+/// The message; if it is too long, its beginning and its length.
 fn bounded(message: String) -> String {
     if message.len() <= MESSAGE_BYTES_MAX {
         return message;
@@ -114,7 +115,7 @@ fn bounded(message: String) -> String {
 }
 
 impl Problem {
-    /// A problem that no object has.
+    /// A problem that does not belong to an object.
     pub(crate) fn new(severity: Severity, message: impl Into<String>) -> Self {
         let reason = if severity == Severity::Notice { Reason::Note } else { Reason::Invalid };
         Self {
@@ -137,7 +138,7 @@ impl Problem {
         Self::in_place(severity, &Place::of(object), message)
     }
 
-    /// The same, of another kind.
+    /// The same problem with another reason.
     #[must_use]
     pub fn because(self, reason: Reason) -> Self {
         Self { reason, ..self }
@@ -153,7 +154,7 @@ impl Problem {
         Self::in_place(severity, &Place::at(object, value), message)
     }
 
-    /// A problem of what stands in a place.
+    /// A problem at a place.
     pub(crate) fn in_place(severity: Severity, place: &Place, message: impl Into<String>) -> Self {
         let Place { object, uid, file, line } = place;
         Self {
@@ -166,21 +167,20 @@ impl Problem {
     }
 }
 
-/// An object, or one value in it, and where that stands.
+/// An object, or one value in it, with its file and line.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
-    /// The object.
     pub(crate) object: ObjectRef,
-    /// Its uid; files do not have it.
+    /// Its uid; none for objects in files.
     pub(crate) uid: Option<String>,
-    /// The file that holds it, if one does.
+    /// The file; none if the object is not from a file.
     pub(crate) file: Option<Arc<Path>>,
     /// Line in the file, from 1.
     pub(crate) line: Option<u32>,
 }
 
 impl Place {
-    /// An object as a whole.
+    /// The place of an object as a whole.
     pub(crate) fn of<T: Resource>(object: &Sourced<T>) -> Self {
         let origin = &object.origin;
         Self {
@@ -191,7 +191,7 @@ impl Place {
         }
     }
 
-    /// One value in an object.
+    /// The place of one value in an object.
     pub(crate) fn at<T: Resource, V>(object: &Sourced<T>, value: &At<V>) -> Self {
         let whole = Self::of(object);
         Self { line: object.origin.line_of(value).or(whole.line), ..whole }

@@ -1,5 +1,6 @@
-//! Which addresses endpoints may have. Whoever may write a Service says where requests go; the addresses in here are those that he
-//! could not reach himself, and that Forebay could: its own, and those of what is only for the machine that it runs on.
+//! Which addresses endpoints may have. Whoever can write a Service decides where requests go. The addresses that are refused here
+//! are those that the author could not reach himself but Forebay could: Forebay's own, and those that only the machine itself
+//! should reach.
 //!
 //! Never in here: names, IO.
 
@@ -8,9 +9,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-/// Networks without an address for an endpoint, and what they are.
+/// Networks that no endpoint may be in, each with the reason.
 const REFUSED: &[(IpNet, &str)] = &[
-    // Before 0.0.0.0/8, since they look like compatible forms of it.
+    // These come before 0.0.0.0/8: as IPv4-compatible IPv6 addresses they would match that network.
     (v6(Ipv6Addr::UNSPECIFIED, 128), "it stands for this machine (::)"),
     (v6(Ipv6Addr::LOCALHOST, 128), "it is the loopback address"),
     (v4([0, 0, 0, 0], 8), "it stands for this machine (0.0.0.0/8)"),
@@ -20,8 +21,8 @@ const REFUSED: &[(IpNet, &str)] = &[
     (v4([255, 255, 255, 255], 32), "it is the broadcast address"),
     (v6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), 10), "it is a link-local address"),
     (v6(Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0), 8), "it is a multicast address"),
-    // Metadata services of clouds that are not at a link-local address. They give credentials of the machine to whoever asks
-    // from it.
+    // Metadata services of clouds that are not at a link-local address. They hand out the machine's credentials to everybody who
+    // asks from that machine.
     (v4([100, 100, 100, 200], 32), "it is the metadata service of Alibaba Cloud"),
     (v4([192, 0, 0, 192], 32), "it is the metadata service of Oracle Cloud"),
     (v4([168, 63, 129, 16], 32), "it is the host agent of Azure"),
@@ -32,7 +33,7 @@ const REFUSED: &[(IpNet, &str)] = &[
     ),
 ];
 
-/// Prefixes of IPv6 addresses whose last 32 bits are an IPv4 address that is meant: mapped and compatible ones (RFC 4291 section
+/// Prefixes of IPv6 addresses whose last 32 bits are an IPv4 address: IPv4-mapped and IPv4-compatible addresses (RFC 4291 section
 /// 2.5.5), and the well-known prefix of NAT64 (RFC 6052 section 2.1).
 const EMBEDDING: &[Ipv6Net] = &[
     Ipv6Net::new_assert(Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96),
@@ -49,29 +50,29 @@ const fn v6(address: Ipv6Addr, bits: u8) -> IpNet {
     IpNet::V6(Ipv6Net::new_assert(address, bits))
 }
 
-/// Why no endpoint may have an address, whoever says so; none where one may.
+/// Why no endpoint may have this address, whatever the source; none if one may.
 pub(crate) fn refusal(ip: IpAddr) -> Option<&'static str> {
     let (ip, inner) = (ip.to_canonical(), inner(ip));
     REFUSED.iter().find(|(network, _)| network.contains(&ip) || network.contains(&inner)).map(|(_, why)| *why)
 }
 
-/// Whether an address is one of these, in whichever form.
+/// Whether an address is one of these. An IPv6 address that embeds an IPv4 address counts as that one.
 pub(crate) fn is_one_of(addresses: &BTreeSet<IpAddr>, ip: IpAddr) -> bool {
     addresses.contains(&ip.to_canonical()) || addresses.contains(&inner(ip))
 }
 
-/// Whether an address is in one of these networks, in whichever form.
+/// Whether an address is in one of these networks. An IPv6 address that embeds an IPv4 address counts as that one.
 pub(crate) fn is_within(networks: &[IpNet], ip: IpAddr) -> bool {
     let (ip, inner) = (ip.to_canonical(), inner(ip));
     networks.iter().any(|network| network.contains(&ip) || network.contains(&inner))
 }
 
-/// Addresses of this machine that [`refusal`] does not refuse anyway.
+/// The addresses of this machine, without those that [`refusal`] refuses anyway.
 pub(crate) fn own(addresses: impl Iterator<Item = IpAddr>) -> BTreeSet<IpAddr> {
     addresses.map(|ip| ip.to_canonical()).filter(|&ip| refusal(ip).is_none()).collect()
 }
 
-/// The IPv4 address that an IPv6 address stands for, or else the address itself.
+/// The IPv4 address that an IPv6 address embeds, or the address itself.
 fn inner(ip: IpAddr) -> IpAddr {
     match ip {
         IpAddr::V6(ip) if EMBEDDING.iter().any(|prefix| prefix.contains(&ip)) => {

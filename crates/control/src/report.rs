@@ -1,4 +1,4 @@
-//! What would be served, and what is wrong, as text for people.
+//! A translation as text for users: the routes that would be served, and the problems.
 //!
 //! Never in here: IO. Everything is written to a [`fmt::Write`].
 
@@ -9,20 +9,20 @@ use model::{Action, Backends, Cluster, PathKind, Route};
 use crate::problem::Severity;
 use crate::translate::{RouteOrigin, Translation};
 
-/// A path of a host, and where its requests go.
+/// A path of a host, and the upstream of its requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The host, or `*` for all that no other row names.
+    /// The host; `*` for all hosts that no other row names.
     pub host: String,
     /// The path.
     pub path: String,
     /// `Exact`, `Prefix` or `ImplementationSpecific`.
     pub path_type: &'static str,
-    /// Name of the upstream, or what is answered instead.
+    /// Name of the upstream, or the response if there is no upstream.
     pub upstream: String,
     /// Addresses of the upstream's endpoints.
     pub endpoints: String,
-    /// Which object says so, and where it is.
+    /// The object that declares the route, and its place.
     pub origin: String,
 }
 
@@ -89,16 +89,16 @@ impl fmt::Display for RouteOrigin {
     }
 }
 
-/// Whether there is something to mend: notices are not.
+/// Whether there are problems to solve. Notices do not count.
 pub fn has_problems(translation: &Translation) -> bool {
     translation.problems.iter().any(|problem| problem.severity != Severity::Notice)
 }
 
-/// Writes the table of what would be served, the problems, and a line that sums up.
+/// Writes the table of the routes, the problems, and a summary in one line.
 ///
 /// # Errors
 ///
-/// When `out` refuses what is written to it.
+/// When writing to `out` fails.
 pub fn write(out: &mut impl Write, translation: &Translation) -> fmt::Result {
     table(out, &rows(translation))?;
     for problem in &translation.problems {

@@ -1,7 +1,7 @@
-//! Addresses of names outside the cluster (`ExternalName`).
+//! Resolves names outside the cluster (`ExternalName`).
 //!
-//! Translation never waits for a name: it says which names it needs and takes the addresses that are known. The driver
-//! looks names up beside it, and translates again when addresses change. Never on the way of a request.
+//! Translation never waits for DNS: it returns the names that it needs and uses the addresses that are known. The driver resolves
+//! the names meanwhile, and translates again when addresses change. A request never waits for DNS either.
 
 use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
@@ -12,34 +12,34 @@ use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{ResolveHosts, ResolverOpts};
 use tokio::task::JoinSet;
 
-/// What is known of names: addresses, or why there are none.
+/// The result of each look-up: addresses, or the error.
 pub type Resolved = HashMap<String, Result<Vec<IpAddr>, String>>;
 
-/// Time for which an answer is kept at least, however short-lived it says that it is.
+/// Least time before a name is looked up again, even if its TTL is shorter.
 pub const KEPT_MIN: Duration = Duration::from_secs(5);
 
-/// Time for which an answer is kept at most.
+/// Most time before a name is looked up again, even if its TTL is longer.
 pub const KEPT_MAX: Duration = Duration::from_mins(5);
 
-/// Time after which a name is tried again that could not be looked up.
+/// Time before a name is looked up again after an error.
 pub const RETRY: Duration = Duration::from_secs(5);
 
-/// Looks names up.
+/// Resolves names.
 pub trait Resolver: Clone + Send + Sync + 'static {
-    /// The addresses of a name, and how long they hold.
+    /// The addresses of a name, and their time to live.
     fn look_up(&self, name: String) -> impl Future<Output = Answer> + Send;
 }
 
-/// Addresses and how long they hold, or why there are none.
+/// Addresses with their time to live, or the error.
 pub type Answer = Result<(Vec<IpAddr>, Duration), String>;
 
-/// The name servers that `/etc/resolv.conf` names. `/etc/hosts` is no concern of those who write Services: it holds names of this
-/// machine.
+/// Asks the name servers in `/etc/resolv.conf`. `/etc/hosts` is not read: it holds names of this machine, which authors of Services
+/// have no right to.
 #[derive(Clone)]
 pub struct SystemResolver(Option<TokioResolver>);
 
 impl SystemResolver {
-    /// Reads the machine's configuration.
+    /// Reads `/etc/resolv.conf`. Without a usable one, every look-up is an error.
     pub fn new() -> Self {
         let built = TokioResolver::builder_tokio().and_then(|mut builder| {
             restrict(builder.options_mut());
@@ -62,18 +62,18 @@ impl Default for SystemResolver {
 impl Resolver for SystemResolver {
     async fn look_up(&self, name: String) -> Answer {
         let resolver = self.0.as_ref().ok_or("there is no usable /etc/resolv.conf")?;
-        // The dot keeps search domains out: an external name is whole.
+        // The dot at the end keeps search domains out: the name of an `ExternalName` Service is absolute.
         let found = resolver.lookup_ip(format!("{name}.")).await.map_err(|error| error.to_string())?;
         let holds = found.valid_until().saturating_duration_since(Instant::now());
         Ok((found.iter().collect(), holds))
     }
 }
 
-/// Keeps the addresses of the names that are needed, and no others.
+/// Keeps the addresses of the names that are needed, and of no others.
 pub(crate) struct Names<R> {
     resolver: R,
     resolved: Resolved,
-    /// When to look a name up again; none while it is being looked up.
+    /// When to look each name up again; none while a look-up is under way.
     due: HashMap<String, Option<Instant>>,
     lookups: JoinSet<(String, Answer)>,
 }
@@ -87,7 +87,7 @@ impl<R: Resolver> Names<R> {
         &self.resolved
     }
 
-    /// From now on, these names are needed.
+    /// Sets the names that are needed.
     pub(crate) fn need(&mut self, names: &BTreeSet<String>) {
         self.due.retain(|name, _| names.contains(name));
         self.resolved.retain(|name, _| names.contains(name));
@@ -98,7 +98,7 @@ impl<R: Resolver> Names<R> {
         }
     }
 
-    /// Waits until what is known of a name differs.
+    /// Waits until the addresses of a name have changed.
     pub(crate) async fn changed(&mut self) {
         loop {
             let next = self.due.values().flatten().min().copied();
@@ -138,7 +138,7 @@ impl<R: Resolver> Names<R> {
         });
     }
 
-    /// Takes an answer. Tells whether what is known differs.
+    /// Takes the result of a look-up. Returns whether it differs from the one before.
     fn take(&mut self, name: String, answer: Answer, now: Instant) -> bool {
         let Some(due) = self.due.get_mut(&name) else { return false };
         let holds = answer.as_ref().map_or(RETRY, |(_, holds)| (*holds).clamp(KEPT_MIN, KEPT_MAX));
@@ -149,7 +149,7 @@ impl<R: Resolver> Names<R> {
                 addresses.sort_unstable();
                 Ok(addresses)
             }
-            // A name server that is away for a moment takes no endpoints away.
+            // An error keeps the addresses that are known: a name server that fails for a moment must not take endpoints away.
             Err(_) if matches!(known, Some(Ok(_))) => return false,
             Err(why) => Err(why),
         };
@@ -159,8 +159,8 @@ impl<R: Resolver> Names<R> {
     }
 }
 
-/// Names that lead back to this machine, and addresses in the guise of names. What ends in a number is an address to
-/// some resolvers, be it `127.1`, `0x7f.1` or `2130706433` (WHATWG URL, "ends in a number").
+/// Names that resolve to this machine, and addresses written as names. Some resolvers read a name whose last label is a number as
+/// an address, such as `127.1`, `0x7f.1` or `2130706433` (WHATWG URL, "ends in a number").
 pub(crate) fn is_forbidden(name: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or_default();
     let is_number = last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x");

@@ -1,6 +1,7 @@
-//! The way of a review from the webhook's thread to the one that holds the objects, and back with what bears on it.
+//! Takes a review from the webhook's thread to the control thread, which holds the objects, and returns the objects that can affect
+//! it.
 //!
-//! The thread that holds the objects only picks; reading, translating and answering stay with the webhook's.
+//! The control thread only selects these objects. The webhook's thread parses, translates and answers.
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -8,37 +9,37 @@ use crate::admission::{Request, Surroundings};
 use crate::index::Index;
 use crate::options::Options;
 
-/// Reviews that may wait for the control thread.
+/// Most reviews that wait for the control thread.
 const REVIEWS_WAITING_MAX: usize = 64;
 
-/// The end that asks.
+/// The sender of reviews, for the webhook's thread.
 #[derive(Clone, Debug)]
 pub struct Reviews(mpsc::Sender<Review>);
 
-/// A review that waits for its surroundings.
+/// A review that waits for the objects that can affect it.
 #[derive(Debug)]
 pub struct Review {
     request: Request,
     answer: oneshot::Sender<(Request, Surroundings)>,
 }
 
-/// Too many reviews wait, or nobody is there to answer.
+/// Too many reviews wait, or the control plane has ended.
 #[derive(Debug, thiserror::Error)]
 #[error("too much to do at the moment")]
 pub struct Busy;
 
 impl Reviews {
-    /// Both ends.
+    /// A sender and the receiver for the control thread.
     pub fn channel() -> (Self, mpsc::Receiver<Review>) {
         let (sender, receiver) = mpsc::channel(REVIEWS_WAITING_MAX);
         (Self(sender), receiver)
     }
 
-    /// What bears on a request, as of now. Before there is a first configuration, this waits for it.
+    /// The objects that can affect the answer to a request. Waits for the first complete configuration.
     ///
     /// # Errors
     ///
-    /// When the control plane takes no more reviews at present, or has ended.
+    /// When too many reviews wait, or the control plane has ended.
     pub async fn surroundings(&self, request: Request) -> Result<(Request, Surroundings), Busy> {
         let (answer, answered) = oneshot::channel();
         self.0.try_send(Review { request, answer }).map_err(|_| Busy)?;
@@ -47,14 +48,14 @@ impl Reviews {
 }
 
 impl Review {
-    /// Hands over what bears on it.
+    /// Sends the objects to the one who waits for them.
     pub fn answer(self, index: &Index, options: &Options) {
         let Self { request, answer } = self;
         if answer.is_closed() {
             return;
         }
         let surroundings = request.surroundings(index, options);
-        // Who asked may have given up meanwhile.
+        // The one who waits may have given up.
         let _ = answer.send((request, surroundings));
     }
 }

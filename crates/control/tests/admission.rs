@@ -10,7 +10,7 @@ use control::{NsName, Options};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// What is there already: `taken.test/` is an old Ingress' and `young.test/` a young one's.
+/// The stored objects: an old Ingress has `taken.test/`, a young one has `young.test/`.
 const STATE: &str = r#"
 apiVersion: networking.k8s.io/v1
 kind: Ingress
@@ -85,7 +85,7 @@ impl Court {
         answer.map(|body| serde_json::from_slice(&body).unwrap()).map_err(|error| error.to_string())
     }
 
-    /// What becomes of an object: the message of the refusal, and the warnings.
+    /// The message of the refusal, if the object is refused, and the warnings.
     fn judge(&self, operation: &str, object: &Value) -> (Option<String>, Vec<String>) {
         let answer = self.review(&review(operation, object)).unwrap();
         assert_eq!(answer["apiVersion"], "admission.k8s.io/v1");
@@ -101,7 +101,7 @@ impl Court {
         (refusal, serde_json::from_value(warnings).unwrap())
     }
 
-    /// The message of a refusal, without what all of them begin with.
+    /// The message of the refusal, without the beginning that all of them share.
     fn refusal(&self, operation: &str, object: &Value) -> String {
         let message = self.judge(operation, object).0.expect("it is refused");
         message.strip_prefix("it would not be served as it says:").unwrap().trim_start().to_owned()
@@ -128,7 +128,7 @@ fn review(operation: &str, object: &Value) -> Value {
     })
 }
 
-/// An Ingress of a host and a path, as new as it can be.
+/// An Ingress with a host and a path, without a creation time and so the youngest.
 fn ingress(name: &str, host: &str, path: &str) -> Value {
     json!({
         "apiVersion": "networking.k8s.io/v1",
@@ -158,7 +158,7 @@ fn annotated(annotations: Value) -> Value {
     object
 }
 
-/// The same since the first of an year.
+/// The same object with a creation time: the first of January of a year.
 fn since(year: u16, mut object: Value) -> Value {
     object["metadata"]["creationTimestamp"] = format!("{year}-01-01T00:00:00Z").into();
     object
@@ -235,7 +235,7 @@ fn what_settings_forbid_is_refused() {
     );
 }
 
-/// The order in which manifests are applied must not matter, and neither may what is not yet done here.
+/// The order in which manifests are applied must not matter, and neither must features that Forebay does not have yet.
 #[test]
 fn what_may_come_later_is_no_reason_to_refuse() {
     let court = Court::new();
@@ -278,11 +278,11 @@ fn a_path_of_another_ingress_is_refused_however_old_the_object_is() {
     };
     let new = ingress("new", "taken.test", "/");
     assert_eq!(court.refusal("CREATE", &new), declared("shop/old", "taken.test"));
-    // `old` would get the path, being older: that is taking it away.
+    // `old` would get the path, being older, and so would take it away from the other.
     let greedy = since(2024, ingress("old", "young.test", "/"));
     let taken = declared("other/young", "young.test");
     assert_eq!(court.refusal("UPDATE", &greedy), format!("- {taken}\n- {SEIZED}"));
-    // An Ingress is no conflict with itself, nor with one of another class.
+    // An Ingress does not conflict with its own stored version, nor with an Ingress of another class.
     assert_eq!(court.judge("CREATE", &ingress("new", "foreign.test", "/")), FINE);
     let mut twice = ingress("new", "new.test", "/");
     let rule = twice["spec"]["rules"][0].clone();
@@ -310,7 +310,7 @@ fn an_old_conflict_does_not_keep_an_ingress_from_being_changed() {
     assert_eq!(message, format!("- {taken}\n- {SEIZED}"));
 }
 
-/// A guest may not ask for what holds for the whole host; whoever has it may, however young the others make him.
+/// A guest may not ask for settings of the whole host. The owner may, even if the other Ingresses at the host are younger.
 #[test]
 fn what_only_an_owner_may_ask_for_is_refused_to_others() {
     let options = || Options { ssl_passthrough: true, ..Options::default() };
@@ -334,7 +334,7 @@ fn what_only_an_owner_may_ask_for_is_refused_to_others() {
     assert_eq!(refusal, None);
 }
 
-/// The age of an Ingress is no claim to a host that somebody else has had before it.
+/// The age of an Ingress gives no right to a host that another namespace had first.
 #[test]
 fn an_old_ingress_does_not_come_to_own_a_host_of_another_namespace() {
     let court = Court::new();
@@ -425,7 +425,7 @@ fn what_is_no_review_is_told_so() {
     assert!(told(&vec![b' '; REVIEW_BYTES_MAX + 1]).contains("longer than 4194304 bytes"));
 }
 
-/// The API server waits ten seconds at most, and nothing else is judged meanwhile.
+/// The API server waits at most ten seconds, and reviews are judged one after the other.
 #[test]
 fn the_largest_object_is_judged_in_time() {
     let court = Court::new();
@@ -443,7 +443,7 @@ fn the_largest_object_is_judged_in_time() {
     assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
 }
 
-/// Kubernetes takes 256 KiB of annotations.
+/// Kubernetes allows 256 KiB of annotations.
 #[test]
 fn many_unknown_annotations_are_judged_in_time() {
     let court = Court::new();
@@ -476,7 +476,7 @@ proptest! {
         let _ = admission::answer(&body, &court, &Options::default(), SystemTime::UNIX_EPOCH);
     }
 
-    /// What is turned upside down somewhere in a good review is a refusal, an error or fine, and never a panic.
+    /// A review with one changed byte is refused, an error or fine; it never causes a panic.
     #[test]
     fn no_review_panics(at in 0usize..1400, byte in any::<u8>()) {
         let mut body = review("CREATE", &annotated(json!({"a/b": "c"}))).to_string().into_bytes();

@@ -43,7 +43,7 @@ fn cases() {
     });
 }
 
-/// The reason of every problem of every case: Events carry it, and the webhook refuses by it.
+/// The reason of each problem of each case. Reasons are tested since Events carry them, and the webhook decides by them.
 #[test]
 fn reasons() {
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
@@ -77,7 +77,7 @@ fn examples_have_no_errors() {
         let has_kind = !translation.skipped.is_empty() || translation.model != nothing;
         assert!(has_kind || !translation.problems.is_empty(), "{} holds nothing", file.display());
     }
-    // Together, as a newcomer would serve them.
+    // The two together, as the first steps of a new user would serve them.
     let options = Options {
         manifests: vec![examples.clone()],
         configmap: Some("kube-system/nginx-configuration".parse().unwrap()),
@@ -91,7 +91,7 @@ fn examples_have_no_errors() {
     insta::assert_snapshot!(describe(&load_at(&options, now()).unwrap(), &examples));
 }
 
-/// Values as long as an object can be are not repeated in full to whoever reads what is wrong with them.
+/// A value can be as long as an object. A message must not repeat all of it.
 #[test]
 fn a_megabyte_of_annotation_makes_short_problems() {
     let names = control::translate::ingress::annotations::ANNOTATIONS;
@@ -169,7 +169,7 @@ fn resolved(text: &str) -> Resolved {
     directives(text, "resolved ").map(|(name, value)| (name.to_owned(), answer(value))).collect()
 }
 
-/// What `check` prints, then what it leaves out: filters, settings and policies where they are not the default.
+/// The output of `check`, and then what that leaves out: filters, settings and policies that are not the default.
 fn describe(translation: &Translation, folder: &Path) -> String {
     let mut text = String::new();
     report::write(&mut text, translation).unwrap();
@@ -219,7 +219,7 @@ fn describe(translation: &Translation, folder: &Path) -> String {
     text.replace(&format!("{}/", folder.display()), "")
 }
 
-/// How a route forwards, without what no Ingress asks for.
+/// How a route forwards, without what no Ingress can change.
 fn describe_forward(forward: &model::Forward) -> String {
     assert_eq!(forward.timeouts.request, None);
     let id = forward.backends.only().expect("an Ingress names one Service for a path");
@@ -227,7 +227,7 @@ fn describe_forward(forward: &model::Forward) -> String {
     debug.replace(&format!("backends: One({id:?})"), &format!("cluster: {id:?}"))
 }
 
-/// What a request goes through before the action, in that order.
+/// The checks that a request passes before the action, in order.
 fn filters(route: &model::Route) -> Vec<String> {
     let request = route.request_filters.as_slice().iter().map(|filter| format!("  {filter:?}\n"));
     let mut filters: Vec<String> = request.collect();
@@ -333,7 +333,7 @@ fn write_certificates(text: &mut String, translation: &Translation) {
     }
 }
 
-/// The fields that differ, each in a line.
+/// The lines of the fields that differ.
 fn changed_lines(before: &impl Debug, after: &impl Debug) -> String {
     let (before, after) = (fields(before), fields(after));
     after
@@ -342,7 +342,7 @@ fn changed_lines(before: &impl Debug, after: &impl Debug) -> String {
         .fold(String::new(), |text, field| text + field + "\n")
 }
 
-/// `a.b: value` for each field, however deep, of what `{:#?}` shows.
+/// A line `a.b: value` for each field of the `{:#?}` output, at any depth.
 fn fields(value: &impl Debug) -> Vec<String> {
     let text = format!("{value:#?}");
     let mut lines = text.lines().skip(1);

@@ -1,4 +1,4 @@
-//! Changes of files while the control plane runs: events are awaited, nothing sleeps.
+//! Changes of files while the control plane runs. The tests wait for events and do not sleep.
 
 use std::fs;
 use std::io::Write;
@@ -12,7 +12,7 @@ use control::{LoadError, Options, Translation, run_with};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::LocalSet;
 
-/// Far more than it takes: a test that runs into this has failed.
+/// Much longer than any wait takes: a test that reaches it has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Clone)]
@@ -24,10 +24,10 @@ impl Resolver for OneAddress {
     }
 }
 
-/// A running control plane, and what it has published.
+/// A running control plane, and its translations.
 struct Running {
     updates: UnboundedReceiver<Arc<Translation>>,
-    /// The hosts of every translation so far.
+    /// The hosts of each translation so far.
     history: Vec<Vec<String>>,
 }
 
@@ -41,7 +41,7 @@ impl Running {
         let manifests = paths.iter().map(|path| path.to_path_buf()).collect();
         let options = Options { manifests, ..Options::default() };
         tokio::task::spawn_local(run_with(options, resolver, move |translation| {
-            // The test may be over.
+            // The test may have ended.
             let _ = sender.send(translation);
         }));
         Self { updates, history: Vec::new() }
@@ -54,7 +54,7 @@ impl Running {
         translation
     }
 
-    /// Waits until these hosts are served, and some or no problems reported.
+    /// Waits until exactly these hosts are served, with or without problems.
     async fn until(&mut self, expected: &[&str], broken: bool) -> Arc<Translation> {
         loop {
             let translation = self.next().await;
@@ -117,7 +117,7 @@ async fn a_file_is_replaced_at_once() {
     .await;
 }
 
-/// How the kubelet updates a mounted `ConfigMap`.
+/// The test replaces the files as the kubelet updates a mounted `ConfigMap`.
 #[tokio::test]
 async fn a_mounted_configmap_is_swapped_as_a_whole() {
     in_folder(async |root| {
@@ -159,7 +159,7 @@ async fn a_broken_file_is_reported_once_and_changes_nothing() {
         let broken = running.until(&["a"], true).await;
         let problem = &broken.problems[0];
         assert_eq!((problem.file.as_deref(), problem.line), (Some(file.as_path()), Some(6)));
-        // Something else changes; the file does not.
+        // Another file changes; the first does not.
         fs::write(root.join("z.yaml"), ingress("z")).unwrap();
         assert_eq!(running.until(&["a", "z"], true).await.problems, broken.problems);
         fs::write(&file, ingress("c")).unwrap();
@@ -182,7 +182,7 @@ async fn a_file_that_is_broken_at_the_start_contributes_nothing() {
     .await;
 }
 
-/// Each half is a manifest of its own: only that the file is still open tells that there is more to come.
+/// Each half is a valid manifest: only the open file shows that more will be written.
 #[tokio::test]
 async fn a_file_is_not_read_while_it_is_written() {
     in_folder(async |root| {
@@ -191,7 +191,7 @@ async fn a_file_is_not_read_while_it_is_written() {
         running.until(&["a"], false).await;
         let mut file = fs::File::create(root.join("b.yaml")).unwrap();
         file.write_all((ingress("b1") + "---\n").as_bytes()).unwrap();
-        // What changes beside it is served meanwhile, which also shows that the first half has been noticed.
+        // Another change is served meanwhile, which also shows that the first half has been noticed.
         fs::write(root.join("c.yaml"), ingress("c")).unwrap();
         running.until(&["a", "c"], false).await;
         file.write_all(ingress("b2").as_bytes()).unwrap();
@@ -249,7 +249,7 @@ async fn a_path_that_is_missing_is_told_in_one_line() {
     assert_eq!(error.to_string(), "cannot read /nowhere/at/all: No such file or directory (os error 2)");
 }
 
-/// A Secret with a certificate for a host. It holds after some time, for a year.
+/// A Secret with a certificate for a host, which becomes valid after some time and is valid for a year.
 fn secret(host: &str, begins_in: Duration) -> String {
     let key = rcgen::KeyPair::generate().unwrap();
     let mut params = rcgen::CertificateParams::new(vec![host.to_owned()]).unwrap();
@@ -310,7 +310,7 @@ async fn a_certificate_that_begins_is_noticed_without_a_change() {
     .await;
 }
 
-/// A name that leads elsewhere at each look-up, and is to be looked up again at once.
+/// A name that has another address at each look-up, with a TTL of zero.
 #[derive(Clone, Default)]
 struct Rebinding(Arc<std::sync::atomic::AtomicUsize>);
 
@@ -322,7 +322,7 @@ impl Resolver for Rebinding {
     }
 }
 
-/// DNS rebinding: an address is judged whenever it is known anew, not once.
+/// DNS rebinding: addresses are checked whenever they become known, not only once.
 #[tokio::test]
 async fn an_outside_name_that_turns_inwards_is_refused() {
     in_folder(async |root| {

@@ -1,43 +1,43 @@
-//! What a check says.
+//! Findings: the results of checks.
 //!
 //! Must not be in here: how it is printed.
 
 use serde::Serialize;
 use serde::ser::SerializeMap;
 
-/// How it stands. In the order of how bad it is.
+/// A verdict. The order is that of severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Looked at, and fine.
+    /// It was examined and is in order.
     Ok,
-    /// Could not be looked at; the message says why. Never taken for fine.
+    /// It could not be examined; the message says why. This never counts as in order.
     Unknown,
-    /// It costs something, or is about to.
+    /// It costs performance, or is about to.
     Warning,
-    /// It is why QPS are lost.
+    /// It is a cause of lost QPS.
     Failure,
 }
 
-/// A figure or a name that a verdict rests on.
+/// A figure or a name on which a verdict is based.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// A count, or a figure in the unit that its name ends with.
+    /// A count, or a figure in the unit at the end of its name.
     Number(f64),
     /// An address, a path, a setting.
     Text(String),
 }
 
-/// Figures by name, in the order in which they were told.
+/// Figures by name, in the order in which they were added.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence(Vec<(String, Value)>);
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
     /// The check's name.
     pub id: &'static str,
-    /// What it is about.
+    /// The check's category.
     pub category: &'static str,
     /// How it stands.
     pub verdict: Verdict,
@@ -47,22 +47,22 @@ pub struct Finding {
     pub evidence: Evidence,
     /// The command or setting to apply; empty where nothing needs to be done.
     pub remedy: String,
-    /// The page that explains it.
+    /// The page that explains the check.
     pub doc: String,
 }
 
-/// What a check's function returns: a finding less what its entry in the table knows.
+/// The result of a check's function: a finding without what the check's entry in the table adds.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Outcome {
     pub(crate) verdict: Verdict,
     pub(crate) message: String,
     pub(crate) evidence: Evidence,
-    /// Instead of the table's, where the figures make it more exact.
+    /// A remedy to use instead of the one in the table, if the figures allow a more exact one.
     pub(crate) remedy: Option<String>,
 }
 
 impl Verdict {
-    /// The word in JSON and in text.
+    /// The name in JSON and in text.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Ok => "ok",
@@ -74,12 +74,12 @@ impl Verdict {
 }
 
 impl Evidence {
-    /// What was told under this name.
+    /// The figure with this name.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
-    /// All of it.
+    /// All figures.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
@@ -104,7 +104,7 @@ impl Serialize for Evidence {
 impl Serialize for Value {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            // A count reads as one.
+            // A whole number is written without decimals.
             Value::Number(number) if number.fract() == 0.0 && number.abs() < 2_f64.powi(53) => {
                 serializer.serialize_i64(*number as i64)
             }
@@ -155,7 +155,7 @@ impl Outcome {
         Outcome::new(Verdict::Failure, message)
     }
 
-    /// Adds a figure; a name that ends in a unit says it (`_seconds`, `_bytes`, `_per_second`, `_percent`).
+    /// Adds a figure. The name ends with its unit, if it has one (`_seconds`, `_bytes`, `_per_second`, `_percent`).
     pub(crate) fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Outcome {
         self.evidence.0.push((name.into(), value.into()));
         self

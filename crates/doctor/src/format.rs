@@ -1,8 +1,8 @@
-//! Figures as people read them.
+//! Formats figures for messages.
 //!
 //! Must not be in here: sentences.
 
-/// `28,232`.
+/// A count: `28,232`.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -15,7 +15,7 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
-/// A count that was made from others: no less than none.
+/// A count that was estimated: rounded, and 0 if negative.
 #[expect(clippy::cast_sign_loss, reason = "it is none where it would be less")]
 pub(crate) fn whole(number: f64) -> String {
     count(number.max(0.0).round() as u64)

@@ -1,11 +1,12 @@
-//! Where the QPS went: checks of a machine, of a process on it and of its traffic, as values.
+//! The checks behind `forebay doctor`: what costs QPS on a machine, in a process and in its traffic, as values.
 //!
-//! Three steps that know nothing of each other: [`collect`] reads files and sockets into [`Sample`]s, `read` parses what is
-//! in them, and each of the [`CHECKS`] judges a [`Samples`] of them. All that a check looks at is in the samples, so that
-//! what was captured on one machine can be judged on another.
+//! There are three independent steps: [`collect`] reads files and sockets into [`Sample`]s, `read` parses them, and each of the
+//! [`CHECKS`] judges [`Samples`]. A check reads nothing but the samples, so that what was captured on one machine can be judged on
+//! another.
 //!
-//! Never in here: anything that changes what it looks at; printing; command lines.
+//! Never in here: anything that changes the examined machine; printing; command lines.
 
+mod check;
 mod checks;
 pub mod collect;
 mod finding;
@@ -20,17 +21,18 @@ mod testing;
 mod ticks;
 mod tunnels;
 
+pub use check::{Check, doc_page};
 pub use finding::{Evidence, Finding, Value, Verdict};
 pub use read::metrics::METRICS_READ;
 pub use read::prometheus;
 pub use sample::{Absence, NamespaceOwner, Sample, Taken, Unknown};
 pub use samples::Samples;
 pub use sockets::{Direction, Owner, SocketGroup, State};
-pub use table::{CHECKS, Check, all, doc_page};
+pub use table::{CHECKS, all};
 pub use ticks::{ConnectionTick, CpuTicks, Ticks};
 pub use tunnels::TunnelEnd;
 
-/// What each check says of a machine, in the order of the table.
+/// The findings of all checks, in the order of the table.
 pub fn examine(samples: &Samples) -> Vec<Finding> {
     all().map(|check| check.examine(samples)).collect()
 }

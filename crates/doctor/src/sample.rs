@@ -1,6 +1,6 @@
-//! What was read of a machine at one moment: the contents of files, by path.
+//! A sample: the contents of files of a machine at one moment, by path.
 //!
-//! Must not be in here: reading them, or what is in them.
+//! Must not be in here: reading the files, or their meaning.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -22,59 +22,58 @@ use serde::{Deserialize, Serialize};
 /// | `host/sysctl.conf` | parameters to compare with, as `sysctl -a` prints them |
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
-    /// When and of what.
+    /// The time of the sample, and what was examined.
     pub taken: Taken,
     files: BTreeMap<String, Result<String, Absence>>,
 }
 
-/// When a sample was taken, and of what.
+/// The time of a sample, and what was examined.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Taken {
-    /// Since the first sample.
+    /// Seconds since the first sample.
     pub seconds: f64,
-    /// The process that was asked about, and its descendants; without one, the processes that listen on TCP ports in this
-    /// network namespace.
+    /// The named process and its descendants; if none was named, the processes that listen on TCP ports in this network namespace.
     pub pids: Vec<u32>,
-    /// The process that was asked about.
+    /// The named process; none if none was named.
     pub pid: Option<u32>,
-    /// Whose network namespace it was.
+    /// The owner of the network namespace.
     pub namespace: NamespaceOwner,
 }
 
-/// Whose a network namespace is.
+/// The owner of a network namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NamespaceOwner {
-    /// It cannot be told: the first process of the machine hides its own, or there is no host in sight.
+    /// It is not known: the namespace of the machine's first process cannot be read, or the first process is not visible.
     #[default]
     Unknown,
-    /// The host's, which its first process is in.
+    /// The host: it is the namespace of the machine's first process.
     Host,
-    /// Another, such as a Pod's.
+    /// It is another namespace, such as that of a Pod.
     Other,
 }
 
-/// Why a file is not there.
+/// Why a sample does not hold a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Absence {
-    /// The machine has no such file.
+    /// The machine does not have the file.
     Missing,
-    /// It could not be read, because.
+    /// The file could not be read; the text is the error.
     Unreadable(String),
 }
 
-/// Why a check could not look.
+/// Why a check could not be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unknown(pub String);
 
 impl Sample {
-    /// A file's text.
+    /// The content of a file.
     ///
     /// # Errors
     ///
-    /// When the machine does not have the file, it could not be read, or it was not captured. The text says which.
+    /// When the machine does not have the file, it could not be read, or it was not captured. The error says which.
     pub fn text(&self, path: &str) -> Result<&str, Unknown> {
         match self.files.get(path) {
             Some(Ok(text)) => Ok(text),
@@ -87,57 +86,57 @@ impl Sample {
         }
     }
 
-    /// The number that a file consists of.
+    /// The number in a file that holds only a number.
     ///
     /// # Errors
     ///
-    /// As [`text`](Self::text), and when the file holds something else.
+    /// The same as those of [`text`](Self::text), and when the file does not hold such a number.
     pub fn number<T: FromStr>(&self, path: &str) -> Result<T, Unknown> {
         let text = self.text(path)?.trim();
         text.parse().map_err(|_| Unknown(format!("/{path} holds {text:?}, which is no number")))
     }
 
-    /// A file in JSON.
+    /// The content of a JSON file.
     ///
     /// # Errors
     ///
-    /// As [`text`](Self::text), and when the file holds something else.
+    /// The same as those of [`text`](Self::text), and when the file cannot be parsed.
     pub fn json<T: serde::de::DeserializeOwned>(&self, path: &str) -> Result<T, Unknown> {
         serde_json::from_str(self.text(path)?).map_err(|error| Unknown(format!("{path}: {error}")))
     }
 
-    /// Whether the machine was asked for the file, and has none: what it tells about is not in use.
+    /// Whether the machine does not have this file, so that the feature behind it is not in use.
     pub fn lacks(&self, path: &str) -> bool {
         self.files.get(path) == Some(&Err(Absence::Missing))
     }
 
-    /// The files that were read whose path begins so, with their text.
+    /// The files with this prefix that were read, with their content.
     pub fn under<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         let from = self.files.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
         from.take_while(move |(path, _)| path.starts_with(prefix))
             .filter_map(|(path, text)| Some((path.as_str(), text.as_ref().ok()?.as_str())))
     }
 
-    /// Where a file about a network namespace may be: as it is, and below `host/` where the namespace that is looked at is
-    /// another than the host's, or may be.
+    /// The places at which a file about a network namespace may be: the path itself, and the path below `host/` if the examined
+    /// namespace may not be that of the host.
     pub(crate) fn places(&self, path: &str) -> &'static [&'static str] {
         let may_be_another =
             self.taken.namespace == NamespaceOwner::Other || self.files.contains_key(&format!("host/{path}"));
         if may_be_another { &["", "host/"] } else { &[""] }
     }
 
-    /// Adds a file, or why there is none.
+    /// Adds a file, or why it could not be read.
     pub fn put(&mut self, path: impl Into<String>, content: Result<String, Absence>) {
         self.files.insert(path.into(), content);
     }
 
-    /// All files that were asked for.
+    /// All files that were to be read.
     pub fn files(&self) -> impl Iterator<Item = (&str, &Result<String, Absence>)> {
         self.files.iter().map(|(path, content)| (path.as_str(), content))
     }
 }
 
-/// Whether a path names a file for those who look for it.
+/// Whether the file is one of the kernel's.
 fn is_kernels(path: &str) -> bool {
     path.starts_with("proc/") || path.starts_with("sys/")
 }

@@ -1,4 +1,4 @@
-//! What a check has before it: samples of one machine, one after the other.
+//! The input of checks: the samples of one machine.
 //!
 //! Must not be in here: verdicts.
 
@@ -10,16 +10,16 @@ use crate::ticks::Ticks;
 /// The samples of one machine, in the order in which they were taken.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
-    /// Counters are judged by the difference of the last and the first.
+    /// The samples. Checks compare the counters of the first with those of the last.
     pub all: Vec<Sample>,
-    /// The requests that the process served between the first and the last sample, where whoever sent them says so.
+    /// Requests that the process served between the first and the last sample; none if nobody counted them.
     pub requests: Option<u64>,
-    /// The connections that whoever sent them opened in the same network namespace as the process is in.
+    /// Connections that whoever sent the requests opened in the network namespace of the process.
     pub own_connections: u64,
 }
 
 impl Samples {
-    /// The last sample: how it stands.
+    /// The last sample.
     ///
     /// # Errors
     ///
@@ -28,7 +28,7 @@ impl Samples {
         self.all.last().ok_or_else(|| Unknown("nothing was captured".into()))
     }
 
-    /// The first and the last sample, which must be two.
+    /// The first and the last sample.
     ///
     /// # Errors
     ///
@@ -51,17 +51,17 @@ impl Samples {
         if seconds > 0.0 { Ok(seconds) } else { Err(Unknown("no time passed between the samples".into())) }
     }
 
-    /// By how much a counter grew: `read` finds it in a sample.
+    /// The growth of a counter between the first and the last sample, which `read` finds in a sample.
     ///
     /// # Errors
     ///
-    /// When there are fewer than two samples, or `read` cannot tell.
+    /// When there are fewer than two samples, or `read` fails.
     pub fn growth(&self, read: impl Fn(&Sample) -> Result<u64, Unknown>) -> Result<u64, Unknown> {
         let (first, last) = self.ends()?;
         Ok(read(last)?.saturating_sub(read(first)?))
     }
 
-    /// The sockets as they were last.
+    /// The sockets in the last sample.
     ///
     /// # Errors
     ///
@@ -70,20 +70,20 @@ impl Samples {
         read::sockets::of(self.last()?)
     }
 
-    /// How many local ports there are for connections that go out.
+    /// The number of local ports for outgoing connections.
     ///
     /// # Errors
     ///
-    /// When there is no sample, or it does not tell the range.
+    /// When there is no sample, or it does not hold the range.
     pub fn ports(&self) -> Result<u64, Unknown> {
         Ok(read::ports::range(self.last()?)?.size)
     }
 
-    /// The processes that were looked at, at least one.
+    /// The examined processes, at least one.
     ///
     /// # Errors
     ///
-    /// When there is none. The text says whether that is for lack of rights.
+    /// When there is none. The error says whether rights were missing.
     pub fn pids(&self) -> Result<&[u32], Unknown> {
         let pids = &self.last()?.taken.pids;
         if !pids.is_empty() {
@@ -94,11 +94,11 @@ impl Samples {
         Err(Unknown(format!("no process was given (--pid), and {who} here")))
     }
 
-    /// What was looked at many times a second.
+    /// The readings between the samples.
     ///
     /// # Errors
     ///
-    /// When there is no sample, or nobody looked so often.
+    /// When there is no sample, or it has no readings.
     pub fn ticks(&self) -> Result<Ticks, Unknown> {
         self.last()?.json("forebay/ticks.json")
     }

@@ -1,51 +1,52 @@
-//! TCP sockets of a network namespace, those that are alike as one.
+//! TCP sockets of a network namespace, grouped.
 //!
-//! Must not be in here: where they are read from.
+//! Must not be in here: the source of the sockets.
 
 use serde::{Deserialize, Serialize};
 
-/// Sockets that are alike. Ports and addresses that tell clients apart are left out: a support case needs none of them.
+/// Sockets with the same properties. Addresses and ports that identify clients are left out, since a support case does not need
+/// them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocketGroup {
-    /// Who connected.
+    /// Which side opened the connections.
     pub direction: Direction,
-    /// What all of them are in.
+    /// The state of all of them.
     pub state: State,
-    /// `address:port` of a listener and of what came in by it; of what went out the address alone.
+    /// `address:port` for a listener and for incoming connections; the address alone for outgoing ones.
     pub local: String,
-    /// `address:port` of what went out; otherwise empty.
+    /// `address:port` for outgoing connections; otherwise empty.
     pub remote: String,
-    /// The process, where one that could be looked at holds them.
+    /// The process that holds them; none if it is not known.
     pub owner: Option<Owner>,
-    /// How many there are.
+    /// The number of sockets.
     pub count: u64,
-    /// Connections that wait to be accepted, of a listener.
+    /// For a listener: the number of connections that wait to be accepted.
     pub queued: u64,
-    /// How many may wait, of a listener; 0 where it is not known.
+    /// For a listener: the length of that queue; 0 if it is not known.
     pub backlog: u64,
-    /// Those of them of which the kernel told how many segments with data they sent and received.
+    /// The number of sockets of which the kernel reported data segments.
     pub counted: u64,
-    /// Those of `counted` that have sent no more than one segment with data: no second small request.
+    /// Those of `counted` that have sent at most one data segment: no second small request.
     pub sent_once: u64,
-    /// Those of `counted` that have received data and read all of it: what is still open then is kept for more.
+    /// Those of `counted` that have received data and read all of it: if such a connection is still open, it is kept alive.
     #[serde(default)]
     pub answered: u64,
-    /// Segments with data that `counted` received.
+    /// Data segments that `counted` received.
     pub segments_received: u64,
-    /// Segments with data that `counted` sent.
+    /// Data segments that `counted` sent.
     pub segments_sent: u64,
 }
 
 /// The process that holds a socket.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Owner {
-    /// Its number.
+    /// Process id.
     pub pid: u32,
     /// Its name, up to 15 bytes (`proc_pid_comm(5)`).
     pub name: String,
 }
 
-/// Who connected: a socket whose local port somebody listens on came in.
+/// Which side opened a connection. One whose local port has a listener is incoming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {

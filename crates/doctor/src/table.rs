@@ -1,31 +1,9 @@
-//! The table of checks: each is one entry, beside the function that judges.
+//! The table of checks. Each entry stands beside the function that judges.
 //!
-//! Must not be in here: what a check looks at.
+//! Must not be in here: what a check reads.
 
+use crate::check::Check;
 use crate::checks;
-use crate::finding::{Finding, Outcome, Verdict};
-use crate::sample::Unknown;
-use crate::samples::Samples;
-
-/// One thing that costs QPS, and how it is recognised.
-pub struct Check {
-    /// Its name: in output, in JSON, as the metric's label and as the heading in its page.
-    pub id: &'static str,
-    /// What it is about; findings are shown by category.
-    pub category: &'static str,
-    /// What is wrong when it is not ok.
-    pub what: &'static str,
-    /// What is looked at.
-    pub how: &'static str,
-    /// The worst that it says.
-    pub severity: Verdict,
-    /// What to do: the command or setting.
-    pub remedy: &'static str,
-    /// The field cases that it comes from.
-    pub case: &'static str,
-    /// Judges.
-    pub(crate) look: fn(&Samples) -> Result<Outcome, Unknown>,
-}
 
 /// All checks, by category.
 pub const CHECKS: &[&[Check]] = &[
@@ -51,38 +29,12 @@ pub fn all() -> impl Iterator<Item = &'static Check> {
     CHECKS.iter().copied().flatten()
 }
 
-/// The page and heading that explain a check.
-pub fn doc_page(id: &str) -> String {
-    format!("docs/doctor.md#{id}")
-}
-
-impl Check {
-    /// What it says of a machine.
-    pub fn examine(&self, samples: &Samples) -> Finding {
-        let outcome = (self.look)(samples).unwrap_or_else(|unknown| {
-            Outcome::new(Verdict::Unknown, format!("could not look, because {unknown}"))
-        });
-        self.finding(outcome)
-    }
-
-    fn finding(&self, outcome: Outcome) -> Finding {
-        let Outcome { verdict, message, evidence, remedy } = outcome;
-        let remedy = remedy.unwrap_or_else(|| self.remedy.to_owned());
-        Finding {
-            id: self.id,
-            category: self.category,
-            verdict,
-            message,
-            evidence,
-            remedy: if verdict > Verdict::Unknown { remedy } else { String::new() },
-            doc: doc_page(self.id),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+
+    use crate::finding::Verdict;
+    use crate::samples::Samples;
 
     use super::*;
 

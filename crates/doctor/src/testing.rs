@@ -1,4 +1,4 @@
-//! Sights made by hand, for the tests of checks.
+//! Samples made by hand, for the tests of checks.
 //!
 //! Must not be in here: what only one test needs.
 
@@ -9,7 +9,7 @@ use crate::sockets::{Direction, Owner, SocketGroup, State};
 use crate::table::all;
 use crate::ticks::{ConnectionTick, Ticks};
 
-/// Two samples, ten seconds apart unless told otherwise, and what is to be in them.
+/// Two samples, ten seconds apart by default, and their content.
 pub(crate) struct Scene {
     first: Sample,
     last: Sample,
@@ -31,7 +31,7 @@ impl Scene {
         self
     }
 
-    /// The processes that are asked about; the first is the one that was named.
+    /// The examined processes; the first is the named one.
     pub(crate) fn pids(mut self, pids: &[u32]) -> Scene {
         for sample in [&mut self.first, &mut self.last] {
             sample.taken.pids = pids.to_vec();
@@ -40,12 +40,12 @@ impl Scene {
         self
     }
 
-    /// A file that stays as it is.
+    /// A file with the same content in both samples.
     pub(crate) fn file(self, path: &str, text: &str) -> Scene {
         self.grows(path, text, text)
     }
 
-    /// A file in the first and in the last sample.
+    /// A file with its content in the first and in the last sample.
     pub(crate) fn grows(mut self, path: &str, first: &str, last: &str) -> Scene {
         self.first.put(path, Ok(first.into()));
         self.last.put(path, Ok(last.into()));
@@ -68,12 +68,12 @@ impl Scene {
         self
     }
 
-    /// Counters of `Tcp` in `/proc/net/snmp`, in the last sample; they were 0 in the first.
+    /// Counters of `Tcp` in `/proc/net/snmp` in the last sample; they are 0 in the first.
     pub(crate) fn snmp(self, counters: &[(&str, u64)]) -> Scene {
         self.counters("proc/net/snmp", "Tcp", counters)
     }
 
-    /// Counters of `TcpExt` in `/proc/net/netstat`, likewise.
+    /// Counters of `TcpExt` in `/proc/net/netstat` in the last sample; they are 0 in the first.
     pub(crate) fn netstat(self, counters: &[(&str, u64)]) -> Scene {
         self.counters("proc/net/netstat", "TcpExt", counters)
     }
@@ -98,19 +98,19 @@ impl Scene {
         self.grows("forebay/sockets.json", &json(first), &json(last))
     }
 
-    /// What was looked at in between.
+    /// The readings between the samples.
     pub(crate) fn ticks(mut self, ticks: &Ticks) -> Scene {
         self.last.put("forebay/ticks.json", Ok(serde_json::to_string(ticks).unwrap()));
         self
     }
 
-    /// The requests that were served between the samples.
+    /// Requests served between the samples.
     pub(crate) fn requests(mut self, requests: u64) -> Scene {
         self.requests = Some(requests);
         self
     }
 
-    /// The connections of whoever sent the requests.
+    /// Connections of whoever sent the requests.
     pub(crate) fn own_connections(mut self, count: u64) -> Scene {
         self.own_connections = count;
         self
@@ -121,7 +121,7 @@ impl Scene {
         Samples { all: vec![first, last], requests, own_connections }
     }
 
-    /// What the check of this name says of it.
+    /// The finding of the check with this name.
     pub(crate) fn finding(self, id: &str) -> Finding {
         let check = all().find(|check| check.id == id).unwrap();
         check.examine(&self.samples())
@@ -129,7 +129,7 @@ impl Scene {
 }
 
 impl Finding {
-    /// A number of the evidence.
+    /// A number in the evidence.
     pub(crate) fn number(&self, name: &str) -> f64 {
         match self.evidence.get(name) {
             Some(Value::Number(number)) => *number,
@@ -137,12 +137,12 @@ impl Finding {
         }
     }
 
-    /// Whether a number of the evidence is this one, as far as arithmetic goes.
+    /// Whether a number in the evidence is this one, except for rounding.
     pub(crate) fn tells(&self, name: &str, expected: f64) -> bool {
         (self.number(name) - expected).abs() < 1e-9
     }
 
-    /// A text of the evidence.
+    /// A text in the evidence.
     pub(crate) fn text(&self, name: &str) -> &str {
         match self.evidence.get(name) {
             Some(Value::Text(text)) => text,
@@ -170,45 +170,45 @@ pub(crate) fn listening(local: &str) -> SocketGroup {
     }
 }
 
-/// Connections that came in at `local`.
+/// Incoming connections at `local`.
 pub(crate) fn incoming(state: State, local: &str, count: u64) -> SocketGroup {
     SocketGroup { direction: Direction::Incoming, state, count, ..listening(local) }
 }
 
-/// Connections that went out to `remote`.
+/// Outgoing connections to `remote`.
 pub(crate) fn outgoing(state: State, remote: &str, count: u64) -> SocketGroup {
     let remote = remote.to_owned();
     SocketGroup { direction: Direction::Outgoing, state, count, remote, ..listening("10.0.0.1") }
 }
 
 impl SocketGroup {
-    /// Who holds them.
+    /// Sets the process that holds them.
     pub(crate) fn of(mut self, pid: u32, name: &str) -> SocketGroup {
         self.owner = Some(Owner { pid, name: name.into() });
         self
     }
 
-    /// How many of them carried one request alone.
+    /// Sets the number of connections with one request.
     pub(crate) fn once(mut self, sent_once: u64) -> SocketGroup {
         (self.counted, self.sent_once) = (self.count, sent_once);
         self
     }
 
-    /// How many of them have had their answer, and are open all the same.
+    /// Sets the number of connections that have received their answer and are still open.
     pub(crate) fn answered(mut self, answered: u64) -> SocketGroup {
         self.answered = answered;
         self
     }
 
-    /// Of a listener: those that wait, and how many may.
+    /// For a listener: sets the waiting connections and the length of the queue.
     pub(crate) fn queue(mut self, queued: u64, backlog: u64) -> SocketGroup {
         (self.queued, self.backlog) = (queued, backlog);
         self
     }
 }
 
-/// Ten seconds of a process's connections to `remote`, looked at every 100 ms: always as many established, and `TIME_WAIT`
-/// that grow evenly.
+/// Readings, every 100 ms for ten seconds, of a process's connections to `remote`: a constant number established, and a steadily
+/// growing number in `TIME_WAIT`.
 pub(crate) fn connection_ticks(
     pid: u32,
     remote: &str,

@@ -1,41 +1,41 @@
-//! What was looked at many times a second between two samples, since averages hide it.
+//! Readings many times a second between two samples, since averages hide bursts.
 //!
-//! Must not be in here: clocks, or what it means.
+//! Must not be in here: clocks, or the meaning of the readings.
 
 use serde::{Deserialize, Serialize};
 
-/// Readings between the first and the last sample. Times are milliseconds since the first.
+/// Readings between the first and the last sample. Times are in milliseconds since the first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ticks {
-    /// Every 10 ms.
+    /// CPU time, every 10 ms.
     pub cpu: Vec<CpuTicks>,
-    /// Every 100 ms: connections that went out.
+    /// Outgoing connections, every 100 ms.
     pub connections: Vec<ConnectionTick>,
 }
 
-/// The CPU time that a process or a cgroup had used, at each reading.
+/// CPU time of the examined processes or of a cgroup at each reading.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuTicks {
-    /// `processes` for those that were asked about, or the folder of a cgroup (`sys/fs/cgroup/...`).
+    /// `processes` for the examined processes, or the folder of a cgroup (`sys/fs/cgroup/...`).
     pub of: String,
-    /// When.
+    /// Times of the readings.
     pub at_ms: Vec<u64>,
-    /// How much, in microseconds, since some time before the first.
+    /// CPU time in microseconds, counted from some time before the first reading.
     pub used_us: Vec<u64>,
 }
 
-/// Connections that went out to one address, at one moment.
+/// Outgoing connections to one address at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionTick {
-    /// When.
+    /// Time of the reading.
     pub at_ms: u64,
     /// `address:port`.
     pub remote: String,
-    /// The process that holds those that are established, where it is known.
+    /// The process that holds the established ones; none if it is not known.
     pub pid: Option<u32>,
-    /// Established ones.
+    /// Number of established connections.
     pub established: u64,
-    /// Those in `TIME_WAIT`, which no process holds.
+    /// Number of connections in `TIME_WAIT`, which no process holds.
     pub time_wait: u64,
 }

@@ -1,16 +1,16 @@
-//! Where tunnels lead to.
+//! Remote ends of tunnels.
 //!
-//! Must not be in here: where that is read from.
+//! Must not be in here: reading them.
 
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-/// An address that a tunnel's device of this machine sends its packets to.
+/// An address to which a tunnel device of this machine sends its packets.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TunnelEnd {
     /// The device.
     pub device: String,
-    /// The other machine, as the network below knows it.
+    /// The other machine's address in the network below the tunnel.
     pub remote: IpAddr,
 }

@@ -1,5 +1,5 @@
-//! The admin server: `/livez`, `/readyz`, `/healthz`, `/metrics`, `/configuration`, `/doctor`. On a thread of its own, so
-//! that a scrape delays no request.
+//! The admin server: `/livez`, `/readyz`, `/healthz`, `/metrics`, `/configuration`, `/doctor`. It runs on its own thread, so that a
+//! scrape delays no request.
 
 mod access;
 
@@ -26,27 +26,27 @@ use crate::server::{self, Connections, Place};
 use crate::{configuration, machine};
 pub(crate) use access::Access;
 
-/// What the admin server tells about.
+/// The state that the admin server shows.
 pub(crate) struct Admin {
     pub(crate) registry: Arc<Registry>,
-    /// Set when there is a configuration to serve.
+    /// The proxy; set when the first configuration is served.
     pub(crate) observer: OnceLock<Observer>,
-    /// How it stands with the cluster's objects.
+    /// The condition of the watches on a cluster.
     pub(crate) condition: Mutex<Condition>,
-    /// What costs QPS here.
+    /// The latest findings of the doctor's checks.
     pub(crate) findings: Findings,
-    /// Set when the process is about to stop.
+    /// Set when the process is about to stop, which makes it not ready.
     pub(crate) stopping: AtomicBool,
     pub(crate) metrics: bool,
     pub(crate) access: Access,
-    /// Where it listens.
+    /// The address that the server listens on.
     pub(crate) address: SocketAddr,
 }
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
 
-/// Starts the server's thread, which ends with the process. It takes so many connections at a time.
+/// Starts the server's thread, which ends with the process. It serves at most this number of connections at a time.
 pub(crate) fn spawn(listener: StdListener, admin: Arc<Admin>, connections_max: usize) -> io::Result<()> {
     server::spawn("admin", listener, move |listener| serve(listener, admin, connections_max))
 }
@@ -63,11 +63,11 @@ async fn converse(admin: Arc<Admin>, stream: TcpStream, peer: IpAddr, place: Pla
         let response = admin.answer(&request, peer);
         place.answering(async { Ok::<_, Infallible>(response) })
     });
-    // A client that breaks off a scrape is none of our concern.
+    // An error here means that the client has broken off, which does not matter.
     let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
-/// Binds the server's address.
+/// Binds the address of the server.
 pub(crate) fn bind(address: SocketAddr) -> io::Result<StdListener> {
     StdListener::bind(address)
 }
@@ -105,8 +105,8 @@ impl Admin {
         }
     }
 
-    /// Whether requests may come: every worker serves a whole configuration, and this process is not about to stop. What is in
-    /// trouble is named, be it ready or not. ingress-nginx's `/healthz` is asked for this, too.
+    /// Whether requests may come: every worker serves a complete configuration, and this process is not about to stop. Failing
+    /// watches are listed in either case. ingress-nginx's `/healthz` has this meaning too.
     fn readiness(&self) -> Response<Full<Bytes>> {
         if self.stopping.load(Ordering::Relaxed) {
             return response(StatusCode::INTERNAL_SERVER_ERROR, TEXT, "stopping\n".to_owned());

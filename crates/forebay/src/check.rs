@@ -1,4 +1,4 @@
-//! `forebay check`: what would be served, and what is wrong with it.
+//! `forebay check`: prints what would be served, and the problems.
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -27,7 +27,7 @@ fn host(table: &HostTable, snapshot: &Snapshot) -> Value {
     })
 }
 
-/// Which certificate it is, and never its key.
+/// Describes the certificate and the settings, but never the key.
 fn tls(tls: &HostTls, snapshot: &Snapshot) -> Value {
     json!({
         "certificate": tls.certificate.as_deref().map(certificate),
@@ -70,7 +70,7 @@ fn route(route: &Route, snapshot: &Snapshot) -> Value {
     })
 }
 
-/// What a request goes through before the action, in that order.
+/// The checks that a request passes before the action, in order.
 fn filters(route: &Route) -> Vec<Value> {
     let mut filters: Vec<Value> = route.request_filters.as_slice().iter().map(request_filter).collect();
     if let Some(access) = &route.access {
@@ -129,7 +129,7 @@ fn cluster(cluster: &model::Cluster) -> Value {
     })
 }
 
-/// What is spoken with the endpoints, as `backend-protocol` names it.
+/// The protocol towards the endpoints, by its name in `backend-protocol`.
 fn protocol(cluster: &model::Cluster) -> &'static str {
     match (cluster.version, &cluster.encryption) {
         (HttpVersion::Http1, Encryption::Never) => "HTTP",

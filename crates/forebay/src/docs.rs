@@ -1,4 +1,4 @@
-//! docs/compatibility.md and docs/doctor.md, written from the tables that the code runs on; a test fails when they differ.
+//! Writes docs/compatibility.md and docs/doctor.md from the tables that the code uses; a test fails if they differ.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -12,10 +12,10 @@ use observe::{METRICS, Reason};
 use crate::cli::Cli;
 use crate::ignored::IGNORED;
 
-/// Set to write the page instead of comparing it.
+/// Environment variable to write the pages instead of comparing them.
 const WRITE: &str = "FOREBAY_WRITE_DOCS";
 
-/// What `forebay doctor` is, before its checks.
+/// The introduction of the doctor's page.
 const DOCTOR: &str = include_str!("doctor/introduction.md");
 
 #[test]

@@ -1,13 +1,13 @@
-//! Flags of ingress-nginx that have no meaning here: installers pass them, so they warn and do nothing.
+//! Flags of ingress-nginx that have no meaning here. Installers pass them, so that they are accepted with a warning and ignored.
 
 use std::ffi::OsString;
 
-/// A flag that is taken and not acted on.
+/// A flag that is accepted and ignored.
 pub(crate) struct Ignored {
     pub(crate) name: &'static str,
-    /// Whether the next argument is its value, where none is given with `=`.
+    /// Whether the next argument is its value, if there is no `=`.
     takes_value: bool,
-    /// Why nothing is missing without it, or what is.
+    /// Why the flag is not needed, or what is missing.
     pub(crate) why: &'static str,
 }
 
@@ -23,7 +23,7 @@ macro_rules! ignored {
     };
 }
 
-/// From ingress-nginx's `docs/user-guide/cli-arguments.md`.
+/// The flags, from ingress-nginx's `docs/user-guide/cli-arguments.md`.
 pub(crate) const IGNORED: &[Ignored] = ignored! {
     "bucket-factor" true OWN_METRICS;
     "deep-inspect" false "paths are never pasted into a configuration";
@@ -55,7 +55,7 @@ pub(crate) const IGNORED: &[Ignored] = ignored! {
     "v" true "verbosity is set by the environment variable FOREBAY_LOG";
 };
 
-/// Splits the arguments into those that mean something and the flags that do not.
+/// Separates the ignored flags from the other arguments.
 pub(crate) fn split_off(
     arguments: impl IntoIterator<Item = OsString>,
 ) -> (Vec<OsString>, Vec<&'static Ignored>) {
@@ -75,7 +75,7 @@ pub(crate) fn split_off(
     (kept, ignored)
 }
 
-/// The flag that an argument is, and whether it brings its value along.
+/// The ignored flag that an argument is, and whether the argument contains its value.
 fn find(argument: &str) -> Option<(&'static Ignored, bool)> {
     let body = argument.strip_prefix("--").or_else(|| argument.strip_prefix('-'))?;
     let (name, has_value) = body.split_once('=').map_or((body, false), |(name, _)| (name, true));

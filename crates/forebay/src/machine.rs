@@ -1,4 +1,4 @@
-//! What the machine allows: CPUs, descriptors; and what this process has used of it.
+//! The limits of the machine, such as CPUs and descriptors, and the resources that this process has used.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -7,21 +7,21 @@ use anyhow::Context;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity};
 
-/// Descriptors left to everything that is no connection of a client or to an endpoint, where there are many.
+/// Descriptors that are reserved for everything except connections of clients and to endpoints, if there are many descriptors.
 const DESCRIPTORS_RESERVED: u64 = 256;
 
-/// Descriptors that a process has open without any connection, and those that come with each worker; as counted, and some more.
+/// Descriptors that a process has open without connections, and those for each worker; counted, with a reserve.
 const DESCRIPTORS_OF_PROCESS: u64 = 24;
 const DESCRIPTORS_OF_WORKER: u64 = 8;
 
-/// Descriptors below which it is worth a warning that clients will be turned away.
+/// Number of descriptors below which a warning is logged, since clients may be turned away.
 const DESCRIPTORS_WANTED: u64 = 4096;
 
-/// Connections that the admin server and the webhook take at a time, each. An API server keeps a few, Prometheus one.
+/// Most connections at a time of the admin server, and of the webhook. An API server keeps a few, Prometheus one.
 const SIDE_CONNECTIONS_MAX: u64 = 64;
 
-/// The CPUs for `requested` workers: each its own if they take all that the process may use, otherwise none. A worker that
-/// was pinned to some of many CPUs could share one with another process that thought the same.
+/// The CPUs for `requested` workers: each worker is pinned to its own if they use all CPUs that the process may use; otherwise none
+/// is pinned. If a process pinned its workers to some of many CPUs, another process could choose the same.
 pub(crate) fn worker_cpus(requested: Option<u16>) -> anyhow::Result<Vec<Option<usize>>> {
     let mask = sched_getaffinity(None).context("cannot read the affinity mask")?;
     let allowed: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&cpu| mask.is_set(cpu)).collect();
@@ -30,26 +30,28 @@ pub(crate) fn worker_cpus(requested: Option<u16>) -> anyhow::Result<Vec<Option<u
     if count == allowed.len() { Ok(allowed.into_iter().map(Some).collect()) } else { Ok(vec![None; count]) }
 }
 
-/// CPUs that the cgroups' quota is worth, rounded up: a worker more than that would only be throttled.
+/// The number of CPUs that the cgroups' quota allows, rounded up: more workers would only be throttled; none without a quota.
 #[expect(clippy::cast_sign_loss, reason = "a quota is more than nothing")]
 fn quota() -> Option<usize> {
     doctor::collect::cpu_quota(std::process::id()).map(|cpus| cpus.ceil() as usize)
 }
 
-/// How the descriptors of this process are shared out.
+/// How the descriptors of this process are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Descriptors {
-    /// All of them (`ulimit -n`).
+    /// All descriptors (`ulimit -n`).
     pub(crate) limit: u64,
-    /// What each worker may have. The rest is for connections to endpoints. A quarter of the whole will do where there are many: most
-    /// clients are idle most of the time, and those that are not share. Where there are few, each client has its endpoint.
+    /// The descriptors of each worker. The rest is for connections to endpoints. If there are many, a quarter of all is enough for
+    /// those: most clients are idle most of the time, and the others share connections. If there are few, each client connection
+    /// has one for its endpoint.
     pub(crate) worker: proxy::Budget,
-    /// Connections of the admin server at a time, and of the webhook.
+    /// Most connections of the admin server at a time, and of the webhook.
     pub(crate) side_connections: usize,
 }
 
 impl Descriptors {
-    /// Raises the limit as far as it goes, and shares it out among so many workers. Says so where it is low.
+    /// Raises the limit as far as possible, and divides the descriptors among this number of workers. Logs a warning if the limit
+    /// is low.
     pub(crate) fn share_out(workers: usize) -> Self {
         let shares = Self::of(raise_descriptor_limit(), workers as u64);
         if shares.limit < DESCRIPTORS_WANTED {
@@ -75,28 +77,28 @@ impl Descriptors {
     }
 }
 
-/// Raises the limit on descriptors as far as it goes, and returns how many connections there may be.
+/// Raises the limit on descriptors as far as possible, and returns it.
 pub(crate) fn descriptors_max() -> u64 {
     raise_descriptor_limit().saturating_sub(DESCRIPTORS_RESERVED)
 }
 
 fn raise_descriptor_limit() -> u64 {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // What cannot be raised is counted as it is.
+    // If the limit cannot be raised, the current one holds.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     getrlimit(Resource::Nofile).current.unwrap_or(u64::from(u32::MAX))
 }
 
-/// The machine's name.
+/// The name of the machine.
 pub(crate) fn hostname() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// What this process has used. What cannot be read is zero.
+/// The resources that this process has used. A figure that cannot be read is zero.
 pub(crate) fn process() -> observe::Process {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let io = fs::read_to_string("/proc/self/io").unwrap_or_default();
-    // The name in brackets may hold spaces; what follows it is numbered from field 3 (proc_pid_stat(5)).
+    // The name in parentheses may contain spaces; the fields after it are numbered from 3 (proc_pid_stat(5)).
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let field = |number: usize| fields.get(number - 3).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
     let ticks_per_second = rustix::param::clock_ticks_per_second() as f64;
@@ -114,25 +116,25 @@ pub(crate) fn process() -> observe::Process {
     }
 }
 
-/// Seconds since 1970 at which the machine started.
+/// Start of the machine, in seconds since 1970.
 fn boot_time() -> f64 {
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
     let line = stat.lines().find_map(|line| line.strip_prefix("btime "));
     line.and_then(|text| text.trim().parse().ok()).unwrap_or(0.0)
 }
 
-/// How much less than a worker's a thread's priority is that no request waits for (`nice(2)`).
+/// The nice value (`nice(2)`) of threads for which no request waits; that of the workers is 0.
 const NICENESS: i32 = 10;
 
-/// Has this thread, and those that it starts from now on, give way to the workers: while a configuration of thousands of hosts is
-/// made, requests go on as before.
+/// Lowers the priority of this thread and of those that it starts from now on, below that of the workers. So requests are not
+/// delayed while a configuration of thousands of hosts is made.
 pub(crate) fn give_way() {
     if let Err(error) = rustix::process::nice(NICENESS) {
         tracing::debug!(%error, "a thread keeps its priority");
     }
 }
 
-/// Every address, IPv6 included where the machine has it.
+/// The wildcard address: of IPv6 and IPv4, or of IPv4 alone if the machine has no IPv6.
 pub(crate) fn any_address(port: u16) -> SocketAddr {
     let has_ipv6 = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok();
     let any = if has_ipv6 { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { IpAddr::V4(Ipv4Addr::UNSPECIFIED) };

@@ -1,4 +1,4 @@
-//! The `forebay` command: command line, wiring, signals, admin server. What it does is done elsewhere.
+//! The `forebay` command: reads the command line and runs a command.
 
 mod admin;
 mod bench;
@@ -26,7 +26,7 @@ use crate::cli::{Cli, Command};
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// Arguments, addresses or files that cannot be used.
+/// Exit status if arguments, addresses or files cannot be used.
 const EXIT_UNUSABLE: u8 = 2;
 
 fn main() -> ExitCode {
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// A Deployment of ingress-nginx passes its binary's path and flags: they are `serve`'s.
+/// Inserts `serve` if it is missing: a Deployment of ingress-nginx passes its binary's path and flags.
 fn with_command(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments: Vec<_> = arguments.into_iter().collect();
     let first = arguments.get(1).and_then(|first| first.to_str()).unwrap_or_default();
@@ -60,7 +60,7 @@ fn with_command(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> 
     arguments
 }
 
-/// An error with its causes, less those that it tells already.
+/// An error with its causes in one line, except for causes that its text contains already.
 fn in_one_line(error: &anyhow::Error) -> String {
     error.chain().map(ToString::to_string).fold(String::new(), |told, cause| match told.as_str() {
         "" => cause,

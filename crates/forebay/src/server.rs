@@ -1,4 +1,4 @@
-//! Servers beside the proxy, each on a thread of its own: who connects to them, for how long, and how many at a time.
+//! Servers beside the proxy, each on its own thread, with limits on the number of connections and on their idle time.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -14,13 +14,13 @@ use tokio::time::Instant;
 
 use crate::machine;
 
-/// Pause before more connections are accepted when there are no descriptors left: others are closed meanwhile.
+/// Pause before the next accept if no descriptors are left; others may be closed meanwhile.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Time in which a connection has to make a request: from its beginning, and from the last answer on.
+/// Time in which a connection has to make a request, counted from its beginning or from the last response.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Serves a listener on a thread of this name, which ends with the process.
+/// Serves a listener on a thread with this name, which ends with the process.
 pub(crate) fn spawn<F>(
     name: &'static str,
     listener: StdListener,
@@ -51,12 +51,12 @@ async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     }
 }
 
-/// The connections of a server. There are only so many; for another one, that goes which has waited for a request for longest: strangers
-/// that connect and say nothing keep nobody out who has something to ask.
+/// The connections of a server, of which there is a limited number. If another one comes, the connection that has waited for a
+/// request for the longest time is closed. So clients that connect and send nothing do not keep out those that have a request.
 pub(crate) struct Connections {
     max: usize,
     open: Mutex<Open>,
-    /// One has ended, or waits for a request again.
+    /// Notified when a connection has ended or waits for a request again.
     changed: Notify,
 }
 
@@ -67,13 +67,13 @@ struct Open {
 }
 
 struct Entry {
-    /// None while a request is being answered.
+    /// Since when it has waited for a request; none while a request is being answered.
     waiting_since: Option<Instant>,
-    /// None until it has begun.
+    /// The connection's task; none before it has begun.
     task: Option<AbortHandle>,
 }
 
-/// A connection's place among those of its server.
+/// The place of a connection among those of its server.
 #[derive(Clone)]
 pub(crate) struct Place(Arc<Held>);
 
@@ -87,7 +87,7 @@ impl Connections {
         Arc::new(Self { max, open: Mutex::default(), changed: Notify::new() })
     }
 
-    /// Accepts connections for as long as it is polled, each of which ends when it makes no request for too long.
+    /// Accepts connections as long as it is polled. Each ends when it makes no request for too long.
     pub(crate) async fn serve<F>(
         self: Arc<Self>,
         listener: TcpListener,
@@ -121,14 +121,14 @@ impl Connections {
         Place(Arc::new(Held { number, connections: Arc::clone(self) }))
     }
 
-    /// Nothing that a panic could leave half done is guarded.
+    /// Locks without regard to poisoning: a panic cannot leave the data inconsistent.
     fn lock(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Open {
-    /// Whether there is room for another one, be it that of one that waits.
+    /// Whether there is room for another connection, if need be in place of one that waits for a request.
     fn make_room(&mut self, max: usize) -> bool {
         if self.by_number.len() < max {
             return true;
@@ -144,7 +144,7 @@ impl Open {
 }
 
 impl Place {
-    /// Answers a request: meanwhile the connection is not waiting for one.
+    /// Answers a request. Meanwhile the connection does not count as waiting.
     pub(crate) async fn answering<T>(&self, answer: impl Future<Output = T>) -> T {
         self.set_waiting_since(None);
         let answer = answer.await;
@@ -159,7 +159,7 @@ impl Place {
         self.0.connections.changed.notify_one();
     }
 
-    /// When its time is up, as things stand.
+    /// When the connection has to be closed, unless it makes a request.
     fn due(&self) -> Instant {
         let open = self.0.connections.lock();
         let since = open.by_number.get(&self.0.number).and_then(|entry| entry.waiting_since);
@@ -174,7 +174,7 @@ impl Drop for Held {
     }
 }
 
-/// Runs a connection to its end, or until it has made no request for too long.
+/// Runs a connection until it ends, or has made no request for too long.
 async fn within_patience(place: Place, conversation: impl Future<Output = ()>) {
     let mut conversation = std::pin::pin!(conversation);
     let mut due = place.due();

@@ -1,6 +1,7 @@
-//! The admission webhook's server: reviews by HTTPS, judged by `control::admission`.
+//! The server of the admission webhook: takes reviews over HTTPS, and answers them by `control::admission`.
 //!
-//! Whoever reaches it may ask: what a client can make it do is bounded in time and memory, and it tells nothing of Secrets.
+//! Everybody who can reach it may ask. So what a client can make it do is limited in time and memory, and answers reveal nothing of
+//! Secrets.
 
 mod certificate;
 
@@ -29,11 +30,11 @@ use crate::machine::any_address;
 use crate::server::{self, Connections, PATIENCE, Place};
 use certificate::Keeper;
 
-/// Bytes of all reviews that are held at a time; further ones wait to be read.
+/// Most bytes of reviews in memory at a time; further requests wait before they are read.
 const REVIEWS_BYTES_MAX: usize = 4 * REVIEW_BYTES_MAX;
 
-/// Starts the server's thread, which ends with the process, if there is to be one. Returns the reviews that are to be
-/// answered.
+/// Starts the server's thread, which ends with the process, if the options ask for a webhook. Returns the queue of reviews for the
+/// control plane; none without a webhook.
 pub(crate) fn start(
     flags: &cli::Webhook,
     registry: Arc<Registry>,
@@ -59,7 +60,7 @@ pub(crate) fn start(
     Ok(Some(queue))
 }
 
-/// Go's form of an address to listen on: without a host, it is every address.
+/// Parses Go's form of an address to listen on: without a host, it is every address.
 fn listen_address(text: &str) -> anyhow::Result<SocketAddr> {
     let port = text.strip_prefix(':').map(|port| port.parse().map(any_address));
     let address = port.transpose().ok().flatten().or_else(|| text.parse().ok());
@@ -71,7 +72,8 @@ async fn serve(listener: TcpListener, mut keeper: Keeper, webhook: Arc<Webhook>,
     Connections::new(connections_max).serve(listener, converse).await;
 }
 
-/// A connection until its end. A client that breaks off is none of our concern: the API server tells its own clients.
+/// Serves a connection until its end. An error means that the client has broken off, which does not matter: the API server reports
+/// failures to its own clients.
 async fn converse(stream: TcpStream, acceptor: TlsAcceptor, webhook: Arc<Webhook>, place: Place) {
     let Ok(stream) = acceptor.accept(stream).await else { return };
     let service = service_fn(|request| {
@@ -83,12 +85,12 @@ async fn converse(stream: TcpStream, acceptor: TlsAcceptor, webhook: Arc<Webhook
 
 struct Webhook {
     reviews: Reviews,
-    /// In KiB.
+    /// Permits for the bodies in memory, in KiB.
     bodies: Semaphore,
     registry: Arc<Registry>,
 }
 
-/// What is answered instead of a review.
+/// The response if a request is not a review that can be judged.
 type Refusal = (StatusCode, String);
 
 impl Webhook {
@@ -106,7 +108,7 @@ impl Webhook {
 
     async fn review(&self, request: Request<Incoming>) -> Result<Vec<u8>, Refusal> {
         let length_max = length_max(&request)?;
-        // Never closed.
+        // This cannot fail, since the semaphore is never closed.
         let _room = self.bodies.acquire_many(permits(length_max)).await;
         let body = Limited::new(request.into_body(), length_max).collect().await.map_err(|error| {
             if error.is::<LengthLimitError>() {
@@ -129,7 +131,7 @@ impl Webhook {
     }
 }
 
-/// Whether a request is one for a review; how long its body may become.
+/// The longest body that a request may have; a refusal if it is not a request for a review.
 fn length_max(request: &Request<Incoming>) -> Result<usize, Refusal> {
     if request.method() != Method::POST {
         return Err((StatusCode::METHOD_NOT_ALLOWED, "reviews are sent by POST".to_owned()));
@@ -151,7 +153,7 @@ fn too_large() -> Refusal {
     (StatusCode::PAYLOAD_TOO_LARGE, format!("a review has {REVIEW_BYTES_MAX} bytes at most"))
 }
 
-/// KiB.
+/// The number of KiB, rounded up.
 fn permits(bytes: usize) -> u32 {
     u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX)
 }

@@ -12,6 +12,7 @@ mod cluster;
 mod condition;
 mod filter;
 mod host;
+mod host_tls;
 mod listener;
 pub mod log;
 mod pattern;
@@ -30,6 +31,7 @@ pub use cluster::{Balance, Cluster, ClusterId, Clusters, Encryption, Endpoint, E
 pub use condition::{Condition, Conditions, Precedence, ValueMatch};
 pub use filter::{DuplicateFilter, RequestFilter, RequestFilters, TlsRedirect};
 pub use host::{Host, HostName, InvalidHostName};
+pub use host_tls::{ClientAuth, HostTls, VerifyClient};
 pub use listener::{HostList, Listener, ListenerId, ListenerKind, Protocol};
 pub use pattern::{InvalidPattern, Pattern};
 pub use route::{
@@ -39,8 +41,8 @@ pub use route::{
 pub use settings::{AccessLog, ClientSettings, ForwardedSettings, PoolCap, Settings, UpstreamConnections};
 pub use stream::{Stream, StreamSettings, Transport};
 pub use tls::{
-    Authorities, Certificate, CertificateInfo, CipherSuite, ClientAuth, HostTls, KeyEncoding, PrivateKey,
-    TlsSettings, TlsVersions, UpstreamTls, VerifyClient,
+    Authorities, Certificate, CertificateInfo, CipherSuite, KeyEncoding, PrivateKey, TlsSettings,
+    TlsVersions, UpstreamTls,
 };
 pub use unit::{InvalidUnit, parse_duration, parse_seconds, parse_size};
 

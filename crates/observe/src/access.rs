@@ -1,4 +1,4 @@
-//! The values of a request: a line of the access log in the format that is configured, and other texts with variables.
+//! The values of a request, for a line of the access log in the configured format and for other texts with variables.
 
 mod escape;
 mod line;
@@ -14,24 +14,24 @@ pub use line::{expand, write_line};
 pub use stream::{StreamRecord, write_stream_line};
 pub use time::{Time, TimeCache};
 
-/// What is known of a request when its response has ended. What is missing is logged as `-`.
+/// The values of a request after its response has ended. A missing value is logged as `-`.
 #[derive(Clone, Copy)]
 pub struct Record<'a> {
-    /// When it ended.
+    /// The time at which it ended.
     pub time: Time<'a>,
-    /// The client, as settled by the forwarded-headers settings.
+    /// The client's address, determined by the settings of forwarded headers.
     pub remote_addr: IpAddr,
-    /// Who sent it, whoever it speaks for.
+    /// The other end of the connection, which may be a proxy in front.
     pub peer: SocketAddr,
-    /// Where it arrived.
+    /// The address at which the connection arrived.
     pub server: SocketAddr,
-    /// User of Basic authentication.
+    /// User name of Basic authentication.
     pub remote_user: Option<&'a [u8]>,
     /// Request line.
     pub request: Option<&'a [u8]>,
     /// Method.
     pub method: Option<&'a [u8]>,
-    /// Target with its query, as sent.
+    /// Request target with its query, as it was sent.
     pub target: Option<&'a [u8]>,
     /// Normalised path.
     pub path: Option<&'a [u8]>,
@@ -39,37 +39,37 @@ pub struct Record<'a> {
     pub query: Option<&'a [u8]>,
     /// `http` or `https`.
     pub scheme: &'a str,
-    /// What is spoken underneath, where that is TLS.
+    /// The TLS session; none for plain TCP.
     pub tls: Option<Tls<'a>>,
-    /// `HTTP/1.1` and the like.
+    /// Protocol version, such as `HTTP/1.1`.
     pub protocol: Option<&'a str>,
-    /// Host asked for, in lower case, without a port.
+    /// The requested host, in lower case and without a port.
     pub host: Option<&'a [u8]>,
     /// Host and scheme that the endpoint is told: a trusted hop may say which were used.
     pub forwarded: Option<(&'a [u8], &'a [u8])>,
     /// Status sent.
     pub status: u16,
-    /// Bytes of body sent.
+    /// Bytes of the response body sent.
     pub body_bytes_sent: u64,
     /// Bytes sent, head included.
     pub bytes_sent: u64,
-    /// Bytes received: line, headers and body.
+    /// Bytes received: request line, headers and body.
     pub request_length: u64,
-    /// From the first byte of the request to the last of the response.
+    /// Time from the first byte of the request to the last of the response.
     pub request_time: Duration,
     /// Serial number of the client connection.
     pub connection: u64,
-    /// Requests made on it so far, this one included.
+    /// Number of requests on that connection so far, this one included.
     pub connection_requests: u64,
     /// `namespace-service-port` of the upstream.
     pub upstream_name: Option<&'a str>,
-    /// The upstream's canary; empty where none served.
+    /// The canary that served the request; empty if none did.
     pub alternative_upstream_name: &'a str,
-    /// Endpoints asked, in order.
+    /// The tries, in order.
     pub tries: &'a [Try],
     /// The request's id.
     pub request_id: Option<&'a [u8]>,
-    /// Of the route.
+    /// The labels of the route.
     pub labels: Option<&'a Labels>,
     /// Name of the machine.
     pub hostname: &'a str,
@@ -79,51 +79,51 @@ pub struct Record<'a> {
     pub named: &'a dyn Named,
 }
 
-/// A session of TLS.
+/// A TLS session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tls<'a> {
-    /// `TLSv1.3` and the like.
+    /// Protocol version, such as `TLSv1.3`.
     pub version: &'a str,
-    /// As OpenSSL calls it.
+    /// Cipher suite, by OpenSSL's name.
     pub cipher: &'a str,
-    /// Asked for in the handshake.
+    /// Server name from the handshake (SNI).
     pub server_name: Option<&'a str>,
-    /// An earlier session was resumed.
+    /// Whether an earlier session was resumed.
     pub is_resumed: bool,
 }
 
-/// An endpoint that was asked. Times count from the start of the try.
+/// A try: one request to one endpoint. Times count from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Try {
-    /// Where it listens.
+    /// The endpoint's address.
     pub address: SocketAddr,
-    /// Status of its response; none if it did not come to that.
+    /// Status of the response; none if there was none.
     pub status: Option<u16>,
-    /// Bytes of body received.
+    /// Bytes of the response body received.
     pub response_bytes: u64,
-    /// Until the connection stood.
+    /// Time until the connection was established; none if it was not.
     pub connect_time: Option<Duration>,
-    /// Until the response's head was there.
+    /// Time until the response head had arrived; none if it did not.
     pub header_time: Option<Duration>,
-    /// Until the response, or the try, had ended.
+    /// Time until the response, or the try, had ended.
     pub response_time: Option<Duration>,
 }
 
-/// Where the values are found that have names of their own. Names of headers are asked for in lower case.
+/// Looks up the values whose variables contain a name. Names of headers are in lower case.
 pub trait Named {
-    /// A header that the client sent.
+    /// A header of the request.
     fn request(&self, name: &str) -> Option<&[u8]>;
-    /// A header that the client was sent.
+    /// A header of the response to the client.
     fn response(&self, name: &str) -> Option<&[u8]>;
     /// A cookie that the client sent.
     fn cookie(&self, name: &str) -> Option<&[u8]>;
     /// A parameter of the query, as sent.
     fn argument(&self, name: &str) -> Option<&[u8]>;
-    /// What a group of the route's regular expression has found, counted from 1.
+    /// The text that a group of the route's regular expression has matched; groups are counted from 1.
     fn capture(&self, group: u8) -> Option<&[u8]>;
 }
 
-/// No values: nothing could be read.
+/// For a request that could not be parsed: no values.
 impl Named for () {
     fn request(&self, _: &str) -> Option<&[u8]> {
         None

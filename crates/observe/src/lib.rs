@@ -1,10 +1,10 @@
-//! What a worker tells about its requests: counters and histograms, upstream counters, reasons, the access log.
+//! What workers record about requests: counters and histograms, counters of upstreams, reasons of faults, the access log.
 //!
-//! Each worker writes cells of its own with plain loads and stores; a scrape reads the cells of all workers and adds them
-//! up. Where memory is needed, it is allocated ahead, between requests: [`Recorder::make_room`].
+//! Each worker writes its own cells with plain loads and stores; a scrape reads the cells of all workers and adds them up. Memory
+//! is allocated in advance, between requests: [`Recorder::make_room`].
 //!
-//! Never in here: a lock or an allocation while a request is recorded; reading a clock; IO, but for the access log's
-//! writer thread, which writes to what it is given.
+//! Never in here: a lock or an allocation while a request is recorded; reading a clock; IO, except for the thread that writes the
+//! access log.
 
 #[macro_use]
 mod table;

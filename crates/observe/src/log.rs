@@ -1,7 +1,7 @@
-//! The way of access-log lines from the workers to the output.
+//! Takes the lines of the access log from the workers to the output.
 //!
-//! A worker collects lines in a buffer of its own and hands it, full, to the one writer thread, which gives it back empty.
-//! A slow output fills the queue between them; then lines are dropped and counted, and no worker ever waits.
+//! A worker collects lines in its own buffer and passes the full buffer to the writer thread, which returns it empty. A slow output
+//! fills the queue between them; then lines are dropped and counted, and no worker ever waits.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -11,19 +11,20 @@ use std::thread::{self, JoinHandle};
 use crate::limits::{LOG_BUFFER_BYTES, LOG_BUFFERS_WAITING_MAX};
 use crate::metrics::{Counter, Recorder, Registry, WorkerCells};
 
-/// The thread that writes the access log. Ends when this and all its sinks are gone, after it wrote everything.
+/// The thread that writes the access log. It ends when this value and all its sinks have been dropped and everything has been
+/// written.
 #[derive(Debug)]
 pub struct Writer {
     queue: SyncSender<Full>,
     thread: JoinHandle<()>,
 }
 
-/// Where a worker puts its lines.
+/// The end of a worker, which adds lines.
 #[derive(Debug)]
 pub struct Sink {
     lines: Lines,
     queue: SyncSender<Full>,
-    /// Buffers that were written; the other end goes along with each full one.
+    /// Empty buffers that the writer returns; the sender goes along with each full buffer.
     empties: Receiver<Vec<u8>>,
     way_back: SyncSender<Vec<u8>>,
     cells: Arc<WorkerCells>,
@@ -44,7 +45,7 @@ struct Full {
 // === impl Writer ===
 
 impl Writer {
-    /// Starts the thread. Lines that `out` refuses are counted as dropped.
+    /// Starts the thread. Lines that cannot be written to `out` are counted as dropped.
     ///
     /// # Errors
     ///
@@ -57,7 +58,7 @@ impl Writer {
         Ok(Self { queue, thread })
     }
 
-    /// A sink for the worker that a recorder belongs to.
+    /// A sink for the worker of this recorder.
     pub fn sink(&self, recorder: &Recorder) -> Sink {
         let (way_back, empties) = sync_channel(LOG_BUFFERS_WAITING_MAX);
         Sink {
@@ -69,7 +70,7 @@ impl Writer {
         }
     }
 
-    /// Waits until all sinks are gone and everything is written.
+    /// Waits until all sinks have been dropped and everything has been written.
     pub fn join(self) {
         drop(self.queue);
         if let Err(panic) = self.thread.join() {
@@ -84,7 +85,7 @@ fn write_all(mut out: impl Write, full: &Receiver<Full>, registry: &Registry) {
             registry.log_lines_lost(lines.count);
         }
         lines.bytes.clear();
-        // The worker may be gone, or have enough of them.
+        // The worker may have ended, or have enough buffers.
         _ = way_back.try_send(lines.bytes);
     }
 }
@@ -92,7 +93,7 @@ fn write_all(mut out: impl Write, full: &Receiver<Full>, registry: &Registry) {
 // === impl Sink ===
 
 impl Sink {
-    /// Adds what `write` appends, which is one line.
+    /// Adds the line that `write` appends.
     pub fn line(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.lines.bytes);
         self.lines.count += 1;
@@ -101,7 +102,7 @@ impl Sink {
         }
     }
 
-    /// Hands over the lines so far; drops and counts them where too many wait already. Never waits.
+    /// Passes the lines to the writer, or drops and counts them if too many buffers wait. Never blocks.
     pub fn flush(&mut self) {
         if self.lines.count == 0 {
             return;
@@ -131,7 +132,7 @@ mod tests {
     use super::*;
     use crate::{MetricsOptions, Process};
 
-    /// Tells when a write begins, and ends it when the gate gives way: by a message, or for good when it is dropped.
+    /// A writer that reports when a write begins, and completes it when the gate gets a message or is dropped.
     struct Gated {
         begun: std::sync::mpsc::Sender<()>,
         gate: Receiver<()>,

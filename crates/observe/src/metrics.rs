@@ -26,7 +26,7 @@ pub use upstream::{EndpointCells, Failure, PortCells};
 pub(crate) use worker_cells::WorkerCells;
 
 table! {
-    /// The method of a request. A label, so their number is bounded.
+    /// The method of a request, as a label. Unknown methods share one value, so that the number of series is bounded.
     Method {
         "GET" => Get, "RFC 9110.";
         "HEAD" => Head, "RFC 9110.";
@@ -49,9 +49,9 @@ table! {
 }
 
 impl Method {
-    /// The method as it stands in a request line; methods are case-sensitive.
+    /// The method by its name in a request line. Methods are case-sensitive.
     pub fn from_bytes(name: &[u8]) -> Self {
-        // The commonest first, without the search.
+        // The most frequent methods are compared first.
         if name == b"GET" {
             return Self::Get;
         }
@@ -60,7 +60,7 @@ impl Method {
 }
 
 table! {
-    /// Something that a worker counts.
+    /// An event that a worker counts.
     Counter {
         "accepted" => ConnectionsAccepted, "Client connections that were accepted.";
         "handled" => ConnectionsHandled, "Client connections that were served rather than refused by a limit.";
@@ -71,7 +71,7 @@ table! {
 }
 
 table! {
-    /// How a handshake of TLS with a client was completed: by whose signature, if by any.
+    /// How a TLS handshake with a client was completed: by which kind of signature, or by resumption.
     Handshake {
         "ecdsa" => Ecdsa, "In full, with an ECDSA key.";
         "rsa" => Rsa, "In full, with an RSA key.";
@@ -81,7 +81,7 @@ table! {
 }
 
 table! {
-    /// Something of which a worker has so many at the moment.
+    /// A number of things that a worker has at the moment.
     Gauge {
         "active" => ConnectionsActive, "Client connections.";
         "reading" => ConnectionsReading, "Client connections of which a request head is being read.";
@@ -90,7 +90,7 @@ table! {
     }
 }
 
-/// None of the locks guards something that a panic could leave half done.
+/// Locks without regard to poisoning: no lock guards data that a panic could leave inconsistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,14 +1,14 @@
-//! Why a request was not answered by an endpoint: `forebay_faults_total{side, reason}`. One line for each reason.
+//! Reasons why a request was not answered by an endpoint: `forebay_faults_total{side, reason}`. One line for each reason.
 
 macro_rules! reasons {
     ($($side:ident { $($name:literal => $variant:ident, $doc:literal;)* })*) => {
         table! {
-            /// Why something went wrong.
+            /// The reason of a fault.
             Reason { $($($name => $variant, $doc;)*)* }
         }
 
         impl Reason {
-            /// Whose fault it is.
+            /// The side whose fault it is.
             pub fn side(self) -> Side {
                 match self {
                     $($(Self::$variant => Side::$side,)*)*
@@ -19,7 +19,7 @@ macro_rules! reasons {
 }
 
 table! {
-    /// Whose fault something is.
+    /// The side whose fault something is.
     Side {
         "client" => Client, "The client's.";
         "upstream" => Upstream, "The endpoint's.";

@@ -1,4 +1,4 @@
-//! Enums that are tables: each variant has a name that users see, and a meaning.
+//! Enums as tables: each variant has a name that users see, and a meaning.
 
 macro_rules! table {
     ($(#[$meta:meta])* $enum:ident { $($name:literal => $variant:ident, $doc:literal;)* }) => {
@@ -9,7 +9,7 @@ macro_rules! table {
         }
 
         impl $enum {
-            /// All of them, in the order of their discriminants.
+            /// All variants, in the order of their discriminants.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
             /// The name in metrics and logs.

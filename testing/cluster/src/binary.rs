@@ -1,6 +1,5 @@
 //! The program that is all components, in `kubernetes/`: built once for each version of its sources and kept in the user's cache.
 
-use std::env;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,6 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail, ensure};
 use aws_lc_rs::digest;
+
+use crate::cache::cache;
 
 /// What `kubectl version` says; `kubernetes/go.mod` has the same.
 const VERSION: &str = "v1.37.0";
@@ -17,7 +18,7 @@ const UNUSED_MAX: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// The program, which is built where it is not there: ten minutes from nothing, some seconds when only our sources have changed.
 pub fn binary() -> Result<PathBuf> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("kubernetes");
-    let cache = cache()?.join("forebay/kubernetes");
+    let cache = cache()?.join("kubernetes");
     let folder = cache.join(format!("{VERSION}-{}", hash(&sources)?));
     fs::create_dir_all(&folder)?;
     let program = folder.join("kubernetes");
@@ -105,13 +106,4 @@ fn files(sources: &Path) -> Result<Vec<PathBuf>> {
     ensure!(!files.is_empty(), "no sources in {}", sources.display());
     files.sort();
     Ok(files)
-}
-
-/// The user's folder for what can be made again.
-pub(crate) fn cache() -> Result<PathBuf> {
-    let of_home = || env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
-    env::var_os("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .or_else(of_home)
-        .context("neither XDG_CACHE_HOME nor HOME is set")
 }

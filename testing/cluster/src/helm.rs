@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::binary::cache;
+use crate::cache::cache;
 
 /// `testing/tools/helm/go.mod` has the same.
 const VERSION: &str = "v3.22.0";
@@ -34,7 +34,7 @@ pub struct Helm {
 impl Helm {
     /// Builds it where it is not there: five minutes, for which modules are fetched.
     pub fn install() -> Result<Helm> {
-        let folder = cache()?.join("forebay/tools/helm");
+        let folder = cache()?.join("tools/helm");
         fs::create_dir_all(&folder)?;
         let program = folder.join(format!("helm-{VERSION}-{KUBERNETES_MINOR}"));
         // Whoever comes second waits for the first one's build.

@@ -11,6 +11,7 @@
 )]
 
 mod binary;
+mod cache;
 mod client;
 mod credentials;
 mod etcd;
@@ -29,6 +30,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 pub use binary::{binary, kubectl};
+pub use cache::cache;
 pub use client::{Answer, Client, api_version, collection};
 use credentials::{Credentials, User};
 pub use helm::Helm;

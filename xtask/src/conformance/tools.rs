@@ -10,8 +10,6 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::machine;
-
 /// Where everything is.
 pub(super) struct Tools {
     /// The folder `testing`.
@@ -48,7 +46,7 @@ impl Tools {
             bail!("not installed: {}", missing.join(", "));
         }
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace's folder")?;
-        let tools = Tools { testing: root.join("testing"), cache: machine::cache()?.join("tools") };
+        let tools = Tools { testing: root.join("testing"), cache: cluster::cache()?.join("tools") };
         tools.build_go()?;
         tools.fetch_node()?;
         Ok(tools)

@@ -9,8 +9,6 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::machine;
-
 const PROGRAMS: &str = "nginx,haproxy";
 /// Where the loader and the libraries are in the suite.
 const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
@@ -54,7 +52,7 @@ pub(super) fn prepare() -> Result<()> {
 }
 
 fn folder() -> Result<PathBuf> {
-    Ok(machine::cache()?.join("debian-unstable"))
+    Ok(cluster::cache()?.join("debian-unstable"))
 }
 
 /// The mirror that this machine's apt is configured with.

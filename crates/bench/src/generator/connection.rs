@@ -1,4 +1,4 @@
-//! One of the generator's connections, and the request that is out on it.
+//! One connection of the generator, with the request in flight on it.
 //!
 //! Must not be in here: when requests are due, and how they are counted.
 
@@ -12,15 +12,15 @@ use super::response::{Response, ResponseReader};
 use super::stream::{Arrival, Stream};
 use crate::epoll::Epoll;
 
-/// A connection that is opened when it is first needed, and again after it ended.
+/// A connection that is opened when it is first needed, and again after it has ended.
 #[derive(Default)]
 pub(super) struct Connection {
     stream: Option<Stream>,
     state: State,
     reader: ResponseReader,
-    /// When it was begun, until the server is known to have taken it, and the handshake is over where there is one.
+    /// When opening began; none once the server has accepted the connection and the TLS handshake, if any, is complete.
     opening: Option<Instant>,
-    /// Requests begun on this stream.
+    /// Requests begun on this connection.
     begun: u64,
 }
 
@@ -34,50 +34,50 @@ enum State {
     /// Free for a request.
     #[default]
     Idle,
-    /// So many bytes of the request that was due then are sent, the first of them at `begun`.
+    /// The request that was due at `due` is being sent: `sent` bytes so far, the first at `begun`.
     Sending { due: Duration, begun: Duration, sent: usize },
-    /// For the answer to the request that was due then, and of which there is something since `first_byte`.
+    /// The response is awaited; its first byte came at `first_byte`, none if none has come.
     Awaiting { due: Duration, begun: Duration, first_byte: Option<Duration> },
-    /// For the server to close.
+    /// The server is to close the connection.
     Closing,
 }
 
-/// What became of the request that was out, or of a connection that was closing.
+/// The outcome of a request, or of a connection that was being closed.
 #[derive(Debug)]
 pub(super) enum News {
-    /// With `closing` the connection is not free before it is `Closed`.
+    /// The response is complete. With `closing`, the connection is not free before [`News::Closed`].
     Answered {
         times: Times,
         response: Response,
         closing: bool,
     },
-    /// The server did not take the connection.
+    /// The server did not accept the connection.
     NotConnected(io::Error),
-    /// It did, and there was no handshake.
+    /// The server accepted the connection, but the TLS handshake failed.
     NotSecured(io::Error),
-    /// It ended before the answer did.
+    /// The connection ended before the response was complete.
     Lost,
     Malformed,
-    /// It is free again.
+    /// The connection has been closed, and can be used again.
     Closed,
 }
 
-/// What a turn on a connection brought.
+/// The result of one turn on a connection.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
     pub(super) news: Option<News>,
     pub(super) bytes: u64,
     pub(super) body_bytes: u64,
     pub(super) opened: Option<Opened>,
-    /// The request is on its way.
+    /// Sending of the request has begun.
     pub(super) begun: bool,
-    /// The request that was on its way was not taken, for certain, and will be sent again.
+    /// The request in flight was certainly not processed, and will be sent again.
     pub(super) refused: bool,
-    /// Bytes came that no request asked for.
+    /// Bytes arrived that belong to no request.
     pub(super) unsolicited: bool,
 }
 
-/// What all connections of a thread have in common.
+/// What all connections of a thread share.
 pub(super) struct Around {
     pub(super) requests: Requests,
     pub(super) epoll: Epoll,
@@ -85,7 +85,7 @@ pub(super) struct Around {
 }
 
 impl Connection {
-    /// Sends the next request, which was due at `due`; connects before, where needed. The connection must be free.
+    /// Sends the next request, which was due at `due`; opens the connection first, if needed. The connection must be free.
     pub(super) fn start(&mut self, due: Duration, begun: Duration, around: &Around, token: usize) -> Turn {
         let opened = if self.stream.is_none() { self.open(around, token) } else { Ok(()) };
         self.begun += 1;
@@ -98,13 +98,13 @@ impl Connection {
         turn
     }
 
-    /// Its socket became ready.
+    /// Handles readiness of the socket.
     pub(super) fn advance(&mut self, around: &Around, buffer: &mut [u8], ending: bool) -> Turn {
         let mut turn = Turn::default();
         if matches!(self.state, State::Sending { .. }) {
             self.send(around, &mut turn);
         }
-        // Before the first byte is out there is nothing to read, and what is wrong is what the send said.
+        // Before the first byte is sent there is nothing to read, and an error is the one of the send.
         if self.opening.is_none() && turn.news.is_none() {
             self.receive(around, buffer, ending, &mut turn);
         }
@@ -120,7 +120,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends what is left of the request. On a connection that is still being made the kernel takes nothing.
+    /// Sends the rest of the request. The kernel takes nothing while the connection is being opened.
     fn send(&mut self, around: &Around, turn: &mut Turn) {
         let (State::Sending { due, mut begun, sent }, Some(stream)) = (self.state, &mut self.stream) else {
             return;
@@ -147,14 +147,14 @@ impl Connection {
             }
             Err(error) if self.opening.is_some() => self.fail(News::NotConnected(error), turn),
             Err(_) => {
-                // The server's word may be there to be read, but a request that was cut off has no answer to check.
+                // The server may have sent an error response, but a request that was cut off has no response to check.
                 turn.begun = sent == 0;
                 self.fail(News::Lost, turn);
             }
         }
     }
 
-    /// Receives until a short read shows that there is no more, or, where the end may be next, until there is none.
+    /// Receives until a short read shows that no more data is there; with `ending`, until the end of the stream.
     fn receive(&mut self, around: &Around, buffer: &mut [u8], ending: bool, turn: &mut Turn) {
         while let Some(stream) = &mut self.stream {
             match stream.receive(buffer) {
@@ -179,7 +179,7 @@ impl Connection {
             turn.unsolicited = true;
             return self.fail(News::Malformed, turn);
         };
-        // Once for an answer that comes in one piece, as most do.
+        // Read once for a response that arrives in one piece, as most do.
         let now = around.clock.now();
         let first_byte = first_byte.unwrap_or(now);
         match self.reader.feed(bytes, around.requests.is_head, &mut turn.body_bytes) {
@@ -194,7 +194,7 @@ impl Connection {
         }
     }
 
-    /// The server sends no more.
+    /// Handles the end of the server's stream.
     fn end(&mut self, clock: Clock, turn: &mut Turn) {
         match (self.state, self.reader.end()) {
             (State::Awaiting { due, begun, first_byte: Some(first_byte) }, Some(response)) => {
@@ -206,10 +206,10 @@ impl Connection {
         }
     }
 
-    /// Drops the stream, and tells what that means for the request that is out, or for who waits for the stream to close.
+    /// Closes the connection, and reports what that means for the request in flight, or for the one who waits for the close.
     fn fail(&mut self, news: News, turn: &mut Turn) {
         match (std::mem::take(self).state, &mut turn.news) {
-            // Closed in the turn that brought the answer: free at once.
+            // The connection was closed in the same turn in which the response arrived, so that it is free at once.
             (State::Closing, Some(News::Answered { closing, .. })) => *closing = false,
             (State::Closing, _) => turn.news = Some(News::Closed),
             (State::Idle, _) => {}

@@ -1,7 +1,7 @@
 //! The load generator: a [`Plan`] in, an [`Outcome`] out.
 //!
-//! Every answer is checked, and every request is accounted for: what the outcome says was sent is what the server counted.
-//! Must not be in here: what the figures are good for, and how they are shown.
+//! Every response is checked, and every request is accounted for: the outcome has as many requests sent as the server counted. Must
+//! not be in here: the meaning of the figures, and how they are shown.
 
 mod clock;
 mod connection;
@@ -31,43 +31,43 @@ use clock::Clock;
 use plan::Share;
 use worker::Worker;
 
-/// Why there is no outcome.
+/// Why a plan has no outcome.
 #[derive(Debug, thiserror::Error)]
 pub enum GeneratorError {
-    /// Nothing listens there, or no way leads to it.
+    /// No connection could be opened.
     #[error("cannot connect to {target}: {source}")]
     Unreachable {
-        /// Where to.
+        /// The address.
         target: SocketAddr,
-        /// The last of several failures.
+        /// The last of several errors.
         source: io::Error,
     },
-    /// The server takes connections, and there is no handshake of TLS with it.
+    /// The server accepts connections, but TLS handshakes fail.
     #[error("no TLS with {target}: {source}")]
     Handshake {
-        /// With whom.
+        /// The address.
         target: SocketAddr,
-        /// The last of several failures.
+        /// The last of several errors.
         source: io::Error,
     },
-    /// The plan's request cannot be.
+    /// The plan's request is not valid.
     #[error("cannot be sent: {0}")]
     Request(#[from] http::Error),
-    /// The generator's own machine refused it something: descriptors, CPUs, threads.
+    /// The machine of the generator lacks something: descriptors, CPUs, threads.
     #[error("cannot generate load: {0}")]
     Io(#[from] io::Error),
-    /// The plan's TLS cannot be.
+    /// The plan's TLS settings are not valid.
     #[error(transparent)]
     Tls(#[from] TlsError),
 }
 
 impl GeneratorError {
-    /// What is wrong with the server's certificate, where that is why.
+    /// What is wrong with the server's certificate; none if the error is another.
     pub fn distrust(&self) -> Option<&'static str> {
         let GeneratorError::Handshake { source, .. } = self else { return None };
         let rustls::Error::InvalidCertificate(why) = source.get_ref()?.downcast_ref()? else { return None };
         Some(match why {
-            // The second is said of an authority that has merely the name of the right one.
+            // The second error occurs if an authority has the same name as the right one but another key.
             CertificateError::UnknownIssuer | CertificateError::BadSignature => {
                 "no authority that is trusted here has signed it"
             }
@@ -81,24 +81,24 @@ impl GeneratorError {
     }
 }
 
-/// Carries out `plan`, and returns when it is over.
+/// Runs `plan` to its end.
 ///
 /// # Errors
 ///
-/// When no connection can be made at all, or no TLS on any of them. Single failures are counted instead.
+/// When no connection can be opened at all, or no TLS handshake succeeds. Single failures are counted in the outcome instead.
 pub fn run(plan: &Plan) -> Result<Outcome, GeneratorError> {
     run_watched(plan, &Progress::default())
 }
 
-/// The same, while somebody may look at how far it has come.
+/// The same as [`run`], with counters that another thread can read meanwhile.
 ///
 /// # Errors
 ///
-/// As [`run`].
+/// The same as those of [`run`].
 ///
 /// # Panics
 ///
-/// When one of the threads that make the load does.
+/// When a generator thread panics.
 pub fn run_watched(plan: &Plan, progress: &Progress) -> Result<Outcome, GeneratorError> {
     let threads = plan.threads.clamp(1, plan.connections.max(1));
     let clock = Clock::start();

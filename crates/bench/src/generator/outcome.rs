@@ -1,4 +1,4 @@
-//! What became of a plan.
+//! The outcome of a plan.
 //!
 //! Must not be in here: verdicts.
 
@@ -11,80 +11,80 @@ use hdrhistogram::Histogram;
 use super::GeneratorError;
 use crate::cpu::CpuTime;
 
-/// The longest latency that is told apart from longer ones.
+/// Longest latency that is recorded; longer ones count as this one.
 const LATENCY_MAX: Duration = Duration::from_hours(1);
 
-/// What became of a plan. Every request that was sent is in exactly one of `answered`, `errors` (but for
-/// [`Errors::connect`] and [`Errors::tls`]) and `unfinished`.
+/// The outcome of a plan. Every request that was sent is in exactly one of `answered`, `errors` (except for [`Errors::connect`] and
+/// [`Errors::tls`]) and `unfinished`.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Requests that were begun on a connection that the server took.
+    /// Requests of which the sending began.
     pub sent: u64,
-    /// Answers that were as expected.
+    /// Responses as expected.
     pub answered: u64,
-    /// What went wrong.
+    /// Failures, by kind.
     pub errors: Errors,
-    /// Statuses that were not expected, and how often each came.
+    /// Unexpected statuses, each with the number of its responses.
     pub statuses: BTreeMap<u16, u64>,
-    /// Why the first of the connections that failed did.
+    /// The error of the first connection that failed; none if none failed.
     pub connect_failure: Option<Arc<GeneratorError>>,
-    /// Requests that had no whole answer when patience was over.
+    /// Requests without a complete response when the wait for outstanding responses ended.
     pub unfinished: u64,
-    /// Requests of an open pace that were due and never sent, because no connection was free until the end.
+    /// Requests of an open loop that were due and were never sent, since no connection was free.
     pub unsent: u64,
     /// Bytes received, heads included.
     pub bytes: u64,
-    /// Those of bodies, of answers that were cut off too.
+    /// Bytes of bodies received, including those of responses that were cut off.
     pub body_bytes: u64,
-    /// Connections that the server took; with TLS, those whose handshake was made.
+    /// Connections that were opened; with TLS, those whose handshake succeeded.
     pub connections_opened: u64,
-    /// Those of them that resumed a TLS session; all others made a full handshake.
+    /// Connections that resumed a TLS session; the others made a full handshake.
     pub connections_resumed: u64,
-    /// Of the answers that were as expected.
+    /// Latencies of the responses as expected, from the time at which the request was due.
     pub latency: Latency,
-    /// Where the time went.
+    /// Times of the phases of connections and requests.
     pub phases: Phases,
-    /// Answers that were as expected, by the second in which they came.
+    /// Responses as expected in each second since the start.
     pub per_second: Vec<u64>,
-    /// From the start to the last answer.
+    /// Time from the start to the last response.
     pub duration: Duration,
-    /// From the start until all was over.
+    /// Time from the start until all threads had ended.
     pub elapsed: Duration,
-    /// What the generator's own threads used.
+    /// CPU time of the generator's threads.
     pub cpu: CpuTime,
 }
 
 /// Requests that failed, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Errors {
-    /// No connection; the request was not sent.
+    /// The connection could not be opened; the request was not sent.
     pub connect: u64,
-    /// No handshake of TLS, or HTTP/2 not agreed in it; the request was not sent.
+    /// The TLS handshake failed, or HTTP/2 was not agreed on; the request was not sent.
     pub tls: u64,
-    /// The connection ended or was reset before the answer was whole.
+    /// The connection ended or was reset before the response was complete.
     pub closed: u64,
-    /// Another status than expected.
+    /// Unexpected status.
     pub status: u64,
-    /// Another length of body than expected.
+    /// Unexpected length of the body.
     pub length: u64,
-    /// No HTTP, or bytes that no request asked for.
+    /// Invalid HTTP, or bytes that belong to no request.
     pub malformed: u64,
 }
 
-/// What connections and requests go through.
+/// The times of the phases of connections and requests.
 #[derive(Clone, Debug)]
 pub struct Phases {
-    /// From the start of a connection to the end of TCP's handshake.
+    /// TCP handshake: from the start of the connection.
     pub connect: Latency,
-    /// From there to the end of TLS's.
+    /// TLS handshake: from the end of the TCP handshake.
     pub tls: Latency,
-    /// From sending a request, on a connection that is there, to the first byte of its answer.
+    /// From sending a request, on an open connection, to the first byte of its response.
     pub first_byte: Latency,
-    /// From there to the last.
+    /// From the first byte of the response to the last.
     pub body: Latency,
 }
 
-/// When what happened to a request that was answered.
+/// The times of a request that was answered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
     pub(super) due: Duration,
@@ -93,16 +93,16 @@ pub(super) struct Times {
     pub(super) end: Duration,
 }
 
-/// How long a connection took to be made.
+/// The times of opening a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Opened {
     pub(super) connect: Duration,
     pub(super) tls: Option<Duration>,
-    /// Its handshake resumed a session.
+    /// Whether its handshake resumed a session.
     pub(super) resumed: bool,
 }
 
-/// Times of one kind, such as those from when a request was due to the last byte of its answer, to three digits.
+/// A distribution of times, with three significant digits.
 #[derive(Clone, Debug)]
 pub struct Latency(Histogram<u64>);
 
@@ -129,7 +129,7 @@ impl Outcome {
         }
     }
 
-    /// Answers a second that were as expected.
+    /// Responses as expected, per second.
     pub fn rate(&self) -> f64 {
         if self.duration.is_zero() { 0.0 } else { self.answered as f64 / self.duration.as_secs_f64() }
     }
@@ -247,7 +247,7 @@ impl Latency {
         self.0.add(&other.0).expect("all histograms have the same bounds");
     }
 
-    /// Whether there is none.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -262,7 +262,7 @@ impl Latency {
         Duration::from_nanos(self.0.max())
     }
 
-    /// Whoever needs more than percentiles, for a plot for instance: nanoseconds.
+    /// The distribution in nanoseconds, for uses beyond percentiles such as plots.
     pub fn histogram(&self) -> &Histogram<u64> {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! What load to make.
+//! A plan: the load to make.
 //!
 //! Must not be in here: defaults that depend on the machine.
 
@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use crate::tls::Tls;
 
-/// What to send, how often, and what to expect.
+/// The requests to send, their pace, and the responses to expect.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Where to connect to, by connection in turn. At least one.
+    /// Addresses to connect to; the connections use them in turn. At least one.
     pub targets: Vec<SocketAddr>,
-    /// What is spoken.
+    /// The version of HTTP.
     pub protocol: Protocol,
-    /// TLS on every connection; `None` for none.
+    /// TLS on every connection; `None` for plain TCP.
     pub tls: Option<Tls>,
     /// The Host header.
     pub host: String,
@@ -26,45 +26,44 @@ pub struct Plan {
     pub headers: Vec<(String, String)>,
     /// The request's body; empty for none.
     pub body: Vec<u8>,
-    /// How many connections are used at once.
+    /// Number of connections in use at once.
     pub connections: usize,
-    /// How many requests a connection carries before it says `Connection: close`; `None` for as many as the server allows.
+    /// Requests on one connection before it is closed with `Connection: close`; `None` for as many as the server allows.
     ///
-    /// The server is left to close first: the `TIME_WAIT` is then on its side, and the generator's port is free at once,
-    /// so that a run of any length does not use up the ports. HTTP/2 has no such request: there the generator says GOAWAY
-    /// and resets.
+    /// The server is left to close first, so that the `TIME_WAIT` is on its side and the generator's port is free at once: a long
+    /// run does not use up the ports. HTTP/2 has no such request: there the generator sends GOAWAY and resets.
     pub requests_per_connection: Option<u64>,
     /// When requests are sent.
     pub pace: Pace,
-    /// When to stop sending.
+    /// Time after which no more requests are sent.
     pub duration: Duration,
-    /// How many requests to send at most.
+    /// Most requests to send; `None` for no limit.
     pub requests: Option<u64>,
-    /// What every answer must be.
+    /// The response that every request has to get.
     pub expect: Expect,
-    /// How long outstanding answers are waited for after the end.
+    /// Longest wait for outstanding responses after the end.
     pub patience: Duration,
-    /// How many threads share the connections, each with its part of the rate and of the requests.
+    /// Number of threads; each has its part of the connections, the rate and the requests.
     pub threads: usize,
-    /// The CPUs that the threads run on, in turn; `None` leaves that to the kernel.
+    /// The CPUs that the threads are pinned to, in turn; `None` for no pinning.
     pub cpus: Option<Vec<usize>>,
-    /// Never sleep, and let others run in between. Waking a CPU that sleeps costs whoever wakes it, on a virtual machine
-    /// some microseconds, which would be booked on the proxy: a byte relay at 20,000 requests a second was measured at
-    /// 23 us a request with a generator that slept, and at 16 us with one that did not.
+    /// Never sleep, and yield the CPU instead. To wake a sleeping CPU takes some microseconds on a virtual machine, which are
+    /// counted for the one that wakes it, and so for the proxy: a byte relay at 20,000 requests per second took 23 us per request
+    /// with a generator that slept, and 16 us with one that did not.
     pub awake: bool,
-    /// Let everybody else on these CPUs go first: for load that must not delay who measures latency beside it.
+    /// Run at the lowest priority: for background load that must not delay a latency measurement on the same CPUs.
     pub yielding: bool,
 }
 
 /// Versions of HTTP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
-    /// One request after the other on each connection.
+    /// HTTP/1.1: one request after the other on each connection.
     #[default]
     Http1,
-    /// By ALPN over TLS, with prior knowledge in the clear.
+    /// HTTP/2, agreed on by ALPN over TLS, with prior knowledge in clear.
     Http2 {
-        /// How many requests a connection carries at once.
+        /// Number of requests in flight on one connection.
         streams: usize,
     },
 }
@@ -72,40 +71,40 @@ pub enum Protocol {
 /// When requests are sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// Each connection sends its next request when it has its answer, as wrk and ab do.
+    /// Closed loop: each connection sends its next request when it has the response, as wrk and ab do.
     Closed,
-    /// Requests are due at fixed times, spread evenly. Latency counts from then, whether or not a connection was free: a
-    /// server that stalls cannot slow down the clock that it is measured by.
+    /// Open loop: requests are due at fixed times, evenly spread. Latency is measured from the due time, even if no connection was
+    /// free: otherwise a server that stalls would also stop the requests that measure the stall.
     Open {
-        /// Requests a second, over all connections.
+        /// Requests per second, over all connections.
         rate_per_second: f64,
     },
     /// All connections send at once, and all wait until each has its answer.
     Bursts {
-        /// Time from the start of a burst to the next one's, which is later where answers take longer.
+        /// Time from the start of a burst to that of the next, which is later if responses take longer.
         every: Duration,
     },
 }
 
-/// What an answer must be; another is an error.
+/// The expected response; another one is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expect {
     /// Its status.
     pub status: Status,
-    /// Its body's length; `None` for any that is whole.
+    /// Length of the body; `None` for any complete body.
     pub body_bytes: Option<u64>,
 }
 
-/// Which statuses are good.
+/// The statuses that are expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// This one.
+    /// This status only.
     Is(u16),
     /// Every 2xx and 3xx.
     Fine,
 }
 
-/// One of several equal parts of a plan.
+/// One of several equal parts of a plan, for one thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
     pub(super) index: usize,
@@ -113,7 +112,7 @@ pub(super) struct Share {
 }
 
 impl Plan {
-    /// One connection that gets `path` for a second; the rest is set as needed.
+    /// A plan with one connection that requests `path` for a second; change the fields as needed.
     pub fn new(target: SocketAddr, path: &str) -> Plan {
         Plan { targets: vec![target], path: path.into(), ..Plan::default() }
     }
@@ -160,7 +159,7 @@ impl Default for Plan {
 }
 
 impl Status {
-    /// Whether it is good.
+    /// Whether this status is expected.
     pub(super) fn admits(self, status: u16) -> bool {
         match self {
             Status::Is(wanted) => status == wanted,
@@ -170,7 +169,7 @@ impl Status {
 }
 
 impl Share {
-    /// This part of `total` things that cannot be divided.
+    /// The part of `total` indivisible things.
     pub(super) fn part(self, total: u64) -> u64 {
         let (index, of) = (self.index as u64, self.of as u64);
         total / of + u64::from(index < total % of)

@@ -1,4 +1,4 @@
-//! What a plan that is being carried out has come to so far, for whoever watches it from another thread.
+//! The progress of a running plan, for another thread to watch.
 //!
 //! Must not be in here: printing.
 
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Outcome;
 
-/// Counters that grow while a plan is carried out, by turns of the workers' loops and not by requests.
+/// Counters that grow while a plan runs. Workers update them once in a turn of their loop, not for each request.
 #[derive(Debug, Default)]
 pub struct Progress {
     answered: AtomicU64,
@@ -15,21 +15,21 @@ pub struct Progress {
     body_bytes: AtomicU64,
 }
 
-/// [`Progress`] at a time.
+/// The values of [`Progress`] at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SoFar {
-    /// Answers that were as expected.
+    /// Responses as expected.
     pub answered: u64,
     /// Errors of all kinds.
     pub failed: u64,
-    /// Connections that the server took.
+    /// Connections opened.
     pub connections_opened: u64,
     /// Bytes of bodies received.
     pub body_bytes: u64,
 }
 
 impl Progress {
-    /// The state now.
+    /// The current values.
     pub fn read(&self) -> SoFar {
         SoFar {
             answered: self.answered.load(Ordering::Relaxed),
@@ -39,7 +39,7 @@ impl Progress {
         }
     }
 
-    /// Adds what a worker's `outcome` has more than it had at `told`.
+    /// Adds the growth of a worker's `outcome` since `told`.
     pub(super) fn tell(&self, outcome: &Outcome, told: &mut SoFar) {
         let now = SoFar {
             answered: outcome.answered,

@@ -1,6 +1,6 @@
-//! What the connections of a thread send, and where to.
+//! The requests that the connections of a thread send, and their addresses.
 //!
-//! Must not be in here: when.
+//! Must not be in here: times.
 
 use std::net::SocketAddr;
 
@@ -12,15 +12,15 @@ use super::plan::{Plan, Protocol, Share};
 use super::transport::ALPN_H2;
 use crate::tls::Clients;
 
-/// What all connections of a thread send.
+/// The requests of all connections of a thread.
 pub(super) struct Requests {
-    /// By connection in turn, from this thread's first on.
+    /// The addresses, in turn by connection, beginning with that of this thread's first connection.
     targets: Vec<SocketAddr>,
-    /// A client for each connection.
+    /// TLS clients, one for each connection; none for plain TCP.
     pub(super) tls: Option<Clients>,
     keeping: Vec<u8>,
     closing: Vec<u8>,
-    /// The same for HTTP/2; empty for HTTP/1.
+    /// The request for HTTP/2; empty for HTTP/1.
     pub(super) head: Request<()>,
     pub(super) body: Bytes,
     pub(super) per_connection: u64,
@@ -28,7 +28,7 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    /// Those of one thread's `connections`.
+    /// The requests of a thread with this number of connections.
     pub(super) fn new(plan: &Plan, share: Share, connections: usize) -> Result<Requests, GeneratorError> {
         let (protocols, head): (&[&[u8]], _) = match plan.protocol {
             Protocol::Http1 => (&[], Request::default()),
@@ -48,12 +48,12 @@ impl Requests {
         })
     }
 
-    /// Where the connection `token` leads.
+    /// The address of the connection `token`.
     pub(super) fn target(&self, token: usize) -> SocketAddr {
         self.targets[token % self.targets.len()]
     }
 
-    /// The request that is number `begun` on its connection, and whether it is the last there.
+    /// The request with the number `begun` on its connection, and whether it is the last one there.
     pub(super) fn nth(&self, begun: u64) -> (&[u8], bool) {
         let last = begun >= self.per_connection;
         (if last { &self.closing } else { &self.keeping }, last)

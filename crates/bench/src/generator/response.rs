@@ -1,10 +1,10 @@
-//! Responses as they arrive: bytes in, verdict out (RFC 9112 section 6.3).
+//! Reads HTTP/1.1 responses: bytes in, verdict out (RFC 9112 section 6.3).
 //!
-//! Must not be in here: what was expected.
+//! Must not be in here: the expected response.
 
 use crate::framing::{Body, Framing, HEADERS_MAX, Malformed, PartialHead};
 
-/// An answer that came whole.
+/// A complete response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Response {
     pub(super) status: u16,
@@ -13,7 +13,7 @@ pub(super) struct Response {
     pub(super) persists: bool,
 }
 
-/// Reads the answers of one connection, one after the other.
+/// Reads the responses of one connection.
 #[derive(Debug, Default)]
 pub(super) struct ResponseReader {
     partial: PartialHead,
@@ -21,8 +21,8 @@ pub(super) struct ResponseReader {
 }
 
 impl ResponseReader {
-    /// Takes `bytes`, all of which must belong to one answer: there is never more than one on its way. What of them is body
-    /// is added to `body_bytes`.
+    /// Takes `bytes`, all of which must belong to one response, since only one request is in flight. The number of body bytes is
+    /// added to `body_bytes`.
     pub(super) fn feed(
         &mut self,
         mut bytes: &[u8],
@@ -32,7 +32,7 @@ impl ResponseReader {
         while self.current.is_none() && !bytes.is_empty() {
             let (used, head) = self.partial.feed(bytes, |bytes| parse_head(bytes, is_head))?;
             bytes = &bytes[used..];
-            // 1xx are not the answer yet.
+            // A 1xx is not the final response.
             self.current = head.filter(|(response, _)| response.status >= 200);
         }
         let Some((response, body)) = &mut self.current else { return Ok(None) };
@@ -45,14 +45,14 @@ impl ResponseReader {
         if body.is_done() { Ok(self.current.take().map(|(response, _)| response)) } else { Ok(None) }
     }
 
-    /// The server ended the connection: the answer, where that is what ends it.
+    /// Handles the end of the connection. Returns the response if its body ends with the connection.
     pub(super) fn end(&mut self) -> Option<Response> {
         let (response, body) = self.current.take()?;
         (body == Body::UntilClose).then_some(response)
     }
 }
 
-/// An answer's head, and the body that follows it.
+/// The head of a response, and the state of its body.
 type Head = (Response, Body);
 
 fn parse_head(bytes: &[u8], is_head: bool) -> Result<Option<(Head, usize)>, Malformed> {

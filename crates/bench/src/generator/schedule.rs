@@ -1,4 +1,4 @@
-//! When the next request is due: the paces as pure state, with time as an argument.
+//! Decides when the next request is due, as pure state: time is an argument.
 //!
 //! Must not be in here: clocks and connections.
 
@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use super::plan::{Pace, Plan, Share};
 
-/// Hands out due times, in nanoseconds' resolution since the start.
+/// The due times, relative to the start, with a resolution of nanoseconds.
 #[derive(Debug)]
 pub(super) struct Schedule {
     kind: Kind,
     end: Duration,
-    /// How many more may be handed out.
+    /// Number of requests that are left.
     left: u64,
 }
 
 #[derive(Debug)]
 enum Kind {
     Closed,
-    /// Request `next` is due `next * interval` after the start; the threads' requests are interleaved.
+    /// Request `next` is due `next * interval` after the start. The requests of the threads are interleaved.
     Open {
         interval: f64,
         next: u64,
@@ -50,13 +50,13 @@ impl Schedule {
         Schedule { kind, end: plan.duration, left }
     }
 
-    /// When the next request is due; `None` when there will be none. `in_flight` are out already.
+    /// The time at which the next request is due; `None` if there is none. `in_flight` is the number of requests in flight.
     pub(super) fn next(&self, now: Duration, in_flight: usize) -> Option<Duration> {
         let due = match self.kind {
             Kind::Closed => now,
             Kind::Open { interval, next, .. } => Duration::from_secs_f64(next as f64 * interval),
             Kind::Bursts { left: 1.., starts, .. } => starts,
-            // Not before the last of this burst is back.
+            // The next burst does not begin before the last response of this one.
             Kind::Bursts { every, starts, .. } if in_flight == 0 => now.max(starts + every),
             Kind::Bursts { .. } => Duration::MAX,
         };
@@ -64,7 +64,7 @@ impl Schedule {
         (!is_over).then_some(due)
     }
 
-    /// Takes the request that is due, if one is.
+    /// Takes the request that is due; `None` if none is.
     pub(super) fn take(&mut self, now: Duration, in_flight: usize) -> Option<Duration> {
         let due = self.next(now, in_flight).filter(|due| *due <= now)?;
         self.left -= 1;
@@ -77,7 +77,7 @@ impl Schedule {
         Some(due)
     }
 
-    /// Hands out no more; how many requests were due and not taken.
+    /// Ends the schedule. Returns the number of requests that were due and not taken.
     pub(super) fn close(&mut self, now: Duration) -> u64 {
         let left = std::mem::take(&mut self.left);
         let Kind::Open { interval, next, step } = self.kind else { return 0 };

@@ -1,11 +1,11 @@
-//! Outcomes of plans that were carried out one after the other, as one.
+//! Combines the outcomes of plans that ran one after the other.
 //!
-//! Must not be in here: outcomes of the parts of one plan, which ran at the same time.
+//! Must not be in here: the parts of one plan, which run at the same time.
 
 use super::Outcome;
 
 impl Outcome {
-    /// This and `next`, for which another plan began when this one was over.
+    /// The outcome of this plan and of `next`, which began after this one had ended.
     #[must_use]
     pub fn then(self, next: &Outcome) -> Outcome {
         let (duration, elapsed) = (self.duration + next.duration, self.elapsed + next.elapsed);

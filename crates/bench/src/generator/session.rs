@@ -1,7 +1,7 @@
-//! One of the generator's connections that speaks HTTP/2, and the requests that are out on it.
+//! One HTTP/2 connection of the generator, with the requests in flight on it.
 //!
-//! The library is polled when the socket is ready or there is something to send; there is no runtime. Must not be in here:
-//! when requests are due, and how they are counted.
+//! The `h2` library is polled when the socket is ready or there is something to send; there is no async runtime. Must not be in
+//! here: when requests are due, and how they are counted.
 
 use std::cell::Cell;
 use std::io;
@@ -22,21 +22,21 @@ use super::response::Response;
 use super::stream::Stream;
 use super::transport::{Facts, Transport};
 
-/// Above the largest bodies that latency is measured with, so that none waits for a window of this side.
+/// Larger than the largest bodies for which latency is measured, so that none waits for flow control on this side.
 const STREAM_WINDOW_BYTES: u32 = 4 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
 
-/// News of the stream with this number.
+/// A report about the stream with this number.
 pub(super) type Report = (usize, Turn);
 
-/// A connection that is opened when it is first needed, and again after it ended.
+/// A connection that is opened when it is first needed, and again after it has ended.
 pub(super) struct Session {
-    /// Its number, which is its token.
+    /// The number of the connection, which is its token.
     token: usize,
     state: State,
     task: Alarm,
     streams: Vec<Seat>,
-    /// Bytes that came since they were last told of, on whichever connection.
+    /// Bytes received since the last report, on all connections of the thread.
     received: Rc<Cell<u64>>,
     /// Requests begun on this connection.
     begun: u64,
@@ -55,7 +55,7 @@ enum State {
 type Handshake =
     Pin<Box<dyn Future<Output = Result<(SendRequest<Bytes>, Connection<Transport, Bytes>), Error>>>>;
 
-/// A place for one request after the other.
+/// A place for one request at a time.
 struct Seat {
     exchange: Exchange,
     alarm: Alarm,
@@ -71,7 +71,7 @@ enum Exchange {
     Reading { due: Duration, begun: Duration, first_byte: Duration, response: Response, body: RecvStream },
 }
 
-/// Whether somebody in the library has something to go on with.
+/// Set when the library has to be polled again.
 struct Alarm {
     rings: Arc<Bell>,
     waker: Waker,
@@ -93,12 +93,12 @@ impl Session {
         }
     }
 
-    /// Takes a request for a stream that is free; [`Session::drive`] sends it.
+    /// Queues a request on a free stream; [`Session::drive`] sends it.
     pub(super) fn start(&mut self, stream: usize, due: Duration) {
         self.streams[stream].exchange = Exchange::Queued { due };
     }
 
-    /// Goes as far as it can, and tells what came of it.
+    /// Makes all possible progress, and reports the results.
     pub(super) fn drive(&mut self, around: &Around, reports: &mut Vec<Report>) {
         if let Err(error) = self.advance(around, reports) {
             self.fail(error, reports);
@@ -156,7 +156,7 @@ impl Session {
         Ok(())
     }
 
-    /// Whether the connection is open.
+    /// Makes progress with the handshake. Returns whether the connection is open.
     fn shake_hands(&mut self, reports: &mut Vec<Report>) -> io::Result<bool> {
         let State::Opening { handshake, facts } = &mut self.state else { return Ok(true) };
         match handshake.as_mut().poll(&mut self.task.context()) {
@@ -172,7 +172,8 @@ impl Session {
         }
     }
 
-    /// Sends what the server allows to be out at once; after a GOAWAY it is nothing, and the next connection has the rest.
+    /// Sends queued requests, as many as the server allows in flight. After a GOAWAY that is none; the next connection sends the
+    /// rest.
     fn send_queued(&mut self, around: &Around, reports: &mut Vec<Report>) {
         let State::Open { sender, .. } = &mut self.state else { return };
         for (index, seat) in self.streams.iter_mut().enumerate() {
@@ -187,7 +188,7 @@ impl Session {
                 continue;
             };
             if !requests.body.is_empty() {
-                // What goes wrong here is told where the answer is read.
+                // An error here is reported where the response is read.
                 let _ = stream.send_data(requests.body.clone(), true);
             }
             self.begun += 1;
@@ -197,7 +198,7 @@ impl Session {
         }
     }
 
-    /// Whether the connection has ended.
+    /// Polls the connection. Returns whether it has ended.
     fn poll_connection(&mut self, reports: &mut Vec<Report>) -> bool {
         let State::Open { connection, .. } = &mut self.state else { return false };
         match Pin::new(connection).poll(&mut self.task.context()) {
@@ -222,13 +223,13 @@ impl Session {
         }
     }
 
-    /// The connection has ended; what is queued goes to the next one.
+    /// Closes the connection; queued requests are sent on the next one.
     fn close(&mut self, reports: &mut Vec<Report>) {
         self.lose(|| News::Lost, reports);
         self.state = State::Closed;
     }
 
-    /// Gives up the streams that are out.
+    /// Reports the requests in flight as lost.
     fn lose(&mut self, news: impl Fn() -> News, reports: &mut Vec<Report>) {
         for (index, seat) in self.streams.iter_mut().enumerate() {
             if matches!(seat.exchange, Exchange::Awaiting { .. } | Exchange::Reading { .. }) {
@@ -238,7 +239,7 @@ impl Session {
         }
     }
 
-    /// Ends a connection that has carried what it was to: without a sender the library says GOAWAY, and shuts down.
+    /// Ends a connection that has carried its number of requests: without a sender, the library sends GOAWAY and shuts down.
     fn say_goodbye(&mut self) {
         if let State::Open { sender, mut connection } = std::mem::replace(&mut self.state, State::Closed) {
             drop(sender);
@@ -246,7 +247,7 @@ impl Session {
         }
     }
 
-    /// There is no connection: that is the answer to all requests that wait for it.
+    /// The connection could not be opened: reports that for all queued requests.
     fn fail(&mut self, error: io::Error, reports: &mut Vec<Report>) {
         let secures = matches!(&self.state, State::Opening { facts, .. } if facts.is_connected.get());
         self.state = State::Closed;
@@ -278,7 +279,7 @@ impl Seat {
                         let (due, begun, body) = (*due, *begun, head.into_body());
                         self.exchange = Exchange::Reading { due, begun, first_byte, response, body };
                     }
-                    // Not taken, and so to be sent again (RFC 9113 section 8.7).
+                    // The request was not processed, and is sent again (RFC 9113 section 8.7).
                     Poll::Ready(Err(error)) if is_refused(&error) => {
                         self.exchange = Exchange::Queued { due: *due };
                         self.alarm.ring();
@@ -293,7 +294,7 @@ impl Seat {
                         Poll::Ready(Some(Ok(data))) => {
                             response.body_bytes += data.len() as u64;
                             turn.body_bytes += data.len() as u64;
-                            // It cannot be more than what came.
+                            // This cannot fail: the released capacity is not more than what was received.
                             let _ = body.flow_control().release_capacity(data.len());
                         }
                         Poll::Ready(Some(Err(error))) => return self.end(news_of(&error), turn),
@@ -350,13 +351,13 @@ impl Wake for Bell {
     }
 }
 
-/// A GOAWAY without an error tells this only of streams after the last that is answered.
+/// A GOAWAY without an error means this only for streams after the last one that was processed.
 fn is_refused(error: &Error) -> bool {
     let is_polite = error.is_go_away() && error.reason() == Some(Reason::NO_ERROR);
     error.is_remote() && (is_polite || error.reason() == Some(Reason::REFUSED_STREAM))
 }
 
-/// What the peer broke, and what merely ended.
+/// The report for an error: whether the peer broke the protocol, or the connection merely ended.
 fn news_of(error: &Error) -> News {
     if error.is_library() { News::Malformed } else { News::Lost }
 }

@@ -1,4 +1,4 @@
-//! What a connection of the generator sends and receives on: a plain socket, or TLS over one.
+//! The stream of a connection: a plain socket, or TLS over one.
 //!
 //! Must not be in here: HTTP.
 
@@ -13,35 +13,35 @@ use super::outcome::Opened;
 use crate::epoll::Epoll;
 use crate::socket::{self, Received};
 
-/// The part of the receive buffer that a record which was begun before may need beside those that come whole.
+/// Room in the receive buffer for the rest of a record that began in an earlier read.
 const RECORD_BYTES_MAX: usize = 16 * 1024 + 256;
 
-/// A stream that never blocks.
+/// A non-blocking stream.
 pub(super) enum Stream {
     Clear(TcpStream),
     Tls(Box<TlsStream>),
 }
 
-/// TLS over a socket; the handshake is part of the first send.
+/// TLS over a socket. The handshake is part of the first send.
 pub(super) struct TlsStream {
     socket: TcpStream,
     session: ClientConnection,
-    /// When the socket was seen to be connected.
+    /// When the TCP connection was seen to be open.
     connected: Option<Instant>,
 }
 
-/// What one receive brought.
+/// The result of one receive.
 pub(super) enum Arrival {
-    /// So many bytes, which with TLS may be none; with `drained` the socket had no more.
+    /// Number of bytes received, which may be 0 with TLS; with `drained` the socket had no more data.
     Bytes { count: usize, drained: bool },
-    /// Nothing for now.
+    /// No data at the moment.
     Nothing,
-    /// The peer's end of its stream.
+    /// The peer has ended its stream.
     End,
 }
 
 impl Stream {
-    /// Begins to connect, and is watched as `token`.
+    /// Begins to connect, and watches the socket as `token`.
     pub(super) fn open(
         target: SocketAddr,
         session: Option<ClientConnection>,
@@ -56,7 +56,7 @@ impl Stream {
         })
     }
 
-    /// How many of `bytes` are on their way: 0 while the connection is being made, or when there is no room.
+    /// Sends. Returns how many of `bytes` were taken: 0 while the connection is being opened, or without room in the socket.
     pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Stream::Clear(socket) => socket::send(socket, bytes),
@@ -75,8 +75,8 @@ impl Stream {
         }
     }
 
-    /// How many bytes came, 0 at the peer's end of its stream; `None` for nothing for now. Unlike [`Stream::receive`] it asks
-    /// no size of `buffer`.
+    /// Reads. Returns the number of bytes, 0 at the end of the peer's stream, `None` if there is no data at the moment. Unlike
+    /// [`Stream::receive`] it works with a `buffer` of any size.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match self {
             Stream::Clear(socket) => Ok(match socket::receive(socket, buffer)? {
@@ -88,7 +88,7 @@ impl Stream {
         }
     }
 
-    /// Whether all that was sent is with the kernel.
+    /// Whether the kernel has taken everything that was sent.
     pub(super) fn flush(&mut self) -> io::Result<bool> {
         match self {
             Stream::Clear(_) => Ok(true),
@@ -96,7 +96,7 @@ impl Stream {
         }
     }
 
-    /// Has the socket reset instead of closed.
+    /// Makes the close of the socket a reset.
     pub(super) fn reset_on_close(&self) -> io::Result<()> {
         let socket = match self {
             Stream::Clear(socket) => socket,
@@ -105,7 +105,7 @@ impl Stream {
         Ok(set_socket_linger(socket, Some(Duration::ZERO))?)
     }
 
-    /// Whether this may be spoken: by ALPN, or in the clear with prior knowledge.
+    /// Whether this protocol can be used: it was agreed on by ALPN, or the stream is plain TCP with prior knowledge.
     pub(super) fn agrees_on(&self, protocol: &[u8]) -> bool {
         match self {
             Stream::Clear(_) => true,
@@ -113,13 +113,12 @@ impl Stream {
         }
     }
 
-    /// Whether the server has taken the connection, though a handshake may follow that has not ended: only TLS knows
-    /// before the first send.
+    /// Whether the TCP connection is open, even if the TLS handshake is not complete. Only TLS knows this before the first send.
     pub(super) fn is_connected(&self) -> bool {
         matches!(self, Stream::Tls(stream) if stream.connected.is_some())
     }
 
-    /// How it came to be, which began at `start` and has just ended.
+    /// The times of opening a connection, which began at `start` and has just been completed.
     pub(super) fn opened(&self, start: Instant) -> Opened {
         match self {
             Stream::Clear(_) => Opened { connect: start.elapsed(), tls: None, resumed: false },
@@ -136,7 +135,7 @@ impl Stream {
 }
 
 impl TlsStream {
-    /// The request leaves together with the last flight of the handshake, as a browser's does.
+    /// The request is sent together with the last flight of the handshake, as browsers do.
     fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if !self.shake_hands()? {
             return Ok(0);
@@ -150,7 +149,7 @@ impl TlsStream {
         }
     }
 
-    /// Goes on with the handshake as far as it can; whether this side may send.
+    /// Makes progress with the handshake. Returns whether this side may send data.
     fn shake_hands(&mut self) -> io::Result<bool> {
         while self.session.is_handshaking() {
             if !self.flush()? {
@@ -166,7 +165,7 @@ impl TlsStream {
         Ok(true)
     }
 
-    /// Whether all that was to be sent is with the kernel.
+    /// Whether the kernel has taken everything that was to be sent.
     fn flush(&mut self) -> io::Result<bool> {
         while self.session.wants_write() {
             match self.session.write_tls(&mut &self.socket) {
@@ -180,7 +179,7 @@ impl TlsStream {
         Ok(true)
     }
 
-    /// Records come into the end of `buffer`, and what was in them leaves at its start.
+    /// Records are received into the end of `buffer` and decrypted to its start.
     fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Arrival> {
         self.flush()?;
         let (plain, records) = buffer.split_at_mut(buffer.len() / 2 + RECORD_BYTES_MAX);
@@ -191,7 +190,7 @@ impl TlsStream {
         };
         let drained = received < records.len();
         let (mut records, mut count) = (&records[..received], 0);
-        // It takes no more after the peer's close_notify; what counts is then the end of the socket's stream.
+        // rustls takes no more after the peer's close_notify; from then on only the end of the TCP stream counts.
         while !records.is_empty() && self.session.read_tls(&mut records)? > 0 {
             self.process()?;
             count += self.take(&mut plain[count..])?;

@@ -1,6 +1,6 @@
-//! A stream as the library for HTTP/2 wants it: `AsyncRead` and `AsyncWrite`.
+//! A stream in the form that the `h2` library needs: `AsyncRead` and `AsyncWrite`.
 //!
-//! Nothing here wakes anybody: whoever watches the socket polls when it is ready. Must not be in here: HTTP.
+//! Nothing here wakes a task: the generator polls when the socket is ready. Must not be in here: HTTP.
 
 use std::cell::Cell;
 use std::io;
@@ -14,27 +14,27 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::outcome::Opened;
 use super::stream::Stream;
 
-/// What is offered and expected by ALPN.
+/// The protocol that is offered and expected in ALPN.
 pub(super) const ALPN_H2: &[u8] = b"h2";
 
 pub(super) struct Transport {
     stream: Stream,
     facts: Rc<Facts>,
-    /// Counts what is received.
+    /// Counts the bytes received.
     received: Rc<Cell<u64>>,
 }
 
-/// What is known of a transport that the library has taken.
+/// The state of a transport, which remains visible after the library has taken the transport.
 pub(super) struct Facts {
     start: Instant,
-    /// The server took it; a handshake may be going on.
+    /// The TCP connection is open; the TLS handshake may not be complete.
     pub(super) is_connected: Cell<bool>,
-    /// Set when the first byte went out, after the handshake where there is one.
+    /// Set when the first byte was sent, which is after the TLS handshake if there is one.
     pub(super) opened: Cell<Option<Opened>>,
 }
 
 impl Transport {
-    /// Takes a stream that was opened at `start`; what comes is added to `received`.
+    /// Wraps a stream that was opened at `start`. The number of received bytes is added to `received`.
     pub(super) fn new(stream: Stream, start: Instant, received: Rc<Cell<u64>>) -> (Transport, Rc<Facts>) {
         let facts = Rc::new(Facts { start, is_connected: Cell::new(false), opened: Cell::new(None) });
         (Transport { stream, facts: Rc::clone(&facts), received }, facts)
@@ -92,7 +92,7 @@ impl AsyncWrite for Transport {
         }
     }
 
-    /// Everything is said: the socket will be reset when it is closed, so that its port is free at once.
+    /// Everything has been sent. The socket is reset when it is closed, so that its port is free at once.
     fn poll_shutdown(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(self.stream.reset_on_close())
     }

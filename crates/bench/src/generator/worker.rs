@@ -1,6 +1,6 @@
-//! One thread of the generator: starts what is due on what is free, and books what comes back.
+//! One thread of the generator: sends due requests on free connections, and records the results.
 //!
-//! Must not be in here: when something is due, and what a connection does.
+//! Must not be in here: when requests are due, and the protocol of connections.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -21,18 +21,18 @@ use super::{GeneratorError, Outcome};
 use crate::cpu::CpuTime;
 use crate::epoll::{Epoll, Events, Ready};
 
-/// What one receive takes at most.
+/// Size of the receive buffer.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// So many failures to connect end the run where no connection was ever made: without an end, a closed port would merely
-/// burn CPU.
+/// Number of failures to connect that end a run in which no connection was ever opened. Without it, a closed port would only use up
+/// CPU.
 const CONNECT_FAILURES_MAX: u64 = 100;
 
-/// How long a place rests after a failure to connect, where connections were made before: whoever restarts is counted as
-/// failing, and not drowned.
+/// Pause of a place after a failure to connect, if connections were opened before: a server that restarts is counted as failing,
+/// and not flooded.
 const CONNECT_REST: Duration = Duration::from_millis(10);
 
-/// The nice value of those whom everybody else precedes.
+/// The nice value for [`Plan::yielding`].
 const LOWEST_PRIORITY: i32 = 19;
 
 pub(super) struct Worker<'p> {
@@ -42,7 +42,7 @@ pub(super) struct Worker<'p> {
     schedule: Schedule,
     around: Around,
     connections: Connections,
-    /// The places for requests that have nothing to do, longest idle first, so that all of them are used.
+    /// The free places, the longest idle first, so that all of them are used.
     free: VecDeque<usize>,
     /// Places that could not connect, and when they may try again.
     resting: VecDeque<(Duration, usize)>,
@@ -51,8 +51,8 @@ pub(super) struct Worker<'p> {
     outcome: Outcome,
 }
 
-/// Connections by what they speak. A request has a place: its connection's number, to which HTTP/2 adds as many times the
-/// number of connections as its stream has predecessors.
+/// Connections by protocol. Each request has a place: the number of its connection; with HTTP/2 plus the number of its stream times
+/// the number of connections.
 enum Connections {
     Http1 { all: Vec<Connection>, buffer: Vec<u8> },
     Http2(Sessions),
@@ -61,7 +61,7 @@ enum Connections {
 #[derive(Default)]
 struct Sessions {
     all: Vec<Session>,
-    /// Those that were given requests.
+    /// Connections that were given requests.
     to_drive: Vec<usize>,
     reports: Vec<Report>,
 }
@@ -106,7 +106,7 @@ impl<'p> Worker<'p> {
         self.start_due()?;
         self.drive_started()?;
         while let Some(next) = self.schedule.next(self.now(), self.in_flight) {
-            // What was due has just been started, but for what found no connection free.
+            // All requests that were due have been started, except for those without a free connection.
             if self.now() >= self.plan.duration {
                 break;
             }
@@ -156,7 +156,7 @@ impl<'p> Worker<'p> {
         Ok(())
     }
 
-    /// Lets sessions send what they were given, which may bring news, and with them the next requests.
+    /// Has sessions send their queued requests. This may complete requests, and so start the next ones.
     fn drive_started(&mut self) -> Result<(), GeneratorError> {
         while let Connections::Http2(sessions) = &mut self.connections
             && let Some(token) = sessions.to_drive.pop()
@@ -167,8 +167,7 @@ impl<'p> Worker<'p> {
         Ok(())
     }
 
-    /// Waits for readiness until then at most, and lets the connections have it. The next request is not kept waiting for
-    /// the rest of a batch.
+    /// Waits for readiness, at most until then, and handles it. A request that becomes due is not delayed by the rest of a batch.
     fn turn(&mut self, events: &mut Events, until: Duration) -> Result<(), GeneratorError> {
         let timeout = if self.plan.awake { Duration::ZERO } else { until.saturating_sub(self.now()) };
         match self.plan.pace {
@@ -215,7 +214,7 @@ impl<'p> Worker<'p> {
         Ok(())
     }
 
-    /// Counts what a turn brought, and books what became of the request at `place`.
+    /// Counts the results of a turn, and records the outcome of the request at `place`.
     fn settle(&mut self, place: usize, turn: Turn) -> Result<(), GeneratorError> {
         self.outcome.bytes += turn.bytes;
         self.outcome.body_bytes += turn.body_bytes;
@@ -269,7 +268,7 @@ impl<'p> Worker<'p> {
         Ok(())
     }
 
-    /// Too many failures without a success end the run.
+    /// Counts a failure to connect. Too many of them without a success end the run.
     fn note_failure(
         &mut self,
         place: usize,
@@ -291,7 +290,7 @@ impl<'p> Worker<'p> {
         Ok(())
     }
 
-    /// Whether the answer is as expected; if not, it is counted as what it is.
+    /// Whether the response is as expected; if not, it is counted as an error.
     fn check(&mut self, response: Response) -> bool {
         let expect = self.plan.expect;
         if !expect.status.admits(response.status) {
@@ -316,12 +315,12 @@ impl Sessions {
     }
 }
 
-/// Pins the thread where the plan says so, and lets it wake on time: the default slack of 50 us is as long as the pauses of
-/// an open pace of 20,000 requests a second.
+/// Pins the thread if the plan asks for it, and reduces its timer slack: the default of 50 us is as long as the pauses of an open
+/// loop at 20,000 requests per second.
 fn settle_thread(plan: &Plan, index: usize) -> io::Result<()> {
     rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
     if plan.yielding {
-        // To Linux a priority is a thread's, and "the calling process" is the thread that calls (setpriority(2)).
+        // In Linux the priority is that of a thread, and "the calling process" is the calling thread (setpriority(2)).
         rustix::process::setpriority_process(None, LOWEST_PRIORITY)?;
     }
     if let Some(cpus) = plan.cpus.as_deref().filter(|cpus| !cpus.is_empty()) {

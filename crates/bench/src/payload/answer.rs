@@ -1,67 +1,25 @@
-//! What the payload server serves, and the bytes of its answers.
+//! The bytes of the payload server's responses.
 //!
-//! An answer is a script: bytes to send and pauses between them. Must not be in here: sockets and clocks.
+//! A response is a script: bytes to send, and pauses between them. Must not be in here: sockets and clocks.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use httparse::Header;
 use serde_json::json;
 
 use super::Counts;
 use super::request::Request;
-
-/// What can be asked for: a target and what it answers.
-pub const RESOURCES: &[(&str, &str)] = &[
-    ("/0", "an empty body"),
-    ("/1k", "1 KB (also /, /1kb and /1k.bin)"),
-    ("/10k", "10 KB"),
-    ("/1m", "1 MB"),
-    ("/delay/MS", "answers after MS milliseconds"),
-    ("/status/CODE", "answers with that status"),
-    ("/echo", "the request that was seen, as JSON"),
-    ("/chunked/N", "a chunked body of N chunks (10 without N)"),
-    ("/slow/N", "a body in N pieces, 100 ms apart (10 without N)"),
-    ("/count", "requests and connections so far, as JSON"),
-];
-
-/// The sizes of the static bodies.
-const SIZES: [usize; 4] = [0, 1024, 10 * 1024, 1024 * 1024];
+use super::resource::{Resource, SIZES, Seen};
 
 const SLOW_PAUSE: Duration = Duration::from_millis(100);
-const PIECES_DEFAULT: usize = 10;
-const PIECES_MAX: usize = 10_000;
 const PIECE: &[u8; 16] = b"0123456789abcde\n";
-const DELAY_MAX: Duration = Duration::from_hours(1);
 
 const TEXT: &str = "text/plain";
 const JSON: &str = "application/json";
 
-/// What a request asks for.
-#[derive(Debug, PartialEq)]
-pub(super) enum Resource {
-    /// The static body with this index in [`SIZES`].
-    Static(usize),
-    Delay(Duration),
-    Status(u16),
-    Echo(Box<Seen>),
-    Chunked(usize),
-    Slow(usize),
-    Count,
-    Missing,
-}
-
-/// What `/echo` answers with.
-#[derive(Debug, PartialEq)]
-pub(super) struct Seen {
-    method: String,
-    target: String,
-    headers: Vec<(String, String)>,
-}
-
-/// One thing to do next on a connection.
+/// One step of a script.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
     Send(Arc<[u8]>),
@@ -70,70 +28,20 @@ pub(super) enum Step {
 
 pub(super) type Script = VecDeque<Step>;
 
-/// What a connection's end is told in an answer.
+/// What a response says about the end of the connection.
 #[derive(Clone, Copy)]
 enum Persistence {
-    /// Nothing: HTTP/1.1 persists by itself.
+    /// Nothing: HTTP/1.1 connections persist by default.
     Implied,
     Close,
-    /// HTTP/1.0 must be told.
+    /// `Connection: keep-alive`, which HTTP/1.0 needs.
     KeepAlive,
 }
 
-/// The answers that are made once.
+/// Responses that are made once.
 pub(super) struct Answers {
     /// By index in [`SIZES`], then by [`Persistence`].
     fixed: [[Arc<[u8]>; 3]; SIZES.len()],
-}
-
-impl Resource {
-    pub(super) fn of(method: &str, target: &str, headers: &[Header]) -> Resource {
-        let path = target.split_once('?').map_or(target, |(path, _)| path);
-        let (name, argument) =
-            path[1.min(path.len())..].split_once('/').unwrap_or((path.trim_start_matches('/'), ""));
-        let number = argument.parse::<usize>().ok();
-        let pieces =
-            if argument.is_empty() { Some(PIECES_DEFAULT) } else { number.filter(|n| *n <= PIECES_MAX) };
-        let found = match name {
-            "0" => Some(Resource::Static(0)),
-            "" | "1k" | "1kb" | "1k.bin" => Some(Resource::Static(1)),
-            "10k" => Some(Resource::Static(2)),
-            "1m" => Some(Resource::Static(3)),
-            "delay" => number.map(|ms| Resource::Delay(Duration::from_millis(ms as u64).min(DELAY_MAX))),
-            "status" => {
-                number.filter(|code| (200..600).contains(code)).map(|code| Resource::Status(code as u16))
-            }
-            "echo" => Some(Resource::Echo(Box::new(Seen::new(method, target, headers)))),
-            "chunked" => pieces.map(Resource::Chunked),
-            "slow" => pieces.map(Resource::Slow),
-            "count" => Some(Resource::Count),
-            _ => None,
-        };
-        found.unwrap_or(Resource::Missing)
-    }
-}
-
-impl Seen {
-    fn new(method: &str, target: &str, headers: &[Header]) -> Seen {
-        let text = |value| String::from_utf8_lossy(value).into_owned();
-        let headers = headers.iter().map(|header| (header.name.into(), text(header.value))).collect();
-        Seen { method: method.into(), target: target.into(), headers }
-    }
-
-    fn to_json(&self, request: &Request, peer: Option<SocketAddr>) -> Vec<u8> {
-        let whole = request.body.len() as u64 == request.body_bytes;
-        let body = std::str::from_utf8(&request.body).ok().filter(|_| whole);
-        let seen = json!({
-            "method": self.method,
-            "target": self.target,
-            "version": format!("HTTP/1.{}", request.minor),
-            "headers": self.headers,
-            "body_bytes": request.body_bytes,
-            "body": body,
-            "peer": peer.map(|peer| peer.to_string()),
-        });
-        format!("{seen}\n").into_bytes()
-    }
 }
 
 impl Answers {
@@ -146,7 +54,7 @@ impl Answers {
         Answers { fixed }
     }
 
-    /// The whole answer, where it is one of those that are made once.
+    /// The complete response, if it is one of those that are made once.
     pub(super) fn fixed(&self, request: &Request) -> Option<&Arc<[u8]>> {
         match request.resource {
             Resource::Static(index) if !request.is_head => {
@@ -157,7 +65,7 @@ impl Answers {
     }
 }
 
-/// The answer to `request`, which `peer` sent.
+/// The response to `request`, which `peer` sent.
 pub(super) fn script(request: &Request, counts: Counts, peer: Option<SocketAddr>) -> Script {
     let answer = |status, kind, body: &[u8]| {
         Step::Send(response(status, kind, body, request.persistence(), request.is_head))
@@ -172,7 +80,7 @@ pub(super) fn script(request: &Request, counts: Counts, peer: Option<SocketAddr>
             [Step::Wait(*delay), answer(200, TEXT, body.as_bytes())].into()
         }
         Resource::Status(status) => [answer(*status, TEXT, format!("status {status}\n").as_bytes())].into(),
-        Resource::Echo(seen) => [answer(200, JSON, &seen.to_json(request, peer))].into(),
+        Resource::Echo(seen) => [answer(200, JSON, &echo(seen, request, peer))].into(),
         Resource::Chunked(chunks) => chunked(request, *chunks),
         Resource::Slow(pieces) => slow(request, *pieces),
         Resource::Count => {
@@ -184,17 +92,17 @@ pub(super) fn script(request: &Request, counts: Counts, peer: Option<SocketAddr>
     }
 }
 
-/// What is sent where bytes came that are no request.
+/// The response to bytes that are not a valid request.
 pub(super) fn bad_request() -> Script {
     [Step::Send(response(400, TEXT, b"malformed request\n", Persistence::Close, false))].into()
 }
 
-/// What a client that expects it is told.
+/// The interim response to `Expect: 100-continue`.
 pub(super) fn go_on() -> Script {
     [Step::Send(Arc::from(*b"HTTP/1.1 100 Continue\r\n\r\n"))].into()
 }
 
-/// HTTP/1.0 knows no chunks: its body ends with the connection.
+/// HTTP/1.0 has no chunks: there the body ends with the connection.
 fn chunked(request: &Request, chunks: usize) -> Script {
     let mut bytes = head(200, TEXT, request.persistence());
     let body = if request.minor == 0 {
@@ -223,7 +131,7 @@ fn slow(request: &Request, pieces: usize) -> Script {
 }
 
 impl Request {
-    /// Whether the connection outlives the answer.
+    /// Whether the connection stays open after the response.
     pub(super) fn keeps_connection(&self) -> bool {
         let ends_with_connection = matches!(self.resource, Resource::Chunked(_)) && self.minor == 0;
         self.persists && !ends_with_connection
@@ -238,10 +146,25 @@ impl Request {
     }
 }
 
-/// A response in one piece, so that it leaves in one send.
+fn echo(seen: &Seen, request: &Request, peer: Option<SocketAddr>) -> Vec<u8> {
+    let whole = request.body.len() as u64 == request.body_bytes;
+    let body = std::str::from_utf8(&request.body).ok().filter(|_| whole);
+    let echo = json!({
+        "method": seen.method,
+        "target": seen.target,
+        "version": format!("HTTP/1.{}", request.minor),
+        "headers": seen.headers,
+        "body_bytes": request.body_bytes,
+        "body": body,
+        "peer": peer.map(|peer| peer.to_string()),
+    });
+    format!("{echo}\n").into_bytes()
+}
+
+/// A response in one piece, so that one send suffices.
 fn response(status: u16, kind: &str, body: &[u8], persistence: Persistence, is_head: bool) -> Arc<[u8]> {
     let mut bytes = head(status, kind, persistence);
-    // RFC 9110 section 8.6: none on a 204; a 304 may leave it out.
+    // RFC 9110 section 8.6: a 204 has no Content-Length; a 304 may omit it.
     let has_body = !matches!(status, 204 | 304);
     if has_body {
         bytes.extend_from_slice(format!("Content-Length: {}\r\n", body.len()).as_bytes());
@@ -253,13 +176,13 @@ fn response(status: u16, kind: &str, body: &[u8], persistence: Persistence, is_h
     bytes.into()
 }
 
-/// A response's head, up to where more headers can follow.
+/// The head of a response without its end, so that more headers can follow.
 fn head(status: u16, kind: &str, persistence: Persistence) -> Vec<u8> {
     let reason = match status {
         200 => "OK",
         400 => "Bad Request",
         404 => "Not Found",
-        // A reason is optional (RFC 9112 section 4).
+        // The reason phrase is optional (RFC 9112 section 4).
         _ => "",
     };
     let connection = match persistence {
@@ -269,27 +192,4 @@ fn head(status: u16, kind: &str, persistence: Persistence) -> Vec<u8> {
     };
     format!("HTTP/1.1 {status} {reason}\r\nServer: payload\r\nContent-Type: {kind}\r\n{connection}")
         .into_bytes()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn targets_name_resources() {
-        let table = [
-            ("/", Resource::Static(1)),
-            ("/1k.bin?x=/delay/9", Resource::Static(1)),
-            ("/delay/250", Resource::Delay(Duration::from_millis(250))),
-            ("/status/503", Resource::Status(503)),
-            ("/status/99", Resource::Missing),
-            ("/chunked", Resource::Chunked(10)),
-            ("/slow/3", Resource::Slow(3)),
-            ("/slow/x", Resource::Missing),
-            ("*", Resource::Missing),
-        ];
-        for (target, resource) in table {
-            assert_eq!(Resource::of("GET", target, &[]), resource, "{target}");
-        }
-    }
 }

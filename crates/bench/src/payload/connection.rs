@@ -1,40 +1,46 @@
-//! The life of one client connection of the payload server: read a request, play its answer, read the next.
+//! One client connection of the payload server: read a request, send its response, read the next.
 //!
-//! Must not be in here: what is answered, and who tells the time.
+//! Must not be in here: the content of responses, and clocks.
 
 use std::io;
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::answer::{self, Script, Step};
-use super::increment;
+use super::answer::{self, Answers, Script, Step};
 use super::request::{Progress, Request, RequestReader};
-use super::server::Shared;
+use super::{Counters, increment};
 use crate::socket::{self, Received};
 
-/// One client.
+/// What the connections of a thread share.
+pub(super) struct Shared {
+    pub(super) answers: Answers,
+    pub(super) counters: Arc<Counters>,
+    pub(super) buffer: Vec<u8>,
+}
+
+/// A client connection.
 pub(super) struct Connection {
     stream: TcpStream,
     reader: RequestReader,
-    /// Received, and behind an answer that is still being played.
+    /// Requests received after one whose response is still being sent.
     unread: Vec<u8>,
     script: Script,
-    /// How much of the script's first step was sent.
+    /// Number of bytes sent of the script's first step.
     sent: usize,
-    /// The script goes on then.
+    /// When the script continues; none while it does not pause.
     wake_at: Option<Instant>,
-    /// Close when the script is over.
+    /// Close when the script has ended.
     closing: bool,
 }
 
 /// What a connection waits for.
 pub(super) enum Verdict {
-    /// Its socket.
+    /// Readiness of its socket.
     Ready,
     /// A time.
     Time(Instant),
-    /// Nothing: it is over.
+    /// The connection has ended.
     Over,
 }
 
@@ -51,13 +57,13 @@ impl Connection {
         }
     }
 
-    /// Goes as far as it can: called when its socket is ready, or its time has come.
+    /// Makes all possible progress. Call it when the socket is ready or the time has come.
     pub(super) fn advance(&mut self, shared: &mut Shared, ending: bool) -> Verdict {
         self.try_advance(shared, ending).unwrap_or(Verdict::Over)
     }
 
     fn try_advance(&mut self, shared: &mut Shared, ending: bool) -> io::Result<Verdict> {
-        // After an answer that took more than one turn, earlier edges may have been missed.
+        // If a response took more than one turn, readiness events may have been missed meanwhile.
         let mut exhaust = ending || !self.script.is_empty();
         loop {
             if let Some(verdict) = self.play()? {
@@ -86,7 +92,7 @@ impl Connection {
         }
     }
 
-    /// Plays the script; `None` when it is over and the next request may be read.
+    /// Sends the script; `None` when it has ended and the next request may be read.
     fn play(&mut self) -> io::Result<Option<Verdict>> {
         while let Some(step) = self.script.front() {
             match step {
@@ -110,7 +116,7 @@ impl Connection {
         Ok(self.closing.then_some(Verdict::Over))
     }
 
-    /// Answers the requests in `bytes`, up to one whose answer takes longer; keeps what is behind that.
+    /// Answers the requests in `bytes`, up to the first whose response takes longer; keeps the rest.
     fn take(&mut self, mut bytes: &[u8], shared: &mut Shared) -> io::Result<()> {
         while !bytes.is_empty() && self.script.is_empty() && !self.closing {
             match self.reader.feed(bytes) {
@@ -132,7 +138,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends the answer that is at hand, or what of it the kernel takes; else writes the script of it.
+    /// Sends a response that was made in advance, as far as the kernel takes it; otherwise makes its script.
     fn answer(&mut self, request: &Request, shared: &mut Shared) -> io::Result<()> {
         increment(&shared.counters.requests);
         self.closing = !request.keeps_connection();

@@ -1,12 +1,12 @@
-//! The static payload server of field case C: what the demo, the tests and the benchmarks put behind a proxy.
+//! The static payload server of field case C, which the demo, the tests and the benchmarks use as a backend.
 //!
-//! It shares a CPU with the generator when peers are measured, so its common answers are made once, and a request costs
-//! one receive and one send.
-//! Must not be in here: TLS, files, or anything artificial that makes a connection dearer than it is.
+//! When peers are measured it shares a CPU with the generator. So frequent responses are made once, and a request costs one receive
+//! and one send. Must not be in here: TLS, files, or anything artificial that makes a connection more expensive.
 
 mod answer;
 mod connection;
 mod request;
+mod resource;
 mod server;
 
 use std::io;
@@ -17,9 +17,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::background::Background;
 use crate::socket;
 
-pub use answer::RESOURCES;
+pub use resource::RESOURCES;
 
-/// A payload server that runs on threads of its own; dropping it stops it and closes its connections.
+/// A payload server on its own threads. Dropping it stops it and closes its connections.
 #[derive(Debug)]
 pub struct Payload {
     address: SocketAddr,
@@ -27,18 +27,18 @@ pub struct Payload {
     threads: Vec<Background>,
 }
 
-/// What a payload server has seen so far.
+/// The counters of a payload server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Requests that came whole.
+    /// Complete requests.
     pub requests: u64,
-    /// Connections that were accepted.
+    /// Connections accepted.
     pub accepted: u64,
-    /// Connections that are open now.
+    /// Connections open now.
     pub open: u64,
 }
 
-/// [`Counts`] as the threads keep them.
+/// The counters as the threads update them.
 #[derive(Debug, Default)]
 struct Counters {
     requests: AtomicU64,
@@ -47,11 +47,11 @@ struct Counters {
 }
 
 impl Payload {
-    /// Serves at `address` (port 0: any free one) with so many threads, at least one.
+    /// Serves at `address` (port 0: any free one) with this number of threads, at least one.
     ///
     /// # Errors
     ///
-    /// When the address cannot be listened on, or no thread can be started.
+    /// When it cannot listen on the address, or no thread can be started.
     pub fn bind(address: SocketAddr, threads: usize) -> io::Result<Payload> {
         let listener = socket::listen(address)?;
         let address = listener.local_addr()?;
@@ -65,20 +65,20 @@ impl Payload {
         Ok(Payload { address, counters, threads })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// What it has seen so far.
+    /// The current values of the counters.
     pub fn counts(&self) -> Counts {
         self.counters.read()
     }
 
-    /// Stops it.
+    /// Stops the server.
     pub fn stop(self) {}
 
-    /// Blocks for as long as it runs: until the process ends.
+    /// Blocks until the process ends.
     pub fn serve_forever(mut self) {
         self.threads.iter_mut().for_each(Background::join);
     }
@@ -86,7 +86,7 @@ impl Payload {
 
 impl Counters {
     fn read(&self) -> Counts {
-        // Closed first: a connection that comes and goes in between must not make `open` negative.
+        // `closed` is read first, so that a connection that is opened and closed in between does not make `open` negative.
         let closed = self.closed.load(Ordering::Relaxed);
         let accepted = self.accepted.load(Ordering::Relaxed);
         Counts {

@@ -1,39 +1,39 @@
-//! Requests as they arrive: bytes in, [`Request`] out (RFC 9112).
+//! Reads requests: bytes in, [`Request`] out (RFC 9112).
 //!
-//! Must not be in here: what is answered.
+//! Must not be in here: responses.
 
 use crate::framing::{Body, Framing, HEADERS_MAX, Malformed, PartialHead};
 
-use super::answer::Resource;
+use super::resource::Resource;
 
-/// How much of a body is kept for `/echo`.
+/// Longest part of a body that is kept for `/echo`.
 const ECHO_BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// A request that came whole.
+/// A complete request.
 #[derive(Debug, PartialEq)]
 pub(super) struct Request {
     pub(super) resource: Resource,
     pub(super) is_head: bool,
-    /// HTTP/1.`minor`.
+    /// The minor version of HTTP/1.
     pub(super) minor: u8,
-    /// Whether the connection is kept for the next one.
+    /// Whether the connection stays open for another request.
     pub(super) persists: bool,
     pub(super) body_bytes: u64,
-    /// For [`Resource::Echo`] only, and only its first [`ECHO_BODY_BYTES_MAX`].
+    /// Kept for [`Resource::Echo`] only, up to [`ECHO_BODY_BYTES_MAX`].
     pub(super) body: Vec<u8>,
 }
 
-/// What a [`RequestReader`] has after it was fed.
+/// The state of a [`RequestReader`] after new bytes.
 #[derive(Debug, PartialEq)]
 pub(super) enum Progress {
     /// More bytes are needed.
     Partial,
-    /// More bytes are needed, and the client waits to be told that they are welcome.
+    /// More bytes are needed, and the client waits for a 100 (Continue).
     ContinueExpected,
     Whole(Request),
 }
 
-/// Reads one request after the other.
+/// Reads the requests of one connection.
 #[derive(Debug, Default)]
 pub(super) struct RequestReader {
     partial: PartialHead,
@@ -48,7 +48,7 @@ struct Head {
 }
 
 impl RequestReader {
-    /// Takes from the front of `bytes` at most what belongs to one request, and says how many bytes that was.
+    /// Takes from the front of `bytes` at most what belongs to one request, and returns the number of bytes taken.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<(usize, Progress), Malformed> {
         if self.current.is_some() {
             return self.feed_body(bytes);

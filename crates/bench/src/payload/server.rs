@@ -1,4 +1,4 @@
-//! One thread of the payload server: accepts, wakes connections by readiness and by time.
+//! One thread of the payload server: accepts connections, and advances them when their sockets are ready or their time has come.
 //!
 //! Must not be in here: HTTP.
 
@@ -11,31 +11,24 @@ use std::time::Instant;
 use slab::Slab;
 
 use super::answer::Answers;
-use super::connection::{Connection, Verdict};
+use super::connection::{Connection, Shared, Verdict};
 use super::{Counters, increment};
 use crate::background::{LISTENER, STOP};
 use crate::epoll::{Epoll, Events};
 use crate::socket;
 
-/// What one receive takes at most.
+/// Size of the receive buffer.
 const BUFFER_BYTES: usize = 64 * 1024;
-
-/// What the connections of a thread share.
-pub(super) struct Shared {
-    pub(super) answers: Answers,
-    pub(super) counters: Arc<Counters>,
-    pub(super) buffer: Vec<u8>,
-}
 
 struct Server<'e> {
     epoll: &'e Epoll,
     connections: Slab<Connection>,
-    /// When which connection goes on. One that closed meanwhile, or whose slot has a new owner, is merely looked at.
+    /// When to advance which connection. A slot may be empty or used by another connection by then, which does no harm.
     timers: BinaryHeap<Reverse<(Instant, usize)>>,
     shared: Shared,
 }
 
-/// Serves what `listener` accepts until it is stopped.
+/// Serves the connections of `listener` until it is stopped.
 pub(super) fn serve(epoll: &Epoll, listener: &TcpListener, counters: &Arc<Counters>) {
     epoll.add(listener, LISTENER).expect("a new epoll takes its first socket");
     let shared =

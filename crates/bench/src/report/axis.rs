@@ -1,6 +1,6 @@
-//! Axes: where a value is between two ends, and which values are named beside it.
+//! Axes of plots: the position of a value, and the values with a label.
 //!
-//! Must not be in here: what is drawn.
+//! Must not be in here: drawing.
 
 use std::ops::Range;
 
@@ -8,18 +8,18 @@ use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, Value
 
 use super::number::Unit;
 
-/// The shares that are named on an axis of percentiles.
+/// The shares with a label on an axis of percentiles.
 const PERCENTILES: [f64; 8] = [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999_999];
 
-/// How many values are named on an axis, about.
+/// Approximate number of labels on an axis.
 const TICKS: f64 = 5.0;
 
 /// An axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// What it counts.
+    /// The title of the axis.
     pub label: String,
-    /// The unit of what stands beside it.
+    /// The unit of the labels.
     pub unit: Unit,
     /// How values are placed.
     pub scale: Scale,
@@ -28,29 +28,29 @@ pub struct Axis {
 /// How values are placed on an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// In proportion, from 0.
+    /// In proportion to the value, from 0.
     Linear,
-    /// Each decade is as long as the next; what is not positive stands at the least value that is.
+    /// Logarithmic; a value that is not positive is placed at the least positive one.
     Logarithmic,
-    /// Each doubling is as long as the next, and is named.
+    /// Logarithmic, with a label for each doubling.
     Doubling,
     /// Shares from 0 to below 1: from 90 % to 99 % is as far as from 99 % to 99.9 %, as in `HdrHistogram`'s plots.
     Percentile,
 }
 
-/// An axis that is fitted to values.
+/// An axis with the range of its values.
 #[derive(Clone, Debug)]
 pub(super) struct Fitted {
     scale: Scale,
     unit: Unit,
-    /// Values that are named, the least first.
+    /// The values with a label, in ascending order.
     pub(super) ticks: Vec<f64>,
-    /// The greatest value; the least is the first that is named.
+    /// The greatest value; the least is the first with a label.
     greatest: f64,
 }
 
 impl Axis {
-    /// An axis of which 0 is part.
+    /// A linear axis that begins at 0.
     pub fn linear(label: &str, unit: Unit) -> Axis {
         Axis { label: label.into(), unit, scale: Scale::Linear }
     }
@@ -60,7 +60,7 @@ impl Axis {
         Axis { label: "latency".into(), unit: Unit::Microseconds, scale: Scale::Logarithmic }
     }
 
-    /// An axis for the share of requests that were no slower.
+    /// An axis for the share of requests with at most some latency.
     pub fn percentile() -> Axis {
         Axis {
             label: "share of requests that were no slower".into(),
@@ -69,7 +69,7 @@ impl Axis {
         }
     }
 
-    /// The axis on which all of `values` can be placed.
+    /// The axis with a range that holds all of `values`.
     pub(super) fn fit(&self, values: impl Iterator<Item = f64> + Clone) -> Fitted {
         let greatest = values.clone().fold(0.0, f64::max);
         let least = match self.scale {
@@ -91,7 +91,7 @@ impl Axis {
 }
 
 impl Fitted {
-    /// The same, ending with the last value where a round one would leave room behind it.
+    /// The same axis, but ending at `greatest` if that is less than the last label.
     pub(super) fn tight(self, greatest: f64) -> Fitted {
         if self.scale != Scale::Linear || greatest <= 0.0 {
             return self;
@@ -113,7 +113,7 @@ impl Ranged for Fitted {
     }
 
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        // There are lines at what is named, and none between.
+        // Lines are drawn at labels only.
         if hint.weight().allow_light_points() { Vec::new() } else { self.ticks.clone() }
     }
 
@@ -138,13 +138,13 @@ impl Scale {
             Scale::Linear => value,
             Scale::Logarithmic => value.log10(),
             Scale::Doubling => value.log2(),
-            // A share of 1 is infinitely far; the seventh nine is the last that is told apart.
+            // A share of 1 would be infinitely far away, so that the seventh nine is the end.
             Scale::Percentile => -(1.0 - value).max(1e-7).log10(),
         }
     }
 }
 
-/// From 0 to the first round value that is not below `greatest`.
+/// Labels from 0 to the first round value that is not below `greatest`.
 fn linear(greatest: f64) -> Vec<f64> {
     if greatest <= 0.0 {
         return vec![0.0, 1.0];
@@ -161,7 +161,7 @@ fn linear(greatest: f64) -> Vec<f64> {
     all[..=to].to_vec()
 }
 
-/// From the last round value that is not above `least` to the first that is not below `greatest`.
+/// Labels from the last round value that is not above `least` to the first that is not below `greatest`.
 fn logarithmic(least: f64, greatest: f64) -> Vec<f64> {
     let (first, last) = (least.log10().floor() as i32, greatest.log10().ceil() as i32);
     let factors: &[f64] = if last - first <= 3 { &[1.0, 2.0, 5.0] } else { &[1.0] };
@@ -170,7 +170,7 @@ fn logarithmic(least: f64, greatest: f64) -> Vec<f64> {
         .collect();
     let from = all.iter().rposition(|value| *value <= least * 1.001).unwrap_or(0);
     let to = all.iter().position(|value| *value >= greatest * 0.999).unwrap_or(all.len() - 1);
-    // A line has two ends.
+    // An axis has at least two labels.
     if from < to { all[from..=to].to_vec() } else { vec![all[from], all[from] * 10.0] }
 }
 

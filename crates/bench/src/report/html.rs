@@ -1,9 +1,10 @@
-//! The page as HTML that is well-formed XML too.
+//! Writes the page as HTML that is also well-formed XML.
 //!
 //! Must not be in here: references to anything outside of the page, scripts, texts that are not escaped.
 
 use std::fmt::Write;
 
+use super::escape::escape;
 use super::plot::{self, COLOURS};
 use super::{Block, Figure, Note, Notes, Page, Plot, Table, Tone};
 
@@ -26,33 +27,7 @@ pub(super) fn page(page: &Page) -> String {
     )
 }
 
-/// `text` as it stands in an element or an attribute.
-pub(super) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in printable(text).chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            _ => escaped.push(character),
-        }
-    }
-    escaped
-}
-
-/// `text` without the characters that XML has no way to write.
-pub(super) fn printable(text: &str) -> String {
-    let is_lost = |character: char| match character {
-        '\n' | '\t' => false,
-        '\u{fffe}' | '\u{ffff}' => true,
-        _ => character.is_control(),
-    };
-    text.replace(is_lost, "\u{fffd}")
-}
-
-/// The rules that put the page's colours in the place of the drawings' own, and those of the keys to them.
+/// Style rules that replace the colours in the plots by those of the page, and colour the legends.
 fn colours() -> String {
     let variables = |is_dark: bool| {
         COLOURS.iter().enumerate().fold(String::new(), |mut text, (index, (light, dark))| {
@@ -128,7 +103,7 @@ fn plot(plot: &Plot) -> String {
     let heading = if plot.title.is_empty() { String::new() } else { heading(&plot.title, &plot.note) };
     let key = |(index, name): (usize, &String)| format!("<li class=\"key-{index}\">{}</li>\n", escape(name));
     let names = plot.series.iter().map(|series| &series.name).take(Plot::SERIES_MAX);
-    // One line needs no key: the heading says what it is.
+    // One line needs no legend: the heading names it.
     let keys = if names.len() > 1 { list("ul", "keys", names.enumerate().map(key)) } else { String::new() };
     let axis = span("axis", &plot.y.label);
     format!(
@@ -171,7 +146,7 @@ fn span(class: &str, text: &str) -> String {
     element("span", class, text)
 }
 
-/// An element with a text, or nothing where there is none.
+/// An element with a text; nothing if the text is empty.
 fn element(tag: &str, class: &str, text: &str) -> String {
     if text.is_empty() {
         String::new()
@@ -180,7 +155,7 @@ fn element(tag: &str, class: &str, text: &str) -> String {
     }
 }
 
-/// A list of elements, or nothing where there are none.
+/// A list of elements; nothing if there are none.
 fn list(tag: &str, class: &str, items: impl Iterator<Item = String>) -> String {
     let items: String = items.collect();
     if items.is_empty() { items } else { format!("<{tag} class=\"{class}\">\n{items}</{tag}>\n") }
@@ -234,7 +209,7 @@ mod tests {
         }
     }
 
-    /// Names of the elements, and their attributes; panics where they are not closed in turn, as XML wants it.
+    /// The names and attributes of all elements. Panics if the elements are not nested correctly.
     fn elements(html: &str) -> Vec<(String, String)> {
         let mut open: Vec<&str> = Vec::new();
         let mut seen = Vec::new();
@@ -270,7 +245,7 @@ mod tests {
     #[test]
     fn nothing_outside_is_referred_to() {
         for (name, attributes) in elements(&hostile().html()) {
-            // What is quoted is a value; what is left are the attributes' names.
+            // Every second part is outside of quotes and so holds names of attributes.
             let names: Vec<_> = attributes.split('"').step_by(2).collect();
             for refers in ["src", "href", "data", "action", "style"] {
                 assert!(!names.iter().any(|names| names.contains(refers)), "{name} {attributes}");

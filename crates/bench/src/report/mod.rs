@@ -1,9 +1,10 @@
-//! A report: plain data in, one HTML page out, with its plots as SVG within it.
+//! A report: plain data in, one HTML page with SVG plots out.
 //!
-//! The page is read without a network, without scripts, in light and in dark, on a screen and on paper.
-//! Must not be in here: HTTP, measurements, findings; what a figure means is known to whoever makes the [`Page`].
+//! The page needs no network and no scripts, and can be read in light and dark mode, on a screen and on paper. Must not be in here:
+//! HTTP, measurements, findings; the meaning of figures is known to the code that makes the [`Page`].
 
 mod axis;
+mod escape;
 mod html;
 mod number;
 mod plot;
@@ -11,29 +12,29 @@ mod plot;
 pub use axis::{Axis, Scale};
 pub use number::Unit;
 
-/// A page. All texts are plain; what HTML would take for markup is escaped.
+/// A page. All texts are plain text; they are escaped.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
     /// What it is about, in a line.
     pub title: String,
     /// A sentence or two below the title.
     pub lead: String,
-    /// The few numbers that are read first.
+    /// The most important numbers.
     pub figures: Vec<Figure>,
-    /// What else has to be known to read the page: names and values.
+    /// Further facts that are needed to read the page: names and values.
     pub facts: Vec<(String, String)>,
-    /// The rest, in the order in which it is read.
+    /// The tables, plots and notes, in order.
     pub blocks: Vec<Block>,
 }
 
-/// A number that is read first.
+/// An important number.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figure {
-    /// What it counts.
+    /// The name of the number.
     pub name: String,
     /// The number, with its unit.
     pub value: String,
-    /// What it is compared with, or how it was got; may be empty.
+    /// What it is compared with, or how it was obtained; may be empty.
     pub note: String,
 }
 
@@ -44,7 +45,7 @@ pub enum Block {
     Table(Table),
     /// Numbers as lines.
     Plot(Plot),
-    /// What is concluded.
+    /// Conclusions.
     Notes(Notes),
 }
 
@@ -57,7 +58,7 @@ pub struct Table {
     pub note: String,
     /// Names of the columns.
     pub columns: Vec<String>,
-    /// The rows, as long as `columns` is.
+    /// The rows, each as long as `columns`.
     pub rows: Vec<Vec<String>>,
 }
 
@@ -72,16 +73,16 @@ pub struct Plot {
     pub x: Axis,
     /// The axis at the left.
     pub y: Axis,
-    /// What is drawn; of more than [`Plot::SERIES_MAX`] series, only so many.
+    /// The lines. Only the first [`Plot::SERIES_MAX`] are drawn.
     pub series: Vec<Series>,
 }
 
-/// One of a plot's lines.
+/// A line of a plot.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
-    /// What it is.
+    /// The name in the legend.
     pub name: String,
-    /// Its pieces: points in the order of x; nothing is drawn from one piece to the next. A point that is not finite is left out.
+    /// The pieces of the line: points in the order of x. Pieces are not connected. A point that is not finite is left out.
     pub pieces: Vec<Vec<(f64, f64)>>,
 }
 
@@ -90,28 +91,28 @@ pub struct Series {
 pub struct Notes {
     /// Their heading.
     pub title: String,
-    /// What is said where there are none.
+    /// The text if there are no conclusions.
     pub none: String,
-    /// The conclusions, the weightiest first.
+    /// The conclusions, the most important first.
     pub notes: Vec<Note>,
 }
 
 /// One conclusion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Note {
-    /// How it is coloured.
+    /// The colour.
     pub tone: Tone,
-    /// A word that says the same as the colour.
+    /// A word with the same meaning as the colour.
     pub mark: String,
-    /// The conclusion, in a sentence.
+    /// The conclusion, as a sentence.
     pub text: String,
-    /// What it rests on: names and values.
+    /// The figures that it is based on: names and values.
     pub evidence: Vec<(String, String)>,
-    /// What to do, as a command or a file's text; may be empty.
+    /// What to do, as a command or the text of a file; may be empty.
     pub remedy: String,
 }
 
-/// How much a conclusion matters.
+/// The importance of a conclusion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     /// Nothing is wrong.
@@ -125,19 +126,19 @@ pub enum Tone {
 }
 
 impl Page {
-    /// The page as a file: HTML that is well-formed XML too.
+    /// The page as the text of a file.
     pub fn html(&self) -> String {
         html::page(self)
     }
 }
 
 impl Plot {
-    /// As many series as have a colour of their own.
+    /// Most series of a plot: the number of colours.
     pub const SERIES_MAX: usize = plot::COLOURS.len();
 }
 
 impl Series {
-    /// A line in one piece.
+    /// A line of one piece.
     pub fn line(name: &str, points: Vec<(f64, f64)>) -> Series {
         Series { name: name.into(), pieces: vec![points] }
     }

@@ -1,22 +1,22 @@
-//! Numbers as they stand beside an axis: short, with a unit.
+//! Short texts of numbers with their unit, for labels.
 //!
 //! Must not be in here: positions.
 
-/// What a number counts.
+/// The unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Things.
+    /// A count.
     Count,
-    /// Seconds since some start.
+    /// Seconds since a start.
     Seconds,
     /// A latency in microseconds.
     Microseconds,
-    /// A share, of which 1 is all.
+    /// A share; 1 stands for all.
     Share,
 }
 
 impl Unit {
-    /// `value` in a few characters.
+    /// `value` as a short text.
     pub fn show(self, value: f64) -> String {
         match self {
             Unit::Count => count(value),
@@ -31,7 +31,7 @@ fn count(value: f64) -> String {
     let (divisor, suffix) = match value.abs() {
         1e9.. => (1e9, "G"),
         1e6.. => (1e6, "M"),
-        // 1,200 is read as quickly as 1.2k.
+        // 1,200 is written in full, which is as short as 1.2k is.
         1e4.. => (1e3, "k"),
         _ => (1.0, ""),
     };
@@ -46,16 +46,16 @@ fn latency(microseconds: f64) -> String {
     }
 }
 
-/// As many nines as there are.
+/// A share with as many digits as it has nines.
 fn share(value: f64) -> String {
     let percent = value * 100.0;
-    // To a tenth, and less than 1 % of 100 % to as many digits as there are nines.
+    // Rounded to a tenth, or for the last percent to as many digits as there are nines.
     let tenths = std::iter::successors(Some(1.0), |part| Some(part / 10.0)).take(8);
     let digits = tenths.take_while(|part| 100.0 - percent < part * 0.999).count() + 1;
     trim(&format!("{percent:.digits$}")) + " %"
 }
 
-/// Three digits or so, without zeros at the end.
+/// About three significant digits, without zeros at the end.
 fn plain(value: f64) -> String {
     let digits = match value.abs() {
         100.0.. => 0,

@@ -1,7 +1,8 @@
-//! Plots as SVG.
+//! Draws plots as SVG.
 //!
-//! Colours are written as those of the light page, and the style sheet puts its own in their place: an attribute gives way to a rule.
-//! Must not be in here: what is plotted.
+//! Colours are written as attributes with their light variant. The page's style sheet replaces them: a style rule takes precedence
+//! over an attribute.
+//! Must not be in here: the meaning of what is plotted.
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::ValueFormatter;
@@ -9,10 +10,10 @@ use plotters::prelude::*;
 use plotters::style::FontTransform;
 
 use super::axis::Fitted;
-use super::html::{escape, printable};
+use super::escape::{escape, printable};
 use super::{Plot, Series};
 
-/// Colours of the series, on a light page and on a dark one. They differ in lightness too, for those who see few colours.
+/// Colours of the series, in light and in dark mode. They differ in lightness too, for readers with a colour vision deficiency.
 pub(super) const COLOURS: [(RGBColor, &str); 6] = [
     (RGBColor(0x1d, 0x5f, 0xc4), "#6cb2ff"),
     (RGBColor(0xd9, 0x5f, 0x0e), "#ffa657"),
@@ -22,24 +23,24 @@ pub(super) const COLOURS: [(RGBColor, &str); 6] = [
     (RGBColor(0xb4, 0x23, 0x63), "#ff8fbd"),
 ];
 
-/// Of words and numbers.
+/// Colour of texts.
 pub(super) const INK: RGBColor = RGBColor(0x5b, 0x67, 0x78);
-/// Of the lines from an axis to the other side.
+/// Colour of grid lines.
 pub(super) const GRID: RGBColor = RGBColor(0xe4, 0xe8, 0xee);
-/// Of the axes.
+/// Colour of the axes.
 pub(super) const LINE: RGBColor = RGBColor(0xa9, 0xb3, 0xc1);
 
-/// Twice what is seen, since the drawing library knows whole pixels only.
+/// Twice the visible size, since the drawing library uses whole pixels.
 const SIZE: (u32, u32) = (1600, 600);
 const FONT: &str = "system-ui, sans-serif";
 const FONT_SIZE: i32 = 32;
-/// A line with so few points has a mark at each.
+/// Most points of a line on which each point gets a mark.
 const MARKED_MAX: usize = 24;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Failure<'a> = DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>;
 
-/// The plot as an element `svg`.
+/// The plot as an `svg` element.
 pub(super) fn svg(plot: &Plot) -> String {
     let series = &plot.series[..plot.series.len().min(COLOURS.len())];
     let points = || series.iter().flat_map(Series::points);
@@ -54,7 +55,7 @@ pub(super) fn svg(plot: &Plot) -> String {
     named(&text, &format!("{}: {} over {}", plot.title, plot.y.label, plot.x.label))
 }
 
-/// How a colour is written in the drawing.
+/// A colour in the form in which the drawing has it.
 pub(super) fn hex(RGBColor(red, green, blue): RGBColor) -> String {
     format!("#{red:02X}{green:02X}{blue:02X}")
 }
@@ -105,7 +106,7 @@ fn pieces(series: &Series) -> impl Iterator<Item = Vec<(f64, f64)>> {
     series.pieces.iter().map(finite).filter(|piece| !piece.is_empty())
 }
 
-/// The drawing with a name for those who hear it, and as wide as there is room.
+/// The drawing with a name for screen readers, and a width that adapts to the page.
 fn named(svg: &str, name: &str) -> String {
     let (_, content) = svg.split_once('>').unwrap_or_default();
     let name = escape(name);

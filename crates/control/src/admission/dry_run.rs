@@ -1,4 +1,5 @@
-//! One Ingress amid its surroundings: what would be wrong with it.
+//! Translates one Ingress together with the objects around it, without serving the result, and collects the problems that it would
+//! have.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::translate::ingress::hosts_of;
 use crate::translate::ingress::order::by_age;
 use crate::translate::translate;
 
-/// What decides of which class an Ingress is, and what its annotations start from.
+/// The objects that decide the class of an Ingress and the defaults of its annotations: classes and the settings.
 pub(super) fn rules(index: &Index, options: &Options) -> Index {
     let mut near = Index::default();
     near.namespaces.clone_from(&index.namespaces);
@@ -32,8 +33,8 @@ pub(super) fn rules(index: &Index, options: &Options) -> Index {
     near
 }
 
-/// The [`rules`], the Ingress as it was, those that share a host with it, and what they name. Where Pods are is of no
-/// concern.
+/// The [`rules`], the stored version of the Ingress, the Ingresses that share a host with it, and the objects that these name.
+/// Endpoints are left out: they do not decide whether an Ingress is valid.
 pub(super) fn around(ingress: &Sourced<Ingress>, index: &Index, options: &Options) -> Index {
     let mut near = rules(index, options);
     let key = ingress.key();
@@ -49,7 +50,8 @@ pub(super) fn around(ingress: &Sourced<Ingress>, index: &Index, options: &Option
     near
 }
 
-/// Adds the Secrets that `tls` and annotations name. Which annotation may name which is decided where it is read.
+/// Adds the Secrets that `tls` and annotations name. Whether an annotation may name a Secret of another namespace is decided later,
+/// by what reads the annotation.
 fn add_secrets(near: &mut Index, ingress: &Sourced<Ingress>, index: &Index, options: &Options) {
     let of_tls = ingress.spec.tls.iter().filter_map(|tls| tls.value.secret_name.as_ref());
     let of_tls = of_tls.map(|name| NsName::new(ingress.namespace(), &name.value));
@@ -75,7 +77,7 @@ fn add_services(near: &mut Index, ingress: &Sourced<Ingress>, index: &Index) {
     }
 }
 
-/// Objects among which an Ingress is tried.
+/// The objects among which an Ingress is translated.
 pub(super) struct DryRun<'a> {
     pub(super) near: &'a Index,
     pub(super) options: &'a Options,
@@ -90,7 +92,7 @@ impl DryRun<'_> {
         }
         let mut conflicts = self.conflicts(ingress);
         let before = self.near.ingresses.shared(&ingress.key());
-        // One that was there before is no reason to refuse whatever else is changed.
+        // A conflict that the stored Ingress has already is no reason to refuse another change of it.
         if let Some(before) = before.filter(|_| !conflicts.is_empty()) {
             let standing = messages(self.conflicts(before));
             conflicts.retain(|conflict| !standing.contains(&conflict.message));
@@ -109,8 +111,8 @@ impl DryRun<'_> {
         Verdict::of(&conflicts)
     }
 
-    /// Hosts of other namespaces that an Ingress did not have before, and would own for no other reason than its age: how long it
-    /// has had a host is not to be seen later.
+    /// Hosts of other namespaces which the Ingress did not have before and would own only because it is old. This has to be refused
+    /// here: an object has one creation time, and nothing records since when it names a host.
     fn seizures(&self, ingress: &Sourced<Ingress>, before: Option<&Arc<Sourced<Ingress>>>) -> Vec<Problem> {
         let before = before.filter(|before| is_ours(before, self.near, self.options));
         let known: HashSet<_> = before.into_iter().flat_map(|before| hosts_of(before)).collect();
@@ -134,20 +136,21 @@ impl DryRun<'_> {
         new.into_iter().filter_map(seizure).collect()
     }
 
-    /// What others have that it asks for. However old it is, it may not take from them what it did not have.
+    /// Conflicts with hosts and paths of other Ingresses. The Ingress is judged as the youngest of all, so that its age does not
+    /// let it take what it did not have before.
     fn conflicts(&self, ingress: &Sourced<Ingress>) -> Vec<Problem> {
         let problems = self.as_youngest(ingress);
         problems.into_iter().filter(|problem| problem.reason == Reason::Conflict).collect()
     }
 
-    /// What is wrong with an Ingress that keeps its age.
+    /// The problems of an Ingress that keeps its place in the order of age.
     fn in_its_place(&self, ingress: &Arc<Sourced<Ingress>>) -> Vec<Problem> {
         let mut index = copy(self.near, |_| true);
         index.apply(&Object::Ingress(Arc::clone(ingress)));
         self.problems(&index, ingress)
     }
 
-    /// What is wrong with an Ingress that all others precede.
+    /// The problems of an Ingress that is translated as the youngest of all.
     fn as_youngest(&self, ingress: &Sourced<Ingress>) -> Vec<Problem> {
         let mut ingress = ingress.clone();
         ingress.object.metadata.creation_timestamp = None;

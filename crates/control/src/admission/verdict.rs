@@ -1,4 +1,4 @@
-//! What an answer says.
+//! The verdict on an object, and its form as an `AdmissionReview`.
 
 use std::collections::HashSet;
 
@@ -6,19 +6,19 @@ use serde_json::{Value, json};
 
 use crate::problem::{Problem, Reason};
 
-/// Longest warning, in bytes. Kubernetes advises 120 characters and cuts what is longer than 256.
+/// Longest warning, in bytes. Kubernetes recommends at most 120 characters and cuts a warning at 256.
 const WARNING_BYTES_MAX: usize = 256;
 
-/// Bytes of all warnings together. Kubernetes leaves out what goes beyond 4096.
+/// Bytes of all warnings together. Kubernetes drops warnings beyond 4096 bytes.
 const WARNINGS_BYTES_MAX: usize = 4096;
 
-/// Reasons that a refusal gives one by one.
+/// Number of reasons that a refusal lists one by one; the others are only counted.
 const REASONS_MAX: usize = 20;
 
-/// Longest reason, in bytes: it may quote a value of the object.
+/// Longest reason, in bytes. It needs a bound since a reason may quote a value of the object.
 const REASON_BYTES_MAX: usize = 512;
 
-/// Whether an object may be stored, and what its author is told. Without reasons to refuse, it may.
+/// Whether an object may be stored, and the warnings for its author. The object is refused if there is a reason to refuse it.
 #[derive(Debug, Default)]
 pub(super) struct Verdict {
     refusals: Vec<String>,
@@ -26,7 +26,7 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
-    /// The verdict on an object that has these problems.
+    /// The verdict on an object with these problems.
     pub(super) fn of(problems: &[Problem]) -> Self {
         let mut told = HashSet::new();
         let mut of_weight = |weight| {
@@ -37,12 +37,12 @@ impl Verdict {
         Self { refusals: of_weight(Weight::Refusal), warnings: of_weight(Weight::Warning) }
     }
 
-    /// The verdict on an object that cannot be read.
+    /// The verdict on an object that cannot be decoded.
     pub(super) fn unreadable(why: &str) -> Self {
         Self { refusals: vec![format!("it cannot be read: {why}")], warnings: Vec::new() }
     }
 
-    /// The answer to the review of this `uid`.
+    /// The answer to the review with this `uid`.
     pub(super) fn review(&self, uid: &str) -> Vec<u8> {
         let mut response = json!({"uid": uid, "allowed": self.refusals.is_empty()});
         if !self.refusals.is_empty() {
@@ -65,7 +65,7 @@ impl Verdict {
         review.to_string().into_bytes()
     }
 
-    /// Why it is refused. The problems say what becomes of the object, and so does this.
+    /// The message of the refusal: the reasons, and that the object would not be served as it is.
     fn message(&self) -> String {
         let intro = "it would not be served as it says:";
         let shown = self.refusals.iter().take(REASONS_MAX).map(|reason| clipped(reason, REASON_BYTES_MAX));
@@ -97,19 +97,19 @@ impl Verdict {
     }
 }
 
-/// How much a problem weighs.
+/// The consequence of a problem for the review.
 #[derive(Clone, Copy, PartialEq)]
 enum Weight {
     /// The object is refused.
     Refusal,
-    /// The author is told.
+    /// The object is stored, and its author gets a warning.
     Warning,
-    /// It is not to be known at this moment, or nobody's concern.
+    /// The problem does not count: it cannot be judged at this moment, or the author need not know of it.
     Nothing,
 }
 
-/// The order in which objects are applied must not matter, and neither may whether Forebay has a feature yet: what
-/// ingress-nginx takes is taken.
+/// Manifests may be applied in any order, so that an object that is still missing is no reason to refuse. Neither is a feature that
+/// Forebay does not have: what ingress-nginx admits is admitted.
 fn weight_of(reason: Reason) -> Weight {
     match reason {
         Reason::Invalid
@@ -119,12 +119,12 @@ fn weight_of(reason: Reason) -> Weight {
         | Reason::Conflict
         | Reason::NotOwner => Weight::Refusal,
         Reason::Missing | Reason::Unsupported | Reason::NoEffect | Reason::Note => Weight::Warning,
-        // Of Secrets, those are known that some stored Ingress names.
+        // The index holds only those Secrets that a stored Ingress names, so that this Secret may well exist.
         Reason::Secret => Weight::Nothing,
     }
 }
 
-/// A text of one line, cut at a length in bytes.
+/// A text as one line of at most so many bytes.
 fn clipped(text: &str, bytes_max: usize) -> String {
     const ELLIPSIS: &str = "...";
     let is_line = |char: char| if char.is_control() { ' ' } else { char };

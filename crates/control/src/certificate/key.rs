@@ -1,4 +1,4 @@
-//! Private keys: which there are, and whether one belongs to a certificate.
+//! Private keys: the supported kinds, and whether a key belongs to a certificate.
 
 use aws_lc_rs::rsa;
 use aws_lc_rs::signature::{
@@ -14,7 +14,7 @@ use x509_parser::oid_registry::{
 };
 use x509_parser::x509::SubjectPublicKeyInfo;
 
-/// Reads a private key, and makes sure that it belongs to a public key. Tells also of what kind it is.
+/// Reads a private key and checks that it belongs to this public key. Returns the key and its kind.
 pub(super) fn parse(
     pem: &[u8],
     public: &SubjectPublicKeyInfo<'_>,
@@ -23,7 +23,7 @@ pub(super) fn parse(
         Ok(PrivateKeyDer::Pkcs8(key)) => encoded(KeyEncoding::Pkcs8, key.secret_pkcs8_der()),
         Ok(PrivateKeyDer::Pkcs1(key)) => encoded(KeyEncoding::Pkcs1, key.secret_pkcs1_der()),
         Ok(PrivateKeyDer::Sec1(key)) => encoded(KeyEncoding::Sec1, key.secret_sec1_der()),
-        // The error may quote what it stumbled over.
+        // The parser's error is not passed on: it may quote bytes of the key.
         _ => return Err("holds no private key in PEM without a passphrase".to_owned()),
     };
     let kind = Kind::of(public).ok_or("is for a kind of certificate that is not supported")?;
@@ -66,7 +66,7 @@ impl Kind {
         }
     }
 
-    /// As Go names it, and with it ingress-nginx's metrics.
+    /// The name of the kind in Go, which ingress-nginx's metrics use too.
     fn name(&self) -> &'static str {
         match self {
             Self::Rsa => "RSA",
@@ -75,8 +75,8 @@ impl Kind {
         }
     }
 
-    /// The public key that belongs to a private one, as a certificate holds it. Nothing if the key is of another kind, is
-    /// too small (RSA of less than 2048 bits), or is broken.
+    /// The public key of a private key, encoded as in a certificate. None if the kind is not supported, the key is too small (RSA
+    /// below 2048 bits), or it cannot be decoded.
     fn public_key(&self, key: &PrivateKey) -> Option<Vec<u8>> {
         Some(match (self, key.encoding) {
             (Self::Rsa, KeyEncoding::Pkcs8) => {

@@ -1,6 +1,6 @@
-//! Certificates, keys and authorities out of PEM, and whether they belong together.
+//! Reads certificates, keys and authorities from PEM, and checks that they belong together.
 //!
-//! Never in here: the objects that hold them, clocks, and who is to be served with them.
+//! Never in here: the objects that hold them, clocks, and the hosts that they are for.
 
 mod key;
 mod names;
@@ -16,7 +16,7 @@ use x509_parser::prelude::{CertificateRevocationList, FromDer, X509Certificate, 
 use crate::names::NsName;
 use names::Names;
 
-/// A certificate with its key, and for whom and when it holds.
+/// A certificate with its private key, the names that it is for, and the time in which it is valid.
 #[derive(Debug)]
 pub(crate) struct Pair {
     pub(crate) certificate: Arc<Certificate>,
@@ -25,7 +25,7 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// Reads `tls.crt` and `tls.key` of an object: the leaf first, then what leads to its authority.
+    /// Reads `tls.crt` and `tls.key` of an object: the leaf first, then the intermediate certificates.
     pub(crate) fn parse(owner: &NsName, chain: &[u8], key: &[u8]) -> Result<Self, String> {
         let chain = certificates(chain).map_err(|why| format!("tls.crt {why}"))?;
         let leaf = inspect(&chain[0]).map_err(|why| format!("tls.crt {why}"))?;
@@ -46,22 +46,22 @@ impl Pair {
         Ok(Self { certificate: Arc::new(Certificate { chain, key, info }), names, not_before })
     }
 
-    /// Whether it is for a host, by ingress-nginx's rules.
+    /// Whether the certificate is for a host, by ingress-nginx's rules.
     pub(crate) fn is_for(&self, host: &str) -> bool {
         self.names.cover(host)
     }
 
-    /// The names that it is for, to be told.
+    /// The names that the certificate is for, as text for messages.
     pub(crate) fn names(&self) -> &impl fmt::Display {
         &self.names
     }
 
-    /// First second in which it holds, since 1970.
+    /// First second of validity, since 1970.
     pub(crate) fn not_before(&self) -> i64 {
         self.not_before
     }
 
-    /// Last second in which it holds, since 1970.
+    /// Last second of validity, since 1970.
     pub(crate) fn not_after(&self) -> i64 {
         self.certificate.info.not_after
     }
@@ -113,7 +113,7 @@ fn common_name<'a>(name: &'a X509Name<'_>) -> Option<&'a str> {
     name.iter_common_name().find_map(|it| it.as_str().ok())
 }
 
-/// A second since 1970 as a date in UTC.
+/// The UTC date of a second since 1970.
 pub(crate) fn date(second: i64) -> String {
     let time = x509_parser::time::ASN1Time::from_timestamp(second).map(|time| time.to_datetime());
     time.map_or_else(

@@ -21,8 +21,8 @@ impl Names {
         Self(dns.collect())
     }
 
-    /// "The left-most label may be `*`, which stands for one label" (RFC 6125 section 6.4.3). A host that is a wildcard
-    /// itself has to be named as it is.
+    /// Whether the certificate is for this host. "The left-most label may be `*`, which stands for one label" (RFC 6125 section
+    /// 6.4.3). A wildcard host is covered only by the same wildcard.
     pub(super) fn cover(&self, host: &str) -> bool {
         let covers = |name: &str| match (name.split_once('.'), host.split_once('.')) {
             (Some(("*", of)), Some((label, domain))) => {
@@ -34,7 +34,7 @@ impl Names {
     }
 }
 
-/// Names that are told at most: certificates of content networks have hundreds.
+/// Most names that a message lists: certificates of content delivery networks have hundreds.
 const TOLD_MAX: usize = 5;
 
 impl fmt::Display for Names {

@@ -49,7 +49,7 @@ fn the_common_name_counts_where_there_is_no_other() {
     assert!(pair.is_for("common.test"));
 }
 
-/// Keys in the two older encodings, by openssl; the certificates are of no use but here.
+/// Keys in the two older encodings, made by openssl. The certificates serve only as owners of these keys.
 #[test]
 fn older_encodings_are_read() {
     let sec1 = parse(include_str!("test-keys/sec1.crt"), include_str!("test-keys/sec1.key")).unwrap();

@@ -1,10 +1,10 @@
-//! How values are read that Kubernetes writes in more than one way.
+//! Deserialization of values that Kubernetes writes in more than one form.
 
 use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};
 use serde_saphyr::Spanned;
 
-/// Reads `null` as the default: that is what the API server does, and what templates leave behind.
+/// Reads `null` as the default. The API server does so too, and templates often produce `null`.
 pub(super) fn nullable<'de, D, T>(de: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -13,7 +13,7 @@ where
     Option::<T>::deserialize(de).map(Option::unwrap_or_default)
 }
 
-/// The same of a list, without room for more: there are many of them, most with one item, and no one adds to them.
+/// Reads `null` as an empty list, and shrinks a list to its length: there are many lists, most have one item, and none grows later.
 pub(super) fn list<'de, D, T>(de: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -24,12 +24,12 @@ where
     Ok(items)
 }
 
-/// A value and the line that it stands on, where a file holds it.
+/// A value and, if it was read from a file, the line that it is on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct At<T> {
     /// The value.
     pub value: T,
-    /// Line in its YAML document, from 1; 0 where no file holds it.
+    /// Line within its YAML document, from 1; 0 if it was not read from a file.
     pub line: u32,
 }
 

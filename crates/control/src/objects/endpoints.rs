@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use super::de::{list, nullable};
 use super::{Metadata, SERVICE_NAME};
 
-/// Some of the addresses behind a Service.
+/// Some of the addresses of a Service's Pods.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EndpointSlice {
@@ -15,7 +15,7 @@ pub struct EndpointSlice {
     /// Addresses.
     #[serde(default, deserialize_with = "list")]
     pub endpoints: Vec<SliceEndpoint>,
-    /// Ports that each of the addresses has.
+    /// Ports. Each of the addresses has all of them.
     #[serde(default, deserialize_with = "list")]
     pub ports: Vec<EndpointPort>,
 }
@@ -30,22 +30,22 @@ impl EndpointSlice {
 /// A Pod of an [`EndpointSlice`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct SliceEndpoint {
-    /// Its addresses, all of which reach the same Pod; clients use the first.
+    /// Its addresses, all of the same Pod. Clients use the first.
     #[serde(default, deserialize_with = "list")]
     pub addresses: Vec<String>,
-    /// How it is.
+    /// Whether it takes requests.
     #[serde(default, deserialize_with = "nullable")]
     pub conditions: Conditions,
-    /// Who should use it.
+    /// Which zones should use it.
     #[serde(default, deserialize_with = "nullable", skip_serializing_if = "EndpointHints::is_empty")]
     pub hints: EndpointHints,
 }
 
-/// Who should use a Pod.
+/// Which clients should use a Pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EndpointHints {
-    /// Those in these zones; everybody if there are none.
+    /// The zones whose clients should use it; empty for all clients.
     #[serde(default, deserialize_with = "list")]
     pub for_zones: Vec<ForZone>,
 }
@@ -58,27 +58,28 @@ pub struct ForZone {
 }
 
 impl EndpointHints {
-    /// Whether nothing is said.
+    /// Whether there is no hint.
     pub fn is_empty(&self) -> bool {
         self.for_zones.is_empty()
     }
 
-    /// Whether a zone is named.
+    /// Whether the hints name this zone.
     pub fn names(&self, zone: &str) -> bool {
         self.for_zones.iter().any(|known| known.name == zone)
     }
 }
 
-/// How a Pod is. What is left out is unknown, and unknown is taken for well.
+/// The state of a Pod. A missing condition is unknown, and an unknown one counts as good.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Conditions {
-    /// Takes new requests. "A nil value should be interpreted as true."
+    /// It takes new requests. "A nil value should be interpreted as true."
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<bool>,
-    /// Answers, be it ready or terminating. "A nil value indicates an unknown state; defer to the ready condition."
+    /// It answers requests, whether it is ready or terminating. "A nil value indicates an unknown state; defer to the ready
+    /// condition."
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub serving: Option<bool>,
-    /// Is going away. "A nil value should be interpreted as false."
+    /// It is terminating. "A nil value should be interpreted as false."
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminating: Option<bool>,
 }
@@ -89,7 +90,7 @@ impl Conditions {
         self.ready.unwrap_or(true)
     }
 
-    /// Whether it is going away, and answers meanwhile.
+    /// Whether it is terminating but still answers requests.
     pub fn is_draining(self) -> bool {
         self.terminating.unwrap_or(false) && self.serving.unwrap_or(self.is_ready())
     }
@@ -98,35 +99,35 @@ impl Conditions {
 /// A port of an [`EndpointSlice`] or of [`Endpoints`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct EndpointPort {
-    /// Name of the Service's port that it belongs to; empty or absent for an unnamed one.
+    /// Name of the Service's port that this one belongs to; empty or none if that port has no name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// `TCP` where nothing is said.
+    /// Transport; none stands for `TCP`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
 }
 
-/// All addresses behind a Service, in the form that came before [`EndpointSlice`].
+/// All addresses of a Service's Pods, in the form that came before [`EndpointSlice`].
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Endpoints {
     /// Metadata; the name is the Service's.
     pub metadata: Metadata,
-    /// Addresses with the same ports.
+    /// Groups of addresses with the same ports.
     #[serde(default, deserialize_with = "list")]
     pub subsets: Vec<EndpointSubset>,
 }
 
-/// Addresses with the same ports.
+/// Addresses that have the same ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EndpointSubset {
-    /// Take requests.
+    /// Addresses that take requests.
     #[serde(default, deserialize_with = "list")]
     pub addresses: Vec<EndpointAddress>,
-    /// Take none at present.
+    /// Addresses that are not ready.
     #[serde(default, deserialize_with = "list")]
     pub not_ready_addresses: Vec<EndpointAddress>,
     /// Ports.

@@ -1,4 +1,5 @@
-//! Ingresses and their classes, with the fields of the legacy API groups read into those of today. Never in here: what they ask for.
+//! Ingresses and their classes. The fields of the legacy API groups are read into those of `networking.k8s.io/v1`. Never in here:
+//! the meaning of the fields.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,31 +12,31 @@ use crate::names::PortRef;
 pub struct Ingress {
     /// Metadata.
     pub metadata: Metadata,
-    /// What is asked for.
+    /// The desired state.
     #[serde(default, deserialize_with = "nullable")]
     pub spec: IngressSpec,
-    /// Where its controller says that it is served. Nothing that is served depends on it.
+    /// The addresses that its controller has written. Translation does not read them.
     #[serde(default, deserialize_with = "nullable", skip_serializing)]
     pub status: IngressStatus,
 }
 
 impl Ingress {
-    /// Whether the same is asked for: a status is an answer.
+    /// Whether the two ask for the same; the status is not compared.
     pub fn asks_for_the_same(&self, other: &Self) -> bool {
         self.metadata == other.metadata && self.spec == other.spec
     }
 }
 
-/// What the controller of an [`Ingress`] says.
+/// The status of an [`Ingress`], written by its controller.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IngressStatus {
-    /// Where clients reach it.
+    /// The addresses at which clients reach it.
     #[serde(default, deserialize_with = "nullable")]
     pub load_balancer: LoadBalancer,
 }
 
-/// Where clients reach a load balancer.
+/// The addresses at which clients reach a load balancer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct LoadBalancer {
     /// Its addresses.
@@ -49,22 +50,22 @@ pub struct IngressPoint {
     /// IP address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ip: Option<String>,
-    /// Name, where it has no fixed address.
+    /// Name; used instead of `ip` where the address is not fixed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hostname: Option<String>,
 }
 
-/// What an [`Ingress`] asks for.
+/// The desired state of an [`Ingress`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IngressSpec {
-    /// Name of the [`IngressClass`] that is to serve it.
+    /// Name of the [`IngressClass`] that the Ingress belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ingress_class_name: Option<String>,
-    /// Where requests go that no rule takes (`backend` in the legacy groups).
+    /// The backend for requests that no rule matches (`backend` in the legacy groups).
     #[serde(default, alias = "backend", skip_serializing_if = "Option::is_none")]
     pub default_backend: Option<At<Backend>>,
-    /// Hosts that are served by TLS.
+    /// Hosts that are served over TLS.
     #[serde(default, deserialize_with = "list")]
     pub tls: Vec<At<IngressTls>>,
     /// Hosts and their paths.
@@ -72,14 +73,14 @@ pub struct IngressSpec {
     pub rules: Vec<At<IngressRule>>,
 }
 
-/// Hosts that are served with one certificate.
+/// Hosts that share a certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IngressTls {
-    /// Names; none for all hosts of the Ingress.
+    /// Names of the hosts; empty for all hosts of the Ingress.
     #[serde(default, deserialize_with = "list")]
     pub hosts: Vec<String>,
-    /// Secret with the certificate; none for the default certificate.
+    /// Secret that holds the certificate; none for the default certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_name: Option<At<String>>,
 }
@@ -87,10 +88,10 @@ pub struct IngressTls {
 /// A host and its paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct IngressRule {
-    /// Name; none for every host.
+    /// Name of the host; none for every host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<At<String>>,
-    /// Paths; none to send the whole host to the default backend.
+    /// Paths; none sends all requests for the host to the default backend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpRule>,
 }
@@ -103,21 +104,21 @@ pub struct HttpRule {
     pub paths: Vec<At<IngressPath>>,
 }
 
-/// A path and where its requests go.
+/// A path and the backend for its requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IngressPath {
-    /// The path; none or empty for `/`.
+    /// The path; none or empty means `/`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// `Exact`, `Prefix` or `ImplementationSpecific`; the legacy groups may leave it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path_type: Option<String>,
-    /// Where to.
+    /// The backend.
     pub backend: Backend,
 }
 
-/// A Service's port, as today's group and the legacy groups write it. What names no Service or no port is nothing.
+/// A port of a Service, in the form of today's API group or of the legacy groups. None if no Service or no port is named.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(from = "BackendForms", into = "BackendForms")]
 pub struct Backend(Option<(String, PortRef)>);
@@ -150,7 +151,7 @@ struct BackendPort {
 }
 
 impl Backend {
-    /// Name of the Service, and its port; none where no Service or no port is named.
+    /// Name of the Service and its port; none if either is not named.
     pub fn service(&self) -> Option<(&str, PortRef)> {
         self.0.as_ref().map(|(name, port)| (name.as_str(), port.clone()))
     }
@@ -187,7 +188,7 @@ impl BackendPort {
     }
 }
 
-/// Which controller serves the Ingresses of a class.
+/// A class of Ingresses, and the controller that serves it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct IngressClass {
     /// Metadata.
@@ -197,7 +198,7 @@ pub struct IngressClass {
     pub spec: IngressClassSpec,
 }
 
-/// What an [`IngressClass`] says.
+/// The desired state of an [`IngressClass`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct IngressClassSpec {
     /// Name of the controller, such as `k8s.io/ingress-nginx`.

@@ -1,4 +1,4 @@
-//! Maps that are read once and kept by the thousand.
+//! Maps that are written once and kept in great numbers.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-/// A map by name, in the order of the names. It takes no more room than its entries do, and is slow to change.
+/// A map, sorted by name. It needs no memory beyond its entries; changing it costs a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Map<V>(Box<[(Box<str>, V)]>);
 
@@ -22,7 +22,7 @@ impl<V> Map<V> {
         self.0.iter().map(|(name, value)| (&**name, value))
     }
 
-    /// Puts a value in place of another of the same name.
+    /// Adds a value, or replaces the one with the same name.
     pub fn insert(&mut self, name: &str, value: V) {
         let place = self.place(name);
         let mut entries = std::mem::take(&mut self.0).into_vec();
@@ -33,7 +33,7 @@ impl<V> Map<V> {
         self.0 = entries.into();
     }
 
-    /// Leaves only the entries with such names.
+    /// Keeps only the entries whose name `takes` accepts.
     pub(super) fn retain(&mut self, takes: impl Fn(&str) -> bool) {
         let entries = std::mem::take(&mut self.0).into_vec();
         self.0 = entries.into_iter().filter(|(name, _)| takes(name)).collect();
@@ -71,7 +71,7 @@ impl<'de, V: Deserialize<'de>> Visitor<'de> for Entries<V> {
             entries.push(entry);
         }
         entries.sort_by(|(a, _), (b, _)| a.cmp(b));
-        // Of several with one name the last counts.
+        // If a name occurs several times, the last value counts.
         entries.dedup_by(|later, earlier| {
             let is_same = later.0 == earlier.0;
             if is_same {

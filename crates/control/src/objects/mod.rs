@@ -1,9 +1,9 @@
-//! The Kubernetes objects that configure the proxy: exactly the fields that translation reads.
+//! The Kubernetes objects that configure the proxy, with exactly the fields that translation reads.
 //!
-//! Unknown fields are passed over, as an older client passes over a newer server's; a known field of the wrong type is
-//! an error. The legacy API groups' fields are read into the same types.
+//! Unknown fields are ignored, as an older client ignores those of a newer server. A known field of the wrong type is an error. The
+//! fields of the legacy API groups are read into the same types.
 //!
-//! Never in here: where objects come from, and what they mean.
+//! Never in here: the sources of objects, and their meaning.
 
 mod de;
 mod endpoints;
@@ -36,22 +36,22 @@ pub use secret::Secret;
 pub(crate) use service::is_of;
 pub use service::{Service, ServicePort, ServiceSpec};
 
-/// What objects of every kind have.
+/// The metadata that objects of every kind have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Metadata {
     /// Name, unique in its namespace and kind.
     pub name: String,
-    /// Namespace; `default` where a file says nothing.
+    /// Namespace. A file need not name one: `default` is taken then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// RFC 3339 in UTC with whole seconds, so that texts compare as the times do. Files seldom have it.
+    /// RFC 3339 in UTC with whole seconds, so that comparing the texts compares the times. Objects in files seldom have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub creation_timestamp: Option<String>,
-    /// Tells an object from a later one of the same name. Files do not have it.
+    /// Tells an object from a later one with the same name. Objects in files have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
-    /// Those labels that are read; the others are not kept.
+    /// Labels. Only those in `LABELS_READ` are kept.
     #[serde(default, deserialize_with = "labels")]
     pub labels: Map<String>,
     /// Annotations.
@@ -75,26 +75,26 @@ fn labels<'de, D: Deserializer<'de>>(de: D) -> Result<Map<String>, D::Error> {
 pub trait Resource {
     /// Name of the kind.
     const KIND: &'static str;
-    /// Whether its objects live in a namespace.
+    /// Whether objects of this kind are in a namespace.
     const NAMESPACED: bool = true;
 
     /// The object's metadata.
     fn metadata(&self) -> &Metadata;
 }
 
-/// An object and where it came from.
+/// An object and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sourced<T> {
-    /// Where it came from.
+    /// Where it was read.
     pub origin: Origin,
     /// The object.
     pub object: T,
 }
 
-/// Where an object came from.
+/// Where an object was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The file, if it was one.
+    /// The file; none if the object came from the API server.
     pub file: Option<Arc<Path>>,
     /// First line of the object, from 1.
     pub line: u32,
@@ -103,7 +103,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Line of a value of this object.
+    /// Line in the file of a value of this object; none without a file.
     pub fn line_of<V>(&self, value: &At<V>) -> Option<u32> {
         self.file.as_ref().filter(|_| value.line > 0).map(|_| self.document_line + value.line - 1)
     }
@@ -118,7 +118,7 @@ impl<T> Deref for Sourced<T> {
 }
 
 impl<T: Resource> Sourced<T> {
-    /// Namespace: empty where the kind has none, `default` where the object says nothing.
+    /// Namespace: empty if the kind is not in a namespace, `default` if the object does not name one.
     pub fn namespace(&self) -> &str {
         if T::NAMESPACED { self.metadata().namespace.as_deref().unwrap_or("default") } else { "" }
     }
@@ -133,13 +133,13 @@ impl<T: Resource> Sourced<T> {
         NsName::new(self.namespace(), self.name())
     }
 
-    /// Kind, namespace and name.
+    /// Kind, namespace and name, for messages.
     pub fn reference(&self) -> ObjectRef {
         ObjectRef { kind: T::KIND, namespace: self.namespace().into(), name: self.name().into() }
     }
 }
 
-/// Settings of the proxy, among much else.
+/// Keys with values. One `ConfigMap` holds the settings of the proxy.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct ConfigMap {
     /// Metadata.
@@ -149,7 +149,7 @@ pub struct ConfigMap {
     pub data: BTreeMap<String, At<String>>,
 }
 
-/// A group of names. Its labels are judged by the API server.
+/// A namespace. The API server selects namespaces by their labels, so that labels are not read here.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Namespace {
     /// Metadata.
@@ -165,23 +165,23 @@ impl Resource for Namespace {
     }
 }
 
-/// Kinds: the variant, the API versions that are read into it, and whether it lives in a namespace.
+/// Declares the kinds: the variant, the API versions that are read into it, and whether it is in a namespace.
 macro_rules! kinds {
     ($($kind:ident($($version:literal)|+) $namespaced:literal;)*) => {
-        /// An object of one of the kinds that are understood.
+        /// An object of one of the supported kinds.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum Object {
             $(#[doc = concat!("A ", stringify!($kind), ".")] $kind(Arc<Sourced<$kind>>),)*
         }
 
-        /// A kind that is understood.
+        /// A supported kind.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Kind {
             $($kind,)*
         }
 
         impl Kind {
-            /// The kind that an object's `apiVersion` and `kind` name.
+            /// The kind that `apiVersion` and `kind` name; none if it is not supported.
             pub(crate) fn of(api_version: &str, kind: &str) -> Option<Self> {
                 match (kind, api_version) {
                     $((stringify!($kind), $($version)|+) => Some(Self::$kind),)*
@@ -189,7 +189,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// Reads an object of this kind.
+            /// Deserializes an object of this kind.
             pub(crate) fn read<'de, D>(self, de: D, origin: Origin) -> Result<Object, D::Error>
             where
                 D: serde::Deserializer<'de>,

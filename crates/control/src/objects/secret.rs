@@ -11,15 +11,15 @@ use super::de::nullable;
 use super::{Metadata, Sourced};
 use crate::certificate::{self, Pair};
 
-/// Bytes that are not for everybody: a certificate with its key, among much else.
+/// A Secret: a certificate with its key, or certificate authorities.
 ///
-/// What is read out of it is read once, when it is first needed, and stays with it: an object that did not change costs the
-/// next translation nothing, and one that nobody names costs nothing at all.
+/// The certificate and the authorities are parsed when they are first needed, and the result is kept with the object. So a Secret
+/// that does not change costs the next translation nothing, and one that nothing names is never parsed.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Secret {
     /// Metadata.
     pub metadata: Metadata,
-    /// `kubernetes.io/tls` for a certificate.
+    /// Type; `kubernetes.io/tls` for a certificate.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     #[serde(default, deserialize_with = "nullable")]
@@ -33,7 +33,7 @@ pub struct Secret {
 }
 
 impl Secret {
-    /// The bytes under a key; nothing where there is no such key. "`stringData` overwrites `data`."
+    /// The bytes under a key; none if there is no such key. "`stringData` overwrites `data`."
     fn bytes(&self, key: &str) -> Option<Result<Vec<u8>, String>> {
         if let Some(text) = self.string_data.get(key) {
             return Some(Ok(text.0.clone().unwrap_or_default().into_bytes()));
@@ -53,7 +53,7 @@ impl Secret {
 }
 
 impl Sourced<Secret> {
-    /// The certificate and its key (`tls.crt`, `tls.key`), or why there is none.
+    /// The certificate and its key (`tls.crt`, `tls.key`), or why they cannot be used.
     pub(crate) fn pair(&self) -> &Result<Arc<Pair>, String> {
         self.pair.get(|| {
             let (chain, key) = (self.required("tls.crt")?, self.required("tls.key")?);
@@ -61,17 +61,17 @@ impl Sourced<Secret> {
         })
     }
 
-    /// Whether there is a certificate, good or bad.
+    /// Whether the keys of a certificate are there, valid or not.
     pub(crate) fn has_pair(&self) -> bool {
         self.has("tls.crt")
     }
 
-    /// Whether there are authorities, good or bad. cert-manager leaves `ca.crt` empty where it knows none.
+    /// Whether authorities are there, valid or not. cert-manager leaves `ca.crt` empty if it knows none.
     pub(crate) fn has_authorities(&self) -> bool {
         self.has("ca.crt")
     }
 
-    /// The authorities and what they have revoked (`ca.crt`, `ca.crl`), or why there are none.
+    /// The authorities and their revocation lists (`ca.crt`, `ca.crl`), or why they cannot be used.
     pub(crate) fn authorities(&self) -> &Result<Arc<Authorities>, String> {
         self.authorities.get(|| {
             let revoked = self.bytes("ca.crl").transpose()?.filter(|list| !list.is_empty());
@@ -80,7 +80,7 @@ impl Sourced<Secret> {
     }
 }
 
-/// A text that is not shown.
+/// A text that debug output does not show.
 #[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
 struct Hidden(Option<String>);
 
@@ -90,7 +90,7 @@ impl fmt::Debug for Hidden {
     }
 }
 
-/// What was read out of an object. It follows from the object, and so is no part of what makes two equal.
+/// A parsed value. It follows from the object's data and so is not compared.
 struct Memo<T>(OnceLock<Result<T, String>>);
 
 impl<T> Memo<T> {

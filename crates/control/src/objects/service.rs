@@ -5,27 +5,27 @@ use super::de::{list, nullable};
 use super::{At, Metadata};
 use crate::names::PortRef;
 
-/// A name for a group of Pods, or for something outside the cluster.
+/// A Service: a group of Pods, or a name outside the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Service {
     /// Metadata.
     pub metadata: Metadata,
-    /// The Service.
+    /// The desired state.
     #[serde(default, deserialize_with = "nullable")]
     pub spec: ServiceSpec,
 }
 
-/// What a [`Service`] says.
+/// The desired state of a [`Service`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceSpec {
     /// `ClusterIP`, `NodePort`, `LoadBalancer` or `ExternalName`.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Virtual address; `None` for a headless Service.
+    /// Virtual address; the text `None` for a headless Service.
     #[serde(default, rename = "clusterIP", skip_serializing_if = "Option::is_none")]
     pub cluster_ip: Option<String>,
-    /// Name outside the cluster, of an `ExternalName` Service.
+    /// DNS name of an `ExternalName` Service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external_name: Option<At<String>>,
     /// Ports.
@@ -37,29 +37,29 @@ pub struct ServiceSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServicePort {
-    /// Name; may be left out where there is one port only.
+    /// Name; optional if the Service has one port only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Number at the Service.
+    /// Port number of the Service.
     pub port: u16,
-    /// Number or name at the Pods; none for the Service's own number.
+    /// Port number or name of the Pods; none if it is the Service's own number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_port: Option<PortRef>,
-    /// `TCP` where nothing is said.
+    /// Transport; none stands for `TCP`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
-    /// What is spoken there, such as `kubernetes.io/h2c`.
+    /// Application protocol, such as `kubernetes.io/h2c`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app_protocol: Option<String>,
 }
 
 impl Service {
-    /// Whether it stands for a name outside the cluster.
+    /// Whether it is an `ExternalName` Service.
     pub fn is_external(&self) -> bool {
         self.spec.kind.as_deref() == Some("ExternalName")
     }
 
-    /// The port that a backend names. A number may be in use for two transports.
+    /// The port that a backend names. TCP and UDP may use the same number, so that the transport has to be given.
     pub fn port(&self, wanted: &PortRef, transport: Transport) -> Option<&ServicePort> {
         self.spec.ports.iter().filter(|port| is_of(transport, port.protocol.as_deref())).find(|port| {
             match wanted {
@@ -70,7 +70,7 @@ impl Service {
     }
 }
 
-/// Whether a `protocol` is this one. "Default is TCP."
+/// Whether the text of a `protocol` field is this transport. "Default is TCP."
 pub(crate) fn is_of(transport: Transport, protocol: Option<&str>) -> bool {
     let name = match transport {
         Transport::Tcp => "TCP",

@@ -1,4 +1,4 @@
-//! Files that are followed: looked at again when something tells that they may have changed.
+//! Files that are followed: they are read again when an event says that they may have changed.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use super::watch::Watch;
 use crate::index::Index;
 use crate::problem::Problem;
 
-/// Time for which a file that was written to and not closed is waited for.
+/// Longest time that a file is left alone which is open for writing.
 const WRITER_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Manifests and the watch over them.
+/// The manifests and the watch on their folders.
 pub(crate) struct FileSource {
     files: Files,
     watch: Watch,
@@ -23,7 +23,7 @@ pub(crate) struct FileSource {
 }
 
 impl FileSource {
-    /// Nothing that happens after this is missed: files are read once more when their folders are watched.
+    /// Starts the watch, then reads the files once more, so that no change after this is missed.
     pub(crate) fn start(manifests: &[PathBuf]) -> Result<Self, LoadError> {
         let path = || manifests.first().cloned().unwrap_or_default();
         let watch = Watch::new().map_err(|source| LoadError::Watch { path: path(), source })?;
@@ -35,12 +35,12 @@ impl FileSource {
         Ok(following)
     }
 
-    /// Waits until something tells that files may have changed.
+    /// Waits until files may have changed.
     pub(crate) async fn changed(&mut self) {
         self.watch.changed().await;
     }
 
-    /// Takes note of that.
+    /// Notes that files may have changed.
     pub(crate) fn note_change(&mut self, now: Instant) {
         self.writers_end = (!self.watch.being_written().is_empty()).then(|| now + WRITER_PATIENCE);
     }
@@ -50,7 +50,7 @@ impl FileSource {
         self.writers_end
     }
 
-    /// Stops waiting, if it is time. Tells whether it did.
+    /// Stops waiting for files to be closed, if it is time. Returns whether it did.
     pub(crate) fn act(&mut self, now: Instant) -> bool {
         let is_over = self.writers_end.take_if(|end| *end <= now).is_some();
         if is_over {
@@ -59,7 +59,7 @@ impl FileSource {
         is_over
     }
 
-    /// Looks at the files. Tells whether anything changed.
+    /// Reads the files that changed. Returns whether their objects or problems have changed.
     pub(crate) fn look(&mut self) -> bool {
         let changed = self.try_look().unwrap_or_else(|error| {
             tracing::warn!(%error, "changes there go unnoticed");
@@ -71,7 +71,7 @@ impl FileSource {
         changed
     }
 
-    /// The objects in force, what is wrong with how they are written, and what is of no kind that is understood.
+    /// The objects in force, the problems of reading files, and the numbers of objects of unsupported kinds.
     pub(crate) fn objects(&self) -> (&Index, Vec<Problem>, Skipped) {
         let problems = self.files.problems().chain(&self.duplicates).cloned().collect();
         (&self.index, problems, self.files.skipped())
@@ -81,7 +81,7 @@ impl FileSource {
         (self.index, self.duplicates) = Index::build(self.files.objects());
     }
 
-    /// Looks at the files, until all their folders are watched that there are.
+    /// Reads the files until all their folders are watched: a folder that is new may have changed before its watch began.
     fn try_look(&mut self) -> Result<bool, LoadError> {
         let mut changed = self.files.refresh(self.watch.being_written());
         loop {

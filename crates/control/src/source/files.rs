@@ -1,9 +1,9 @@
 //! Manifests in files and folders.
 //!
-//! A file counts as a whole: while it cannot be read, what it last held stays in force. Files are looked at again when
-//! something tells that they may have changed, and parsed again only if they did.
+//! A file is read as a whole: while it cannot be parsed, its last good content stays in force. Files are looked at again when an
+//! event says that they may have changed, and parsed only if they did.
 //!
-//! Never in here: waiting, and being told of changes; see `watch`.
+//! Never in here: waiting, and the kernel's events; see `watch`.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsStr;
@@ -20,28 +20,28 @@ use super::manifest::{Broken, Manifest};
 use crate::objects::Object;
 use crate::problem::{Problem, Reason, Severity};
 
-/// A source that cannot be used at all.
+/// Why a source cannot be used at all.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// A path that was named is not there, or may not be looked at.
+    /// A path of the options does not exist or cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Path {
         /// The path.
         path: PathBuf,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
-    /// Changes cannot be followed.
+    /// Changes cannot be watched.
     #[error("cannot watch {}: {source}", path.display())]
     Watch {
         /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The error.
         source: notify::Error,
     },
 }
 
-/// The manifests in some files and folders.
+/// The manifests in files and folders.
 #[derive(Debug)]
 pub struct Files {
     roots: Vec<PathBuf>,
@@ -50,31 +50,32 @@ pub struct Files {
     folder_problems: Vec<Problem>,
 }
 
-/// Where a change can change what the source holds. All paths are absolute.
+/// The paths at which a change can change the content of the source. All are absolute.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Extent {
-    /// Folders all of whose entries matter.
+    /// Folders of which every entry matters.
     folders: BTreeSet<PathBuf>,
-    /// What was named: it can go away and come back, which is seen from the folder above it.
+    /// The paths of the options. Such a path can be removed and created again, which only its parent folder reports.
     roots: BTreeSet<PathBuf>,
 }
 
 #[derive(Debug, Default)]
 struct File {
-    /// How it looked when it was last read.
+    /// The state of the file when it was last read.
     seen: Option<Seen>,
-    /// What it held when it could last be read.
+    /// The last good content.
     manifest: Manifest,
-    /// Why it cannot be read now.
+    /// Why the file cannot be parsed now; none if it can.
     broken: Option<Problem>,
 }
 
 impl Files {
-    /// Reads files and folders, each of which must exist.
+    /// Reads files and folders.
     ///
     /// # Errors
     ///
-    /// When a path is not there, or may not be looked at. What is wrong with a file is one of the [`problems`](Self::problems) instead.
+    /// When a path does not exist or cannot be read. A file that cannot be parsed is one of the [`problems`](Self::problems)
+    /// instead.
     pub fn open(roots: &[PathBuf]) -> Result<Self, LoadError> {
         for path in roots {
             fs::metadata(path).map_err(|source| LoadError::Path { path: path.clone(), source })?;
@@ -89,7 +90,7 @@ impl Files {
         Ok(files)
     }
 
-    /// Looks at everything again, but for the files that somebody is writing. Tells whether anything changed.
+    /// Looks at everything again, except for files that are open for writing. Returns whether anything changed.
     pub fn refresh(&mut self, being_written: &HashSet<PathBuf>) -> bool {
         let walk = Walk::over(&self.roots);
         let mut changed = walk.problems != self.folder_problems;
@@ -107,17 +108,17 @@ impl Files {
         changed
     }
 
-    /// The objects in force: files in the order of their paths, documents in order.
+    /// The objects in force, ordered by the path of their file and their place in it.
     pub fn objects(&self) -> impl Iterator<Item = &Object> {
         self.by_path.values().flat_map(|file| &file.manifest.objects)
     }
 
-    /// What cannot be read.
+    /// The files that cannot be parsed.
     pub fn problems(&self) -> impl Iterator<Item = &Problem> {
         self.folder_problems.iter().chain(self.by_path.values().filter_map(|file| file.broken.as_ref()))
     }
 
-    /// Numbers of objects that are of no kind that is understood.
+    /// The numbers of objects of unsupported kinds.
     pub fn skipped(&self) -> Skipped {
         let mut sum = Skipped::new();
         for (kind, count) in self.by_path.values().flat_map(|file| &file.manifest.skipped) {
@@ -126,7 +127,7 @@ impl Files {
         sum
     }
 
-    /// Where a change can change what this source holds.
+    /// The paths at which a change can change the content of this source.
     pub(crate) fn extent(&self) -> &Extent {
         &self.extent
     }
@@ -140,7 +141,7 @@ impl Extent {
         self.folders.iter().cloned().chain(self.roots.iter().filter_map(|root| folder_of(root))).collect()
     }
 
-    /// Whether a change of this path matters. The folder above a root may be as busy as `/tmp`.
+    /// Whether a change of this path matters. The parent folder of a root is watched too and can be busy, as `/tmp` is.
     pub(crate) fn concerns(&self, path: &Path) -> bool {
         let is_inside = path.parent().is_some_and(|folder| self.folders.contains(folder));
         is_inside || self.folders.contains(path) || self.roots.contains(path)
@@ -150,7 +151,7 @@ impl Extent {
 // === impl File ===
 
 impl File {
-    /// Reads the file if it changed. Tells whether what it holds, or what is wrong with it, did.
+    /// Reads the file if it changed. Returns whether its content or its problem has changed.
     fn refresh(&mut self, path: &Path, stamp: Stamp) -> bool {
         let (seen, text) = match self.read(path, stamp) {
             Ok(Some(read)) => read,
@@ -179,12 +180,13 @@ impl File {
         }
     }
 
-    /// The text, unless the file looks as it did when it was last read.
+    /// The text; none if the file looks the same as when it was last read.
     fn read(&self, path: &Path, stamp: Stamp) -> io::Result<Option<(Seen, Vec<u8>)>> {
         if self.seen.as_ref().is_some_and(|seen| seen.stamp == stamp && !seen.is_racy) {
             return Ok(None);
         }
-        // The stamp is older than the text: a write in between makes the next look read again.
+        // The stamp is taken before the text is read. So a write in between changes the stamp, and the next look reads the file
+        // again.
         let is_racy = stamp.is_recent();
         let text = fs::read(path)?;
         let mut hasher = DefaultHasher::new();
@@ -206,16 +208,16 @@ impl File {
     }
 }
 
-/// How a file looked when it was read.
+/// The state of a file when it was read.
 #[derive(Debug)]
 struct Seen {
     stamp: Stamp,
-    /// The file was so young that another write could have left the same stamp (as Git's "racily clean").
+    /// The file was written so recently that another write could leave the same stamp (Git calls this "racily clean").
     is_racy: bool,
     text_hash: u64,
 }
 
-/// What changes with every write, as far as the clock of the filesystem can tell.
+/// Metadata that changes with every write, within the resolution of the filesystem's clock.
 #[derive(Debug, PartialEq, Eq)]
 struct Stamp {
     device: u64,
@@ -225,7 +227,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    /// Longer than the coarsest clock by which a local filesystem stamps its files.
+    /// Longer than the coarsest resolution of timestamps among local filesystems.
     const RACY: Duration = Duration::from_secs(2);
 
     fn of(metadata: &Metadata) -> Self {
@@ -245,29 +247,29 @@ impl Stamp {
 
 // === impl Walk ===
 
-/// What lies below the roots.
+/// The files and folders below the roots.
 #[derive(Default)]
 struct Walk {
     files: BTreeMap<PathBuf, Met>,
     extent: Extent,
     problems: Vec<Problem>,
-    /// Files and folders that were met, by their true paths: none counts twice, and no link leads in circles.
+    /// The files and folders that were visited, by their paths without links, so that none is read twice and a loop of links ends.
     met: HashSet<PathBuf>,
 }
 
-/// A file that was met.
+/// A file that was found.
 struct Met {
     place: Place,
     stamp: Stamp,
 }
 
-/// The names of a file or folder.
+/// The paths of a file or folder.
 struct Place {
-    /// As it follows from a root.
+    /// The path as given, or as it follows from a root.
     path: PathBuf,
-    /// The same, absolute.
+    /// The absolute path.
     absolute: PathBuf,
-    /// Without links.
+    /// The absolute path without links.
     real: PathBuf,
 }
 
@@ -308,7 +310,8 @@ impl Walk {
     }
 
     fn look_at(&mut self, folder: &Place, entry: &fs::DirEntry) {
-        // Kubernetes keeps the files of a mounted ConfigMap in `..data`, beside links to them; editors hide theirs too.
+        // Names that begin with a dot are skipped. Kubernetes keeps the files of a mounted ConfigMap in `..data` and links to them;
+        // editors keep temporary files.
         if entry.file_name().as_encoded_bytes().starts_with(b".") {
             return;
         }
@@ -342,7 +345,7 @@ impl Place {
         Self { path, absolute, real }
     }
 
-    /// An entry of this folder. Only links are followed to their ends, since that is what takes time.
+    /// The paths of an entry of this folder. Only a link is resolved, since resolving needs system calls.
     fn entry(&self, entry: &fs::DirEntry) -> Self {
         let name = entry.file_name();
         let (path, absolute) = (self.path.join(&name), self.absolute.join(&name));

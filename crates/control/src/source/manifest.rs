@@ -1,4 +1,4 @@
-//! The text of a manifest file, read into objects: all of it, or nothing.
+//! Parses the text of a manifest file into objects: all of it, or nothing.
 //!
 //! Never in here: the filesystem.
 
@@ -12,29 +12,29 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use super::Skipped;
 use crate::objects::{At, Kind, Object, Origin};
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Debug, Default)]
 pub(super) struct Manifest {
-    /// Objects of the kinds that are understood, in order.
+    /// Objects of the supported kinds, in order.
     pub(super) objects: Vec<Object>,
-    /// Objects of other kinds.
+    /// Numbers of objects of other kinds.
     pub(super) skipped: Skipped,
 }
 
-/// Why a file cannot be read.
+/// Why a file cannot be parsed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Broken {
     /// Line in the file, from 1.
     pub(super) line: u32,
-    /// What is wrong there.
+    /// The error at that line.
     pub(super) message: String,
 }
 
-/// Shortest text that several threads read together.
+/// Shortest text, in bytes, that several threads parse together.
 const PARALLEL_BYTES_MIN: usize = 1 << 20;
 
 impl Manifest {
-    /// Reads the text of a file.
+    /// Parses the text of a file.
     pub(super) fn parse(file: &Arc<Path>, text: &str) -> Result<Self, Broken> {
         let documents = documents(text);
         let threads = if text.len() < PARALLEL_BYTES_MIN { 1 } else { available_parallelism() };
@@ -80,7 +80,7 @@ impl Manifest {
         Ok(())
     }
 
-    /// How an object is to be read; counts it if it is not.
+    /// How an object is to be deserialized; none if its kind is not supported, in which case it is counted.
     fn slot(&mut self, file: &Arc<Path>, document: &Document<'_>, head: &At<TypeMeta>) -> Option<Slot> {
         let Some(kind) = head.value.kind() else {
             *self.skipped.entry(head.value.name()).or_default() += 1;
@@ -100,13 +100,13 @@ fn available_parallelism() -> usize {
 
 /// One YAML document of a file.
 struct Document<'a> {
-    /// Its first line in the file, from 1.
+    /// Number of its first line in the file, from 1.
     line: u32,
     text: &'a str,
 }
 
-/// Splits a file at its `---` lines. YAML allows such a line nowhere else (YAML 1.2, production `c-forbidden`), so that
-/// no document has to be understood to find its end.
+/// Splits a file at its `---` lines. YAML allows such a line nowhere else (YAML 1.2, production `c-forbidden`), so that a document
+/// need not be parsed to find its end.
 fn documents(text: &str) -> Vec<Document<'_>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut documents = Vec::new();
@@ -130,8 +130,8 @@ fn is_marker(line: &str) -> bool {
 }
 
 impl Document<'_> {
-    /// What the document says of its kind, where that can be told from lines of plain keys, which is most often so and costs a
-    /// tenth of reading it as YAML. A line that is not indented is a key of the outermost mapping, or the document is no object.
+    /// The `apiVersion` and `kind` of the document, if plain lines hold them, which costs a tenth of parsing it as YAML. A line
+    /// without indentation is a key of the outermost mapping in any document that is an object.
     fn head_at_a_glance(&self) -> Option<At<TypeMeta>> {
         let mut head = At { value: TypeMeta { api_version: String::new(), kind: String::new() }, line: 0 };
         for (number, line) in (1..).zip(self.text.lines()) {
@@ -165,7 +165,7 @@ impl Document<'_> {
     }
 
     fn parse<S: for<'de> DeserializeSeed<'de, Value = T>, T>(&self, seed: S) -> Result<T, Broken> {
-        // A folder's worth of objects in one List is not an attack: files are the operator's own. The budgets for
+        // A `List` may hold all objects of a cluster: files belong to the operator, so that their size is no attack. The limits on
         // aliases and depth stay.
         let budget = serde_saphyr::budget! { max_events: 50_000_000, max_nodes: 20_000_000 };
         let options = serde_saphyr::options! { budget: budget, with_snippet: false };
@@ -189,13 +189,13 @@ impl Document<'_> {
     }
 }
 
-/// The message without its end, which tells the line in the document, and without Rust's names.
+/// The parser's message without the line in the document, which its end gives, and without names of Rust types.
 fn plain(message: &str) -> String {
     let end = message.find(" at line ").unwrap_or(message.len());
     message[..end].trim_end_matches([':', ',']).replace("invalid u16", "not a whole number up to 65535")
 }
 
-/// The key on a line. The value is not shown: it may be a secret.
+/// The key on a line. The value is not shown, since it may be secret.
 fn key(line: &str) -> Option<&str> {
     let (key, _) = line.trim_start_matches([' ', '-']).split_once(':')?;
     let is_key = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte);
@@ -204,7 +204,7 @@ fn key(line: &str) -> Option<&str> {
 
 // === impl TypeMeta ===
 
-/// What says which kind an object is of.
+/// The `apiVersion` and `kind` of an object.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct TypeMeta {
@@ -219,7 +219,7 @@ impl TypeMeta {
         Kind::of(&self.api_version, &self.kind)
     }
 
-    /// `List`, or the typed `ServiceList` and the like.
+    /// Whether it is a `List`, or a typed one such as `ServiceList`.
     fn is_list(&self) -> bool {
         let of = self.kind.strip_suffix("List");
         of.is_some_and(|kind| {
@@ -227,7 +227,7 @@ impl TypeMeta {
         })
     }
 
-    /// What it is called where it is passed over.
+    /// The name under which a skipped object is counted.
     fn name(&self) -> String {
         let group = self.api_version.rsplit_once('/').map_or("", |(group, _)| group);
         match (self.kind.as_str(), group) {
@@ -246,7 +246,7 @@ struct ListHead {
 
 // === seeds: a kind that is known decides how the object is read ===
 
-/// How one object is to be read.
+/// How one object is to be deserialized.
 struct Slot {
     kind: Kind,
     origin: Origin,
@@ -260,7 +260,7 @@ impl<'de> DeserializeSeed<'de> for Slot {
     }
 }
 
-/// How the items of a list are to be read; nothing for those that are passed over.
+/// How each item of a list is to be deserialized; none for items that are skipped.
 struct ListSeed(Vec<Option<Slot>>);
 
 impl<'de> DeserializeSeed<'de> for ListSeed {
@@ -368,7 +368,7 @@ mod tests {
         assert_eq!(parse(&(text + "---\nkind: Pod\napiVersion: v1\n")).unwrap().skipped.len(), 1);
     }
 
-    /// A glance may see nothing; what it sees is what is there.
+    /// The quick look at lines may find nothing, but it must not find anything other than the YAML parser does.
     #[test]
     fn a_glance_is_not_mistaken() {
         for (text, is_seen) in [

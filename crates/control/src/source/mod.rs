@@ -1,6 +1,6 @@
-//! Where objects come from.
+//! The sources of objects.
 //!
-//! A source keeps its objects, in order, and what is wrong with how they are written. It never says what they mean.
+//! A source keeps its objects in order, with the problems of reading them. It knows nothing of their meaning.
 
 pub mod cluster;
 pub(crate) mod file_source;
@@ -13,14 +13,14 @@ use std::path::Path;
 
 use crate::objects::Object;
 
-/// Numbers of things that were passed over, by what they are: kinds that are not understood, Ingresses of other classes.
+/// Numbers of objects that were skipped, by what they are: unsupported kinds, and Ingresses of other classes.
 pub type Skipped = BTreeMap<String, usize>;
 
-/// The objects in a manifest's text, or what is wrong with it: for those who have no file.
+/// Parses the text of a manifest that is not in a file.
 ///
 /// # Errors
 ///
-/// When the text is no YAML, or an object in it cannot be read. The message begins with the line.
+/// When the text is not YAML, or an object in it cannot be deserialized. The message begins with the line.
 pub fn objects_in(text: &str) -> Result<Vec<Object>, String> {
     let file = Path::new("manifest.yaml").into();
     let manifest = manifest::Manifest::parse(&file, text);

@@ -1,9 +1,9 @@
-//! Being told that files may have changed.
+//! Watches folders with inotify to learn that files may have changed.
 //!
-//! The kernel's events say little for sure, so they only make the source look; but they tell when somebody is writing to
-//! a file, and such a file is let alone until it is closed.
+//! The kernel's events are not reliable enough to tell what changed, so that an event only makes the source look again. But they
+//! tell when a file is open for writing, and such a file is left alone until it is closed.
 //!
-//! Never in here: what the files hold.
+//! Never in here: the content of files.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -16,11 +16,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::files::Extent;
 
-/// Watches folders, each for its immediate entries.
+/// Watches folders, each for changes of its direct entries.
 pub(crate) struct Watch {
     watcher: RecommendedWatcher,
     events: UnboundedReceiver<notify::Result<Event>>,
-    /// Folders watched, with what they were when the watch was set: another folder under the same name is not watched.
+    /// The folders that are watched, each with its identity when the watch began: a watch follows the folder, not the name.
     folders: BTreeMap<PathBuf, FolderId>,
     extent: Extent,
     being_written: HashSet<PathBuf>,
@@ -32,15 +32,15 @@ impl Watch {
     pub(crate) fn new() -> notify::Result<Self> {
         let (sender, events) = unbounded_channel();
         let watcher = notify::recommended_watcher(move |event| {
-            // The receiver goes away with the watcher; an event in between is nobody's.
+            // The receiver may be gone while both are being dropped. The event does not matter then.
             let _ = sender.send(event);
         })?;
         let (folders, extent, being_written) = Default::default();
         Ok(Self { watcher, events, folders, extent, being_written })
     }
 
-    /// Watches what there is of this extent and nothing else. Tells whether some folder was not watched before, and hence
-    /// may hold what no event has told of.
+    /// Watches exactly the folders of this extent. Returns whether a folder is watched that was not before: it may hold changes
+    /// that came before its watch.
     pub(crate) fn follow(&mut self, extent: &Extent) -> Result<bool, (PathBuf, notify::Error)> {
         self.extent = extent.clone();
         let identified = |folder: PathBuf| folder_id(&folder).map(|id| (folder, id));
@@ -58,7 +58,7 @@ impl Watch {
         let stale: Vec<_> = self.folders.iter().filter(is_stale).map(|(folder, _)| folder.clone()).collect();
         for folder in stale {
             self.folders.remove(&folder);
-            // A folder that is gone took its watch along.
+            // The watch of a folder ends when the folder is removed, so that this may fail.
             let _ = self.watcher.unwatch(&folder);
         }
     }
@@ -70,12 +70,12 @@ impl Watch {
                 Ok(true)
             }
             Err(error) if folder_id(&folder) == Some(id) => Err((folder, error)),
-            // It went away, which the folder above it tells.
+            // The folder has just been removed, which its parent folder reports.
             Err(_) => Ok(false),
         }
     }
 
-    /// Waits for something that makes it worth looking at the files.
+    /// Waits for an event after which the files should be looked at.
     pub(crate) async fn changed(&mut self) {
         loop {
             match self.events.recv().await {
@@ -85,23 +85,23 @@ impl Watch {
                     tracing::warn!(%error, "watching files");
                     return;
                 }
-                // The watcher holds the sender, and lives as long as this.
+                // The watcher holds the sender and lives as long as this value, so that this does not happen.
                 None => std::future::pending().await,
             }
         }
     }
 
-    /// Files that somebody has written to and not closed since.
+    /// Files that have been written to and not closed since.
     pub(crate) fn being_written(&self) -> &HashSet<PathBuf> {
         &self.being_written
     }
 
-    /// Stops waiting for files to be closed. Their writers, if they live, keep them open on purpose.
+    /// Stops waiting for files to be closed. A writer that is still alive keeps its file open on purpose.
     pub(crate) fn give_up_on_writers(&mut self) {
         self.being_written.clear();
     }
 
-    /// Takes note of an event. Tells whether it is about a change.
+    /// Handles an event. Returns whether it reports a change.
     fn note(&mut self, event: &Event) -> bool {
         if event.need_rescan() {
             self.being_written.clear();
@@ -119,7 +119,7 @@ impl Watch {
                     self.being_written.remove(path);
                 }
             }
-            // Reading files makes events as well: to follow those would be to run in circles.
+            // Reading files makes these events too: to act on them would never end.
             EventKind::Access(_) => return false,
             _ => {}
         }

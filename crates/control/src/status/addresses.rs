@@ -1,4 +1,4 @@
-//! Which addresses clients reach this controller at, as ingress-nginx reads them.
+//! The addresses at which clients reach this controller, determined as ingress-nginx does.
 //!
 //! Never in here: IO.
 
@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{NodeAddress, Service};
 
 use crate::objects::IngressPoint;
 
-/// In the order in which they are written, each once.
+/// Sorts the addresses in the order in which they are written, and removes duplicates.
 pub(super) fn tidy(points: impl IntoIterator<Item = IngressPoint>) -> Vec<IngressPoint> {
     let mut points: Vec<_> = points.into_iter().filter(|point| *point != IngressPoint::default()).collect();
     points.sort();
@@ -16,13 +16,12 @@ pub(super) fn tidy(points: impl IntoIterator<Item = IngressPoint>) -> Vec<Ingres
     points
 }
 
-/// What `--publish-status-address` says: addresses or names, also several with commas between them.
+/// The addresses and names in `--publish-status-address`; a text may hold several with commas between them.
 pub(super) fn given(texts: &[String]) -> Vec<IngressPoint> {
     tidy(texts.iter().flat_map(|text| text.split(',')).map(|text| point(text.trim())))
 }
 
-/// What the Service says that is named by `--publish-service`; none where it says nothing yet, so that nothing is to be
-/// written.
+/// The addresses of the Service that `--publish-service` names; none while the Service has none, in which case nothing is written.
 pub(super) fn of_service(service: &Service) -> Option<Vec<IngressPoint>> {
     let spec = service.spec.as_ref()?;
     let external = spec.external_ips.iter().flatten().map(|address| point(address));
@@ -40,7 +39,7 @@ pub(super) fn of_service(service: &Service) -> Option<Vec<IngressPoint>> {
     }
 }
 
-/// Where a Node is reached: its first external address, or the internal one where it has none or that one is wanted.
+/// The address of a Node: its first external address, or the internal one if it has no external one or `internal` asks for it.
 pub(super) fn of_node(addresses: &[NodeAddress], internal: bool) -> Option<IngressPoint> {
     let first =
         |kind: &str| addresses.iter().find(|address| address.type_ == kind && !address.address.is_empty());

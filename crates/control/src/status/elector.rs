@@ -1,4 +1,4 @@
-//! Takes part in the election: reads and writes the Lease as `lease` says, and tells whether this process leads.
+//! Runs the leader election: reads and writes the Lease as `lease` decides, and reports whether this process leads.
 
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
@@ -19,10 +19,10 @@ use crate::names::NsName;
 
 const ELECTING: &str = "taking part in the election of a leader";
 
-/// Time for which a Lease that is being given up is waited for.
+/// Longest time that releasing the Lease may take.
 const RELEASE_MAX: Duration = Duration::from_secs(2);
 
-/// Takes part in an election.
+/// A participant of the election.
 pub(super) struct Elector {
     server: Server,
     leases: Api<Lease>,
@@ -53,12 +53,12 @@ impl Elector {
         }
     }
 
-    /// Whether this process leads, now and later.
+    /// Whether this process leads; the receiver sees each change.
     pub(super) fn leading(&self) -> watch::Receiver<bool> {
         self.leading.subscribe()
     }
 
-    /// Takes part for ever.
+    /// Participates for ever.
     pub(super) async fn run(&mut self) {
         loop {
             let began = Instant::now();
@@ -70,12 +70,12 @@ impl Elector {
             let pause = if self.election.leads(began) { retry } else { jittered(retry) };
             self.until_deadline(began + pause, |_| std::future::pending()).await;
             self.announce();
-            // What is left of the pause, where the deadline came before its end.
+            // Waits for the rest of the pause if the deadline ended the step before it.
             sleep_until(began + pause).await;
         }
     }
 
-    /// Gives the Lease up, if it is ours.
+    /// Releases the Lease, if this process holds it.
     pub(super) async fn release(&mut self) {
         if timeout(RELEASE_MAX, self.try_release()).await != Ok(true) {
             tracing::warn!("the Lease could not be given up; it runs out by itself");
@@ -89,7 +89,7 @@ impl Elector {
             let replaced = self.leases.replace(&self.name, &parameters, &lease);
             match self.server.ask(ELECTING, replaced).await {
                 Ok(lease) => self.election.wrote(lease, Instant::now()),
-                // A renewal may have come through of which the answer was not waited for.
+                // An earlier renewal may have succeeded although its answer did not arrive in time.
                 Err(Failure::Conflict) if self.read().await => {}
                 Err(_) => return false,
             }
@@ -97,8 +97,8 @@ impl Elector {
         true
     }
 
-    /// Does something until a time at most, or until this process may no longer take it for granted that it leads: it has to
-    /// stop at once then. Tells whether it was done by then.
+    /// Runs a step until `end`, or until this process may no longer assume that it leads: it has to stop at once then. Returns
+    /// whether the step was completed.
     async fn until_deadline<'a, F: Future<Output = ()>>(
         &'a mut self,
         end: Instant,
@@ -110,7 +110,7 @@ impl Elector {
     }
 
     async fn attempt(&mut self) {
-        // A leader need not read what it wrote itself; where that fails, somebody else wrote.
+        // A leader knows what it wrote and need not read the Lease. If writing fails, another process has written.
         let is_known = self.election.leads(Instant::now());
         if (is_known || self.read().await)
             && self.write().await == Err(Failure::Conflict)
@@ -161,9 +161,9 @@ impl Elector {
     }
 }
 
-/// Up to a fifth longer, so that those who wait for the same do not try all at once.
+/// The time, longer by up to a fifth, so that processes which wait for the same event do not all try at once.
 fn jittered(time: Duration) -> Duration {
-    // Every `RandomState` has keys of its own.
+    // Each `RandomState` has its own random keys.
     let share = RandomState::new().hash_one(()) as u32;
     time + time.mul_f64(f64::from(share) / f64::from(u32::MAX) / 5.0)
 }

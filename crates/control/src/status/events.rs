@@ -1,10 +1,10 @@
-//! Events on objects: what is wrong with them (Warning, with the problem's reason), and that an Ingress came into service as it
-//! now is (Normal, `Sync`).
+//! Publishes Events: a problem of an object (Warning, with the problem's reason), and that the current version of an Ingress is
+//! being served (Normal, `Sync`).
 //!
-//! A problem is told when it comes up, and not again while it stays. What is there already when this process begins to tell is
-//! no news, except for problems: those are told once more by whoever leads next, as by other controllers after a restart. So
-//! many Events as come at once are spread over time, and told only if they are still true then; too many are dropped and
-//! counted.
+//! A problem is published when it appears, and not again while it stays. When a process begins to publish, Ingresses that are being
+//! served already get no Event, but problems do: each new leader publishes them once, as other controllers do after a restart. Many
+//! Events at once are spread over time, and each is published only if it is still true; those for which there is no room are
+//! dropped and counted.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -30,31 +30,31 @@ use crate::translate::Translation;
 
 const TELLING: &str = "publishing Events";
 
-/// Who reports, as `kubectl describe` shows it.
+/// The reporting component, which `kubectl describe` shows.
 const REPORTER: &str = "forebay";
 
-/// Events that may be published at once, after a quiet time.
+/// Events that may be published at once after a quiet time.
 const BURST_MAX: u32 = 50;
 
-/// Time per Event beyond that.
+/// Time between Events beyond the burst.
 const PACE: Duration = Duration::from_millis(200);
 
-/// Events that wait to be published.
+/// Most Events that wait to be published.
 const WAITING_MAX: usize = 1000;
 
-/// Of those, the ones that tell of nothing wrong.
+/// Most of the waiting Events that report no problem.
 const WAITING_NORMAL_MAX: usize = 500;
 
-/// Time after which a problem that went away is news when it comes back.
+/// Time after which a problem that disappeared is published again if it comes back.
 const FORGET_AFTER: Duration = Duration::from_secs(600);
 
-/// Time between two looks at what is news, however often it changes.
+/// Least time between two comparisons with what was published, however often translations change.
 const SPACING: Duration = Duration::from_millis(100);
 
 /// "This must be at most 1kB in size."
 const NOTE_BYTES_MAX: usize = 1024;
 
-/// Names of objects, and what makes them those of Events, have so much room.
+/// Longest name of an object, in bytes, that leaves room for the suffix of an Event's name.
 const NAME_BYTES_MAX: usize = 230;
 
 /// "can be up to 128 characters"
@@ -68,19 +68,19 @@ pub(super) struct Teller {
     metrics: Arc<Registry>,
     news: News,
     bucket: Bucket,
-    /// Why an Event was refused last.
+    /// The last reason for which the API server refused an Event.
     refusal: Option<String>,
 }
 
 impl Teller {
-    /// `instance` tells this process from others. Without `sync`, problems only.
+    /// `instance` identifies this process. Without `sync`, only problems are published.
     pub(super) fn new(server: Server, instance: String, sync: bool, metrics: Arc<Registry>) -> Self {
         let instance = cut(instance, INSTANCE_BYTES_MAX);
         let bucket = Bucket::new(Instant::now());
         Self { server, instance, sync, metrics, news: News::default(), bucket, refusal: None }
     }
 
-    /// Tells of what is served from now on, and of all problems that have not been told of.
+    /// Publishes for what is served from now on, and for all problems that have not been published.
     pub(super) async fn run(&mut self, mut programmed: Programmed) {
         self.news.skip_served();
         let mut backoff = Backoff::default();
@@ -129,34 +129,34 @@ impl Teller {
     }
 }
 
-/// What there is to tell.
+/// The state from which Events follow.
 #[derive(Debug, Default)]
 struct News {
     waiting: VecDeque<Told>,
-    /// Ingresses as they were last seen in service, by uid; none before the first.
+    /// The Ingresses that were served at the last look, by uid; none before the first look.
     served: Option<HashMap<String, Arc<Sourced<Ingress>>>>,
-    /// When problems were last there, by hash.
+    /// The time at which each problem was last there, by its hash.
     problems: HashMap<u64, Instant>,
 }
 
-/// What an Event tells.
+/// The content of an Event.
 #[derive(Clone, Debug, PartialEq)]
 struct Told {
     object: ObjectRef,
     uid: String,
     reason: &'static str,
     note: String,
-    /// The problem; none where nothing is wrong.
+    /// The problem's hash; none if the Event does not report a problem.
     problem: Option<u64>,
 }
 
 impl News {
-    /// What is in service at the next look is no news.
+    /// Publishes no `Sync` for the Ingresses that the next look finds.
     fn skip_served(&mut self) {
         self.served = None;
     }
 
-    /// Looks at what is in service now. Returns how many Events there is no room for.
+    /// Compares with what is served now, and queues Events. Returns how many were dropped because the queue was full.
     fn take(&mut self, translation: &Translation, sync: bool, now: Instant) -> u64 {
         let problems = self.take_problems(translation, now);
         let served = self.take_served(translation);
@@ -218,7 +218,7 @@ impl News {
 }
 
 impl Told {
-    /// None for an object that the API server does not know of.
+    /// The Event of a problem; none for an object that the API server does not know.
     fn of_problem(problem: &Problem, hash: u64, translation: &Translation) -> Option<Self> {
         let object = problem.object.clone()?;
         let uid = problem.uid.clone().or_else(|| uid_of(&object, translation))?;
@@ -266,10 +266,10 @@ impl Told {
     }
 }
 
-/// So many at once, and then one in a time each.
+/// A token bucket: a burst, then one token in each period.
 #[derive(Debug)]
 struct Bucket {
-    /// When the bucket would be full again, if nothing were taken.
+    /// The time at which the bucket would be full again.
     full_at: Instant,
 }
 
@@ -278,7 +278,7 @@ impl Bucket {
         Self { full_at: now }
     }
 
-    /// From when on there is something in it.
+    /// The time at which a token is available.
     fn ready_at(&self) -> Instant {
         self.full_at.checked_sub(PACE * (BURST_MAX - 1)).unwrap_or(self.full_at)
     }
@@ -288,7 +288,7 @@ impl Bucket {
     }
 }
 
-/// What is no more than worth knowing is for who looks; what a file says is for who reads the log.
+/// Notices and problems of files get no Event: notices are for `forebay check`, and problems of files are in the log.
 fn is_told(problem: &Problem) -> bool {
     problem.severity != Severity::Notice && problem.file.is_none() && problem.object.is_some()
 }
@@ -317,7 +317,7 @@ fn hash(problem: &Problem) -> u64 {
     hasher.finish()
 }
 
-/// The first bytes of a text, in whole characters.
+/// The beginning of a text, at most so many bytes, cut between characters.
 fn cut(mut text: String, bytes_max: usize) -> String {
     text.truncate(text.floor_char_boundary(bytes_max));
     text
@@ -394,7 +394,7 @@ mod tests {
         assert_eq!(event.note.unwrap().len(), NOTE_BYTES_MAX);
         assert!(event.metadata.name.unwrap().len() <= 253);
 
-        // A cluster-wide object's, and one that the server does not have.
+        // The problem of a cluster-scoped object, and that of an object the server does not have.
         problem.object =
             Some(ObjectRef { kind: "IngressClass", namespace: String::new(), name: "c".to_owned() });
         let told = Told::of_problem(&problem, 0, &Translation::default()).unwrap();

@@ -1,6 +1,6 @@
-//! Writes `.status.loadBalancer` of the Ingresses that are ours, where it is not what it should be.
+//! Writes `.status.loadBalancer` of our Ingresses where it differs from what it should be.
 //!
-//! Never in here: an Ingress that is not ours. One that goes to another controller keeps what it has: that controller writes
+//! Never in here: an Ingress that is not ours. If an Ingress moves to another controller, its status stays: that controller writes
 //! its own.
 
 use std::collections::{HashMap, HashSet};
@@ -24,34 +24,34 @@ use crate::translate::Translation;
 
 const WRITING: &str = "writing the status of Ingresses";
 
-/// Requests that are under way at once.
+/// Most requests at once.
 const IN_FLIGHT_MAX: usize = 10;
 
-/// Times that an Ingress is tried that others write to.
+/// Most attempts at an Ingress when others change it at the same time.
 const TRIES_MAX: usize = 3;
 
-/// Time between two looks at all Ingresses, however often they change.
+/// Least time between two passes over all Ingresses, however often they change.
 const SPACING: Duration = Duration::from_millis(100);
 
-/// Addresses, in order; none while they are not known.
+/// The addresses to write, in order; none while they are not known.
 pub(super) type Addresses = Option<Arc<[IngressPoint]>>;
 
 /// Keeps the status of Ingresses as it should be.
 pub(super) struct Writer {
     server: Server,
     interval: Duration,
-    /// By uid. What the API server tells of a write comes later than the answer to it.
+    /// The writes so far, by uid. They are remembered since the watch reports a write later than its answer arrives.
     written: HashMap<String, Written>,
-    /// Why a status was refused last.
+    /// The last reason for which the API server refused a status.
     refusal: Option<String>,
 }
 
-/// What was written to an Ingress.
+/// A write to an Ingress.
 struct Written {
-    /// The Ingress as it looked before, to know it by its place in memory: a later look at it counts for more.
+    /// The version of the Ingress that was written over. A version that the watch reports later replaces this record.
     over: Weak<Sourced<Ingress>>,
     points: Arc<[IngressPoint]>,
-    /// When to try again; none where that is what it says now.
+    /// When to try again; none if the write succeeded.
     until: Option<Instant>,
 }
 
@@ -66,12 +66,12 @@ impl Writer {
         Self { server, interval, written: HashMap::new(), refusal: None }
     }
 
-    /// Forgets what it wrote: another one may have written since.
+    /// Forgets all writes, since another leader may have written meanwhile.
     pub(super) fn forget(&mut self) {
         self.written.clear();
     }
 
-    /// Writes whenever something that is served changes, or where it is reached, and looks again at each interval.
+    /// Writes whenever the Ingresses being served or the addresses change, and checks again at each interval.
     pub(super) async fn run(
         &mut self,
         mut programmed: Programmed,
@@ -103,7 +103,7 @@ impl Writer {
         }
     }
 
-    /// Makes all Ingresses of a translation say these addresses. False if some have to be tried again.
+    /// Writes these addresses to all Ingresses of a translation. Returns false if some have to be tried again.
     pub(super) async fn write_all(
         &mut self,
         translation: &Translation,
@@ -113,10 +113,10 @@ impl Writer {
         let now = Instant::now();
         let mut due = Vec::new();
         for ingress in &translation.ingresses {
-            // What does not come from the API server has no uid.
+            // An Ingress that is not from the API server has no uid.
             let Some(uid) = &ingress.metadata.uid else { continue };
             if self.is_due(uid, ingress, wanted, now) {
-                // Until there is an answer: it may be written though the answer is never seen.
+                // Recorded before the answer, since the write may succeed although its answer never arrives.
                 let written = Written::new(ingress, wanted, Some(now));
                 self.written.insert(uid.clone(), written);
                 due.push(Arc::clone(ingress));
@@ -171,7 +171,7 @@ impl Writer {
         }
     }
 
-    /// Lets go of Ingresses that are gone, once they are many.
+    /// Drops the records of Ingresses that are gone, once there are many.
     fn prune(&mut self, translation: &Translation) {
         if self.written.len() > 2 * translation.ingresses.len() + 64 {
             let uids: HashSet<_> =
@@ -181,7 +181,7 @@ impl Writer {
     }
 }
 
-/// Waits for another value; for ever, once none can come.
+/// Waits for a new value; for ever if the sender is gone.
 pub(super) async fn changed<T>(receiver: &mut watch::Receiver<T>) {
     if receiver.changed().await.is_err() {
         pending::<()>().await;
@@ -195,7 +195,7 @@ fn says(ingress: &Ingress, wanted: &[IngressPoint]) -> bool {
 
 async fn write(server: &Server, ingress: &Sourced<Ingress>, points: &[IngressPoint]) -> Result<(), Failure> {
     let api: Api<networking::Ingress> = Api::namespaced(server.client.clone(), ingress.namespace());
-    // With its uid a later Ingress of the same name is let alone.
+    // The uid makes the patch fail if the Ingress was replaced by another with the same name.
     let patch = Patch::Merge(json!({
         "metadata": {"uid": ingress.metadata.uid},
         "status": {"loadBalancer": {"ingress": points}},

@@ -1,7 +1,7 @@
-//! Who leads: the rules of client-go's leader election, over a `coordination.k8s.io` Lease.
+//! Leader election by the rules of client-go, with a Lease of `coordination.k8s.io`.
 //!
-//! Whether another's Lease has run out is told by the time for which it has been seen unchanged, so that clocks of different
-//! machines need not agree. What is written names the version that was seen: of two that try, one gets a conflict.
+//! Whether the Lease of another process has expired is decided by how long this process has seen it unchanged, so that clocks need
+//! not agree between machines. Each write names the version that was read: if two processes write, one of them gets a conflict.
 //!
 //! Never in here: IO, a clock or a timer. Time is an argument.
 
@@ -13,37 +13,37 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
 use tokio::time::Instant;
 
-/// One who would lead, and what it knows of the Lease.
+/// A candidate, and what it knows of the Lease.
 #[derive(Debug)]
 pub(super) struct Election {
     name: NsName,
     me: String,
     ttl: Duration,
     seen: Option<Seen>,
-    /// When the last renewal began that came through, while the Lease is ours.
+    /// The start of the last successful renewal; none if this candidate does not hold the Lease.
     renewed: Option<Instant>,
 }
 
-/// The Lease, and since when it has been as it is.
+/// The Lease as it was read, and since when it is unchanged.
 #[derive(Debug)]
 struct Seen {
     lease: Lease,
     since: Instant,
 }
 
-/// What to do about the Lease.
+/// The next step for the Lease.
 #[derive(Debug, PartialEq)]
 pub(super) enum Move {
-    /// Nothing: another holds it.
+    /// Wait, since another candidate holds it.
     Wait,
     /// Create it.
     Create(Box<Lease>),
-    /// Put this in place of the version that was seen.
+    /// Replace the version that was read by this one.
     Replace(Box<Lease>),
 }
 
 impl Election {
-    /// One who knows nothing of the Lease. `me` tells apart all that would lead.
+    /// A candidate that has not read the Lease. `me` identifies it among all candidates.
     pub(super) fn new(name: NsName, me: String, ttl: Duration) -> Self {
         Self { name, me, ttl, seen: None, renewed: None }
     }
@@ -53,22 +53,22 @@ impl Election {
         self.ttl / 4
     }
 
-    /// Until when it may be taken for granted that nobody else leads; none for one who does not lead.
+    /// Until when this candidate may assume that no other leads; none if it does not lead.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.renewed.map(|renewed| renewed + self.ttl / 2)
     }
 
-    /// Whether this one leads.
+    /// Whether this candidate leads.
     pub(super) fn leads(&self, now: Instant) -> bool {
         self.deadline().is_some_and(|deadline| now < deadline)
     }
 
-    /// Who holds the Lease, as far as is known.
+    /// The holder of the Lease, as far as is known.
     pub(super) fn holder(&self) -> Option<&str> {
         self.seen.as_ref().and_then(|seen| holder(&seen.lease))
     }
 
-    /// The Lease was read; none where there is none.
+    /// Notes the Lease as it was read; none if it does not exist.
     pub(super) fn read(&mut self, lease: Option<Lease>, now: Instant) {
         let Some(lease) = lease else {
             (self.seen, self.renewed) = (None, None);
@@ -84,13 +84,13 @@ impl Election {
         self.seen = Some(Seen { lease, since });
     }
 
-    /// The Lease was written as [`next`](Self::next) said, by a request that began at a time.
+    /// Notes a Lease that was written as [`next`](Self::next) said, by a request that began at this time.
     pub(super) fn wrote(&mut self, lease: Lease, began: Instant) {
         self.renewed = (holder(&lease) == Some(&*self.me)).then_some(began);
         self.seen = Some(Seen { lease, since: began });
     }
 
-    /// What to do, given what was read or written last.
+    /// The next step, given what was read or written last.
     pub(super) fn next(&self, now: Instant, clock: Timestamp) -> Move {
         let Some(seen) = &self.seen else {
             let metadata = ObjectMeta {
@@ -107,7 +107,7 @@ impl Election {
         Move::Replace(Box::new(Lease { spec: Some(spec), ..seen.lease.clone() }))
     }
 
-    /// The Lease given up, for another to take at once; none for one who does not hold it.
+    /// The Lease as released, which another candidate can take at once; none if this one does not hold it.
     pub(super) fn release(&self, clock: Timestamp) -> Option<Lease> {
         let lease = &self.seen.as_ref()?.lease;
         self.renewed?;
@@ -149,7 +149,7 @@ impl Election {
     }
 }
 
-/// Who holds a Lease: an empty name says that it was given up.
+/// The holder of a Lease; none if the name is empty, which means that it was released.
 fn holder(lease: &Lease) -> Option<&str> {
     lease.spec.as_ref()?.holder_identity.as_deref().filter(|holder| !holder.is_empty())
 }
@@ -173,7 +173,7 @@ mod tests {
         Timestamp::from_second(1_700_000_000 + second).unwrap()
     }
 
-    /// What the API server makes of a move: the next version.
+    /// The next version of the Lease, as the API server would make it of a step.
     fn accept(step: Move) -> Lease {
         match step {
             Move::Create(lease) => versioned(*lease, 1),
@@ -247,10 +247,10 @@ mod tests {
             lease.spec.as_mut().unwrap().renew_time = Some(MicroTime(clock(renewed)));
             lease
         };
-        // Its holder's clock is a day behind.
+        // The clock of its holder is a day behind.
         b.read(Some(of_a(-86_400)), start);
         assert_eq!(b.next(start, clock(0)), Move::Wait);
-        // It is renewed after 20 seconds: all begins anew.
+        // It is renewed after 20 seconds, so that its time begins again.
         let later = start + Duration::from_secs(20);
         b.read(Some(of_a(-86_380)), later);
         assert_eq!(b.next(start + TTL, clock(0)), Move::Wait);

@@ -1,9 +1,9 @@
-//! What Forebay writes to the API server: where clients reach its Ingresses, and Events about what became of them.
+//! What Forebay writes to the API server: the addresses of its Ingresses, and Events about them.
 //!
-//! `lease` and `elector` say who of several writes; `whereabouts` finds the addresses that `ingress` writes; `events` tells of
-//! problems and of what is served. All of it follows translations that every worker serves, never ones that some do not.
+//! `lease` and `elector` decide which of several replicas writes; `publish_address` finds the addresses that `ingress` writes;
+//! `events` reports problems and what is served. All of it follows only translations that every worker serves.
 //!
-//! Never in here: anything that serving waits for. Without the API server all of this is tried again until it is back.
+//! Never in here: anything that serving depends on. If the API server is away, everything here is tried again until it is back.
 
 mod addresses;
 mod elector;
@@ -35,48 +35,48 @@ use server::Server;
 
 pub use publish_address::ThisPod;
 
-/// Time for which [`Keeper::stop`] clears statuses. What is not cleared by then is left to the next who leads.
+/// Time that [`Keeper::stop`] has to clear statuses. The rest is left to the next leader.
 const CLEAR_MAX: Duration = Duration::from_secs(5);
 
-/// Time that [`Keeper::stop`] takes at most: clearing, and giving the Lease up.
+/// Longest time that [`Keeper::stop`] takes: clearing statuses, then releasing the Lease.
 const STOP_MAX: Duration = Duration::from_secs(8);
 
-/// Time for which the zone of this node is waited for: nothing is served before it is known, or given up.
+/// Longest wait for the zone of this node. Nothing is served before the zone is known or this time is over.
 const ZONE_MAX: Duration = Duration::from_secs(5);
 
-/// The same of this Pod, which is always asked for.
+/// Longest wait for the description of this Pod.
 const POD_MAX: Duration = Duration::from_secs(2);
 
-/// Smallest `--status-update-interval`.
+/// Least value of `--status-update-interval`.
 const INTERVAL_MIN: Duration = Duration::from_secs(5);
 
-/// The last translation that every worker serves; none until there is one.
+/// The last translation that every worker serves; none before the first.
 pub type Programmed = watch::Receiver<Option<Arc<Translation>>>;
 
-/// What the command line says about status and Events. The defaults are ingress-nginx's.
+/// The options of the command line about status and Events. The defaults are those of ingress-nginx.
 #[derive(Clone, Debug)]
 pub struct StatusOptions {
-    /// Write the status of Ingresses (`--update-status`). Without it, as for a trial beside another controller, no object of
-    /// anybody is changed and no Lease taken; Events are published all the same, by every replica, since they are what a trial
-    /// is to tell and change nothing.
+    /// Write the status of Ingresses (`--update-status`). Without it, as for a trial beside another controller, no object is
+    /// changed and no Lease is taken. Events are still published, by every replica: they report the result of the trial and change
+    /// nothing.
     pub update: bool,
     /// Clear the status when the last replica stops (`--update-status-on-shutdown`).
     pub update_on_shutdown: bool,
-    /// Time after which the status is looked at again though nothing has changed (`--status-update-interval`); at least 5 s.
+    /// Time after which the status is checked again although nothing has changed (`--status-update-interval`); at least 5 s.
     pub interval: Duration,
     /// Service whose addresses are written (`--publish-service`).
     pub publish_service: Option<NsName>,
-    /// Addresses and names that are written as they are (`--publish-status-address`); they come before the Service.
+    /// Addresses and names to write (`--publish-status-address`). They take precedence over the Service.
     pub publish_address: Vec<String>,
-    /// Write internal addresses of Nodes where those of Nodes are written (`--report-node-internal-ip-address`).
+    /// Write the internal addresses of Nodes, if it is those of Nodes that are written (`--report-node-internal-ip-address`).
     pub report_node_internal_ip: bool,
     /// Name of the Lease (`--election-id`), in the Pod's namespace.
     pub election_id: String,
-    /// Time after which the Lease of a leader that is heard of no more runs out (`--election-ttl`).
+    /// Time after which the Lease of a leader that does not renew it expires (`--election-ttl`).
     pub election_ttl: Duration,
     /// Elect a leader; without it every replica writes (`--disable-leader-election`).
     pub leader_election: bool,
-    /// Publish an Event whenever an Ingress came into service as it now is (`--disable-sync-events`).
+    /// Publish an Event when a new version of an Ingress is being served (`--disable-sync-events`).
     pub sync_events: bool,
     /// This Pod: `POD_NAMESPACE` and `POD_NAME`.
     pub pod: Option<NsName>,
@@ -100,14 +100,14 @@ impl Default for StatusOptions {
     }
 }
 
-/// Keeps status and Events as they should be, until it is stopped.
+/// Keeps status and Events up to date until it is stopped.
 #[derive(Debug)]
 pub struct Keeper {
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
-/// Begins to write what is to be written. Nothing is until there is a first translation that every worker serves.
+/// Starts to write. Nothing is written before the first translation that every worker serves.
 ///
 /// Has to be called on a tokio runtime with timers.
 pub fn spawn(
@@ -122,10 +122,10 @@ pub fn spawn(
 }
 
 impl Keeper {
-    /// Ends it. One who leads clears the status if it is the last of its kind and asked to, and gives the Lease up, for
-    /// another to take over. Takes a few seconds at most, without the API server too.
+    /// Stops writing. A leader clears the status, if the options ask for it and no other replica runs, and releases the Lease.
+    /// Takes a few seconds at most, also if the API server is away.
     pub async fn stop(mut self) {
-        // A task that is gone has nothing to stop.
+        // The task may have ended already.
         let _ = self.stop.send(());
         if timeout(STOP_MAX, &mut self.task).await.is_err() {
             self.task.abort();
@@ -133,19 +133,19 @@ impl Keeper {
     }
 }
 
-/// What the API server says of the Pod that this process is in; nothing if it cannot be asked, or does not answer.
+/// What the API server says of this process's Pod; none if it cannot be asked or does not answer.
 pub async fn this_pod(connection: &Connection, pod: &NsName) -> Option<ThisPod> {
     let server = Server::new(connection.client.clone());
     timeout(POD_MAX, publish_address::this_pod(&server, pod)).await.unwrap_or_default()
 }
 
-/// The zone of a Node (`topology.kubernetes.io/zone`). None, too, if the API server does not answer.
+/// The zone of a Node (`topology.kubernetes.io/zone`). Also none if the API server does not answer.
 pub async fn zone_of_node(connection: &Connection, node: &str) -> Option<String> {
     let server = Server::new(connection.client.clone());
     timeout(ZONE_MAX, publish_address::zone(&server, node)).await.unwrap_or_default()
 }
 
-/// All that has to be done.
+/// The task behind a [`Keeper`].
 struct Duty {
     server: Server,
     options: StatusOptions,
@@ -175,7 +175,7 @@ impl Duty {
     }
 
     async fn run(mut self, mut stopping: oneshot::Receiver<()>) {
-        // The channel closes with the process.
+        // The channel closes when the process ends.
         let first = async { self.programmed.wait_for(Option::is_some).await.is_ok() };
         let is_served = tokio::select! {
             _ = &mut stopping => false,
@@ -218,7 +218,7 @@ impl Duty {
         elector.release().await;
     }
 
-    /// Leads whenever it is this process' turn.
+    /// Writes while this process leads.
     async fn lead_while(&mut self, mut leading: watch::Receiver<bool>) {
         let mut ended = leading.clone();
         while leading.wait_for(|leads| *leads).await.is_ok() {
@@ -244,7 +244,7 @@ impl Duty {
             return;
         }
         let clear = async {
-            // Who is in no Pod has no kin.
+            // A process that is not in a Pod cannot look for other replicas.
             let is_last = match &self.options.pod {
                 Some(pod) => publish_address::is_last(&self.server, pod).await,
                 None => Ok(true),
@@ -283,7 +283,7 @@ fn publish_address(options: &StatusOptions) -> PublishAddress {
     }
 }
 
-/// Tells this process from all others: the Pod's name, or the machine's with the process id.
+/// Identifies this process: the Pod's name, or the machine's name with the process id.
 fn identity(options: &StatusOptions) -> String {
     options.pod.as_ref().map_or_else(
         || {

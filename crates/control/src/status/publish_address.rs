@@ -1,4 +1,4 @@
-//! Follows what tells where clients reach this controller: the Service that is named, or the Nodes of all Pods like this one.
+//! Follows the addresses at which clients reach this controller: those of a Service, or of the Nodes on which its Pods run.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::pending;
@@ -25,35 +25,35 @@ const PODS: &str = "watching the Pods like this one";
 const POD: &str = "reading this Pod";
 const NODE: &str = "reading a Node";
 
-/// Nodes that are asked for at once.
+/// Most requests for Nodes at once.
 const IN_FLIGHT_MAX: usize = 10;
 
-/// Labels that tell the Pods of one rollout from those of the next.
+/// Labels that differ between the rollouts of one workload, and so do not select all of its Pods.
 const LABELS_OF_ROLLOUTS: [&str; 3] =
     ["controller-revision-hash", "pod-template-generation", "pod-template-hash"];
 
-/// What tells where clients reach this controller.
+/// The source of the addresses.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum PublishAddress {
-    /// `--publish-status-address`.
+    /// The addresses in `--publish-status-address`.
     Given(Vec<IngressPoint>),
-    /// `--publish-service`.
+    /// The Service in `--publish-service`.
     Service(NsName),
-    /// The Nodes that Pods like this one are on.
+    /// The Nodes on which this controller's Pods run.
     Nodes {
         /// This Pod.
         pod: NsName,
-        /// Take the internal addresses of Nodes.
+        /// Whether to use the Nodes' internal addresses.
         internal: bool,
-        /// Time after which Nodes are asked for again.
+        /// Time after which the Nodes are asked for again.
         interval: Duration,
     },
-    /// Nothing.
+    /// No source.
     Unknown,
 }
 
 impl PublishAddress {
-    /// Follows them for ever.
+    /// Follows the addresses for ever.
     pub(super) async fn follow(&self, server: &Server, found: watch::Sender<Addresses>) {
         match self {
             Self::Given(points) => tell(&found, Some(points.clone())),
@@ -67,7 +67,7 @@ impl PublishAddress {
     }
 }
 
-/// Whether no Pod like this one runs, this one aside. Pods that are about to go do not count.
+/// Whether no other Pod of this controller runs. Pods that are terminating do not count.
 pub(super) async fn is_last(server: &Server, pod: &NsName) -> Result<bool, Failure> {
     let parameters = ListParams { label_selector: selector(server, pod).await?, ..ListParams::default() };
     let pods: Api<Pod> = Api::namespaced(server.client.clone(), &pod.namespace);
@@ -75,12 +75,12 @@ pub(super) async fn is_last(server: &Server, pod: &NsName) -> Result<bool, Failu
     Ok(!others.iter().any(|other| other.name_any() != pod.name && stays(other)))
 }
 
-/// The Pod that this process is in.
+/// The Pod of this process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThisPod {
-    /// The Node that it is on.
+    /// The Node that it runs on.
     pub node: Option<String>,
-    /// It is in the network namespace of its Node (`hostNetwork`).
+    /// Whether it shares the network namespace of its Node (`hostNetwork`).
     pub host_network: bool,
 }
 
@@ -124,16 +124,16 @@ async fn follow_service(server: &Server, name: &NsName, found: &watch::Sender<Ad
     }
 }
 
-/// The Pods like this one, and the Nodes that they are on.
+/// The Pods of this controller, and their Nodes.
 struct Kin<'a> {
     server: &'a Server,
     pod: &'a NsName,
     internal: bool,
-    /// The Node of each Pod that serves, by the Pod's name.
+    /// The Node of each ready Pod, by the Pod's name.
     pods: BTreeMap<String, String>,
-    /// The same, of a list that is not complete yet.
+    /// The same for a list that is not complete yet.
     listed: BTreeMap<String, String>,
-    /// Where Nodes are reached, as far as they have been asked for.
+    /// The addresses of the Nodes that have been asked for; none for a Node without an address.
     nodes: HashMap<String, Option<IngressPoint>>,
 }
 
@@ -175,7 +175,7 @@ impl<'a> Kin<'a> {
         }
     }
 
-    /// Labels of this Pod and of those like it; none where it has no labels that would tell.
+    /// A selector for this Pod and the others of this controller; none if its labels do not identify them.
     async fn selector(&self) -> Option<String> {
         let mut backoff = Backoff::default();
         loop {
@@ -189,7 +189,7 @@ impl<'a> Kin<'a> {
         }
     }
 
-    /// Takes note of a Pod. Tells whether the Nodes may be others now.
+    /// Handles an event about a Pod. Returns whether the set of Nodes may have changed.
     fn apply(&mut self, event: Event<Pod>) -> bool {
         match event {
             Event::Init => {
@@ -215,7 +215,7 @@ impl<'a> Kin<'a> {
         }
     }
 
-    /// Asks for the Nodes that are not known. False if some could not be had.
+    /// Asks for the Nodes that are not known. Returns false if a request failed.
     async fn look_up(&mut self) -> bool {
         let wanted: BTreeSet<_> = self.pods.values().cloned().collect();
         self.nodes.retain(|node, _| wanted.contains(node));
@@ -237,7 +237,7 @@ impl<'a> Kin<'a> {
         is_complete
     }
 
-    /// None while no Pod serves: the next one may be about to, and until then the old addresses are as good as none.
+    /// None while no Pod is ready: one may become ready soon, and until then the old addresses are no worse than none.
     fn points(&self) -> Option<Vec<IngressPoint>> {
         let points = addresses::tidy(self.pods.values().filter_map(|node| self.nodes.get(node)?.clone()));
         (!points.is_empty()).then_some(points)
@@ -259,7 +259,7 @@ async fn selector(server: &Server, pod: &NsName) -> Result<Option<String>, Failu
     Ok((!terms.is_empty()).then(|| terms.join(",")))
 }
 
-/// Name and Node of a Pod that serves: it runs, is ready, and is not about to go.
+/// Name and Node of a Pod that takes requests: it runs, is ready and is not terminating.
 fn place(pod: Pod) -> Option<(String, String)> {
     let status = pod.status.as_ref()?;
     let mut conditions = status.conditions.iter().flatten();
@@ -268,7 +268,7 @@ fn place(pod: Pod) -> Option<(String, String)> {
     serves.then(|| pod.name_any()).zip(pod.spec?.node_name)
 }
 
-/// Whether a Pod is there for longer: neither over nor about to go.
+/// Whether a Pod stays: it has neither ended nor is it terminating.
 fn stays(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     pod.metadata.deletion_timestamp.is_none() && !matches!(phase, Some("Succeeded" | "Failed"))

@@ -1,4 +1,4 @@
-//! Requests to the API server: bounded in time, and trouble is logged when it begins and when it is over.
+//! Requests to the API server. Each has a timeout; failures are logged when they begin and when they end.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -10,35 +10,35 @@ use kube::Client;
 use kube::runtime::watcher;
 use tokio::time::{Instant, timeout};
 
-/// Time for which an answer is waited for.
+/// Longest wait for an answer.
 const REQUEST_MAX: Duration = Duration::from_secs(10);
 
-/// Time without failure after which something that fails for some objects and works for others counts as working.
+/// Something that fails for some objects and works for others counts as working after this time without failure.
 const QUIET: Duration = Duration::from_secs(90);
 
-/// What is wrong when no request gets an answer.
+/// The failure that is logged if no request gets an answer.
 const AWAY: &str = "asking the API server";
 
-/// The API server, and what is wrong with it.
+/// The API server, and the failures that have been logged.
 #[derive(Clone)]
 pub(super) struct Server {
     pub(super) client: Client,
-    /// What fails, by what was tried, and when it did so last.
+    /// The time of the last failure, by what was tried.
     troubles: Arc<Mutex<BTreeMap<&'static str, Instant>>>,
 }
 
-/// Why a request did not do what it should.
+/// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// There is no such object.
+    /// The object does not exist.
     NotFound,
-    /// Somebody else was faster.
+    /// The object was changed by another client meanwhile.
     Conflict,
-    /// This request makes no sense to the server; another one may.
+    /// The server refuses this request; another one may succeed.
     Refused(String),
-    /// It is not allowed, for this object at least. It is logged already.
+    /// The right is missing, at least for this object. It has been logged.
     Denied,
-    /// The server is away or busy: any request would fail now. It is logged already.
+    /// The server is away or busy, so that any request would fail now. It has been logged.
     Unserved,
 }
 
@@ -47,7 +47,7 @@ impl Server {
         Self { client, troubles: Arc::default() }
     }
 
-    /// Waits for the answer to a request. `what` says what it does, for the log: "writing status".
+    /// Waits for the answer to a request. `what` describes it in the log: "writing status".
     pub(super) async fn ask<T>(
         &self,
         what: &'static str,
@@ -66,7 +66,7 @@ impl Server {
         }
     }
 
-    /// Takes note of what a watch tells of itself.
+    /// Handles the result of a watch.
     pub(super) fn watched<T>(&self, what: &'static str, event: Result<T, watcher::Error>) -> Option<T> {
         match event {
             Ok(event) => {
@@ -80,14 +80,14 @@ impl Server {
             ) => {
                 self.note(what, &error);
             }
-            // The watch begins anew: what it was told has been forgotten by the server.
+            // The server has dropped the version at which the watch stood, and the watch begins anew. That is no failure.
             Err(watcher::Error::WatchError(status)) if status.code == 410 => {}
             Err(error) => self.begins(what, &error),
         }
         None
     }
 
-    /// Takes note of a request that was given up after a time.
+    /// Logs that a request was given up after this time.
     pub(super) fn unanswered(&self, after: Duration) {
         self.begins(AWAY, &format_args!("no answer within {} ms", after.as_millis()));
     }
@@ -133,19 +133,19 @@ impl Server {
     }
 }
 
-/// How long to wait before the next attempt, after attempts that failed: from a second, doubling, to half a minute.
+/// The wait before the next attempt: from a second, doubled at each failure, up to half a minute.
 #[derive(Debug, Default)]
 pub(super) struct Backoff(u32);
 
 impl Backoff {
-    /// One more attempt failed.
+    /// An attempt failed: the wait before the next.
     pub(super) fn next(&mut self) -> Duration {
         let wait = Duration::from_secs(1 << self.0.min(5)).min(Duration::from_secs(30));
         self.0 += 1;
         wait
     }
 
-    /// An attempt came through.
+    /// An attempt succeeded.
     pub(super) fn reset(&mut self) {
         self.0 = 0;
     }

@@ -1,4 +1,4 @@
-//! What holds for the endpoints of a Service's port as a whole, and who says it.
+//! Settings of a Service's port that hold for its endpoints as a whole, and which object decides them.
 //!
 //! "Upstream-level settings come from the FIRST Ingress that references that Service port."
 
@@ -8,25 +8,25 @@ use model::Balance;
 
 use crate::names::{NsName, PortRef};
 
-/// What objects ask of a Service's port. The first to ask decides.
+/// What an object asks of a Service's port. The first object to ask decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct BackendSettings {
     pub(super) balance: Balance,
-    /// Requests go to the Service's virtual address, not to its Pods.
+    /// Requests go to the Service's virtual address instead of its Pods.
     pub(super) by_virtual_address: bool,
 }
 
-/// What all objects together ask of each Service's port.
+/// The settings of each Service's port, decided by all objects together.
 #[derive(Debug, Default)]
 pub(super) struct BackendConsensus {
-    /// Where nobody asks for anything else.
+    /// The settings of ports that no object asks anything else of.
     usual: BackendSettings,
-    /// Where somebody does, be it the first one or not.
+    /// The settings of ports of which some object asks something other than `usual`, whether it is the first to ask or not.
     disputed: HashMap<(NsName, PortRef), BackendSettings>,
 }
 
 impl BackendConsensus {
-    /// Asks the objects, the oldest first: each has settings for the backends that it names.
+    /// Decides the settings. The objects come with the oldest first, each with its settings and the backends that it names.
     pub(super) fn of<B: Iterator<Item = (NsName, PortRef)>>(
         usual: BackendSettings,
         objects: impl Iterator<Item = (BackendSettings, B)> + Clone,
@@ -46,7 +46,7 @@ impl BackendConsensus {
         Self { usual, disputed }
     }
 
-    /// What is asked of a Service's port.
+    /// The settings of a Service's port.
     pub(super) fn settings(&self, service: &NsName, port: &PortRef) -> BackendSettings {
         if self.disputed.is_empty() {
             return self.usual;

@@ -1,6 +1,6 @@
-//! Certificates in Secrets, and the one for hosts without their own.
+//! Certificates in Secrets, and the default certificate.
 //!
-//! One that cannot be used does not keep a host from being served: it shows the default certificate instead.
+//! A host whose certificate cannot be used is still served: it shows the default certificate.
 
 use std::sync::Arc;
 
@@ -13,22 +13,22 @@ use crate::names::NsName;
 use crate::objects::{Secret, Sourced};
 use crate::problem::{Problem, Reason, Severity};
 
-/// The time before its end at which a certificate is about to end, as ingress-nginx has it.
+/// Seconds before its end from which a certificate is reported as about to expire, as in ingress-nginx.
 const ENDING_S: i64 = 10 * 86_400;
 
-/// What becomes of a host whose certificate cannot be used.
+/// The end of messages about a host whose certificate cannot be used.
 pub(super) const INSTEAD: &str = "the default certificate is shown instead";
 
-/// The certificate for hosts without one of their own.
+/// The certificate for hosts that have none.
 #[derive(Default)]
 pub(super) struct DefaultCertificate {
     pub(super) certificate: Option<Arc<Certificate>>,
-    /// What is told of it in metrics.
+    /// Its description for metrics.
     pub(super) told: Option<HostCertificate>,
     pub(super) problem: Option<Problem>,
 }
 
-/// What the options name. A certificate that has ended is still better known than one that is made up.
+/// The certificate that the options name. One that has expired is still used: clients know it better than a self-signed one.
 pub(super) fn default(inputs: &Inputs<'_>) -> DefaultCertificate {
     let Some(name) = inputs.options.default_ssl_certificate.as_ref() else {
         return DefaultCertificate::default();
@@ -53,7 +53,7 @@ pub(super) fn default(inputs: &Inputs<'_>) -> DefaultCertificate {
     DefaultCertificate { certificate: pair.map(|pair| Arc::clone(&pair.certificate)), told, problem }
 }
 
-/// The Secret of a name and the certificate in it, or what is wrong with it.
+/// The Secret with this name and the certificate in it, or what is wrong with it.
 pub(super) fn find<'a>(
     inputs: &Inputs<'a>,
     name: &NsName,
@@ -69,7 +69,7 @@ pub(super) fn find<'a>(
     Ok((secret, pair))
 }
 
-/// Why a certificate is not shown at this time.
+/// Why a certificate is not valid at this time; none if it is.
 pub(super) fn fault_of_time(inputs: &Inputs<'_>, pair: &Pair) -> Option<String> {
     if inputs.now < pair.not_before() {
         Some(format!("is not valid before {}", date(pair.not_before())))
@@ -80,8 +80,8 @@ pub(super) fn fault_of_time(inputs: &Inputs<'_>, pair: &Pair) -> Option<String> 
     }
 }
 
-/// What to say of a certificate that is there. ingress-nginx does not look at the type of a Secret, and neither is one of
-/// another type refused.
+/// A remark about a certificate that can be used; none if there is nothing to remark. The type of the Secret is only remarked on,
+/// since ingress-nginx does not check it.
 pub(super) fn remark(inputs: &Inputs<'_>, secret: &Secret, pair: &Pair) -> Option<(Reason, String)> {
     if let Some(fault) = fault_of_time(inputs, pair) {
         Some((Reason::Secret, format!("{fault}; {INSTEAD}")))

@@ -1,4 +1,4 @@
-//! Which inputs differ from those of the translation before.
+//! Finds the inputs that differ from those of the translation before.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use crate::objects::{ConfigMap, EndpointSlice, Endpoints, IngressClass, Resource
 use crate::options::Options;
 use crate::resolve::Resolved;
 
-/// What differs from the translation before.
+/// The inputs that differ from the translation before.
 pub(super) enum Changes {
     Everything,
     These(Vec<Input>),
 }
 
-/// The objects as the translation before saw them.
+/// The objects and options of the translation before.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     classes: Vec<Arc<Sourced<IngressClass>>>,
@@ -37,8 +37,8 @@ struct Rest {
 }
 
 impl Seen {
-    /// What differs from before. Objects are told apart by their addresses: it keeps hold of them, so that nothing else can be
-    /// there meanwhile.
+    /// The inputs that differ from before. Objects are compared by address. This type holds the old objects, so that no new object
+    /// can have the address of one.
     pub(super) fn changes(
         &mut self,
         index: &Index,
@@ -62,7 +62,7 @@ impl Seen {
         });
         let rest = &mut self.rest;
         let same = rest.as_ref().filter(|rest| {
-            // A clock that was set back may be before a turn that has been taken.
+            // If the clock was set back, a value may have been made for a time that is now in the future.
             rest.options == *options && rest.namespaces == index.namespaces && rest.now <= now
         });
         let Some(same) = same else {
@@ -83,7 +83,7 @@ impl Seen {
     }
 }
 
-/// Tells each object that has come or gone, and goes over to those that are there now.
+/// Calls a function for each object that was added or removed, and keeps the new objects.
 fn differences<T: Resource>(
     before: &mut Vec<Arc<Sourced<T>>>,
     now: &Store<T>,
@@ -107,7 +107,7 @@ fn differences<T: Resource>(
         count += 1;
     }
     gone.extend(before.drain(count..));
-    // Those that only changed places are in both.
+    // An object that only moved is in both lists, and is not reported.
     let mut places: foldhash::HashSet<_> = gone.iter().map(Arc::as_ptr).collect();
     come.into_iter().filter(|object| !places.remove(&Arc::as_ptr(object))).for_each(|it| differs(it));
     gone.iter().filter(|object| places.contains(&Arc::as_ptr(object))).for_each(|it| differs(it));

@@ -1,6 +1,6 @@
-//! OpenSSL's list of cipher suites (ciphers(1)), read for the suites that can be had.
+//! Reads OpenSSL's cipher list format (ciphers(1)), for the suites that Forebay supports.
 //!
-//! TLS 1.3 has suites of its own, which such a list does not choose, in OpenSSL neither.
+//! Suites of TLS 1.3 are not chosen by such a list, in OpenSSL neither.
 
 use model::CipherSuite;
 use model::CipherSuite::{
@@ -10,7 +10,7 @@ use model::CipherSuite::{
 
 use super::value::Parsed;
 
-/// In the order in which OpenSSL gives `ALL`.
+/// The order in which OpenSSL lists `ALL`.
 const STRONGEST_FIRST: [CipherSuite; 6] = [
     EcdheEcdsaAes256Gcm,
     EcdheRsaAes256Gcm,
@@ -20,18 +20,18 @@ const STRONGEST_FIRST: [CipherSuite; 6] = [
     EcdheRsaAes128Gcm,
 ];
 
-/// What a name stands for.
+/// The meaning of a name in a list.
 enum Meaning {
-    /// These suites. A group may hold none of those that can be had: `!aNULL` is as good as done.
+    /// These suites. A group may have no supported suite: `!aNULL` has nothing to remove.
     Suites(Vec<CipherSuite>),
-    /// A suite or a group without forward secrecy or authenticated encryption.
+    /// A suite or a group without forward secrecy or authenticated encryption. These are not supported.
     Unavailable,
-    /// Something that this list does not choose: a suite of TLS 1.3.
+    /// A suite of TLS 1.3, which such a list does not choose.
     OfTls13,
     Unknown,
 }
 
-/// The suites that a list names, and what to say of those that it names in vain. A list that names none is an error.
+/// The suites that a list names, and a remark about names that have no effect. A list without a supported suite is an error.
 pub(super) fn parse(text: &str) -> Parsed<(Vec<CipherSuite>, Option<String>)> {
     let mut list = List::default();
     for item in text.split([':', ',', ' ', ';']).filter(|item| !item.is_empty()) {
@@ -47,7 +47,7 @@ pub(super) fn parse(text: &str) -> Parsed<(Vec<CipherSuite>, Option<String>)> {
 #[derive(Default)]
 struct List<'a> {
     active: Vec<CipherSuite>,
-    /// Not to come back.
+    /// The suites that `!` has removed: they cannot be added again.
     killed: Vec<CipherSuite>,
     unavailable: Vec<&'a str>,
     unknown: Vec<&'a str>,
@@ -99,7 +99,8 @@ impl<'a> List<'a> {
     }
 }
 
-/// "Lists of cipher suites can be combined in a single cipher string using the + character", as a logical and.
+/// The meaning of a name. "Lists of cipher suites can be combined in a single cipher string using the + character", as a logical
+/// and.
 fn meaning(name: &str) -> Meaning {
     if name.starts_with("TLS_") {
         return standard(name);
@@ -121,7 +122,7 @@ fn meaning(name: &str) -> Meaning {
     }
 }
 
-/// The name that IANA gave a suite.
+/// The meaning of a name that IANA gave a suite.
 fn standard(name: &str) -> Meaning {
     let is = |suite: &CipherSuite| {
         let (auth, cipher) = match suite {
@@ -145,7 +146,7 @@ fn standard(name: &str) -> Meaning {
     }
 }
 
-/// Whether a suite is in a group; nothing for a name that is no group.
+/// The condition by which a suite belongs to this group; none if the name is not that of a group.
 fn group(name: &str) -> Option<fn(CipherSuite) -> bool> {
     let is_ecdsa = |suite| matches!(suite, EcdheEcdsaAes128Gcm | EcdheEcdsaAes256Gcm | EcdheEcdsaChaCha20);
     let is_chacha = |suite| matches!(suite, EcdheEcdsaChaCha20 | EcdheRsaChaCha20);
@@ -164,7 +165,7 @@ fn group(name: &str) -> Option<fn(CipherSuite) -> bool> {
     })
 }
 
-/// Groups without a suite that can be had. `SHA256` and its like are about suites with a separate MAC.
+/// Groups without a supported suite. `SHA256` and the like stand for suites with a separate MAC.
 const GROUPS_OF_OTHERS: &[&str] = &[
     "3DES",
     "ADH",
@@ -223,7 +224,7 @@ const GROUPS_OF_OTHERS: &[&str] = &[
     "kSRP",
 ];
 
-/// Whether this is a part of a suite's name: `DHE-RSA-AES128-SHA256` is a suite, if not one of ours.
+/// Whether this is a part of suite names, so that `DHE-RSA-AES128-SHA256` is known to be a suite, though not a supported one.
 fn is_part(part: &str) -> bool {
     const PARTS: &[&str] = &["CBC3", "CCM", "CCM8", "GCM", "POLY1305", "EDE3", "EXP1024", "DES40", "AES"];
     group(part).is_some() || PARTS.contains(&part)

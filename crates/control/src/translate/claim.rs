@@ -1,7 +1,7 @@
-//! What one object says about one host, whatever its kind.
+//! A claim: what one object says about one host, whatever the kind of the object.
 //!
-//! Each kind of object has a translator that makes claims; `hosts` merges the claims of a host. What a route is depends on both: a
-//! [`DraftRoute`] is what its object asks for, and becomes a route once it is known what holds for the host as a whole.
+//! Each kind of object has a translator that makes claims; `hosts` merges the claims of a host. A route depends on both its object
+//! and its host: a [`DraftRoute`] is what the object asks for, and it becomes a route once the settings of the host are decided.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,23 +18,23 @@ use crate::problem::{Place, Problem};
 
 /// What one object says about one host.
 pub(super) struct Claim {
-    /// The object.
+    /// The object, and its place.
     pub(super) place: Place,
-    /// What its kind calls the things that hold for a host as a whole.
+    /// The names that its kind uses for settings of a whole host.
     pub(super) words: &'static Words,
-    /// The object does not name the host: it is the default backend of all hosts.
+    /// The object does not name the host: it is a default backend for all hosts.
     pub(super) is_catch_all: bool,
-    /// The routes that it declares, in order, or why one is left out.
+    /// The routes that the object declares, in order; the problem instead of a route that is left out.
     pub(super) routes: Vec<Result<DraftRoute, Box<Problem>>>,
-    /// The route for requests that no route of the host takes.
+    /// The route for requests that no other route of the host matches.
     pub(super) rest: DraftRoute,
     /// How the host is served over TLS.
     pub(super) tls: TlsClaim,
-    /// Why all routes of the host have to be closed: guards that cannot be enforced.
+    /// Why all routes of the host have to be closed: access restrictions that cannot be enforced.
     pub(super) denials: Vec<String>,
 }
 
-/// What a kind of object calls the things that hold for a host as a whole. Problems name them.
+/// The names that a kind of object uses for settings of a whole host, for messages.
 pub(super) struct Words {
     pub(super) client_auth: &'static str,
     pub(super) ciphers: &'static str,
@@ -42,56 +42,56 @@ pub(super) struct Words {
     pub(super) denials: &'static str,
 }
 
-/// How an object wants a host to be served over TLS.
+/// What an object asks of TLS at a host.
 #[derive(Default)]
 pub(super) struct TlsClaim {
-    /// What is shown; none where the object does not say that the host is served over TLS.
+    /// The certificate; none if the object does not ask for TLS.
     pub(super) certificate: Option<CertificateClaim>,
-    /// What is asked of clients, or why nobody may come in.
+    /// The verification of client certificates, or why the host has to be closed.
     pub(super) client_auth: Option<Parsed<ClientAuthPolicy>>,
-    /// TLS 1.2 suites that are offered.
+    /// TLS 1.2 suites to offer; none for those of the settings.
     pub(super) ciphers: Option<Vec<CipherSuite>>,
     pub(super) prefer_server_ciphers: Option<bool>,
-    /// Connections are passed on unopened.
+    /// Connections are passed to an endpoint without being decrypted.
     pub(super) passthrough: Option<PassthroughClaim>,
-    /// How TLS is spoken with endpoints by routes of the host that say nothing of it themselves.
+    /// TLS towards endpoints, for routes of the host that do not configure it themselves.
     pub(super) upstream: Option<Arc<UpstreamTls>>,
 }
 
 /// The certificate that an object wants a host to show.
 pub(super) struct CertificateClaim {
-    /// Name of the Secret, as the object has it; none for the default certificate.
+    /// Name of the Secret, as the object writes it; none for the default certificate.
     pub(super) secret: Option<String>,
-    /// The certificate in it, be it of use or not.
+    /// The certificate in the Secret, whether it can be used or not.
     pub(super) found: Option<Arc<Certificate>>,
-    /// The same where it can be shown; none for the default certificate.
+    /// The certificate, if it can be used; none for the default certificate.
     pub(super) shown: Option<Arc<Certificate>>,
-    /// What is told of it in metrics.
+    /// Its description for metrics.
     pub(super) told: Option<HostCertificate>,
-    /// What is wrong with showing it.
+    /// Why it cannot be used, or a remark.
     pub(super) problem: Option<Problem>,
 }
 
-/// A certificate that a host shows, or would show if it could be used: who watches for certificates that end wants to know
-/// of those that have ended.
+/// A certificate of a host. It is listed even if it cannot be used, since those who monitor the expiry of certificates have to see
+/// the expired ones too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostCertificate {
-    /// The host; `_` for those without a certificate of their own.
+    /// The host; `_` for the default certificate.
     pub host: String,
-    /// What there is to tell.
+    /// The description.
     pub info: CertificateInfo,
 }
 
-/// Where connections of a host are passed on to.
+/// The Service that a host's connections are passed to without being decrypted.
 #[derive(Default)]
 pub(super) struct PassthroughClaim {
-    /// Of several, the first counts.
+    /// The backends; the first counts.
     pub(super) backends: Vec<(NamedPort, Place)>,
-    /// Why there is none for some rule.
+    /// Problems of rules that cannot be passed through.
     pub(super) problems: Vec<Problem>,
 }
 
-/// What is asked of the clients of a host, and what becomes of those that do not comply.
+/// How the clients of a host are verified, and what happens to those without a good certificate.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ClientAuthPolicy {
     pub(super) auth: ClientAuth,
@@ -105,50 +105,50 @@ pub(super) struct NamedPort {
     pub(super) port: PortRef,
 }
 
-/// A route as its object asks for it, before it is known what holds for its host.
+/// A route as its object asks for it, before the settings of its host are decided.
 #[derive(Clone, Debug)]
 pub(super) struct DraftRoute {
     pub(super) path: PathMatch,
-    /// Where requests go; none for the default backend that the options name.
+    /// The backend; none for the default backend in the options.
     pub(super) backend: Option<NamedPort>,
-    /// The value that says so.
+    /// The value that names the backend.
     pub(super) place: Place,
     pub(super) timeouts: Timeouts,
     pub(super) retry: RetryPolicy,
-    /// Longest request body; none for no limit.
+    /// Longest request body, in bytes; none for no limit.
     pub(super) body_bytes_max: Option<u64>,
     pub(super) connection_header: Option<ConnectionHeader>,
     pub(super) upstream: UpstreamDraft,
     pub(super) tls_redirect: Option<TlsRedirectDraft>,
-    /// Requests in clear are meant to be served although the host asks clients for certificates.
+    /// Requests without TLS are served even if the host requires client certificates.
     pub(super) passes_in_clear: bool,
-    /// Why requests must not be let through: guards that cannot be enforced.
+    /// Why the route has to be closed: access restrictions that cannot be enforced.
     pub(super) denials: Vec<String>,
     pub(super) access_log: bool,
 }
 
-/// A redirect to TLS, if its condition holds.
+/// A redirect to TLS, whose condition is decided with the host.
 #[derive(Clone, Debug)]
 pub(super) struct TlsRedirectDraft {
-    /// Also where the host has no certificate.
+    /// Redirect even if the host has no certificate.
     pub(super) always: bool,
-    /// [`force`](TlsRedirect::force) is still to be decided.
+    /// The redirect; [`force`](TlsRedirect::force) is decided with the host.
     pub(super) redirect: TlsRedirect,
 }
 
-/// Who asked for a route.
+/// The object that declares a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteOrigin {
     /// The object.
     pub object: ObjectRef,
-    /// The file that it is in.
+    /// The file; none if the object is not from a file.
     pub file: Option<Arc<Path>>,
-    /// The line that says so.
+    /// The line of the value that declares the route, from 1.
     pub line: Option<u32>,
 }
 
 impl DraftRoute {
-    /// A route that asks for nothing but the defaults of all routes.
+    /// A route with the default settings.
     pub(super) fn new(path: PathMatch, backend: Option<NamedPort>, place: Place) -> Self {
         Self {
             path,

@@ -1,4 +1,4 @@
-//! The clusters behind backends: one for each port of a Service, for each purpose and for each protocol that is spoken with it.
+//! The clusters behind backends: one for each Service port, purpose and protocol.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use super::upstream_protocol::{UpstreamDraft, UpstreamProtocol};
 use crate::names::{NsName, PortRef};
 use crate::problem::Problem;
 
-/// The clusters that something depends on, from one translation to the next. A cluster's id is its number.
+/// The clusters, kept from one translation to the next. A cluster's id is its number.
 #[derive(Default)]
 pub(super) struct Clusters {
     made: Memo<Key, Made>,
     model: model::Clusters,
 }
 
-/// What tells one cluster from another.
+/// The identity of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     service: NsName,
@@ -28,27 +28,27 @@ struct Key {
     protocol: UpstreamProtocol,
 }
 
-/// What there is to say of a cluster; the cluster itself is in the model.
+/// The messages about a cluster; the cluster itself is in the model.
 struct Made {
     settings: BackendSettings,
-    /// What is wrong with asking for it.
+    /// What is wrong with the reference to it, such as a missing Service.
     fault: Option<String>,
-    /// What is wrong with the Service, whoever asks for it.
+    /// A problem of the Service, whatever refers to it.
     problem: Option<Box<Problem>>,
 }
 
-/// Gives clusters to those who ask in a translation, and makes those that are new.
+/// Finds the clusters that a translation asks for, and makes those that are new.
 pub(super) struct ClusterQueries<'c, 'a> {
     clusters: &'c mut Clusters,
     inputs: &'c Inputs<'a>,
     revisions: &'c Revisions,
     consensus: &'c BackendConsensus,
-    /// What there is to say of those that the query at hand has asked for.
+    /// The problems of the clusters that the current query has asked for.
     problems: Vec<Problem>,
 }
 
 impl Clusters {
-    /// Forgets what nothing depends on any more.
+    /// Removes clusters that nothing depends on.
     pub(super) fn sweep(&mut self, revisions: &Revisions) {
         let Self { made, model } = self;
         made.sweep(revisions, |number| model.remove(ClusterId(number)));
@@ -60,7 +60,7 @@ impl Clusters {
 }
 
 impl<'c, 'a> ClusterQueries<'c, 'a> {
-    /// Makes those of the clusters anew that differ from the translation before.
+    /// Updates the clusters whose inputs differ from the translation before.
     pub(super) fn refresh(
         clusters: &'c mut Clusters,
         inputs: &'c Inputs<'a>,
@@ -76,11 +76,11 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
         queries
     }
 
-    /// The cluster of a Service's port for requests, and what is wrong with asking for it. There is a cluster in any case:
-    /// without endpoints, it answers 503. `tls_of_host` is what another object of the host says of TLS with endpoints.
+    /// The cluster of a Service's port for requests, and what is wrong with the reference. A cluster is returned in any case:
+    /// without endpoints, it answers 503. `tls_of_host` is the TLS towards endpoints that another object of the host configures.
     ///
-    /// "Upstreams are keyed `namespace-service-port`." What is spoken with them is up to each route: those share a name, but no
-    /// connections.
+    /// "Upstreams are keyed `namespace-service-port`." Routes can choose different protocols: their clusters have the same name but
+    /// share no connections.
     pub(super) fn for_requests(
         &mut self,
         name: &NsName,
@@ -104,13 +104,13 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
         self.get(name, port, Purpose::Http, protocol)
     }
 
-    /// The cluster of a Service's port for connections that are not decrypted: the Service's virtual address, as in
-    /// ingress-nginx, or else its Pods.
+    /// The cluster of a Service's port for connections that are not decrypted. Its endpoint is the Service's virtual address, as in
+    /// ingress-nginx, or its Pods if there is none.
     pub(super) fn for_passthrough(&mut self, name: &NsName, port: &PortRef) -> (ClusterId, Option<String>) {
         self.get(name, port, Purpose::Passthrough, UpstreamProtocol::default())
     }
 
-    /// The cluster of a Service's port for what comes to a port of its own.
+    /// The cluster of a Service's port for a TCP or UDP service.
     pub(super) fn for_stream(
         &mut self,
         name: &NsName,
@@ -120,13 +120,13 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
         self.get(name, port, Purpose::Stream(transport), UpstreamProtocol::default())
     }
 
-    /// The first port of a Service, as a backend would name it.
+    /// The first port of a Service, in the form in which a backend names it.
     pub(super) fn first_port(&self, name: &NsName) -> Option<PortRef> {
         let service = self.inputs.service(name)?;
         service.spec.ports.first().map(|port| PortRef::Number(port.port))
     }
 
-    /// What there is to say of the clusters that have been asked for since the last time.
+    /// The problems of the clusters that have been asked for since the last call.
     pub(super) fn take_problems(&mut self) -> Vec<Problem> {
         std::mem::take(&mut self.problems)
     }

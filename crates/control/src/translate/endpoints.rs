@@ -1,4 +1,4 @@
-//! Where a Service's Pods are: the endpoints that one of its ports stands for.
+//! The endpoints behind a Service's port.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -16,25 +16,25 @@ use crate::objects::{
 use crate::problem::{Problem, Reason, Severity};
 use crate::resolve::is_forbidden;
 
-/// What a cluster is for. It is part of the cluster's name, as in ingress-nginx.
+/// The purpose of a cluster. It is part of the cluster's name, as in ingress-nginx.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Purpose {
     /// Requests.
     Http,
     /// Connections that are not decrypted.
     Passthrough,
-    /// What comes to a port of its own.
+    /// The traffic of a TCP or UDP service.
     Stream(Transport),
 }
 
-/// Endpoints, or why there are none.
+/// The endpoints, or why there are none.
 pub(super) enum Found {
     Endpoints(Vec<Endpoint>),
-    /// The asker is at fault: what it names is not there.
+    /// The reference is wrong: what it names does not exist.
     Nothing(String),
-    /// The Service is at fault.
+    /// The Service is wrong.
     Faulty(Severity, Reason, String),
-    /// Those that are left, and what there is to say of the others.
+    /// The endpoints that may be used, and a problem about the others.
     Some(Vec<Endpoint>, Problem),
 }
 
@@ -48,7 +48,7 @@ impl Found {
 }
 
 impl Purpose {
-    /// What the names of its clusters begin with.
+    /// The prefix of the clusters' names.
     pub(super) fn prefix(self) -> &'static str {
         match self {
             Self::Http => "",
@@ -65,7 +65,7 @@ impl Purpose {
         }
     }
 
-    /// What becomes of those who come where there is nobody.
+    /// What happens to clients if there is no endpoint, for messages.
     fn outcome(self) -> &'static str {
         match self {
             Self::Http => "requests are answered 503",
@@ -76,7 +76,7 @@ impl Purpose {
 }
 
 impl Inputs<'_> {
-    /// The endpoints of a Service's port.
+    /// Finds the endpoints of a Service's port.
     pub(super) fn find(
         &self,
         name: &NsName,
@@ -86,7 +86,7 @@ impl Inputs<'_> {
     ) -> Found {
         let (transport, outcome) = (purpose.transport(), purpose.outcome());
         let Some(service) = self.service(name) else {
-            // Who tells where the Pods are need not write a Service for it.
+            // With `--endpoints` the Service need not exist.
             return self.overridden(name, wanted, None, transport).map_or_else(
                 || Found::Nothing(format!("Service {name} is missing: {outcome}")),
                 Found::Endpoints,
@@ -129,7 +129,7 @@ impl Inputs<'_> {
         }
     }
 
-    /// What `EndpointSlice`s say, or else `Endpoints`; nothing if there are none of either.
+    /// The endpoints in `EndpointSlice`s or else in `Endpoints`; none if there are neither.
     fn pods(&self, name: &NsName, port: &ServicePort, transport: Transport) -> Option<Vec<Endpoint>> {
         let slices = self.slices(name);
         if !slices.is_empty() {
@@ -140,7 +140,7 @@ impl Inputs<'_> {
         Some(distinct(subsets.iter().flat_map(|subset| of_subset(subset, port, transport)).collect()))
     }
 
-    /// What `--endpoints` says.
+    /// The endpoints in `--endpoints`.
     fn overridden(
         &self,
         name: &NsName,
@@ -188,7 +188,7 @@ impl Inputs<'_> {
             return Found::Faulty(Severity::Error, Reason::Invalid, message);
         }
         match self.addresses(&host) {
-            // They are being looked up.
+            // The name is being resolved.
             None => Found::Endpoints(Vec::new()),
             Some(Ok(addresses)) => {
                 let endpoints = addresses.iter().map(|&ip| ready(SocketAddr::new(ip, number))).collect();
@@ -204,8 +204,8 @@ impl Inputs<'_> {
     }
 }
 
-/// Endpoints of slices, and who should use them. Where a slice has no ports, or none has one of the name, the number that the
-/// Service says is taken, as ingress-nginx does: people who write slices by hand forget them.
+/// The endpoints of slices, with their hints. If a slice has no ports, or none with the name of the Service's port, the number in
+/// the Service is used, as in ingress-nginx: slices that are written by hand often lack them.
 fn of_slices<'a>(
     slices: &'a [Arc<Sourced<EndpointSlice>>],
     port: &ServicePort,
@@ -228,7 +228,7 @@ fn of_slices<'a>(
     endpoints
 }
 
-/// Endpoints of a slice at a port.
+/// The endpoints of a slice at a port.
 fn of_slice(slice: &EndpointSlice, number: u16) -> impl Iterator<Item = (Endpoint, &EndpointHints)> {
     let state = |conditions: Conditions| match conditions {
         _ if conditions.is_ready() => Some(EndpointState::Ready),
@@ -237,15 +237,14 @@ fn of_slice(slice: &EndpointSlice, number: u16) -> impl Iterator<Item = (Endpoin
     };
     slice.endpoints.iter().filter_map(move |endpoint| {
         let state = state(endpoint.conditions)?;
-        // "Consumers should only use the first"; one that is a name (addressType FQDN) is nothing to connect to.
+        // "Consumers should only use the first". A name (`addressType: FQDN`) is skipped: it is not an address.
         let ip = endpoint.addresses.first()?.parse::<IpAddr>().ok()?;
         Some((Endpoint { address: SocketAddr::new(ip, number), state }, &endpoint.hints))
     })
 }
 
-/// Those that are meant for a zone. All of them where no zone is preferred, where a ready one says nothing of zones, or where
-/// no ready one is meant for this zone: kube-proxy's safeguards (KEP-2433). Those that are going away stay in any case: they
-/// are used only where none is ready.
+/// The endpoints whose hints name this zone. All of them if no zone is given, if a ready one has no hints, or if no ready one names
+/// this zone: the safeguards of kube-proxy (KEP-2433). Those that are terminating always stay: they are used only if none is ready.
 fn within(zone: Option<&str>, endpoints: Vec<(Endpoint, &EndpointHints)>) -> Vec<Endpoint> {
     let is_ready = |endpoint: &Endpoint| endpoint.state == EndpointState::Ready;
     let zone = zone.filter(|zone| {
@@ -267,7 +266,7 @@ fn of_subset(subset: &EndpointSubset, port: &ServicePort, transport: Transport) 
     endpoints
 }
 
-/// An outside Service need not list its ports: the number that a backend names is the port there.
+/// The port of an `ExternalName` Service. It need not list its ports: the number that a backend names is used then.
 fn outside_port(service: &Service, wanted: &PortRef, transport: Transport) -> Option<u16> {
     let port = service.port(wanted, transport);
     match (port.and_then(|port| port.target_port.as_ref()), port, wanted) {
@@ -278,14 +277,14 @@ fn outside_port(service: &Service, wanted: &PortRef, transport: Transport) -> Op
     }
 }
 
-/// The address that kube-proxy balances; a headless Service has none.
+/// The Service's cluster IP, which kube-proxy balances; none for a headless Service.
 fn virtual_address(service: &Service, port: &ServicePort) -> Option<SocketAddr> {
     let ip = service.spec.cluster_ip.as_deref()?.parse().ok()?;
     Some(SocketAddr::new(ip, port.port))
 }
 
-/// Numbers that a Service's port has at the Pods. Slices and `Endpoints` carry the Service port's name; without one,
-/// there is one port only.
+/// The port numbers of the Pods for a Service's port. In slices and `Endpoints` a port has the name of the Service's port; a port
+/// without a name is the only one.
 fn numbers(ports: &[EndpointPort], wanted: &ServicePort, transport: Transport) -> Vec<u16> {
     let name = |name: &Option<String>| name.clone().unwrap_or_default();
     let fits = |port: &&EndpointPort| {
@@ -306,7 +305,7 @@ fn ready(address: SocketAddr) -> Endpoint {
     Endpoint { address, state: EndpointState::Ready }
 }
 
-/// Each address once; where sources differ, it is ready.
+/// Removes duplicate addresses. If sources differ about one, it counts as ready.
 fn distinct(endpoints: Vec<Endpoint>) -> Vec<Endpoint> {
     let mut distinct: Vec<Endpoint> = Vec::with_capacity(endpoints.len());
     let mut places = HashMap::new();

@@ -1,10 +1,10 @@
-//! A host with its routes, merged from the claims of all objects that have something to say about it.
+//! A host with its routes, merged from the claims of all objects about it.
 //!
-//! First it is settled what holds for the host as a whole (a certificate, a default backend, what closes it), then each draft of a
-//! route becomes a route. Of what is asked for twice the first stays. Only the namespace of the oldest object has a say in what
-//! holds for the host as a whole; the others are `guests`.
+//! First the settings of the host as a whole are decided (its certificate, its default backend, restrictions that close it), then
+//! each draft becomes a route. If something is claimed twice, the first claim counts. Only the namespace of the oldest object
+//! decides the settings of the host as a whole; the others are `guests`.
 //!
-//! Never in here: which kinds of objects there are.
+//! Never in here: the kinds of objects.
 
 mod guests;
 
@@ -24,26 +24,26 @@ use super::value::Parsed;
 use crate::names::{NsName, ObjectRef, PortRef};
 use crate::problem::{Place, Problem, Reason, Severity};
 
-/// A host, and what there is to say about it.
+/// A host, and the messages about it.
 pub(super) struct Merged {
     pub(super) host: Host,
-    /// Who asked for each of its routes.
+    /// The object that declares each route, in the order of the routes.
     pub(super) origins: Vec<RouteOrigin>,
     pub(super) certificates: Vec<HostCertificate>,
     pub(super) problems: Vec<Problem>,
 }
 
-/// What there is for hosts beside the claims.
+/// What hosts have in common.
 pub(super) struct Defaults<'d> {
-    /// How hosts are served of which nobody says anything of TLS: most, so that they share it.
+    /// TLS of the hosts for which no object configures anything: most of them, so that they share it.
     pub(super) tls: &'d Arc<HostTls>,
-    /// The Service for requests that nobody else takes.
+    /// The Service for requests that no route matches.
     pub(super) backend: Option<&'d NsName>,
-    /// The route to it where no object has a claim; the argument is where the Service stands.
+    /// Makes the route to it for a host without claims; the argument is the place of the Service.
     pub(super) route: &'d dyn Fn(Place) -> DraftRoute,
 }
 
-/// Merges the claims of a host, that of the oldest object first.
+/// Merges the claims of a host, which come with that of the oldest object first.
 pub(super) fn merge(
     name: &HostName,
     claims: Vec<Claim>,
@@ -78,7 +78,8 @@ pub(super) fn merge(
     merge.finish(defaults)
 }
 
-/// The host as it was, as far as it is the same. Routes are known by their places, and by their labels where others came between.
+/// Keeps the parts of the old host that are the same, so that later stages find them unchanged. Routes are matched by position, or
+/// by their labels if the positions differ.
 pub(super) fn take_over(host: Host, old: Option<&Arc<Host>>) -> Arc<Host> {
     let Some(old) = old else { return Arc::new(host) };
     if **old == host {
@@ -107,7 +108,7 @@ pub(super) fn take_over(host: Host, old: Option<&Arc<Host>>) -> Arc<Host> {
 
 struct Merge<'m, 'c, 'a> {
     name: &'m HostName,
-    /// The oldest object. It owns the host, and is asked for paths that nobody declares.
+    /// The oldest object. It owns the host, and its annotations hold for paths that no object declares.
     owner: Option<ObjectRef>,
     clusters: &'m mut ClusterQueries<'c, 'a>,
     problems: Vec<Problem>,
@@ -115,41 +116,42 @@ struct Merge<'m, 'c, 'a> {
     certificates: Vec<HostCertificate>,
     tls: HostTls,
     terms: HostTerms,
-    /// How the claims stand, by number.
+    /// The rights of the claims, by number.
     standings: Vec<Standing>,
-    /// The claim of the default backend of all hosts, which comes before that of the owner.
+    /// The claim of the default backend for all hosts, which comes before that of the owner.
     catch_all: Option<(usize, ObjectRef)>,
-    /// Who says what is asked of clients.
+    /// The object that configures client certificates.
     client_auth_by: Option<ObjectRef>,
     routes: Vec<Arc<Route>>,
     origins: Vec<RouteOrigin>,
-    /// The number of the claim that declares a path.
+    /// The number of the claim that declares each path.
     declared: HashMap<PathMatch, usize, foldhash::fast::FixedState>,
 }
 
-/// What holds for all routes of a host.
+/// Settings that hold for all routes of a host.
 #[derive(Default)]
 struct HostTerms {
-    /// The host is meant to be served over TLS, be its certificate good or bad.
+    /// The host is to be served over TLS, whether its certificate can be used or not.
     has_tls: bool,
-    /// What closes all its routes.
+    /// Why all its routes are closed.
     denials: Vec<String>,
-    /// What is asked of clients, or why nobody may come in.
+    /// The verification of client certificates, or why the host is closed.
     client_auth: Option<Parsed<ClientAuthPolicy>>,
-    /// How TLS is spoken with endpoints by routes that do not say so themselves.
+    /// TLS towards endpoints, for routes that do not configure it themselves.
     upstream_tls: Option<Arc<UpstreamTls>>,
 }
 
-/// How an object stands at a host.
+/// What an object's claim means for its own routes.
 #[derive(Clone, Default)]
 struct Standing {
-    /// Its routes redirect to TLS, although the owner does not say that the host is served over TLS.
+    /// Its routes redirect to TLS although the owner does not ask for TLS at this host.
     has_tls: bool,
-    /// Why its routes are closed: it is not the owner, and what it asks of clients cannot be enforced.
+    /// Why its routes are closed: it is not the owner, and the client certificates that it asks for cannot be required of the whole
+    /// host.
     closed: Option<String>,
-    /// It asks something of clients itself.
+    /// It configures client certificates itself.
     asks_clients: bool,
-    /// What closes its own routes, and would close those of the whole host if it were the owner.
+    /// Why its own routes are closed. If it were the owner, all routes of the host would be.
     denials: Vec<String>,
 }
 
@@ -175,7 +177,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         }
     }
 
-    /// Takes note of what the owner, or another object of its namespace, says about the host as a whole.
+    /// Handles what an object of the owner's namespace says about the host as a whole.
     fn declare(&mut self, number: usize, claim: &Claim) {
         let tls = &claim.tls;
         self.standings[number].asks_clients = tls.client_auth.is_some();
@@ -272,8 +274,9 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         }
     }
 
-    /// "Each host gets a "/" location: if no "/" path is declared, it is created from the first Ingress of the host (with
-    /// that Ingress' annotations) to the default backend." Without one, the path stays without a route: that is a 404 too.
+    /// Adds the route for `/` if no object declares it. "Each host gets a "/" location: if no "/" path is declared, it is created
+    /// from the first Ingress of the host (with that Ingress' annotations) to the default backend." Without a default backend there
+    /// is no such route, and requests get 404.
     fn declare_rest(
         &mut self,
         rest: Option<(usize, DraftRoute)>,
@@ -310,7 +313,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         }
     }
 
-    /// Makes a route of a draft. Tells what is wrong with its backend; the route is there in any case.
+    /// Makes a route of a draft, and reports what is wrong with its backend. The route is made in any case.
     fn route(
         &mut self,
         draft: DraftRoute,
@@ -365,7 +368,8 @@ impl HostTerms {
     fn redirect(&self, draft: &TlsRedirectDraft, standing: &Standing) -> Option<RequestFilter> {
         let TlsRedirectDraft { always, redirect } = draft;
         let has_tls = self.has_tls || standing.has_tls;
-        // Only a handshake with us shows us a certificate, whatever a hop before us says of its own.
+        // A client certificate is shown only in a handshake with Forebay, so that a redirect has to ignore what a proxy in front
+        // says of TLS.
         let force = *always && !self.requires_certificate();
         (*always || has_tls).then(|| RequestFilter::TlsRedirect(TlsRedirect { force, ..redirect.clone() }))
     }
@@ -384,7 +388,7 @@ impl HostTerms {
         Access { forbidden, client_certificate, unavailable }
     }
 
-    /// Whether clients come in only with a certificate.
+    /// Whether clients have to show a certificate.
     fn requires_certificate(&self) -> bool {
         let policy = self.client_auth.as_ref().and_then(|policy| policy.as_ref().ok());
         policy.is_some_and(|policy| policy.auth.verify == VerifyClient::On)

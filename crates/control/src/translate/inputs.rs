@@ -1,6 +1,6 @@
-//! What translation reads beside the object in hand. Whoever reads an input depends on it, be it there or not.
+//! The inputs of translation. A query that reads an input depends on it, even if the object does not exist.
 //!
-//! Never in here: what is made of it.
+//! Never in here: what is made of an input.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -14,29 +14,29 @@ use crate::objects::{ConfigMap, EndpointSlice, Endpoints, Ingress, IngressClass,
 use crate::options::Options;
 use crate::resolve::Resolved;
 
-/// Something that translation reads.
+/// An input of translation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Input {
     Class(String),
     ConfigMap(NsName),
-    /// Which `ConfigMap`s there are.
+    /// The set of all `ConfigMap`s.
     ConfigMaps,
     Secret(NsName),
     /// A Service, its `EndpointSlice`s and `Endpoints`.
     Service(NsName),
-    /// The addresses of a name outside the cluster.
+    /// The addresses of an external name.
     Name(String),
 }
 
-/// The inputs on which something depends, from one translation to the next.
+/// The inputs on which something depends, kept from one translation to the next.
 #[derive(Debug, Default)]
 pub(super) struct KnownInputs {
     numbers: Numbers<Input>,
-    /// Those that are names outside the cluster.
+    /// The external names among them.
     names: BTreeSet<String>,
 }
 
-/// The inputs of a translation.
+/// The inputs of one translation.
 pub(super) struct Inputs<'a> {
     index: &'a Index,
     pub(super) options: &'a Options,
@@ -48,14 +48,14 @@ pub(super) struct Inputs<'a> {
 }
 
 impl KnownInputs {
-    /// An input differs from the revision before.
+    /// Notes that an input differs from the revision before.
     pub(super) fn note_change(&self, input: &Input, revisions: &Revisions) {
         if let Some(number) = self.numbers.find(input) {
             revisions.note_change(self.numbers.node(number));
         }
     }
 
-    /// Forgets the inputs that nothing depends on any more.
+    /// Forgets the inputs that nothing depends on.
     pub(super) fn sweep(&mut self, revisions: &Revisions) {
         let Self { numbers, names } = self;
         numbers.sweep(revisions, |_, input| {
@@ -65,7 +65,7 @@ impl KnownInputs {
         });
     }
 
-    /// The names outside the cluster on whose addresses something depends.
+    /// The external names whose addresses something depends on.
     pub(super) fn names(&self) -> &BTreeSet<String> {
         &self.names
     }
@@ -83,7 +83,7 @@ impl<'a> Inputs<'a> {
         Self { index, options, resolved, now, known: RefCell::new(known), revisions }
     }
 
-    /// All Ingresses. They are no input of any query: each is the key of its own.
+    /// All Ingresses. They are not an input: each Ingress is the key of its own query.
     pub(super) fn ingresses(&self) -> impl Iterator<Item = &'a Arc<Sourced<Ingress>>> {
         self.index.ingresses.iter()
     }
@@ -128,13 +128,13 @@ impl<'a> Inputs<'a> {
         self.index.endpoints.get(service)
     }
 
-    /// The addresses of an outside name; none while it is being looked up.
+    /// The addresses of an external name; none while it is being resolved.
     pub(super) fn addresses(&self, name: &str) -> Option<&'a Result<Vec<IpAddr>, String>> {
         self.read(Input::Name(name.to_owned()));
         self.resolved.get(name)
     }
 
-    /// The query at hand gives another value from a second since 1970 on, if that is still to come.
+    /// Notes that the current query has another value from this second since 1970 on, if that is in the future.
     pub(super) fn note_turn(&self, second: i64) {
         self.revisions.note_turn(second);
     }

@@ -1,6 +1,7 @@
-//! Which of the endpoints that a Service is said to have are used, and what there is to say of the others.
+//! Decides which endpoints of a Service may be used, and reports the others.
 //!
-//! A name leads where its owner wants, and elsewhere at the next look-up: addresses are judged, whenever they are known anew.
+//! The owner of a name decides its addresses and can change them at each look-up. So addresses are checked each time that they
+//! become known.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,17 +12,17 @@ use crate::objects::{Service, Sourced};
 use crate::problem::{Problem, Reason, Severity};
 use crate::reach;
 
-/// Refused addresses that a problem names one by one.
+/// Refused addresses that a problem lists one by one.
 const NAMED_MAX: usize = 3;
 
-/// Endpoints that are used, and addresses that are not.
+/// The endpoints that may be used, and the addresses that may not.
 pub(super) struct Judged {
     pub(super) endpoints: Vec<Endpoint>,
     refused: Vec<(SocketAddr, &'static str)>,
 }
 
 impl Judged {
-    /// These, all of which are used.
+    /// Endpoints that need no check.
     pub(super) fn unasked(endpoints: Vec<Endpoint>) -> Self {
         Self { endpoints, refused: Vec::new() }
     }
@@ -37,13 +38,13 @@ impl Judged {
         judged
     }
 
-    /// Whether some are not used.
+    /// Whether an address was refused.
     pub(super) fn is_refused(&self) -> bool {
         !self.refused.is_empty()
     }
 
-    /// What there is to say of addresses that are refused. `source` is where they come from, `outcome` what becomes of requests if
-    /// none is left.
+    /// The problem about refused addresses; none if none was refused. `source` says where they come from, `outcome` what happens to
+    /// requests if no endpoint is left.
     pub(super) fn problem(&self, service: &Sourced<Service>, source: &str, outcome: &str) -> Option<Problem> {
         let named = self.refused.iter().take(NAMED_MAX);
         let named: Vec<_> = named.map(|(address, why)| format!("{address} is refused: {why}")).collect();
@@ -67,7 +68,7 @@ impl Judged {
 }
 
 impl Inputs<'_> {
-    /// Judges the addresses of a name outside the cluster.
+    /// Checks the addresses of an external name.
     pub(super) fn judge_outside(&self, endpoints: Vec<Endpoint>) -> Judged {
         Judged::new(endpoints, |address| {
             let (ip, allowed) = (address.ip(), &self.options.external_name_allow);
@@ -78,7 +79,7 @@ impl Inputs<'_> {
         })
     }
 
-    /// Judges the addresses that a cluster says a Service has.
+    /// Checks the addresses that the cluster gives for a Service.
     pub(super) fn judge_inside(&self, endpoints: Vec<Endpoint>) -> Judged {
         if !self.options.judges_endpoints {
             return Judged::unasked(endpoints);
@@ -96,7 +97,7 @@ impl Inputs<'_> {
         reach::is_one_of(&self.options.own_addresses, ip)
     }
 
-    /// Whether Forebay listens there itself.
+    /// Whether Forebay itself listens on this port.
     fn is_own_port(&self, port: u16) -> bool {
         let options = self.options;
         let is_reserved = options.reserved_ports.iter().any(|(own, _)| *own == port);

@@ -1,13 +1,13 @@
-//! The one incremental engine: values that are kept for as long as making them anew would give the same.
+//! The incremental engine: keeps values for as long as making them again would give the same.
 //!
-//! The words are those of salsa. A *query* makes the value of a key. What the query reads is recorded as its *dependencies*: inputs,
-//! and values of other memos. Each translation is a *revision*. A value is taken over from the revision before if none of its
-//! dependencies has changed. A value that no query and no revision asks for any more is swept out at the end of the revision.
+//! The terms are those of salsa. A *query* makes the value of a key. What the query reads is recorded as its *dependencies*:
+//! inputs, and values of other memos. Each translation is a *revision*. A value of the revision before is kept if none of its
+//! dependencies has changed. At the end of a revision, values that nothing has asked for are removed.
 //!
-//! A dependency is judged by the revision of its last change alone; its own dependencies are not looked at. So the caller has to
-//! refresh the values that others depend on before it asks for those others.
+//! Only the revision of a dependency's last change is looked at, not the dependencies of the dependency. So the caller has to
+//! update a value before it asks for another that depends on it.
 //!
-//! Never in here: what keys and values are.
+//! Never in here: the meaning of keys and values.
 
 use std::cell::{Cell, RefCell};
 use std::hash::{BuildHasher, Hash};
@@ -24,21 +24,21 @@ pub(super) struct Node(u32);
 #[derive(Clone, Debug)]
 pub(super) struct Dependencies {
     nodes: SmallVec<[Node; 4]>,
-    /// Second since 1970 from which the same dependencies give another value; [`i64::MAX`] for never.
+    /// Second since 1970 from which the value differs although the dependencies are the same; [`i64::MAX`] for never.
     until: i64,
 }
 
-/// The revision at hand, when each [`Node`] changed, and the queries that are being made.
+/// The current revision, the revision in which each [`Node`] changed, and the queries that are running.
 #[derive(Debug, Default)]
 pub(super) struct Revisions {
     current: Cell<u32>,
-    /// Values that were not found good in this revision or a later one have to be made anew.
+    /// Values that were last verified before this revision have to be made again.
     oldest: Cell<u32>,
     /// Seconds since 1970.
     now: Cell<i64>,
     states: RefCell<Vec<State>>,
     vacant: RefCell<Vec<Node>>,
-    /// Dependencies of the queries at hand, each asked for by the one before it.
+    /// The dependencies of the running queries; each query was asked for by the one before it.
     open: RefCell<Vec<Dependencies>>,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Revisions {
 struct State {
     /// The revision of its last change.
     changed: u32,
-    /// The last revision in which something that is kept depended on it.
+    /// The last revision in which a value that is kept depended on it.
     used: u32,
 }
 
@@ -59,23 +59,23 @@ impl Default for Dependencies {
 // === impl Revisions ===
 
 impl Revisions {
-    /// Begins another revision, as it is to be at a second since 1970.
+    /// Begins a revision, at a second since 1970.
     pub(super) fn begin(&self, now: i64) {
         self.current.set(self.current.get() + 1);
         self.now.set(now);
     }
 
-    /// Nothing that was made in earlier revisions is of use.
+    /// Makes all values of earlier revisions invalid.
     pub(super) fn invalidate(&self) {
         self.oldest.set(self.current.get());
     }
 
-    /// Something that can be depended on differs from the revision before.
+    /// Notes that a node differs from the revision before.
     pub(super) fn note_change(&self, node: Node) {
         self.states.borrow_mut()[node.0 as usize].changed = self.current.get();
     }
 
-    /// The query at hand depends on this. Without a query at hand, the revision itself does.
+    /// Records that the running query depends on a node. If no query is running, the revision itself does.
     pub(super) fn read(&self, node: Node) {
         match self.open.borrow_mut().last_mut() {
             Some(open) if open.nodes.contains(&node) => {}
@@ -84,7 +84,7 @@ impl Revisions {
         }
     }
 
-    /// The query at hand gives another value from a second since 1970 on, if that is still to come.
+    /// Notes that the running query has another value from this second since 1970 on, if that is in the future.
     pub(super) fn note_turn(&self, second: i64) {
         if second > self.now.get()
             && let Some(open) = self.open.borrow_mut().last_mut()
@@ -101,7 +101,7 @@ impl Revisions {
         (made, dependencies)
     }
 
-    /// Whether a value that was good in an earlier revision is so still.
+    /// Whether a value that was verified in an earlier revision is still valid.
     fn is_current(&self, dependencies: &Dependencies, good: u32) -> bool {
         let states = self.states.borrow();
         good >= self.oldest.get()
@@ -136,7 +136,8 @@ impl Revisions {
     }
 }
 
-/// Numbers for keys, from 0, each with its [`Node`]. A key keeps its number until it is swept out; later, another may get it.
+/// Numbers for keys, from 0, each with its [`Node`]. A key keeps its number until it is removed; then another key may get the
+/// number.
 #[derive(Debug)]
 pub(super) struct Numbers<K> {
     table: HashTable<u32>,
@@ -144,7 +145,7 @@ pub(super) struct Numbers<K> {
     vacant: Vec<u32>,
 }
 
-/// Values by key, with what they were made of.
+/// Values by key, with their dependencies.
 #[derive(Debug)]
 pub(super) struct Memo<K, V> {
     numbers: Numbers<K>,
@@ -155,7 +156,7 @@ pub(super) struct Memo<K, V> {
 struct Made<V> {
     value: V,
     dependencies: Dependencies,
-    /// The last revision in which the value was found good.
+    /// The last revision in which the value was verified.
     good: u32,
 }
 
@@ -176,7 +177,7 @@ impl<K, V> Default for Memo<K, V> {
 const KEPT: &str = "whoever has a number keeps its key";
 
 impl<K: Eq + Hash> Numbers<K> {
-    /// The number of a key, which gets one if it has none.
+    /// The number of a key, which is given one if it has none.
     pub(super) fn number(&mut self, key: K, revisions: &Revisions) -> u32 {
         if let Some(number) = self.find(&key) {
             return number;
@@ -193,7 +194,7 @@ impl<K: Eq + Hash> Numbers<K> {
         number
     }
 
-    /// The number of a key that has one.
+    /// The number of a key; none if it has none.
     pub(super) fn find(&self, key: &K) -> Option<u32> {
         let is_key =
             |&number: &u32| self.keys[number as usize].as_ref().is_some_and(|(known, _)| known == key);
@@ -208,7 +209,7 @@ impl<K: Eq + Hash> Numbers<K> {
         self.keys[number as usize].as_ref().expect(KEPT).1
     }
 
-    /// Forgets the keys that nothing in this revision depends on.
+    /// Removes the keys that nothing in this revision depends on.
     pub(super) fn sweep(&mut self, revisions: &Revisions, mut forget: impl FnMut(u32, K)) {
         for number in 0..self.keys.len() {
             let Some((key, node)) = self.keys[number].take_if(|(_, node)| !revisions.is_used(*node)) else {
@@ -232,7 +233,7 @@ fn hash_of<K: Hash>(key: &K) -> u64 {
 // === impl Memo ===
 
 impl<K: Eq + Hash, V> Memo<K, V> {
-    /// The number of a key, which gets one if it has none. Its value may still have to be made.
+    /// The number of a key, which is given one if it has none. Its value may not have been made yet.
     pub(super) fn number(&mut self, key: K, revisions: &Revisions) -> u32 {
         let number = self.numbers.number(key, revisions);
         if self.values.len() <= number as usize {
@@ -241,10 +242,10 @@ impl<K: Eq + Hash, V> Memo<K, V> {
         number
     }
 
-    /// Brings the value of a key up to date: takes it over, or makes it anew. Returns whether it was made anew. `holds` compares the
-    /// old value with arguments that are no dependencies; `make` gets the old value, if there is one.
+    /// Updates the value of a key: keeps it, or makes it again. Returns whether it was made again. `holds` compares the old value
+    /// with arguments that are not dependencies; `make` receives the old value, if there is one.
     ///
-    /// The query at hand depends on the value from now on.
+    /// The running query depends on the value from now on.
     pub(super) fn get(
         &mut self,
         number: u32,
@@ -257,7 +258,7 @@ impl<K: Eq + Hash, V> Memo<K, V> {
         is_new
     }
 
-    /// The same as [`get`](Self::get), but the query at hand does not depend on the value, and neither does the revision.
+    /// The same as [`get`](Self::get), but neither the running query nor the revision depends on the value.
     pub(super) fn refresh(
         &mut self,
         number: u32,
@@ -283,13 +284,13 @@ impl<K: Eq + Hash, V> Memo<K, V> {
         true
     }
 
-    /// The value of a number, which the query at hand depends on.
+    /// The value with this number, on which the running query then depends.
     pub(super) fn read(&self, number: u32, revisions: &Revisions) -> &V {
         revisions.read(self.numbers.node(number));
         self.value(number)
     }
 
-    /// The value of a number, which must have been asked for in this revision.
+    /// The value with this number, which must have been asked for in this revision.
     pub(super) fn value(&self, number: u32) -> &V {
         &self.values[number as usize].as_ref().expect("a value that was asked for in this revision").value
     }
@@ -298,17 +299,17 @@ impl<K: Eq + Hash, V> Memo<K, V> {
         self.numbers.key(number)
     }
 
-    /// Whether a number has a value, be it good or not.
+    /// Whether a number has a value, valid or not.
     pub(super) fn has(&self, number: u32) -> bool {
         self.values[number as usize].is_some()
     }
 
-    /// All numbers are below this.
+    /// All numbers are below this one.
     pub(super) fn end(&self) -> usize {
         self.values.len()
     }
 
-    /// Forgets the values that nothing in this revision depends on. What the others depend on has to be swept later.
+    /// Removes the values that nothing in this revision depends on. What the remaining values depend on has to be swept after them.
     pub(super) fn sweep(&mut self, revisions: &Revisions, mut forget: impl FnMut(u32)) {
         let Self { numbers, values } = self;
         numbers.sweep(revisions, |number, _| {
@@ -320,7 +321,7 @@ impl<K: Eq + Hash, V> Memo<K, V> {
         }
     }
 
-    /// The first second since 1970 at which one of the values has to be made anew; [`i64::MAX`] for never.
+    /// The first second since 1970 at which a value has to be made again; [`i64::MAX`] for never.
     pub(super) fn until(&self) -> i64 {
         self.values.iter().flatten().map(|made| made.dependencies.until).min().unwrap_or(i64::MAX)
     }
@@ -330,7 +331,7 @@ impl<K: Eq + Hash, V> Memo<K, V> {
 mod tests {
     use super::*;
 
-    /// Inputs, their lengths, and the sum of the lengths of two.
+    /// A test world: texts as inputs, a memo of their lengths, and a memo of the sums of two lengths.
     #[derive(Default)]
     struct World {
         revisions: Revisions,
@@ -347,7 +348,7 @@ mod tests {
             }
         }
 
-        /// Asks for a sum. Tells which lengths were made anew, and whether the sum was.
+        /// Asks for a sum. Returns which lengths were made again, and whether the sum was.
         fn sum(&mut self, of: [&'static str; 2]) -> (Vec<&'static str>, bool) {
             let Self { revisions, inputs, lengths, sums } = self;
             let mut made = Vec::new();

@@ -1,12 +1,13 @@
-//! Objects to a model, in ordered passes.
+//! Translates objects into a model, in ordered passes.
 //!
-//! `configmap` sets what holds everywhere; `ingress` makes `claim`s of Ingresses about hosts; `hosts` merges the claims of each host,
-//! and asks `clusters` for what is behind the backends, which takes the addresses from `endpoints`; `streams` reads which Services
-//! have ports of their own. Another kind of object is another folder beside `ingress`: what comes after the claims knows no kinds.
+//! `configmap` reads the settings of the whole proxy; `ingress` makes the `claim`s of Ingresses about hosts; `hosts` merges the
+//! claims of each host, and asks `clusters` for what is behind the backends, which takes the addresses from `endpoints`; `streams`
+//! reads the TCP and UDP services. Another kind of object would be another folder beside `ingress`: the passes after the claims do
+//! not know kinds.
 //!
-//! A [`Translator`] keeps what it made in `memo`s: the next translation makes only that anew which would come out otherwise, as
-//! `inputs` and `changes` tell. That saves work and changes nothing: the same objects at the same time give the same translation,
-//! but for the ids of clusters.
+//! A [`Translator`] keeps its results in `memo`s: the next translation makes only those again whose `inputs` have changed, which
+//! `changes` finds. This saves work without a visible effect: the same objects at the same time give the same translation, except
+//! for the ids of clusters.
 //!
 //! Never in here: IO, clocks.
 
@@ -45,36 +46,37 @@ use crate::source::Skipped;
 pub use claim::{HostCertificate, RouteOrigin};
 pub use translator::Translator;
 
-/// A whole new model, and what there is to say about it.
+/// A whole new model, and the problems found on the way.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Translation {
-    /// What is to be served.
+    /// The model.
     pub model: Model,
-    /// What is wrong or worth knowing, by place.
+    /// Problems and information, sorted by place.
     pub problems: Vec<Problem>,
-    /// Numbers of things that were passed over.
+    /// Numbers of objects that were skipped.
     pub skipped: Skipped,
-    /// Who asked for each route: for each host of the model as many as it has routes.
+    /// The objects that declare the routes: for each host of the model one entry per route, in order.
     pub origins: Vec<Arc<[RouteOrigin]>>,
-    /// The Ingresses that are ours, the oldest first.
+    /// The Ingresses that are served, the oldest first.
     pub ingresses: Vec<Arc<Sourced<Ingress>>>,
-    /// Names whose addresses the model depends on.
+    /// The external names whose addresses the model depends on.
     pub names: BTreeSet<String>,
-    /// The certificates of hosts.
+    /// The certificates of hosts, for metrics.
     pub certificates: Vec<HostCertificate>,
-    /// Second since 1970 from which the same objects translate to something else: a certificate begins or ends.
+    /// Second since 1970 from which the same objects have another translation, since a certificate becomes valid or expires; none
+    /// for never.
     pub valid_until: Option<i64>,
 }
 
 impl Translation {
-    /// The problems that the translation before this one did not have: those to tell the operator of.
+    /// The problems that the translation before this one did not have, for the log.
     pub fn new_problems<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = &'a Problem> {
         let known: HashSet<_> = before.problems.iter().collect();
         self.problems.iter().filter(move |problem| !known.contains(problem))
     }
 }
 
-/// Translates all objects, as it is to be at a time.
+/// Translates all objects, for the given time.
 pub fn translate(index: &Index, options: &Options, resolved: &Resolved, now: SystemTime) -> Translation {
     Translator::default().translate(index, options, resolved, now)
 }

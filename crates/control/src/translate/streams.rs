@@ -1,4 +1,4 @@
-//! Services with a port of their own, whose bytes are passed on as they are.
+//! TCP and UDP services: Services with a port of their own, whose bytes are passed on unchanged.
 
 use model::{Labels, Listener, Protocol, Stream, Transport};
 
@@ -9,13 +9,13 @@ use crate::objects::{At, ConfigMap, Sourced};
 use crate::options::Options;
 use crate::problem::{Problem, Reason, Severity};
 
-/// The flag that names the `ConfigMap`, the name that it usually has, and what it is about.
+/// The flag that names the `ConfigMap`, the usual name of the `ConfigMap`, and its transport.
 const SOURCES: [(&str, &str, Transport); 2] = [
     ("--tcp-services-configmap", "tcp-services", Transport::Tcp),
     ("--udp-services-configmap", "udp-services", Transport::Udp),
 ];
 
-/// Reads the `ConfigMap`s that the options name. What is wrong with an entry is of no concern to the others.
+/// Reads the `ConfigMap`s that the options name. An invalid entry does not affect the others.
 pub(super) fn build(
     inputs: &Inputs<'_>,
     clusters: &mut ClusterQueries<'_, '_>,

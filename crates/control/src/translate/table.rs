@@ -1,15 +1,15 @@
-//! What the tables of annotations and of `ConfigMap` keys have in common.
+//! Functions for the tables of annotations and of `ConfigMap` keys.
 
 use super::value;
 
-/// Whether a value asks for what would be done anyway: it is empty, the default, or the same boolean.
+/// Whether a value asks for the default behaviour: it is empty, the default, or the same boolean as the default.
 pub(super) fn is_default(value: &str, default: &str) -> bool {
     let value = value.trim();
     let same_boolean = || value::boolean(value).is_ok() && value::boolean(value) == value::boolean(default);
     value.is_empty() || value.eq_ignore_ascii_case(default) || same_boolean()
 }
 
-/// The known name that an unknown one was probably meant to be, as the end of a message.
+/// A suggestion for an unknown name, as the end of a message; empty if no known name is similar.
 pub(super) fn suggestion(unknown: &str, known: impl IntoIterator<Item = &'static str>) -> String {
     let similarity = |name: &'static str| (strsim::jaro_winkler(unknown, name), name);
     let best = known.into_iter().map(similarity).max_by(|(a, _), (b, _)| a.total_cmp(b));
@@ -19,7 +19,7 @@ pub(super) fn suggestion(unknown: &str, known: impl IntoIterator<Item = &'static
     }
 }
 
-/// Below this, a suggestion is more likely to mislead: `rate-limit` is 0.6 of `limit-rate`.
+/// Least similarity of a suggestion. A lower bound would suggest wrong names: `rate-limit` is 0.6 of `limit-rate`.
 const SIMILARITY_MIN: f64 = 0.9;
 
 #[cfg(test)]

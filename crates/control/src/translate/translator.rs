@@ -1,4 +1,4 @@
-//! The queries of which a translation consists, and the order in which they are asked.
+//! The queries of a translation, and their order.
 //!
 //! Never in here: how a value is made.
 
@@ -27,7 +27,7 @@ use crate::problem::Problem;
 use crate::resolve::Resolved;
 use crate::source::Skipped;
 
-/// Translates, and keeps what it made.
+/// Translates, and keeps the results for the next translation.
 #[derive(Default)]
 pub struct Translator {
     seen: Seen,
@@ -38,21 +38,21 @@ pub struct Translator {
     clusters: Clusters,
     hosts: Memo<HostName, HostPiece>,
     streams: Memo<(), StreamsPiece>,
-    /// How hosts are served over TLS of which nobody says anything else.
+    /// TLS of the hosts for which no object configures anything.
     plain_tls: Arc<HostTls>,
 }
 
-/// What holds everywhere.
+/// The settings of the whole proxy.
 struct GlobalPiece {
     global: Global,
-    /// The default certificate, if there is one.
+    /// The default certificate, for metrics; none if there is none.
     certificate: Option<HostCertificate>,
     problems: Vec<Problem>,
 }
 
-/// What was made of a host.
+/// The result for one host.
 struct HostPiece {
-    /// The numbers of its Ingresses, the oldest first.
+    /// The numbers of the Ingresses with a claim about it, the oldest first.
     claimants: Group,
     host: Arc<Host>,
     origins: Arc<[RouteOrigin]>,
@@ -65,11 +65,11 @@ struct StreamsPiece {
     problems: Vec<Problem>,
 }
 
-/// The numbers of the Ingresses that have something to say about a host, the oldest first.
+/// The numbers of the Ingresses with a claim about a host, the oldest first.
 type Group = SmallVec<[u32; 2]>;
 
 impl Translator {
-    /// Translates all objects, as it is to be at a time.
+    /// Translates all objects, for the given time.
     pub fn translate(
         &mut self,
         index: &Index,
@@ -89,7 +89,7 @@ impl Translator {
         }
     }
 
-    /// Begins a revision, and notes which inputs differ from the one before.
+    /// Begins a revision, and notes the inputs that differ from the one before.
     fn begin(&mut self, index: &Index, options: &Options, resolved: &Resolved, now: i64) {
         self.revisions.begin(now);
         match self.seen.changes(index, options, resolved, now) {
@@ -102,8 +102,8 @@ impl Translator {
         }
     }
 
-    /// Asks for everything of which a translation consists, but for what is known only when all that is not needed has been swept
-    /// out: clusters, names, and how long it holds.
+    /// Runs all queries of a translation. Clusters, names and the end of validity are added later: they are known only when values
+    /// that are no longer needed have been removed.
     fn ask(&mut self, index: &Index, options: &Options, resolved: &Resolved, now: i64) -> Translation {
         let Self { revisions, known, global, ingresses, clusters, hosts, streams, plain_tls, .. } = self;
         let inputs = Inputs::new(index, options, resolved, now, known, revisions);
@@ -122,7 +122,7 @@ impl Translator {
         Made { options, global, ingresses, hosts, order: &order, streams }.translation()
     }
 
-    /// Forgets what nothing depends on any more; what others depend on comes after those.
+    /// Removes the values that nothing depends on. A memo is swept after those whose values depend on it.
     fn sweep(&mut self) {
         let Self { revisions, known, global, ingresses, clusters, hosts, streams, .. } = self;
         hosts.sweep(revisions, |_| {});
@@ -133,17 +133,17 @@ impl Translator {
         known.sweep(revisions);
     }
 
-    /// Second since 1970 from which something has to be made anew.
+    /// Second since 1970 from which a value has to be made again; none for never.
     fn valid_until(&self) -> Option<i64> {
         let turns = [self.global.until(), self.ingresses.until(), self.hosts.until(), self.streams.until()];
         turns.into_iter().min().filter(|&turn| turn < i64::MAX)
     }
 }
 
-/// The number of the value of a memo with one.
+/// The number of the value in a memo that holds only one.
 const ONLY: u32 = 0;
 
-/// What holds everywhere. Where that may differ, everything else is made anew.
+/// The settings of the whole proxy. If they change, all other values are made again.
 fn follow_global(memo: &mut Memo<(), GlobalPiece>, inputs: &Inputs<'_>, revisions: &Revisions) {
     let number = memo.number((), revisions);
     let is_new = memo.get(
@@ -165,7 +165,7 @@ fn follow_global(memo: &mut Memo<(), GlobalPiece>, inputs: &Inputs<'_>, revision
     }
 }
 
-/// Makes those hosts anew that may differ. Returns their numbers in order of appearance.
+/// Makes those hosts again whose inputs have changed. Returns the numbers of all hosts in order of appearance.
 fn follow_hosts(
     memo: &mut Memo<HostName, HostPiece>,
     ingresses: &Ingresses,
@@ -200,7 +200,7 @@ fn follow_hosts(
     order
 }
 
-/// The hosts in order of appearance, and for each number of a host the Ingresses that are about it.
+/// The hosts in order of appearance, and for each host number the Ingresses with a claim about it.
 fn group(end: usize, ingresses: &Ingresses, any: Option<u32>) -> (Vec<u32>, Vec<Group>) {
     let mut order = Vec::with_capacity(end);
     let mut groups = vec![Group::new(); end];
@@ -280,7 +280,7 @@ impl Made<'_> {
         self.order.iter().map(|&number| self.hosts.value(number))
     }
 
-    /// What there is to say, by place. Several hosts may need the same thing that is missing.
+    /// All problems, sorted by place, without duplicates: several hosts may report the same missing object.
     fn problems(&self) -> Vec<Problem> {
         let of_ingresses = self.ingresses.all().flat_map(|ingress| &ingress.problems);
         let of_hosts = self.hosts().flat_map(|host| &host.problems);

@@ -1,4 +1,4 @@
-//! What is spoken with endpoints: the version of HTTP, and whether over TLS.
+//! The protocol towards endpoints: the version of HTTP, and TLS.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -8,39 +8,39 @@ use model::{Encryption, HttpVersion, UpstreamTls};
 use crate::objects::ServicePort;
 use crate::problem::Problem;
 
-/// What is spoken with the endpoints of a cluster.
+/// The protocol towards the endpoints of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct UpstreamProtocol {
     pub(super) version: HttpVersion,
     pub(super) encryption: Encryption,
 }
 
-/// The protocols that an object can ask for, as `backend-protocol` has them.
+/// The values of `backend-protocol`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     Http,
     Https,
-    /// As the client speaks.
+    /// The same as the client's: HTTP or HTTPS.
     AutoHttp,
     Grpc,
     Grpcs,
 }
 
-/// What a route asks of the connections to its endpoints, before it is known which Service those belong to.
+/// What a route asks of the connections to its endpoints, before its Service is known.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UpstreamDraft {
-    /// None to go by what the Service says of its port.
+    /// None to use the `appProtocol` of the Service's port.
     pub(super) protocol: Option<Protocol>,
-    /// How TLS is spoken if nobody says more. An empty name stands for that of the Service.
+    /// TLS settings without a Secret. An empty name stands for that of the Service.
     pub(super) usual_tls: UpstreamTls,
-    /// The same by a Secret that the route's object names.
+    /// TLS settings from the Secret that the route's object names.
     pub(super) own_tls: Option<Arc<UpstreamTls>>,
-    /// What there is to say of endpoints whose certificates are not verified.
+    /// A notice that endpoints are not verified, for a route that uses TLS.
     pub(super) unverified: Option<Problem>,
 }
 
 impl Protocol {
-    /// Whether it is spoken over TLS, at least now and then.
+    /// Whether it uses TLS, for some clients at least.
     pub(super) fn encrypts(self) -> bool {
         matches!(self, Self::Https | Self::AutoHttp | Self::Grpcs)
     }
@@ -54,8 +54,8 @@ impl Protocol {
 }
 
 impl UpstreamDraft {
-    /// What is spoken with the endpoints of a Service's port. `own_name` is the name that their certificates have if nobody says
-    /// another, `of_host` how TLS is spoken by the routes of the host that say nothing of it themselves.
+    /// The protocol towards a Service's port. `own_name` is the name in the endpoints' certificates if the settings have none;
+    /// `of_host` are the TLS settings for routes of the host without settings of their own.
     pub(super) fn resolve(
         &self,
         port: Option<&ServicePort>,
@@ -98,7 +98,7 @@ impl UpstreamProtocol {
 }
 
 impl Hash for UpstreamProtocol {
-    /// What else there is of TLS seldom differs where the name does not.
+    /// Hashes the name only: TLS settings with the same name seldom differ.
     fn hash<H: Hasher>(&self, state: &mut H) {
         let name = match &self.encryption {
             Encryption::Never => None,

@@ -1,4 +1,4 @@
-//! The values of annotations and `ConfigMap` keys: text to what it means, or why it means nothing.
+//! Parsers for the values of annotations and `ConfigMap` keys.
 
 use std::time::Duration;
 
@@ -7,24 +7,24 @@ use model::{Balance, ConnectionHeader, RetryOn, TlsVersions};
 
 use crate::options::parse_network;
 
-/// What is wrong with a value, for its author.
+/// A parsed value, or an error message for the author of the text.
 pub(super) type Parsed<T> = Result<T, String>;
 
-/// A value that was taken, and what there is to say of it if that was in part.
+/// The result of taking a value: a remark if it was taken only in part, or the error.
 pub(super) type Taken = Parsed<Option<String>>;
 
-/// Sets a field, unless the value means nothing.
+/// Sets a field if the value was parsed; otherwise the field stays.
 pub(super) fn set<T>(field: &mut T, parsed: Parsed<T>) -> Taken {
     *field = parsed?;
     Ok(None)
 }
 
-/// Where zero stands for no limit.
+/// A value whose zero stands for no limit.
 pub(super) fn positive<T: Default + PartialEq>(value: T) -> Option<T> {
     (value != T::default()).then_some(value)
 }
 
-/// As Go's `strconv.ParseBool`, by which ingress-nginx reads booleans.
+/// A boolean in the forms of Go's `strconv.ParseBool`, which ingress-nginx uses.
 pub(super) fn boolean(text: &str) -> Parsed<bool> {
     match text.trim() {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
@@ -33,7 +33,7 @@ pub(super) fn boolean(text: &str) -> Parsed<bool> {
     }
 }
 
-/// nginx's switches.
+/// nginx's `on` and `off`.
 pub(super) fn on_off(text: &str) -> Parsed<bool> {
     match text.trim() {
         "on" => Ok(true),
@@ -42,7 +42,7 @@ pub(super) fn on_off(text: &str) -> Parsed<bool> {
     }
 }
 
-/// nginx's `ssl_protocols`: versions between blanks, and what to say of those that nobody should speak any more.
+/// nginx's `ssl_protocols`: versions separated by blanks, and a remark about versions that are too old to be supported.
 pub(super) fn tls_versions(text: &str) -> Parsed<(TlsVersions, Option<String>)> {
     let mut versions = TlsVersions { v12: false, v13: false };
     let mut old = Vec::new();
@@ -77,18 +77,18 @@ pub(super) fn number<T: std::str::FromStr>(text: &str) -> Parsed<T> {
     text.trim().parse().map_err(|_| format!("{text:?} is not a whole number"))
 }
 
-/// A name; an empty one is none.
+/// A name; none if the text is empty.
 pub(super) fn name(text: &str) -> Option<String> {
     let name = text.trim();
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// Items between commas, without blanks.
+/// Items separated by commas, without the blanks around them.
 pub(super) fn list(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
 }
 
-/// Networks in CIDR notation between commas; a lone address is a network of one.
+/// Networks in CIDR notation, separated by commas. An address alone is a network that holds only itself.
 pub(super) fn networks(text: &str) -> Parsed<Vec<IpNet>> {
     list(text).iter().map(|item| parse_network(item)).collect()
 }
@@ -112,7 +112,7 @@ pub(super) fn connection_header(text: &str) -> Parsed<ConnectionHeader> {
     }
 }
 
-/// nginx's `proxy_next_upstream`: what counts as failed, between blanks.
+/// nginx's `proxy_next_upstream`: the failures that lead to a retry, separated by blanks.
 pub(super) fn retry_on(text: &str) -> Parsed<RetryOn> {
     let mut on = RetryOn { error: false, timeout: false, ..RetryOn::default() };
     for word in text.split_whitespace() {
@@ -135,7 +135,7 @@ fn retry_status(word: &str) -> Parsed<u16> {
     })
 }
 
-/// nginx's `large_client_header_buffers`: number and size. Returns the size of one, and of all.
+/// nginx's `large_client_header_buffers`: number and size. Returns the size of one buffer and of all together, in bytes.
 pub(super) fn header_buffers(text: &str) -> Parsed<(usize, usize)> {
     let invalid = || format!("{text:?} is not a number and a size such as \"4 8k\"");
     let (count, bytes) = text.trim().split_once(char::is_whitespace).ok_or_else(invalid)?;

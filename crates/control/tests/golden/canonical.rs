@@ -1,11 +1,11 @@
-//! Translations in a form in which equal ones are equal, whatever numbers their clusters have.
+//! Translations in a form that can be compared: the numbers of clusters do not count.
 
 use std::sync::Arc;
 
 use control::Translation;
 use model::{Action, Backends, Cluster, ClusterId, Forward, Host, Listener, Model, Route, Stream};
 
-/// The same with clusters in place of their ids.
+/// The translation with clusters in place of their ids.
 pub(crate) fn canonical(translation: &Translation) -> impl PartialEq + use<> {
     let Translation { model, problems, skipped, origins, ingresses, names, certificates, valid_until } =
         translation.clone();

@@ -1,5 +1,5 @@
-//! A [`Translator`] that remembers gives what one gives that does not: for objects of the cases that come, change and go,
-//! under options, at times and with addresses that change.
+//! A [`Translator`] that keeps results between translations gives the same as a new one, while objects of the cases are added,
+//! changed and removed, and options, times and addresses change.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -38,17 +38,17 @@ static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// An object of one of the cases is there from now on.
+    /// Adds or replaces an object of one of the cases.
     Apply(usize, prop::sample::Index),
-    /// It is a copy: nothing about it is new but its address.
+    /// Replaces an object by an equal copy, which has another address in memory.
     Copy(usize, prop::sample::Index),
-    /// It is gone.
+    /// Removes an object.
     Remove(usize, prop::sample::Index),
-    /// The options and addresses of one of the cases are in force.
+    /// Uses the options and addresses of one of the cases.
     Circumstances(usize),
-    /// So many days have gone by, or have not.
+    /// Sets the time to this number of days after a day that is 30 days before the usual time.
     Days(u64),
-    /// Only the Ingresses of these namespaces are served.
+    /// Serves the Ingresses of these namespaces only; none for all.
     Namespaces(Option<&'static str>),
 }
 
@@ -146,7 +146,7 @@ fn new_hosts(before: &Model, after: &Model) -> Vec<String> {
     after.hosts().filter(is_new).map(|host| host.name.to_string()).collect()
 }
 
-/// Whether two models have all hosts and clusters in common.
+/// Whether two models share all hosts and clusters by pointer.
 fn is_shared(a: &Model, b: &Model) -> bool {
     a.hosts().zip(b.hosts()).all(|(a, b)| Arc::ptr_eq(a, b))
         && a.clusters.iter().zip(b.clusters.iter()).all(|(a, b)| Arc::ptr_eq(a.1, b.1))

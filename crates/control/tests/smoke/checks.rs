@@ -15,17 +15,17 @@ use control::{Options, report};
 
 use canonical::canonical;
 
-/// Longest input, in bytes: what is longer tells nothing new and takes its time.
+/// Longest input, in bytes: a longer one finds nothing new and takes longer.
 const INPUT_BYTES_MAX: usize = 16 << 10;
 
-/// Changes that are made one after the other.
+/// Most changes that are made one after the other.
 const CHANGES_MAX: usize = 6;
 
-/// Parts the objects that there are at first from those that come later.
+/// Separates the objects that exist at first from those that are added later.
 const LATER: &str = "\n=====\n";
 
-/// No manifests panic. One who remembers, while objects come and go, translates as one does who does not; what is said of it
-/// can be written down, and every cluster that is named is there.
+/// No manifests cause a panic. A translator that keeps results gives the same as a new one, while objects are added and removed.
+/// Every result can be written as a report, and every cluster that is named exists.
 pub(crate) fn translate(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     if text.len() > INPUT_BYTES_MAX {
@@ -57,7 +57,7 @@ fn compare(translator: &mut Translator, index: &Index, options: &Options, resolv
     report::write(&mut text, &remembering).expect("a String takes everything");
 }
 
-/// All that can be turned on is.
+/// Options with every feature turned on.
 fn options() -> Options {
     let name = |name: &str| Some(NsName::new("default", name));
     Options {

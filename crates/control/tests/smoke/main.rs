@@ -1,4 +1,4 @@
-//! What the fuzz target `translate` does, for a moment.
+//! Runs the fuzz target `translate` for a short time.
 
 mod checks;
 #[path = "../../../../fuzz/smoke.rs"]
@@ -7,7 +7,7 @@ mod driver;
 /// Mutations of each entry of the corpus. Each is translated a dozen times.
 const ROUNDS: u64 = 150;
 
-/// Pieces that mean something to who reads manifests.
+/// Texts with a meaning in manifests, which mutations insert.
 const WORDS: &[&[u8]] = &[
     b"\n---\n",
     b"\n=====\n",

@@ -1,11 +1,11 @@
-//! Threads that are moved from CPU to CPU.
+//! Threads that migrate from CPU to CPU.
 
+use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::format::plural;
 use crate::read::processes::{self, Switches};
 use crate::sample::{Sample, Unknown};
 use crate::samples::Samples;
-use crate::table::Check;
 
 pub(crate) const CHECKS: &[Check] = &[Check {
     id: "cpu-affinity",
@@ -20,15 +20,15 @@ pub(crate) const CHECKS: &[Check] = &[Check {
     look: cpu_affinity,
 }];
 
-/// So often a second, and of all its switches such a part, is what a process that waits can do without.
+/// Migrations a second, and share of all context switches, above which migrations of a process that often waits cost something.
 const MIGRATIONS_PER_SECOND: f64 = 250.0;
 const MIGRATIONS_PERCENT: f64 = 2.0;
 const INVOLUNTARY_PER_SECOND: f64 = 1000.0;
 
-/// On so few CPUs there is nowhere to go.
+/// With fewer CPUs migrations do not matter.
 const CPUS_MIN: usize = 3;
 
-/// How a process was moved about between the samples, a second.
+/// Context switches and migrations of a process between the samples, per second.
 struct Moves {
     pid: u32,
     name: String,
@@ -49,7 +49,7 @@ fn cpu_affinity(samples: &Samples) -> Result<Outcome, Unknown> {
     Ok(tell_moves(worst))
 }
 
-/// Of the threads that are in both samples. `None` where there are none.
+/// The switches of the threads that are in both samples; `None` if there are none.
 fn moves(first: &Sample, last: &Sample, pid: u32, seconds: f64) -> Option<Moves> {
     let online = processes::online_cpus(last);
     let (mut sum, mut cpus, mut seen) = (Switches::default(), 0, false);
@@ -115,7 +115,7 @@ fn tell_moves(moves: &Moves) -> Outcome {
 }
 
 impl Moves {
-    /// Whether it gives up its CPU more often than it is taken off.
+    /// Whether it gives up its CPU more often than it is preempted.
     fn waits(&self) -> bool {
         self.voluntary > self.involuntary
     }
@@ -155,7 +155,7 @@ mod tests {
         )
     }
 
-    /// One thread, ten seconds, beginning at 100 of each.
+    /// A process with one thread whose counters begin at 100, sampled ten seconds apart.
     fn server(voluntary: u64, involuntary: u64, cpus: &str) -> Scene {
         scene().pids(&[7]).file("proc/stat", CPUS).file("proc/7/comm", "server\n").grows(
             "proc/7/task/7/status",
@@ -189,9 +189,9 @@ mod tests {
         assert_eq!(moved(40_000, 2_000, 90, "0-3").verdict, Verdict::Ok);
         assert_eq!(moved(1_000, 20_000, 9_000, "0-3").verdict, Verdict::Ok);
         assert_eq!(moved(40_000, 2_000, 9_000, "2").verdict, Verdict::Ok);
-        // The mask holds CPUs that the machine could have; two of those are there.
+        // The mask may hold CPUs that could be added to the machine; two of those in the mask exist.
         assert_eq!(moved(40_000, 2_000, 9_000, "2-127").verdict, Verdict::Ok);
-        // One of 200 switches.
+        // One of 200 switches is a migration.
         assert_eq!(moved(1_000_000, 2_000, 5_000, "0-3").verdict, Verdict::Ok);
     }
 

@@ -1,7 +1,8 @@
-//! Connections of clients: whether they are kept.
+//! Connections of clients: whether they are kept alive.
 
 use super::outgoing::RATE_MIN;
 use super::subject::{Subject, listener, pid};
+use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::format::{percent, rate, time, whole};
 use crate::read::metrics::{CONNECTIONS_TOTAL, Pages, REQUESTS_TOTAL};
@@ -9,15 +10,15 @@ use crate::read::{counters, sockets};
 use crate::sample::Unknown;
 use crate::samples::Samples;
 use crate::sockets::{Direction, SocketGroup, State};
-use crate::table::Check;
 
-/// Requests on one connection that are next to none.
+/// Requests per connection below which connections are as good as not kept alive.
 const REQUESTS_FEW: f64 = 1.5;
-/// A connection that ends sooner is taken for one request's.
+/// A connection that ends sooner probably carried one request.
 const LIFE_SHORT_SECONDS: f64 = 1.0;
-/// Fewer open connections tell nothing of the others.
+/// With fewer open connections their share with one answer says nothing.
 const OPEN_MIN: f64 = 10.0;
-/// Values of `keep-alive-requests` that are common: nginx's default before 1.19.10 and case A's, and nginx's and ours now.
+/// Common values of `keep-alive-requests`: 100 was nginx's default before 1.19.10 and is that of case A; 1,000 is nginx's and
+/// Forebay's now.
 const REQUESTS_LIMITS: [f64; 2] = [100.0, 1000.0];
 
 pub(crate) const CHECKS: &[Check] = &[Check {
@@ -36,12 +37,13 @@ pub(crate) const CHECKS: &[Check] = &[Check {
     look: client_keepalive,
 }];
 
-/// What was seen of clients' connections between the samples.
+/// The connections of clients between the samples.
 struct Clients {
     per_second: f64,
-    /// Requests for each of them, where they were counted.
+    /// Requests per connection; none if requests were not counted.
     requests: Option<f64>,
-    /// How long one lives, and the share of those open that sent no second answer, as sockets tell.
+    /// Mean life of a connection in seconds, and the share of open connections that have sent no second answer, both derived from
+    /// sockets.
     life: Option<f64>,
     sent_once: Option<f64>,
 }
@@ -94,7 +96,7 @@ fn by_requests(requests: f64, a_second: &str) -> Outcome {
     }
 }
 
-/// Both counters go by connections and requests of clients, and nothing else.
+/// From Forebay's metrics, whose counters of connections and requests are only about clients.
 fn by_metrics(samples: &Samples, pages: &Pages<'_>) -> Option<Clients> {
     let is_accepted =
         |series: &crate::prometheus::Series<'_>| series.label("state").as_deref() == Some("accepted");
@@ -111,7 +113,7 @@ fn by_sockets(samples: &Samples) -> Result<Clients, Unknown> {
     let taken = &samples.last()?.taken;
     let all: Vec<SocketGroup> =
         samples.all.iter().flat_map(|sample| sockets::of(sample).unwrap_or_default()).collect();
-    // What the processes connect to themselves, in the same namespace, has them for a client; and others may listen there.
+    // Connections that the processes open within the namespace count as incoming there too, and other processes may listen there.
     let subject = Subject::of(taken, &[], &all);
     let is_asked_about = |local: &str| {
         let owner = listener(&all, local).and_then(pid);
@@ -126,7 +128,8 @@ fn by_sockets(samples: &Samples) -> Result<Clients, Unknown> {
     let sum = |groups: &[&SocketGroup], value: fn(&SocketGroup) -> u64| -> f64 {
         groups.iter().map(|group| value(group)).sum::<u64>() as f64
     };
-    // The counter is the namespace's: the share of the young among those at hand is theirs.
+    // The kernel's counter is that of the whole namespace. Their part of it is estimated by the share of young connections that is
+    // theirs.
     let (young, other_young) =
         (sum(&clients, |group| group.sent_once), sum(&others, |group| group.sent_once));
     let share = if other_young > 0.0 { young / (young + other_young) } else { 1.0 };
@@ -150,7 +153,7 @@ mod tests {
 
     const ID: &str = "client-keepalive";
 
-    /// Connections accepted in ten seconds, and how many were open, of which so many had sent one answer.
+    /// A server that accepted so many connections in ten seconds, with so many open, of which so many have sent one answer.
     fn accepting(accepted: u64, open: u64, once: u64) -> Scene {
         let groups = [
             incoming(State::Established, "10.0.0.1:80", open).of(7, "nginx").once(once),

@@ -1,23 +1,26 @@
-//! Connections to upstreams: whether they are kept, and whether those that are kept suffice.
+//! Connections to upstreams: whether they are kept alive, and whether the pool is large enough.
 
 use super::outgoing::{Outgoing, PER_REQUEST_MANY, PER_REQUEST_SOME, RATE_MIN};
+use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::format::{count, percent, rate, time, whole};
 use crate::read::metrics::{Pages, UPSTREAM_IDLE, UPSTREAM_REGRETTED};
 use crate::sample::Unknown;
 use crate::samples::Samples;
-use crate::table::Check;
 
-/// A connection that ends sooner was not worth the handshake; one that ends within some was missed soon after.
+/// A connection that lives shorter than the first was not worth its handshake; one that lives shorter than the second was needed
+/// again soon.
 const LIFE_SHORT_SECONDS: f64 = 1.0;
 const LIFE_SOME_SECONDS: f64 = 10.0;
-/// Where more of the connections carried one request alone, none are kept.
+/// Above this share of connections with one request, none are kept alive.
 const NOT_KEPT: f64 = 0.95;
-/// Where requests are counted, so many per request are one for each, whatever else is seen.
+/// Where requests are counted, at least so many new connections per request mean that each request opens one.
 const ONE_EACH: f64 = 0.99;
-/// Where more of those that are open have had their answer, they are kept: the others are closed at once.
+/// Above this share of open connections that have received their answer, connections are kept alive: otherwise they would be closed
+/// at once.
 const KEPT: f64 = 0.1;
-/// nginx itself closes a connection after 1,000 requests (before 1.19.10 after 100): that much is no sign of a small pool.
+/// nginx itself closes a connection after 1,000 requests (before 1.19.10 after 100), so that this many new connections per request
+/// do not show that the pool is small.
 const PER_REQUEST_FEW: f64 = 0.02;
 
 const KEEP: &str = "nginx: `keepalive 512;` in the upstream block, with `proxy_http_version 1.1;` and `proxy_set_header \
@@ -99,7 +102,7 @@ fn reuse(samples: &Samples, seen: &Outgoing) -> Result<Outcome, Unknown> {
         format!("{a_second} new upstream connections a second{destination}, each open for {}", time(life));
     Ok(match seen.sent_once {
         _ if life >= LIFE_SHORT_SECONDS => Outcome::ok(message),
-        // Of connections that carry ten requests each, one in ten is on its first.
+        // If connections carry ten requests each, one in ten is still at its first.
         Some(share) => {
             let message = format!("{message}; {} carried one request alone", percent(share));
             Outcome::new(by_share(share, PER_REQUEST_SOME, PER_REQUEST_MANY), message)
@@ -170,7 +173,7 @@ fn pool_too_small(samples: &Samples) -> Result<Outcome, Unknown> {
     Ok(with_evidence(outcome, &seen).with("peak", seen.peak).with("cap", cap(seen.peak)))
 }
 
-/// What Forebay counts: evictions that a new connection soon followed.
+/// The counter of Forebay: evictions after which a new connection was needed soon.
 fn regrets(samples: &Samples, pages: &Pages<'_>) -> Option<Outcome> {
     let regretted = pages.growth(UPSTREAM_REGRETTED)?;
     let seen = Outgoing::counted(samples, pages)?;
@@ -188,7 +191,7 @@ fn regrets(samples: &Samples, pages: &Pages<'_>) -> Option<Outcome> {
     Some(outcome.with("regretted", regretted).with("idle", idle))
 }
 
-/// Whether connections carry more than one request at all; none where neither requests nor connections were seen.
+/// Whether connections carry more than one request at all; none if neither requests nor connections were seen.
 fn is_kept_in_part(seen: &Outgoing) -> Option<bool> {
     let is_open_after = seen.answered.is_some_and(|share| share > KEPT);
     match seen.per_request {
@@ -201,13 +204,13 @@ fn pool_is_too_small(seen: &Outgoing) -> bool {
     eviction(seen) > Verdict::Ok
 }
 
-/// How bad it is that this side closes connections that it needs soon after; fine where it does not.
+/// The verdict on connections that this side closes and then needs again; ok if it does not.
 fn eviction(seen: &Outgoing) -> Verdict {
     let closes = seen.closed_here.is_some_and(|share| share >= 0.5);
     if seen.per_second < RATE_MIN || !closes || is_kept_in_part(seen) != Some(true) {
         return Verdict::Ok;
     }
-    // A connection that is open is half through its life, on average.
+    // An open connection is halfway through its life on average.
     let carries_many = seen.sent_each.is_some_and(|sent| sent * 2.0 * PER_REQUEST_FEW > 1.0);
     match (seen.per_request, seen.mean_life) {
         (Some(per_request), _) => by_share(per_request, PER_REQUEST_FEW, PER_REQUEST_SOME),
@@ -218,7 +221,7 @@ fn eviction(seen: &Outgoing) -> Verdict {
     }
 }
 
-/// A quarter more: what was not looked at in between may have been that.
+/// A recommended size: the peak and a quarter more, since the true peak may have been between two readings.
 fn cap(peak: u64) -> u64 {
     (peak + peak.div_ceil(4)).next_multiple_of(16)
 }
@@ -240,8 +243,8 @@ mod tests {
 
     const REMOTE: &str = "10.0.0.2:80";
 
-    /// Ten seconds of nginx: connections opened, always as many open, of which so many percent carried one request, and so
-    /// many in `TIME_WAIT` at the end.
+    /// Ten seconds of nginx: connections that were opened, connections open at any time, the percentage of these that carried one
+    /// request, and the connections in `TIME_WAIT` at the end.
     fn nginx(opened: u64, open: u64, once_percent: u64, time_wait: u64) -> Scene {
         let established = outgoing(State::Established, REMOTE, 100).of(7, "nginx").once(once_percent);
         let first = [established.clone()];
@@ -401,7 +404,7 @@ mod tests {
 
     #[test]
     fn who_closes_after_many_requests_has_room_enough() {
-        // Bursts that were over when it was looked at: what was open then had carried the most.
+        // Short bursts that had ended when sockets were read: the connections that were still open had carried the most requests.
         for (open, segments_each, verdict) in
             [(487, 500, Verdict::Ok), (487, 3, Verdict::Failure), (40, 500, Verdict::Failure)]
         {

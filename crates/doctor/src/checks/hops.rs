@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::subject::{is_open, listener};
+use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::format::count;
 use crate::read::sockets;
 use crate::sample::{Taken, Unknown};
 use crate::samples::Samples;
 use crate::sockets::{Owner, SocketGroup};
-use crate::table::Check;
 
-/// Names of reverse proxies, as the kernel has them: those of their main threads, up to 15 bytes.
+/// Names of reverse proxies as the kernel shows them: the names of their main threads, at most 15 bytes.
 const PROXIES: &[&str] = &[
     "[TS_MAIN]",
     "apache2",
@@ -29,7 +29,7 @@ const PROXIES: &[&str] = &[
     "varnishd",
 ];
 
-/// A proxy passes requests on: it has at least this share of connections of its own, which it may share among requests.
+/// A proxy passes requests on, so that it has at least this share of outgoing connections; it may share one among several requests.
 const PASSED_ON: f64 = 0.1;
 
 pub(crate) const CHECKS: &[Check] = &[Check {
@@ -55,7 +55,7 @@ fn extra_hop(samples: &Samples) -> Result<Outcome, Unknown> {
     let taken = &samples.last()?.taken;
     samples.pids()?;
     let last = samples.sockets()?;
-    // Connections of a moment may all be missed in one.
+    // Sockets are looked for in every sample: short connections may be missing in one of them.
     let hop = samples.all.iter().rev().find_map(|sample| hop(&sockets::of(sample).ok()?, taken));
     if let Some(outcome) = hop {
         return Ok(outcome);
@@ -70,11 +70,11 @@ fn extra_hop(samples: &Samples) -> Result<Outcome, Unknown> {
     })
 }
 
-/// The first upstream that is a proxy.
+/// The first upstream that is itself a proxy; none if no upstream is.
 fn hop(groups: &[SocketGroup], taken: &Taken) -> Option<Outcome> {
     upstreams(groups, taken).iter().find_map(|upstream| {
         let hop = upstream.owner.filter(|owner| PROXIES.contains(&&owner.name[..]))?;
-        // Where no process was named, all that listen are asked about, the proxy behind the other as well.
+        // If no process was named, all processes that listen were examined, so that the upstream may be one of them.
         if taken.pid.is_some() && taken.pids.contains(&hop.pid) {
             return None;
         }
@@ -99,9 +99,10 @@ fn told(upstream: &Upstream<'_>, hop: &Owner, own: u64) -> Outcome {
     .with("own_connections", own)
 }
 
-/// The addresses in this namespace that the processes in question have connections to, those with most first.
+/// The addresses in this namespace that the examined processes have connections to, sorted by the number of connections.
 ///
-/// A listener that has the name of who connects to it is the same proxy, where which processes belong together is not known.
+/// If it is not known which processes belong together, a listener with the same name as the process that connects to it counts as
+/// the same proxy.
 fn upstreams<'a>(groups: &'a [SocketGroup], taken: &Taken) -> Vec<Upstream<'a>> {
     let mut connections = BTreeMap::<&str, (u64, Vec<&Owner>)>::new();
     for group in groups.iter().filter(|group| is_open(group)) {
@@ -124,8 +125,8 @@ fn upstreams<'a>(groups: &'a [SocketGroup], taken: &Taken) -> Vec<Upstream<'a>> 
     upstreams
 }
 
-/// Those that processes of this name have open, its workers too. Those that are too young to have an owner are taken for
-/// theirs where nobody else was seen to go there.
+/// The connections that processes of this name have open, workers included. Connections too young to have an owner count as theirs
+/// if no other process was seen to connect to that address.
 fn open_connections(groups: &[SocketGroup], hop: &Owner) -> u64 {
     let open = || groups.iter().filter(|group| is_open(group));
     let is_hop = |group: &SocketGroup| group.owner.as_ref().is_some_and(|owner| owner.name == hop.name);
@@ -144,7 +145,7 @@ mod tests {
 
     const ID: &str = "extra-hop";
 
-    /// Forebay, whose upstream is a process of this name, which has so many connections of its own.
+    /// Sockets of Forebay, with a process of this name as its upstream, which has so many outgoing connections.
     fn chain(name: &str, own: u64) -> Vec<SocketGroup> {
         vec![
             listening("0.0.0.0:80").of(7, "forebay"),

@@ -1,12 +1,12 @@
-//! Service addresses by IPVS: ports that are used again, and endpoints that never finish draining.
+//! Service addresses by IPVS: reused ports, and endpoints that never finish draining.
 
+use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::format::count;
 use crate::read::ipvs::{self, Destination};
 use crate::read::kernel;
 use crate::sample::{Sample, Unknown};
 use crate::samples::Samples;
-use crate::table::Check;
 
 pub(crate) const CHECKS: &[Check] = &[
     Check {
@@ -41,16 +41,16 @@ pub(crate) const CHECKS: &[Check] = &[
 /// How long IPVS remembers a closed TCP connection (`tcp_timeouts` of the kernel's `ip_vs_proto_tcp.c`, `TIME_WAIT` and `FIN_WAIT`).
 const REMEMBERED_SECONDS: f64 = 120.0;
 
-/// What is shorter tells nothing about a drain.
+/// In a shorter time between samples a drain cannot be judged.
 const DRAIN_SECONDS_MIN: f64 = 3.0;
 
-/// Kernels from here on have `conn_reuse_mode`; those of distributions may have it earlier.
+/// First kernel with `conn_reuse_mode`; distributions have it in some older kernels.
 const HAS_MODE: kernel::Version = (4, 1);
 
-/// Kernels from here on need not drop the SYN (commit f0a5e4d7a594).
+/// First kernel that does not drop the SYN in this case (commit f0a5e4d7a594).
 const IS_SOLVED: kernel::Version = (5, 9);
 
-/// Where the table of services is: in the namespace that is looked at, or the host's. `None` where neither has one.
+/// The place of the table of services: the examined namespace or the host's. `None` if neither has services.
 fn in_use(sample: &Sample) -> Result<Option<(&'static str, &str)>, Unknown> {
     const TABLE: &str = "proc/net/ip_vs";
     for place in sample.places(TABLE) {
@@ -76,11 +76,11 @@ fn reuse(samples: &Samples) -> Result<Outcome, Unknown> {
         if sample.lacks(&path) { Ok(None) } else { sample.number::<u64>(&path).map(Some) }
     };
     let mode = parameter("conn_reuse_mode")?;
-    // It only says what becomes of packets to a Pod that is gone; without it the rest is certain.
+    // The parameter decides only what happens to packets to a Pod that is gone, so that its absence does not matter here.
     let expires = parameter("expire_nodest_conn").ok().flatten();
     let (outcome, conntrack) = match mode {
         None | Some(0) => (not_rescheduled(version, &release, mode.is_some(), expires), None),
-        // Without IPVS's part of conntrack there is no such parameter.
+        // The parameter does not exist if IPVS was built without conntrack.
         Some(mode) => {
             let conntrack = parameter("conntrack")?.unwrap_or(0);
             (rescheduled(version, &release, mode, conntrack != 0), Some(conntrack))
@@ -95,7 +95,7 @@ fn reuse(samples: &Samples) -> Result<Outcome, Unknown> {
     Ok(outcome.with("inactive_connections", remembered))
 }
 
-/// A mode other than 0: a new connection on an old one's port is scheduled anew.
+/// Mode is not 0: a new connection with the port of an old one is scheduled again.
 fn rescheduled(version: kernel::Version, release: &str, mode: u64, uses_conntrack: bool) -> Outcome {
     if version >= IS_SOLVED {
         return Outcome::ok(format!(
@@ -119,7 +119,7 @@ fn rescheduled(version: kernel::Version, release: &str, mode: u64, uses_conntrac
     .remedy("sysctl -w net.ipv4.vs.conn_reuse_mode=0 (removed Pods then keep getting connections); a kernel from 5.9 on needs no such choice")
 }
 
-/// Mode 0, or a kernel that knows no other: a new connection on an old one's port goes where the old one went.
+/// Mode is 0, or the kernel has only that: a new connection with the port of an old one goes to the old destination.
 fn not_rescheduled(version: kernel::Version, release: &str, has_mode: bool, expires: Option<u64>) -> Outcome {
     let gone = match expires {
         Some(0) => "; when it is gone its packets are dropped silently (expire_nodest_conn 0)",
@@ -159,7 +159,7 @@ fn drain_stuck(samples: &Samples) -> Result<Outcome, Unknown> {
         return Ok(Outcome::ok("no destination of weight 0 has connections"));
     }
     let (first, _) = samples.ends()?;
-    // Who wrote the files by hand may not have said when.
+    // Files that were copied by hand may have no times.
     let seconds = samples.seconds().ok();
     if let Some(seconds) = seconds.filter(|seconds| *seconds < DRAIN_SECONDS_MIN) {
         return Err(Unknown(format!(
@@ -183,7 +183,7 @@ fn drained(text: &str) -> impl Iterator<Item = Destination> {
     ipvs::destinations(text).into_iter().filter(|one| one.weight == 0 && one.connections() > 0)
 }
 
-/// The destination as it was, if it was drained then already and has no fewer connections now.
+/// The destination in the first sample, if it was draining then already and has no fewer connections now.
 fn stays<'a>(before: &'a [Destination], now: &Destination) -> Option<&'a Destination> {
     before.iter().find(|was| {
         was.service == now.service
@@ -371,7 +371,7 @@ mod tests {
         {
             assert_eq!(drain(before, after, 10.0).verdict, Verdict::Ok);
         }
-        // Its weight became 0 in between.
+        // Its weight became 0 between the samples.
         assert_eq!(drain((1, 5, 900), (0, 5, 901), 10.0).verdict, Verdict::Ok);
         assert_eq!(drain((0, 5, 900), (0, 5, 900), 0.0).verdict, Verdict::Warning);
         let short = drain((0, 5, 900), (0, 5, 900), 1.0);

@@ -1,11 +1,11 @@
-//! Kernel parameters that a container has otherwise than the machine that it runs on.
+//! Kernel parameters that differ between a container's network namespace and the host's.
 
+use crate::check::Check;
 use crate::collect::files::PARAMETERS;
 use crate::finding::{Outcome, Verdict};
 use crate::read::kernel::{self, plain};
 use crate::sample::{NamespaceOwner, Sample, Unknown};
 use crate::samples::Samples;
-use crate::table::Check;
 
 pub(crate) const CHECKS: &[Check] = &[Check {
     id: "sysctl-drift",
@@ -21,7 +21,7 @@ pub(crate) const CHECKS: &[Check] = &[Check {
 
 const PORT_RANGE: &str = "net/ipv4/ip_local_port_range";
 
-/// Of these more is better, and less is told as such.
+/// Parameters of which a larger value is better: the message says so if the value here is smaller.
 const MORE_IS_BETTER: &[&str] = &[
     "net/core/netdev_max_backlog",
     "net/core/rmem_max",
@@ -33,18 +33,18 @@ const MORE_IS_BETTER: &[&str] = &[
     "net/netfilter/nf_conntrack_max",
 ];
 
-/// A parameter with two values.
+/// A parameter whose two values differ.
 struct Difference {
     path: &'static str,
     here: String,
     host: String,
 }
 
-/// Where the values to compare with come from.
+/// The source of the values to compare with.
 enum Reference<'a> {
-    /// A given file.
+    /// A file that the user gave.
     File(Vec<(String, String)>),
-    /// The host's namespace, in the same sample.
+    /// The host's network namespace, in the same sample.
     Host(&'a Sample),
 }
 
@@ -70,7 +70,7 @@ fn drift(samples: &Samples) -> Result<Outcome, Unknown> {
     Ok(judge(differences, compared))
 }
 
-/// `None` where this is the host's namespace, and no file was given.
+/// The values to compare with; `None` if the examined namespace is the host's and no file was given.
 fn reference(sample: &Sample) -> Result<Option<Reference<'_>>, Unknown> {
     const GIVEN: &str = "host/sysctl.conf";
     if sample.files().any(|(path, _)| path == GIVEN) {
@@ -134,7 +134,7 @@ fn remedy(differences: &[Difference]) -> String {
 }
 
 impl Difference {
-    /// As sysctl(8) writes it.
+    /// The name as sysctl(8) writes it.
     fn name(&self) -> String {
         self.path.replace('/', ".")
     }
@@ -144,7 +144,7 @@ impl Difference {
             return Verdict::Warning;
         }
         match (size(self.path, &self.here), size(self.path, &self.host)) {
-            // A third of the ports fewer is a third of the connections fewer, and case E's QPS.
+            // A third fewer ports means a third fewer connections, which was the loss of QPS in case E.
             (Some(here), Some(host)) if self.path == PORT_RANGE && here * 3 <= host * 2 => Verdict::Failure,
             (Some(here), Some(host)) if here >= host => Verdict::Ok,
             _ => Verdict::Warning,
@@ -165,7 +165,7 @@ impl Difference {
     }
 }
 
-/// How much it is: of the port range, the ports in it.
+/// The value as a number that can be compared; for the port range, the number of its ports.
 fn size(path: &str, value: &str) -> Option<u64> {
     if path != PORT_RANGE {
         return value.parse().ok();

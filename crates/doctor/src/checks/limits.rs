@@ -1,20 +1,20 @@
-//! What a process or the machine may hold at most: open files, tracked connections.
+//! Limits of a process and of the machine: open files, tracked connections.
 
+use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::format::{count, percent};
 use crate::read::{conntrack as track, limits};
 use crate::sample::{Sample, Unknown};
 use crate::samples::Samples;
 use crate::sockets::SocketGroup;
-use crate::table::Check;
 
-/// Shares of a limit from which on it is near, and all but reached.
+/// Shares of a limit above which it is near, and almost reached.
 const NEAR: f64 = 0.7;
 const REACHED: f64 = 0.9;
 /// A conntrack table that is more than half full has little left for a burst.
 const HALF: f64 = 0.5;
 
-/// The timeouts of field case A in seconds.
+/// The timeouts that field case A recommends, in seconds.
 const TIMEOUTS: &[(&str, u64)] =
     &[("established", 1200), ("close_wait", 15), ("fin_wait", 30), ("time_wait", 30)];
 
@@ -50,7 +50,7 @@ pub(crate) const CHECKS: &[Check] = &[
     },
 ];
 
-/// A process, the sockets that it holds and how many files it may.
+/// A process, the sockets that it holds, and its limit of open files.
 struct Holder {
     pid: u32,
     name: String,
@@ -97,7 +97,7 @@ fn files_limit(samples: &Samples) -> Result<Outcome, Unknown> {
         .with("file_max", open_max))
 }
 
-/// Open files, and how many there may be (`proc_sys_fs(5)`).
+/// Open files of the machine, and their limit (`proc_sys_fs(5)`).
 fn files_of_machine(sample: &Sample) -> Result<(u64, u64), Unknown> {
     let text = sample.text("proc/sys/fs/file-nr")?;
     let open = text.split_whitespace().next().and_then(|first| first.parse().ok());
@@ -105,7 +105,7 @@ fn files_of_machine(sample: &Sample) -> Result<(u64, u64), Unknown> {
     Ok((open, sample.number("proc/sys/fs/file-max")?))
 }
 
-/// The process that is nearest its limit, of those that are asked about.
+/// The examined process that is nearest to its limit.
 fn fullest(samples: &Samples, sockets: &[SocketGroup]) -> Result<Holder, Unknown> {
     let sample = samples.last()?;
     let holders = samples.pids()?.iter().map(|&pid| holder(sample, sockets, pid));
@@ -135,7 +135,7 @@ fn conntrack(samples: &Samples) -> Result<Outcome, Unknown> {
     }
     let entries: u64 = sample.number(COUNT)?;
     let max: u64 = sample.number("proc/sys/net/netfilter/nf_conntrack_max")?;
-    // A kernel may be built without the file; how full the table is can be told all the same.
+    // A kernel may be built without the file; the number of entries and their limit suffice for a verdict.
     let is_counted = !sample.lacks(track::PATH);
     let grown = |name| {
         if is_counted { samples.growth(|sample| track::counter(sample, name)) } else { Ok(0) }
@@ -170,7 +170,7 @@ fn conntrack(samples: &Samples) -> Result<Outcome, Unknown> {
     }))
 }
 
-/// The timeouts that can be read: name, seconds, those of case A.
+/// The timeouts that the sample holds: name, seconds, and the recommendation of case A.
 fn timeouts(sample: &Sample) -> impl Iterator<Item = (&'static str, u64, u64)> {
     TIMEOUTS.iter().filter_map(|&(name, better)| {
         let path = format!("proc/sys/net/netfilter/nf_conntrack_tcp_timeout_{name}");

@@ -1,11 +1,11 @@
-//! Links that are full, and packets that are lost on the way from them.
+//! Saturated links, and packets lost by network devices.
 
+use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::format::{count, rate};
 use crate::read::devices::{self, Device, Flow, Softnet};
 use crate::sample::{Sample, Unknown};
 use crate::samples::Samples;
-use crate::table::Check;
 
 pub(crate) const CHECKS: &[Check] = &[Check {
     id: "nic",
@@ -19,17 +19,18 @@ pub(crate) const CHECKS: &[Check] = &[Check {
     look: nic,
 }];
 
-/// Shares of a link's speed. Headers and gaps between frames, which are not counted, take 5 % of it at least.
+/// Shares of a link's speed. The frames' overhead is not counted, and takes at least 5 % of the link.
 const LINK_WARNING: f64 = 0.80;
 const LINK_FAILURE: f64 = 0.95;
 
-/// Shares of packets that are lost: TCP halves its speed at each. Drops of a device include frames that nobody asked for.
+/// Shares of packets that are lost: TCP halves its sending rate at each loss. The drops of a device include frames for unknown
+/// protocols.
 const DEVICE_WARNING: f64 = 0.001;
 const QUEUE_WARNING: f64 = 0.0001;
 const LOSS_FAILURE: f64 = 0.01;
 const LOST_MIN: u64 = 10;
 
-/// Turns a second that ended with work left.
+/// Times per second that the kernel ended a polling turn with packets left.
 const SQUEEZED_PER_SECOND: f64 = 1000.0;
 
 fn nic(samples: &Samples) -> Result<Outcome, Unknown> {
@@ -82,13 +83,13 @@ fn judge_link(was: &Device, now: &Device, speed: f64, seconds: f64) -> Outcome {
     .with("used_percent", share * 100.0)
 }
 
-/// `None` where nothing was dropped that matters.
+/// The verdict on dropped packets; `None` if no relevant packet was dropped.
 fn judge_drops(first: &Sample, last: &Sample, was: &Device, now: &Device) -> Option<Outcome> {
     let grown = |now: u64, was: u64| now.saturating_sub(was);
     let received = grown(now.received.dropped, was.received.dropped);
     let sent = grown(now.sent.dropped, was.sent.dropped);
     let packets = grown(now.received.packets + now.sent.packets, was.received.packets + was.sent.packets);
-    // What the device itself had no room for; the driver counts it, and /proc/net/dev has it among the drops.
+    // Packets for which the device itself had no room. The driver counts them here, and /proc/net/dev includes them in the drops.
     let path = format!("sys/class/net/{}/statistics/rx_missed_errors", now.name);
     let missed = |sample: &Sample| sample.number::<u64>(&path).unwrap_or(0);
     let missed = grown(missed(last), missed(first));
@@ -224,7 +225,7 @@ mod tests {
         assert_eq!(ring.message, "eth0's ring dropped 2,000 of 100,000 packets");
         assert_eq!(ring.remedy, "ethtool -G eth0 rx MAX (ethtool -g eth0 says how many)");
         assert_eq!(nic_of(machine(1000, 100_000, 0, 200)).verdict, Verdict::Warning);
-        // Frames that nobody asked for, and lo's.
+        // Frames for unknown protocols, and drops of lo.
         assert_eq!(nic_of(machine(1000, 100_000, 20, 0)).verdict, Verdict::Ok);
     }
 

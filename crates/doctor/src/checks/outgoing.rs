@@ -1,4 +1,4 @@
-//! Connections that the processes in question open: what the checks of connections have in common.
+//! Outgoing connections of the examined processes: what several checks of connections need.
 //!
 //! Must not be in here: verdicts.
 
@@ -13,38 +13,38 @@ use crate::samples::Samples;
 use crate::sockets::{Direction, SocketGroup, State};
 use crate::ticks::ConnectionTick;
 
-/// Fewer new connections a second are not worth a word.
+/// Below this rate of new connections per second nothing is reported.
 pub(super) const RATE_MIN: f64 = 10.0;
 
-/// New connections per request from which on they cost something, and from which on they cost the QPS.
+/// New connections per request above which they cost something, and above which they cost QPS.
 pub(super) const PER_REQUEST_SOME: f64 = 0.1;
 pub(super) const PER_REQUEST_MANY: f64 = 0.5;
 
-/// What was seen of them between the first and the last sample.
+/// The outgoing connections between the first and the last sample.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outgoing {
-    /// New ones a second.
+    /// New connections per second.
     pub(super) per_second: f64,
-    /// Others a second that may be theirs; whose they are was not seen.
+    /// New connections per second that may be theirs, although their owner was not seen.
     pub(super) unseen_per_second: f64,
-    /// Requests between the samples, where they were counted.
+    /// Requests between the samples; none if they were not counted.
     pub(super) requests: Option<f64>,
-    /// New ones for each of them.
+    /// New connections per request.
     pub(super) per_request: Option<f64>,
-    /// Where most of them go, and the share that does.
+    /// The address with most of the new connections, and its share of them.
     pub(super) remote: String,
     pub(super) remote_share: f64,
-    /// How long one lives, in seconds: those that are open by how many are opened (Little's law). Needs ticks.
+    /// Mean life of a connection in seconds: the number open divided by the rate of opening (Little's law). Needs ticks.
     pub(super) mean_life: Option<f64>,
-    /// Share of those that were open that had not carried a second request.
+    /// Share of open connections that had not carried a second request.
     pub(super) sent_once: Option<f64>,
-    /// Share of those that were open that had had their answer.
+    /// Share of open connections that had received their answer.
     pub(super) answered: Option<f64>,
-    /// Segments with data that each of those that were open had sent, on average; none where most were closed when it was looked at.
+    /// Mean number of data segments that open connections had sent; none if most connections were closed when sockets were read.
     pub(super) sent_each: Option<f64>,
-    /// Share that this side closed first: what became of them is `TIME_WAIT` here.
+    /// Share of connections that this side closed first: these are in `TIME_WAIT` here.
     pub(super) closed_here: Option<f64>,
-    /// Most that one process had open to one address at one moment.
+    /// Most connections that one process had open to one address at one moment.
     pub(super) peak: u64,
 }
 
@@ -86,7 +86,7 @@ impl Outgoing {
         })
     }
 
-    /// By what Forebay itself counts; none where these are not its metrics, or it has had no upstream yet.
+    /// From Forebay's own metrics; none if these are not Forebay's metrics or it has had no upstream yet.
     pub(super) fn counted(samples: &Samples, pages: &Pages<'_>) -> Option<Outgoing> {
         let opened = pages.growth(UPSTREAM_OPENED)?;
         let requests = pages.growth(UPSTREAM_REQUESTS).filter(|requests| *requests > 0.0);
@@ -103,7 +103,7 @@ impl Outgoing {
         })
     }
 
-    /// An error where too many may be theirs that were not seen to be.
+    /// An error if too many connections without a known owner may be theirs.
     pub(super) fn is_seen(&self) -> Result<(), Unknown> {
         if self.unseen_per_second < RATE_MIN {
             return Ok(());
@@ -114,7 +114,7 @@ impl Outgoing {
         )))
     }
 
-    /// `, 98 % of them to 10.0.0.2:80`.
+    /// The address with most connections, as a part of a message: `, 98 % of them to 10.0.0.2:80`.
     pub(super) fn destination(&self) -> String {
         if self.remote.is_empty() {
             return String::new();
@@ -123,13 +123,14 @@ impl Outgoing {
     }
 }
 
-/// The requests between the samples, by whoever sent them or by the proxy's own count.
+/// The requests between the samples, counted by whoever sent them or by the proxy's metrics.
 fn requests(samples: &Samples) -> Option<f64> {
     let told = samples.requests.map(|requests| requests as f64);
     told.or_else(|| Pages::of(samples).ok()?.growth(REQUESTS_TOTAL))
 }
 
-/// The mean over the ticks. One at which nothing was open left no row: where rows are few, so many as there should have been.
+/// The mean over the ticks. A tick without open connections leaves no row: if more than half of the ticks have none, the number of
+/// ticks is taken from the time.
 fn mean_established(rows: &[&ConnectionTick], seconds: f64) -> f64 {
     let sum: u64 = rows.iter().map(|row| row.established).sum();
     let told: BTreeSet<u64> = rows.iter().map(|row| row.at_ms).collect();
@@ -138,7 +139,8 @@ fn mean_established(rows: &[&ConnectionTick], seconds: f64) -> f64 {
     sum as f64 / ticks.max(1.0)
 }
 
-/// Most that one process had open to one address; those whose owner was not found are his who has most.
+/// Most connections that one process had open to one address. Those without a known owner count for the process with most
+/// connections.
 fn peak(rows: &[&ConnectionTick]) -> u64 {
     let mut at_once = BTreeMap::<(u64, &String), (u64, u64)>::new();
     for row in rows {
@@ -151,7 +153,7 @@ fn peak(rows: &[&ConnectionTick]) -> u64 {
     at_once.into_values().map(|(most, unowned)| most + unowned).max().unwrap_or(0)
 }
 
-/// Connections that became `TIME_WAIT` here: those there are more than before, and those that ended or made room meanwhile.
+/// Connections that went to `TIME_WAIT` here: the growth of their number, plus those that expired or were replaced meanwhile.
 fn closed_here(samples: &Samples, subject: &Subject<'_>) -> Result<f64, Unknown> {
     let (first, last) = samples.ends()?;
     let of = |groups: &[SocketGroup], is_theirs: &dyn Fn(&SocketGroup) -> bool| -> u64 {
@@ -163,7 +165,7 @@ fn closed_here(samples: &Samples, subject: &Subject<'_>) -> Result<f64, Unknown>
     let before = of(&sockets::of(first).unwrap_or_default(), &is_outgoing);
     let last = sockets::of(last)?;
     let (now, all) = (of(&last, &is_outgoing), of(&last, &|_| true));
-    // Counters of both directions: ended, overwritten, without room.
+    // These counters hold both directions: expired, replaced, and not kept for want of room.
     let ended = ["TW", "TWRecycled", "TCPTimeWaitOverflow"].into_iter();
     let ended: u64 =
         ended.filter_map(|name| samples.growth(|sample| counters::tcp_ext(sample, name)).ok()).sum();

@@ -1,14 +1,14 @@
-//! Packets in packets between machines that could talk plainly.
+//! Tunnels (overlay networks) between machines that could reach each other without one.
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::format::plural;
 use crate::read::routes::{self, Kind, Route, Tunnel};
 use crate::sample::{Sample, Unknown};
 use crate::samples::Samples;
 use crate::sockets::SocketGroup;
-use crate::table::Check;
 use crate::tunnels::TunnelEnd;
 
 pub(crate) const CHECKS: &[Check] = &[Check {
@@ -25,26 +25,26 @@ pub(crate) const CHECKS: &[Check] = &[Check {
     look: overlay,
 }];
 
-/// Of what would fit. Each packet costs the same, large or small.
+/// Share of the possible MTU below which the MTU is too small: each packet costs the same, whatever its size.
 const MTU_PART_MIN: f64 = 0.9;
 
-/// A tunnel that routes lead through, and what is below it.
+/// A tunnel with routes through it, and the network below it.
 struct Overlay<'a> {
     device: &'a str,
     tunnel: Tunnel,
-    /// How many routes.
+    /// Number of routes.
     routes: usize,
-    /// Other ends that are known.
+    /// Number of its known remote ends.
     ends: usize,
-    /// Those of them that are in a subnet that a plain device is in.
+    /// Number of remote ends that are in a subnet of a plain device.
     near: usize,
-    /// The device below, where one is known.
+    /// The device below; none if it is not known.
     below: Option<&'a str>,
-    /// Other machines that a plain device reaches directly.
+    /// Number of other machines that a plain device reaches directly.
     neighbours: usize,
     mtu: Option<u64>,
     mtu_below: Option<u64>,
-    /// Connections from here that go through it.
+    /// Number of connections from this namespace through it.
     connections: u64,
 }
 
@@ -53,7 +53,7 @@ const ROUTES: &str = "proc/net/route";
 fn overlay(samples: &Samples) -> Result<Outcome, Unknown> {
     let sample = samples.last()?;
     let sockets = samples.sockets().unwrap_or_default();
-    // A Pod's namespace has one route, to its node, on which the others are.
+    // A Pod's namespace has one route, to its node; the other routes are on the node.
     let mut all_plain = Outcome::ok("no route leads through a tunnel");
     for place in sample.places(ROUTES) {
         let path = format!("{place}{ROUTES}");
@@ -75,14 +75,14 @@ fn overlay(samples: &Samples) -> Result<Outcome, Unknown> {
     Ok(all_plain)
 }
 
-/// What `/sys` tells is about the namespace that is looked at; the host's devices have names alone.
+/// The kind of a device. `/sys` describes only the examined namespace; devices of the host are known by name alone.
 fn kind(sample: &Sample, place: &str, device: &str) -> Kind {
     if place.is_empty() { routes::kind(sample, device) } else { routes::kind(&Sample::default(), device) }
 }
 
 fn overlays<'a>(sample: &Sample, place: &str, all: &'a [Route], sockets: &[SocketGroup]) -> Vec<Overlay<'a>> {
     let mut found: Vec<Overlay<'a>> = Vec::new();
-    // A default route through a tunnel leads elsewhere than to Pods.
+    // A default route through a tunnel does not lead to Pods.
     for route in all.iter().filter(|route| route.bits > 0) {
         let Kind::Tunnel(tunnel) = kind(sample, place, &route.device) else { continue };
         if !found.iter().any(|overlay| overlay.device == route.device) {
@@ -130,7 +130,7 @@ fn look_below<'a>(
     }
 }
 
-/// The machines at the other ends: what the device's forwarding database has, or gateways that are no address within the
+/// The machines at the remote ends: the entries of the device's forwarding database, or gateways that are not addresses within the
 /// tunnel itself, as those of vxlan are.
 fn ends<'a>(
     sample: &Sample,
@@ -159,7 +159,7 @@ fn ends<'a>(
     ends
 }
 
-/// Machines that answered on the device below, without those that are routers.
+/// Machines that have answered on the device below, except routers.
 fn neighbours(sample: &Sample, place: &str, all: &[Route], below: Option<&str>) -> usize {
     let text = sample.text(&format!("{place}proc/net/arp")).unwrap_or_default();
     let is_router = |address| all.iter().any(|route| route.gateway == Some(address));
@@ -172,7 +172,7 @@ fn worst(overlays: &[Overlay<'_>]) -> Result<Outcome, Unknown> {
     let bad = judged.iter().flatten().filter(|outcome| outcome.verdict > Verdict::Ok);
     match bad.max_by_key(|outcome| outcome.verdict) {
         Some(worst) => Ok(worst.clone()),
-        // What could not be seen of one is not made good by another.
+        // A part that could not be read makes the whole unknown.
         None => {
             judged.into_iter().min_by_key(Result::is_ok).unwrap_or_else(|| Err(Unknown("no tunnel".into())))
         }
@@ -205,7 +205,7 @@ impl Overlay<'_> {
         Ok(self.evidence(outcome))
     }
 
-    /// `None` where it fits, or is not known.
+    /// `None` if the MTU is right or not known.
     fn judge_mtu(&self, what: &str, below: &str) -> Option<Outcome> {
         let (mtu, link) = self.mtu.zip(self.mtu_below)?;
         let fits = link.saturating_sub(self.tunnel.overhead_bytes());
@@ -265,7 +265,7 @@ mod tests {
         format!("{device}\t{destination}\t{gateway}\t0003\t0\t0\t0\t{mask}\t0\t0\t0\n")
     }
 
-    /// A node in 192.168.1.0/24 with routes through a device to two other nodes' Pods.
+    /// A node in 192.168.1.0/24 with routes through a device to the Pods of two other nodes.
     fn node(device: &str, uevent: &str, hardware: &str, gateways: [&str; 2], mtu: &str) -> Scene {
         let routes = [
             "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"

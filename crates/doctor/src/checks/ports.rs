@@ -1,7 +1,8 @@
-//! Local ports of connections that go out: how many there are, and what holds them.
+//! Local ports of outgoing connections: how many there are, and what holds them.
 
 use std::collections::BTreeMap;
 
+use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::format::{count, percent, whole};
 use crate::read::metrics::{PORTS_EXHAUSTED, Pages};
@@ -9,18 +10,17 @@ use crate::read::{counters, ports, sockets};
 use crate::sample::{Sample, Unknown};
 use crate::samples::Samples;
 use crate::sockets::{Direction, SocketGroup, State};
-use crate::table::Check;
 
-/// The kernel hands out ports of one parity first and searches the other half when those are taken: beyond half of the range
-/// each connect costs a search.
+/// The kernel gives out ports of one parity first, and searches the other half when those are taken: beyond half of the range each
+/// connect costs a search.
 const HALF: f64 = 0.5;
-/// Beyond this, connects find no port now and then.
+/// Above this share, connects occasionally find no free port.
 const FULL: f64 = 0.8;
-/// What Linux has by default: 32768 to 60999.
+/// The size of Linux' default range, 32768 to 60999.
 const DEFAULT_SIZE: u64 = 28_232;
 /// How long the kernel keeps a `TIME_WAIT` (`TCP_TIMEWAIT_LEN` in `include/net/tcp.h`).
 const TIME_WAIT_SECONDS: f64 = 60.0;
-/// A share of the range, or a number whatever the range, from which on `TIME_WAIT`s towards one address are worth naming.
+/// `TIME_WAIT`s towards one address are reported above this share of the range, or above the number that follows.
 const TIME_WAIT_SHARE: f64 = 0.25;
 const TIME_WAIT_MANY: u64 = 4000;
 
@@ -52,7 +52,7 @@ pub(crate) const CHECKS: &[Check] = &[
     },
 ];
 
-/// Ports between one local address and one remote.
+/// The ports that connections between one local and one remote address hold.
 #[derive(Clone, Debug, Default)]
 struct Pair {
     local: String,
@@ -105,7 +105,7 @@ fn port_range(samples: &Samples) -> Result<Outcome, Unknown> {
     })
 }
 
-/// The pair that holds most ports, of all samples: what is used up at one moment may be free at the next.
+/// The pair that holds most ports in any sample: ports that are used up at one moment may be free at the next.
 fn most_used(samples: &Samples) -> Result<Pair, Unknown> {
     let mut most = Pair::default();
     samples.sockets()?;
@@ -128,11 +128,11 @@ fn pairs(sample: &Sample) -> BTreeMap<(String, String), u64> {
     pairs
 }
 
-/// When the pair's ports are used up if their number goes on growing as it did; none where it does not grow.
+/// Seconds until the pair's ports are used up if their number grows on at the same rate; none if it does not grow.
 fn seconds_left(samples: &Samples, pair: &Pair, size: u64) -> Option<f64> {
     let (first, last) = samples.ends().ok()?;
     let key = (pair.local.clone(), pair.remote.clone());
-    // A first sample without sockets tells nothing of growth.
+    // Without sockets in the first sample the growth is not known.
     sockets::of(first).ok()?;
     let used = |sample| pairs(sample).get(&key).copied().unwrap_or(0);
     let (before, now) = (used(first), used(last));
@@ -187,7 +187,7 @@ fn time_wait(samples: &Samples) -> Result<Outcome, Unknown> {
         .with("range_size", range.size))
 }
 
-/// `TIME_WAIT`s of one direction: all, and most of them at or towards one address.
+/// `TIME_WAIT`s of one direction: their number, and the largest number at or towards one address.
 #[derive(Default)]
 struct Held {
     all: u64,

@@ -1,14 +1,14 @@
-//! Connections that wait: to be accepted, or for an answer to their SYN.
+//! Connections that wait to be accepted, or for an answer to their SYN.
 
+use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::format::count;
 use crate::read::counters;
 use crate::sample::Unknown;
 use crate::samples::Samples;
 use crate::sockets::{SocketGroup, State};
-use crate::table::Check;
 
-/// Share of connections that wait a second or more from which on it shows in the QPS.
+/// Share of connections that wait a second or more above which the QPS suffers.
 const LATE_SHARE: f64 = 0.001;
 
 pub(crate) const CHECKS: &[Check] = &[
@@ -40,7 +40,7 @@ pub(crate) const CHECKS: &[Check] = &[
 
 fn accept_queue(samples: &Samples) -> Result<Outcome, Unknown> {
     let grown = |name| samples.growth(|sample| counters::tcp_ext(sample, name));
-    // A connection that finds the queue full is counted in both.
+    // A connection that finds the queue full increases both counters.
     let (overflows, drops) = (grown("ListenOverflows")?, grown("ListenDrops")?);
     let cookies = grown("SyncookiesSent")?;
     let accepted = samples.growth(|sample| counters::tcp(sample, "PassiveOpens"))?;
@@ -77,7 +77,7 @@ fn accept_queue(samples: &Samples) -> Result<Outcome, Unknown> {
         .with("somaxconn", somaxconn))
 }
 
-/// The listener with the fullest queue; of those that are as full, the one with the shortest.
+/// The listener with the fullest queue; if several are equally full, the one with the shortest queue.
 fn fullest(sockets: &[SocketGroup]) -> Option<&SocketGroup> {
     let listeners = sockets.iter().filter(|group| group.state == State::Listen && group.backlog > 0);
     listeners.max_by(|a, b| {
@@ -115,9 +115,9 @@ fn syn_retry(samples: &Samples) -> Result<Outcome, Unknown> {
     let (opened, accepted, failed) = (tcp("ActiveOpens")?, tcp("PassiveOpens")?, tcp("AttemptFails")?);
     let waiting = waiting(&samples.sockets()?);
     let again = retried.clone().unwrap_or(timeouts);
-    // Answers that had to be sent again are counted as well.
+    // The counter includes SYN-ACKs that were sent again.
     let share = again as f64 / (opened + accepted).max(again).max(1) as f64;
-    // Without a counter of their own they are among the timeouts.
+    // A kernel without a counter for SYNs counts them among the timeouts.
     let what = if retried.is_ok() { "SYNs were sent again" } else { "segments, SYNs among them, timed out" };
     let late = "such connects take about 1 s, 3 s or 7 s";
     let seen = format!("{} {what}, with {} connections", count(again), count(opened + accepted));
@@ -144,7 +144,7 @@ fn syn_retry(samples: &Samples) -> Result<Outcome, Unknown> {
         .with("syn_sent", waiting.map_or(0, |(_, all)| all)))
 }
 
-/// Where most of those that wait for an answer go, and how many wait for one at all.
+/// The address that most connections waiting for a SYN-ACK go to, and the number of all that wait for one.
 fn waiting(sockets: &[SocketGroup]) -> Option<(String, u64)> {
     let waiting = || sockets.iter().filter(|group| group.state == State::SynSent);
     let most = waiting().max_by_key(|group| group.count)?;

@@ -1,4 +1,4 @@
-//! Whose connections are looked at: the kernel's counters are those of a whole network namespace.
+//! Which connections belong to the examined processes: the kernel's counters are those of a whole network namespace.
 //!
 //! Must not be in here: verdicts.
 
@@ -8,16 +8,16 @@ use crate::sample::Taken;
 use crate::sockets::{Direction, SocketGroup, State};
 use crate::ticks::ConnectionTick;
 
-/// Where fewer of the open connections are on their first request, and none are in `TIME_WAIT`, hardly any are opened.
+/// If fewer of the open connections are at their first request, and none are in `TIME_WAIT`, hardly any connections are opened.
 const SETTLED: f64 = 0.05;
 
-/// The processes that are asked about, and where they go.
+/// The examined processes, and the addresses that they connect to.
 ///
-/// A connection that lives for a millisecond has often no owner: it began after the process' descriptors were read. It is
-/// taken for one of theirs where it goes to the same address as those that are.
+/// A connection that lives for a millisecond often has no known owner: it began after the descriptors of the process were read. It
+/// counts as theirs if it goes to an address that they connect to.
 pub(super) struct Subject<'a> {
     pids: &'a [u32],
-    /// Where they go; of these, those to which connections are opened all the time, if there are such.
+    /// The addresses that they connect to; if new connections are opened all the time to some of them, only these.
     remotes: BTreeSet<String>,
     active: BTreeSet<String>,
     /// Processes that connect to the subject.
@@ -25,7 +25,7 @@ pub(super) struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// By what was seen: `rows` with connections that were open, and the sockets of all samples.
+    /// Finds them from readings: `rows` of open connections, and the sockets of all samples.
     pub(super) fn of(taken: &'a Taken, rows: &[&ConnectionTick], groups: &[SocketGroup]) -> Subject<'a> {
         let pids = &taken.pids[..];
         let of_ticks = rows.iter().map(|row| (row.pid, &row.remote));
@@ -40,7 +40,7 @@ impl<'a> Subject<'a> {
             |remote: &str| listener(groups, remote).is_some_and(|listener| is_theirs(pid(listener)));
         let mut remotes = remotes_of(&is_theirs);
         if taken.pid.is_none() || remotes.is_empty() {
-            // Whose these are was not seen in time: neither those that go where others go, nor those of clients.
+            // Connections without a known owner may be theirs, unless they go where another process connects to or come from clients.
             let of_others = remotes_of(&|pid| pid.is_some() && !is_theirs(pid));
             let may_be_theirs = |remote: &String| !of_others.contains(remote) && !is_own_listener(remote);
             remotes.extend(remotes_of(&|pid| pid.is_none()).into_iter().filter(may_be_theirs));
@@ -51,24 +51,24 @@ impl<'a> Subject<'a> {
         Subject { pids, remotes, active, clients }
     }
 
-    /// Whether they go there at all.
+    /// Whether they have connections to this address.
     pub(super) fn goes_to(&self, remote: &str) -> bool {
         self.remotes.contains(remote)
     }
 
-    /// Whether they open connections to there.
+    /// Whether they open new connections to this address.
     pub(super) fn opens_to(&self, remote: &str) -> bool {
         self.active.is_empty() || self.active.contains(remote)
     }
 
-    /// Whether a connection that is open is one of theirs, to where they open connections.
+    /// Whether an open connection is theirs and goes to an address that they open connections to.
     pub(super) fn holds(&self, pid: Option<u32>, remote: &str) -> bool {
         self.pids.is_empty()
             || (self.active.contains(remote) && pid.is_none_or(|pid| self.pids.contains(&pid)))
     }
 
-    /// Their share of what is opened in the namespace, and that of those whose owner was not seen: by the connections at hand
-    /// that are on their first request. Connections of clients are left out where their number is known.
+    /// Their share of the connections opened in the namespace, and the share of connections without a known owner, estimated from
+    /// the open connections that are at their first request. Connections of clients are left out if their number is known.
     pub(super) fn shares(&self, groups: &[SocketGroup], are_clients_counted: bool) -> (f64, f64) {
         let (mut theirs, mut nobodys, mut of_others) = (0, 0, 0);
         for group in groups.iter().filter(|group| is_open(group)) {
@@ -87,7 +87,7 @@ impl<'a> Subject<'a> {
         (theirs as f64 / all, nobodys as f64 / all)
     }
 
-    /// What share of theirs that are open this is, of which the kernel told.
+    /// The share of their open connections that `some` counts, among those of which the kernel gave the number of segments.
     pub(super) fn share_of_open(&self, groups: &[SocketGroup], some: fn(&SocketGroup) -> u64) -> Option<f64> {
         let open = groups.iter().filter(|group| is_open(group) && self.holds(pid(group), &group.remote));
         let (some, counted) =
@@ -95,13 +95,13 @@ impl<'a> Subject<'a> {
         (counted > 0).then(|| some as f64 / counted as f64)
     }
 
-    /// The most that one of them has open to one address.
+    /// The most connections that one of the processes has open to one address.
     pub(super) fn largest(&self, groups: &[SocketGroup]) -> u64 {
         let open = groups.iter().filter(|group| is_open(group) && self.holds(pid(group), &group.remote));
         open.map(|group| group.count).max().unwrap_or(0)
     }
 
-    /// The address to which most are opened, and its share of them.
+    /// The address to which most connections are opened, and its share of them.
     pub(super) fn main_remote(&self, rows: &[&ConnectionTick], groups: &[SocketGroup]) -> (String, f64) {
         let mut weights = BTreeMap::<&str, u64>::new();
         for group in groups.iter().filter(|group| group.direction == Direction::Outgoing) {
@@ -122,7 +122,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Those of `remotes` to which connections are opened all the time; all, if there is none.
+/// Those of `remotes` to which new connections are opened all the time; all of them, if there is none.
 fn active(remotes: &BTreeSet<String>, groups: &[SocketGroup]) -> BTreeSet<String> {
     let is_settled = |remote: &&String| {
         let theirs = || groups.iter().filter(|group| group.remote == **remote);
@@ -134,22 +134,22 @@ fn active(remotes: &BTreeSet<String>, groups: &[SocketGroup]) -> BTreeSet<String
     if active.is_empty() { remotes.clone() } else { active }
 }
 
-/// Traces of connections that were opened lately.
+/// Connections that were opened recently, as far as sockets show.
 fn opened(group: &SocketGroup) -> u64 {
     if group.state == State::TimeWait { group.count } else { group.sent_once }
 }
 
-/// Whether these are connections that go out and are open, or about to be.
+/// Whether these are outgoing connections that are open or being opened.
 pub(super) fn is_open(group: &SocketGroup) -> bool {
     group.direction == Direction::Outgoing && matches!(group.state, State::Established | State::SynSent)
 }
 
-/// The process that holds them, where that was seen.
+/// The process that holds them; none if it was not seen.
 pub(super) fn pid(group: &SocketGroup) -> Option<u32> {
     group.owner.as_ref().map(|owner| owner.pid)
 }
 
-/// Who listens at an address: by that address, or by all of this namespace's where it is one of them.
+/// The socket that listens at an address: at exactly that address, or at all addresses if it is one of this namespace.
 pub(super) fn listener<'a>(groups: &'a [SocketGroup], address: &str) -> Option<&'a SocketGroup> {
     let listeners = || groups.iter().filter(|group| group.direction == Direction::Listening);
     if let Some(exact) = listeners().find(|group| group.local == address) {
@@ -173,8 +173,8 @@ mod tests {
     const HOP: u32 = 3;
     const BACKEND: u32 = 4;
 
-    /// A client, a proxy that keeps connections, one behind it that keeps none, and a backend, in one namespace. Connections
-    /// of the second are too young to have an owner.
+    /// A client, a proxy that keeps connections alive, a second proxy behind it that does not, and a backend, all in one namespace.
+    /// The connections of the second proxy are too young to have a known owner.
     fn everybody() -> Vec<SocketGroup> {
         let established = State::Established;
         vec![

@@ -1,13 +1,13 @@
-//! CPU time that a cgroup's quota withholds: averages are low, and replies late.
+//! CPU time withheld by the quota of a cgroup: average use is low, and replies are late.
 
 use std::cmp::Ordering;
 
+use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::read::cgroups::{self, Group};
 use crate::read::processes;
 use crate::sample::{Sample, Unknown};
 use crate::samples::Samples;
-use crate::table::Check;
 use crate::ticks::CpuTicks;
 
 pub(crate) const CHECKS: &[Check] = &[Check {
@@ -23,7 +23,7 @@ pub(crate) const CHECKS: &[Check] = &[Check {
     look: cpu_throttled,
 }];
 
-/// Shares of the periods that were throttled.
+/// Shares of periods that were throttled, in percent.
 const WARNING_PERCENT: f64 = 1.0;
 const FAILURE_PERCENT: f64 = 10.0;
 
@@ -31,10 +31,10 @@ const FAILURE_PERCENT: f64 = 10.0;
 const WARNING_PERIODS_MIN: u64 = 2;
 const FAILURE_PERIODS_MIN: u64 = 3;
 
-/// A part of the quota from which a period counts as spent, as readings do not begin where periods do.
+/// Share of the quota from which a period counts as spent: readings do not begin where the kernel's periods do.
 const SPENT: f64 = 0.9;
 
-/// What happened to a limited cgroup in the time that is looked at.
+/// The throttling of a limited cgroup in the examined time.
 struct Withheld<'a> {
     folder: &'a str,
     quota_cpus: f64,
@@ -47,13 +47,13 @@ struct Withheld<'a> {
     bursts: Option<Bursts>,
 }
 
-/// What the readings every 10 ms tell. All are CPUs, which is CPU time by time.
+/// Figures from the readings every 10 ms, in CPUs: CPU time divided by time.
 struct Bursts {
-    /// In the busiest window as long as a period.
+    /// In the busiest window of one period.
     busiest_period: f64,
-    /// In the busiest 20 ms: how many threads ran at once.
+    /// In the busiest 20 ms: the number of threads that ran at once.
     at_once: f64,
-    /// What the longest row of spent periods used, had it been done in one.
+    /// What the longest series of spent periods used, as if it had been used in one period.
     in_one_period: f64,
 }
 
@@ -78,7 +78,7 @@ fn cpu_throttled(samples: &Samples) -> Result<Outcome, Unknown> {
         .with("throttled_cgroups", throttled as u64))
 }
 
-/// `None` where the group has no limit. Of a single sample its counters tell, which began with the group.
+/// `None` if the group has no limit. With a single sample, the counters since the group's creation are used.
 fn withheld<'a>(
     samples: &Samples,
     last: &Sample,
@@ -107,7 +107,7 @@ fn withheld<'a>(
     }))
 }
 
-/// The group's own readings, or those of the processes that were asked about where they are in it.
+/// The readings of the group itself, or those of the examined processes if they are in it.
 fn readings<'a>(sample: &Sample, folder: &str, ticks: &'a [CpuTicks]) -> Option<&'a CpuTicks> {
     let of = |name: &str| ticks.iter().find(|ticks| ticks.of == name && !ticks.at_ms.is_empty());
     of(folder).or_else(|| {
@@ -200,7 +200,7 @@ impl Withheld<'_> {
         }
     }
 
-    /// Of a container and its Pod that were throttled alike, the container is worse, as it has the limit.
+    /// If a container and its Pod were throttled alike, the container ranks first, since it has the limit.
     fn badness(&self) -> (Verdict, f64, usize) {
         (self.verdict(), self.share(), self.folder.len())
     }
@@ -214,17 +214,17 @@ impl Withheld<'_> {
         format!("{}{}", average.unwrap_or_default(), busiest.unwrap_or_default())
     }
 
-    /// The limit that would have sufficed, in thousandths of a CPU.
+    /// An estimate of the limit that would suffice, in thousandths of a CPU.
     ///
-    /// A throttled burst shows no more than its quota in any period. What it would have used is at most all that it used in
-    /// consecutive spent periods, and at most what its threads use at once; and as a guess no less than twice the quota, which
-    /// is what mended case E. More CPUs than there are nobody uses.
+    /// A throttled burst uses no more than its quota in any period. Without a limit it would have used at most what it used in
+    /// consecutive spent periods, and at most what its threads use at once. The estimate is at least twice the quota, which is what
+    /// solved case E, and at most the number of CPUs.
     fn sufficient_millis(&self, cpus: Option<f64>) -> f64 {
         const STEP: f64 = 100.0;
         let burst = self.bursts.as_ref().map_or(0.0, Bursts::size);
         let sufficient = burst.max(self.quota_cpus * 2.0).min(cpus.unwrap_or(f64::INFINITY));
         let sufficient = sufficient.max(self.quota_cpus);
-        // So that 1200.0000001 is 1200.
+        // So that 1200.0000001 becomes 1200.
         let steps = (sufficient * 1000.0 / STEP - 1e-6).ceil();
         steps * STEP
     }
@@ -232,7 +232,7 @@ impl Withheld<'_> {
 
 impl Bursts {
     fn of(ticks: &CpuTicks, period_us: u64, quota_cpus: f64) -> Option<Bursts> {
-        /// Two readings: of one alone, the time that it took shows.
+        /// The time of two readings: within one reading, the time that the reading itself takes shows.
         const AT_ONCE_MS: u64 = 20;
         let period_ms = (period_us / 1000).max(1);
         let readings: Vec<(u64, u64)> =
@@ -250,7 +250,7 @@ impl Bursts {
     }
 }
 
-/// CPUs used in the busiest window that is at least so long; `None` where the readings are too few for one.
+/// CPUs used in the busiest window of at least this length; `None` if there are too few readings.
 fn busiest(readings: &[(u64, u64)], window_ms: u64) -> Option<f64> {
     let mut end = 0;
     let mut most: Option<f64> = None;
@@ -268,8 +268,8 @@ fn busiest(readings: &[(u64, u64)], window_ms: u64) -> Option<f64> {
     most
 }
 
-/// CPUs for a period that would have held the longest row of periods in which the quota was spent, with those at its sides,
-/// in which it began and ended.
+/// CPUs that one period would have needed to hold the longest series of periods in which the quota was spent, together with the
+/// periods before and after it, in which the burst began and ended.
 fn longest_burst(readings: &[(u64, u64)], period_ms: u64, quota_cpus: f64) -> f64 {
     let mut periods = Vec::new();
     let mut from = readings.first().copied().unwrap_or_default();
@@ -319,7 +319,7 @@ mod tests {
         )
     }
 
-    /// Readings every 10 ms of what was used in each of those.
+    /// Readings every 10 ms, from the CPU time used in each interval.
     fn ticks(of: &str, used_us: impl IntoIterator<Item = u64>) -> Ticks {
         let mut ticks = CpuTicks { of: of.into(), at_ms: vec![0], used_us: vec![7] };
         let mut sum = 7;
@@ -334,7 +334,8 @@ mod tests {
     #[test]
     fn a_container_that_bursts_is_found_though_its_average_is_low() {
         let folder = format!("{POD}/cri-containerd-{}.scope", "0a1b2c3d".repeat(8));
-        // Each second 120 ms of work by two threads against 50 ms of quota in 100 ms: 25 ms run, 75 ms wait, again, 10 ms run.
+        // Each second has 120 ms of work for two threads, with a quota of 50 ms in 100 ms: 25 ms run, 75 ms wait, the same again,
+        // 10 ms run.
         let second = [20_000, 20_000, 10_000, 0, 0, 0, 0, 0, 0, 0].repeat(2).into_iter();
         let second: Vec<u64> = second.chain([20_000]).chain([0; 79]).collect();
         let scene = v2(scene(), &folder, "50000 100000\n", [0, 10, 0, 0], [1_200_000, 40, 20, 3_000_000])
@@ -347,7 +348,7 @@ mod tests {
             "container 0a1b2c3d0a1b of Pod 1b2c3d4e was throttled in 20 of 30 periods (67 %) and waited 3.00 s in all; it has \
              0.50 CPUs, used 0.12 on average and 0.50 in the busiest 100 ms"
         );
-        // All of the 120 ms in one period.
+        // All of the 120 ms would be in one period.
         assert!(finding.tells("sufficient_cpus", 1.2), "{finding:?}");
         assert!(finding.remedy.contains("limits: {cpu: 1200m}"), "{}", finding.remedy);
         assert!(finding.tells("busiest_20_ms_cpus", 2.0));
@@ -419,7 +420,7 @@ mod tests {
 
     #[test]
     fn the_processes_readings_serve_for_their_cgroup() {
-        // Of the group itself nothing could be read, as where version 1 counts in another hierarchy.
+        // The group itself could not be read, as with version 1 if it counts in another hierarchy.
         let none = vec![CpuTicks { of: "sys/fs/cgroup/a".into(), ..CpuTicks::default() }];
         let scene = v2(scene(), "sys/fs/cgroup/a", "100000 100000\n", [0; 4], [9, 100, 0, 0])
             .pids(&[7])

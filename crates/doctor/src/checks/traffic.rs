@@ -1,9 +1,10 @@
-//! What the proxy counts of replies and handshakes.
+//! Slow replies and handshakes, from the proxy's metrics.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::outgoing::RATE_MIN;
+use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::format::{percent, rate, whole};
 use crate::prometheus::{self, Series};
@@ -13,15 +14,14 @@ use crate::read::metrics::{
 };
 use crate::sample::Unknown;
 use crate::samples::Samples;
-use crate::table::Check;
 
-/// The share of slow replies that case E was about.
+/// The share of slow replies in case E.
 const STREAM_SLOW: f64 = 0.001;
-/// For HTTP, where a reply may have reason to take long, more of them have to, and for longer.
+/// An HTTP response can be slow for good reasons, so that the share has to be larger and the time longer.
 const HTTP_SLOW: f64 = 0.01;
 const HTTP_SLOW_BOUND: &str = "1";
 
-/// Of handshakes, from which on they are told.
+/// Share of handshakes above which they are reported.
 const MOST: f64 = 0.9;
 
 pub(crate) const CHECKS: &[Check] = &[
@@ -52,7 +52,7 @@ pub(crate) const CHECKS: &[Check] = &[
     },
 ];
 
-/// Replies of one kind: how many, and how many of them were slow.
+/// The replies of one kind: their number, and how many were slow.
 struct Replies {
     of: String,
     count: f64,
@@ -105,7 +105,8 @@ fn slow_replies(samples: &Samples) -> Result<Outcome, Unknown> {
     })
 }
 
-/// Of each TCP service. Its ratio is that of all answers since the proxy began: with their number it tells of those meanwhile.
+/// The replies of each TCP service. The metric is a ratio over all answers since the proxy began: together with their number it
+/// gives the ratio between the samples.
 fn streams(samples: &Samples) -> Result<Vec<Replies>, Unknown> {
     let (first, last) = samples.ends()?;
     let (before, now) =
@@ -121,7 +122,7 @@ fn streams(samples: &Samples) -> Result<Vec<Replies>, Unknown> {
     Ok(replies.filter(|replies| replies.count > 0.0).collect())
 }
 
-/// Answers and those of them over the threshold, by labels.
+/// By labels, the number of answers, and of those above the threshold.
 fn over_threshold(page: &str) -> BTreeMap<&str, (f64, f64)> {
     let of = |name: &'static str| prometheus::series(page).filter(move |series| series.name == name);
     let ratios: BTreeMap<&str, f64> = of(STREAM_RATIO).map(|series| (series.labels, series.value)).collect();
@@ -134,7 +135,7 @@ fn over_threshold(page: &str) -> BTreeMap<&str, (f64, f64)> {
         .collect()
 }
 
-/// Of upstreams of HTTP, all together.
+/// The replies of all HTTP upstreams together.
 fn http(pages: &Pages<'_>) -> Option<Replies> {
     let count = pages.growth(HTTP_COUNT).filter(|count| *count > 0.0)?;
     let quick =
@@ -143,7 +144,7 @@ fn http(pages: &Pages<'_>) -> Option<Replies> {
     Some(Replies { of: "responses of upstreams".into(), count, slow, bearable: HTTP_SLOW })
 }
 
-/// The cgroup that waited longest for its quota between the samples, and how long; none where none did, or none was looked at.
+/// The cgroup that was throttled longest between the samples, and how long; none if none was, or none was examined.
 fn throttled(samples: &Samples) -> Result<Option<(String, f64)>, Unknown> {
     let (first, last) = samples.ends()?;
     let waited = cgroups::folders(last).unwrap_or_default().into_iter().filter_map(|folder| {

@@ -1,12 +1,12 @@
-//! How many workers share the CPUs that they have.
+//! The number of workers compared with the CPUs that they may use.
 
+use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::format::plural;
 use crate::read::cgroups;
 use crate::read::processes::{self, Cpus};
 use crate::sample::{Sample, Unknown};
 use crate::samples::Samples;
-use crate::table::Check;
 
 pub(crate) const CHECKS: &[Check] = &[Check {
     id: "workers-quota",
@@ -21,20 +21,20 @@ pub(crate) const CHECKS: &[Check] = &[Check {
     look: workers_quota,
 }];
 
-/// The part of its time that a busy worker runs.
+/// Share of its time that a busy worker runs.
 const BUSY: f64 = 0.8;
 
-/// Workers that do the same, and the CPUs that they have between them.
+/// Workers of one kind, and the CPUs that they share.
 struct Workers {
     pid: u32,
     name: String,
-    /// Those that do work: helpers that look alike, such as nginx's cache manager, hardly ever run.
+    /// Their number, without helpers of the same name that hardly ever run, such as nginx's cache manager.
     count: usize,
-    /// CPUs: by the narrowest of quota, mask and machine.
+    /// CPUs that they may use: the least of quota, mask and machine.
     cpus: f64,
-    /// Which of them it is.
+    /// Which of the three it is.
     bound: String,
-    /// How many workers' time was used between the samples, where that is known.
+    /// CPU time used between the samples, as a number of fully busy workers; none if it is not known.
     busy: Option<f64>,
 }
 
@@ -56,7 +56,7 @@ fn workers_quota(samples: &Samples) -> Result<Outcome, Unknown> {
     Ok(worst.unwrap_or_else(|| Outcome::ok("no process has workers that can be told from its other threads")))
 }
 
-/// Processes that a process of the same name started.
+/// Child processes with the same name as their parent.
 fn children(sample: &Sample, pid: u32) -> Option<(String, Vec<String>)> {
     let name = processes::name(sample, pid)?;
     let is_worker = |other: &u32| {
@@ -69,7 +69,7 @@ fn children(sample: &Sample, pid: u32) -> Option<(String, Vec<String>)> {
     (!workers.is_empty()).then(|| (name.to_owned(), workers))
 }
 
-/// Threads named `worker 0`, `worker-1`, `wrk:worker_2` and the like.
+/// Threads with numbered names such as `worker 0`, `worker-1` or `wrk:worker_2`.
 fn numbered_threads(sample: &Sample, pid: u32) -> Option<(String, Vec<String>)> {
     let is_worker = |folder: &String| {
         processes::thread_name(sample, folder)
@@ -99,7 +99,7 @@ fn workers(
     let mask = online.map_or(allowed.len(), |online| allowed.intersection(&online).count().max(1));
     let quota = match cgroups::of_process(last, pid) {
         Ok(_) => cgroups::quota_of_process(last, pid)?,
-        // A machine without CPU cgroups has no quota; one whose were not captured may have.
+        // A machine without CPU cgroups has no quota. If the file was not captured, the quota is not known.
         Err(why) if !last.lacks(&format!("proc/{pid}/cgroup")) => return Err(why),
         Err(_) => None,
     };
@@ -114,7 +114,7 @@ fn workers(
     Ok(Workers { pid, name, count: members.len(), cpus, bound, busy })
 }
 
-/// Seconds of CPU that the workers used between the samples; of threads, their process.
+/// Seconds of CPU that the workers used between the samples; for threads, that of their whole process.
 fn used_between(samples: &Samples, pid: u32, members: &[String]) -> Option<f64> {
     let (first, last) = samples.ends().ok()?;
     let mut pids: Vec<u32> = members
@@ -130,7 +130,7 @@ fn used_between(samples: &Samples, pid: u32, members: &[String]) -> Option<f64> 
     used.sum()
 }
 
-/// CPUs of the machine that had nothing to do between the samples.
+/// CPUs of the machine that were idle between the samples.
 fn idle_cpus(samples: &Samples) -> Option<f64> {
     let (first, last) = samples.ends().ok()?;
     let idle = processes::idle_ticks(last)?.saturating_sub(processes::idle_ticks(first)?);
@@ -204,7 +204,7 @@ mod tests {
             .grows(&format!("proc/{pid}/stat"), &stat(used.0), &stat(used.1))
     }
 
-    /// An nginx of so many workers, each with the same use, and a cache manager.
+    /// An nginx with so many workers, each with the same CPU time, and a cache manager.
     fn nginx(scene: Scene, workers: u32, cpus: &str, used: (u64, u64)) -> Scene {
         let pids: Vec<u32> = (7..=8 + workers).collect();
         let master = process(scene.pids(&pids), 7, 1, cpus, (3, 3));
@@ -257,7 +257,7 @@ mod tests {
     fn as_many_workers_as_cpus_are_fine_and_a_helper_is_none() {
         let finding = quota(nginx(machine(4, 0, 0), 4, "0-3", (100, 900)), "max 100000\n").finding(ID);
         assert_eq!((finding.verdict, finding.number("workers")), (Verdict::Ok, 4.0));
-        // Each worker on a CPU of its own: together they may run on all.
+        // Each worker is pinned to its own CPU; together they may use all CPUs.
         let pinned = process(
             quota(nginx(machine(4, 0, 0), 1, "0", (9, 9)), "max 100000\n").pids(&[7, 9, 10]),
             10,

@@ -1,6 +1,6 @@
-//! Samples as files: written into a tar, read from a tar or a folder.
+//! Samples as files: written to a tar, read from a tar or a folder.
 //!
-//! Of sample N the file `PATH` is `N/PATH`; `N/forebay/sample.json` says when it was taken and which files are not there. A
+//! The file `PATH` of sample N is `N/PATH`; `N/forebay/sample.json` holds the time of the sample and the files that are missing. A
 //! folder without such numbers, such as a copy of a node's `proc` and `sys`, is one sample.
 
 use std::collections::BTreeMap;
@@ -16,10 +16,10 @@ use crate::samples::Samples;
 
 const HEAD: &str = "forebay/sample.json";
 
-/// The folders of a capture that are read: whoever copies a machine may copy more.
+/// The folders of a capture that are read: a copy of a machine may hold more.
 const FOLDERS: &[&str] = &["proc", "sys", "host", "forebay"];
 
-/// What is longer is none of the files that checks read.
+/// Longest file that is read, in bytes. No file that a check reads is longer.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
 #[derive(Serialize, Deserialize)]
@@ -34,7 +34,7 @@ struct Head {
 ///
 /// # Errors
 ///
-/// When `out` refuses what is written to it.
+/// When writing to `out` fails.
 pub fn write(samples: &Samples, out: impl Write) -> std::io::Result<()> {
     let mut archive = tar::Builder::new(out);
     for (index, sample) in samples.all.iter().enumerate() {
@@ -55,11 +55,11 @@ pub fn write(samples: &Samples, out: impl Write) -> std::io::Result<()> {
     archive.into_inner()?.flush()
 }
 
-/// Reads what was captured: a tar that [`write()`] wrote, the same unpacked, or a copy of a machine's `proc` and `sys`.
+/// Reads a capture: a tar written by [`write()`], the same unpacked, or a copy of a machine's `proc` and `sys`.
 ///
 /// # Errors
 ///
-/// When nothing is there, or it is not what was captured.
+/// When the path does not exist, or does not hold a capture.
 pub fn load(path: &Path) -> Result<Samples, CollectError> {
     let failed = |why: String| CollectError::Captured { path: path.display().to_string(), why };
     let metadata = fs::metadata(path).map_err(|error| failed(error.to_string()))?;
@@ -92,7 +92,7 @@ fn read_tar(path: &Path) -> std::io::Result<Vec<(String, String)>> {
     Ok(files)
 }
 
-/// The files below `root/folder`, with their paths below `root`. Symbolic links are not followed: they may lead anywhere.
+/// The files below `root/folder`, with their paths below `root`. Symbolic links are not followed, since they may point anywhere.
 fn read_folder(root: &Path, folder: &str, files: &mut Vec<(String, String)>) -> std::io::Result<()> {
     for entry in fs::read_dir(root.join(folder))? {
         let entry = entry?;
@@ -112,7 +112,7 @@ fn is_ours(folder: &str) -> bool {
     FOLDERS.contains(&folder) || folder.parse::<usize>().is_ok()
 }
 
-/// Sorts files into samples by the number that their path begins with; without one they are the first's.
+/// Sorts files into samples by the number at the beginning of their path; a path without one belongs to the first sample.
 fn samples(files: Vec<(String, String)>) -> Result<Vec<Sample>, String> {
     let mut samples = BTreeMap::<usize, Sample>::new();
     for (path, text) in files {
@@ -136,7 +136,7 @@ fn samples(files: Vec<(String, String)>) -> Result<Vec<Sample>, String> {
     Ok(samples)
 }
 
-/// The processes of whom somebody copied the files.
+/// The processes whose files are in the copy.
 fn pids(sample: &Sample) -> Vec<u32> {
     let mut pids: Vec<u32> = sample
         .under("proc/")

@@ -1,17 +1,18 @@
-//! Where the CPU's cgroups are: of a process, and of all Pods, in version 1 and 2.
+//! Finds the CPU cgroups of a process and of all Pods, in version 1 and 2.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where hierarchies with a CPU controller are mounted: version 1's, by the kernel's or the distributions' names, then version 2's.
+/// Mount points of hierarchies with a CPU controller: those of version 1, with the names that kernels or distributions use, then
+/// that of version 2.
 const ROOTS: &[&str] =
     &["/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup"];
 
-/// kubepods.slice, a class of service, a Pod, a container, and one more that some runtimes add.
+/// The levels are kubepods.slice, a class of service (`QoS`), a Pod, a container, and one more that some runtimes add.
 const POD_DEPTH_MAX: usize = 5;
 
-/// The cgroups of a process that has to do with its CPU, and those above, as folders without leading slash.
+/// The cgroups that can limit the CPU time of a process, and their parents, as folders without leading slash.
 pub(super) fn of(pid: u32) -> BTreeSet<String> {
     let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
     let mut folders = BTreeSet::new();
@@ -25,7 +26,7 @@ pub(super) fn of(pid: u32) -> BTreeSet<String> {
     folders
 }
 
-/// The cgroups of all Pods that this mount shows.
+/// The cgroups of all Pods that are visible in this mount.
 pub(super) fn of_pods() -> BTreeSet<String> {
     let mut folders = BTreeSet::new();
     for root in ROOTS.iter().map(Path::new).filter(|root| root.join("cpu.stat").exists() || is_v2(root)) {
@@ -39,7 +40,7 @@ pub(super) fn of_pods() -> BTreeSet<String> {
     folders
 }
 
-/// The mounts of a line's controllers. Of version 2 the line has none.
+/// The mount points for the controllers in a line of `/proc/PID/cgroup`. The line of version 2 has no controllers.
 fn roots(controllers: &str) -> Vec<PathBuf> {
     if controllers.is_empty() {
         let root = PathBuf::from("/sys/fs/cgroup");
@@ -55,7 +56,8 @@ fn is_v2(root: &Path) -> bool {
     root.join("cgroup.controllers").exists()
 }
 
-/// A group and those above it that say something. In a container the path may be the host's, and what is mounted already ours.
+/// A group and its parents, as far as they exist. In a container the path may be that of the host, while the mount shows only the
+/// container's own group.
 fn with_parents(root: &Path, path: &str) -> Vec<String> {
     let folder = root.join(path.trim_start_matches('/').trim_start_matches("../"));
     let folder = if folder.is_dir() { folder } else { root.to_path_buf() };

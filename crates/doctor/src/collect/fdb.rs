@@ -1,7 +1,7 @@
-//! The forwarding databases of the calling thread's network namespace, as `bridge fdb` shows them: vxlan devices have the
-//! machines at their other ends in them.
+//! The forwarding databases of the calling thread's network namespace, which `bridge fdb` shows: those of vxlan devices hold the
+//! machines at the remote ends.
 //!
-//! Must not be in here: bridges, whose entries lead to ports and no address.
+//! Must not be in here: bridges, whose entries name ports and not addresses.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -21,7 +21,7 @@ const AF_BRIDGE: u8 = 7;
 /// `struct ndmsg`.
 const MESSAGE_BYTES: usize = 12;
 
-/// Where tunnels lead to.
+/// The remote ends of the tunnels.
 pub(super) fn tunnel_ends() -> io::Result<BTreeSet<TunnelEnd>> {
     let names = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
     let mut body = [0; MESSAGE_BYTES];

@@ -1,6 +1,6 @@
-//! Which files are read, and from where: what the checks read, and nothing else. No environment, no command lines.
+//! The list of files that are collected: what the checks read, and nothing else. Environments and command lines are not read.
 
-/// Files that are read as they are. Those under `proc/net` and `proc/sys/net` are the network namespace's that is looked at.
+/// Files that are read as they are. Those under `proc/net` and `proc/sys/net` are those of the examined network namespace.
 pub(super) const PATHS: &[&str] = &[
     "proc/loadavg",
     "proc/meminfo",
@@ -25,7 +25,7 @@ pub(super) const PATHS: &[&str] = &[
     "proc/version",
 ];
 
-/// Parameters that the field cases name, and those near them: what a container's kernel may have otherwise than its host.
+/// Kernel parameters that the field cases are about, and related ones: those that can differ between a container and its host.
 pub(crate) const PARAMETERS: &[&str] = &[
     "net/core/netdev_max_backlog",
     "net/core/rmem_max",
@@ -56,16 +56,16 @@ pub(crate) const PARAMETERS: &[&str] = &[
     "net/netfilter/nf_conntrack_tcp_timeout_time_wait",
 ];
 
-/// Of the host's network namespace, where it is another, as `host/...`: the parameters, and what its Services and routes are.
+/// Files of the host's network namespace, if that is another one, as `host/...`; the parameters are read too.
 pub(super) const OF_HOST: &[&str] = &["proc/net/arp", "proc/net/ip_vs", "proc/net/route"];
 
-/// Of each process in [`crate::Taken::pids`]: `proc/PID/...`.
+/// Files of each process in [`crate::Taken::pids`]: `proc/PID/...`.
 pub(super) const OF_PROCESS: &[&str] = &["cgroup", "comm", "limits", "stat", "status"];
 
-/// Of each of its threads: `proc/PID/task/TID/...`.
+/// Files of each of its threads: `proc/PID/task/TID/...`.
 pub(super) const OF_THREAD: &[&str] = &["sched", "status"];
 
-/// Of each cgroup that is looked at and those above it, in the hierarchies of version 1 and in version 2's.
+/// Files of each examined cgroup and its parents, in the hierarchies of version 1 and in that of version 2.
 pub(super) const OF_CGROUP: &[&str] = &[
     "cpu.cfs_period_us",
     "cpu.cfs_quota_us",
@@ -77,7 +77,7 @@ pub(super) const OF_CGROUP: &[&str] = &[
     "cpuset.cpus.effective",
 ];
 
-/// Of each network device: `sys/class/net/DEVICE/...`.
+/// Files of each network device: `sys/class/net/DEVICE/...`.
 pub(super) const OF_DEVICE: &[&str] = &[
     "device/uevent",
     "mtu",

@@ -1,4 +1,4 @@
-//! The machine that this runs on, as files of `/proc` and `/sys`.
+//! Reads the machine on which this process runs: files of `/proc` and `/sys`.
 
 use std::collections::BTreeSet;
 use std::panic::resume_unwind;
@@ -17,25 +17,25 @@ use crate::read::sockets::Groups;
 use crate::sample::{Absence, NamespaceOwner, Sample};
 use crate::sockets::{SocketGroup, State};
 
-/// So many threads of one process are looked at.
+/// Most threads of one process that are read.
 const THREADS_MAX: usize = 64;
 
-/// So many processes, where none was named.
+/// Most processes that are read if none was named.
 const PROCESSES_MAX: usize = 64;
 
-/// What the calling thread sees.
+/// The machine as the calling thread sees it.
 pub(super) struct Machine {
     pid: Option<u32>,
-    /// The namespace that is looked at, which the thread is in.
+    /// The examined network namespace, which the thread has entered.
     looked_at: io::Result<Namespace>,
-    /// The namespace to compare with.
+    /// The network namespace to compare with.
     host: Result<Namespace, String>,
-    /// Where the devices of this namespace are.
+    /// The folder that shows the network devices of this namespace.
     devices: Result<String, String>,
 }
 
 impl Machine {
-    /// Has the calling thread enter the network namespace of the process.
+    /// Moves the calling thread into the network namespace of the process; none for its own.
     pub(super) fn enter(pid: Option<u32>) -> Result<Machine, CollectError> {
         let own = Namespace::own();
         let host = Namespace::host();
@@ -50,13 +50,13 @@ impl Machine {
             is_other = !own.as_ref().is_ok_and(|own| own.is(&its));
             if is_other {
                 its.enter().map_err(cannot)?;
-                // A mounted sysfs shows the namespace that it was mounted in; its own shows its own.
+                // A mounted sysfs shows the namespace in which it was mounted, so that the process's own mount is used.
                 let root = format!("/proc/{pid}/root");
                 devices = Ok(root + "/sys/class/net");
             }
             looked_at = Ok(its);
         }
-        // Where the first process hides its namespace, the one that this was started in is what there is to compare with.
+        // If the namespace of the first process cannot be opened, the one in which doctor was started is compared with.
         let host = match (host, own) {
             (Err(_), Ok(own)) if is_other => Ok(own),
             (host, _) => host,
@@ -110,7 +110,7 @@ impl Machine {
         }
     }
 
-    /// Files of the host's namespace, where that is another, or why there are none.
+    /// Reads the files of the host's namespace, if that is another one, or records why they cannot be read.
     fn read_host(&self, sample: &mut Sample) {
         let parameters = files::PARAMETERS.iter().map(|parameter| format!("proc/sys/{parameter}"));
         let paths: Vec<String> =
@@ -142,7 +142,7 @@ impl Machine {
     }
 }
 
-/// Reads files in another namespace, which a thread enters that ends with it.
+/// Reads files in another namespace, on a thread that enters it and then ends.
 fn read_inside(namespace: &Namespace, paths: &[String]) -> Result<Vec<Result<String, Absence>>, String> {
     let work = || {
         namespace.enter().map_err(|error| format!("the host's network namespace: {error}"))?;
@@ -151,7 +151,7 @@ fn read_inside(namespace: &Namespace, paths: &[String]) -> Result<Vec<Result<Str
     std::thread::scope(|scope| scope.spawn(work).join().unwrap_or_else(|panic| resume_unwind(panic)))
 }
 
-/// Reads the sockets, and returns the processes that listen.
+/// Reads the sockets. Returns the processes that listen.
 fn read_sockets(sample: &mut Sample) -> BTreeSet<u32> {
     let owners = Owners::of(&processes::all());
     let mut listening = BTreeSet::new();
@@ -182,7 +182,7 @@ fn groups(owners: &Owners, listening: &mut BTreeSet<u32>) -> io::Result<Vec<Sock
     Ok(groups.finish())
 }
 
-/// Whether a folder of devices is about the namespace that the thread is in: it has the same devices, by the same numbers.
+/// Whether a folder of devices shows the thread's namespace: it has the same devices with the same numbers.
 fn shows_namespace(folder: &str) -> bool {
     let Ok(socket) = socket(AddressFamily::INET, SocketType::DGRAM, None) else { return false };
     let text = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
@@ -197,7 +197,7 @@ fn shows_namespace(folder: &str) -> bool {
         && names(folder).all(|device| devices.contains(&device))
 }
 
-/// Where a path is found: what is in `proc/net` is the thread's namespace's only there.
+/// The path at which a file is read: `/proc/net` is that of the main thread, so that this thread's own folder is used.
 fn at(path: &str) -> String {
     match path.strip_prefix("proc/net/") {
         Some(rest) => format!("/proc/thread-self/net/{rest}"),
@@ -205,7 +205,7 @@ fn at(path: &str) -> String {
     }
 }
 
-/// The CPUs that the quotas of a process' cgroups leave it; `None` where it has no quota.
+/// The CPUs that the quotas of a process's cgroups allow; `None` if it has no quota.
 pub fn cpu_quota(pid: u32) -> Option<f64> {
     let mut sample = Sample::default();
     read_all(&mut sample, &format!("proc/{pid}"), files::OF_PROCESS);
@@ -245,7 +245,7 @@ fn absence(error: &io::Error) -> Absence {
     }
 }
 
-/// The names in a folder; none if it cannot be read.
+/// The names of the entries of a folder; empty if it cannot be read.
 fn names(folder: &str) -> impl Iterator<Item = String> + use<> {
     let entries = fs::read_dir(folder).into_iter().flatten();
     entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok())

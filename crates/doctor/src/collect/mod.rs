@@ -1,8 +1,7 @@
-//! Reading a machine into samples, live or from files that were captured elsewhere.
+//! Reads a machine into samples, live or from files that were captured elsewhere.
 //!
-//! It only reads: from `/proc`, from `/sys`, and from sockets that the kernel answers questions on. To see another network
-//! namespace, a thread of ours enters it.
-//! Must not be in here: what any of it means.
+//! It only reads: `/proc`, `/sys`, and netlink sockets. To examine another network namespace, it starts a thread that enters it.
+//! Must not be in here: the meaning of what is read.
 
 mod capture;
 mod cgroups;
@@ -27,20 +26,21 @@ use ticker::Ticker;
 use crate::sample::{Absence, Sample};
 use crate::samples::Samples;
 
-/// What to look at.
+/// What to examine.
 #[derive(Default)]
 pub struct Scope {
-    /// This process, its descendants, and their network namespace; without one, what listens in the namespace of the caller.
+    /// A process, which is examined with its descendants in its network namespace; none for the processes that listen in the
+    /// caller's namespace.
     pub pid: Option<u32>,
-    /// The cgroups of all Pods, too.
+    /// Whether the cgroups of all Pods are read too.
     pub pods: bool,
-    /// Kernel parameters to compare with, as `sysctl -a` prints them.
+    /// Kernel parameters to compare with, as `sysctl -a` prints them; none to compare with the host's namespace.
     pub reference: Option<String>,
-    /// The metrics of the proxy.
+    /// Fetches the metrics of the proxy; none if there are none.
     pub metrics: Option<Metrics>,
 }
 
-/// Fetches a page of metrics, or says why there is none.
+/// Fetches a page of metrics, or returns why there is none.
 pub type Metrics = Box<dyn FnMut() -> Result<String, String> + Send>;
 
 /// Why nothing was collected.
@@ -49,53 +49,53 @@ pub enum CollectError {
     /// There is no such process.
     #[error("there is no process {0}")]
     NoProcess(u32),
-    /// Its namespace is closed to this user.
+    /// The network namespace of the process cannot be entered, for lack of rights as a rule.
     #[error("cannot enter the network namespace of process {pid}: {source}")]
     Namespace {
-        /// Whose.
+        /// The process.
         pid: u32,
-        /// Why.
+        /// The error.
         source: std::io::Error,
     },
-    /// The system has no thread to give.
+    /// No thread could be started.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
-    /// A captured file or folder is not what it should be.
+    /// A captured file or folder cannot be read as one.
     #[error("cannot read {path}: {why}")]
     Captured {
-        /// Which.
+        /// Its path.
         path: String,
-        /// Why.
+        /// The error.
         why: String,
     },
 }
 
-/// Takes samples of what its scope says, in the thread that calls.
+/// Takes samples in the calling thread.
 pub struct Collector {
     scope: Scope,
     machine: Machine,
     start: Instant,
 }
 
-/// A thread that takes a sample at its start and one at its end, and looks many times a second in between.
+/// A thread that takes a sample at its start and one at its end, and readings many times a second in between.
 pub struct Watch {
     stop: Sender<()>,
     thread: JoinHandle<Samples>,
 }
 
 impl Collector {
-    /// Enters the network namespace of the process that the scope names. That is for the thread that calls, and for good: where
-    /// the namespace is another, give it a thread of its own, as [`Watch`] does.
+    /// Enters the network namespace of the process in `scope`. This moves the calling thread for good: if the namespace is another
+    /// one, use a thread for nothing else, as [`Watch`] does.
     ///
     /// # Errors
     ///
-    /// When the process is not there, or its namespace cannot be entered.
+    /// When the process does not exist, or its namespace cannot be entered.
     pub fn new(scope: Scope) -> Result<Collector, CollectError> {
         let machine = Machine::enter(scope.pid)?;
         Ok(Collector { scope, machine, start: Instant::now() })
     }
 
-    /// What there is now.
+    /// Reads the machine now.
     pub fn sample(&mut self) -> Sample {
         let mut sample = Sample::default();
         sample.taken.seconds = self.start.elapsed().as_secs_f64();
@@ -112,11 +112,11 @@ impl Collector {
 }
 
 impl Watch {
-    /// Begins, and returns when the first sample is taken.
+    /// Starts a watch, and returns when the first sample has been taken.
     ///
     /// # Errors
     ///
-    /// When no thread can be started, and as [`Collector::new`].
+    /// When no thread can be started, and for the errors of [`Collector::new`].
     pub fn start(scope: Scope) -> Result<Watch, CollectError> {
         let (stop, stopped) = mpsc::channel();
         let (begin, begun) = mpsc::channel();
@@ -141,12 +141,12 @@ impl Watch {
         };
         let thread =
             thread::Builder::new().name("doctor".into()).spawn(work).map_err(CollectError::Thread)?;
-        // A thread that is gone without a word has panicked, which the join tells.
+        // A thread that ended without a message has panicked, which `join` reports.
         begun.recv().unwrap_or(Ok(()))?;
         Ok(Watch { stop, thread })
     }
 
-    /// Takes the last sample.
+    /// Takes the last sample and ends the watch.
     pub fn finish(self) -> Samples {
         let _ = self.stop.send(());
         match self.thread.join() {
@@ -155,11 +155,11 @@ impl Watch {
         }
     }
 
-    /// Watches for so long.
+    /// Watches for this time.
     ///
     /// # Errors
     ///
-    /// As [`start`](Self::start).
+    /// The same as those of [`start`](Self::start).
     pub fn over(scope: Scope, duration: Duration) -> Result<Samples, CollectError> {
         let watch = Watch::start(scope)?;
         thread::sleep(duration);
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_process_that_is_not_there_is_told() {
-        // One more than the kernel ever gives (proc_sys_kernel(5), pid_max).
+        // One more than the greatest process id (proc_sys_kernel(5), pid_max).
         let scope = Scope { pid: Some(4_194_305), ..Scope::default() };
         let error = Watch::start(scope).map(|_| ()).expect_err("no such process").to_string();
         assert_eq!(error, "there is no process 4194305");

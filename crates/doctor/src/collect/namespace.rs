@@ -1,4 +1,4 @@
-//! Network namespaces: which one a process is in, and a thread of ours in it.
+//! Network namespaces: that of a process, and entering one.
 
 use std::fs::{self, File};
 use std::io;
@@ -8,18 +8,18 @@ use std::path::Path;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// The first namespace of processes has a number that never changes (`PROC_PID_INIT_INO` in `linux/proc_ns.h`).
+/// The initial PID namespace has a fixed number (`PROC_PID_INIT_INO` in `linux/proc_ns.h`).
 const HOST_PROCESSES: &str = "pid:[4026531836]";
 
-/// A network namespace that was opened.
+/// An open network namespace.
 pub(super) struct Namespace {
     file: File,
-    /// Device and inode: equal means the same.
+    /// Device and inode: namespaces with the same pair are the same.
     identity: (u64, u64),
 }
 
 impl Namespace {
-    /// The calling thread's.
+    /// The namespace of the calling thread.
     pub(super) fn own() -> io::Result<Namespace> {
         Namespace::open(Path::new("/proc/thread-self/ns/net"))
     }
@@ -28,7 +28,7 @@ impl Namespace {
         Namespace::open(Path::new(&format!("/proc/{pid}/ns/net")))
     }
 
-    /// The host's, which is the first process'; in a container's view that one is the container's own.
+    /// The host's namespace, which is that of process 1. Within a container, process 1 is the container's own.
     pub(super) fn host() -> Result<Namespace, String> {
         let why = |error| format!("the host's network namespace cannot be seen: /proc/1/ns/net: {error}");
         let processes = fs::read_link("/proc/self/ns/pid").map_err(why)?;
@@ -47,7 +47,7 @@ impl Namespace {
         self.identity == other.identity
     }
 
-    /// Moves the calling thread into it.
+    /// Moves the calling thread into this namespace.
     pub(super) fn enter(&self) -> io::Result<()> {
         Ok(move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network))?)
     }

@@ -1,6 +1,6 @@
-//! Questions to the kernel over netlink (`netlink(7)`), and the messages of its answers.
+//! Requests to the kernel over netlink (`netlink(7)`), and the messages of its answers.
 //!
-//! Must not be in here: what a message is about.
+//! Must not be in here: the meaning of a message.
 
 use std::io;
 
@@ -14,11 +14,11 @@ const NLMSG_DONE: u16 = 3;
 const NLM_F_REQUEST_DUMP: u16 = 0x001 | 0x100 | 0x200;
 const HEADER_BYTES: usize = 16;
 
-/// What one receive takes: the kernel fills up to 32 KiB.
+/// Size of the receive buffer: the kernel fills at most 32 KiB.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// Asks for all that there is of a kind, and shows each message, without its header, to `visit`. `protocol` is none for routes,
-/// links and neighbours.
+/// Requests all objects of a kind, and calls `visit` with each message without its header. `protocol` is that of the netlink
+/// socket; routes, links and neighbours need none.
 pub(super) fn dump(
     protocol: Option<Protocol>,
     kind: u16,
@@ -36,7 +36,7 @@ pub(super) fn dump(
     }
 }
 
-/// What an attribute of a message holds.
+/// The content of an attribute of a message; none if the message does not have it.
 pub(super) fn attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     while bytes.len() >= 4 {
         let (length, kind) = (usize::from(u16_at(bytes, 0)), u16_at(bytes, 2));
@@ -56,7 +56,7 @@ pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).map_or(0, |bytes| u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
 }
 
-/// `struct nlmsghdr` and what is asked.
+/// `struct nlmsghdr` and the body of the request.
 fn request(kind: u16, body: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER_BYTES + body.len());
     bytes.extend(((HEADER_BYTES + body.len()) as u32).to_ne_bytes());
@@ -67,7 +67,7 @@ fn request(kind: u16, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Takes the messages of one datagram; whether the last has come.
+/// Handles the messages of one datagram. Returns whether the last message has come.
 fn take(mut bytes: &[u8], visit: &mut impl FnMut(&[u8])) -> io::Result<bool> {
     while bytes.len() >= HEADER_BYTES {
         let length = u32_at(bytes, 0) as usize;

@@ -1,24 +1,24 @@
-//! Processes: who descends from whom, and who holds which socket.
+//! Processes: their descendants, and the sockets that they hold.
 
 use std::collections::HashMap;
 use std::fs;
 
 use crate::sockets::Owner;
 
-/// Which process holds which socket, by the socket's inode.
+/// The process that holds each socket, by the socket's inode.
 #[derive(Default)]
 pub(super) struct Owners {
     by_inode: HashMap<u64, usize>,
     owners: Vec<Owner>,
 }
 
-/// Every process that can be seen.
+/// All visible processes.
 pub(super) fn all() -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten();
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// A process and its descendants. Only itself when it is gone.
+/// A process and its descendants. Only the process itself if it is gone.
 pub(super) fn tree(pid: u32) -> Vec<u32> {
     let parents: Vec<(u32, u32)> = all().into_iter().filter_map(|pid| Some((pid, parent(pid)?))).collect();
     let mut tree = vec![pid];
@@ -30,14 +30,15 @@ pub(super) fn tree(pid: u32) -> Vec<u32> {
     tree
 }
 
-/// Field 4 of `proc_pid_stat(5)`; the name before it is in parentheses, and may hold anything.
+/// Field 4 of `proc_pid_stat(5)`. The name before it is in parentheses and may contain any character.
 fn parent(pid: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
 }
 
 impl Owners {
-    /// What these processes hold. Processes of other users are closed to one who is not root; they hold nothing then.
+    /// The sockets that these processes hold. The descriptors of other users' processes can be read only by root; such processes
+    /// seem to hold none.
     pub(super) fn of(pids: &[u32]) -> Owners {
         let mut all = Owners::default();
         for &pid in pids {
@@ -46,7 +47,7 @@ impl Owners {
                 continue;
             }
             for inode in inodes {
-                // Workers share their listeners with the process that opened them, which has the lower number.
+                // Workers share listeners with the process that opened them, which has a lower number.
                 all.by_inode.entry(inode).or_insert(all.owners.len());
             }
             let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
@@ -60,7 +61,7 @@ impl Owners {
     }
 }
 
-/// The sockets among a process' descriptors.
+/// The inodes of the sockets that a process holds.
 fn inodes(pid: u32) -> Vec<u64> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
     let links = entries.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());

@@ -1,7 +1,7 @@
-//! TCP sockets of the calling thread's network namespace, as the kernel tells them over netlink (`sock_diag(7)`).
+//! The TCP sockets of the calling thread's network namespace, from the kernel over netlink (`sock_diag(7)`).
 //!
-//! One question for each family of addresses, and no line of text for each socket: at 100,000 sockets `/proc/net/tcp` takes
-//! seconds. Must not be in here: who owns a socket.
+//! This needs one request for each address family and no text: with 100,000 sockets, reading `/proc/net/tcp` takes seconds. Must
+//! not be in here: the owners of sockets.
 
 use std::collections::HashSet;
 use std::io;
@@ -22,35 +22,35 @@ const IPPROTO_TCP: u8 = 6;
 const MESSAGE_BYTES: usize = 72;
 const REQUEST_BYTES: usize = 56;
 
-/// In `struct tcp_info` (linux/tcp.h): segments with data, in and out.
+/// Offsets in `struct tcp_info` (linux/tcp.h): data segments received and sent.
 const DATA_SEGS_IN: usize = 152;
 const DATA_SEGS_OUT: usize = 156;
 
-/// A socket, and what identifies it; 0 once no process holds it.
+/// A socket and its inode, which is 0 if no process holds the socket.
 pub(super) struct Found {
     pub(super) socket: Socket,
     pub(super) inode: u64,
 }
 
-/// What is asked for.
+/// Which sockets are requested.
 #[derive(Clone, Copy)]
 pub(super) struct Question<'s> {
     pub(super) states: &'s [State],
-    /// Also how many segments each has sent and received, which takes the kernel twice as long.
+    /// Also request the number of segments, for which the kernel needs twice the time.
     pub(super) segments: bool,
 }
 
-/// Shows each socket to `visit`: there may be 100,000.
+/// Calls `visit` with each socket instead of collecting them: there may be 100,000.
 pub(super) fn each(question: Question<'_>, mut visit: impl FnMut(Found)) -> io::Result<()> {
     ask(AF_INET, question, &mut visit)?;
     match ask(AF_INET6, question, &mut visit) {
-        // A kernel without IPv6.
+        // The kernel has no IPv6.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         result => result,
     }
 }
 
-/// The ports that somebody listens on.
+/// The ports on which a socket listens.
 pub(super) fn listening_ports() -> io::Result<HashSet<u16>> {
     let mut ports = HashSet::new();
     each(Question { states: &[State::Listen], segments: false }, |found| {

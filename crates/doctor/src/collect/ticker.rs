@@ -1,4 +1,4 @@
-//! Readings many times a second, of what averages hide: CPU time, and connections that go out.
+//! Readings many times a second, since averages hide bursts: CPU time, and outgoing connections.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -13,31 +13,31 @@ use crate::sample::Sample;
 use crate::sockets::State;
 use crate::ticks::{ConnectionTick, CpuTicks, Ticks};
 
-/// As often as case E's authors read `/proc/PID/stat`.
+/// The interval at which the authors of case E read `/proc/PID/stat`.
 const PERIOD: Duration = Duration::from_millis(10);
 
-/// Every so many readings of CPU time, one of the connections.
+/// Connections are read once in so many readings of CPU time.
 const CONNECTIONS_EVERY: u64 = 10;
 
-/// Remotes told of one moment, those with the most connections.
+/// Most remote addresses that are recorded at one moment: those with the most connections.
 const REMOTES_MAX: usize = 16;
 
-/// So much of the thread's time is for reading; more, as with 100,000 sockets, makes the readings rarer.
+/// Readings take at most a fourth of the thread's time: if they take long, as with 100,000 sockets, they become rarer.
 const BUSY_PART: u32 = 4;
 
-/// Reads, and keeps what it read.
+/// Takes readings and keeps them.
 pub(super) struct Ticker {
     start: Instant,
     next: Instant,
     count: u64,
     pids: Vec<u32>,
-    /// Whether those were asked about, and are not just all that listen.
+    /// Whether processes were named; otherwise all that listen are examined.
     is_about_processes: bool,
     ticks: Ticks,
 }
 
 impl Ticker {
-    /// `first` says which processes and cgroups there are.
+    /// `first` holds the processes and cgroups to read.
     pub(super) fn new(first: &Sample, start: Instant) -> Ticker {
         let is_about_processes = first.taken.pid.is_some();
         let of = is_about_processes.then(|| "processes".to_owned());
@@ -53,7 +53,7 @@ impl Ticker {
         }
     }
 
-    /// How long until the next reading.
+    /// Time until the next reading.
     pub(super) fn pause(&self) -> Duration {
         self.next.saturating_duration_since(Instant::now())
     }
@@ -88,7 +88,7 @@ impl Ticker {
         }
     }
 
-    /// What cannot be asked for is not told: the samples before and after say why.
+    /// A reading that fails is left out: the samples hold the error.
     fn read_connections(&mut self) {
         let at_ms = self.now_ms();
         let owners = Owners::of(if self.is_about_processes { &self.pids } else { &[] });
@@ -101,7 +101,7 @@ impl Ticker {
     }
 }
 
-/// Where to and whose, and how many are established and in `TIME_WAIT`.
+/// Remote address and owner; the number of established connections, and of those in `TIME_WAIT`.
 type Count = ((SocketAddr, Option<u32>), (u64, u64));
 
 fn outgoing(owners: &Owners) -> io::Result<Vec<Count>> {
@@ -132,7 +132,7 @@ fn limited(sample: &Sample) -> Vec<String> {
     files.collect()
 }
 
-/// Microseconds that the threads which these processes have now have run. A thread that ended takes its time with it.
+/// CPU time, in microseconds, of the current threads of these processes. The time of a thread that has ended is lost.
 fn used_by(pids: &[u32]) -> Option<u64> {
     let mut sum = None;
     for pid in pids {
@@ -146,7 +146,7 @@ fn used_by(pids: &[u32]) -> Option<u64> {
     sum
 }
 
-/// The same of a cgroup, of version 2 or 1. Version 1 counts in a hierarchy that may be another than the quota's.
+/// CPU time of a cgroup, of version 2 or 1, in microseconds. Version 1 may count it in another hierarchy than that of the quota.
 fn used_by_group(folder: &str) -> Option<u64> {
     let v2 = fs::read_to_string(format!("/{folder}/cpu.stat")).ok()?;
     if let Some(used) = v2.lines().find_map(|line| line.strip_prefix("usage_usec ")) {

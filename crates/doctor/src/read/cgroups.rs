@@ -2,25 +2,25 @@
 
 use crate::sample::{Sample, Unknown};
 
-/// Where the hierarchies are mounted.
+/// The mount point of the hierarchies.
 const ROOT: &str = "sys/fs/cgroup";
 
-/// What version 1's hierarchies are called, whose groups are not version 2's.
+/// Folder names of version 1's hierarchies: groups in them are not of version 2.
 const V1_HIERARCHIES: &[&str] = &["cpu,cpuacct", "cpuacct,cpu", "cpu", "cpuacct"];
 
-/// A limit of CPU time and what became of it.
+/// A CPU limit and the counters of its throttling.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Group {
-    /// CPUs that may be used, on average over a period; `None` where there is no limit.
+    /// CPUs that may be used on average over a period; `None` for no limit.
     pub(crate) quota_cpus: Option<f64>,
     pub(crate) period_us: u64,
-    /// Periods in which something ran.
+    /// Periods in which a thread ran.
     pub(crate) periods: u64,
-    /// Those of them in which the quota was spent before their end.
+    /// Periods in which the quota was used up before their end.
     pub(crate) throttled: u64,
-    /// How long was waited for a next period, added up over CPUs.
+    /// Time that was waited for the next period, in microseconds, summed over CPUs.
     pub(crate) throttled_us: u64,
-    /// CPU time used; `None` where it was not captured.
+    /// CPU time used, in microseconds; `None` if it was not captured.
     pub(crate) used_us: Option<u64>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn folders(sample: &Sample) -> Result<Vec<&str>, Unknown> {
     }
 }
 
-/// What a group's files say.
+/// Reads the files of a group.
 pub(crate) fn group(sample: &Sample, folder: &str) -> Result<Group, Unknown> {
     let path = format!("{folder}/cpu.stat");
     let stat = sample.text(&path)?;
@@ -65,20 +65,20 @@ pub(crate) fn group(sample: &Sample, folder: &str) -> Result<Group, Unknown> {
     })
 }
 
-/// The groups of a process and those above them.
+/// The groups of a process, and their parents.
 pub(crate) fn of_process(sample: &Sample, pid: u32) -> Result<Vec<&str>, Unknown> {
     let text = sample.text(&format!("proc/{pid}/cgroup"))?;
     Ok(folders(sample)?.into_iter().filter(|folder| holds(folder, text)).collect())
 }
 
-/// The CPUs that the narrowest of a process' groups leaves it; `None` where none is limited.
+/// The CPUs that the most limited of a process's groups allows, and that group; `None` if none is limited.
 pub(crate) fn quota_of_process(sample: &Sample, pid: u32) -> Result<Option<(f64, &str)>, Unknown> {
     let groups = of_process(sample, pid)?.into_iter();
     let limited = groups.filter_map(|folder| Some((group(sample, folder).ok()?.quota_cpus?, folder)));
     Ok(limited.min_by(|a, b| a.0.total_cmp(&b.0)))
 }
 
-/// A group's name for people: a Pod's and a container's by the beginnings of their ids.
+/// A name for messages: a Pod and a container are named by the beginnings of their ids.
 pub(crate) fn name(folder: &str) -> String {
     let (_, path) = split(folder);
     let pod = path.split('/').find_map(pod_uid);
@@ -91,7 +91,7 @@ pub(crate) fn name(folder: &str) -> String {
     }
 }
 
-/// Whether a group is a Pod's or within one.
+/// Whether a group is that of a Pod or below one.
 pub(crate) fn is_of_pod(folder: &str) -> bool {
     folder.split('/').any(|part| pod_uid(part).is_some())
 }
@@ -101,14 +101,14 @@ pub(crate) fn is_v1(folder: &str) -> bool {
     split(folder).0.is_some()
 }
 
-/// A hierarchy of version 1, or none, and the path within it.
+/// The hierarchy of version 1, or none for version 2, and the path within it.
 fn split(folder: &str) -> (Option<&str>, &str) {
     let path = folder.strip_prefix(ROOT).unwrap_or(folder).trim_start_matches('/');
     let (first, rest) = path.split_once('/').unwrap_or((path, ""));
     if V1_HIERARCHIES.contains(&first) { (Some(first), rest) } else { (None, path) }
 }
 
-/// Whether `/proc/PID/cgroup` (cgroups(7)) has the process in a group or below it.
+/// Whether a process is in this group or below it, by its `/proc/PID/cgroup` (cgroups(7)).
 fn holds(folder: &str, process: &str) -> bool {
     let (hierarchy, path) = split(folder);
     process.lines().any(|line| {
@@ -126,7 +126,7 @@ fn holds(folder: &str, process: &str) -> bool {
     })
 }
 
-/// The quota in CPUs, and the period. Version 2's root has neither.
+/// The quota in CPUs, and the period. The root group of version 2 has neither.
 fn limit(sample: &Sample, folder: &str) -> Result<(Option<f64>, u64), Unknown> {
     const DEFAULT_PERIOD_US: u64 = 100_000;
     let (quota, period) = if let Ok(max) = sample.text(&format!("{folder}/cpu.max")) {
@@ -145,7 +145,7 @@ fn limit(sample: &Sample, folder: &str) -> Result<(Option<f64>, u64), Unknown> {
     Ok((quota.map(|quota| quota / period as f64), period))
 }
 
-/// Version 1 counts CPU time in a controller of its own, that may be mounted elsewhere.
+/// Version 1 counts CPU time in another controller, which may be mounted elsewhere.
 fn v1_used_us(sample: &Sample, folder: &str) -> Option<u64> {
     let (hierarchy, path) = split(folder);
     let elsewhere = format!("{ROOT}/cpuacct/{path}");
@@ -155,7 +155,8 @@ fn v1_used_us(sample: &Sample, folder: &str) -> Option<u64> {
     hierarchy.and_then(|_| usage.next()).map(|nanoseconds: u64| nanoseconds / 1000)
 }
 
-/// From `pod<uid>` of the cgroupfs driver or `kubepods-burstable-pod<uid>.slice` of systemd's; a static Pod's has no dashes.
+/// The uid in `pod<uid>` (cgroupfs driver) or `kubepods-burstable-pod<uid>.slice` (systemd driver). The uid of a static Pod has no
+/// dashes.
 fn pod_uid(part: &str) -> Option<String> {
     let (before, uid) = part.trim_end_matches(".slice").rsplit_once("pod")?;
     let is_place = before.is_empty() || before.ends_with('-');
@@ -163,7 +164,7 @@ fn pod_uid(part: &str) -> Option<String> {
     (is_place && is_uid).then(|| uid[..8].to_owned())
 }
 
-/// From `<id>`, `docker-<id>.scope` and the like.
+/// The id in `<id>`, `docker-<id>.scope` and the like.
 fn container_id(part: &str) -> Option<&str> {
     let id = part.trim_end_matches(".scope").rsplit(['-', ':']).next()?;
     (id.len() == 64 && id.chars().all(|c| c.is_ascii_hexdigit())).then_some(id)

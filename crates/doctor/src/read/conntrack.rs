@@ -1,11 +1,11 @@
-//! `/proc/net/stat/nf_conntrack`: a line of names, and for each CPU one of counters in hexadecimal.
+//! Reads `/proc/net/stat/nf_conntrack`: a line of names, and for each CPU a line of counters in hexadecimal.
 
 use crate::sample::{Sample, Unknown};
 
-/// Where the counters are.
+/// The file with the counters.
 pub(crate) const PATH: &str = "proc/net/stat/nf_conntrack";
 
-/// A counter, added up over the CPUs.
+/// A counter, summed over the CPUs.
 pub(crate) fn counter(sample: &Sample, name: &str) -> Result<u64, Unknown> {
     let mut lines = sample.text(PATH)?.lines();
     let names = lines.next().unwrap_or_default();

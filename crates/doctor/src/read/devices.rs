@@ -1,4 +1,4 @@
-//! What network devices counted: `/proc/net/dev` (`proc_pid_net(5)`) and `/proc/net/softnet_stat` (the kernel's
+//! Reads the counters of network devices: `/proc/net/dev` (`proc_pid_net(5)`) and `/proc/net/softnet_stat` (the kernel's
 //! `net-procfs.c`).
 
 use crate::sample::{Sample, Unknown};
@@ -8,7 +8,7 @@ use crate::sample::{Sample, Unknown};
 pub(crate) struct Flow {
     pub(crate) bytes: u64,
     pub(crate) packets: u64,
-    /// Packets that were not taken, for want of room in the ring or above it.
+    /// Packets that were dropped for want of room in the ring or above it.
     pub(crate) dropped: u64,
 }
 
@@ -20,13 +20,13 @@ pub(crate) struct Device {
     pub(crate) sent: Flow,
 }
 
-/// What happened to packets between their device and the network stack, on all CPUs.
+/// What happened to packets between the devices and the network stack, on all CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Softnet {
     pub(crate) processed: u64,
-    /// A CPU's queue (`net.core.netdev_max_backlog`) was full.
+    /// Packets dropped because a CPU's queue (`net.core.netdev_max_backlog`) was full.
     pub(crate) dropped: u64,
-    /// Work was left when a turn's time or packets (`net.core.netdev_budget`) were used up.
+    /// Polling turns that ended with packets left, since their time or budget (`net.core.netdev_budget`) was used up.
     pub(crate) squeezed: u64,
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn devices(sample: &Sample) -> Result<Vec<Device>, Unknown> {
     Ok(text.lines().skip(2).filter_map(device).collect())
 }
 
-/// The sum over CPUs.
+/// The counters, summed over the CPUs.
 pub(crate) fn softnet(sample: &Sample) -> Result<Softnet, Unknown> {
     let path = "proc/net/softnet_stat";
     let mut sum = Softnet::default();
@@ -54,14 +54,14 @@ pub(crate) fn softnet(sample: &Sample) -> Result<Softnet, Unknown> {
     Ok(sum)
 }
 
-/// What a link carries in one direction, in bytes a second. `None` of a virtual one, of which the kernel knows no speed or tells
-/// one that nothing keeps to.
+/// The capacity of a link in one direction, in bytes per second. `None` for a virtual device: the kernel knows no speed of it, or
+/// one that does not limit it.
 pub(crate) fn link_bytes_per_second(sample: &Sample, device: &str) -> Option<f64> {
     const MEGABITS_MAX: u64 = 1_000_000;
     let folder = format!("sys/class/net/{device}");
     let is_virtual = sample.lacks(&format!("{folder}/device/uevent"));
     let megabits: u64 = sample.number(&format!("{folder}/speed")).ok()?;
-    // Old kernels have 65535 or 4294967295 for what is not known.
+    // Old kernels show 65535 or 4294967295 for an unknown speed.
     let is_speed = (1..=MEGABITS_MAX).contains(&megabits) && megabits != 65_535;
     (is_speed && !is_virtual).then_some(megabits as f64 * 1e6 / 8.0)
 }

@@ -1,18 +1,18 @@
-//! `/proc/net/ip_vs`: virtual services and where they lead to (the kernel's `ip_vs_ctl.c` writes it; ipvsadm(8) explains it).
+//! Reads `/proc/net/ip_vs`: virtual services and their destinations (written by the kernel's `ip_vs_ctl.c`; see ipvsadm(8)).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// One destination of one virtual service.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Destination {
-    /// `TCP 10.96.0.1:443`, or `FWM 1` of a service that is told by a mark.
+    /// `TCP 10.96.0.1:443`, or `FWM 1` for a service that is defined by a firewall mark.
     pub(crate) service: String,
     pub(crate) address: SocketAddr,
-    /// 0 while it is drained: no new connection is to come.
+    /// Weight; 0 while it is draining, which gives it no new connections.
     pub(crate) weight: u64,
-    /// Connections that are established.
+    /// Established connections.
     pub(crate) active: u64,
-    /// All others that are remembered, most of them closed.
+    /// Other connections in the table, most of them closed.
     pub(crate) inactive: u64,
 }
 
@@ -63,7 +63,7 @@ fn destination(service: &str, line: &str) -> Option<Destination> {
     })
 }
 
-/// `0A600001:01BB` or `[fd00:0000:...:0001]:01BB`; all numbers are hexadecimal, in the order in which people write them.
+/// Parses `0A600001:01BB` or `[fd00:0000:...:0001]:01BB`; numbers are hexadecimal, with the most significant digit first.
 fn address(text: &str) -> Option<SocketAddr> {
     let (host, port) = text.rsplit_once(':')?;
     let ip = match host.strip_prefix('[') {

@@ -1,11 +1,11 @@
-//! The kernel's version, and its parameters.
+//! Reads the kernel's version and its parameters.
 
 use crate::sample::{Sample, Unknown};
 
-/// A release up to its first two numbers, `(5, 9)`.
+/// The first two numbers of a release, such as `(5, 9)`.
 pub(crate) type Version = (u32, u32);
 
-/// The kernel's version, from `/proc/sys/kernel/osrelease` or, where that was not captured, `/proc/version`.
+/// The kernel's version, from `/proc/sys/kernel/osrelease` or, if that was not captured, `/proc/version`.
 pub(crate) fn version(sample: &Sample) -> Result<(Version, String), Unknown> {
     let release = match sample.text("proc/sys/kernel/osrelease") {
         Ok(release) => release.trim().to_owned(),
@@ -26,12 +26,12 @@ pub(crate) fn version(sample: &Sample) -> Result<(Version, String), Unknown> {
     }
 }
 
-/// The values in what `sysctl -a` prints or sysctl.conf(5) holds, by their path below `/proc/sys`.
+/// Parameters in the output of `sysctl -a` or a file of sysctl.conf(5), by their path below `/proc/sys`.
 pub(crate) fn parameters(text: &str) -> impl Iterator<Item = (String, String)> {
     text.lines().filter(|line| !line.trim_start().starts_with(['#', ';'])).filter_map(|line| {
         let (name, value) = line.split_once('=')?;
         let name = name.trim().trim_start_matches('-');
-        // sysctl.d(5): the separator that comes first is the one that separates; the other stands for itself.
+        // sysctl.d(5): the first separator in a name is its separator; the other character stands for itself.
         let path = if name.find('/') < name.find('.') && name.contains('/') {
             name.to_owned()
         } else {
@@ -41,7 +41,7 @@ pub(crate) fn parameters(text: &str) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// A value with its fields one space apart.
+/// A value whose fields are separated by one space.
 pub(crate) fn plain(value: &str) -> String {
     value.split_whitespace().collect::<Vec<_>>().join(" ")
 }

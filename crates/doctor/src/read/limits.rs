@@ -1,4 +1,4 @@
-//! `/proc/PID/limits`: name, soft limit, hard limit, unit, in columns (`proc_pid_limits(5)`).
+//! Reads `/proc/PID/limits`: columns of name, soft limit, hard limit and unit (`proc_pid_limits(5)`).
 
 use crate::sample::{Sample, Unknown};
 

@@ -1,4 +1,4 @@
-//! What the proxy says of itself, where its metrics were given.
+//! Reads the proxy's metrics, if a sample holds them.
 
 use std::collections::BTreeMap;
 
@@ -33,14 +33,14 @@ metrics! {
     UPSTREAM_REQUESTS: "forebay_upstream_requests_total";
 }
 
-/// The metrics' page in the first and in the last sample.
+/// The page of metrics in the first and in the last sample.
 pub(crate) struct Pages<'a> {
     first: &'a str,
     last: &'a str,
 }
 
 impl<'a> Pages<'a> {
-    /// Of two samples.
+    /// The pages of the first and the last sample.
     pub(crate) fn of(samples: &'a Samples) -> Result<Pages<'a>, Unknown> {
         let (first, last) = samples.ends()?;
         Ok(Pages { first: page(first)?, last: page(last)? })
@@ -51,19 +51,19 @@ impl<'a> Pages<'a> {
         self.last
     }
 
-    /// By how much all series of a counter grew; `None` where the proxy does not have it.
+    /// The growth of all series of a counter; `None` if the proxy does not have it.
     pub(crate) fn growth(&self, name: &str) -> Option<f64> {
         self.growth_where(name, |_| true)
     }
 
-    /// The same of those series alone that `choose` takes. A series begins when something is first counted in it.
+    /// The growth of the series that `choose` selects. A series that is missing in the first page counts as 0 there.
     pub(crate) fn growth_where(&self, name: &str, choose: impl Fn(&Series<'_>) -> bool) -> Option<f64> {
         let last = prometheus::sum_where(self.last, name, &choose)?;
         let first = prometheus::sum_where(self.first, name, &choose).unwrap_or(0.0);
         Some((last - first).max(0.0))
     }
 
-    /// By how much a counter grew for each value of a label.
+    /// The growth of a counter for each value of a label.
     pub(crate) fn growth_by(&self, name: &str, label: &str) -> BTreeMap<String, f64> {
         let mut growth = BTreeMap::new();
         for (page, sign) in [(self.last, 1.0), (self.first, -1.0)] {

@@ -1,6 +1,6 @@
-//! Parsers of what is in a sample: text in, values out.
+//! Parsers for the files in a sample: text in, values out.
 //!
-//! Must not be in here: IO, or what a value means.
+//! Must not be in here: IO, or the meaning of a value.
 
 pub(crate) mod cgroups;
 pub(crate) mod conntrack;

@@ -1,8 +1,8 @@
-//! The ports that the kernel gives to connections that go out (ip-sysctl: `ip_local_port_range`, `ip_local_reserved_ports`).
+//! Reads the ports that the kernel gives to outgoing connections (ip-sysctl: `ip_local_port_range`, `ip_local_reserved_ports`).
 
 use crate::sample::{Sample, Unknown};
 
-/// The range, and how many ports in it are left when the reserved ones are taken out.
+/// The range, and the number of its ports that are not reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range {
     pub(crate) first: u16,
@@ -12,7 +12,7 @@ pub(crate) struct Range {
 
 const RANGE: &str = "proc/sys/net/ipv4/ip_local_port_range";
 
-/// The range of a sample. That some ports are reserved need not be known.
+/// The range of a sample. If the reserved ports are not known, none are assumed.
 pub(crate) fn range(sample: &Sample) -> Result<Range, Unknown> {
     let text = sample.text(RANGE)?;
     let reserved = sample.text("proc/sys/net/ipv4/ip_local_reserved_ports").unwrap_or_default();
@@ -28,7 +28,7 @@ fn parse(text: &str, reserved: &str) -> Option<Range> {
     Some(Range { first, last, size: size.saturating_sub(is_reserved) })
 }
 
-/// How many ports of the range `8080` or `10000-10100` takes.
+/// The number of ports that `8080` or `10000-10100` takes from the range.
 fn overlap(part: &str, first: u16, last: u16) -> Option<u64> {
     let (from, to) = part.split_once('-').unwrap_or((part, part));
     let (from, to): (u16, u16) = (from.parse().ok()?, to.parse().ok()?);

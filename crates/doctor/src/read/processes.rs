@@ -1,20 +1,20 @@
-//! Files of a process and its threads: `stat`, `status` and `sched` (`proc_pid_stat(5)`, `proc_pid_status(5)`).
+//! Reads files of a process and its threads: `stat`, `status` and `sched` (`proc_pid_stat(5)`, `proc_pid_status(5)`).
 
 use std::collections::BTreeSet;
 
 use crate::sample::{Sample, Unknown};
 
-/// CPUs, by number.
+/// Numbers of CPUs.
 pub(crate) type Cpus = BTreeSet<u32>;
 
-/// How often a thread left a CPU.
+/// How often a thread left a CPU, since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Switches {
-    /// To wait for something.
+    /// Voluntary context switches: to wait for something.
     pub(crate) voluntary: u64,
-    /// To let another thread run.
+    /// Involuntary context switches: another thread was given the CPU.
     pub(crate) involuntary: u64,
-    /// To run on another CPU; `None` where the kernel was built without `CONFIG_SCHED_DEBUG`.
+    /// Migrations to another CPU; `None` if the kernel was built without `CONFIG_SCHED_DEBUG`.
     pub(crate) migrations: Option<u64>,
 }
 
@@ -26,14 +26,14 @@ pub(crate) fn online_cpus(sample: &Sample) -> Option<Cpus> {
     (!cpus.is_empty()).then_some(cpus)
 }
 
-/// CPUs by which the machine was idle, as ticks of 10 ms since its start.
+/// Idle time of the machine since its start, summed over CPUs, in ticks of 10 ms.
 pub(crate) fn idle_ticks(sample: &Sample) -> Option<u64> {
     let line = sample.text("proc/stat").ok()?.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let fields: Vec<u64> = line.split_whitespace().map_while(|field| field.parse().ok()).collect();
     Some(fields.get(3)? + fields.get(4).unwrap_or(&0))
 }
 
-/// A process' name, up to 15 bytes.
+/// The name of a process, at most 15 bytes.
 pub(crate) fn name(sample: &Sample, pid: u32) -> Option<&str> {
     Some(sample.text(&format!("proc/{pid}/comm")).ok()?.trim_end())
 }
@@ -43,11 +43,11 @@ pub(crate) fn parent(sample: &Sample, pid: u32) -> Option<u32> {
     field(sample.text(&format!("proc/{pid}/status")).ok()?, "PPid")?.parse().ok()
 }
 
-/// CPU time of a process and its threads in ticks of 10 ms, which `USER_HZ` is on all architectures of Linux that matter.
+/// CPU time of a process and its threads, in ticks of 10 ms (`USER_HZ` is 100 on all relevant architectures).
 pub(crate) fn used_ticks(sample: &Sample, pid: u32) -> Result<u64, Unknown> {
     let path = format!("proc/{pid}/stat");
     let text = sample.text(&path)?;
-    // The name before is in parentheses and may hold anything.
+    // The name before the fields is in parentheses and may contain any character.
     let fields = text.rsplit_once(") ").map(|(_, fields)| fields.split(' ').collect::<Vec<_>>());
     let field = |number: usize| fields.as_ref()?.get(number - 3)?.parse::<u64>().ok();
     field(14)
@@ -56,7 +56,7 @@ pub(crate) fn used_ticks(sample: &Sample, pid: u32) -> Result<u64, Unknown> {
         .ok_or(Unknown(format!("/{path} is not whole")))
 }
 
-/// The folders of a process' threads that were captured.
+/// The folders of the captured threads of a process.
 pub(crate) fn threads(sample: &Sample, pid: u32) -> Vec<String> {
     let prefix = format!("proc/{pid}/task/");
     let status = sample.under(&prefix).filter_map(|(path, _)| path.strip_suffix("/status"));
@@ -68,12 +68,12 @@ pub(crate) fn thread_name<'a>(sample: &'a Sample, folder: &str) -> Option<&'a st
     field(sample.text(&format!("{folder}/status")).ok()?, "Name")
 }
 
-/// The CPUs that a process or a thread may run on, of `/proc/PID` or `/proc/PID/task/TID`.
+/// The CPUs that a process or a thread may use, from `/proc/PID` or `/proc/PID/task/TID`.
 pub(crate) fn allowed_cpus(sample: &Sample, folder: &str) -> Option<Cpus> {
     cpu_list(field(sample.text(&format!("{folder}/status")).ok()?, "Cpus_allowed_list")?)
 }
 
-/// How often a thread left its CPU so far.
+/// How often a thread has left its CPU so far.
 pub(crate) fn switches(sample: &Sample, folder: &str) -> Option<Switches> {
     let status = sample.text(&format!("{folder}/status")).ok()?;
     let migrations = sample.text(&format!("{folder}/sched")).ok().and_then(migrations);
@@ -84,7 +84,7 @@ pub(crate) fn switches(sample: &Sample, folder: &str) -> Option<Switches> {
     })
 }
 
-/// Of `/proc/PID/task/TID/sched`, where it is `se.nr_migrations` or, on old kernels, `se.statistics.nr_migrations`.
+/// Migrations in `/proc/PID/task/TID/sched`: `se.nr_migrations` or, in old kernels, `se.statistics.nr_migrations`.
 fn migrations(text: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.split_once(':'));
     let (_, value) = lines.find(|(name, _)| name.trim_end().rsplit('.').next() == Some("nr_migrations"))?;
@@ -95,7 +95,7 @@ fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }
 
-/// `0-3,8` (cpuset(7), "List format").
+/// Parses a list such as `0-3,8` (cpuset(7), "List format").
 fn cpu_list(text: &str) -> Option<Cpus> {
     let mut cpus = Cpus::new();
     for part in text.split(',').filter(|part| !part.is_empty()) {

@@ -1,4 +1,4 @@
-//! Metrics as Prometheus has them scraped: its text format, version 0.0.4.
+//! Parses metrics in Prometheus' text format, version 0.0.4.
 
 use std::borrow::Cow;
 
@@ -7,30 +7,30 @@ use std::borrow::Cow;
 pub struct Series<'a> {
     /// The name.
     pub name: &'a str,
-    /// What is between the braces, as it is written.
+    /// The text between the braces, not parsed.
     pub labels: &'a str,
     /// The value.
     pub value: f64,
 }
 
-/// The series of a page. Lines that are none are left out.
+/// The series of a page. Other lines are skipped.
 pub fn series(text: &str) -> impl Iterator<Item = Series<'_>> {
     text.lines().filter(|line| !line.starts_with('#')).filter_map(parse)
 }
 
-/// The sum of all series of a metric; `None` where there is none.
+/// The sum of all series of a metric; `None` if there is none.
 pub fn sum(text: &str, name: &str) -> Option<f64> {
     sum_where(text, name, |_| true)
 }
 
-/// The same of those series alone that `choose` takes.
+/// The sum of the series that `choose` selects; `None` if there is none.
 pub fn sum_where(text: &str, name: &str, choose: impl Fn(&Series<'_>) -> bool) -> Option<f64> {
     let values = series(text).filter(|series| series.name == name && choose(series));
     values.map(|series| series.value).reduce(|sum, value| sum + value)
 }
 
 impl Series<'_> {
-    /// A label's value, with its escapes undone.
+    /// The value of a label without escapes; `None` if the series does not have the label.
     pub fn label(&self, name: &str) -> Option<Cow<'_, str>> {
         let mut rest = self.labels;
         loop {
@@ -56,7 +56,7 @@ fn parse(line: &str) -> Option<Series<'_>> {
     Some(Series { name, labels, value })
 }
 
-/// Bytes before the brace that ends labels: one that is in no value.
+/// Number of bytes before the brace that ends the labels: a brace within a value does not count.
 fn labels_bytes(text: &str) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -68,7 +68,7 @@ fn labels_bytes(text: &str) -> Option<usize> {
     }
 }
 
-/// Bytes before the quote that ends a value: one that no backslash precedes.
+/// Number of bytes before the quote that ends a value: an escaped quote does not count.
 fn quoted_bytes(text: &str) -> Option<usize> {
     let mut is_escaped = false;
     text.bytes().position(|byte| {

@@ -1,5 +1,5 @@
-//! IPv4's routes and neighbours, and what kind of device they lead through: `/proc/net/route`, `/proc/net/arp`
-//! (`proc_pid_net(5)`) and `/sys/class/net` (the kernel's `ABI/testing/sysfs-class-net`).
+//! Reads IPv4 routes and neighbours, and the kinds of devices: `/proc/net/route`, `/proc/net/arp` (`proc_pid_net(5)`) and
+//! `/sys/class/net` (the kernel's `ABI/testing/sysfs-class-net`).
 
 use std::net::Ipv4Addr;
 
@@ -16,13 +16,13 @@ const ARPHRD_TUNNEL: &str = "768";
 pub(crate) struct Route {
     pub(crate) device: String,
     pub(crate) destination: Ipv4Addr,
-    /// How many bits of the destination count.
+    /// Length of the prefix, in bits.
     pub(crate) bits: u32,
-    /// `None` where the destination is on the link itself.
+    /// Next hop; `None` if the destination is on the link itself.
     pub(crate) gateway: Option<Ipv4Addr>,
 }
 
-/// Devices that put packets into packets.
+/// Devices that encapsulate packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tunnel {
     Vxlan,
@@ -31,12 +31,12 @@ pub(crate) enum Tunnel {
     Wireguard,
 }
 
-/// What a device is.
+/// The kind of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Plain,
     Tunnel(Tunnel),
-    /// Neither `/sys` nor its name tells.
+    /// Neither `/sys` nor its name shows the kind.
     NotKnown,
 }
 
@@ -46,7 +46,7 @@ impl Route {
         address.to_bits() & mask == self.destination.to_bits()
     }
 
-    /// Whether it is a subnet that the device is in.
+    /// Whether it is the route of a subnet that the device is in.
     pub(crate) fn is_connected(&self) -> bool {
         self.gateway.is_none() && self.bits > 0
     }
@@ -62,8 +62,8 @@ impl Tunnel {
         }
     }
 
-    /// Bytes that it adds to a packet over IPv4: RFC 7348 section 5, RFC 8926 section 3, RFC 2003 section 3.1, and the
-    /// paper on wireguard, section 5.4.6.
+    /// Bytes that encapsulation over IPv4 adds to a packet: RFC 7348 section 5, RFC 8926 section 3, RFC 2003 section 3.1, and the
+    /// `WireGuard` paper, section 5.4.6.
     pub(crate) fn overhead_bytes(self) -> u64 {
         match self {
             Tunnel::Vxlan | Tunnel::Geneve => 50,
@@ -73,7 +73,7 @@ impl Tunnel {
     }
 }
 
-/// Of `/proc/net/route`: addresses are words in the machine's order, here a little endian one.
+/// Parses `/proc/net/route`. Addresses are words in the machine's byte order, here little endian.
 pub(crate) fn routes(text: &str) -> Vec<Route> {
     text.lines().skip(1).filter_map(route).collect()
 }
@@ -83,7 +83,7 @@ pub(crate) fn route_to(routes: &[Route], address: Ipv4Addr) -> Option<&Route> {
     routes.iter().filter(|route| route.holds(address)).max_by_key(|route| route.bits)
 }
 
-/// Of `/proc/net/arp`: addresses that answered, and on which device.
+/// Parses `/proc/net/arp`: the addresses that have answered, and their devices.
 pub(crate) fn neighbours(text: &str) -> Vec<(Ipv4Addr, &str)> {
     let lines = text.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
     let complete = lines.filter_map(|fields| {
@@ -94,7 +94,7 @@ pub(crate) fn neighbours(text: &str) -> Vec<(Ipv4Addr, &str)> {
     complete.collect()
 }
 
-/// What a device is: as `/sys` has it, or else by the names that network plugins give.
+/// The kind of a device, from `/sys` or else from the name that network plugins give it.
 pub(crate) fn kind(sample: &Sample, device: &str) -> Kind {
     const NAMES: &[(&str, Tunnel)] = &[
         ("flannel-wg", Tunnel::Wireguard),

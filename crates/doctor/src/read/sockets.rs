@@ -1,4 +1,4 @@
-//! Sockets from a sample: as they were collected, or from `/proc/net/tcp` where somebody captured nothing else.
+//! The sockets of a sample: as they were collected, or from `/proc/net/tcp` if nothing else was captured.
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -12,24 +12,24 @@ pub(crate) struct Socket {
     pub(crate) local: SocketAddr,
     pub(crate) remote: SocketAddr,
     pub(crate) state: State,
-    /// Of a listener: connections that wait, and how many may. Of others: bytes that were received and not read.
+    /// For a listener: waiting connections, and the length of the queue. For others: bytes received and not read.
     pub(crate) queued: u64,
     pub(crate) backlog: u64,
-    /// Segments with data, received and sent, where the kernel told.
+    /// Data segments received and sent; none if the kernel does not report them.
     pub(crate) segments: Option<(u64, u64)>,
 }
 
-/// Makes sockets that are alike one: there may be 100,000 of them, which are not to be held at once.
+/// Groups sockets as they are read: there may be 100,000, which should not all be in memory.
 pub(crate) struct Groups<'o> {
-    /// What is connected to one of these came in.
+    /// The ports on which a socket listens: connections with one of these as local port are incoming.
     listening: HashSet<u16>,
     groups: BTreeMap<Key<'o>, SocketGroup>,
 }
 
-/// What makes sockets alike.
+/// What sockets of one group have in common.
 type Key<'o> = (Direction, State, SocketAddr, SocketAddr, Option<&'o Owner>);
 
-/// In the place of what does not matter.
+/// Stands for an address that is left out of the key.
 const ANY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 /// The sockets of a sample.
@@ -73,7 +73,7 @@ impl<'o> Groups<'o> {
     }
 }
 
-/// An IPv4 address that an IPv6 socket talks to, as what it is.
+/// An IPv4-mapped IPv6 address as the IPv4 address.
 pub(crate) fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
@@ -114,7 +114,7 @@ impl SocketGroup {
     }
 }
 
-/// A line of `/proc/net/tcp` or `tcp6`: addresses are words in the machine's order, here a little endian one.
+/// Parses a line of `/proc/net/tcp` or `tcp6`. Addresses are words in the machine's byte order, here little endian.
 fn parse(line: &str) -> Option<Socket> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let (local, remote) = (address(fields.get(1)?)?, address(fields.get(2)?)?);

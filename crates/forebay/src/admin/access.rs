@@ -1,17 +1,17 @@
-//! Who the admin server talks to. Whoever reaches it may ask whether the process lives; what it tells about tenants is for this
-//! machine, and for those whom the operator names.
+//! Which clients the admin server answers. Everybody may ask whether the process is alive; what shows the configuration of tenants
+//! is only for this machine, and for the networks that the operator allows.
 
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-/// By which names the server is asked, and by whom.
+/// The host names under which the server answers, and the clients that may see tenants.
 pub(crate) struct Access {
-    /// Names beside addresses and `localhost`, in lower case.
+    /// Allowed host names in lower case, beside addresses and `localhost`.
     names: Vec<String>,
-    /// Namespace of the Pod that this runs in: its Services' names lead here.
+    /// Namespace of this Pod, whose Services may lead to this server; none if it is not known.
     namespace: Option<String>,
-    /// Peers that may see what tells about tenants, beside those of this machine.
+    /// Networks of clients that may see tenants, beside this machine.
     allowed: Vec<IpNet>,
 }
 
@@ -25,8 +25,8 @@ impl Access {
         Self { names, namespace: namespace.filter(|namespace| !namespace.is_empty()), allowed }
     }
 
-    /// Whether a `Host` is one by which this server is meant. A page whose name was made to lead here (DNS rebinding) asks by the
-    /// page's name: one that the public DNS can have is none of ours.
+    /// Whether a `Host` may be a name of this server. In an attack by DNS rebinding, a web page makes its own name resolve to this
+    /// server, and the browser sends that name. So names that the public DNS can hold are refused.
     pub(crate) fn is_own_host(&self, host: &str) -> bool {
         let host = host.to_ascii_lowercase();
         let (name, port) = split_port(&host);
@@ -40,7 +40,7 @@ impl Access {
             || self.is_own_service(name)
     }
 
-    /// `NAME.NAMESPACE.svc`, with or without the usual domain of a cluster.
+    /// Whether the name is `NAME.NAMESPACE.svc` of this Pod's namespace, with or without the usual domain of a cluster.
     fn is_own_service(&self, name: &str) -> bool {
         let Some(namespace) = &self.namespace else { return false };
         let name = name.strip_suffix(".cluster.local").unwrap_or(name);
@@ -48,7 +48,7 @@ impl Access {
         service.and_then(|service| service.strip_suffix('.')).is_some_and(|service| !service.contains('.'))
     }
 
-    /// Whether a peer may see what tells about tenants: a port-forward comes from loopback, too.
+    /// Whether a client may see tenants. A port-forward comes from loopback too.
     pub(crate) fn may_see_tenants(&self, peer: IpAddr) -> bool {
         let peer = peer.to_canonical();
         peer.is_loopback() || self.allowed.iter().any(|network| network.contains(&peer))

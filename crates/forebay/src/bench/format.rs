@@ -1,6 +1,6 @@
-//! Figures for people.
+//! Formats figures for people.
 
-/// A time in the unit that suits it.
+/// A time, given in microseconds, with a suitable unit.
 pub(crate) fn time(micros: f64) -> String {
     match micros {
         us if us < 0.05 => "0 us".to_owned(),
@@ -13,7 +13,7 @@ pub(crate) fn time(micros: f64) -> String {
     }
 }
 
-/// A size in the unit that suits it.
+/// A size with a suitable unit.
 pub(crate) fn bytes(count: u64) -> String {
     let value = count as f64;
     match value {
@@ -24,7 +24,7 @@ pub(crate) fn bytes(count: u64) -> String {
     }
 }
 
-/// A number with its thousands apart; with a decimal where it is small.
+/// A number with separated thousands; with a decimal if it is small.
 pub(crate) fn grouped(value: f64) -> String {
     if value < 100.0 && value.fract() != 0.0 {
         return format!("{value:.1}");

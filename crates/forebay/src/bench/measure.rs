@@ -1,4 +1,4 @@
-//! From a URL to a plan, and from the plan's outcome to the object that is told.
+//! Makes the plan for a URL, and the printed object from the plan's outcome.
 //!
 //! Must not be in here: printing.
 
@@ -20,13 +20,13 @@ use super::target::Target;
 use super::watch;
 use crate::machine;
 
-/// Share of the time above which generator threads that want a CPU are taken for the limit.
+/// Share of the time above which busy generator threads count as the limit.
 const BUSY_SHARE_MAX: f64 = 0.95;
 
-/// How long answers are waited for that are not there when the time is over.
+/// Longest wait for outstanding responses after the end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What is measured.
+/// The quantity to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
@@ -39,7 +39,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// What its rate is the growth of.
+    /// The counter whose growth is the rate.
     pub(crate) fn count(self, so_far: SoFar) -> f64 {
         match self {
             Kind::Rps => so_far.answered as f64,
@@ -49,19 +49,19 @@ impl Kind {
     }
 }
 
-/// What one measurement says: the object of `--output json`.
+/// The result of a measurement: the object of `--output json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Measurement {
     pub(crate) kind: Kind,
     pub(crate) url: String,
     /// Requests that were sent.
     pub(crate) requests: u64,
-    /// What went wrong, by kind; kinds that did not happen are not there.
+    /// Number of errors by kind; kinds that did not occur are left out.
     pub(crate) errors: BTreeMap<String, u64>,
     pub(crate) duration_seconds: f64,
     /// Requests a second, TLS connections a second, or Gbit/s of bodies.
     pub(crate) rate: f64,
-    /// Received, heads included.
+    /// Bytes received, heads included.
     pub(crate) bytes: u64,
     pub(crate) connections_opened: u64,
     pub(crate) latency_us: LatencyUs,
@@ -69,8 +69,7 @@ pub(crate) struct Measurement {
     pub(crate) generator: GeneratorUse,
 }
 
-/// Percentiles of the time from when a request was due to the end of its answer, in microseconds; 0 where none was
-/// answered.
+/// Percentiles of the time from when a request was due to the end of its response, in microseconds; 0 if no request was answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LatencyUs {
     pub(crate) p50: f64,
@@ -81,63 +80,63 @@ pub(crate) struct LatencyUs {
     pub(crate) max: f64,
 }
 
-/// Medians of what a connection and a request go through, in microseconds; `None` for what did not happen.
+/// Medians of the phases of connections and requests, in microseconds; `None` for phases that did not occur.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PhasesUs {
-    /// Of looking the name up, once.
+    /// Resolving the name, which was done once.
     pub(crate) dns: Option<f64>,
-    /// Until TCP's handshake was over.
+    /// TCP handshake.
     pub(crate) connect: Option<f64>,
-    /// From then until TLS's was.
+    /// TLS handshake, after the TCP handshake.
     pub(crate) tls: Option<f64>,
-    /// From sending the request to the first byte of its answer.
+    /// From sending the request to the first byte of its response.
     pub(crate) first_byte: Option<f64>,
-    /// From then to the last.
+    /// From the first byte of the response to the last.
     pub(crate) body: Option<f64>,
 }
 
-/// What the load generator itself used.
+/// Resources that the load generator used.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct GeneratorUse {
     pub(crate) cpu_seconds: f64,
-    /// Of this process, since it began.
+    /// Most memory of this process since it began.
     pub(crate) peak_rss_bytes: u64,
-    /// Whether it, and not what it measured, was the limit.
+    /// Whether the generator was the limit, and not the server.
     pub(crate) limited: bool,
 }
 
-/// A measurement, and what it was made from.
+/// A measurement, and the outcome that it was made from.
 #[derive(Clone, Debug)]
 pub(crate) struct Measured {
     pub(crate) measurement: Measurement,
-    /// With the whole distribution of latencies, and the answers in each second.
+    /// The outcome, with the full distribution of latencies and the responses in each second.
     pub(crate) outcome: Outcome,
 }
 
-/// A URL and the load to put on it.
+/// A URL and the load for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
     pub(crate) kind: Kind,
     pub(crate) url: String,
-    /// Addresses of the URL's host that take no connections, and why.
+    /// Addresses of the URL's host that accept no connections, each with the error.
     pub(crate) left_out: Vec<String>,
     dns: Option<Duration>,
     plan: Plan,
 }
 
-/// One of possibly several measurements of a subject.
+/// One of several measurements of a subject.
 #[derive(Clone, Debug)]
 pub(crate) struct Round {
     pub(crate) duration: Duration,
     pub(crate) threads: usize,
-    /// Where the threads run, in turn; `None` leaves that to the kernel.
+    /// CPUs that the threads are pinned to, in turn; `None` for no pinning.
     pub(crate) cpus: Option<Vec<usize>>,
-    /// Whether standard error shows how it goes, where that is a terminal.
+    /// Whether progress is shown on standard error, if that is a terminal.
     pub(crate) watched: bool,
 }
 
 impl Subject {
-    /// Looks the URL's host up, and reads what the load needs; an error is one line that says what is wrong.
+    /// Resolves the URL's host, and reads the files that the load needs. An error is one line.
     pub(crate) fn new(kind: Kind, url: &str, load: &Load) -> anyhow::Result<Subject> {
         let target = Target::parse(url)?;
         ensure!(kind != Kind::Tps || target.is_tls, "{url} is not https://, and tps counts TLS connections");
@@ -169,14 +168,14 @@ impl Subject {
             pace: load.rate.map_or(Pace::Closed, |rate_per_second| Pace::Open { rate_per_second }),
             requests: load.requests,
             expect: Expect { status: Status::Fine, body_bytes: None },
-            // What is on its way when the time is over counts for throughput as far as it came.
+            // For throughput, responses in flight at the end count as far as they were received.
             patience: if is_cut_off(kind, load.requests) { Duration::ZERO } else { PATIENCE },
             ..Plan::default()
         };
         Ok(Subject { kind, url: url.to_owned(), left_out, dns: addresses.dns, plan })
     }
 
-    /// Puts the load on it for a while. `progress` counts on from where it is.
+    /// Runs the load for a time. `progress` continues from its current values.
     pub(crate) fn measure(&self, round: &Round, progress: &Progress) -> anyhow::Result<Measured> {
         let plan = Plan {
             duration: round.duration,
@@ -199,17 +198,17 @@ impl Subject {
         Ok(Measured { measurement: self.measurement(&outcome, round), outcome })
     }
 
-    /// One of the addresses that it is at.
+    /// One of the host's addresses.
     pub(crate) fn address(&self) -> SocketAddr {
         self.plan.targets[0]
     }
 
-    /// How it is loaded.
+    /// The plan of the load.
     pub(crate) fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// The same with one suite of TLS alone.
+    /// The same subject with one TLS version and cipher suite.
     pub(crate) fn with_suite(mut self, version: Version, suite: &str) -> Subject {
         if let Some(tls) = &mut self.plan.tls {
             (tls.version, tls.suite) = (version, Some(suite.to_owned()));
@@ -217,7 +216,7 @@ impl Subject {
         self
     }
 
-    /// What an outcome says, or several that were joined.
+    /// The measurement for an outcome, or for several that were combined.
     pub(crate) fn measurement(&self, outcome: &Outcome, round: &Round) -> Measurement {
         let is_to_the_end = self.kind == Kind::Throughput || outcome.answered == 0;
         let seconds = if is_to_the_end { outcome.elapsed } else { outcome.duration }.as_secs_f64();
@@ -242,7 +241,7 @@ impl Subject {
         }
     }
 
-    /// What went wrong, by kind; statuses by their code.
+    /// Number of errors by kind; unexpected statuses by their code.
     fn errors(&self, outcome: &Outcome) -> BTreeMap<String, u64> {
         let kinds = outcome.errors.by_kind().into_iter().filter(|(kind, _)| *kind != "status");
         let unfinished = if is_cut_off(self.kind, self.plan.requests) { 0 } else { outcome.unfinished };
@@ -254,7 +253,7 @@ impl Subject {
 }
 
 impl Round {
-    /// As the arguments say.
+    /// The only round of a measurement, by the arguments.
     pub(crate) fn of(load: &Load) -> anyhow::Result<Round> {
         let threads = match load.threads {
             Some(threads) => threads.into(),
@@ -299,19 +298,19 @@ impl PhasesUs {
 impl GeneratorUse {
     fn of(outcome: &Outcome, threads: usize) -> GeneratorUse {
         let cpu_seconds = outcome.cpu.total.as_secs_f64();
-        // A thread that waits for a CPU would make more load, had it one.
+        // A thread that waits for a CPU would make more load with a free CPU.
         let busy = cpu_seconds + outcome.cpu.waited.as_secs_f64();
         let limited = busy > BUSY_SHARE_MAX * outcome.elapsed.as_secs_f64() * threads as f64;
         GeneratorUse { cpu_seconds, peak_rss_bytes: peak_rss_bytes(), limited }
     }
 }
 
-/// Whether nobody answered, and some with what is no HTTP.
+/// Whether all responses failed, some because they were not valid HTTP.
 fn is_malformed(outcome: &Outcome) -> bool {
     outcome.answered == 0 && outcome.statuses.is_empty() && outcome.errors.malformed > 0
 }
 
-/// Whether requests that are out when the time is over are given up, and no error.
+/// Whether requests in flight at the end are cut off and do not count as errors.
 fn is_cut_off(kind: Kind, requests: Option<u64>) -> bool {
     kind == Kind::Throughput && requests.is_none()
 }
@@ -325,7 +324,7 @@ fn tls(host: &str, insecure: bool) -> anyhow::Result<Tls> {
     Ok(Tls { server_name: host.to_owned(), trust, ..Tls::default() })
 }
 
-/// The error, with what can be done about it.
+/// The error with a hint.
 fn explained(error: &GeneratorError) -> anyhow::Error {
     match error.distrust() {
         Some(why) => {
@@ -335,7 +334,7 @@ fn explained(error: &GeneratorError) -> anyhow::Error {
     }
 }
 
-/// Microseconds, to a nanosecond.
+/// A time in microseconds, with a resolution of nanoseconds.
 pub(crate) fn micros(time: Duration) -> f64 {
     time.as_nanos() as f64 / 1e3
 }
@@ -344,7 +343,7 @@ fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
     fs::read(file).with_context(|| format!("cannot read {}", file.display()))
 }
 
-/// The most memory that this process has had; 0 where the kernel does not tell.
+/// The peak memory of this process; 0 if the kernel does not report it.
 fn peak_rss_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

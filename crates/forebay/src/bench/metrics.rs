@@ -10,13 +10,13 @@ use anyhow::{Context, bail, ensure};
 
 use super::target::Target;
 
-/// For each address, to connect, and then for each part of the page.
+/// Time for connecting to each address, and then for each part of the page.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A page that is longer is none.
+/// Longest page in bytes.
 const PAGE_BYTES_MAX: u64 = 64 << 20;
 
-/// The text at `url`, which must be `http://`; an error is one line.
+/// Fetches the text at `url`, which must begin with `http://`. An error is one line.
 pub(crate) fn fetch(url: &str) -> anyhow::Result<String> {
     let target = Target::parse(url)?;
     ensure!(!target.is_tls, "{url}: metrics are read over http:// only");
@@ -27,7 +27,7 @@ pub(crate) fn fetch(url: &str) -> anyhow::Result<String> {
     let mut stream = attempts.reduce(Result::or).context("no address")?.with_context(failed)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    // HTTP/1.0 has no chunks, and ends with the connection.
+    // The request is HTTP/1.0, so that the response has no chunks and ends with the connection.
     let Target { path, authority, .. } = target;
     let request = format!("GET {path} HTTP/1.0\r\nHost: {authority}\r\nAccept: text/plain\r\n\r\n");
     stream.write_all(request.as_bytes()).with_context(failed)?;
@@ -36,7 +36,7 @@ pub(crate) fn fetch(url: &str) -> anyhow::Result<String> {
     page(&String::from_utf8_lossy(&answer)).with_context(failed)
 }
 
-/// The body of an answer.
+/// The body of a response.
 fn page(answer: &str) -> anyhow::Result<String> {
     let (head, body) = answer.split_once("\r\n\r\n").context("no answer in HTTP")?;
     let status = head.lines().next().unwrap_or_default();

@@ -1,6 +1,6 @@
-//! `forebay bench`: load on a URL, and what came of it.
+//! `forebay bench`: puts load on a URL and reports the result.
 //!
-//! Must not be in here: the load itself, which is the crate `bench`'s.
+//! Must not be in here: the load generator, which is in the crate `bench`.
 
 pub(crate) mod args;
 mod compare;
@@ -47,7 +47,7 @@ pub(crate) enum What {
     Sweep(Box<sweep::Sweep>),
 }
 
-/// Some requests failed.
+/// Exit status if some requests failed.
 const EXIT_FAILURES: u8 = 1;
 
 pub(crate) fn run(options: Bench) -> anyhow::Result<ExitCode> {
@@ -78,7 +78,7 @@ fn once(kind: Kind, single: &Single) -> anyhow::Result<ExitCode> {
     Ok(if failed { ExitCode::from(EXIT_FAILURES) } else { ExitCode::SUCCESS })
 }
 
-/// Measures; where there will be a report, the machine is looked at meanwhile.
+/// Measures. If a report is to be written, the machine is observed meanwhile.
 fn measure(
     subject: &Subject,
     round: &Round,

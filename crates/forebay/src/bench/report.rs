@@ -1,6 +1,6 @@
-//! What a report of measurements shows: tables and plots, made of measurements and readings.
+//! The report of measurements: tables and plots, made from measurements and readings.
 //!
-//! Must not be in here: HTML and SVG, which are the crate `bench`'s; measuring.
+//! Must not be in here: HTML and SVG, which are in the crate `bench`; measuring.
 
 use std::fs::File;
 use std::path::Path;
@@ -14,19 +14,19 @@ use super::measure::{Kind, Measured, Measurement, Subject};
 use super::show;
 use super::timeline::{PERIOD, Reading};
 
-/// Points of a latency distribution for each nine.
+/// Points of a latency distribution for each further nine.
 const POINTS_PER_NINE: u32 = 25;
 
-/// Over how many readings a rate is taken: one is too few for counters that the kernel keeps in ticks of 10 ms.
+/// Number of readings over which a rate is averaged: one is too few for counters in ticks of 10 ms.
 const SMOOTH: usize = 3;
 
-/// Sees to it that the page can be written, before anything is measured for it.
+/// Checks that the page can be written, before the measurement.
 pub(crate) fn prepare(file: &Path) -> anyhow::Result<()> {
     let open = File::options().create(true).append(true).open(file);
     open.map(drop).with_context(|| format!("cannot write {}", file.display()))
 }
 
-/// Writes the page; an error is one line.
+/// Writes the page. An error is one line.
 pub(crate) fn write(file: &Path, page: &Page) -> anyhow::Result<()> {
     std::fs::write(file, page.html()).with_context(|| format!("cannot write {}", file.display()))
 }
@@ -73,7 +73,7 @@ fn figures(measurement: &Measurement) -> Vec<Figure> {
     ]
 }
 
-/// Where it was measured.
+/// The description of this machine.
 pub(crate) fn machine() -> Vec<(String, String)> {
     let name = rustix::system::uname();
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
@@ -86,7 +86,7 @@ pub(crate) fn machine() -> Vec<(String, String)> {
     ]
 }
 
-/// Percentiles and phases, a column for each measurement.
+/// A table of percentiles and phases, with a column for each measurement.
 pub(crate) fn times(columns: &[(&str, &Measurement)]) -> Table {
     type Of = fn(&Measurement) -> Option<f64>;
     let rows: [(&str, Of); 11] = [
@@ -109,7 +109,7 @@ pub(crate) fn times(columns: &[(&str, &Measurement)]) -> Table {
     table("Latency and phases", columns, rows.into_iter().map(row).collect())
 }
 
-/// What was counted, a column for each measurement.
+/// A table of counters, with a column for each measurement.
 pub(crate) fn counts(columns: &[(&str, &Measurement)]) -> Table {
     type Of = fn(&Measurement) -> String;
     let rows: [(&str, Of); 7] = [
@@ -140,17 +140,17 @@ fn table(title: &str, columns: &[(&str, &Measurement)], rows: Vec<Vec<String>>) 
     Table { title: title.into(), note: String::new(), columns, rows }
 }
 
-/// A time in the unit that suits it, as the plots write it.
+/// A time, given in microseconds, with a suitable unit in the form of the plots.
 pub(crate) fn time(micros: f64) -> String {
     format::time(micros).replace("us", "µs")
 }
 
-/// What stands where there is no figure.
+/// The text for a missing figure.
 pub(crate) fn dash() -> String {
     "–".into()
 }
 
-/// The distributions of latencies.
+/// A plot of latency distributions.
 pub(crate) fn latency(ways: &[(&str, &Latency)]) -> Plot {
     Plot {
         title: "Latency distribution".into(),
@@ -161,7 +161,7 @@ pub(crate) fn latency(ways: &[(&str, &Latency)]) -> Plot {
     }
 }
 
-/// Shares of the requests, and the latency in microseconds that each did not exceed.
+/// Shares of the requests, each with the latency in microseconds that the share did not exceed.
 fn distribution(latency: &Latency) -> Vec<(f64, f64)> {
     let histogram = latency.histogram();
     let nines = (histogram.len() as f64).log10();
@@ -172,10 +172,10 @@ fn distribution(latency: &Latency) -> Vec<(f64, f64)> {
     steps.map(point).chain(last).collect()
 }
 
-/// A line of [`rates`]: its name, its counter in the readings, and when that was to grow.
+/// A line of [`rates`]: its name, its counter in the readings, and the windows in which that counter grew.
 pub(crate) type Counted<'a> = (&'a str, usize, &'a [(f64, f64)]);
 
-/// What is counted a second.
+/// A plot of rates.
 pub(crate) fn rates(kind: Kind, ways: &[Counted<'_>], readings: &[Reading]) -> Plot {
     let series = ways.iter().map(|(name, counter, windows)| {
         let within = |(begin, end): &(f64, f64)| {
@@ -188,7 +188,7 @@ pub(crate) fn rates(kind: Kind, ways: &[Counted<'_>], readings: &[Reading]) -> P
     over_time(&format!("{} over time", title(kind)), show::unit(kind), series.collect())
 }
 
-/// Connections and `TIME_WAIT`.
+/// A plot of connections and `TIME_WAIT`s.
 pub(crate) fn sockets(readings: &[Reading]) -> Plot {
     let line = |name: &str, of: fn(&Reading) -> f64| {
         Series::line(name, readings.iter().map(|reading| (reading.at, of(reading))).collect())
@@ -201,7 +201,7 @@ pub(crate) fn sockets(readings: &[Reading]) -> Plot {
     Plot { note: "Both ends count where both are in this network namespace; so do listeners.".into(), ..plot }
 }
 
-/// CPUs in use, and those that the proxy's processes use, as seconds of CPU time at each time, where they are known.
+/// A plot of CPUs in use: all, and those that the proxy's processes use, if their CPU time by time is known.
 pub(crate) fn cpu(readings: &[Reading], proxy: Option<&[(f64, f64)]>) -> Plot {
     let mut series = vec![
         Series::line("whole machine", rate(readings, |reading| reading.machine_cpu)),
@@ -221,12 +221,12 @@ fn over_time(title: &str, unit: &str, series: Vec<Series>) -> Plot {
     }
 }
 
-/// How fast a counter grew, at each reading.
+/// The growth of a counter per second, at each reading.
 fn rate(readings: &[Reading], of: impl Fn(&Reading) -> f64) -> Vec<(f64, f64)> {
     slope(&readings.iter().map(|reading| (reading.at, of(reading))).collect::<Vec<_>>())
 }
 
-/// As many points as there are readings, where a counter was read more often.
+/// Reduces points to about the number of readings, if the counter was read more often.
 fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let mut kept: Vec<(f64, f64)> = Vec::new();
     for point in points {

@@ -1,4 +1,4 @@
-//! A measurement as text, for people: aligned, readable without colour.
+//! Prints a measurement as text that is aligned and needs no colour.
 //!
 //! Must not be in here: measuring.
 
@@ -9,12 +9,12 @@ use ::bench::generator::{Latency, Outcome, Pace, Phases, Plan, Protocol};
 use super::format::{bytes, counted, grouped, time};
 use super::measure::{Kind, Measured, Measurement, Subject, micros};
 
-/// Width of the column of names.
+/// Width of the column with names.
 const NAME: usize = 13;
-/// Width of a column of times.
+/// Width of a column with times.
 const TIME: usize = 10;
 
-/// What was asked for, what came of it, and what to make of it.
+/// The load, the result, and hints.
 pub(crate) fn text(subject: &Subject, measured: &Measured, threads: usize) -> String {
     let Measured { measurement, outcome } = measured;
     let mut text = format!("{}\n{}\n\n", subject.url, load(subject.plan(), measurement));
@@ -32,7 +32,7 @@ pub(crate) fn text(subject: &Subject, measured: &Measured, threads: usize) -> St
     text
 }
 
-/// The load in a few words.
+/// The load as a short text.
 pub(crate) fn load(plan: &Plan, measurement: &Measurement) -> String {
     let connections = counted(plan.connections as u64, "connection");
     let reuse = if plan.requests_per_connection == Some(1) { "one request each" } else { "kept alive" };
@@ -51,7 +51,7 @@ fn row(text: &mut String, name: &str, value: &str) {
     let _ = writeln!(text, "  {name:<NAME$}{value}");
 }
 
-/// What a kind's rate counts.
+/// The unit of a kind's rate.
 pub(crate) fn unit(kind: Kind) -> &'static str {
     match kind {
         Kind::Rps => "requests/s",
@@ -60,7 +60,7 @@ pub(crate) fn unit(kind: Kind) -> &'static str {
     }
 }
 
-/// A measurement's rate as a number to read.
+/// The rate of a measurement.
 pub(crate) fn rate(measurement: &Measurement) -> String {
     match measurement.kind {
         Kind::Throughput => format!("{:.3}", measurement.rate),
@@ -129,7 +129,7 @@ fn phases(text: &mut String, measurement: &Measurement, outcome: &Outcome) {
     }
 }
 
-/// What it cost to find out, and whether that was the limit.
+/// The resources that the generator used, and whether it was the limit.
 fn generator(text: &mut String, measured: &Measured, threads: usize) {
     let Measured { measurement, outcome } = measured;
     let used = &measurement.generator;

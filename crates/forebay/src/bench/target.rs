@@ -1,4 +1,4 @@
-//! Where a URL leads, and what a request to it says.
+//! The target of a URL: its addresses, and the parts of a request.
 //!
 //! Must not be in here: load.
 
@@ -11,30 +11,30 @@ use anyhow::{Context, bail, ensure};
 use http::{HeaderName, HeaderValue, Uri};
 use rustix::net::sockopt::set_socket_linger;
 
-/// Headers that other arguments decide about.
+/// Headers that other arguments set, each with the argument.
 const OWN_HEADERS: [(&str, &str); 3] = [
     ("connection", "--keep-alive decides about it"),
     ("content-length", "--body decides about it"),
     ("transfer-encoding", "--body decides about it"),
 ];
 
-/// How long one of several addresses may take to take a connection.
+/// Longest time for connecting to one of several addresses.
 const PROBE_LIMIT: Duration = Duration::from_secs(3);
 
-/// A URL, taken apart.
+/// The parts of a URL.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) is_tls: bool,
-    /// Name or address, without brackets.
+    /// Name or address of the host; an IPv6 address without brackets.
     pub(crate) host: String,
     pub(crate) port: u16,
-    /// As a Host header has it: without the scheme's own port.
+    /// The value of the Host header: without the port if it is the default one of the scheme.
     pub(crate) authority: String,
-    /// With its query.
+    /// Path with query.
     pub(crate) path: String,
 }
 
-/// `HOST:PORT:ADDR[,ADDR...]`, as curl has it.
+/// An argument `HOST:PORT:ADDR[,ADDR...]`, in the form that curl has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Resolve {
     host: String,
@@ -42,23 +42,23 @@ pub(crate) struct Resolve {
     addresses: Vec<IpAddr>,
 }
 
-/// `NAME: VALUE`.
+/// An argument `NAME: VALUE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) name: String,
     pub(crate) value: String,
 }
 
-/// Where a name is.
+/// The addresses of a name.
 #[derive(Clone, Debug)]
 pub(crate) struct Addresses {
     pub(crate) all: Vec<SocketAddr>,
-    /// What it took to look the name up; `None` where there was no need to.
+    /// Time for resolving the name; `None` if that was not needed.
     pub(crate) dns: Option<Duration>,
 }
 
 impl Target {
-    /// Takes a URL apart; an error says what is wrong with it.
+    /// Parses a URL. An error says what is wrong with it.
     pub(crate) fn parse(url: &str) -> anyhow::Result<Target> {
         let uri: Uri = url.parse().with_context(|| format!("{url} is no URL"))?;
         let is_tls = match uri.scheme_str() {
@@ -69,7 +69,7 @@ impl Target {
         let authority = uri.authority().with_context(|| format!("{url} names no host"))?;
         ensure!(!authority.as_str().contains('@'), "a URL with a user name is not understood");
         let default_port = if is_tls { 443 } else { 80 };
-        // `Authority::port` takes a port that cannot be for none.
+        // `Authority::port` ignores an invalid port, so that it is parsed here.
         let port = match authority.as_str()[authority.host().len()..].strip_prefix(':') {
             Some(port) => port.parse().with_context(|| format!("{url} has no port that can be"))?,
             None => default_port,
@@ -87,7 +87,7 @@ impl Target {
         })
     }
 
-    /// All addresses of its host: what `resolve` says, or what the system does.
+    /// All addresses of the host: those in `resolve`, or those that the system resolves.
     pub(crate) fn addresses(&self, resolve: &[Resolve]) -> anyhow::Result<Addresses> {
         let is_ours =
             |entry: &&Resolve| entry.port == self.port && entry.host.eq_ignore_ascii_case(&self.host);
@@ -108,8 +108,9 @@ impl Target {
 }
 
 impl Addresses {
-    /// Leaves out those that take no connection, and the other family than that of the first that does, which is another way
-    /// to the same servers; returns why each of the rest was left out. One address is not tried: the load will tell.
+    /// Removes addresses that accept no connection. It also removes those of the other address family than that of the first that
+    /// accepts one, since both families usually lead to the same servers. Returns the errors. A single address is not tried, since
+    /// the load will show whether it works.
     pub(crate) fn keep_reachable(&mut self) -> anyhow::Result<Vec<String>> {
         if self.all.len() == 1 {
             return Ok(Vec::new());
@@ -138,7 +139,7 @@ impl Addresses {
     }
 }
 
-/// Connects, and resets: the port is free at once.
+/// Connects and resets the connection, so that the port is free at once.
 fn probe(address: SocketAddr) -> io::Result<()> {
     let stream = TcpStream::connect_timeout(&address, PROBE_LIMIT)?;
     Ok(set_socket_linger(&stream, Some(Duration::ZERO))?)
@@ -153,7 +154,7 @@ impl FromStr for Resolve {
 
     fn from_str(text: &str) -> Result<Resolve, String> {
         let wrong = || format!("{text} is not HOST:PORT:ADDR");
-        // A host that is an IPv6 address is in brackets.
+        // An IPv6 address is in brackets.
         let (host, rest) = match text.strip_prefix('[') {
             Some(rest) => rest.split_once("]:").ok_or_else(wrong)?,
             None => text.split_once(':').ok_or_else(wrong)?,

@@ -1,6 +1,6 @@
-//! What the machine did while load was made, ten times a second: CPU, sockets, answers.
+//! Observes the machine while load is made, ten times per second: CPU, sockets, responses.
 //!
-//! Must not be in here: what any of it means, and how it is shown.
+//! Must not be in here: the meaning of the readings, and how they are shown.
 
 use std::fs;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -9,35 +9,35 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Often enough to see a second's course, and rarely enough to cost nothing.
+/// The interval of readings: short enough to show changes within a second, long enough to cost nothing.
 pub(crate) const PERIOD: Duration = Duration::from_millis(100);
 
-/// A thread that reads until it is told to finish.
+/// A thread that takes readings until it is stopped.
 pub(crate) struct Timeline {
     start: Instant,
     stop: Sender<()>,
     thread: JoinHandle<Vec<Reading>>,
 }
 
-/// What there was at one moment. Times are seconds, and counters began some time before.
+/// The readings of one moment. Times are in seconds; counters may begin before the first reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Reading {
-    /// Since the timeline's start.
+    /// Time since the timeline's start.
     pub(crate) at: f64,
     /// CPU time of the whole machine.
     pub(crate) machine_cpu: f64,
-    /// CPU time of this process: the generator.
+    /// CPU time of this process, which is the generator.
     pub(crate) own_cpu: f64,
-    /// TCP sockets of the network namespace, but for those in `TIME_WAIT`.
+    /// TCP sockets of the network namespace, without those in `TIME_WAIT`.
     pub(crate) connections: f64,
-    /// Those in `TIME_WAIT`.
+    /// Sockets in `TIME_WAIT`.
     pub(crate) time_wait: f64,
-    /// What the caller counts, such as answers.
+    /// Counters of the caller, such as responses.
     pub(crate) counts: [f64; 2],
 }
 
 impl Timeline {
-    /// Begins to read, in the network namespace of `pid` where one is named. `counts` is asked each time.
+    /// Starts to take readings, in the network namespace of `pid` if one is given. `counts` is called for each reading.
     pub(crate) fn start(
         pid: Option<u32>,
         counts: impl Fn() -> [f64; 2] + Send + 'static,
@@ -68,7 +68,7 @@ impl Timeline {
         self.start.elapsed().as_secs_f64()
     }
 
-    /// Reads once more and ends.
+    /// Takes the last reading and ends.
     pub(crate) fn finish(self) -> Vec<Reading> {
         let _ = self.stop.send(());
         self.thread.join().expect("reading files does not panic")
@@ -86,21 +86,21 @@ impl Reading {
             machine_cpu: busy(&read("/proc/stat")),
             own_cpu: own.tv_sec as f64 + own.tv_nsec as f64 / 1e9,
             connections: sockets(&v4, "TCP:", "inuse") + sockets(&v6, "TCP6:", "inuse"),
-            // The kernel counts both families' in the first file.
+            // The first file counts the sockets of both address families.
             time_wait: sockets(&v4, "TCP:", "tw"),
             counts: [0.0; 2],
         }
     }
 }
 
-/// A figure of `/proc/net/sockstat`; 0 where there is none.
+/// A figure in `/proc/net/sockstat`; 0 if it is missing.
 fn sockets(text: &str, protocol: &str, name: &str) -> f64 {
     let line = text.lines().find_map(|line| line.strip_prefix(protocol)).unwrap_or_default();
     let mut words = line.split_whitespace().skip_while(|word| *word != name);
     words.nth(1).and_then(|word| word.parse().ok()).unwrap_or(0.0)
 }
 
-/// Seconds that all CPUs together were busy, from `/proc/stat`: all but idle, waiting for a disk, and stolen by the host.
+/// Seconds that all CPUs together were busy, from `/proc/stat`: not idle, waiting for a disk, or stolen by the hypervisor.
 fn busy(text: &str) -> f64 {
     let line = text.lines().find_map(|line| line.strip_prefix("cpu ")).unwrap_or_default();
     let fields: Vec<f64> = line.split_whitespace().map_while(|field| field.parse().ok()).collect();

@@ -1,4 +1,4 @@
-//! How a measurement goes, on standard error, once a second while it runs; nothing where that is no terminal.
+//! Shows the progress of a measurement on standard error once per second; nothing if that is not a terminal.
 //!
 //! Must not be in here: results.
 
@@ -13,10 +13,10 @@ use super::format::{bytes, grouped};
 
 const EVERY: Duration = Duration::from_secs(1);
 
-/// To the start of the line, and away with what was there (ECMA-48: EL).
+/// Moves to the start of the line and erases the line (ECMA-48: EL).
 const CLEAR: &str = "\r\x1b[K";
 
-/// Carries out the plan.
+/// Runs the plan.
 pub(super) fn run(plan: &Plan, progress: &Progress) -> Result<Outcome, GeneratorError> {
     if !io::stderr().is_terminal() {
         return generator::run_watched(plan, progress);
@@ -39,13 +39,13 @@ pub(super) fn run(plan: &Plan, progress: &Progress) -> Result<Outcome, Generator
     })
 }
 
-/// Who cannot be told misses nothing that counts.
+/// Prints. An error does not matter, since this is only progress.
 fn tell(text: &str) {
     let mut stderr = io::stderr().lock();
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }
 
-/// What is there after so long; `before` is what was there a second ago.
+/// The line after this time; `before` holds the values of a second ago.
 fn line(elapsed: Duration, now: SoFar, before: SoFar) -> String {
     let seconds = elapsed.as_secs_f64();
     let rate = grouped((now.answered as f64 / seconds).round());

@@ -1,4 +1,4 @@
-//! `forebay doctor`: where the QPS went. What is looked at and how it is judged is in the crate `doctor`.
+//! `forebay doctor`: finds what costs QPS. What is read and how it is judged is in the crate `doctor`.
 #![expect(clippy::doc_markdown, reason = "doc comments are help texts, in which backticks would be printed")]
 
 pub(crate) mod serving;
@@ -93,7 +93,7 @@ pub(crate) fn run(options: Doctor) -> anyhow::Result<ExitCode> {
     }))
 }
 
-/// All findings as one object.
+/// All findings as one JSON object.
 pub(crate) fn json(findings: &[Finding]) -> String {
     #[derive(Serialize)]
     struct Page<'a> {
@@ -106,7 +106,7 @@ fn worst(findings: &[Finding]) -> Verdict {
     findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Unknown)
 }
 
-/// Reads a page of metrics when it is asked for.
+/// A function that fetches a page of metrics.
 pub(crate) fn metrics_of(url: String) -> Metrics {
     Box::new(move || metrics::fetch(&url).map_err(|error| format!("{error:#}")))
 }
@@ -132,7 +132,7 @@ impl Looking {
         self.reference.as_ref().map(read).transpose()
     }
 
-    /// What was captured, compared with the parameters that are given now.
+    /// The captured samples, with the kernel parameters that were given now for comparison.
     fn with_reference(&self, mut samples: Samples) -> anyhow::Result<Samples> {
         if let Some(reference) = self.reference()? {
             for sample in &mut samples.all {
@@ -147,7 +147,7 @@ impl Looking {
 mod tests {
     use observe::{Kind, METRICS};
 
-    /// A metric that had another name would turn the checks that read it into "could not look", and nobody would notice.
+    /// A metric under another name would make the checks that read it "could not look", which nobody would notice.
     #[test]
     fn what_checks_read_is_what_the_proxy_shows() {
         for name in doctor::METRICS_READ {

@@ -1,4 +1,4 @@
-//! The same checks inside `serve`: of its own process, with its own metrics, on the admin server's thread.
+//! Runs the checks within `serve`: on its own process, with its own metrics, on the admin server's thread.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,25 +9,25 @@ use observe::Registry;
 
 use crate::machine;
 
-/// After which the first findings are there.
+/// Time until the first findings.
 const FIRST_AFTER: Duration = Duration::from_secs(1);
 
-/// Between two samples from then on. One takes 20 ms of CPU time on a machine with 70 processes, and more with many sockets:
-/// less than a thousandth of a CPU.
+/// Time between two samples from then on. A sample takes 20 ms of CPU time on a machine with 70 processes, and more with many
+/// sockets: less than a thousandth of a CPU.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// What was found last; nothing before there are two samples.
+/// The latest findings; empty before the second sample.
 #[derive(Default)]
 pub(crate) struct Findings(Mutex<Vec<Finding>>);
 
 impl Findings {
-    /// All of them as one object.
+    /// All findings as one JSON object; none before there are any.
     pub(crate) fn json(&self) -> Option<String> {
         let findings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         (!findings.is_empty()).then(|| super::json(&findings))
     }
 
-    /// Goes on looking, and tells the registry.
+    /// Takes samples for ever, and sets the metrics.
     pub(crate) async fn keep(&self, registry: Arc<Registry>) {
         let of_metrics = Arc::clone(&registry);
         let scope = Scope {
@@ -62,7 +62,7 @@ fn metrics(registry: &Registry) -> String {
     text
 }
 
-/// The value of the metric.
+/// The value of the metric for a verdict.
 fn level(verdict: Verdict) -> i8 {
     match verdict {
         Verdict::Unknown => -1,

@@ -1,11 +1,11 @@
-//! Findings for people, as `linkerd check` tells them: by category, with figures and what to do where something is wrong.
+//! Prints findings by category, with their figures and remedies, in the style of `linkerd check`.
 
 use std::fmt::Write;
 use std::io::IsTerminal;
 
 use doctor::{Evidence, Finding, Value, Verdict};
 
-/// Whether standard output shows colours, and nobody objects (no-color.org).
+/// Whether to use colours: standard output is a terminal, and NO_COLOR is not set (no-color.org).
 pub(crate) fn has_colour() -> bool {
     std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
@@ -25,7 +25,7 @@ pub(super) fn text(findings: &[Finding], colour: bool) -> String {
     text
 }
 
-/// One finding, with what it rests on and what to do about it.
+/// Prints one finding, with its figures and its remedy.
 pub(crate) fn show(text: &mut String, finding: &Finding, colour: bool) {
     let (sign, paint) = match finding.verdict {
         Verdict::Ok => ("√", "32"),
@@ -52,7 +52,7 @@ fn figures(evidence: &Evidence) -> String {
     figures.collect::<Vec<_>>().join(" ")
 }
 
-/// A figure in a few characters.
+/// A figure as a short text.
 pub(crate) fn figure(value: &Value) -> String {
     match value {
         Value::Number(number) if number.fract() == 0.0 => format!("{number:.0}"),

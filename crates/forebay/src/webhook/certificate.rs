@@ -1,4 +1,4 @@
-//! The webhook's certificate, read anew when its files have changed.
+//! The webhook's certificate, which is read again when its files change.
 
 use std::fs;
 use std::io;
@@ -17,12 +17,12 @@ use tokio_rustls::rustls::crypto::aws_lc_rs;
 pub(crate) struct Keeper {
     certificate: PathBuf,
     key: PathBuf,
-    /// Of the files that were read last, be they good or bad.
+    /// The stamps of the files that were last read, valid or not; none if they could not be read.
     stamps: Option<[Stamp; 2]>,
     acceptor: TlsAcceptor,
 }
 
-/// What changes when a file is written to or replaced.
+/// Properties of a file that change when it is written or replaced.
 #[derive(Debug, PartialEq, Eq)]
 struct Stamp {
     device: u64,
@@ -41,8 +41,8 @@ impl Keeper {
         Ok(Self { certificate, key, stamps, acceptor })
     }
 
-    /// What takes the next connection. Costs a look at the files. Where they have become unusable, the certificate before
-    /// them stays: of a pair that is being replaced, one file comes before the other.
+    /// The TLS configuration for the next connection. It checks whether the files have changed. If they cannot be used, the last
+    /// good certificate stays: while a pair is being replaced, one file changes before the other.
     pub(crate) fn acceptor(&mut self) -> TlsAcceptor {
         let stamps = stamps(&self.certificate, &self.key);
         if stamps != self.stamps {
@@ -84,7 +84,7 @@ fn stamps(certificate: &Path, key: &Path) -> Option<[Stamp; 2]> {
 }
 
 impl Stamp {
-    /// Symbolic links are followed: a mounted Secret is replaced by turning one round.
+    /// The stamp of a file. Symbolic links are followed, since a mounted Secret is updated by changing one.
     fn of(path: &Path) -> io::Result<Self> {
         let metadata = fs::metadata(path)?;
         Ok(Self {

@@ -2,7 +2,7 @@
 
 use model::log::Escape;
 
-/// Appends a value.
+/// Appends a value with its escapes.
 pub(super) fn push(out: &mut Vec<u8>, escape: Escape, value: &[u8]) {
     match escape {
         Escape::Default => push_escaped(out, value, is_plain, push_hex),
@@ -17,7 +17,7 @@ fn push_escaped(
     is_plain: impl Fn(u8) -> bool,
     push: impl Fn(&mut Vec<u8>, u8),
 ) {
-    // Looks at all bytes without a way out, which takes many at a time; hardly any value has one to escape.
+    // The loop has no early exit, so that it compares many bytes at once; hardly any value needs an escape.
     if value.iter().fold(true, |plain, &byte| plain & is_plain(byte)) {
         return out.extend_from_slice(value);
     }

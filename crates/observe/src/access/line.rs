@@ -10,7 +10,7 @@ use model::template::{Part, Template, Variable};
 
 use super::{Record, Tls, Try, escape};
 
-/// Appends a request's line with its `\n`. Allocates only when `out` has to grow.
+/// Appends the line of a request, with its `\n`. Allocates only if `out` has to grow.
 pub fn write_line(format: &Format, record: &Record<'_>, out: &mut Vec<u8>) {
     let missing: &[u8] = if format.escape == Escape::Json { b"" } else { b"-" };
     Line { out, escape: format.escape, missing }.template(&format.template, record);
@@ -118,7 +118,7 @@ impl Line<'_> {
         });
     }
 
-    /// A value for each try, as nginx lists them.
+    /// Appends a value for each try, in the form of nginx's lists.
     fn tries(&mut self, variable: &Variable, tries: &[Try]) {
         if tries.is_empty() {
             return self.missing();
@@ -138,7 +138,7 @@ impl Line<'_> {
         }
     }
 
-    /// In a list, a dash stands for what is missing whatever the escaping: nginx writes the list as one value.
+    /// In a list, a missing value is `-` whatever the escaping, since nginx formats the list as one value.
     fn listed<T>(&mut self, value: Option<T>, push: fn(&mut Self, T)) {
         match value {
             Some(value) => push(self, value),
@@ -353,7 +353,7 @@ mod tests {
         assert_eq!(line("$http_user_agent", Escape::None, &record()), "cu\"rl");
     }
 
-    /// Each variable once, so that none can be taken for another unnoticed.
+    /// Each variable has its own value, so that a mix-up is noticed.
     #[test]
     fn every_variable_has_its_value() {
         let tries = [one_try("[2001:db8::2]:80", Some(502), 3), one_try("10.0.0.3:80", None, 4)];

@@ -4,23 +4,23 @@ use std::time::Duration;
 use super::Time;
 use super::line::{push_ip, push_number, push_seconds};
 
-/// What is known of a connection or a session of a stream when it has ended.
+/// The values of a TCP connection or UDP session after it has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct StreamRecord<'a> {
-    /// When it ended.
+    /// The time at which it ended.
     pub time: Time<'a>,
-    /// The client.
+    /// The client's address.
     pub remote_addr: IpAddr,
     /// `TCP` or `UDP`.
     pub protocol: &'a str,
-    /// As nginx has it: 200 where it was passed on, 400 where the client sent no good PROXY header, 502 where no endpoint could
-    /// be reached.
+    /// The status that nginx would log: 200 if it was passed on, 400 if the client sent no valid PROXY header, 502 if no endpoint
+    /// could be reached.
     pub status: u16,
-    /// Bytes to the client.
+    /// Bytes sent to the client.
     pub bytes_sent: u64,
-    /// Bytes from the client.
+    /// Bytes received from the client.
     pub bytes_received: u64,
-    /// From its beginning to its end.
+    /// Time from its beginning to its end.
     pub session_time: Duration,
 }
 

@@ -4,10 +4,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// The time of a log line, as numbers and as text. The default is the epoch without its text.
+/// The time of a log line, as a number and as text. The default is the epoch with empty texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Time<'a> {
-    /// Since the epoch.
+    /// Time since the epoch.
     pub unix: Duration,
     /// Common Log Format: `20/Nov/2026:11:03:50 +0000`.
     pub local: &'a str,
@@ -15,7 +15,7 @@ pub struct Time<'a> {
     pub iso8601: &'a str,
 }
 
-/// Writes the time out once a second.
+/// Formats the time once a second.
 #[derive(Debug)]
 pub struct TimeCache {
     zone: TimeZone,
@@ -25,12 +25,12 @@ pub struct TimeCache {
 }
 
 impl TimeCache {
-    /// A cache for a time zone.
+    /// A cache that formats in this time zone.
     pub fn new(zone: TimeZone) -> Self {
         Self { zone, second: None, local: String::new(), iso8601: String::new() }
     }
 
-    /// The text of a time since the epoch.
+    /// The time, which is given as time since the epoch, with its texts.
     pub fn at(&mut self, unix: Duration) -> Time<'_> {
         if self.second != Some(unix.as_secs()) {
             self.render(unix.as_secs());

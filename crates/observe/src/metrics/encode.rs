@@ -1,4 +1,4 @@
-//! The text that Prometheus reads (exposition format 0.0.4).
+//! Writes the metrics in the Prometheus text format, version 0.0.4.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Write};
@@ -20,7 +20,7 @@ use crate::Reason;
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 impl Registry {
-    /// Appends all metrics. Cells of endpoints that are gone are let go of.
+    /// Appends all metrics. Cells of removed endpoints are released.
     pub fn encode(&self, process: &Process, out: &mut String) {
         let workers = lock(&self.workers).clone();
         let mut page = Page { out, controller: self.controller_labels() };
@@ -48,7 +48,7 @@ impl Registry {
         }
     }
 
-    /// The series of all workers, added up where their labels read the same.
+    /// The series of all workers. Those with the same labels are added up.
     fn merge_series(&self, workers: &[Arc<WorkerCells>]) -> BTreeMap<String, Vec<u64>> {
         let mut merged = BTreeMap::new();
         for series in workers.iter().flat_map(|worker| worker.series()) {
@@ -142,7 +142,8 @@ impl Registry {
             let labels = [
                 ("class", class.as_str()),
                 ("host", host),
-                // "The couple issuer / serial number", of which the first hardly ever has a number.
+                // "The couple issuer / serial number". The issuer's number is an attribute of its name that hardly ever exists,
+                // so that it is left empty.
                 ("identifier", &format!("-{}", info.serial_number)),
                 ("issuer_common_name", &info.issuer_common_name),
                 ("issuer_organization", &info.issuer_organization),
@@ -290,7 +291,7 @@ fn sum<'a>(workers: &'a [Arc<WorkerCells>], cell: impl Fn(&'a WorkerCells) -> &'
 
 struct Page<'a> {
     out: &'a mut String,
-    /// Labels of all of ingress-nginx's metrics, rendered.
+    /// The labels of all of ingress-nginx's metrics, as text.
     controller: String,
 }
 
@@ -313,7 +314,7 @@ impl Page<'_> {
         }
     }
 
-    /// A sample with the controller's labels and others.
+    /// A sample with the controller's labels and further ones.
     fn own(&mut self, metric: &Metric, labels: &[(&str, &str)], value: impl Display) {
         let mut text = self.controller.clone();
         for (name, value) in labels {
@@ -328,7 +329,7 @@ impl Page<'_> {
         self.own(metric, &[], value);
     }
 
-    /// A histogram that nothing was counted in is left out.
+    /// A histogram; it is left out if nothing was counted in it.
     fn histogram(&mut self, histogram: &Histogram, labels: &str, cells: &[u64]) {
         let (name, buckets) = (histogram.metric.name, histogram.buckets(cells));
         let count: u64 = buckets.iter().sum();
@@ -379,7 +380,7 @@ fn push_label(text: &mut String, name: &str, value: &str) {
     text.push('"');
 }
 
-/// As Go writes a bound, and with it ingress-nginx: `1e+06` from a million on. Queries compare `le` as text.
+/// A bound in the form that Go writes, and so ingress-nginx: `1e+06` from a million on. Queries compare `le` as text.
 struct GoFloat(f64);
 
 impl Display for GoFloat {

@@ -1,29 +1,29 @@
-//! Where in a series' cells a value is counted.
+//! The layout of histograms in the cells of a series.
 
 use super::local_counter::LocalCounter;
 use super::names::{self, Metric};
 use super::options::MetricsOptions;
 
-/// Of what a value is an amount.
+/// The unit of a histogram's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     Nanoseconds,
     Bytes,
 }
 
-/// One histogram of a series: a sum, then a cell for each bucket, not cumulated.
+/// One histogram of a series: a sum, then a cell for each bucket, which are not cumulative.
 #[derive(Debug)]
 pub(super) struct Histogram {
     pub(super) metric: &'static Metric,
     pub(super) unit: Unit,
-    /// Upper bounds as they were configured: seconds or bytes.
+    /// Upper bounds as configured, in seconds or bytes.
     pub(super) bounds: Vec<f64>,
     /// Upper bounds in the unit of the values.
     limits: Box<[u64]>,
     sum: usize,
 }
 
-/// The histograms of a series, in its cells one after the other.
+/// The histograms of a series, one after the other in its cells.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) request_duration: Histogram,
@@ -71,7 +71,7 @@ impl Layout {
 }
 
 impl Histogram {
-    /// Takes its cells from the end of those that are taken.
+    /// Adds the histogram's cells after the `cells` that are in use.
     pub(super) fn new(metric: &'static Metric, unit: Unit, bounds: &[f64], cells: &mut usize) -> Self {
         let mut bounds = bounds.to_vec();
         bounds.sort_by(f64::total_cmp);
@@ -93,7 +93,7 @@ impl Histogram {
         cells[self.sum]
     }
 
-    /// Values in each bucket, the last of which has no bound.
+    /// The number of values in each bucket; the last bucket has no upper bound.
     pub(super) fn buckets<'a>(&self, cells: &'a [u64]) -> &'a [u64] {
         &cells[self.sum + 1..][..=self.limits.len()]
     }

@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A number that one thread adds to and others read.
+/// A number that one thread writes and others read.
 ///
 /// Adding is a load and a store, not a locked read-modify-write: with a second writer, additions would be lost.
 #[derive(Debug, Default)]
@@ -12,8 +12,8 @@ impl LocalCounter {
         self.add(1);
     }
 
-    /// Takes one away: for numbers of things that come and go. The number of one worker may go below zero, where another
-    /// one saw the thing come; the sum of all does not.
+    /// Subtracts one, for things that come and go. The number of one worker may be negative, if another worker has counted the
+    /// beginning; the sum over all workers is not.
     pub fn dec(&self) {
         self.add(u64::MAX);
     }
@@ -23,7 +23,7 @@ impl LocalCounter {
         self.0.store(self.get().wrapping_add(n), Ordering::Relaxed);
     }
 
-    /// The number.
+    /// The current number.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

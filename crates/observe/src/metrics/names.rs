@@ -1,25 +1,25 @@
-//! Every metric: its name, type and meaning. The first part has ingress-nginx's names (`internal/ingress/metric`), which
-//! dashboards and alerts rely on.
+//! Every metric: its name, type and meaning. The first part has the names of ingress-nginx (`internal/ingress/metric`), on which
+//! dashboards and alerts depend.
 
 /// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Only grows.
+    /// A number that only grows.
     Counter,
-    /// Comes and goes.
+    /// A number that grows and shrinks.
     Gauge,
-    /// Counts values by their size.
+    /// Numbers of values by their size.
     Histogram,
 }
 
-/// A metric that `/metrics` shows.
+/// A metric on `/metrics`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Metric {
     /// As Prometheus knows it.
     pub name: &'static str,
     /// Its type.
     pub kind: Kind,
-    /// What it tells.
+    /// The text of its `# HELP` line.
     pub help: &'static str,
 }
 
@@ -27,7 +27,7 @@ macro_rules! metrics {
     ($($const:ident: $kind:ident, $name:literal, $help:literal;)*) => {
         $(pub(crate) const $const: Metric = Metric { name: $name, kind: Kind::$kind, help: $help };)*
 
-        /// All of them, for the documentation.
+        /// All metrics, for the documentation.
         pub const METRICS: &[Metric] = &[$($const,)*];
     };
 }

@@ -1,6 +1,6 @@
-//! What the metrics flags say, and what tells this process from others.
+//! The options of metrics, and what identifies this process.
 
-/// What the metrics flags say. The defaults are ingress-nginx's.
+/// The options of metrics. The defaults are those of ingress-nginx.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricsOptions {
     /// Upper bounds in seconds (`--time-buckets`).
@@ -11,17 +11,17 @@ pub struct MetricsOptions {
     pub size_buckets: Vec<f64>,
     /// Label requests with their host (`--metrics-per-host`).
     pub per_host: bool,
-    /// Count requests for hosts that none is configured for (`--metrics-per-undefined-host`).
+    /// Count requests for hosts without an Ingress (`--metrics-per-undefined-host`).
     pub per_undefined_host: bool,
     /// Label requests with `2xx` instead of `200` (`--report-status-classes`).
     pub status_classes: bool,
-    /// Labels of all of ingress-nginx's metrics.
+    /// The labels of all of ingress-nginx's metrics.
     pub controller: Controller,
-    /// Labels of `build_info`.
+    /// The labels of `build_info`.
     pub build: BuildInfo,
 }
 
-/// Who this controller is.
+/// What identifies this controller.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Controller {
     /// `controller_namespace`.
@@ -32,14 +32,14 @@ pub struct Controller {
     pub pod: String,
 }
 
-/// What was built.
+/// The build.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BuildInfo {
-    /// Version.
+    /// Version of the release.
     pub release: String,
     /// Commit.
     pub build: String,
-    /// Where the source is.
+    /// URL of the source repository.
     pub repository: String,
 }
 

@@ -1,4 +1,4 @@
-//! The single writer of a worker's cells. Must not be in here: locks or allocations on the way of a request.
+//! The only writer of a worker's cells. Must not be in here: locks or allocations while a request is recorded.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -16,15 +16,15 @@ use super::{Counter, Gauge, Handshake, Registry, lock};
 use crate::Reason;
 use crate::limits::{SERIES_AHEAD, SERIES_PER_NAMESPACE, SERIES_PER_WORKER_MAX, SERIES_SHARED_MAX};
 
-/// What a worker records with. It can go to another thread but not be shared, so each cell has one writer.
+/// Records for one worker. It can move to another thread but not be shared, so that each cell has one writer.
 #[derive(Debug)]
 pub struct Recorder {
     registry: Arc<Registry>,
     cells: Arc<WorkerCells>,
     series: HashMap<Key, Arc<Series>, RandomState>,
-    /// Series of each namespace, as of when room was last made; only kept where there are many.
+    /// Number of series of each namespace when room was last made; filled only if there are many series.
     by_namespace: HashMap<String, usize, RandomState>,
-    /// Not yet claimed. `series` has room for all of them.
+    /// Series that no request has claimed yet. `series` has room for all of them.
     spare: Vec<Arc<Series>>,
     not_sync: PhantomData<Cell<()>>,
 }
@@ -32,7 +32,7 @@ pub struct Recorder {
 // === impl Registry ===
 
 impl Registry {
-    /// Cells for one more worker.
+    /// Adds a worker, and returns its recorder.
     pub fn recorder(self: &Arc<Self>) -> Recorder {
         let cells = Arc::<WorkerCells>::default();
         lock(&self.workers).push(Arc::clone(&cells));
@@ -56,9 +56,9 @@ impl Recorder {
         recorder
     }
 
-    /// Records a request that a route took.
+    /// Records a request that matched a route.
     ///
-    /// ingress-nginx leaves out requests for hosts that no Ingress names; so are routes of host `_` here, unless
+    /// ingress-nginx leaves out requests for hosts without an Ingress. Routes of host `_` are left out here too, unless
     /// `--metrics-per-undefined-host` is set.
     pub fn request(&mut self, labels: &Arc<Labels>, sample: &Sample<'_>) {
         if self.registry.leaves_out(labels) {
@@ -76,7 +76,8 @@ impl Recorder {
         self.series.insert(key, series);
     }
 
-    /// Whether a namespace may have one more series. Those that it has claimed since room was last made are few.
+    /// Whether a namespace may have one more series. The series that it has claimed since room was last made are not counted: there
+    /// are few of them.
     fn may_claim(&self, namespace: &str) -> bool {
         self.series.len() < SERIES_SHARED_MAX
             || self.by_namespace.get(namespace).is_none_or(|&count| count < SERIES_PER_NAMESPACE)
@@ -96,32 +97,32 @@ impl Recorder {
         }
     }
 
-    /// Cells of a stream for the worker; see [`Registry::stream`]. Not for the path of a message.
+    /// The cells of a stream for this worker; see [`Registry::stream`]. It takes a lock, so do not call it for each datagram.
     pub fn stream(&self, name: StreamName) -> Arc<StreamCells> {
         self.registry.stream(name)
     }
 
-    /// Counts one.
+    /// Adds one to a counter.
     pub fn count(&self, counter: Counter) {
         self.add(counter, 1);
     }
 
-    /// Counts `n`.
+    /// Adds `n` to a counter.
     pub fn add(&self, counter: Counter, n: u64) {
         self.cells.counters[counter as usize].add(n);
     }
 
-    /// One more of them.
+    /// Adds one to a gauge.
     pub fn inc(&self, gauge: Gauge) {
         self.cells.gauges[gauge as usize].inc();
     }
 
-    /// One of them less.
+    /// Subtracts one from a gauge.
     pub fn dec(&self, gauge: Gauge) {
         self.cells.gauges[gauge as usize].dec();
     }
 
-    /// Counts a handshake that was completed.
+    /// Counts a completed handshake.
     pub fn handshake(&self, handshake: Handshake) {
         self.cells.handshakes[handshake as usize].inc();
     }
@@ -131,8 +132,8 @@ impl Recorder {
         self.cells.reasons[reason as usize].inc();
     }
 
-    /// Allocates series for what is yet to be seen. To be called now and then between requests: it costs nothing where there
-    /// are enough of them, and is put off where a scrape is at work.
+    /// Allocates series for new combinations. Call it now and then between requests: it costs nothing if there are enough series,
+    /// and does nothing while a scrape holds the lock.
     pub fn make_room(&mut self) {
         if self.spare.len() > SERIES_AHEAD / 2 {
             return;
@@ -142,7 +143,7 @@ impl Recorder {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return,
         };
-        // A scrape took series out that belong to nobody any more.
+        // A scrape has removed the series of routes that are gone.
         if all.len() < self.series.len() + self.spare.len() {
             self.series.retain(|_, series| !series.is_orphan());
         }
@@ -216,7 +217,7 @@ mod tests {
         assert_eq!(total(&registry, REQUESTS, "status=\"404\""), 1);
     }
 
-    /// So many routes, of which a namespace has `each`.
+    /// Routes, `count` in all, of which each namespace has `each`.
     fn routes(count: usize, each: usize) -> Vec<Arc<Labels>> {
         let route = |number: usize| Labels {
             namespace: format!("namespace-{}", number / each),

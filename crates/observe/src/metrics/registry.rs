@@ -1,4 +1,4 @@
-//! What all recorders share, and what a scrape reads.
+//! The state that all recorders share, and that a scrape reads.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,10 +16,10 @@ use super::stream::{StreamCells, StreamName, Streams};
 use super::upstream::{EndpointCells, PortCells, Upstreams};
 use super::worker_cells::WorkerCells;
 
-/// The host of routes that no host is named for.
+/// The host label of routes without a host.
 const UNDEFINED_HOST: &str = "_";
 
-/// All cells of all workers.
+/// The cells of all workers.
 #[derive(Debug)]
 pub struct Registry {
     pub(super) options: MetricsOptions,
@@ -28,28 +28,28 @@ pub struct Registry {
     pub(super) upstreams: Mutex<Upstreams>,
     pub(super) streams: Mutex<Streams>,
     pub(super) config: ConfigCells,
-    /// By host, or `_`.
+    /// Certificates by host, or `_` for the default one.
     pub(super) certificates: Mutex<Vec<(String, CertificateInfo)>>,
-    /// Severity, reason and number.
+    /// Numbers of problems by severity and reason.
     pub(super) problems: Mutex<Vec<(&'static str, &'static str, usize)>>,
     pub(super) watches_failing: AtomicU64,
-    /// A check's name, and what it says.
+    /// The result of each check by the check's name.
     pub(super) findings: Mutex<Vec<(&'static str, i8)>>,
-    /// Name of the Lease, and whether it is ours; none where there is no election.
+    /// Name of the Lease, and whether this process holds it; none without an election.
     pub(super) leader: Mutex<Option<(String, bool)>>,
     pub(super) events_dropped: AtomicU64,
-    /// Time that the webhook's last verdict took, and Ingresses that were looked at for it; zero before there is one.
+    /// Time that the webhook's last verdict took, and the number of Ingresses that were translated for it; zero before the first.
     pub(super) judged: Mutex<(Duration, usize)>,
-    /// Lines that the access log's writer thread was given and could not write.
+    /// Access-log lines that the writer thread could not write.
     pub(super) log_lines_lost: AtomicU64,
 }
 
-/// What the operating system says of this process at the time of a scrape.
+/// Figures that the operating system has of this process at a scrape.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Process {
-    /// CPU time, user and system.
+    /// CPU time, user and system, in seconds.
     pub cpu_seconds: f64,
-    /// Start, in seconds since the epoch.
+    /// Start of the process, in seconds since the epoch.
     pub start_time_seconds: f64,
     /// Resident memory in bytes.
     pub resident_bytes: u64,
@@ -70,7 +70,7 @@ pub(super) struct ConfigCells {
     pub(super) errors: AtomicU64,
 }
 
-/// The hash of the configuration in service.
+/// The hash of the configuration in force, which is computed when it is first needed.
 #[derive(Default)]
 pub(super) struct ConfigHash(Mutex<Hash>);
 
@@ -86,7 +86,7 @@ impl Default for Hash {
 }
 
 impl ConfigHash {
-    /// The hash, which is made if it is not known yet.
+    /// The hash; computes it if it is not known yet.
     pub(super) fn get(&self) -> u64 {
         let mut hash = lock(&self.0);
         let known = match std::mem::take(&mut *hash) {
@@ -125,23 +125,23 @@ impl Registry {
         })
     }
 
-    /// Cells of an endpoint for one worker, which is their only writer. Kept up while the worker holds them.
+    /// The cells of an endpoint for one worker, which is their only writer. They stay in use while the worker holds them.
     pub fn endpoint(&self, address: std::net::SocketAddr) -> Arc<EndpointCells> {
         lock(&self.upstreams).endpoint(address)
     }
 
-    /// The cells of the ports between a local address and an endpoint, the same for all workers. Kept up while anybody
-    /// holds them: to be held for as long as the endpoint is known, and by each connection for as long as it is open.
+    /// The cells for the ports between a local address and an endpoint, shared by all workers. They stay in use while anybody holds
+    /// them: hold them as long as the endpoint is known, and with each connection as long as it is open.
     pub fn ports(&self, source: std::net::IpAddr, endpoint: std::net::SocketAddr) -> Arc<PortCells> {
         lock(&self.upstreams).ports(source, endpoint)
     }
 
-    /// Cells of a stream for one worker, which is their only writer. Kept up while the worker holds them.
+    /// The cells of a stream for one worker, which is their only writer. They stay in use while the worker holds them.
     pub fn stream(&self, name: StreamName) -> Arc<StreamCells> {
         lock(&self.streams).stream(name)
     }
 
-    /// A configuration was taken into service, at a time since the epoch. Its hash is made when somebody asks for it: a large
+    /// Notes that a configuration came into force, at a time since the epoch. The hash is computed when a scrape needs it: a large
     /// configuration may change many times between two scrapes.
     pub fn config_applied(&self, hash: impl FnOnce() -> u64 + Send + 'static, at: Duration) {
         let ConfigCells { hash: hash_cell, successful, successful_at_seconds, successes, errors: _ } =
@@ -152,44 +152,44 @@ impl Registry {
         successes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A configuration was refused; the one before stays in service.
+    /// Notes that a configuration was refused; the one before it stays in force.
     pub fn config_refused(&self) {
         *lock(&self.config.hash.0) = Hash::Known(0);
         self.config.successful.store(0, Ordering::Relaxed);
         self.config.errors.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The certificates of hosts are these from now on.
+    /// Sets the certificates of hosts.
     pub fn set_certificates(&self, certificates: Vec<(String, CertificateInfo)>) {
         *lock(&self.certificates) = certificates;
     }
 
-    /// So many problems there are with the objects, by severity and reason.
+    /// Sets the number of problems by severity and reason.
     pub fn set_problems(&self, problems: Vec<(&'static str, &'static str, usize)>) {
         *lock(&self.problems) = problems;
     }
 
-    /// So many watches of the API server are broken.
+    /// Sets the number of watches on the API server that fail.
     pub fn set_watches_failing(&self, watches: usize) {
         self.watches_failing.store(watches as u64, Ordering::Relaxed);
     }
 
-    /// What each check says: 0 ok, 1 warning, 2 failure, -1 where it could not look.
+    /// Sets the result of each check: 0 ok, 1 warning, 2 failure, -1 unknown.
     pub fn set_findings(&self, findings: Vec<(&'static str, i8)>) {
         *lock(&self.findings) = findings;
     }
 
-    /// This process takes part in the election of a leader by the Lease of this name, and leads or follows.
+    /// Notes that this process takes part in the election with this Lease, and whether it leads.
     pub fn set_leader(&self, lease: &str, leads: bool) {
         *lock(&self.leader) = Some((lease.to_owned(), leads));
     }
 
-    /// The webhook has judged an Ingress amid so many, that one included.
+    /// Notes that the webhook has judged an Ingress, in this time and with this number of Ingresses translated, that one included.
     pub fn judged(&self, took: Duration, ingresses: usize) {
         *lock(&self.judged) = (took, ingresses);
     }
 
-    /// So many more Events could not be published.
+    /// Adds to the number of Events that could not be published.
     pub fn events_dropped(&self, events: u64) {
         self.events_dropped.fetch_add(events, Ordering::Relaxed);
     }
@@ -198,7 +198,7 @@ impl Registry {
         self.log_lines_lost.fetch_add(lines, Ordering::Relaxed);
     }
 
-    // The rest is what recorders ask on behalf of a request.
+    // The functions below serve recorders while a request is recorded.
 
     pub(super) fn cells_per_series(&self) -> usize {
         self.layout.cells
@@ -208,8 +208,8 @@ impl Registry {
         self.options.per_host && !self.options.per_undefined_host && labels.host == UNDEFINED_HOST
     }
 
-    /// The status, or its class: 2 for 200. Those that nobody has defined go by their class in any case: endpoints can make up
-    /// hundreds, and each would be a series.
+    /// The status, or its class: 2 for 200. A status that is not defined anywhere is always recorded by class: endpoints could
+    /// invent hundreds, and each would be a series.
     pub(super) fn status_label(&self, status: u16) -> u16 {
         if self.options.status_classes || !is_defined(status) { status / 100 } else { status }
     }
@@ -233,7 +233,7 @@ impl Registry {
     }
 }
 
-/// Statuses of IANA's registry, and nginx's own.
+/// Whether a status is in IANA's registry, or one of nginx's own.
 fn is_defined(status: u16) -> bool {
     matches!(
         status,
@@ -255,7 +255,7 @@ fn is_defined(status: u16) -> bool {
     )
 }
 
-/// Enough for 584 years.
+/// A time as nanoseconds, which suffice for 584 years.
 fn nanoseconds(time: Duration) -> u64 {
     time.as_nanos() as u64
 }

@@ -1,36 +1,37 @@
-//! What is recorded of one request.
+//! The values that metrics record of one request.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Method;
 
-/// A request, when its response has ended.
+/// A request whose response has ended.
 #[derive(Clone, Debug)]
 pub struct Sample<'a> {
     /// Method.
     pub method: Method,
-    /// Status that the client was sent.
+    /// Status of the response to the client.
     pub status: u16,
-    /// Bytes received: line, headers and body.
+    /// Bytes received: request line, headers and body.
     pub request_bytes: u64,
-    /// Bytes sent: line, headers and body.
+    /// Bytes sent: status line, headers and body.
     pub response_bytes: u64,
-    /// From the first byte of the request to the last of the response.
+    /// Time from the first byte of the request to the last of the response.
     pub request_time: Duration,
-    /// The last try, if an endpoint was asked.
+    /// The last try; none if no endpoint was asked.
     pub upstream: Option<UpstreamSample>,
-    /// Name of the canary that served it, if one did; the configuration's own copy, as with the labels.
+    /// Name of the canary that served the request; none if none did. It is the configuration's own pointer, by which the series is
+    /// found.
     pub canary: Option<&'a Arc<str>>,
 }
 
-/// Times of an endpoint, all from the start of the try.
+/// Times of a try, counted from its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UpstreamSample {
-    /// Until the connection stood.
+    /// Time until the connection was established; none if it was not.
     pub connect: Option<Duration>,
-    /// Until the head of the response was there.
+    /// Time until the response head had arrived; none if it did not.
     pub header: Option<Duration>,
-    /// Until the response had ended.
+    /// Time until the response had ended; none if it did not.
     pub response: Option<Duration>,
 }

@@ -8,15 +8,15 @@ use super::Method;
 use super::local_counter::LocalCounter;
 use super::sample::Sample;
 
-/// Cells that belong to nobody until a request of a new combination claims them.
+/// The cells of a series, which are free until a request with a new combination claims them.
 #[derive(Debug)]
 pub(super) struct Series {
     owner: OnceLock<Owner>,
     pub(super) cells: Box<[LocalCounter]>,
 }
 
-/// What the cells count. Holding the labels weakly keeps their address from being given to others, but not their text in
-/// memory: once the route is gone from the configuration, so is the series from `/metrics`, as in ingress-nginx.
+/// What the cells belong to. The labels are held weakly: this keeps their address from being used again, but not their text in
+/// memory. Once a route is removed from the configuration, its series disappear from `/metrics`, as in ingress-nginx.
 #[derive(Debug)]
 struct Owner {
     labels: Weak<Labels>,
@@ -25,7 +25,7 @@ struct Owner {
     status: u16,
 }
 
-/// What tells series apart. Addresses stand for labels: equal labels at two addresses are put together on scrape.
+/// The key of a series. It holds the address of labels: equal labels at two addresses are added up in a scrape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     labels: usize,
@@ -34,7 +34,7 @@ pub(super) struct Key {
     status: u16,
 }
 
-/// The values of the labels of a series.
+/// The values of a series' labels.
 pub(super) struct Identity {
     pub(super) labels: Arc<Labels>,
     pub(super) canary: Option<Arc<str>>,
@@ -68,7 +68,7 @@ impl Series {
         assert!(claimed.is_ok(), "a series is claimed once");
     }
 
-    /// Whose it is; none before it is claimed, and none when the route is gone.
+    /// The labels' values; none before the series is claimed, and none once its route is gone.
     pub(super) fn identity(&self) -> Option<Identity> {
         let owner = self.owner.get()?;
         let canary = match &owner.canary {
@@ -78,7 +78,7 @@ impl Series {
         Some(Identity { labels: owner.labels.upgrade()?, canary, method: owner.method, status: owner.status })
     }
 
-    /// Whether the route that it belongs to is gone; it does not come back.
+    /// Whether the route is gone. A route with the same labels would get another series.
     pub(super) fn is_orphan(&self) -> bool {
         self.owner.get().is_some_and(|owner| {
             let canary_is_gone = owner.canary.as_ref().is_some_and(|canary| canary.strong_count() == 0);

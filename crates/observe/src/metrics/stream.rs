@@ -1,4 +1,4 @@
-//! Counters of streams: ports whose bytes or datagrams are passed on as they are.
+//! Counters of streams: ports whose bytes or datagrams are passed on unchanged.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,21 +8,21 @@ use super::histogram::{Histogram, Unit};
 use super::local_counter::LocalCounter;
 use super::names;
 
-/// What a stream is called in metrics.
+/// The labels of a stream.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StreamName {
     /// `TCP` or `UDP`; `HTTP` or `HTTPS` for a port that could not be listened at, which has no Service.
     pub protocol: &'static str,
-    /// Where clients connect to.
+    /// The port that clients connect to.
     pub port: u16,
-    /// Of the Service.
+    /// Namespace of the Service.
     pub namespace: String,
     /// Name of the Service.
     pub service: String,
 }
 
 table! {
-    /// What is counted of a stream, beside how long answers take.
+    /// An event of a stream, or a number of things that it has at the moment.
     StreamCounter {
         "opened" => Opened, "Connections, or sessions of datagrams, that were begun.";
         "active" => Active, "Those that are open at the moment.";
@@ -34,11 +34,11 @@ table! {
     }
 }
 
-/// Upper bounds in seconds. What is passed on as it is answers within a network's round trip as a rule.
+/// Upper bounds in seconds, from a fraction of a millisecond on: a stream's answers usually arrive within a network round trip.
 const RESPONSE_BOUNDS: [f64; 15] =
     [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
 
-/// What one worker counts of one stream.
+/// The counters of one stream for one worker.
 #[derive(Debug)]
 pub struct StreamCells {
     cells: Box<[LocalCounter]>,
@@ -46,22 +46,22 @@ pub struct StreamCells {
 }
 
 impl StreamCells {
-    /// One more.
+    /// Adds one.
     pub fn inc(&self, counter: StreamCounter) {
         self.cells[counter as usize].inc();
     }
 
-    /// One less.
+    /// Subtracts one.
     pub fn dec(&self, counter: StreamCounter) {
         self.cells[counter as usize].dec();
     }
 
-    /// So many more.
+    /// Adds `n`.
     pub fn add(&self, counter: StreamCounter, n: u64) {
         self.cells[counter as usize].add(n);
     }
 
-    /// An answer came, so long after what it answers. One that took longer than `threshold` is counted apart.
+    /// Records the time from a request to its answer. One that took longer than `threshold` is counted as slow.
     pub fn response(&self, took: Duration, threshold: Duration) {
         self.responses.observe(&self.cells, took.as_nanos() as u64);
         if took > threshold {
@@ -81,7 +81,7 @@ pub(super) struct Streams {
 #[derive(Debug, Default)]
 struct Stream {
     cells: Vec<Arc<StreamCells>>,
-    /// Of workers that have let go of their cells while others have not.
+    /// The sums of cells that their workers have released, while other workers still hold some.
     retired: Vec<u64>,
 }
 
@@ -104,7 +104,7 @@ impl Streams {
         cells
     }
 
-    /// Forgets streams of which nobody but this holds a cell.
+    /// Forgets streams whose cells no worker holds.
     pub(super) fn sweep(&mut self) {
         self.by_name.retain(|_, stream| {
             stream.retire();
@@ -112,7 +112,7 @@ impl Streams {
         });
     }
 
-    /// The counters, and behind them what belongs to [`responses`](Self::responses).
+    /// The counters of each stream, then those of [`responses`](Self::responses).
     pub(super) fn totals(&self) -> Vec<(StreamName, Vec<u64>)> {
         let totals = |stream: &Stream| {
             let mut totals = stream.retired.clone();
@@ -124,7 +124,7 @@ impl Streams {
 }
 
 impl Stream {
-    /// Adds up the cells that only this holds, and lets go of them.
+    /// Adds the cells that no worker holds to `retired`, and releases them.
     fn retire(&mut self) {
         let retired = &mut self.retired;
         self.cells.retain_mut(|cells| {

@@ -23,14 +23,14 @@ table! {
 
 macro_rules! endpoint_cells {
     ($($field:ident => $metric:ident, $doc:literal;)*) => {
-        /// What one worker counts of one endpoint.
+        /// The counters of one endpoint for one worker.
         #[derive(Debug, Default)]
         pub struct EndpointCells {
             $(#[doc = $doc] pub $field: LocalCounter,)*
             failures: [LocalCounter; Failure::ALL.len()],
         }
 
-        /// The metrics of an endpoint that have no further label, in the order of `Totals::plain`.
+        /// The metrics of an endpoint without further labels, in the order of `Totals::plain`.
         pub(super) const ENDPOINT_METRICS: &[Metric] = &[$(names::$metric,)*];
 
         impl EndpointCells {
@@ -59,8 +59,8 @@ impl EndpointCells {
     }
 }
 
-/// Local ports that connections from one address to one endpoint hold. Shared by all workers: written when a connection is
-/// opened or closed, which a request seldom is the cause of.
+/// The local ports that connections from one address to one endpoint hold. They are shared by all workers, since they are written
+/// only when a connection is opened or closed, which few requests cause.
 #[derive(Debug, Default)]
 pub struct PortCells {
     in_use: AtomicU64,
@@ -68,22 +68,22 @@ pub struct PortCells {
 }
 
 impl PortCells {
-    /// A connection was opened.
+    /// Counts a connection that was opened.
     pub fn taken(&self) {
         self.in_use.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A connection was closed.
+    /// Counts a connection that was closed.
     pub fn given_back(&self) {
         self.in_use.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// A connection could not be opened: `EADDRNOTAVAIL`.
+    /// Counts a connection that could not be opened for want of a port (`EADDRNOTAVAIL`).
     pub fn exhausted(&self) {
         self.exhausted.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Ports held at the moment.
+    /// The number of ports in use.
     pub fn in_use(&self) -> u64 {
         self.in_use.load(Ordering::Relaxed)
     }
@@ -98,18 +98,18 @@ impl PortCells {
 pub(super) struct Upstreams {
     endpoints: BTreeMap<SocketAddr, Endpoint>,
     ports: BTreeMap<(IpAddr, SocketAddr), Arc<PortCells>>,
-    /// Endpoints at which those that are gone are looked for.
+    /// Number of endpoints at which removed ones are looked for.
     sweep_at: usize,
 }
 
 #[derive(Debug, Default)]
 struct Endpoint {
     cells: Vec<Arc<EndpointCells>>,
-    /// Of workers that have let go of their cells while others have not.
+    /// The sums of cells that their workers have released, while other workers still hold some.
     retired: Totals,
 }
 
-/// Numbers of one endpoint, added up.
+/// The numbers of one endpoint, summed over workers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Totals {
     pub(super) plain: [u64; ENDPOINT_METRICS.len()],
@@ -133,7 +133,7 @@ impl Upstreams {
         Arc::clone(self.ports.entry((source, endpoint)).or_default())
     }
 
-    /// Forgets endpoints of which nobody but this holds a cell.
+    /// Forgets endpoints whose cells no worker holds.
     pub(super) fn sweep(&mut self) {
         self.endpoints.retain(|_, endpoint| {
             endpoint.retire();
@@ -152,7 +152,7 @@ impl Upstreams {
 }
 
 impl Endpoint {
-    /// Adds up the cells that only this holds, and lets go of them.
+    /// Adds the cells that no worker holds to `retired`, and releases them.
     fn retire(&mut self) {
         let retired = &mut self.retired;
         self.cells.retain_mut(|cells| {

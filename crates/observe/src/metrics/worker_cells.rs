@@ -7,7 +7,7 @@ use super::series::Series;
 use super::{Counter, Gauge, Handshake, lock};
 use crate::Reason;
 
-/// What one worker writes and a scrape reads. Aligned so that two workers never write to one pair of cache lines.
+/// The cells that one worker writes and a scrape reads. Aligned so that two workers never write to the same pair of cache lines.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct WorkerCells {
@@ -15,7 +15,7 @@ pub(crate) struct WorkerCells {
     pub(super) gauges: [LocalCounter; Gauge::ALL.len()],
     pub(super) handshakes: [LocalCounter; Handshake::ALL.len()],
     pub(super) reasons: [LocalCounter; Reason::ALL.len()],
-    /// Claimed or not. Locked by a scrape, and by the worker between requests.
+    /// All series, claimed or free. A scrape locks them, and so does the worker between requests.
     pub(super) series: Mutex<Vec<Arc<Series>>>,
 }
 
@@ -36,8 +36,8 @@ impl WorkerCells {
         &self.reasons[reason as usize]
     }
 
-    /// The series, without those of routes that are gone, which make room for others. A copy: the lock is not held while
-    /// they are read.
+    /// The series, without those of removed routes, whose room becomes free. It is a copy, so that the lock is not held while the
+    /// series are read.
     pub(super) fn series(&self) -> Vec<Arc<Series>> {
         let mut all = lock(&self.series);
         all.retain(|series| !series.is_orphan());

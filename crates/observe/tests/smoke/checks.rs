@@ -1,4 +1,4 @@
-//! What must hold whatever a format says and a client sends. The fuzz target and the smoke test call the same function.
+//! Properties that must hold for every format and every request. The fuzz target and the smoke test call the same function.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use model::log::{Escape, Format};
 use model::template::Part;
 use observe::access::{Named, Record, Time, Tls, Try, write_line};
 
-/// The same bytes in every header.
+/// Headers that all have the same value.
 struct Every<'a>(&'a [u8]);
 
 impl Named for Every<'_> {
@@ -32,8 +32,8 @@ impl Named for Every<'_> {
     }
 }
 
-/// The first line is a format, what follows is what a client sends. No format panics. What a client sends ends no line and, as a
-/// value in quotes, ends no quotes.
+/// The first line of the input is a format, the rest is what a client sends. No format causes a panic. A value from a client never
+/// ends the line, nor the quotes around it.
 pub(crate) fn log_format(input: &[u8]) {
     let end = input.iter().position(|&byte| byte == b'\n').unwrap_or(input.len());
     let (format, value) = (&input[..end], &input[(end + 1).min(input.len())..]);
@@ -82,7 +82,7 @@ fn check_line(format: &Format, record: &Record<'_>, line: &[u8]) {
     }
 }
 
-/// Whether a value holds a quote that nothing escapes, or escapes the one that is to follow it.
+/// Whether a value contains an unescaped quote, or ends with a backslash that would escape the closing quote.
 fn ends_quotes(value: &[u8]) -> bool {
     let mut bytes = value.iter();
     while let Some(byte) = bytes.next() {

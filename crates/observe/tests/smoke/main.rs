@@ -1,4 +1,4 @@
-//! What the fuzz target `log_format` does, for a moment.
+//! Runs the fuzz target `log_format` for a short time.
 
 mod checks;
 #[path = "../../../../fuzz/smoke.rs"]
@@ -7,7 +7,7 @@ mod driver;
 /// Mutations of each entry of the corpus.
 const ROUNDS: u64 = 5_000;
 
-/// Pieces that mean something to who reads formats and writes lines.
+/// Texts with a meaning in formats and log lines, which mutations insert.
 const WORDS: &[&[u8]] = &[
     b"$",
     b"${",

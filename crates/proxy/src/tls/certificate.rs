@@ -1,4 +1,4 @@
-//! From certificates of the model to what rustls shows, and the one that is shown where there is none.
+//! Makes rustls certificates from those of the model, and the default certificate if none is configured.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use rustls::pki_types::{
 use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys};
 
-/// A certificate ready to be shown; an error where rustls cannot use it.
+/// A certificate in rustls' form. An error if rustls cannot use its key.
 pub(super) fn certified_key(
     certificate: &Certificate,
     provider: &CryptoProvider,
@@ -28,14 +28,14 @@ pub(super) fn certified_key(
     }
     let certified = CertifiedKey::new(chain, provider.key_provider.load_private_key(key)?);
     match certified.keys_match() {
-        // Other errors are about certificates of X.509 version 1, which webpki does not read and which can be shown.
+        // Other errors are about certificates of X.509 version 1: webpki does not read them, but they can be shown.
         Err(error @ Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => Err(error),
         _ => Ok(Arc::new(certified)),
     }
 }
 
-/// The certificate for hosts without one of their own, where none is configured: ingress-nginx's, but with a key that takes
-/// no time to make.
+/// The certificate for hosts without their own, if no default is configured. It has the names of ingress-nginx's, but a key that
+/// takes no time to make.
 pub(super) fn fake(provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, Error> {
     let general = |error: rcgen::Error| Error::General(error.to_string());
     let mut name = DistinguishedName::new();

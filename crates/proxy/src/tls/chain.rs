@@ -1,8 +1,8 @@
-//! Whether a chain of certificates leads to an authority, as nginx with OpenSSL would judge it.
+//! Verifies certificate chains as nginx with OpenSSL does.
 //!
-//! webpki does the work. It refuses some leaves that OpenSSL takes: those of X.509 version 1, which is what `openssl x509
-//! -req` makes without an extensions file, and those that are authorities themselves. Where an authority has signed such a
-//! leaf directly, it is checked here.
+//! webpki does the work, but it refuses some leaves that OpenSSL accepts: those of X.509 version 1, which `openssl x509 -req` makes
+//! without an extensions file, and those that are authorities themselves. If an authority has signed such a leaf directly, it is
+//! verified here.
 
 use std::time::Duration;
 
@@ -18,20 +18,20 @@ use webpki::{
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::{CertificateRevocationList, FromDer};
 
-/// Whom to believe, ready to be used.
+/// Trusted authorities and their revocation lists, in webpki's form.
 #[derive(Debug)]
 pub(super) struct Trust {
     anchors: Vec<TrustAnchor<'static>>,
     authorities: Vec<CertificateDer<'static>>,
     revocations: Vec<CertRevocationList<'static>>,
     revocations_der: Vec<Vec<u8>>,
-    /// A revocation list could not be read: what it revokes is unknown.
+    /// A revocation list could not be read, so that it is not known what it revokes. All certificates are refused then.
     is_incomplete: bool,
-    /// Most certificates between the leaf and an authority's.
+    /// Most certificates between the leaf and an authority.
     depth: usize,
 }
 
-/// What a certificate is shown for.
+/// The purpose for which a certificate is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Client,
@@ -58,12 +58,12 @@ impl Trust {
         }
     }
 
-    /// DER of the authorities' names, for clients to choose a certificate by.
+    /// The names of the authorities in DER, by which clients choose a certificate.
     pub(super) fn subjects(&self) -> impl Iterator<Item = &[u8]> {
         self.anchors.iter().map(|anchor| anchor.subject.as_ref())
     }
 
-    /// Judges a chain, the leaf first, at a time since 1970.
+    /// Verifies a chain, which begins with the leaf, at a time since 1970.
     pub(super) fn judge(
         &self,
         chain: &[CertificateDer<'_>],
@@ -95,7 +95,7 @@ impl Trust {
             if is_longer { Err(Error::MaximumPathDepthExceeded) } else { Ok(()) }
         };
         let revocations: Vec<&CertRevocationList<'_>> = self.revocations.iter().collect();
-        // nginx, `ssl_crl`: every certificate of the chain has to have a list, and one that has not expired.
+        // nginx, `ssl_crl`: every certificate of the chain needs a revocation list that has not expired.
         let revocation = RevocationOptionsBuilder::new(&revocations).ok().map(|options| {
             options
                 .with_depth(RevocationCheckDepth::Chain)
@@ -119,7 +119,7 @@ impl Trust {
         path.map(|_| ())
     }
 
-    /// Judges a leaf without intermediates.
+    /// Verifies a leaf that an authority has signed directly.
     fn judge_directly(
         &self,
         leaf: &CertificateDer<'_>,
@@ -191,14 +191,14 @@ fn unix(seconds: i64) -> UnixTime {
     UnixTime::since_unix_epoch(Duration::from_secs(seconds.try_into().unwrap_or(0)))
 }
 
-/// Whether the certificate's key has made the signature, by whatever algorithm.
+/// Whether the certificate's key made this signature, with any of the supported algorithms.
 fn verifies(certificate: &X509Certificate<'_>, message: &[u8], signature: &[u8]) -> bool {
     let key = SubjectPublicKeyInfoDer::from(certificate.public_key().raw);
     let Ok(key) = RawPublicKeyEntity::try_from(&key) else { return false };
     algorithms().all.iter().any(|algorithm| key.verify_signature(*algorithm, message, signature).is_ok())
 }
 
-/// The signatures that can be verified.
+/// The supported signature algorithms.
 pub(super) fn algorithms() -> WebPkiSupportedAlgorithms {
     aws_lc_rs::default_provider().signature_verification_algorithms
 }

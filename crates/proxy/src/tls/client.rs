@@ -1,4 +1,4 @@
-//! What is known of a client that came over TLS.
+//! A client that connected over TLS.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -17,53 +17,53 @@ use super::name::rfc2253;
 use super::provider::{suite_name, version_name};
 use super::server_configs::{Selection, ServerConfig, ServerConfigs};
 
-/// A client's side of the handshake.
+/// The result of a client's handshake.
 pub(crate) struct ClientTls {
-    /// The name that it asked for.
+    /// The server name (SNI) in lower case; none if the client sent none.
     pub(crate) server_name: Option<Box<str>>,
-    /// `TLSv1.3`: nginx's `$ssl_protocol`.
+    /// Protocol version, such as `TLSv1.3`: nginx's `$ssl_protocol`.
     pub(crate) version: &'static str,
-    /// `TLS_AES_128_GCM_SHA256`: nginx's `$ssl_cipher`.
+    /// Cipher suite, such as `TLS_AES_256_GCM_SHA384`: nginx's `$ssl_cipher`.
     pub(crate) cipher: &'static str,
-    /// HTTP/2 has been agreed upon.
+    /// Whether HTTP/2 was agreed on.
     pub(crate) http2: bool,
-    /// An earlier session was resumed.
+    /// Whether an earlier session was resumed.
     pub(crate) is_resumed: bool,
-    /// The certificate that it has shown, if it was asked for one and has one.
+    /// The client's certificate; none if it was not asked for one or has none.
     pub(crate) certificate: Option<Box<ClientCertificate>>,
-    /// What is served under the name.
+    /// The host that the server name selects; none if no host matches.
     host: Option<HostName>,
     server_config: Arc<ServerConfig>,
-    /// The last judgement, and by whom the certificate was judged.
+    /// The last verdict, and the configuration by which it was given.
     judged: RefCell<Option<(Arc<ServerConfig>, Verdict)>>,
 }
 
-/// A certificate of a client.
+/// The certificate of a client.
 pub(crate) struct ClientCertificate {
     chain: Vec<CertificateDer<'static>>,
-    /// Whose it is, as in RFC 2253.
+    /// The subject's name in the form of RFC 2253.
     pub(crate) subject: String,
-    /// Who has signed it, as in RFC 2253.
+    /// The issuer's name in the form of RFC 2253.
     pub(crate) issuer: String,
 }
 
-/// What is thought of a client's certificate.
+/// The result of verifying a client's certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// There is none.
+    /// The client has shown no certificate.
     None,
-    /// An authority has signed it, and it is in force.
+    /// An authority has signed the certificate, and it is valid.
     Good,
-    /// It is not good.
+    /// The certificate is not valid.
     Bad {
-        /// Why, in OpenSSL's words.
+        /// The reason in OpenSSL's words.
         why: &'static str,
-        /// No authority is known that has signed it; nothing else may be wrong with it.
+        /// Its only fault is that no trusted authority has signed it.
         is_untrusted: bool,
     },
 }
 
-/// The connection was made for another host: whether a certificate is good for this one is not known.
+/// The connection was made for another host, so that the client's certificate cannot be verified for this one: the answer is 421.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Misdirected;
 
@@ -87,8 +87,8 @@ impl ClientTls {
         self.server_config.handshake(self.is_resumed)
     }
 
-    /// What is thought of the client's certificate where a host is concerned. It is judged once, and again when the
-    /// configuration says otherwise whom to believe.
+    /// The verdict on the client's certificate for a host. It is given once, and again if the configuration of trusted authorities
+    /// has changed.
     pub(crate) fn verdict(
         &self,
         host: &HostName,
@@ -96,7 +96,8 @@ impl ClientTls {
         now: Duration,
     ) -> Result<Verdict, Misdirected> {
         if self.host.as_ref() != Some(host) {
-            // nginx: who names a server in the handshake has to stay with it; who names none is taken at no word at all.
+            // As in nginx, a client that sent a server name has to stay with it, and one that sent none counts as having no
+            // certificate.
             return if self.server_name.is_some() { Err(Misdirected) } else { Ok(Verdict::None) };
         }
         let server_config = server_configs.of_name(host);
@@ -106,7 +107,7 @@ impl ClientTls {
             return Ok(*verdict);
         }
         if server_config.asks_clients() && !self.server_config.asks_clients() {
-            // It has not been asked; on another connection it will be.
+            // The client was not asked for a certificate in this handshake; on another connection it will be.
             return Err(Misdirected);
         }
         let verdict = self.judge(server_config, now);
@@ -114,7 +115,7 @@ impl ClientTls {
         Ok(verdict)
     }
 
-    /// The verdict that was returned last.
+    /// The last verdict.
     pub(crate) fn last_verdict(&self) -> Verdict {
         self.judged.borrow().as_ref().map_or(Verdict::None, |(_, verdict)| *verdict)
     }
@@ -136,7 +137,7 @@ impl ClientCertificate {
         Some(Self { chain: chain.to_vec(), subject, issuer })
     }
 
-    /// DER of the certificate itself.
+    /// The certificate in DER.
     pub(crate) fn der(&self) -> &[u8] {
         self.chain.first().map_or(&[], |leaf| leaf)
     }

@@ -1,7 +1,7 @@
-//! Asking clients for a certificate in the handshake.
+//! Asks clients for a certificate in the handshake.
 //!
-//! Whatever they show is taken, if only they hold its key: whether it is good is judged afterwards, since the answer to one
-//! that is not is an HTTP response and no alert, as nginx has it.
+//! Every certificate is accepted if the client has its private key. It is verified afterwards, since a bad certificate is answered
+//! with an HTTP response and not with a TLS alert, as in nginx.
 
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::pki_types::{CertificateDer, SubjectPublicKeyInfoDer, UnixTime};
@@ -15,7 +15,7 @@ use x509_parser::prelude::FromDer;
 
 use super::chain::{Trust, algorithms};
 
-/// Takes any certificate, or none.
+/// Accepts any certificate, or none.
 #[derive(Debug)]
 pub(super) struct AnyCertificate {
     subjects: Vec<DistinguishedName>,
@@ -23,7 +23,7 @@ pub(super) struct AnyCertificate {
 
 impl AnyCertificate {
     pub(super) fn new(trust: &Trust) -> Self {
-        // rustls has the names with their outer tag, webpki without.
+        // rustls needs the names with their outer tag, webpki has them without.
         Self { subjects: trust.subjects().map(DistinguishedName::in_sequence).collect() }
     }
 }
@@ -69,13 +69,13 @@ impl ClientCertVerifier for AnyCertificate {
     }
 }
 
-/// Whether the peer holds the certificate's key. rustls' own functions refuse certificates of X.509 version 1.
+/// Checks that the peer has the certificate's private key. rustls' own functions refuse certificates of X.509 version 1.
 pub(super) fn verify_tls12_signature(
     message: &[u8],
     leaf: &CertificateDer<'_>,
     signature: &DigitallySignedStruct,
 ) -> Result<HandshakeSignatureValid, Error> {
-    // The scheme names no curve, so that there may be several algorithms for it (RFC 5246 section 7.4.1.4.1).
+    // The scheme does not name a curve, so that several algorithms are possible (RFC 5246 section 7.4.1.4.1).
     verify_signature(message, leaf, signature, usize::MAX)
 }
 
@@ -86,11 +86,11 @@ pub(super) fn verify_tls13_signature(
     signature: &DigitallySignedStruct,
 ) -> Result<HandshakeSignatureValid, Error> {
     use SignatureScheme::{RSA_PKCS1_SHA256, RSA_PKCS1_SHA384, RSA_PKCS1_SHA512};
-    // RFC 8446 section 4.2.3: these are for certificates only.
+    // These schemes are allowed in certificates only (RFC 8446 section 4.2.3).
     if matches!(signature.scheme, RSA_PKCS1_SHA256 | RSA_PKCS1_SHA384 | RSA_PKCS1_SHA512) {
         return Err(PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme.into());
     }
-    // The scheme names the curve: the first algorithm is the one.
+    // The scheme names the curve, so that only the first algorithm is possible.
     verify_signature(message, leaf, signature, 1)
 }
 

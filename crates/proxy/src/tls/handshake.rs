@@ -1,4 +1,4 @@
-//! The handshake with a client: its `ClientHello`, who answers it, and the rest.
+//! The handshake with a client: reads its `ClientHello`, selects the host, and completes the handshake.
 
 use std::future::poll_fn;
 use std::io;
@@ -17,13 +17,13 @@ use super::server_configs::{Selection, ServerConfigs};
 use super::session::{Now, Session};
 use crate::buffer::Buffer;
 
-/// A handshake that failed, and what is left of the connection.
+/// Why there is no TLS session.
 pub(crate) enum Refused {
-    /// The client did not speak TLS but HTTP. The buffer holds what it has said so far.
+    /// The client sent plain HTTP. The buffer holds what it has sent.
     PlainHttp(TcpStream, Buffer),
-    /// The handshake failed, and the client has been told so far as it could be.
+    /// The handshake failed. An alert was sent, if the socket had room for it.
     Failed(Reason),
-    /// The client has said nothing.
+    /// The client has closed the connection without having sent anything.
     Gone,
 }
 
@@ -32,7 +32,8 @@ const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 /// Fatal `decode_error` (RFC 8446 section 6.2), for what rustls has no alert for.
 const DECODE_ERROR: [u8; 7] = [21, 3, 3, 0, 2, 2, 50];
 
-/// Carries out a handshake; the caller bounds the time for it. `buffer` is read into. Where the listener is gone no name is served.
+/// Makes a handshake. The caller has to limit its time. `buffer` is used to receive the `ClientHello`. Without configurations, since the
+/// listener is gone, no name is served.
 pub(crate) async fn accept(
     stream: TcpStream,
     server_configs: Option<&ServerConfigs>,
@@ -43,7 +44,7 @@ pub(crate) async fn accept(
     entry.pass().await;
     let name = hello.client_hello().server_name().map(Box::<str>::from);
     let Some(selection) = server_configs.and_then(|configs| configs.select(name.as_deref())) else {
-        // Whether it gets through makes no difference to us.
+        // Best effort: the connection is closed in any case.
         let _ = stream.try_write(&UNRECOGNIZED_NAME);
         return Err(Refused::Failed(Reason::UnknownServerName));
     };
@@ -91,20 +92,21 @@ fn poll_read(stream: &mut TcpStream, buffer: &mut Buffer, cx: &mut Context<'_>) 
     Poll::Ready(Ok(len))
 }
 
-/// Gives what has been read to rustls.
+/// Passes the received bytes to rustls.
 fn parse_hello(
     reader: &mut HelloReader,
     buffer: &mut Buffer,
     stream: &TcpStream,
 ) -> Result<Option<Accepted>, Refused> {
     while !buffer.is_empty() {
-        // It takes no message that is longer than 64 KiB.
+        // rustls limits a message to 64 KiB.
         let len = reader.read_tls(&mut buffer.data()).map_err(|_| Refused::Failed(Reason::BadHandshake))?;
         buffer.consume(len);
         if let Some(hello) =
             reader.accept().map_err(|(error, alert)| Refused::with_alert(stream, &error, alert))?
         {
-            // A client has nothing to say before it is answered; if it does, that is lost, and the handshake fails.
+            // A client sends nothing after its `ClientHello` before it is answered. Any such bytes are dropped, and the handshake
+            // fails.
             buffer.consume(buffer.len());
             return Ok(Some(hello));
         }
@@ -112,12 +114,12 @@ fn parse_hello(
     Ok(None)
 }
 
-/// A method begins with a letter, and nothing in TLS does.
+/// Whether the first byte is a letter, as in a method; no TLS record begins with one.
 fn is_http(bytes: &[u8]) -> bool {
     bytes.first().is_some_and(|&first| first.is_ascii_alphabetic())
 }
 
-/// Answers the `ClientHello`: the costly part.
+/// Answers the `ClientHello`, which is the part that costs CPU time: it contains the signature.
 fn begin(stream: TcpStream, hello: Accepted, selection: Selection<'_>) -> Result<Box<Session>, Refused> {
     let config = selection.server_config.config().map_err(|error| {
         tracing::warn!(%error, "a handshake cannot be answered");
@@ -130,7 +132,7 @@ fn begin(stream: TcpStream, hello: Accepted, selection: Selection<'_>) -> Result
 }
 
 impl Refused {
-    /// Tells the client why. Whether it gets through makes no difference to us.
+    /// Sends an alert, if the socket has room for it.
     fn with_alert(stream: &TcpStream, error: &Error, mut alert: AcceptedAlert) -> Self {
         if matches!(alert.write(&mut Now(stream)), Ok(0)) {
             let _ = stream.try_write(&DECODE_ERROR);
@@ -144,12 +146,12 @@ impl Refused {
     }
 }
 
-/// The name under which a failed handshake is counted.
+/// The reason by which a failed handshake is counted.
 fn reason(error: &Error) -> Reason {
     tracing::debug!(%error, "handshake failed");
     match error {
         Error::PeerIncompatible(_) | Error::NoApplicationProtocol => Reason::NoCommonTlsParameters,
-        // What clients say who do not like our certificate.
+        // Alerts of clients that do not accept our certificate.
         Error::AlertReceived(
             AlertDescription::UnknownCA
             | AlertDescription::BadCertificate

@@ -1,6 +1,7 @@
-//! Lets the costly steps of handshakes pass one by one, so that a flood of them does not hold up established connections.
+//! Limits the CPU time of handshakes: their costly steps wait for their turn in the event loop, so that a flood of handshakes
+//! does not delay established connections.
 //!
-//! Between two steps the event loop looks at its sockets and serves whatever is ready.
+//! Between two turns the event loop polls the sockets and serves those that are ready.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -13,13 +14,13 @@ use tokio::sync::Notify;
 use crate::clock::Clock;
 use crate::limits::{HANDSHAKES_MAX, HANDSHAKES_PER_TURN_MAX};
 
-/// The handshakes of a worker that are in progress, and those that wait for a costly step.
+/// The handshakes of a worker that are in progress, and the queue of those that wait for a costly step.
 #[derive(Default)]
 pub(crate) struct HandshakeLimiter {
     queue: RefCell<VecDeque<Rc<Waiter>>>,
-    /// Somebody has joined an empty queue.
+    /// Wakes [`attend`](Self::attend) when the queue is no longer empty.
     joined: Notify,
-    /// Handshakes in progress.
+    /// Number of handshakes in progress.
     inside: Cell<usize>,
 }
 
@@ -27,15 +28,15 @@ pub(crate) struct HandshakeLimiter {
 struct Waiter {
     waker: RefCell<Option<Waker>>,
     may_pass: Cell<bool>,
-    /// The connection went away while it waited.
+    /// The handshake was dropped while it waited.
     is_gone: Cell<bool>,
 }
 
-/// A handshake in progress, counted until it is dropped.
+/// A handshake in progress; it is counted until this is dropped.
 pub(crate) struct Entry<'a>(&'a HandshakeLimiter);
 
 impl HandshakeLimiter {
-    /// Begins a handshake; none when as many as there may be are in progress.
+    /// Begins a handshake; none if the limit of handshakes in progress is reached.
     pub(crate) fn enter(&self) -> Option<Entry<'_>> {
         if self.inside.get() >= HANDSHAKES_MAX {
             return None;
@@ -44,7 +45,8 @@ impl HandshakeLimiter {
         Some(Entry(self))
     }
 
-    /// Lets those pass who wait, for as long as it is polled: a few in each turn of the loop, in the order in which they came.
+    /// Lets waiting handshakes pass, a limited number in each turn of the event loop, in the order in which they came. It runs as long as it
+    /// is polled.
     pub(crate) async fn attend(&self, clock: &Clock) {
         loop {
             for _ in 0..HANDSHAKES_PER_TURN_MAX {
@@ -53,7 +55,7 @@ impl HandshakeLimiter {
             if self.queue.borrow().is_empty() {
                 self.joined.notified().await;
             } else {
-                // What yields is not run again before the loop has looked at its sockets.
+                // A task that yields runs again only after the event loop has polled its sockets.
                 clock.yield_now().await;
             }
         }
@@ -71,7 +73,7 @@ impl HandshakeLimiter {
 }
 
 impl Entry<'_> {
-    /// Waits for the turn to take a costly step.
+    /// Waits for permission to take a costly step.
     pub(crate) async fn pass(&self) {
         let waiting = Waiting(Rc::default());
         self.0.queue.borrow_mut().push_back(Rc::clone(&waiting.0));
@@ -93,7 +95,7 @@ impl Drop for Entry<'_> {
     }
 }
 
-/// A place in the queue, which is passed over once it is given up.
+/// A place in the queue. It is skipped once it has been dropped.
 struct Waiting(Rc<Waiter>);
 
 impl Drop for Waiting {
@@ -150,7 +152,7 @@ mod tests {
             let began = clock.now();
             let (attending, its_clock) = (Rc::clone(&handshake_limiter), clock.clone());
             tokio::task::spawn_local(async move { attending.attend(&its_clock).await });
-            // Each that passes joins the queue again, and they are more than pass in one turn: the loop never sleeps.
+            // Each handshake that passes joins the queue again, and there are more than pass in one turn: the loop never sleeps.
             let entry = handshake_limiter.enter().expect("there is room");
             let pass = async || {
                 while clock.now() == began {

@@ -1,6 +1,6 @@
-//! TLS towards clients and endpoints. Everything that knows rustls is in here.
+//! TLS towards clients and endpoints. All code that uses rustls is in here.
 //!
-//! Must not be in here: HTTP, and what is done with a client whose certificate is not good.
+//! Must not be in here: HTTP, and what happens to a client whose certificate is not valid.
 
 mod certificate;
 mod chain;

@@ -1,11 +1,11 @@
-//! Distinguished names as nginx's `$ssl_client_s_dn` has them: RFC 2253, as OpenSSL prints it (`-nameopt RFC2253`).
+//! Distinguished names in the form of nginx's `$ssl_client_s_dn`: RFC 2253, as OpenSSL prints it (`-nameopt RFC2253`).
 
 use std::fmt::Write as _;
 
 use x509_parser::asn1_rs::{Any, Class, Tag, ToDer as _};
 use x509_parser::x509::{AttributeTypeAndValue, X509Name};
 
-/// Attributes with a short name of OpenSSL's.
+/// Attributes for which OpenSSL has a short name.
 const SHORT_NAMES: &[(&str, &str)] = &[
     ("2.5.4.3", "CN"),
     ("2.5.4.4", "SN"),
@@ -42,7 +42,7 @@ const SHORT_NAMES: &[(&str, &str)] = &[
     ("1.3.6.1.4.1.311.60.2.1.3", "jurisdictionC"),
 ];
 
-/// The name: the last attribute first, separated by commas, or by plus signs where several stand together.
+/// The name as text: the last attribute first, separated by commas, or by plus signs within a set of several attributes.
 pub(super) fn rfc2253(name: &X509Name<'_>) -> String {
     let mut text = String::new();
     for (index, set) in name.iter_rdn().collect::<Vec<_>>().into_iter().rev().enumerate() {
@@ -69,7 +69,7 @@ fn write_attribute(attribute: &AttributeTypeAndValue<'_>, text: &mut String) {
     }
 }
 
-/// The characters of a value that is a string.
+/// The text of an attribute's value; none if it is not a string.
 fn decode(value: &Any<'_>) -> Option<String> {
     if value.header.class() != Class::Universal {
         return None;
@@ -98,7 +98,7 @@ fn decode(value: &Any<'_>) -> Option<String> {
     }
 }
 
-/// RFC 2253 section 2.4; what is not ASCII is escaped byte by byte.
+/// Escapes a value by RFC 2253 section 2.4; characters outside ASCII are escaped byte by byte.
 fn escape(value: &str, text: &mut String) {
     let last = value.len().saturating_sub(1);
     for (at, byte) in value.bytes().enumerate() {
@@ -115,7 +115,7 @@ fn escape(value: &str, text: &mut String) {
     }
 }
 
-/// What has no meaning here is shown as it is encoded.
+/// A value that is not a string, in hexadecimal DER.
 fn dump(value: &Any<'_>, text: &mut String) {
     text.push('#');
     for byte in value.to_der_vec().unwrap_or_default() {

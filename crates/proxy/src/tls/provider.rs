@@ -1,4 +1,4 @@
-//! What is offered in a handshake: suites, versions, key exchange groups.
+//! The offer in a handshake: cipher suites, versions, key exchange groups.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ProtocolVersion, SupportedCipherSuite, SupportedProtocolVersion};
 
-/// TLS 1.3 has three suites, which are offered whatever is configured, as OpenSSL does. The cheapest comes first: SHA-256,
-/// of which a handshake needs dozens, has instructions of its own.
+/// TLS 1.3 has three suites, which are always offered, as by OpenSSL. The cheapest comes first: SHA-256, of which a handshake needs
+/// dozens, has CPU instructions of its own.
 const TLS13_SUITES: [SupportedCipherSuite; 3] =
     [suite::TLS13_AES_128_GCM_SHA256, suite::TLS13_AES_256_GCM_SHA384, suite::TLS13_CHACHA20_POLY1305_SHA256];
 
-/// The cryptography, with these suites for TLS 1.2. The key exchange group is the client's first choice among X25519, P-256,
-/// P-384 and X25519MLKEM768.
+/// The cryptography with these suites for TLS 1.2. The key exchange group is the client's first choice among X25519, P-256, P-384
+/// and X25519MLKEM768.
 pub(super) fn provider(suites: &[CipherSuite]) -> Arc<CryptoProvider> {
     let cipher_suites = TLS13_SUITES.into_iter().chain(suites.iter().copied().map(supported)).collect();
     Arc::new(CryptoProvider { cipher_suites, ..aws_lc_rs::default_provider() })
@@ -31,8 +31,7 @@ fn supported(suite: CipherSuite) -> SupportedCipherSuite {
     }
 }
 
-/// The versions that can be used: TLS 1.2 not without a suite. Where nothing is left, TLS 1.3 is: there is no TLS without a
-/// version.
+/// The versions to offer: TLS 1.2 only if there is a suite for it. If no version is left, TLS 1.3 is offered, since TLS needs one.
 pub(super) fn versions(
     versions: TlsVersions,
     suites: &[CipherSuite],
@@ -44,7 +43,7 @@ pub(super) fn versions(
     }
 }
 
-/// As nginx's `$ssl_protocol` has it.
+/// The name in nginx's `$ssl_protocol`.
 pub(super) fn version_name(version: Option<ProtocolVersion>) -> &'static str {
     match version {
         Some(ProtocolVersion::TLSv1_2) => "TLSv1.2",
@@ -52,7 +51,7 @@ pub(super) fn version_name(version: Option<ProtocolVersion>) -> &'static str {
     }
 }
 
-/// As nginx's `$ssl_cipher` has it: in OpenSSL's notation.
+/// The name in nginx's `$ssl_cipher`, which is that of OpenSSL.
 pub(super) fn suite_name(suite: Option<SupportedCipherSuite>) -> &'static str {
     let Some(suite) = suite else { return "" };
     if suite == suite::TLS13_AES_128_GCM_SHA256 {

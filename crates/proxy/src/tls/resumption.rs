@@ -1,8 +1,8 @@
-//! Sessions that can be resumed: kept for all workers and for all generations of the configuration.
+//! Resumption of sessions with clients, shared by all workers and all generations of the configuration.
 //!
-//! A session may be resumed only where a full handshake would have had the same outcome. rustls sees to it that the name is
-//! the same; beyond that, every session belongs to a [`Scope`], which stands for the certificate that was shown and for
-//! what was asked of the client. Whether the client's certificate is good is judged anew on each connection.
+//! A session may be resumed only if a full handshake would have had the same result. rustls ensures that the server name is the
+//! same; beyond that, every session belongs to a [`Scope`], which stands for the certificate shown and for what was asked of the
+//! client. The client's certificate is verified again on each connection.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -18,7 +18,7 @@ use rustls::server::{ProducesTickets, StoresServerSessions};
 use crate::clock::{Clock, Moment, Start};
 use crate::limits::SESSION_BYTES_MAX;
 
-/// What is shared: the sessions that are kept here, and the key of those that clients keep.
+/// The shared state: the cache of sessions, and the key of session tickets.
 pub(super) struct Resumption {
     clock: Clock,
     hasher: RandomState,
@@ -26,7 +26,7 @@ pub(super) struct Resumption {
     ticketer: Option<Arc<dyn ProducesTickets>>,
 }
 
-/// What a session has to have in common with the handshake that resumes it.
+/// What a session and the handshake that resumes it must have in common.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Scope([u8; SCOPE_BYTES]);
 
@@ -41,7 +41,7 @@ pub(super) struct Scoped {
 #[derive(Default)]
 struct Shard {
     sessions: HashMap<Vec<u8>, Kept>,
-    /// Keys by age, the oldest first; some are of sessions that are gone.
+    /// The keys, sorted by age with the oldest first. Some belong to sessions that are gone.
     by_age: VecDeque<(Vec<u8>, u64)>,
     bytes: usize,
     serial: u64,
@@ -54,12 +54,12 @@ struct Kept {
     serial: u64,
 }
 
-/// So that workers seldom wait for each other.
+/// Number of locks, so that workers seldom wait for each other.
 const SHARDS: usize = 16;
 const SCOPE_BYTES: usize = 16;
-/// What a session takes beside its bytes: its places in the table and in the queue, and its second key.
+/// Bytes that a session takes beside its own data: its places in the table and in the queue, and the second copy of its key.
 const OVERHEAD_BYTES: usize = 224;
-/// Before the bytes of a ticket.
+/// Length of what precedes the session in a ticket.
 const TICKET_PREFIX_BYTES: usize = SCOPE_BYTES + 8;
 
 impl Resumption {
@@ -68,7 +68,7 @@ impl Resumption {
             clock: Clock::new(start),
             hasher: RandomState::new(),
             shards: Default::default(),
-            // Without randomness there are no tickets, and no handshakes either.
+            // This fails only without a source of randomness, in which case handshakes fail too.
             ticketer: rustls::crypto::aws_lc_rs::Ticketer::new().ok(),
         })
     }
@@ -84,7 +84,7 @@ impl Resumption {
 }
 
 impl Scope {
-    /// `leaf` is the certificate that is shown.
+    /// `leaf` is the certificate that is shown, in DER.
     pub(super) fn new(leaf: &[u8], client_auth: Option<&ClientAuth>) -> Self {
         let mut digest = Context::new(&SHA256);
         let mut add = |bytes: &[u8]| {
@@ -93,7 +93,7 @@ impl Scope {
         };
         add(leaf);
         if let Some(ClientAuth { authorities, verify, depth }) = client_auth {
-            // One that was made without a certificate is no good where one has come to be required.
+            // A session without a client certificate must not be resumed once a certificate is required.
             add(&[u8::from(*verify == VerifyClient::On)]);
             add(&depth.to_be_bytes());
             authorities.certificates.iter().for_each(|der| add(der));
@@ -169,7 +169,7 @@ impl Shard {
         Some(kept)
     }
 
-    /// Sessions that are resumed leave their keys behind; without this, as many as are resumed before the oldest expires.
+    /// Removes the keys of sessions that were resumed. Otherwise they would stay until the oldest session expires.
     fn compact(&mut self) {
         if self.by_age.len() > 2 * self.sessions.len() + 64 {
             let sessions = &self.sessions;
@@ -184,7 +184,7 @@ fn weight(key: &[u8], kept: &Kept) -> usize {
 
 // === impl ProducesTickets ===
 
-/// A ticket holds the scope and the end of its time before the session.
+/// In a ticket, the scope and the time of its expiry precede the session.
 impl ProducesTickets for Scoped {
     fn enabled(&self) -> bool {
         self.shared.ticketer.is_some()
@@ -224,7 +224,7 @@ impl Resumption {
     }
 }
 
-/// What is in it is secret.
+/// The content is secret.
 impl fmt::Debug for Scoped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Scoped")

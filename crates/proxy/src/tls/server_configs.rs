@@ -1,7 +1,7 @@
-//! How handshakes of clients are answered: a rustls configuration for each way in which hosts are served.
+//! The rustls configurations for handshakes with clients: one for each set of TLS settings among the hosts.
 //!
-//! Made when a Snapshot is published, away from the workers; each configuration is completed at the first handshake that
-//! needs it, so that a hundred thousand hosts cost nothing until clients come.
+//! They are made when a Snapshot is published, outside of the workers. Each is completed at the first handshake that needs it, so
+//! that a hundred thousand hosts cost nothing before clients come.
 
 use std::collections::HashMap;
 use std::io;
@@ -23,13 +23,13 @@ use super::resumption::{Resumption, Scope, Scoped};
 use crate::clock::Start;
 use crate::limits::SESSIONS_PER_HANDSHAKE;
 
-/// What stays the same from one generation to the next.
+/// The state that is kept from one generation of the configuration to the next.
 pub(crate) struct SharedTls {
     resumption: Arc<Resumption>,
     fake: Arc<CertifiedKey>,
 }
 
-/// The ways in which the hosts of a listener are served.
+/// The configurations for the hosts of a listener.
 pub(crate) struct ServerConfigs {
     hosts: Arc<Hosts>,
     profile: Arc<Profile>,
@@ -38,17 +38,17 @@ pub(crate) struct ServerConfigs {
     has_passthrough: bool,
 }
 
-/// What holds for all hosts of a listener.
+/// The settings that hold for all hosts of a listener.
 struct Profile {
     shared_tls: Arc<SharedTls>,
     settings: TlsSettings,
-    /// The certificate of the host that takes whatever no other does.
+    /// The certificate of the host for all names that no other host has.
     any: Option<Arc<Certificate>>,
     provider: Arc<CryptoProvider>,
     certificate: Arc<CertifiedKey>,
 }
 
-/// How one host is served, or several that are served alike.
+/// The configuration of one host, or of several with the same settings.
 pub(crate) struct ServerConfig {
     profile: Arc<Profile>,
     certificate: Option<Arc<Certificate>>,
@@ -59,15 +59,15 @@ pub(crate) struct ServerConfig {
     trust: OnceLock<Trust>,
 }
 
-/// A configuration that is complete.
+/// A completed configuration.
 struct Config {
     rustls: Arc<rustls::ServerConfig>,
-    /// How a handshake by it is counted that is not resumed.
+    /// How a full handshake with this configuration is counted.
     full: Handshake,
 }
 
-/// What tells one acceptor from another. The addresses are those of what the acceptor holds, so that nothing else can be
-/// there meanwhile.
+/// The identity of a configuration, by the addresses of its settings. The configuration holds the settings, so that no others can
+/// have these addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Identity {
     certificate: usize,
@@ -78,12 +78,12 @@ struct Identity {
     prefer_server_ciphers: Option<bool>,
 }
 
-/// Who answers a handshake.
+/// The result of selecting a host for a handshake.
 #[derive(Clone, Copy)]
 pub(crate) struct Selection<'a> {
-    /// How.
+    /// Its TLS configuration.
     pub(crate) server_config: &'a Arc<ServerConfig>,
-    /// For which host; none where no host answers to the name.
+    /// The host; none if no host matches the server name.
     pub(crate) host: Option<&'a Arc<HostTable>>,
 }
 
@@ -95,7 +95,7 @@ impl SharedTls {
 }
 
 impl ServerConfigs {
-    /// What is the same in the previous generation is taken over from it.
+    /// Configurations that are the same in the previous generation are taken over.
     pub(crate) fn new(
         hosts: &Arc<Hosts>,
         settings: &TlsSettings,
@@ -129,12 +129,12 @@ impl ServerConfigs {
         Arc::ptr_eq(&self.hosts, hosts)
     }
 
-    /// Whether connections to some host are not decrypted.
+    /// Whether the connections of some host are passed through without being decrypted.
     pub(crate) fn has_passthrough(&self) -> bool {
         self.has_passthrough
     }
 
-    /// Who answers a client that asks for a name, or for none; nobody where names that are not served are refused.
+    /// Selects the host for a server name, or for none. None if the settings refuse handshakes for names that are not served.
     pub(crate) fn select(&self, name: Option<&str>) -> Option<Selection<'_>> {
         let host = match name {
             Some(name) => self.hosts.find(name.as_bytes()),
@@ -147,17 +147,17 @@ impl ServerConfigs {
         Some(Selection { server_config: self.of_host(host), host })
     }
 
-    /// The cluster to which connections for a name are passed on undecrypted, if they are.
+    /// The cluster to which connections for a name are passed through without being decrypted, if they are.
     pub(crate) fn passthrough(&self, name: &[u8]) -> Option<ClusterId> {
         self.hosts.find(name)?.tls().passthrough
     }
 
-    /// How the host of a configured name is served.
+    /// The configuration of a configured name.
     pub(super) fn of_name(&self, name: &HostName) -> &Arc<ServerConfig> {
         self.of_host(self.hosts.get(name))
     }
 
-    /// How a host is served.
+    /// The configuration of a host.
     fn of_host(&self, host: Option<&Arc<HostTable>>) -> &Arc<ServerConfig> {
         host.and_then(|host| self.special.get(&Identity::of(host.tls()))).unwrap_or(&self.default)
     }
@@ -197,7 +197,7 @@ impl Profile {
     }
 }
 
-/// The certificate ready to be shown; where it cannot be, that is said once, and the default one is shown.
+/// The certificate in rustls' form. If rustls cannot use it, that is logged once, and the default certificate is shown.
 fn usable_key(certificate: &Certificate, provider: &CryptoProvider) -> Option<Arc<CertifiedKey>> {
     let key = certified_key(certificate, provider);
     key.inspect_err(|error| {
@@ -220,7 +220,7 @@ impl ServerConfig {
         })
     }
 
-    /// The configuration, which is completed when it is first asked for.
+    /// The rustls configuration, which is completed at the first call.
     pub(super) fn config(&self) -> Result<Arc<rustls::ServerConfig>, Error> {
         if let Some(config) = self.config.get() {
             return Ok(Arc::clone(&config.rustls));
@@ -229,7 +229,7 @@ impl ServerConfig {
         Ok(Arc::clone(&self.config.get_or_init(|| config).rustls))
     }
 
-    /// How a handshake that was completed is counted. Only a configuration that is complete completes any.
+    /// How a completed handshake is counted. The configuration has been completed by then.
     pub(super) fn handshake(&self, is_resumed: bool) -> Handshake {
         let full = self.config.get().map_or(Handshake::Ecdsa, |config| config.full);
         if is_resumed { Handshake::Resumed } else { full }
@@ -240,7 +240,7 @@ impl ServerConfig {
         self.client_auth.is_some()
     }
 
-    /// Whom to believe.
+    /// The authorities for client certificates; none if clients are not asked for one.
     pub(super) fn trust(&self) -> Option<&Trust> {
         let ClientAuth { authorities, depth, .. } = self.client_auth.as_ref()?;
         Some(self.trust.get_or_init(|| Trust::new(authorities, *depth)))

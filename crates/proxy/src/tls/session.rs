@@ -1,8 +1,9 @@
-//! A TLS session over a TCP connection: what is read and written through it, and when what goes out.
+//! A TLS session over a TCP connection: reading, writing, and when output is sent.
 //!
-//! Output leaves as late as it may: with the next write, or before the next wait. So session tickets go out with the first
-//! response, and the last message of a client's handshake with its first request, at no packet of their own. Ciphertext is
-//! read into the room that the caller has for the plaintext, so that an idle session holds no buffer but rustls' own 4 KiB.
+//! Output is sent as late as possible: with the next write, or before the next wait. So session tickets are sent with the first
+//! response, and the last message of a client's handshake with its first request, without packets of their own. Ciphertext is
+//! received into the buffer that the caller provides for the plaintext, so that an idle session holds no buffer but the 4 KiB of
+//! rustls.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::pin::Pin;
@@ -19,9 +20,9 @@ use crate::limits::{PLAINTEXT_BYTES_MAX, TLS_PEEK_BYTES};
 pub(crate) struct Session {
     stream: TcpStream,
     tls: Connection,
-    /// What has been read from the stream and not yet been given to `tls`.
+    /// Ciphertext that was received and has not been passed to `tls` yet.
     unprocessed: Vec<u8>,
-    /// The stream took less than it was given: no more is encrypted before it takes the rest.
+    /// The stream took only a part of the output: nothing more is encrypted before it takes the rest.
     is_blocked: bool,
 }
 
@@ -44,10 +45,9 @@ impl Session {
         Ok(Self { stream, ..self })
     }
 
-    // The handshake.
+    // === the handshake ===
 
-    /// Carries the handshake to its end. What is left to be sent then leaves with what is written next, or before the next
-    /// wait.
+    /// Completes the handshake. The output that is left is sent with the next write, or before the next wait.
     pub(crate) fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.tls.is_handshaking() {
             ready!(self.poll_flush(cx))?;
@@ -57,7 +57,7 @@ impl Session {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads something of the peer's handshake; [`process`](Self::process) acts on it.
+    /// Receives a part of the peer's handshake, which [`process`](Self::process) then handles.
     pub(crate) fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut scratch = [0; TLS_PEEK_BYTES];
         let len = ready!(self.poll_read_stream(cx, &mut scratch))?;
@@ -74,17 +74,17 @@ impl Session {
         self.feed(&received)
     }
 
-    /// Whether the next step is one that a CPU feels: the second half of a key exchange, or a second `ClientHello`.
+    /// Whether the next step takes much CPU time: the second half of a key exchange, or a second `ClientHello`.
     pub(crate) fn is_next_step_costly(&self) -> bool {
         let is_retried = self.tls.handshake_kind() == Some(rustls::HandshakeKind::FullWithHelloRetryRequest);
         let is_resumed = self.tls.handshake_kind() == Some(rustls::HandshakeKind::Resumed);
         is_retried || (self.tls.protocol_version() == Some(ProtocolVersion::TLSv1_2) && !is_resumed)
     }
 
-    // Plaintext.
+    // === plaintext ===
 
-    /// Reads into `space`, of which there must be some; 0 is the end, and an end without notice is an error: whoever cut the
-    /// connection may have cut off the rest (RFC 8446 section 6.1).
+    /// Reads into `space`, which must not be empty. 0 is the end of the stream. An end without `close_notify` is an error: an
+    /// attacker may have cut off the rest (RFC 8446 section 6.1).
     pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, space: &mut [u8]) -> Poll<io::Result<usize>> {
         loop {
             match self.tls.reader().read(space) {
@@ -95,14 +95,14 @@ impl Session {
         }
     }
 
-    /// How much there is to be read, without taking it; 0 is the end. What the peer sends beside data (session tickets, key
-    /// updates) is taken in, so that it does not look like data.
+    /// The number of bytes that can be read, without reading them; 0 is the end of the stream. Messages without data (session
+    /// tickets, key updates) are processed, so that they do not look like data.
     pub(crate) fn poll_peek(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         loop {
             if let Some(known) = self.decrypted() {
                 return Poll::Ready(known);
             }
-            // Most often nothing has come, and no room for it need be made.
+            // Usually nothing has come. Then no buffer is needed.
             if self.unprocessed.is_empty() && self.stream.poll_read_ready(cx)?.is_pending() {
                 return self.pend(cx);
             }
@@ -110,13 +110,13 @@ impl Session {
         }
     }
 
-    /// As [`poll_peek`](Self::poll_peek), without a task: `WouldBlock` where nothing has come. The socket is asked only where the
-    /// event loop has noted it ready.
+    /// The same as [`poll_peek`](Self::poll_peek), without a task: `WouldBlock` if nothing has come. The socket is read only if the
+    /// event loop has marked it as ready.
     pub(crate) fn peek_noted(&mut self) -> io::Result<usize> {
         self.peek_by(|stream, scratch| stream.try_io(Interest::READABLE, || receive(stream, scratch)))
     }
 
-    /// As [`peek_noted`](Self::peek_noted), and the socket is asked, whatever the event loop has noted.
+    /// The same as [`peek_noted`](Self::peek_noted), but the socket is always read.
     pub(crate) fn peek_now(&mut self) -> io::Result<usize> {
         self.peek_by(receive)
     }
@@ -136,7 +136,7 @@ impl Session {
         }
     }
 
-    /// What is known of the plaintext: some, its end, or nothing.
+    /// The state of the plaintext: bytes to read, or its end; none if there is neither.
     fn decrypted(&mut self) -> Option<io::Result<usize>> {
         match self.tls.reader().into_first_chunk() {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
@@ -144,7 +144,7 @@ impl Session {
         }
     }
 
-    /// Reads ciphertext and decrypts it.
+    /// Receives ciphertext and decrypts it.
     fn poll_decrypt(&mut self, cx: &mut Context<'_>, scratch: &mut [u8]) -> Poll<io::Result<()>> {
         if !self.unprocessed.is_empty() {
             return Poll::Ready(self.process());
@@ -162,13 +162,13 @@ impl Session {
         }
     }
 
-    /// What has to be done before a wait for the peer, which may itself be waiting for what has not been written yet.
+    /// Sends pending output before a wait for the peer, which may itself wait for that output.
     fn pend<T>(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
         if let Poll::Ready(Err(error)) = self.poll_flush(cx) {
             return Poll::Ready(Err(error));
         }
-        // rustls gives up the room that a large record took when it is about to read, and not before. Nothing is read, and
-        // nothing else can fail.
+        // rustls frees the buffer of a large record only when it is about to read. Nothing is read, and this cannot fail in another
+        // way.
         let _ = self.tls.read_tls(&mut Blocked);
         Poll::Pending
     }
@@ -184,7 +184,7 @@ impl Session {
     fn feed(&mut self, mut ciphertext: &[u8]) -> io::Result<()> {
         while !ciphertext.is_empty() {
             if self.tls.read_tls(&mut ciphertext)? == 0 {
-                // Nothing that follows a notice of the end counts (RFC 8446 section 6.1).
+                // Data after close_notify is ignored (RFC 8446 section 6.1).
                 break;
             }
             match self.tls.process_new_packets() {
@@ -202,8 +202,8 @@ impl Session {
         Ok(())
     }
 
-    /// Encrypts and writes what of `slices` has room; returns how much of them was taken. All of that has reached the kernel
-    /// when [`poll_flush`](Self::poll_flush) is done.
+    /// Encrypts and writes as much of `slices` as there is room for. Returns how many of their bytes were taken. They have reached
+    /// the kernel when [`poll_flush`](Self::poll_flush) is ready.
     pub(crate) fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
@@ -239,14 +239,14 @@ impl Session {
         Poll::Ready(Ok(()))
     }
 
-    /// Says to the peer that no more will come.
+    /// Sends `close_notify`: no more data will follow.
     pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.tls.send_close_notify();
         ready!(self.poll_flush(cx))?;
         Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 
-    /// Says to the peer that no more will come, if the socket has room for that.
+    /// Sends `close_notify`, if the socket has room for it.
     pub(crate) fn notify_close(&mut self) {
         if !self.tls.is_handshaking() && !self.is_blocked {
             self.tls.send_close_notify();
@@ -254,7 +254,7 @@ impl Session {
         }
     }
 
-    /// Writes once what there is to write. A peer that does not take it learns less of why the connection ends.
+    /// Tries once to write pending output, such as an alert. The connection ends in any case.
     fn write_alert(&mut self) {
         let _ = self.tls.write_tls(&mut Now(&self.stream));
     }
@@ -264,7 +264,7 @@ fn receive(stream: &TcpStream, scratch: &mut [u8]) -> io::Result<usize> {
     Ok(recv(stream, scratch, RecvFlags::DONTWAIT)?.0)
 }
 
-/// The stream as rustls writes to it: "not now" is an error.
+/// The stream as rustls writes to it: "would block" is an error.
 struct Sink<'a, 'b> {
     stream: &'a mut TcpStream,
     cx: &'a mut Context<'b>,
@@ -287,7 +287,7 @@ impl Write for Sink<'_, '_> {
     }
 }
 
-/// The stream without an event loop: what does not go at once does not go.
+/// The stream without an event loop: what cannot be written at once is not written.
 pub(super) struct Now<'a>(pub(super) &'a TcpStream);
 
 impl Write for Now<'_> {
@@ -304,7 +304,7 @@ impl Write for Now<'_> {
     }
 }
 
-/// A reader that has nothing yet.
+/// A reader without data.
 struct Blocked;
 
 impl Read for Blocked {

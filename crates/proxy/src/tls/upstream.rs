@@ -1,4 +1,4 @@
-//! TLS towards endpoints: one configuration for all that are spoken to alike.
+//! TLS towards endpoints: one configuration for all endpoints with the same settings.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -28,30 +28,30 @@ use super::provider::{provider, versions};
 use super::session::Session;
 use crate::limits::UPSTREAM_SESSIONS_MAX;
 
-/// The ways in which endpoints are spoken to over TLS, all workers together: settings that are equal are one [`ConnectorConfig`],
-/// so that connections can be told apart by it.
+/// The TLS configurations towards endpoints, shared by all workers. Equal settings have one [`ConnectorConfig`], so that
+/// connections can be distinguished by its address.
 #[derive(Default)]
 pub(crate) struct ConnectorConfigs(Mutex<HashMap<Key, Arc<ConnectorConfig>>>);
 
-/// A way in which endpoints are spoken to over TLS.
+/// A TLS configuration towards endpoints.
 pub(crate) struct ConnectorConfig {
     settings: Arc<UpstreamTls>,
     version: HttpVersion,
     config: OnceLock<Result<ClientConfig, Error>>,
 }
 
-/// TLS with one endpoint, whose sessions are resumed.
+/// TLS towards one endpoint, with the sessions that can be resumed.
 pub(crate) struct TlsConnector {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
 }
 
-/// Why an endpoint cannot be spoken to.
+/// Why there is no TLS session with an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoSession {
-    /// It has shown a certificate that is not good.
+    /// The endpoint's certificate is not valid.
     BadCertificate,
-    /// It is not ready to speak TLS, or not with us.
+    /// The handshake failed for another reason.
     HandshakeFailed,
 }
 
@@ -73,28 +73,28 @@ impl Hash for Key {
 }
 
 impl ConnectorConfigs {
-    /// The profile for some settings. Not for the path of a request.
+    /// The configuration for these settings. It takes a lock, so do not call it for each request.
     pub(crate) fn get(&self, settings: &Arc<UpstreamTls>, version: HttpVersion) -> Arc<ConnectorConfig> {
         let new = || ConnectorConfig { settings: Arc::clone(settings), version, config: OnceLock::new() };
         let mut configs = self.0.lock();
         Arc::clone(configs.entry(Key(Arc::clone(settings), version)).or_insert_with(|| Arc::new(new())))
     }
 
-    /// Forgets what nobody uses any more.
+    /// Removes configurations that are no longer in use.
     pub(crate) fn sweep(&self) {
         self.0.lock().retain(|_, config| Arc::strong_count(config) > 1);
     }
 }
 
 impl ConnectorConfig {
-    /// What is needed to speak to one endpoint.
+    /// What is needed for sessions with one endpoint.
     pub(crate) fn connector(&self, address: IpAddr) -> Result<TlsConnector, NoSession> {
         let config = self.config.get_or_init(|| self.complete()).as_ref().map_err(|error| {
             tracing::debug!(%error, "endpoints cannot be spoken to over TLS");
             NoSession::HandshakeFailed
         })?;
         let mut config = config.clone();
-        // Endpoints may not share their tickets' keys, though they share a name.
+        // Each endpoint has its own store: endpoints with the same name may have different ticket keys.
         config.resumption = Resumption::in_memory_sessions(UPSTREAM_SESSIONS_MAX);
         let named = ServerName::try_from(self.settings.name.clone()).ok().filter(|_| self.settings.send_name);
         Ok(TlsConnector {
@@ -126,7 +126,7 @@ impl ConnectorConfig {
 }
 
 impl TlsConnector {
-    /// Speaks TLS over a connection.
+    /// Makes a handshake over a connection.
     pub(crate) async fn handshake(&self, stream: TcpStream) -> Result<Box<Session>, NoSession> {
         let tls = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
         let tls = tls.map_err(|error| reason(&error))?;
@@ -148,17 +148,17 @@ fn reason(error: &Error) -> NoSession {
     }
 }
 
-/// Judges what endpoints show.
+/// Verifies the certificates of endpoints.
 #[derive(Debug)]
 pub(super) struct Verifier {
-    /// None where any certificate will do.
+    /// None if any certificate is accepted.
     demands: Option<Demands>,
 }
 
 #[derive(Debug)]
 struct Demands {
     trust: Trust,
-    /// None where it is no name that a certificate could be for.
+    /// None if the configured name cannot be that of a certificate: every certificate is refused then.
     name: Option<ServerName<'static>>,
 }
 

@@ -1,4 +1,4 @@
-//! Which endpoint of a cluster takes the next request.
+//! Load balancing: which endpoint of a cluster takes the next request.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -10,26 +10,26 @@ use super::protocol::Protocol;
 use crate::clock::Moment;
 use crate::random::Random;
 
-/// What one worker knows of a cluster for as long as there is one of its id and name, however often its endpoints change.
+/// The state that a worker keeps for a cluster of this id and name, however often its endpoints change.
 pub(crate) struct ClusterState {
-    /// The endpoint that is next in turn. It may be past the last one, where there are fewer now.
+    /// The next endpoint in turn. It may be beyond the last one if there are fewer endpoints now.
     cursor: Cell<usize>,
 }
 
 impl ClusterState {
-    /// Workers that all began with the first endpoint would favour it.
+    /// The first endpoint is random: if all workers began with the same one, it would get more requests.
     pub(crate) fn new(endpoints: usize, random: &Random) -> Rc<Self> {
         Rc::new(Self { cursor: Cell::new(random.below(endpoints.max(1))) })
     }
 }
 
-/// A cluster as one worker sees it.
+/// A cluster, as one worker uses it.
 pub(crate) struct Cluster {
     balance: Balance,
-    /// Those that take new requests; when none is ready, those that are going away.
+    /// The endpoints that take new requests: the ready ones, or those that are draining if none is ready.
     endpoints: Vec<Rc<Endpoint>>,
     state: Rc<ClusterState>,
-    /// The same endpoints, as they are spoken to for clients that came over TLS, where that makes a difference.
+    /// The same endpoints with the protocol for clients that came over TLS; none if it is the same protocol.
     for_tls: Option<Box<Self>>,
 }
 
@@ -60,12 +60,12 @@ impl Cluster {
         Self { balance: cluster.balance, endpoints, state: Rc::clone(state), for_tls: None }
     }
 
-    /// Has its endpoints keep connections.
+    /// Notes that the cluster is part of the configuration, so that its endpoints keep idle connections.
     pub(crate) fn join(&self) {
         self.everyone().for_each(|endpoint| endpoint.join());
     }
 
-    /// Undoes that: those that nobody else needs lose their idle connections at once.
+    /// Undoes [`join`](Self::join). Endpoints that are in no other cluster close their idle connections at once.
     pub(crate) fn leave(&self, pool: &Pool) {
         self.everyone().for_each(|endpoint| pool.leave(endpoint));
     }
@@ -75,17 +75,17 @@ impl Cluster {
         self.endpoints.iter().chain(for_tls)
     }
 
-    /// The cluster as it is for a client, by whether that came over TLS.
+    /// The cluster for a client, which depends on whether the client came over TLS.
     pub(crate) fn for_client(&self, is_tls: bool) -> &Self {
         self.for_tls.as_deref().filter(|_| is_tls).unwrap_or(self)
     }
 
-    /// How many endpoints there are to choose from.
+    /// The number of endpoints to choose from.
     pub(crate) fn len(&self) -> usize {
         self.endpoints.len()
     }
 
-    /// Picks an endpoint that `was_tried` does not know; none when there is no other.
+    /// Picks an endpoint for which `was_tried` is false; none if there is no other.
     pub(crate) fn pick(
         &self,
         was_tried: impl Fn(&Endpoint) -> bool,
@@ -108,7 +108,7 @@ impl Cluster {
         })
     }
 
-    /// Power of two choices: nearly as good as the best of all, and it does not send everybody to the same one.
+    /// The power of two choices: nearly as good as choosing the best of all, but not all workers send to the same endpoint.
     fn better_of_two(
         &self,
         was_tried: impl Fn(&Endpoint) -> bool,

@@ -1,4 +1,4 @@
-//! Opening and closing connections to endpoints.
+//! Opens and closes connections to endpoints.
 
 use std::cell::Cell;
 use std::io;
@@ -18,18 +18,18 @@ pub(crate) struct Connection {
     socket: Option<Socket>,
     /// When it was opened.
     pub(crate) opened: Moment,
-    /// When it was last put back.
+    /// When it was last put back into the pool.
     pub(crate) idle_since: Moment,
-    /// How long the endpoint said that it keeps idle connections (`Keep-Alive: timeout`).
+    /// How long the endpoint keeps an idle connection, from `Keep-Alive: timeout` in a response; none if it did not say.
     pub(crate) idle_max: Option<Duration>,
-    /// Requests made on it.
+    /// Number of requests made on it.
     pub(crate) requests: u64,
-    /// Whether what is in flight still has to arrive when it is closed.
+    /// Whether it is closed in order, so that data in flight still arrives, rather than reset.
     pub(crate) closes_in_order: bool,
     ports: Arc<PortCells>,
 }
 
-/// The local addresses to connect from, in turn. Each has a port range of its own.
+/// The local addresses to connect from, used in turn. Each has its own range of ports.
 pub(crate) struct Sources {
     addresses: Vec<IpAddr>,
     next: Cell<usize>,
@@ -53,13 +53,14 @@ impl Connection {
         self.socket.as_ref().expect("a connection loses its socket only when it is dropped or moved")
     }
 
-    /// Whether it has neither ended nor received anything while it was idle. What the event loop has noted decides, at no
-    /// system call; the socket is asked only where it was noted ready, which a read that filled its buffer leaves behind too.
+    /// Whether the connection has neither ended nor received data while it was idle. Usually the state that the event loop has
+    /// noted decides without a system call. The socket is read only if it was noted as ready, which it also is after a read that
+    /// filled its buffer.
     pub(crate) fn is_quiet(&self) -> bool {
         is_blocked(&self.socket().peek_noted())
     }
 
-    /// The same, and the socket is asked.
+    /// The same as [`is_quiet`](Self::is_quiet), but the socket is always read.
     pub(crate) fn is_quiet_now(&self) -> bool {
         is_blocked(&self.socket().peek_now())
     }
@@ -78,8 +79,8 @@ fn is_blocked(peeked: &io::Result<usize>) -> bool {
 }
 
 impl Drop for Connection {
-    /// Resets the connection, other than after a tunnel: nothing else that matters is in flight when we close one, and a
-    /// reset leaves no `TIME_WAIT` behind that would occupy a port for a minute.
+    /// Resets the connection, except after a tunnel. No data that matters is in flight when we close a connection, and a reset
+    /// leaves no `TIME_WAIT`, which would hold a port for a minute.
     fn drop(&mut self) {
         if let Some(socket) = self.socket.take().filter(|_| !self.closes_in_order) {
             socket.reset();
@@ -93,7 +94,7 @@ impl Sources {
         Self { addresses, next: Cell::new(0) }
     }
 
-    /// The source addresses that can reach `address`, beginning with the next in turn; none for "let the kernel choose".
+    /// The source addresses that can reach `address`, beginning with the next in turn; none stands for letting the kernel choose.
     pub(crate) fn in_turn(&self, address: SocketAddr) -> impl Iterator<Item = Option<IpAddr>> {
         let matching: Vec<IpAddr> =
             self.addresses.iter().copied().filter(|source| source.is_ipv4() == address.is_ipv4()).collect();
@@ -116,7 +117,7 @@ pub(crate) async fn connect(address: SocketAddr, source: Option<IpAddr>) -> io::
     socket.connect(address).await
 }
 
-/// Binds a socket for datagrams to one source address and one endpoint.
+/// Binds a UDP socket to one source address, and connects it to one endpoint.
 pub(crate) fn connect_datagrams(address: SocketAddr, source: Option<IpAddr>) -> io::Result<UdpSocket> {
     let any = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let socket = StdUdpSocket::bind((source.unwrap_or(any), 0))?;

@@ -29,17 +29,17 @@ use crate::limits::{
     HTTP2_RESETS_REMEMBERED_MAX, HTTP2_SEND_BUFFER_BYTES, HTTP2_STREAMS_ASSUMED, RESPONSE_HEAD_BYTES_MAX,
 };
 
-/// A connection to an endpoint that takes many requests at once.
+/// A connection to an endpoint that carries many requests at the same time.
 pub(crate) struct Session {
     requests: SendRequest<Bytes>,
     scheme: Scheme,
     clock: Clock,
-    /// Calls on it that have not ended.
+    /// Number of calls on it that have not ended.
     calls: Rc<Cell<usize>>,
-    /// Requests made on it.
+    /// Number of requests made on it.
     pub(crate) used: Cell<u64>,
     pub(crate) opened: Moment,
-    /// When it was last without calls.
+    /// When its last call ended.
     pub(crate) idle_since: Rc<Cell<Moment>>,
     /// It takes no more requests.
     retired: Rc<Cell<bool>>,
@@ -53,25 +53,25 @@ pub(crate) struct Call {
     _counted: Counted,
 }
 
-/// Counts a call while it lasts.
+/// A call, which is counted until this is dropped.
 struct Counted {
     calls: Rc<Cell<usize>>,
     idle_since: Rc<Cell<Moment>>,
     clock: Clock,
 }
 
-/// The sessions with an endpoint.
+/// The sessions with one endpoint.
 #[derive(Default)]
 pub(crate) struct Sessions {
     open: RefCell<Vec<Rc<Session>>>,
-    /// Somebody is opening one.
+    /// Whether a session is being opened.
     is_opening: Cell<bool>,
     opened: Notify,
 }
 
 impl Sessions {
-    /// A session with room for a call: one is opened only when those that are there have reached the endpoint's limit, and
-    /// by one request at a time, while the others wait for it.
+    /// A session with room for a call. Another one is opened only if all sessions have reached the endpoint's limit of streams. It
+    /// is opened by one request, while the others wait for it.
     pub(super) async fn get<F>(&self, open: impl Fn() -> F) -> Result<Rc<Session>, NoConnection>
     where
         F: Future<Output = Result<Session, NoConnection>>,
@@ -92,13 +92,13 @@ impl Sessions {
         }
     }
 
-    /// Lets go of sessions that are of no more use: calls on them go on.
+    /// Removes sessions that are of no more use; calls on them continue.
     pub(super) fn sweep(&self, mut is_due: impl FnMut(&Session) -> bool) {
         self.open.borrow_mut().retain(|session| !session.retired.get() && !is_due(session));
     }
 }
 
-/// While somebody opens a session; the others are told when that is over, however it ends.
+/// Held while a session is being opened. When it is dropped, whatever the result, the waiting requests are woken.
 struct Opening<'a>(&'a Sessions);
 
 impl<'a> Opening<'a> {
@@ -118,7 +118,7 @@ impl Drop for Opening<'_> {
 // === impl Session ===
 
 impl Session {
-    /// Begins to speak HTTP/2 on a connection.
+    /// Starts HTTP/2 on a connection.
     pub(super) async fn begin(
         connection: Connection,
         scheme: Scheme,
@@ -129,7 +129,7 @@ impl Session {
         let retired = Rc::new(Cell::new(false));
         let ended = Rc::clone(&retired);
         tokio::task::spawn_local(async move {
-            // Each call hears of an error by itself.
+            // Each call gets the error itself.
             let _ = driver.await;
             ended.set(true);
         });
@@ -154,18 +154,18 @@ impl Session {
         self.calls.get() == 0
     }
 
-    /// Takes note of a request. True if it is not the first.
+    /// Counts a request. Returns whether an earlier one used the session.
     pub(crate) fn note_use(&self) -> bool {
         self.used.set(self.used.get() + 1);
         self.used.get() > 1
     }
 
-    /// Has it take no more requests.
+    /// Stops the session from taking more requests.
     pub(crate) fn retire(&self) {
         self.retired.set(true);
     }
 
-    /// Makes a request. `head` is written as HTTP/1; `te` has the endpoint send trailers; `is_all` where no content follows.
+    /// Makes a request. `head` is written as HTTP/1; `te` asks the endpoint for trailers; `is_all` says that there is no body.
     pub(crate) fn call(&self, head: &[u8], te: bool, is_all: bool) -> Result<Call, Fault> {
         let request = request(head, &self.scheme, te).ok_or(Fault::never(Reason::BadTarget))?;
         let counted = Counted::begin(self);
@@ -183,7 +183,7 @@ impl Session {
     }
 }
 
-/// Every bound of the crate, set on purpose.
+/// Settings of the HTTP/2 library, with every bound set on purpose.
 fn builder() -> h2::client::Builder {
     let mut builder = h2::client::Builder::new();
     builder
@@ -198,7 +198,7 @@ fn builder() -> h2::client::Builder {
     builder
 }
 
-/// The request that a head of HTTP/1 makes; none if HTTP/2 cannot say it.
+/// The HTTP/2 form of an HTTP/1 request head; none if HTTP/2 cannot express it.
 fn request(head: &[u8], scheme: &Scheme, te: bool) -> Option<Request<()>> {
     let line_end = memchr::memchr(b'\r', head)?;
     let mut words = head[..line_end].split(|&b| b == b' ');
@@ -210,7 +210,7 @@ fn request(head: &[u8], scheme: &Scheme, te: bool) -> Option<Request<()>> {
     uri.authority = Some(Authority::try_from(host.as_bytes()).ok()?);
     uri.path_and_query = Some(PathAndQuery::try_from(target).ok()?);
     if let Some(id) = fields.get_mut("x-request-id") {
-        // It never comes again: the table of the compression is for what does.
+        // The value never occurs again, so that it must not take room in the table of header compression.
         id.set_sensitive(true);
     }
     if te {
@@ -223,23 +223,23 @@ fn request(head: &[u8], scheme: &Scheme, te: bool) -> Option<Request<()>> {
     Some(request)
 }
 
-/// Room for most heads.
+/// Initial size of the buffer for a head; most heads fit.
 const HEAD_BYTES: usize = 512;
 
 // === impl Call ===
 
 impl Call {
-    /// Where the content of the request goes.
+    /// The stream for the body of the request.
     pub(crate) fn sender(&self) -> &Sender {
         &self.sender
     }
 
-    /// Content of the response, once its final head has come.
+    /// The body of the response. It must not be called before the final head has come.
     pub(crate) fn body(&self) -> &Body {
         self.body.get().expect("content follows a head")
     }
 
-    /// Waits for the next head, interim or final, which it writes to `buffer` as HTTP/1; `response` says what it is.
+    /// Waits for the next head, interim or final. It is written to `buffer` as HTTP/1; `response` describes it.
     pub(crate) async fn head(
         &self,
         response: &mut Response,
@@ -270,17 +270,17 @@ impl Call {
             return Poll::Ready(interim.map(|interim| interim.into_parts().0));
         }
         let (parts, body) = ready!(Pin::new(&mut *response).poll(cx))?.into_parts();
-        // There is one final head.
+        // There is only one final head, so that this is set once.
         let _ = self.body.set(Body::new(body));
         Poll::Ready(Ok(parts))
     }
 }
 
-/// A request that the endpoint says it has not looked at can go elsewhere (RFC 9113 section 8.7).
+/// The fault for an error. A request that the endpoint has not processed may go to another endpoint (RFC 9113 section 8.7).
 fn call_fault(error: &h2::Error) -> Fault {
     match error.reason() {
         Some(Code::REFUSED_STREAM) => Fault::unsent(Reason::UpstreamReset),
-        // Only streams beyond the last one that it names end with the GOAWAY itself (section 6.8).
+        // With such a GOAWAY, only streams after the last one that it names end with this error (RFC 9113 section 6.8).
         Some(Code::NO_ERROR) if error.is_go_away() && error.is_remote() => {
             Fault::unsent(Reason::UpstreamReset)
         }

@@ -1,4 +1,4 @@
-//! A worker's connections to endpoints: taken from its idle ones, from another worker's, or opened.
+//! The connections of one worker to endpoints: taken from its idle ones or those of another worker, or newly opened.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{HashMap, VecDeque};
@@ -37,38 +37,36 @@ pub(crate) struct Pool {
     sources: Sources,
     settings: RefCell<UpstreamConnections>,
     endpoints: RefCell<HashMap<Target, Rc<Endpoint>>>,
-    /// Some have gone since what workers share was last swept.
+    /// An endpoint has been removed since the shared pool was last swept.
     has_gone: Cell<bool>,
 }
 
-/// What a worker knows of one endpoint. What listens at one address and is spoken to in two ways is two of them: their
-/// connections never mix.
+/// What a worker knows of one endpoint. An address with two protocols counts as two endpoints, whose connections are not mixed.
 pub(crate) struct Endpoint {
-    /// Where it is.
     pub(crate) address: SocketAddr,
-    /// How it is spoken to.
+    /// The protocol.
     pub(crate) protocol: Protocol,
-    /// What there is of TLS with it.
+    /// TLS towards it. It is made when it is first needed, and an error is kept.
     connector: OnceCell<Result<TlsConnector, NoSession>>,
-    /// What is counted about it.
+    /// The counters of the endpoint.
     pub(crate) cells: Arc<EndpointCells>,
     idle: Arc<IdleConnections>,
     sessions: Sessions,
-    /// Clusters of the configuration in force that it is part of.
+    /// The number of clusters in the current configuration that it is part of.
     members: Cell<u32>,
-    /// No longer part of the configuration: its connections finish what they have and are closed.
+    /// It is no longer part of the configuration: its connections finish their requests and are closed.
     gone: Cell<bool>,
-    /// A cluster that it is part of chooses by response times.
+    /// Whether a cluster that it is part of balances by response time.
     is_averaged: Cell<bool>,
-    /// Moving average of its response times in seconds, and when it was last moved.
+    /// Moving average of its response times in seconds, and the time of the last update; none before the first.
     average: Cell<(f64, Option<Moment>)>,
-    /// When connections were evicted lately for want of room.
+    /// When connections were recently evicted because the pool was full.
     evictions: RefCell<VecDeque<Moment>>,
-    /// The ports towards it, by source address.
+    /// The counters of ports towards it, by source address.
     ports: RefCell<Vec<(IpAddr, Arc<PortCells>)>>,
-    /// When a connection last found no port.
+    /// When a connection last failed for want of a port; none if none has.
     short_of_ports: Cell<Option<Moment>>,
-    /// A connection has been put back.
+    /// Wakes a waiting request when a connection has been put back.
     returned: Notify,
 }
 
@@ -76,16 +74,17 @@ pub(crate) struct Endpoint {
 pub(crate) struct PooledConnection {
     /// The connection.
     pub(crate) connection: Connection,
-    /// How long it took to open; none for one that has served requests before.
+    /// The time that it took to open; none if it was idle in the pool.
     pub(crate) connect_time: Option<Duration>,
 }
 
-/// Whose word is taken for it that an idle connection is alive.
+/// How an idle connection is checked before it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LivenessCheck {
-    /// The event loop's, of its last turn, at no system call: a request that meets a dead one is sent again.
+    /// By what the event loop noted in its last turn, without a system call. A request that meets a closed connection is sent again
+    /// on another.
     EventLoop,
-    /// The socket's own: the request could not be sent again.
+    /// By reading the socket. It is for requests that cannot be sent again.
     Socket,
 }
 
@@ -111,12 +110,12 @@ impl Pool {
         }
     }
 
-    /// What is spoken with a cluster's endpoints, for clients in clear and for those over TLS where that makes a difference.
+    /// The protocol towards the endpoints of a cluster, and the one for clients that came over TLS; none if it is the same.
     pub(crate) fn protocols(&self, cluster: &model::Cluster) -> (Protocol, Option<Protocol>) {
-        Protocol::of(cluster, &self.shared.profiles)
+        Protocol::of(cluster, &self.shared.connector_configs)
     }
 
-    /// What is known of an endpoint. Not for the path of a request.
+    /// The state of an endpoint, which is made if it does not exist. It is not for the path of a request.
     pub(crate) fn endpoint(&self, address: SocketAddr, protocol: &Protocol) -> Rc<Endpoint> {
         let mut endpoints = self.endpoints.borrow_mut();
         let target = Target { address, protocol: protocol.clone() };
@@ -142,14 +141,14 @@ impl Pool {
         Rc::clone(endpoint)
     }
 
-    /// From now on, connections are kept by these settings.
+    /// Sets the limits by which connections are kept from now on.
     pub(crate) fn configure(&self, settings: &UpstreamConnections) {
         if *self.settings.borrow() != *settings {
             *self.settings.borrow_mut() = settings.clone();
         }
     }
 
-    /// An endpoint is part of one cluster less. One that is part of none loses its idle connections at once.
+    /// Notes that the endpoint is part of one cluster less. If it is part of none, its idle connections are closed at once.
     pub(crate) fn leave(&self, endpoint: &Rc<Endpoint>) {
         endpoint.members.set(endpoint.members.get() - 1);
         if endpoint.members.get() > 0 {
@@ -178,7 +177,7 @@ impl Pool {
         }
     }
 
-    /// An idle connection, the worker's own or another's.
+    /// Takes an idle connection, of this worker or of another one; none if there is none.
     pub(crate) fn take_idle(&self, endpoint: &Endpoint, check: LivenessCheck) -> Option<PooledConnection> {
         let now = self.clock.now();
         let usable = |connection: &Connection| {
@@ -209,7 +208,7 @@ impl Pool {
         None
     }
 
-    /// Opens a connection. Where no port is left, waits for an idle connection instead; the caller bounds the wait.
+    /// Opens a connection. If no local port is left, waits for an idle connection instead; the caller limits the wait.
     pub(crate) async fn open(
         &self,
         endpoint: &Endpoint,
@@ -221,11 +220,11 @@ impl Pool {
                 Err(NoConnection::PortsExhausted) => {}
                 done => return done,
             }
-            // Another worker's connection comes back without a word, so that this one looks around at each tick, too.
+            // Another worker does not wake this one when it puts a connection back, so that this one looks at each tick, too.
             let mut returned = pin!(endpoint.returned.notified());
             let _ = Deadline::new(&self.deadlines).within(TICK, |cx| returned.as_mut().poll(cx)).await;
-            if let Some(lease) = self.take_idle(endpoint, check) {
-                return Ok(lease);
+            if let Some(pooled) = self.take_idle(endpoint, check) {
+                return Ok(pooled);
             }
         }
     }
@@ -240,21 +239,20 @@ impl Pool {
     }
 
     async fn open_session(&self, endpoint: &Endpoint) -> Result<Session, NoConnection> {
-        let lease = self.open_from_any_source(endpoint, self.clock.now()).await?;
+        let pooled = self.open_from_any_source(endpoint, self.clock.now()).await?;
         let scheme = if endpoint.protocol.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP };
-        let session = Session::begin(lease.connection, scheme, self.clock.clone()).await;
+        let session = Session::begin(pooled.connection, scheme, self.clock.clone()).await;
         session.map_err(|error| NoConnection::Failed(io::Error::other(error)))
     }
 
-    /// Opens a connection for bytes as they are: whatever is spoken with the endpoint otherwise, and none that has served
-    /// requests.
+    /// Opens a new connection for a tunnel or a stream, without the TLS and the protocol that requests to the endpoint use.
     pub(crate) async fn open_plain(&self, endpoint: &Endpoint) -> Result<Connection, NoConnection> {
         let (stream, ports) = self.connect_from_any_source(endpoint).await?;
         endpoint.note_opened(self.clock.now());
         Ok(Connection::new(Socket::clear(stream), self.clock.now(), ports))
     }
 
-    /// Opens a socket for datagrams to and from an endpoint.
+    /// Opens a UDP socket for datagrams to and from an endpoint.
     pub(crate) fn open_datagrams(&self, endpoint: &Endpoint) -> io::Result<UdpSocket> {
         let mut result = Err(io::ErrorKind::AddrNotAvailable.into());
         for source in self.sources.in_turn(endpoint.address) {
@@ -302,12 +300,12 @@ impl Pool {
         Err(NoConnection::PortsExhausted)
     }
 
-    /// Whether connections to the endpoint fail for want of ports at the moment.
+    /// Whether connections to the endpoint fail at the moment because no local port is left.
     pub(crate) fn is_short_of_ports(&self, endpoint: &Endpoint) -> bool {
         endpoint.short_of_ports.get().is_some_and(|at| self.clock.now().since(at) <= 3 * TICK)
     }
 
-    /// Takes a connection back after a request that left it fit for another.
+    /// Puts a connection back, after a request that left it in a state for another one.
     pub(crate) fn put_back(&self, endpoint: &Endpoint, mut connection: Connection) {
         let (now, settings) = (self.clock.now(), self.settings.borrow());
         connection.idle_since = now;
@@ -341,37 +339,38 @@ fn is_expired(connection: &Connection, settings: &UpstreamConnections, now: Mome
         || now.since(connection.opened) >= settings.lifetime
 }
 
-/// Whether a session is better replaced; one that is used up goes on with the calls that it has.
+/// Whether a session should be replaced by a new one. Its calls continue.
 fn is_worn_out(session: &Session, settings: &UpstreamConnections, now: Moment) -> bool {
     session.used.get() >= settings.requests
         || now.since(session.opened) >= settings.lifetime
         || session.is_idle() && now.since(session.idle_since.get()) >= settings.idle_timeout
 }
 
-/// What is left of an average's weight.
+/// The weight that remains of an average after this time.
 fn fading(last: Moment, now: Moment) -> f64 {
     (-now.since(last).as_secs_f64() / EWMA_DECAY.as_secs_f64()).exp()
 }
 
 impl Endpoint {
-    /// It is part of one more cluster.
+    /// Notes that the endpoint is part of one more cluster.
     pub(crate) fn join(&self) {
         self.members.set(self.members.get() + 1);
     }
 
-    /// Moving average of its response times in seconds. It fades while there are none, so that one that was slow is tried
-    /// again; zero while there has been none, so that it is tried at all.
+    /// Moving average of its response times in seconds. It fades while there are no responses, so that an endpoint that was slow is
+    /// tried again; zero before the first response, so that a new endpoint is tried.
     pub(crate) fn response_time(&self, now: Moment) -> f64 {
         let (average, last) = self.average.get();
         average * last.map_or(0.0, |last| fading(last, now))
     }
 
-    /// From now on, its response times count.
+    /// Starts to keep the average of its response times.
     pub(crate) fn average_times(&self) {
         self.is_averaged.set(true);
     }
 
-    /// Moves the average by one response, if anybody asks for it: the longer ago the last one was, the more this one counts.
+    /// Updates the average with a response, if a cluster balances by it. The longer ago the last response was, the more this one
+    /// counts.
     pub(crate) fn note_response(&self, took: Duration, now: Moment) {
         if !self.is_averaged.get() {
             return;
@@ -387,7 +386,7 @@ impl Endpoint {
         self.average.set((average, Some(now)));
     }
 
-    /// From a TCP connection to one on which HTTP can be spoken.
+    /// Makes the TLS handshake on a TCP connection, if the protocol needs one.
     async fn establish(&self, stream: TcpStream) -> Result<Socket, NoSession> {
         let Some(profile) = &self.protocol.tls else { return Ok(Socket::clear(stream)) };
         let connector = self.connector.get_or_init(|| profile.connector(self.address.ip()));

@@ -1,4 +1,5 @@
-//! Idle connections to endpoints, in a list for each worker and endpoint. It is the one thing of a worker that other workers reach into.
+//! Idle connections to endpoints, in one list for each worker and endpoint. It is the only state of a worker that other workers
+//! access.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -14,43 +15,47 @@ use crate::tls::upstream::ConnectorConfigs;
 pub(crate) struct SharedPool {
     workers: usize,
     endpoints: Mutex<HashMap<Target, Arc<IdleConnections>>>,
-    /// What there is of TLS towards endpoints.
-    pub(crate) profiles: ConnectorConfigs,
+    /// TLS configurations towards endpoints.
+    pub(crate) connector_configs: ConnectorConfigs,
 }
 
 /// The idle connections to one endpoint.
 pub(crate) struct IdleConnections {
-    /// One per worker.
+    /// One list for each worker.
     by_worker: Box<[WorkerIdle]>,
 }
 
-/// The idle connections of one worker. On cache lines of its own (two, since CPUs fetch them in pairs), so that what a worker does for
-/// each request is not felt by the others.
+/// The idle connections of one worker, on their own cache lines (two, since CPUs fetch them in pairs), so that what a worker does
+/// for each request does not slow down the others.
 #[derive(Default)]
 #[repr(align(128))]
 struct WorkerIdle {
-    /// How many there are, so that another worker need not lock to learn that there are none. Written with the lock held.
+    /// The length of the list, so that another worker need not take the lock to find it empty. It is written with the lock held.
     len: AtomicUsize,
-    /// The connection that was used last is the last. The lock is free unless somebody steals.
+    /// The connections, with the one that was used last at the end. The lock is uncontended unless another worker steals.
     connections: Mutex<VecDeque<Connection>>,
 }
 
 impl SharedPool {
     pub(crate) fn new(workers: usize) -> Arc<Self> {
-        Arc::new(Self { workers, endpoints: Mutex::default(), profiles: ConnectorConfigs::default() })
+        Arc::new(Self {
+            workers,
+            endpoints: Mutex::default(),
+            connector_configs: ConnectorConfigs::default(),
+        })
     }
 
-    /// The idle connections to an endpoint. Not for the path of a request.
+    /// The idle connections to an endpoint. It takes a lock, so do not call it for each request.
     pub(crate) fn idle(&self, target: &Target) -> Arc<IdleConnections> {
         let mut endpoints = self.endpoints.lock();
         let idle = endpoints.entry(target.clone()).or_insert_with(|| IdleConnections::new(self.workers));
         Arc::clone(idle)
     }
 
-    /// Forgets endpoints that no worker knows any more.
+    /// Removes the endpoints that no worker uses.
     pub(crate) fn sweep(&self) {
         self.endpoints.lock().retain(|_, idle| Arc::strong_count(idle) > 1);
-        self.profiles.sweep();
+        self.connector_configs.sweep();
     }
 }
 
@@ -59,7 +64,7 @@ impl IdleConnections {
         Arc::new(Self { by_worker: (0..workers).map(|_| WorkerIdle::default()).collect() })
     }
 
-    /// Puts a connection into a worker's list; with a cap, returns what has to go for it.
+    /// Adds a connection to a worker's list. If that exceeds the cap, returns the connection to close for it.
     pub(crate) fn put(
         &self,
         worker: usize,
@@ -74,13 +79,14 @@ impl IdleConnections {
         })
     }
 
-    /// Takes the connection that the worker used last.
+    /// Takes the connection that the worker used last; none if its list is empty.
     pub(crate) fn take(&self, worker: usize) -> Option<Connection> {
         let list = &self.by_worker[worker];
         list.change(&mut list.connections.lock(), VecDeque::pop_back)
     }
 
-    /// Takes a connection that another worker has left idle the longest: it is the one that it will miss the least.
+    /// Takes the connection that another worker has left idle for the longest time, since that worker is the least likely to need
+    /// it.
     pub(crate) fn steal(&self, worker: usize) -> Option<Connection> {
         let count = self.by_worker.len();
         (1..count).map(|distance| &self.by_worker[(worker + distance) % count]).find_map(|list| {
@@ -91,7 +97,7 @@ impl IdleConnections {
         })
     }
 
-    /// Keeps only some of a worker's connections; returns the others.
+    /// Keeps the connections of a worker that `keep` accepts; returns the others.
     pub(crate) fn sweep(&self, worker: usize, keep: impl Fn(&Connection) -> bool) -> Vec<Connection> {
         let list = &self.by_worker[worker];
         if list.len.load(Ordering::Relaxed) == 0 {
@@ -106,7 +112,7 @@ impl IdleConnections {
 }
 
 impl WorkerIdle {
-    /// Changes the connections, which are locked, and notes how many there are then.
+    /// Changes the list under its lock, and updates its length.
     fn change<T>(
         &self,
         connections: &mut VecDeque<Connection>,

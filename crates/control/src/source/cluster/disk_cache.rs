@@ -1,6 +1,6 @@
-//! The objects as a process before this one left them on disk.
+//! A copy of the cluster's objects on disk, which the next process serves if it starts while the API server is away.
 //!
-//! A text of manifests, so that people and `forebay check` can read it. It holds the keys of certificates: only its owner may.
+//! The file holds manifests, so that people and `forebay check` can read it. It contains private keys: only its owner may read it.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -13,24 +13,24 @@ use super::super::files::{Files, LoadError};
 use crate::index::Index;
 use crate::objects::Object;
 
-/// A folder with one file.
+/// A folder that holds one file.
 #[derive(Clone, Debug)]
 pub(crate) struct DiskCache {
     path: PathBuf,
 }
 
 impl DiskCache {
-    /// Of a folder, which need not be there yet.
+    /// A copy in this folder, which is created when the copy is first written.
     pub(crate) fn new(folder: &Path) -> Self {
         Self { path: folder.join("objects.yaml") }
     }
 
-    /// Where it is.
+    /// The path of the file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What was kept; nothing if nothing was.
+    /// Reads the copy; none if there is none.
     pub(crate) fn load(&self) -> Result<Option<Index>, LoadError> {
         if !self.path.exists() {
             return Ok(None);
@@ -43,7 +43,7 @@ impl DiskCache {
         Ok(Some(index))
     }
 
-    /// Keeps objects in place of those from before: a reader sees all of them or all of the others.
+    /// Replaces the copy. The file is renamed into place, so that a reader never sees a part of it.
     pub(crate) fn save(&self, objects: &[Object]) -> io::Result<()> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -60,7 +60,7 @@ impl DiskCache {
 }
 
 fn write(file: &mut impl Write, object: &Object) -> io::Result<()> {
-    /// An object and what it is one of.
+    /// An object with its `apiVersion` and `kind`.
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
     struct Typed<'a, T> {

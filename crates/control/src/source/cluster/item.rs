@@ -1,6 +1,6 @@
-//! An object as the API server sends it: read at once, and if it cannot be read, its name is.
+//! Decodes objects that the API server sends. If one cannot be decoded, its name still is.
 //!
-//! Never in here: what becomes of it.
+//! Never in here: what follows from an object.
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -18,12 +18,12 @@ use crate::objects::{
     Sourced,
 };
 
-/// A kind that is watched, and where the API server has it.
+/// A kind that is watched, and its path at the API server.
 pub(super) trait Watched: Resource + DeserializeOwned + Clone + Debug + Send + Sync + 'static {
     const GROUP: &'static str;
     const PLURAL: &'static str;
 
-    /// As the index takes it; nothing for a kind that is not translated.
+    /// The object for the index; none for a kind that is not translated.
     fn object(this: Arc<Sourced<Self>>) -> Option<Object>;
 }
 
@@ -58,21 +58,22 @@ impl Watched for Namespace {
     }
 }
 
-/// An object, or why it cannot be read.
+/// An object, or the error of decoding it.
 ///
-/// [`kube::core::DeserializeGuard`] would keep and copy the whole of it, managed fields included; a list holds thousands.
+/// [`kube::core::DeserializeGuard`] would keep a copy of the whole object, managed fields included; a list holds thousands of
+/// objects.
 #[derive(Clone, Debug)]
 pub(super) struct Item<T> {
     pub(super) meta: ObjectMeta,
     pub(super) read: Result<Arc<Sourced<T>>, String>,
 }
 
-/// What was found.
+/// The result of decoding an item.
 pub(super) enum Thing {
     Object(Object),
-    /// A namespace with the labels that are asked for.
+    /// A namespace whose labels match the selector.
     Namespace,
-    /// An object that cannot be read, and why.
+    /// An object that cannot be decoded.
     Undecodable {
         uid: Option<String>,
         why: String,
@@ -80,7 +81,7 @@ pub(super) enum Thing {
 }
 
 impl<T: Watched> Item<T> {
-    /// What it is to the index.
+    /// The item as an object for the index.
     pub(super) fn thing(self) -> Thing {
         match self.read {
             Ok(object) => T::object(object).map_or(Thing::Namespace, Thing::Object),
@@ -88,7 +89,6 @@ impl<T: Watched> Item<T> {
         }
     }
 
-    /// Namespace and name.
     pub(super) fn key(&self) -> NsName {
         let namespace = self.meta.namespace.as_deref().unwrap_or_default();
         NsName::new(namespace, self.meta.name.as_deref().unwrap_or_default())
@@ -115,7 +115,7 @@ impl<'de, T: Watched> Deserialize<'de> for Item<T> {
     }
 }
 
-/// Takes out what nobody reads and everybody would have to keep.
+/// Removes metadata that nothing reads, such as managed fields, before the object is kept.
 fn trim(metadata: &mut Value) {
     let Some(fields) = metadata.as_object_mut() else { return };
     fields.remove("managedFields");

@@ -1,10 +1,10 @@
 //! The objects of a cluster, followed by watches.
 //!
-//! Each kind is listed once and followed from there; a watch that breaks is taken up again where it was, and the objects stay
-//! meanwhile. One object that cannot be read breaks no watch: its last good state stays in force, and a problem tells of it.
-//! Of Secrets only those that our Ingresses name are kept, and only namespaces that hold such are watched.
+//! Each kind is listed once and then watched. A watch that breaks is resumed where it ended, and the objects stay in force
+//! meanwhile. An object that cannot be decoded does not break its watch: its last good state stays in force, and a problem reports
+//! it. Only those Secrets are kept that an Ingress of ours names, and only the namespaces of these Secrets are watched for Secrets.
 //!
-//! Never in here: what objects mean.
+//! Never in here: the meaning of objects.
 
 mod disk_cache;
 mod item;
@@ -34,38 +34,38 @@ use crate::problem::{Problem, Reason, Severity};
 
 pub(crate) use disk_cache::DiskCache;
 
-/// Most of what has happened that is taken in at once, before anybody is told.
+/// Most watch events that are handled before the caller is told.
 const BATCH_MAX: usize = 4096;
 
-/// Which objects of a cluster count.
+/// Which objects of a cluster are served.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
     /// All.
     #[default]
     All,
-    /// Those of one namespace. No rights are needed for others.
+    /// The objects of one namespace. No rights outside it are needed.
     Namespace(String),
-    /// Ingresses of the namespaces with these labels.
+    /// Ingresses of the namespaces that this label selector matches.
     Selector(String),
 }
 
-/// What is watched, and where what was seen is kept.
+/// What is watched, and where a copy of it is kept.
 #[derive(Clone, Debug, Default)]
 pub struct ClusterOptions {
-    /// Which objects count.
+    /// Which objects are served.
     pub scope: Scope,
-    /// Folder for a copy of the objects, which is served when this process starts while the API server is away.
+    /// Folder for a copy of the objects, which is served if this process starts while the API server is away; none to keep no copy.
     pub state_dir: Option<PathBuf>,
 }
 
-/// How it stands with the cluster's objects.
+/// The condition of the watches on a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Condition {
-    /// What has not been listed yet.
+    /// Names of the watches whose first list is not complete.
     pub waiting: Vec<String>,
-    /// What is in trouble, and why.
+    /// The watches that fail, each with its error.
     pub troubles: Vec<String>,
-    /// Whether what is served was kept on disk by a process before this one.
+    /// Whether the objects being served are the copy on disk.
     pub from_disk: bool,
 }
 
@@ -77,20 +77,20 @@ pub(crate) struct Cluster {
     watches: SelectAll<watch::Stream>,
     states: Vec<State>,
     secrets: Secrets,
-    /// What cannot be read at present.
+    /// The objects that cannot be decoded at present.
     undecodable: BTreeMap<(&'static str, NsName), Problem>,
-    /// Whether something is to be translated anew.
+    /// Whether an object changed that translation depends on.
     changed: bool,
-    /// Whether only an answer changed, such as a status.
+    /// Whether something changed that translation does not depend on, such as a status.
     touched: bool,
 }
 
-/// How it stands with one watch.
+/// The condition of one watch.
 struct State {
     watch: Watch,
-    /// Whether all of it has been listed once.
+    /// Whether its first list is complete.
     listed: bool,
-    /// What the list under way has brought so far.
+    /// The objects that the current list has brought so far; none while no list is under way.
     seen: Option<HashSet<NsName>>,
     trouble: Option<Trouble>,
 }
@@ -99,19 +99,19 @@ struct State {
 #[derive(Default)]
 struct Secrets {
     references: References,
-    /// Whether these have changed, and what is followed is to.
+    /// Whether the set of Secrets that are named has changed, so that the watches have to be adapted.
     renamed: bool,
-    /// The watches of namespaces.
+    /// The watches on Secrets, by namespace.
     namespaces: HashMap<String, (usize, AbortHandle)>,
     fetches: FuturesUnordered<BoxFuture<'static, (NsName, Fetched)>>,
-    /// What is being fetched, and whether the watch has told of it since.
+    /// Secrets that are being fetched, each with whether the watch has reported it since.
     fetching: HashMap<NsName, bool>,
 }
 
 type Fetched = kube::Result<Option<Item<Secret>>>;
 
 impl Cluster {
-    /// Begins to watch.
+    /// Starts the watches.
     pub(crate) fn new(connection: &Connection, scope: Scope, options: &Options) -> Self {
         let client = connection.client.clone();
         let mut cluster = Self {
@@ -145,22 +145,22 @@ impl Cluster {
         cluster
     }
 
-    /// The objects, once all have been listed.
+    /// The objects, once all first lists are complete.
     pub(crate) fn index(&self) -> Option<&Index> {
         self.waiting().next().is_none().then_some(&self.index)
     }
 
-    /// Whether something changed since this was last asked that is to be translated.
+    /// Whether an object changed, since the last call, that translation depends on.
     pub(crate) fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
     }
 
-    /// The same for what only has to be seen some time, such as a status.
+    /// Whether something else changed since the last call, such as a status.
     pub(crate) fn take_touched(&mut self) -> bool {
         std::mem::take(&mut self.touched)
     }
 
-    /// Whether classes may not be looked at: who may read one namespace only need not be given them.
+    /// Whether the right to read `IngressClass`es is missing: a controller that serves one namespace need not have it.
     pub(crate) fn lacks_classes(&self) -> bool {
         let mut states = self.states.iter();
         states.any(|state| state.watch.kind == IngressClass::KIND && state.is_forgone(&self.scope))
@@ -180,7 +180,7 @@ impl Cluster {
         }
     }
 
-    /// Objects that cannot be read, and Secrets that must not be.
+    /// The problems of objects that cannot be decoded, and of Secrets that may not be read.
     pub(crate) fn problems(&self) -> impl Iterator<Item = Problem> {
         let unreadable = self.states.iter().filter(|state| state.watch.kind == Secret::KIND);
         let unreadable = unreadable.filter_map(|state| {
@@ -192,7 +192,7 @@ impl Cluster {
         self.undecodable.values().cloned().chain(unreadable)
     }
 
-    /// Waits until something has happened, and takes in what there is of it. May be dropped at any time.
+    /// Waits until something has happened, and handles all events that are there. It is cancel-safe.
     pub(crate) async fn changed(&mut self, options: &Options) {
         let Secrets { fetches, .. } = &mut self.secrets;
         tokio::select! {
@@ -217,7 +217,7 @@ impl Cluster {
         handle
     }
 
-    /// What is waited for before anything is served.
+    /// The watches whose first list has to be complete before anything is served.
     fn waiting(&self) -> impl Iterator<Item = &String> {
         let states = self.states.iter().filter(|state| !state.listed && !state.is_forgone(&self.scope));
         let not_followed =
@@ -264,7 +264,7 @@ impl Cluster {
         self.changed = true;
     }
 
-    /// A list has ended: what it did not bring is gone.
+    /// Handles the end of a list: the objects that it did not bring are gone.
     fn complete(&mut self, id: usize, options: &Options) {
         let state = &mut self.states[id];
         let Some(seen) = state.seen.take() else { return };
@@ -279,7 +279,7 @@ impl Cluster {
         if watch.kind == Secret::KIND {
             let namespace = watch.namespace.unwrap_or_default();
             let named: Vec<_> = self.secrets.references.within(&namespace).collect();
-            // One that was passed over, since nobody had named it when it came by.
+            // The Secret was skipped when the list brought it, since no Ingress named it at that time.
             for key in named.into_iter().filter(|key| seen.contains(key)) {
                 self.fetch(key);
             }
@@ -363,7 +363,7 @@ impl Cluster {
         }
     }
 
-    /// Keeps up with which Secrets are named.
+    /// Updates the set of Secrets that are named after an object has changed.
     fn note_references(&mut self, object: &Object, options: &Options) {
         match object {
             Object::Ingress(ingress) if self.secrets.references.follow(ingress, &self.index, options) => {
@@ -378,7 +378,7 @@ impl Cluster {
         }
     }
 
-    /// The namespaces that hold Secrets which are named, as far as they are in scope.
+    /// The namespaces of the Secrets that are named, as far as they are in scope.
     fn namespaces_of_secrets(&self) -> impl Iterator<Item = &String> {
         self.secrets.references.namespaces().filter(|namespace| match &self.scope {
             Scope::Namespace(only) => *namespace == only,
@@ -386,7 +386,8 @@ impl Cluster {
         })
     }
 
-    /// Takes all references anew: what changed decides which Ingresses are ours, or what these may name.
+    /// Collects all references again. This is needed when an object changed that decides which Ingresses are ours, or which Secrets
+    /// they may name.
     fn take_references(&mut self, options: &Options) {
         self.secrets.references = References::of(&self.index, options);
         self.secrets.renamed = true;
@@ -397,13 +398,13 @@ impl Cluster {
         }
     }
 
-    /// Whether everything has been listed that decides which Secrets are named.
+    /// Whether all lists are complete that decide which Secrets are named.
     fn are_routes_listed(&self) -> bool {
         let mut states = self.states.iter().filter(|state| state.watch.kind != Secret::KIND);
         states.all(|state| state.listed || state.is_forgone(&self.scope))
     }
 
-    /// Watches the namespaces that hold Secrets which are named, and no others; keeps these Secrets, and no others.
+    /// Watches the namespaces of the Secrets that are named and ends other watches; drops Secrets that are not named any more.
     fn follow_secrets(&mut self) {
         let named: HashSet<_> = self.namespaces_of_secrets().cloned().collect();
         let left: Vec<_> =
@@ -411,7 +412,7 @@ impl Cluster {
         for namespace in left {
             if let Some((id, handle)) = self.secrets.namespaces.remove(&namespace) {
                 handle.abort();
-                // Its place stays: places are what streams are known by.
+                // The place is not removed: a stream is known by the number of its place.
                 let state = &mut self.states[id];
                 (state.listed, state.seen, state.trouble) = (true, None, None);
             }
@@ -431,7 +432,7 @@ impl Cluster {
         }
     }
 
-    /// Gets a Secret that is named from now on, where the watch of its namespace has passed it over before.
+    /// Fetches a Secret that was not named before: the watch of its namespace may have skipped it.
     fn fetch(&mut self, key: NsName) {
         let is_listed =
             self.secrets.namespaces.get(&key.namespace).is_some_and(|(id, _)| self.states[*id].listed);
@@ -463,7 +464,8 @@ impl Cluster {
 }
 
 impl State {
-    /// Whether it is done without: who may read one namespace only cannot read classes, which are in none.
+    /// Whether this watch is not needed: `IngressClass`es are cluster-scoped, and a controller that serves one namespace may not be
+    /// allowed to read them.
     fn is_forgone(&self, scope: &Scope) -> bool {
         self.trouble.as_ref().is_some_and(|trouble| self.is_forgone_with(trouble, scope))
     }

@@ -1,6 +1,6 @@
-//! Which Secrets the Ingresses that are ours name: the only ones that are kept.
+//! The Secrets that our Ingresses name. Only these are kept.
 //!
-//! Never in here: whether a Secret is there, and what is made of it.
+//! Never in here: whether a Secret exists, and what it holds.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,16 +12,16 @@ use crate::translate::configmap;
 use crate::translate::ingress::annotations;
 use crate::translate::ingress::class::is_ours;
 
-/// The Secrets that are named, by namespace, and by whom.
+/// The Secrets that are named, by namespace, and the Ingresses that name them.
 #[derive(Debug, Default)]
 pub(super) struct References {
     by_ingress: HashMap<NsName, BTreeSet<NsName>>,
-    /// How many Ingresses name a Secret; by namespace and name.
+    /// The number of Ingresses that name each Secret, by namespace and name.
     count: BTreeMap<String, BTreeMap<String, usize>>,
 }
 
 impl References {
-    /// All references of an index.
+    /// The references of all Ingresses of an index.
     pub(super) fn of(index: &Index, options: &Options) -> Self {
         let mut references = Self::default();
         references.add(options.default_ssl_certificate.iter());
@@ -31,7 +31,7 @@ impl References {
         references
     }
 
-    /// Takes note of what an Ingress names now. Tells whether that differs from before.
+    /// Updates the references of an Ingress. Returns whether the set of Secrets has changed.
     pub(super) fn follow(&mut self, ingress: &Sourced<Ingress>, index: &Index, options: &Options) -> bool {
         let named =
             if is_ours(ingress, index, options) { secrets(ingress, index, options) } else { BTreeSet::new() };
@@ -48,7 +48,7 @@ impl References {
         true
     }
 
-    /// Forgets an Ingress that is gone.
+    /// Removes the references of an Ingress that is gone.
     pub(super) fn forget(&mut self, ingress: &NsName) {
         for secret in self.by_ingress.remove(ingress).into_iter().flatten() {
             let Some(names) = self.count.get_mut(&secret.namespace) else { continue };
@@ -64,7 +64,7 @@ impl References {
         }
     }
 
-    /// The namespaces that hold a Secret which is named.
+    /// The namespaces of the Secrets that are named.
     pub(super) fn namespaces(&self) -> impl Iterator<Item = &String> {
         self.count.keys()
     }
@@ -80,7 +80,7 @@ impl References {
         self.by_ingress.get(ingress).into_iter().flatten()
     }
 
-    /// Whether a Secret is named.
+    /// Whether an Ingress names this Secret.
     pub(super) fn has(&self, secret: &NsName) -> bool {
         self.count.get(&secret.namespace).is_some_and(|names| names.contains_key(&secret.name))
     }
@@ -93,7 +93,7 @@ impl References {
     }
 }
 
-/// The Secrets that an Ingress names: in `tls`, and in annotations, where another namespace counts only if that is allowed.
+/// The Secrets that an Ingress names, in `tls` and in annotations. One of another namespace counts only if that is allowed.
 fn secrets(ingress: &Sourced<Ingress>, index: &Index, options: &Options) -> BTreeSet<NsName> {
     let namespace = ingress.namespace();
     let of_tls = ingress.spec.tls.iter().filter_map(|tls| tls.value.secret_name.as_ref());

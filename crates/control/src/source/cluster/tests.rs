@@ -1,4 +1,4 @@
-//! What happens in watches, as the index and the Secrets that are followed see it.
+//! Watch events, and what they do to the index and to the set of Secrets that are followed.
 
 use std::future::pending;
 
@@ -10,7 +10,7 @@ use tower::service_fn;
 use super::*;
 use crate::objects::{EndpointSlice, Service};
 
-/// A cluster's objects, told by hand: the API server never answers.
+/// A cluster whose watch events the test makes: its API server never answers.
 struct Told {
     cluster: Cluster,
     options: Options,
@@ -24,7 +24,7 @@ impl Told {
         Self { cluster: Cluster::new(&connection, scope, &options), options }
     }
 
-    /// One whose first lists have brought these objects.
+    /// A cluster whose first lists have brought these objects.
     fn listed(objects: &[(&str, Value)]) -> Self {
         let options = Options { watch_ingress_without_class: true, ..Options::default() };
         let mut told = Self::new(Scope::All, options);
@@ -255,7 +255,7 @@ fn what_is_kept_on_disk_comes_back() {
     let index = kept.load().unwrap().unwrap();
     let (old, new) = (read(&file), &index);
     for (old, new) in old.ingresses.iter().zip(new.ingresses.iter()) {
-        // Lines differ: each object has one.
+        // The objects are compared without their lines, which differ between a file and the API server.
         assert_eq!(serde_json::to_value(&old.object).unwrap(), serde_json::to_value(&new.object).unwrap());
     }
     assert_eq!(old.services.iter().next().unwrap().object, new.services.iter().next().unwrap().object);

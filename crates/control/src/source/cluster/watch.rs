@@ -1,4 +1,4 @@
-//! One watch: which objects it follows, and what happens to them, whatever their kind.
+//! One watch: the objects that it follows, and the events about them, whatever their kind.
 
 use std::fmt;
 use std::time::Duration;
@@ -16,59 +16,59 @@ use super::item::{Item, Thing, Watched};
 use crate::names::NsName;
 use crate::objects::{ConfigMap, EndpointSlice, Ingress, IngressClass, Namespace, Resource, Secret, Service};
 
-/// Seconds after which the server ends a watch, which is then taken up again. A connection that died without a word is given up
-/// shortly after.
+/// Seconds after which the server ends a watch, which is then resumed. A connection that breaks silently is given up shortly after
+/// that time.
 const WATCH_S: u32 = 90;
 
-/// Waits between attempts.
+/// Least time between two attempts.
 const WAIT_MIN: Duration = Duration::from_millis(100);
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// A watch that has failed and then says nothing for so long works: an attempt that fails does so sooner, and is repeated. That it
-/// works shows in nothing else where no object changes.
+/// A watch counts as working again if it has reported nothing for this long after a failure: a failing attempt fails sooner and is
+/// repeated. There is no other sign where no object changes.
 const QUIET: Duration = Duration::from_secs(40);
 
-/// Secrets that hold no certificate, and lots of bytes: their contents are not even sent.
+/// A field selector that excludes types of Secrets which hold no certificate and can be large, such as Helm's releases.
 const SECRETS_OF_INTEREST: &str =
     "type!=helm.sh/release.v1,type!=kubernetes.io/service-account-token,type!=kubernetes.io/dockerconfigjson";
 
-/// What happens in watches, each with the place of its own.
+/// The events of all watches, each with the place of its watch.
 pub(super) type Stream = BoxStream<'static, (usize, Happening)>;
 
-/// Which objects are followed.
+/// Which objects are watched.
 #[derive(Clone, Debug)]
 pub(super) struct Watch {
-    /// For people.
+    /// The name in messages.
     pub(super) name: String,
     pub(super) kind: &'static str,
     pub(super) namespace: Option<String>,
-    /// Of one object only.
+    /// The name of the only object that is watched; none for all objects of the kind.
     object: Option<String>,
     labels: Option<String>,
     start: fn(&Watch, Client) -> BoxStream<'static, Happening>,
 }
 
-/// What happens to objects.
+/// An event of a watch.
 pub(super) enum Happening {
     /// A list begins.
     Began,
-    /// An object is there, new, changed or as it was.
+    /// An object exists; it may be new, changed or the same.
     Found(NsName, Thing),
-    /// An object is there no more.
+    /// An object was deleted.
     Gone(NsName),
-    /// A list has ended.
+    /// A list is complete.
     Complete,
-    /// It cannot be watched now. It is tried again.
+    /// The watch failed. It is tried again.
     Failed(Trouble),
-    /// It can be watched again, and nothing has changed.
+    /// The watch works again, and nothing has changed.
     Quiet,
 }
 
-/// Why something cannot be watched.
+/// Why a watch fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Trouble {
     pub(super) why: String,
-    /// Whether we lack the right to.
+    /// Whether the right to list or watch is missing.
     pub(super) is_forbidden: bool,
 }
 
@@ -79,7 +79,7 @@ impl fmt::Display for Trouble {
 }
 
 impl Watch {
-    /// What decides where requests go.
+    /// Watches on the objects that decide where requests go.
     pub(super) fn of_routing(namespace: Option<&str>) -> [Self; 4] {
         [
             Self::new::<Ingress>(namespace),
@@ -89,12 +89,12 @@ impl Watch {
         ]
     }
 
-    /// The namespaces with some labels.
+    /// A watch on the namespaces that a label selector matches.
     pub(super) fn namespaces(labels: &str) -> Self {
         Self { labels: Some(labels.to_owned()), ..Self::new::<Namespace>(None) }
     }
 
-    /// One config map.
+    /// A watch on one `ConfigMap`.
     pub(super) fn configmap(name: &NsName) -> Self {
         Self {
             name: format!("configmap {name}"),
@@ -103,7 +103,7 @@ impl Watch {
         }
     }
 
-    /// The Secrets of a namespace.
+    /// A watch on the Secrets of a namespace.
     pub(super) fn secrets(namespace: &str) -> Self {
         Self::new::<Secret>(Some(namespace))
     }
@@ -117,13 +117,13 @@ impl Watch {
         Self { name, kind: T::KIND, namespace, object: None, labels: None, start: start::<T> }
     }
 
-    /// Whether it tells of an object of its kind.
+    /// Whether the watch follows the object with this name.
     pub(super) fn covers(&self, key: &NsName) -> bool {
         self.namespace.as_ref().is_none_or(|namespace| *namespace == key.namespace)
             && self.object.as_ref().is_none_or(|object| *object == key.name)
     }
 
-    /// Begins. What happens is marked with `place`, until the handle ends it.
+    /// Starts the watch. Its events carry `place`; the handle ends it.
     pub(super) fn start(&self, client: Client, place: usize) -> (Stream, AbortHandle) {
         let (stream, handle) = abortable((self.start)(self, client));
         (stream.map(move |happening| (place, happening)).boxed(), handle)
@@ -147,7 +147,7 @@ fn start<T: Watched>(watch: &Watch, client: Client) -> BoxStream<'static, Happen
     telling_quiet(watcher(api, watch.config()).backoff(Waits::default()).map(happening).boxed())
 }
 
-/// Tells also when nothing has happened for long since a failure.
+/// Adds [`Happening::Quiet`] when the watch has reported nothing for [`QUIET`] after a failure.
 fn telling_quiet(happenings: BoxStream<'static, Happening>) -> BoxStream<'static, Happening> {
     let next = async |(mut happenings, failed): (BoxStream<'static, Happening>, bool)| {
         let happening = if failed {
@@ -185,7 +185,7 @@ fn trouble(error: &watcher::Error) -> Trouble {
     }
 }
 
-/// An error with its causes, less those that it tells already.
+/// An error with its causes, except for those that its text contains already.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -199,7 +199,7 @@ fn causes(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Each wait twice the one before, within bounds.
+/// The waits between attempts: each is twice the one before, within bounds.
 #[derive(Default)]
 struct Waits {
     failures: u32,
@@ -237,7 +237,7 @@ mod tests {
         }
         assert!(told.next().now_or_never().is_none());
         assert!(matches!(told.next().await, Some(Happening::Quiet)));
-        // Once is enough.
+        // It is reported only once.
         assert!(timeout(QUIET * 2, told.next()).await.is_err());
     }
 }

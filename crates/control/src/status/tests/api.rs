@@ -19,7 +19,6 @@ use crate::client::Connection;
 
 type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
-/// The server.
 #[derive(Clone)]
 pub(super) struct Api {
     state: Arc<Mutex<State>>,
@@ -29,7 +28,7 @@ pub(super) struct Api {
 #[derive(Default)]
 struct State {
     objects: BTreeMap<String, Value>,
-    /// What was changed: version, collection, type of event, object.
+    /// The changes: version, collection, type of event, object.
     log: Vec<(u64, String, &'static str, Value)>,
     requests: Vec<(Method, String)>,
     faults: VecDeque<(Method, &'static str, u16)>,
@@ -52,17 +51,17 @@ impl Api {
         Connection { client, namespace: "default".to_owned(), url: "http://api.test/".to_owned() }
     }
 
-    /// No request is answered any more, or they are again.
+    /// Whether requests fail from now on.
     pub(super) fn go_away(&self, is_away: bool) {
         self.state().is_away = is_away;
     }
 
-    /// What is asked for is done, but no longer answered, or it is again.
+    /// Whether requests are done without an answer from now on.
     pub(super) fn mute(&self, is_mute: bool) {
         self.state().is_mute = is_mute;
     }
 
-    /// The next such request fails.
+    /// The next request of this kind fails.
     pub(super) fn fail(&self, method: Method, part_of_path: &'static str, code: u16) {
         self.state().faults.push_back((method, part_of_path, code));
     }
@@ -89,7 +88,7 @@ impl Api {
         self.log("DELETED", path, object);
     }
 
-    /// Requests so far whose method is this one and whose path has this in it.
+    /// The number of requests so far with this method and this text in the path.
     pub(super) fn count(&self, method: &Method, part_of_path: &str) -> usize {
         let is_such = |(of, path): &&(Method, String)| of == method && path.contains(part_of_path);
         self.state().requests.iter().filter(is_such).count()
@@ -204,7 +203,7 @@ impl Api {
     }
 }
 
-/// Collection and name.
+/// The collection and the name in a path.
 fn split(path: &str) -> Option<(&str, &str)> {
     path.rsplit_once('/')
 }

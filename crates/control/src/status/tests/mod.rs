@@ -1,4 +1,4 @@
-//! The whole of it beside an API server, on a clock that runs only while nobody has anything to do.
+//! The whole module against a test API server, with a paused clock that advances only when all tasks wait.
 
 mod api;
 
@@ -18,7 +18,7 @@ const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/ingress/leases/ingr
 const PUBLISHED: &str = "/api/v1/namespaces/ingress/services/edge";
 const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/apps/events";
 
-/// Replicas of a controller beside an API server.
+/// Replicas of a controller with an API server.
 struct Lab {
     api: Api,
     programmed: watch::Sender<Option<Arc<Translation>>>,
@@ -31,7 +31,7 @@ impl Lab {
         Self { api: Api::new(), programmed: watch::Sender::new(None), metrics }
     }
 
-    /// A replica in a Pod of its own.
+    /// Starts a replica in its own Pod.
     fn spawn(&self, pod: &str, options: StatusOptions) -> Keeper {
         let options = StatusOptions { pod: Some(NsName::new("ingress", pod)), ..options };
         spawn(&self.api.connection(), options, self.programmed.subscribe(), Arc::clone(&self.metrics))
@@ -41,7 +41,7 @@ impl Lab {
         self.api.put(&pod_path(name), pod(node));
     }
 
-    /// The server has these Ingresses, and they are served.
+    /// Stores Ingresses with these names at the server, and serves them.
     fn serve(&self, names: &[&str]) {
         for name in names {
             if self.api.get(&ingress_path(name)).is_none() {
@@ -54,7 +54,7 @@ impl Lab {
         self.program(names, vec![]);
     }
 
-    /// All workers serve Ingresses as the server has them now.
+    /// Reports that all workers serve these Ingresses, in the versions that the server has.
     fn program(&self, names: &[&str], problems: Vec<Problem>) {
         let ingresses = names.iter().map(|name| self.served(name)).collect();
         self.programmed.send_replace(Some(Arc::new(Translation {
@@ -125,7 +125,7 @@ fn problem(ingress: &Sourced<Ingress>, message: &str) -> Problem {
     Problem::of(Severity::Error, ingress, message).because(Reason::Missing)
 }
 
-/// Waits until something holds. Returns how long that took.
+/// Waits until `holds` returns true. Returns how long that took.
 async fn until(limit: Duration, holds: impl Fn() -> bool) -> Duration {
     let begin = Instant::now();
     while !holds() {
@@ -156,7 +156,7 @@ async fn a_status_is_written_where_it_differs() {
     sleep(150 * SECOND).await;
     assert_eq!(lab.patches(), 1, "b says it already, in another order");
 
-    // Somebody takes it away, which the next translation shows.
+    // Another client removes the status, and the next translation shows that.
     lab.api.put(&ingress_path("a"), json!({"metadata": {"namespace": "apps", "uid": "uid-a"}}));
     lab.program(&["a", "b"], vec![]);
     until(SECOND, || lab.patches() == 2).await;
@@ -248,7 +248,7 @@ async fn what_was_written_without_an_answer_is_cleared_and_given_up() {
     let keeper = lab.spawn("a", given("192.0.2.1"));
     lab.serve(&[]);
     until(SECOND, || lab.holder() == "a").await;
-    // The next renewal, and a status.
+    // The next renewal and the next status get no answer.
     lab.api.mute(true);
     let renewed = || lab.api.get(LEASE).unwrap()["spec"]["renewTime"].clone();
     let before = renewed();
@@ -346,7 +346,7 @@ async fn the_nodes_of_pods_like_this_one_are_written() {
     lab.api.put(&pod_path("a"), terminating);
     sleep(SECOND).await;
     assert_eq!(lab.status("web"), json!([{"ip": "192.0.2.1"}]), "an old address is better than none");
-    // The other Pod is not ready, but it stays.
+    // The other Pod is not ready, but it is not terminating either.
     keeper.stop().await;
     assert_eq!(lab.status("web"), json!([{"ip": "192.0.2.1"}]));
 }
@@ -378,7 +378,7 @@ async fn events_tell_of_what_is_new() {
     until(5 * SECOND, || !lab.events().is_empty()).await;
     assert_eq!(lab.events(), *from_ref(&warning), "what was there before is no news");
 
-    // A problem that stays is told once, and so is one that comes and goes.
+    // A problem that stays is published once, and so is one that comes and goes.
     lab.serve(&["old", "broken"]);
     sleep(SECOND).await;
     lab.program(&["old", "broken"], vec![broken.clone(), Problem::new(Severity::Error, "of no object")]);

@@ -1,6 +1,6 @@
-//! ingress-nginx's `ConfigMap` keys, and those of F5's controller that its users bring along: one entry each.
+//! The `ConfigMap` keys of ingress-nginx, and those of F5's controller that its users often bring along: one entry each.
 //!
-//! The default is the value that asks for nothing, and so needs no support.
+//! The default is the value that asks for nothing: it needs no support.
 
 use std::time::Duration;
 
@@ -319,15 +319,15 @@ keys! {
         "Time that a stopping worker gives to requests in flight.";
 }
 
-/// nginx takes a time of 0 for none at all.
+/// In nginx a time of 0 means no limit.
 fn or_forever(time: Duration) -> Duration {
     if time.is_zero() { FOREVER } else { time }
 }
 
-/// Longer than a process lives, and short enough to be added to the time of day.
+/// Longer than any process lives, and short enough to be added to a time.
 const FOREVER: Duration = Duration::from_hours(24 * 365 * 10);
 
-/// nginx's rule for all of IPv4 is meant for all peers: what listens takes both.
+/// In nginx a rule for all of IPv4 covers all peers. Our listeners take IPv6 too, so that all of IPv6 is added.
 fn everybody(mut networks: Vec<IpNet>) -> Vec<IpNet> {
     let [v4, v6] = [IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())];
     if networks.contains(&v4) && !networks.contains(&v6) {
@@ -336,8 +336,8 @@ fn everybody(mut networks: Vec<IpNet>) -> Vec<IpNet> {
     networks
 }
 
-/// The protocols that a list names, and what there is to say of those that are left out: a connection that changes to another version
-/// of HTTP, or to TLS, carries requests that nobody looks at any more.
+/// The protocols that a list names, and a remark about those that are left out. A connection upgraded to another version of HTTP,
+/// or to TLS, would carry requests that the proxy does not see, so that these are not allowed.
 fn upgrade_protocols(text: &str) -> (Vec<String>, Option<String>) {
     let (mut taken, mut refused) = (Vec::new(), Vec::new());
     for name in value::list(text) {
@@ -405,7 +405,7 @@ fn no_access_log(global: &mut Global, text: &str) -> Taken {
     Ok(None)
 }
 
-/// How values are escaped is another key's business, and added when all keys are read.
+/// Sets the format. The escaping is another key, which is applied when all keys have been read.
 fn log_format(global: &mut Global, text: &str) -> Taken {
     let format = Format::parse(text, Escape::Default).map_err(|error| error.to_string())?;
     global.settings.access_log.format = format;

@@ -1,4 +1,4 @@
-//! What the `ConfigMap` sets for the proxy as a whole, and as the default of every location.
+//! The `ConfigMap`: settings of the whole proxy, and the defaults of each location.
 
 mod keys;
 
@@ -30,26 +30,26 @@ pub struct Key {
     effect: Effect,
 }
 
-/// What is done about a key.
+/// How a key is handled.
 #[derive(Debug)]
 enum Effect {
     /// Its value becomes part of the settings.
     Supported(fn(&mut Global, &str) -> Taken),
     /// It has no counterpart here and needs none.
     Ignored(&'static str),
-    /// Not yet.
+    /// It is not supported yet.
     Unsupported,
-    /// Not yet, and serving without it could let somebody in.
+    /// It is not supported yet, and to serve without it could give access to somebody who must not have it. All routes are closed.
     Restricting,
-    /// Never; something else does it.
+    /// It is not supported; the text names what to use instead.
     Instead(&'static str),
 }
 
-/// What holds everywhere.
+/// The settings of the whole proxy, and what depends on them.
 #[derive(Debug, Default)]
 pub(super) struct Global {
     pub(super) settings: Settings,
-    /// What each Ingress' annotations start from.
+    /// The settings that the annotations of each Ingress start from.
     pub(super) defaults: Defaults,
     hsts: Hsts,
     proxy_protocol: ProxyProtocol,
@@ -58,7 +58,7 @@ pub(super) struct Global {
     escape_none: bool,
 }
 
-/// `hsts*`.
+/// The keys `hsts*`.
 #[derive(Debug)]
 struct Hsts {
     sent: bool,
@@ -74,7 +74,7 @@ impl Default for Hsts {
 }
 
 impl Hsts {
-    /// The header's value (RFC 6797 section 6.1).
+    /// The value of `Strict-Transport-Security` (RFC 6797 section 6.1); none if it is turned off.
     fn value(&self) -> Option<String> {
         let subdomains = if self.include_subdomains { "; includeSubDomains" } else { "" };
         let preload = if self.preload { "; preload" } else { "" };
@@ -95,7 +95,7 @@ impl Default for ProxyProtocol {
 }
 
 impl Key {
-    /// What is done about it, for the documentation.
+    /// How it is supported, as text for the documentation.
     pub fn support(&self) -> String {
         match self.effect {
             Effect::Supported(_) => "supported".to_owned(),
@@ -106,22 +106,22 @@ impl Key {
         }
     }
 
-    /// The key of a name.
+    /// The key with this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         let at = KEYS.binary_search_by_key(&name, |key| key.name).ok()?;
         Some(&KEYS[at])
     }
 
-    /// Whether it does what ingress-nginx does.
+    /// Whether it has the same effect as in ingress-nginx.
     pub fn is_supported(&self) -> bool {
         matches!(self.effect, Effect::Supported(_))
     }
 }
 
-/// Keys whose empty value is an empty list. That of the others is as good as none.
+/// Keys for which an empty value is an empty list. For other keys an empty value is the same as no value.
 const EMPTY_MEANS_NONE: &[&str] = &["forebay-upgrade-protocols"];
 
-/// Names under which the settings are commonly kept.
+/// Names that the `ConfigMap` commonly has.
 const USUAL_NAMES: &[&str] = &["ingress-nginx-controller", "nginx-config", "nginx-configuration"];
 
 /// Whether annotations may name objects of other namespaces.
@@ -131,7 +131,7 @@ pub(crate) fn crosses_namespaces(index: &Index, options: &Options) -> bool {
     value.is_some_and(|value| value::boolean(&value.value).unwrap_or_default())
 }
 
-/// Reads the `ConfigMap` that the options name.
+/// Reads the `ConfigMap` that the options name. Without one, the defaults hold.
 pub(super) fn read(inputs: &Inputs<'_>, problems: &mut Vec<Problem>) -> Global {
     let mut global = Global::default();
     let Some(name) = &inputs.options.configmap else {
@@ -157,7 +157,7 @@ fn unused(configmap: &Sourced<ConfigMap>) -> Problem {
 }
 
 impl Global {
-    /// Adds what several keys decide together.
+    /// Adds the settings that several keys decide together.
     fn finish(mut self) -> Self {
         self.defaults.retries.on.non_idempotent |= self.retry_non_idempotent;
         self.settings.tls.strict_transport_security = self.hsts.value();
@@ -208,8 +208,8 @@ fn apply(global: &mut Global, name: &str, value: &At<String>) -> Option<(Severit
     }
 }
 
-/// A log that says something else than it was told to is not noticed for weeks, and neither is TLS that is not what its
-/// operator believes it to be.
+/// Whether an invalid value of a key is an error rather than a warning. A log in the wrong format may go unnoticed for weeks, and
+/// so may weaker TLS than the operator asked for.
 fn is_grave(key: &str) -> bool {
     matches!(key, "log-format-upstream" | "ssl-ciphers" | "ssl-protocols")
 }
@@ -223,7 +223,7 @@ mod tests {
         assert!(KEYS.windows(2).all(|pair| pair[0].name < pair[1].name));
     }
 
-    /// 190 that ingress-nginx documents, 18 that only its code knows, 8 of F5's controller, and one of our own.
+    /// 190 keys that ingress-nginx documents, 18 that are only in its code, 8 of F5's controller, and one of Forebay.
     #[test]
     fn every_key_that_upstream_reads_is_known() {
         let is_f5 = |key: &&Key| key.doc.starts_with("F5: ");
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(KEYS.len(), 190 + 18 + 8 + 1);
     }
 
-    /// A default that its own parser refused would be reported to who writes it out.
+    /// If the parser refused a default, writing it out would be reported as a problem.
     #[test]
     fn defaults_of_supported_keys_are_what_holds_anyway() {
         for key in KEYS {

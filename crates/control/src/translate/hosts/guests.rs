@@ -1,8 +1,9 @@
-//! Objects at a host that is another namespace's.
+//! Claims of guests: objects at a host that an object of another namespace owns.
 //!
-//! The oldest object with a host owns it, and its namespace with it. What holds for the host as a whole is up to the owner; what a
-//! guest asks for beyond its own routes is left out and told. Where leaving it out would open what the guest wants guarded, the
-//! guest's own routes close. ingress-nginx takes the first Ingress that says something, whoever it is.
+//! The oldest object with a host owns it, and so does its namespace. Only the owner decides the settings of the host as a whole. If
+//! a guest asks for such settings, they are left out and reported. If leaving one out would give access that the guest wants to
+//! restrict, the guest's own routes are closed. ingress-nginx takes the first Ingress that configures a setting, whatever its
+//! namespace.
 
 use model::VerifyClient;
 
@@ -11,12 +12,12 @@ use crate::names::ObjectRef;
 use crate::problem::{Problem, Reason, Severity};
 
 impl Merge<'_, '_, '_> {
-    /// The owner of the host, where a claim is of another namespace.
+    /// The owner of the host, if the claim is of another namespace.
     pub(super) fn owner_before(&self, claim: &Claim) -> Option<ObjectRef> {
         self.owner.clone().filter(|owner| owner.namespace != claim.place.object.namespace)
     }
 
-    /// Takes note of what a guest says about the host as a whole.
+    /// Handles what a guest says about the host as a whole.
     pub(super) fn declare_guest(&mut self, number: usize, claim: &Claim, owner: &ObjectRef) {
         let (words, tls) = (claim.words, &claim.tls);
         self.tell_of_certificate(claim, owner);
@@ -42,7 +43,7 @@ impl Merge<'_, '_, '_> {
         self.standings[number] = Standing { has_tls, closed, asks_clients, denials };
     }
 
-    /// Tells that another certificate is shown than the guest names.
+    /// Reports that the host shows another certificate than the guest names.
     fn tell_of_certificate(&mut self, claim: &Claim, owner: &ObjectRef) {
         let Some(certificate) = &claim.tls.certificate else { return };
         let shown = self.tls.certificate.as_ref().map(|shown| &shown.chain);
@@ -53,7 +54,7 @@ impl Merge<'_, '_, '_> {
         }
     }
 
-    /// Why the guest's routes have to be closed, if they have.
+    /// Why the guest's routes have to be closed; none if they need not be.
     fn client_auth_of_guest(&mut self, claim: &Claim, owner: &ObjectRef) -> Option<String> {
         let asked = claim.tls.client_auth.as_ref();
         let asked = asked.filter(|&asked| self.terms.client_auth.as_ref() != Some(asked))?;

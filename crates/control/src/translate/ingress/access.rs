@@ -1,4 +1,4 @@
-//! Who may come, by address. None of it is enforced yet, so that what asks for it is closed.
+//! Access by client address. It is not enforced yet, so that locations which ask for it are closed.
 
 use super::annotation::Effect::{AliasOf, Restricting};
 use super::annotation::Extent;

@@ -1,4 +1,4 @@
-//! Clients that stay at one endpoint, by a cookie. Not yet.
+//! Session affinity by a cookie. Not supported yet.
 
 use super::annotation::Effect::Unsupported;
 use super::annotation::Scope::Ingress;

@@ -1,4 +1,4 @@
-//! What an entry of the table of annotations says. Each concern has its own slice of the table.
+//! The entries of the table of annotations. Each concern has its own part of the table.
 
 use super::Settings;
 use crate::translate::value::Taken;
@@ -8,9 +8,9 @@ use crate::translate::value::Taken;
 pub struct Annotation {
     /// Name, without the prefix.
     pub name: &'static str,
-    /// What it holds for.
+    /// Its scope.
     pub scope: Scope,
-    /// The value that asks for nothing, and so needs no support.
+    /// The value that asks for nothing: it needs no support.
     pub default: &'static str,
     /// What it is for.
     pub doc: &'static str,
@@ -27,31 +27,32 @@ pub(super) enum BadValue {
     IgnoresIngress,
 }
 
-/// What an annotation holds for.
+/// The scope of an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Each path of the Ingress.
     Location,
-    /// The Ingress as a whole; in effect its hosts, or its Services.
+    /// The Ingress as a whole; in effect its hosts or its Services.
     Ingress,
 }
 
-/// What is done about an annotation.
+/// How an annotation is handled.
 #[derive(Debug)]
 pub(super) enum Effect {
     /// Its value becomes part of the settings.
     Supported(fn(&mut Settings, &str) -> Taken),
     /// It has no counterpart here and needs none.
     Ignored(&'static str),
-    /// Not yet.
+    /// It is not supported yet.
     Unsupported,
-    /// Not yet, and serving without it could let somebody in.
+    /// It is not supported yet, and to serve without it could give access to somebody who must not have it. What it guards is
+    /// closed.
     Restricting(Extent),
-    /// Another name of one that is in the table.
+    /// Another name of an annotation in the table.
     AliasOf(&'static str),
 }
 
-/// How much a guard guards.
+/// What an access restriction covers.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Extent {
     /// The locations of the Ingress.
@@ -61,7 +62,7 @@ pub(super) enum Extent {
 }
 
 impl Annotation {
-    /// What is done about it, for the documentation.
+    /// How it is supported, as text for the documentation.
     pub fn support(&self) -> String {
         match self.effect {
             Effect::Supported(_) => "supported".to_owned(),
@@ -73,7 +74,7 @@ impl Annotation {
         }
     }
 
-    /// Whether it does what ingress-nginx does.
+    /// Whether it has the same effect as in ingress-nginx.
     pub fn is_supported(&self) -> bool {
         matches!(self.effect, Effect::Supported(_))
     }

@@ -1,7 +1,7 @@
-//! The table of annotations, and what those of an Ingress ask for.
+//! The table of annotations, and the settings that the annotations of an Ingress make.
 //!
-//! A value is parsed into a typed field or refused; none is ever pasted into anything. An annotation that restricts
-//! access and cannot be enforced closes what it guards.
+//! A value is parsed into a typed field or refused; none is ever inserted into a text. If an annotation restricts access and cannot
+//! be enforced, what it guards is closed.
 
 use super::Settings;
 use super::annotation::{Annotation, BadValue, Effect, Extent};
@@ -48,7 +48,7 @@ pub const ANNOTATIONS: &[&Annotation] = &sorted_by_name();
 /// The annotations that name a Secret.
 pub(crate) const SECRETS: &[&str] = &["auth-tls-secret", "proxy-ssl-secret"];
 
-/// Names that people carry on from other or older controllers, and that ingress-nginx ignores too.
+/// Names from other or older controllers that are common in manifests and that ingress-nginx ignores too.
 const CARRIED_OVER: &[(&str, &str)] = &[
     ("add-hosts", "name the hosts in spec.rules"),
     ("client-header-buffer-size", "it is a key of the ConfigMap"),
@@ -69,14 +69,14 @@ const CARRIED_OVER: &[(&str, &str)] = &[
     ("websocket-services", "WebSocket needs no annotation"),
 ];
 
-/// Prefixes of other controllers' annotations, whom ingress-nginx does not obey either.
+/// Prefixes of other controllers' annotations, which ingress-nginx ignores too.
 const FOREIGN_PREFIXES: &[(&str, &str)] = &[
     ("ingress.kubernetes.io", "the prefix that ingress-nginx gave up in version 0.9"),
     ("nginx.org", "F5's controller"),
     ("nginx.com", "F5's controller"),
 ];
 
-/// The settings of an Ingress: those that hold everywhere, and what its annotations change of them.
+/// The settings of an Ingress: the defaults, changed by its annotations.
 pub(super) fn read(
     ingress: &Sourced<Ingress>,
     base: &Settings,
@@ -102,12 +102,12 @@ pub(super) fn read(
     settings
 }
 
-/// Annotations that can have values in ingress-nginx which are not to be had here.
+/// Annotations for which ingress-nginx has values that Forebay does not support.
 const FEWER_VALUES: &[&str] =
     &["backend-protocol", "proxy-ssl-ciphers", "proxy-ssl-protocols", "ssl-ciphers"];
 
-/// Unknown annotations of one Ingress for which the name that was meant is looked for. It takes some hundred microseconds each,
-/// and 256 KiB hold thousands of them.
+/// Most unknown annotations of one Ingress for which a similar name is suggested. A suggestion takes some hundred microseconds, and
+/// the 256 KiB that Kubernetes allows hold thousands of annotations.
 const HINTS_MAX: usize = 16;
 
 type Finding = Option<(Severity, Reason, String)>;
@@ -129,7 +129,7 @@ fn apply(settings: &mut Settings, key: &str, name: &str, value: &At<String>, hin
             Ok(remark) => {
                 Some((Severity::Warning, Reason::NoEffect, format!("annotation {key}: {}", remark?)))
             }
-            // ingress-nginx takes an empty value for an absent one.
+            // ingress-nginx treats an empty value as an absent one.
             Err(_) if value.is_empty() => None,
             Err(why) => {
                 let reason =
@@ -201,7 +201,7 @@ fn unknown(key: &str, name: &str, hints: &mut usize) -> (Severity, Reason, Strin
     (Severity::Warning, Reason::NoEffect, message)
 }
 
-/// The annotation of a name, without the prefix.
+/// The annotation with this name, which has no prefix.
 fn named(name: &str) -> Option<&'static Annotation> {
     let at = ANNOTATIONS.binary_search_by_key(&name, |annotation| annotation.name).ok()?;
     match ANNOTATIONS[at].effect {
@@ -241,7 +241,7 @@ const fn sorted_by_name() -> [&'static Annotation; COUNT] {
     table
 }
 
-/// `a < b`, which is not to be had in constants.
+/// `a < b` for texts, which constants cannot compute otherwise.
 const fn comes_before(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut at = 0;
@@ -278,7 +278,7 @@ mod tests {
         assert!(CARRIED_OVER.iter().all(|(name, _)| named(name).is_none()));
     }
 
-    /// A default that its own parser refused would be reported to who writes it out.
+    /// If the parser refused a default, writing it out would be reported as a problem.
     #[test]
     fn defaults_of_supported_annotations_are_what_holds_anyway() {
         for annotation in ANNOTATIONS {
@@ -304,7 +304,7 @@ mod tests {
                 || annotation.name.ends_with("-snippet")
                 || ["allowlist-source-range", "denylist-source-range", "satisfy", "enable-modsecurity"]
                     .contains(&annotation.name);
-            // `client_certificates` enforces these, and closes what it cannot.
+            // `client_certificates` enforces these, or closes the host.
             let is_enforced = annotation.name.starts_with("auth-tls-") && annotation.is_supported();
             let closes = is_enforced || matches!(annotation.effect, Effect::Restricting(_));
             assert!(closes || !guards, "{}", annotation.name);

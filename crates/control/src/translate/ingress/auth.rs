@@ -1,4 +1,5 @@
-//! Users and passwords, and services that are asked about a request. None of it is enforced yet, so that what asks for it is closed.
+//! Basic and digest authentication, and external authentication. None of it is enforced yet, so that locations which ask for it are
+//! closed.
 
 use super::annotation::Effect::{Restricting, Unsupported};
 use super::annotation::Extent;

@@ -1,4 +1,4 @@
-//! How endpoints are picked. It holds for a Service's port, whichever route goes there.
+//! Load balancing. It holds for a Service's port, whichever route uses it.
 
 use super::annotation::Effect::{Supported, Unsupported};
 use super::annotation::Scope::{Ingress, Location};

@@ -25,10 +25,10 @@ annotations! {
         "Reads request bodies before endpoints are contacted.";
 }
 
-/// What an Ingress says of bodies.
+/// Settings of bodies.
 #[derive(Clone, Debug)]
 pub(in crate::translate) struct Settings {
-    /// Longest request body; none for no limit.
+    /// Longest request body, in bytes; none for no limit.
     pub(in crate::translate) bytes_max: Option<u64>,
 }
 

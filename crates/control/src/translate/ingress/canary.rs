@@ -1,4 +1,4 @@
-//! Ingresses that are an alternative to another. Not yet: they are left out.
+//! Canary Ingresses, which take a part of another Ingress' requests. Not supported yet: they are left out.
 
 use super::annotation::Effect::{Supported, Unsupported};
 use super::annotation::Scope::Ingress;
@@ -18,7 +18,7 @@ annotations! {
     "canary-weight-total", Ingress, "100", Unsupported, "What `canary-weight` is a share of.";
 }
 
-/// What an Ingress says of itself as an alternative.
+/// Settings of a canary Ingress.
 #[derive(Clone, Debug, Default)]
 pub(in crate::translate) struct Settings {
     pub(super) is_canary: bool,

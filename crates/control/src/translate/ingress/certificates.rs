@@ -1,4 +1,4 @@
-//! Which certificate an Ingress wants its hosts to show (`spec.tls`).
+//! The certificate that an Ingress gives its hosts (`spec.tls`).
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::translate::certificates::{INSTEAD, fault_of_time, find, remark};
 use crate::translate::claim::{CertificateClaim, HostCertificate};
 use crate::translate::inputs::Inputs;
 
-/// Says what is wrong with the Secrets that an Ingress names, be there a host for them or not.
+/// Reports what is wrong with the Secrets that an Ingress names, whether a host uses them or not.
 pub(super) fn check(ingress: &Sourced<Ingress>, inputs: &Inputs<'_>, problems: &mut Vec<Problem>) {
     for name in ingress.spec.tls.iter().filter_map(|tls| tls.value.secret_name.as_ref()) {
         let key = NsName::new(ingress.namespace(), &name.value);
@@ -27,7 +27,7 @@ pub(super) fn check(ingress: &Sourced<Ingress>, inputs: &Inputs<'_>, problems: &
     }
 }
 
-/// What a host shows by the `tls:` entries of an Ingress; nothing if none of them is for the host.
+/// The certificate that the `tls:` entries of an Ingress give a host; none if no entry is for the host.
 pub(super) fn claim(
     ingress: &Sourced<Ingress>,
     host: &HostName,
@@ -37,7 +37,7 @@ pub(super) fn claim(
     let mut claim = CertificateClaim { secret: None, found: None, shown: None, told: None, problem: None };
     let Some(name) = &entry.secret_name else { return Some(claim) };
     claim.secret = Some(name.value.clone());
-    // What is wrong with the Secret itself has been said.
+    // The problem of the Secret itself has been reported by `check`.
     let Ok((_, pair)) = find(inputs, &NsName::new(ingress.namespace(), &name.value)) else {
         return Some(claim);
     };
@@ -77,7 +77,7 @@ fn entry<'i>(ingress: &'i Sourced<Ingress>, host: &HostName, inputs: &Inputs<'_>
         .or_else(|| entries().find(|entry| entry.hosts.is_empty()))
 }
 
-/// Whether a wildcard stands for a name: for one label (H1).
+/// Whether a name in `tls:` covers a host: a wildcard covers one label.
 fn takes(listed: &HostName, host: &HostName) -> bool {
     match (listed, host) {
         (HostName::OneLabel(suffix), HostName::Exact(name)) => {

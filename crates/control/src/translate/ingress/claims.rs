@@ -1,4 +1,4 @@
-//! What an Ingress says about one of its hosts.
+//! Makes the claim of an Ingress about one of its hosts.
 
 use model::{HostName, PathMatch};
 
@@ -20,7 +20,7 @@ const WORDS: Words = Words {
     denials: "server-snippet",
 };
 
-/// What an Ingress says about a host.
+/// The claim of an Ingress about a host.
 pub(super) fn claim(
     ingress: &Sourced<Ingress>,
     annotated: &Annotated,
@@ -53,7 +53,7 @@ pub(super) fn claim(
     claim
 }
 
-/// Changes a route as annotations ask for it.
+/// Applies the settings of annotations to a route.
 pub(super) fn apply(annotated: &Annotated, https_port: u16, route: &mut DraftRoute) {
     let settings = &annotated.settings;
     bodies::apply(&settings.bodies, route);

@@ -1,4 +1,4 @@
-//! Which Ingresses are ours.
+//! Decides which Ingresses Forebay serves, by class and namespace.
 
 use crate::index::Index;
 use crate::names::NsName;
@@ -9,18 +9,18 @@ use crate::translate::inputs::Inputs;
 
 const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 
-/// What becomes of an Ingress.
+/// Whether Forebay serves an Ingress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::translate) enum Class {
-    /// It is ours.
+    /// It is served.
     Ours,
-    /// It is ours, and left out.
+    /// It is of our class, but left out.
     Refused,
-    /// It is somebody else's.
+    /// Another controller serves it.
     Other,
 }
 
-/// Whose an Ingress is.
+/// Decides whether an Ingress is served.
 pub(super) fn of(ingress: &Sourced<Ingress>, inputs: &Inputs<'_>, problems: &mut Vec<Problem>) -> Class {
     let options = inputs.options;
     if !inputs.serves(ingress.namespace()) || !is_of_our_class(ingress, options, |name| inputs.class(name)) {
@@ -34,7 +34,7 @@ pub(super) fn of(ingress: &Sourced<Ingress>, inputs: &Inputs<'_>, problems: &mut
     Class::Ours
 }
 
-/// Whether an Ingress is ours, by the classes and namespaces of an index.
+/// Whether an Ingress is served, by the classes and namespaces of an index.
 pub(crate) fn is_ours(ingress: &Sourced<Ingress>, index: &Index, options: &Options) -> bool {
     index.namespaces.as_ref().is_none_or(|selected| selected.contains(ingress.namespace()))
         && is_of_our_class(ingress, options, |name| index.classes.get(&NsName::new("", name)))

@@ -1,6 +1,6 @@
-//! Hosts whose clients have to show a certificate (`auth-tls-*`).
+//! Verification of client certificates (`auth-tls-*`).
 //!
-//! What cannot be enforced closes the host.
+//! If it cannot be enforced, the host is closed.
 
 use std::sync::Arc;
 
@@ -32,16 +32,16 @@ annotations! {
         "Longest chain of a client certificate.";
 }
 
-/// What annotations say about certificates of clients.
+/// Settings of client certificates.
 #[derive(Clone, Debug)]
 pub(in crate::translate) struct Settings {
-    /// `namespace/name`. Without it, nothing is asked of clients.
+    /// `namespace/name` of the Secret. Without it, clients are not verified.
     secret: Option<String>,
     verify: VerifyClient,
     depth: u32,
     error_page: Option<String>,
     pass_certificate: bool,
-    /// What subjects have to match, or why that cannot be said.
+    /// The pattern that subjects have to match; an error closes the host.
     match_subject: Parsed<Option<Pattern>>,
 }
 
@@ -58,7 +58,7 @@ impl Default for Settings {
     }
 }
 
-/// Annotations that mean nothing without `auth-tls-secret`, and values by which they ask for nothing.
+/// Annotations that have no effect without `auth-tls-secret`, and their values that ask for nothing.
 const DEPENDENT: [(&str, &str); 4] = [
     ("auth-tls-error-page", ""),
     ("auth-tls-match-cn", ""),
@@ -67,7 +67,7 @@ const DEPENDENT: [(&str, &str); 4] = [
 ];
 
 impl Settings {
-    /// Looks up what the annotations name. Nothing where nothing is asked of clients; inside, why the host has to be closed.
+    /// Looks up the Secret. None if clients are not verified; an error says why the host has to be closed.
     pub(super) fn resolve(
         &self,
         ingress: &Sourced<Ingress>,
@@ -144,7 +144,7 @@ fn depth(text: &str) -> Parsed<u32> {
     value::number(text).map(|depth: u32| depth.max(1))
 }
 
-/// A URL to redirect to. It becomes a header's value.
+/// A URL to redirect to. It becomes the value of a header.
 fn error_page(text: &str) -> Parsed<Option<String>> {
     let url = text.trim();
     let is_absolute = url.starts_with("http://") || url.starts_with("https://");
@@ -155,7 +155,7 @@ fn error_page(text: &str) -> Parsed<Option<String>> {
     }
 }
 
-/// `CN=` and a regular expression for what follows in the subject's name.
+/// A pattern for the subject's name: `CN=` and a regular expression for the rest.
 fn match_subject(text: &str) -> Parsed<Option<Pattern>> {
     let text = text.trim();
     if text.is_empty() {
@@ -165,14 +165,14 @@ fn match_subject(text: &str) -> Parsed<Option<Pattern>> {
         return Err(format!("{text:?} does not begin with CN="));
     }
     Pattern::parse(text).map(Some).map_err(|error| {
-        // The lines before the last show the place, by marks below it.
+        // The lines before the last only mark the place in the text.
         let error = error.to_string();
         let why = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
         format!("{text:?} is no regular expression: {why}")
     })
 }
 
-/// A value that means nothing closes the host, once a Secret says that there is something to close.
+/// Records an invalid value as an error, which closes the host if the Ingress names a Secret.
 #[expect(clippy::unnecessary_wraps, reason = "what all parsers return")]
 fn client_subject(settings: &mut super::Settings, text: &str) -> Taken {
     settings.client_certificates.match_subject = match_subject(text);

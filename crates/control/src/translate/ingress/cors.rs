@@ -1,4 +1,4 @@
-//! Cross-origin requests (CORS). Not yet.
+//! Cross-origin resource sharing (CORS). Not supported yet.
 
 use super::annotation::Effect::Unsupported;
 use super::annotation::Scope::Ingress;

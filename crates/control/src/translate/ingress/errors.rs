@@ -1,4 +1,4 @@
-//! What is answered instead of errors. Not yet.
+//! Custom error pages. Not supported yet.
 
 use super::annotation::Effect::Unsupported;
 use super::annotation::Scope::Location;

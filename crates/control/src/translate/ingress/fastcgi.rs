@@ -1,4 +1,4 @@
-//! Endpoints that speak `FastCGI`. Not yet.
+//! Endpoints that speak `FastCGI`. Not supported yet.
 
 use super::annotation::Effect::Unsupported;
 use super::annotation::Scope::Location;

@@ -1,4 +1,4 @@
-//! The web application firewall. There is none, so that what asks for it is closed.
+//! The web application firewall (`ModSecurity`). Forebay has none, so that locations which ask for it are closed.
 
 use super::annotation::Effect::{Restricting, Unsupported};
 use super::annotation::Extent;

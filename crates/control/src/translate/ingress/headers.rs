@@ -17,10 +17,10 @@ annotations! {
     "upstream-vhost", Location, "", Unsupported, "Host header towards endpoints.";
 }
 
-/// What an Ingress says of headers.
+/// Settings of headers.
 #[derive(Clone, Debug, Default)]
 pub(in crate::translate) struct Settings {
-    /// Value of `Connection` towards endpoints, where one is wished for.
+    /// Value of `Connection` towards endpoints; none to leave it to the proxy.
     connection: Option<ConnectionHeader>,
 }
 

@@ -18,13 +18,13 @@ annotations! {
         "Prefers our order of cipher suites.";
 }
 
-/// What an Ingress says of TLS with the clients of its hosts.
+/// Settings of TLS with clients.
 #[derive(Clone, Debug, Default)]
 pub(in crate::translate) struct Settings {
-    /// TLS 1.2 suites that are offered.
+    /// TLS 1.2 suites to offer; none for those of the settings.
     ciphers: Option<Vec<CipherSuite>>,
     prefer_server_ciphers: Option<bool>,
-    /// Connections are passed on unopened.
+    /// Connections are passed to an endpoint without being decrypted.
     pub(super) passthrough: bool,
 }
 

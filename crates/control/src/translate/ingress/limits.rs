@@ -1,4 +1,4 @@
-//! How much one client may ask for. Not yet.
+//! Rate limits for each client. Not supported yet.
 
 use super::annotation::Effect::{AliasOf, Unsupported};
 use super::annotation::Scope::Location;

@@ -1,4 +1,4 @@
-//! What is logged.
+//! The access log.
 
 use super::annotation::Effect::{Ignored, Supported};
 use super::annotation::Scope::Location;
@@ -12,7 +12,7 @@ annotations! {
     "enable-rewrite-log", Location, "false", Ignored("it is a debugging aid of nginx"), "Logs rewrites.";
 }
 
-/// What an Ingress says of logs.
+/// Settings of logs.
 #[derive(Clone, Debug)]
 pub(in crate::translate) struct Settings {
     access_log: bool,

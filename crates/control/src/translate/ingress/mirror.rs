@@ -1,4 +1,4 @@
-//! Copies of requests for others. Not yet.
+//! Request mirroring. Not supported yet.
 
 use super::annotation::Effect::Unsupported;
 use super::annotation::Scope::Ingress;

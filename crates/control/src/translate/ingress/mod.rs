@@ -1,8 +1,8 @@
-//! Ingresses: which of them are ours, what their annotations ask for, and what they claim of hosts.
+//! Ingresses: which of them are served, the settings in their annotations, and their claims about hosts.
 //!
-//! `class` selects them and `order` sorts them by age; `annotations` reads what they ask for, by a table of which each concern
-//! (`redirect`, `timeouts` and so on) has a slice; `rules` and `certificates` read their specs; `claims` puts all that together for
-//! one host. A concern has its annotations, its settings, and how those change the draft of a route.
+//! `class` selects Ingresses and `order` sorts them by age; `annotations` reads their annotations by a table, of which each concern
+//! (`redirect`, `timeouts` and so on) has a part; `rules` and `certificates` read their specs; `claims` combines all that for one
+//! host. A concern has its annotations, its settings, and a function that applies the settings to the draft of a route.
 
 mod access;
 mod affinity;
@@ -59,8 +59,8 @@ use class::Class;
 
 pub(crate) use rules::hosts_of;
 
-/// What the annotations of an Ingress ask for, by concern. The defaults are ingress-nginx's; the `ConfigMap` changes them, and each
-/// Ingress its copy.
+/// The settings in the annotations of an Ingress, by concern. The defaults are those of ingress-nginx, changed by the `ConfigMap`;
+/// each Ingress changes a copy.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Settings {
     pub(super) balancing: BackendSettings,
@@ -79,39 +79,39 @@ pub(super) struct Settings {
     pub(super) crosses_namespaces: bool,
 }
 
-/// What an Ingress comes to, whatever else there is at its hosts.
+/// What follows from an Ingress alone, whatever else there is at its hosts.
 pub(super) struct ParsedIngress {
     pub(super) class: Class,
-    /// The numbers of the hosts that it has something to say about, in order of appearance.
+    /// The numbers of the hosts that it makes claims about, in order of appearance.
     pub(super) hosts: SmallVec<[u32; 2]>,
-    /// What it asks of the Services that it names.
+    /// Its settings for the Services that it names.
     pub(super) balancing: BackendSettings,
     pub(super) problems: Box<[Problem]>,
 }
 
-/// What the annotations of an Ingress ask for, with what they name.
+/// The settings in the annotations of an Ingress, with the objects that they name looked up.
 struct Annotated {
     settings: Settings,
     upstream: UpstreamDraft,
-    /// What is asked of the clients of its hosts, or why those have to be closed.
+    /// The verification of its hosts' clients, or why its hosts have to be closed.
     client_auth: Option<Parsed<ClientAuthPolicy>>,
 }
 
-/// All Ingresses, from one translation to the next.
+/// All Ingresses, kept from one translation to the next.
 #[derive(Default)]
 pub(super) struct Ingresses {
     parsed: Memo<ByAddress, ParsedIngress>,
-    /// The numbers of all, in the order of the index.
+    /// The numbers of all Ingresses, in the order of the index.
     all: Vec<u32>,
-    /// The numbers of those that are ours, the oldest first.
+    /// The numbers of those that are served, the oldest first.
     ours: Vec<u32>,
 }
 
-/// An Ingress, known by its place in memory: an Ingress that does not change keeps it, and it is not given to another for as long
-/// as this is held.
+/// An Ingress, hashed and compared by its address in memory. An Ingress that does not change keeps its address, and no other can
+/// get it while this value holds the pointer.
 struct ByAddress(Arc<Sourced<Ingress>>);
 
-/// Makes claims of Ingresses. Annotations of those with several hosts are read once in a translation.
+/// Makes the claims of Ingresses. The annotations of an Ingress with several hosts are read once in a translation.
 pub(super) struct Claimants<'c, 'a> {
     ingresses: &'c Ingresses,
     base: &'c Settings,
@@ -123,7 +123,7 @@ pub(super) struct Claimants<'c, 'a> {
 // === impl Ingresses ===
 
 impl Ingresses {
-    /// Goes over to the Ingresses of an index. `number_of_host` numbers hosts.
+    /// Takes the Ingresses of an index. `number_of_host` gives the number of a host.
     pub(super) fn follow(
         &mut self,
         base: &Settings,
@@ -153,22 +153,22 @@ impl Ingresses {
         }
     }
 
-    /// All of them, in the order of the index.
+    /// All Ingresses, in the order of the index.
     pub(super) fn all(&self) -> impl Iterator<Item = &ParsedIngress> {
         self.all.iter().map(|&number| self.parsed.value(number))
     }
 
-    /// Numbers and hosts of those that are ours, the oldest first.
+    /// The numbers of the Ingresses that are served and of their hosts, the oldest Ingress first.
     pub(super) fn hosts(&self) -> impl Iterator<Item = (u32, &[u32])> {
         self.ours.iter().map(|&number| (number, &*self.parsed.value(number).hosts))
     }
 
-    /// Those that are ours, the oldest first.
+    /// The Ingresses that are served, the oldest first.
     pub(super) fn objects(&self) -> impl Iterator<Item = &Arc<Sourced<Ingress>>> {
         self.ours.iter().map(|&number| &self.parsed.key(number).0)
     }
 
-    /// What those that are ours ask of the backends that they name.
+    /// The settings that the Ingresses being served have for the backends they name.
     pub(super) fn backends(
         &self,
     ) -> impl Iterator<Item = (BackendSettings, impl Iterator<Item = (NsName, PortRef)>)> + Clone {
@@ -181,7 +181,7 @@ impl Ingresses {
         self.parsed.until()
     }
 
-    /// Forgets those that are gone.
+    /// Forgets the Ingresses that are gone.
     pub(super) fn sweep(&mut self, revisions: &Revisions) {
         self.parsed.sweep(revisions, |_| {});
     }
@@ -249,7 +249,7 @@ impl Annotated {
         Self { settings, upstream, client_auth }
     }
 
-    /// What holds where there is no Ingress.
+    /// The settings of a route without an Ingress.
     fn base(base: &Settings) -> Self {
         Self { settings: base.clone(), upstream: base.upstream_tls.draft(), client_auth: None }
     }
@@ -267,7 +267,7 @@ impl<'c, 'a> Claimants<'c, 'a> {
         Self { ingresses, base, inputs, revisions, annotated: RefCell::default() }
     }
 
-    /// What an Ingress says about one of its hosts.
+    /// The claim of an Ingress about one of its hosts.
     pub(super) fn claim(&self, number: u32, host: &HostName) -> Claim {
         let parsed = self.ingresses.parsed.read(number, self.revisions);
         let ingress = &self.ingresses.parsed.key(number).0;
@@ -280,7 +280,7 @@ impl<'c, 'a> Claimants<'c, 'a> {
         claims::claim(ingress, &annotated, host, self.inputs)
     }
 
-    /// The route for what no other takes, at a host that no Ingress has.
+    /// The route for requests that no other matches, at a host without an Ingress.
     pub(super) fn rest(&self, place: Place) -> DraftRoute {
         let mut route = DraftRoute::new(PathMatch::root(), None, place);
         claims::apply(&Annotated::base(self.base), self.inputs.options.https_port, &mut route);

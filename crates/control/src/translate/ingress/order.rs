@@ -1,13 +1,13 @@
-//! Which of several Ingresses comes first.
+//! The order of Ingresses by age.
 
 use std::cmp::Ordering;
 
 use crate::objects::{Ingress, Sourced};
 
-/// The places of Ingresses, that of the oldest first.
+/// The indices of the Ingresses, that of the oldest first.
 ///
-/// "Ingresses are sorted by creationTimestamp, ties by `namespace/name` descending." Where no age is known, as in most
-/// files, the order of appearance stands for it; and what has an age is older than what has none yet.
+/// "Ingresses are sorted by creationTimestamp, ties by `namespace/name` descending." Without creation times, as in most files, they
+/// stay in the order of appearance. An Ingress with a creation time is older than one without.
 pub(crate) fn by_age<'a>(ingresses: impl Iterator<Item = &'a Sourced<Ingress>>) -> Vec<u32> {
     let mut order: Vec<_> = (0..).zip(ingresses).map(|(place, it)| (birth(it), it, place)).collect();
     order.sort_by(|(a_birth, a, _), (b_birth, b, _)| compare((*a_birth, a), (*b_birth, b)));
@@ -23,14 +23,14 @@ fn compare(a: (Option<u64>, &Sourced<Ingress>), b: (Option<u64>, &Sourced<Ingres
     }
 }
 
-/// The digits of a time, which make a number that grows with it: RFC 3339 in UTC with whole seconds has 14.
+/// The digits of the creation time as a number, which compares as the time does: RFC 3339 in UTC with whole seconds has 14 digits.
 fn birth(ingress: &Sourced<Ingress>) -> Option<u64> {
     let time = ingress.metadata.creation_timestamp.as_deref()?;
     let digits = time.bytes().filter(u8::is_ascii_digit).take(14);
     Some(digits.fold(0, |number, digit| 10 * number + u64::from(digit - b'0')))
 }
 
-/// One text, as upstream compares it: `a-b/c` comes before `a/c`, since `-` comes before `/`.
+/// `namespace/name` as one text, which upstream compares: `a-b/c` comes before `a/c`, since `-` comes before `/`.
 fn path(ingress: &Sourced<Ingress>) -> impl Iterator<Item = u8> {
     ingress.namespace().bytes().chain([b'/']).chain(ingress.name().bytes())
 }
@@ -80,7 +80,7 @@ mod tests {
     }
 
     proptest! {
-        /// Were the comparison not a total order, sorting could panic or depend on how it is done.
+        /// If the comparison were not a total order, sorting could panic, or give another result for another algorithm.
         #[test]
         fn the_order_is_total(picks in proptest::collection::vec((0..2, 0..2, 0..3), 3)) {
             let make = |(namespace, name, age): &(i32, i32, i32)| {

@@ -26,19 +26,19 @@ annotations! {
         "Names the port in redirects.";
 }
 
-/// What an Ingress says of redirects to TLS.
+/// Settings of redirects to TLS.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an annotation that is true or false")]
 pub(in crate::translate) struct Settings {
-    /// Where the host has a certificate.
+    /// Redirect if the host has a certificate.
     pub(in crate::translate) with_certificate: bool,
-    /// In any case.
+    /// Redirect in any case.
     pub(in crate::translate) always: bool,
     pub(in crate::translate) status: u16,
     /// Path prefixes that are not redirected.
     pub(in crate::translate) except: Vec<String>,
     pub(in crate::translate) keep_trailing_slash: bool,
-    /// `Location` names the port.
+    /// `Location` contains the port.
     pub(in crate::translate) names_port: bool,
 }
 
@@ -55,7 +55,7 @@ impl Default for Settings {
     }
 }
 
-/// `https_port` is the port that `Location` names, if it names one.
+/// `https_port` is the port in `Location`, if the settings ask for one.
 pub(super) fn apply(settings: &Settings, https_port: u16, route: &mut DraftRoute) {
     let redirect = TlsRedirect {
         status: settings.status,
@@ -69,8 +69,9 @@ pub(super) fn apply(settings: &Settings, https_port: u16, route: &mut DraftRoute
     route.passes_in_clear = passes_in_clear(settings, route.path.path());
 }
 
-/// Whether a rule's path is all within the locations that are not redirected to TLS: certificate authorities look at their
-/// challenges in clear, and have no certificate to show. That everything is in clear is not meant so.
+/// Whether all paths of a rule are within a prefix that is not redirected to TLS. Such paths stay open to clients without a
+/// certificate: certificate authorities fetch their challenges over plain HTTP. The prefix `/` does not count, since it would open
+/// the whole host.
 fn passes_in_clear(settings: &Settings, path: &str) -> bool {
     settings.except.iter().any(|prefix| prefix != "/" && path.starts_with(prefix.as_str()))
 }

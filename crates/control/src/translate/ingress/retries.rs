@@ -1,4 +1,4 @@
-//! When a request that failed is tried again.
+//! Retries: which failures lead to another attempt.
 
 use model::RetryPolicy;
 

@@ -1,4 +1,4 @@
-//! Other paths, hosts and cookies than those of the request. Not yet.
+//! Rewrites of paths, hosts and cookies. Not supported yet.
 
 use super::annotation::Effect::Unsupported;
 use super::annotation::Scope::{Ingress, Location};

@@ -1,4 +1,4 @@
-//! The rules of an Ingress: which hosts and paths they name.
+//! The rules of an Ingress: its hosts, paths and backends.
 
 use model::{HostName, PathMatch};
 
@@ -6,7 +6,7 @@ use crate::names::{NsName, PortRef};
 use crate::objects::{At, Ingress, IngressPath, IngressRule, Sourced};
 use crate::problem::{Problem, Reason, Severity};
 
-/// The hosts that an Ingress is about.
+/// The hosts of an Ingress' rules, and the host for all names if its default backend is a catch-all.
 pub(crate) fn hosts_of(ingress: &Ingress) -> impl Iterator<Item = HostName> {
     let of_rules = ingress.spec.rules.iter().filter_map(|rule| host_name(&rule.value).ok());
     let backend = ingress.spec.default_backend.as_ref().filter(|_| ingress.spec.rules.is_empty());
@@ -26,7 +26,7 @@ pub(super) fn backends(ingress: &Sourced<Ingress>) -> impl Iterator<Item = (NsNa
     })
 }
 
-/// Says what of an Ingress is about no host.
+/// Reports the rules with an invalid host, and a default backend without a Service.
 pub(super) fn check(ingress: &Sourced<Ingress>, problems: &mut Vec<Problem>) {
     for rule in &ingress.spec.rules {
         if let Err((host, why)) = host_name(&rule.value) {
@@ -48,7 +48,8 @@ pub(super) fn rules_for<'i>(name: &HostName, ingress: &'i Ingress) -> impl Itera
     rules.filter(move |rule| host_name(rule).is_ok_and(|host| host == *name))
 }
 
-/// What a path and its type take. Without regular expressions, `ImplementationSpecific` is a plain prefix of characters.
+/// The match for a path and its type. `ImplementationSpecific` is a prefix of characters, as long as regular expressions are not
+/// supported.
 pub(super) fn path_match(declared: &IngressPath) -> Result<PathMatch, String> {
     let path = declared.path.as_deref().filter(|path| !path.is_empty()).unwrap_or("/");
     let made = match declared.path_type.as_deref() {

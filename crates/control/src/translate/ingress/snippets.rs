@@ -1,4 +1,4 @@
-//! nginx configuration. It is never interpreted, so that what holds any is closed.
+//! nginx configuration in annotations. It is never interpreted, so that locations with a snippet are closed.
 
 use super::annotation::Effect::Restricting;
 use super::annotation::Extent;

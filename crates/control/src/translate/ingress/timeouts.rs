@@ -1,4 +1,4 @@
-//! How long an endpoint may take.
+//! Timeouts towards endpoints.
 
 use model::Timeouts;
 

@@ -1,4 +1,4 @@
-//! Traces. Not yet.
+//! Tracing with OpenTelemetry. Not supported yet.
 
 use super::annotation::Effect::Unsupported;
 use super::annotation::Scope::Location;

@@ -1,6 +1,6 @@
-//! What is spoken with endpoints (`backend-protocol`, `proxy-ssl-*`).
+//! The protocol towards endpoints, and its TLS (`backend-protocol`, `proxy-ssl-*`).
 //!
-//! What cannot be enforced closes the locations of the Ingress.
+//! If a verification cannot be enforced, the locations of the Ingress are closed.
 
 use std::sync::Arc;
 
@@ -37,12 +37,12 @@ annotations! {
         "Longest chain of an endpoint's certificate.";
 }
 
-/// What annotations say about endpoints.
+/// Settings of the protocol towards endpoints.
 #[derive(Clone, Debug)]
 pub(in crate::translate) struct Settings {
-    /// None where no annotation says so.
+    /// None if no annotation names one.
     protocol: Option<Protocol>,
-    /// `namespace/name`.
+    /// `namespace/name` of the Secret.
     secret: Option<String>,
     verify: bool,
     depth: u32,
@@ -50,7 +50,7 @@ pub(in crate::translate) struct Settings {
     send_name: bool,
     versions: TlsVersions,
     ciphers: Vec<CipherSuite>,
-    /// What a Secret says holds for the locations of its Ingress only, not for the whole host. The `ConfigMap` says so.
+    /// The settings from a Secret hold only for the locations of its Ingress, not for the whole host. The `ConfigMap` decides this.
     pub(in crate::translate) is_for_locations_only: bool,
 }
 
@@ -75,13 +75,13 @@ pub(super) fn apply(resolved: &UpstreamDraft, route: &mut DraftRoute) {
 }
 
 impl Settings {
-    /// What holds for the whole host, where it does.
+    /// The TLS settings for the whole host; none if the Ingress has no Secret or its settings are for its locations only.
     pub(super) fn of_host(&self, resolved: &UpstreamDraft) -> Option<Arc<UpstreamTls>> {
         resolved.own_tls.clone().filter(|_| !self.is_for_locations_only)
     }
 
-    /// Looks up what the annotations name. If something is amiss, tells why requests must not be let through, and the same for
-    /// people to read.
+    /// Looks up the Secret. If the endpoints cannot be verified as asked, also returns why the locations are closed, as a reason
+    /// and as a problem.
     pub(super) fn resolve(
         &self,
         ingress: &Sourced<objects::Ingress>,
@@ -124,7 +124,7 @@ impl Settings {
         (draft, None)
     }
 
-    /// What is asked for without what annotations name.
+    /// The settings without the Secret.
     pub(super) fn draft(&self) -> UpstreamDraft {
         let usual_tls = self.tls(None, Arc::default());
         UpstreamDraft { protocol: self.protocol, usual_tls, own_tls: None, unverified: None }
@@ -175,7 +175,7 @@ impl Settings {
     }
 }
 
-/// The protocol that an annotation names.
+/// The protocol with this name in an annotation.
 fn protocol(text: &str) -> Parsed<Protocol> {
     match text.trim().to_ascii_uppercase().as_str() {
         "HTTP" => Ok(Protocol::Http),

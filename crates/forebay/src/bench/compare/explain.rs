@@ -1,6 +1,6 @@
-//! Why the two ways differ: what their phases, the CPUs and the doctor say, with numbers.
+//! Explains why two ways differ, by their phases, the CPUs and the doctor's findings, with figures.
 //!
-//! Must not be in here: how it is shown.
+//! Must not be in here: how the explanation is shown.
 
 use std::fmt::Write as _;
 
@@ -11,19 +11,19 @@ use crate::bench::format::{grouped, time};
 use crate::bench::measure::{Measurement, PhasesUs};
 use crate::bench::timeline::Reading;
 
-/// The doctor's check that is told of even where all is well: how many connections a request costs.
+/// The doctor's check that is shown even if its verdict is ok: the number of connections per request.
 const REUSE: &str = "upstream-reuse";
 
-/// The doctor's check that is not told of: the clients are ourselves, and do as they were told.
+/// The doctor's check that is not shown: the clients are this process, and connect as they were told to.
 const CLIENTS: &str = "client-keepalive";
 
-/// Share of all CPUs from which a machine is taken for busy.
+/// Share of all CPUs above which the machine counts as busy.
 const BUSY_SHARE_MIN: f64 = 0.95;
 
-/// A difference of medians below this share of a request's time is not told.
+/// A difference of medians below this share of a request's time is not shown.
 const PHASE_SHARE_MIN: f64 = 0.05;
 
-/// What explains the difference, the weightiest first; what is in order is left out, but for [`REUSE`].
+/// The explanations, the most important first. Findings that are ok are left out, except for [`REUSE`].
 pub(super) fn explain(direct: &Way, via: &Way, samples: &Samples, readings: &[Reading]) -> Vec<Finding> {
     let own = [
         Some(phases(direct.measurement(), via.measurement())),
@@ -38,12 +38,12 @@ pub(super) fn explain(direct: &Way, via: &Way, samples: &Samples, readings: &[Re
     let seen =
         seen.filter(|finding| finding.id == REUSE || finding.verdict > Verdict::Ok && finding.id != CLIENTS);
     let mut all: Vec<Finding> = own.into_iter().flatten().chain(seen).collect();
-    // Stable: what is equally weighty stays in the order of the phases first, then the doctor's table.
+    // A stable sort: equally important findings stay in order, the phases before the doctor's table.
     all.sort_by_key(|finding| std::cmp::Reverse(weight(finding)));
     all
 }
 
-/// Where something could not be seen comes after all that was.
+/// The rank of a finding. Those that are unknown come after all others.
 fn weight(finding: &Finding) -> u8 {
     match finding.verdict {
         Verdict::Failure => 3,
@@ -53,7 +53,7 @@ fn weight(finding: &Finding) -> u8 {
     }
 }
 
-/// What is said of connections to upstreams is of the proxy only where that was looked at.
+/// Makes a finding about connections to upstreams unknown if the proxy's process was not examined.
 fn seen_at_all(finding: Finding, samples: &Samples) -> Finding {
     if finding.id != REUSE || samples.requests.is_some() {
         return finding;
@@ -63,14 +63,14 @@ fn seen_at_all(finding: Finding, samples: &Samples) -> Finding {
     Finding { verdict: Verdict::Unknown, message: message.into(), evidence, remedy, ..finding }
 }
 
-/// Adds to what is said of new connections what they leave behind, and how much of it there can be.
+/// Adds to a finding about new connections the `TIME_WAIT`s that they leave, and how many there can be.
 fn with_ports(finding: Finding, samples: &Samples, upstream: &str) -> Finding {
     if finding.id != REUSE || finding.verdict <= Verdict::Ok {
         return finding;
     }
     let remote = match finding.evidence.get("remote") {
         Some(Value::Text(remote)) => remote.as_str(),
-        // Connections that are too short to be seen lead to where we find the upstream ourselves.
+        // If connections were too short to be seen, the upstream's address is taken from the URL of the direct way.
         _ => upstream,
     };
     let sockets = samples.sockets().unwrap_or_default();
@@ -96,7 +96,7 @@ fn with_ports(finding: Finding, samples: &Samples, upstream: &str) -> Finding {
     Finding { message, evidence: evidence.into_iter().collect(), ..finding }
 }
 
-/// Which part of a request takes longer.
+/// Explains which phase of a request takes longer.
 fn phases(direct: &Measurement, via: &Measurement) -> Finding {
     let longer = via.latency_us.p50 - direct.latency_us.p50;
     let of = |phases: PhasesUs| {
@@ -130,7 +130,7 @@ fn more(difference: f64) -> String {
     format!("{} {}", time(difference.abs()), if difference < 0.0 { "less" } else { "longer" })
 }
 
-/// Whether the rates are the generator's own limit.
+/// Whether the load generator limits the rates; none if it does not.
 fn generator(direct: &Measurement, via: &Measurement) -> Option<Finding> {
     let limited: Vec<_> = [("direct", direct), ("via", via)]
         .into_iter()
@@ -152,7 +152,7 @@ fn generator(direct: &Measurement, via: &Measurement) -> Option<Finding> {
     Some(Finding { remedy, ..finding("generator-limited", Verdict::Warning, message, evidence.into_iter()) })
 }
 
-/// Whether the machine's CPUs are the limit, and with them whatever shares them.
+/// Whether the machine's CPUs are the limit; none if they are not.
 fn machine(direct: &Way, via: &Way, readings: &[Reading]) -> Option<Finding> {
     let cpus = std::thread::available_parallelism().map_or(1.0, |cpus| cpus.get() as f64);
     let used = |way: &Way| {
@@ -175,7 +175,7 @@ fn machine(direct: &Way, via: &Way, readings: &[Reading]) -> Option<Finding> {
     Some(finding("machine-busy", Verdict::Warning, message, evidence.into_iter()))
 }
 
-/// What a request costs the proxy's processes.
+/// The CPU time of the proxy's processes per request; none if it is not known.
 fn proxy(via: &Way, samples: &Samples) -> Option<Finding> {
     let used = used(&cpu_of_proxy(samples)?, &via.windows)?;
     let cpus = used / seconds(&via.windows);
@@ -191,7 +191,7 @@ fn proxy(via: &Way, samples: &Samples) -> Option<Finding> {
     Some(finding("proxy-cpu", Verdict::Ok, message, evidence.into_iter()))
 }
 
-/// Seconds of CPU time that the proxy's processes had used, by the time; `None` where it was not looked at.
+/// CPU time of the proxy's processes in seconds, by time; `None` if they were not examined.
 pub(super) fn cpu_of_proxy(samples: &Samples) -> Option<Vec<(f64, f64)>> {
     let ticks = samples.ticks().ok()?;
     let processes = ticks.cpu.iter().find(|ticks| ticks.of == "processes")?;
@@ -199,7 +199,7 @@ pub(super) fn cpu_of_proxy(samples: &Samples) -> Option<Vec<(f64, f64)>> {
     Some(points.map(|(at, used)| (*at as f64 / 1e3, *used as f64 / 1e6)).collect())
 }
 
-/// By how much a counter grew in all windows together; `None` where it was not read.
+/// The growth of a counter in all windows together; `None` if it was not read.
 fn used(counter: &[(f64, f64)], windows: &[(f64, f64)]) -> Option<f64> {
     let at = |time: f64| {
         let after = counter.partition_point(|(at, _)| *at < time).min(counter.len().checked_sub(1)?);

@@ -1,7 +1,7 @@
-//! `forebay bench compare`: what the way through a proxy costs, and why.
+//! `forebay bench compare`: the cost of the way through a proxy, and its causes.
 //!
-//! Short rounds of both ways alternate, so that what drifts on the machine hits both; meanwhile the doctor looks.
-//! Must not be in here: checks, which are the crate `doctor`'s; a figure of one round alone.
+//! Short rounds of both ways alternate, so that changes on the machine affect both; the doctor takes samples meanwhile. Must not be
+//! in here: checks, which are in the crate `doctor`; the figures of a single round.
 
 mod explain;
 mod page;
@@ -57,22 +57,22 @@ pub(crate) struct Compare {
     telling: Telling,
 }
 
-/// Both ways, measured and compared.
+/// The measurements of both ways.
 struct Comparison {
     direct: Way,
     via: Way,
     ratios: Ratios,
-    /// The doctor's findings and our own, the weightiest first.
+    /// The doctor's findings and those of `explain`, the most important first.
     explanations: Vec<Finding>,
     readings: Vec<Reading>,
     samples: Samples,
 }
 
-/// One way, over all of its rounds.
+/// The measurements of one way, over all of its rounds.
 struct Way {
     subject: Subject,
     measured: Measured,
-    /// When its rounds began and ended, in seconds since the first.
+    /// The beginning and the end of each of its rounds, in seconds since the first round.
     windows: Vec<(f64, f64)>,
 }
 
@@ -87,14 +87,14 @@ struct Told<'a> {
     explanations: &'a [Finding],
 }
 
-/// Which way a round goes, in the order of what is counted by way.
+/// The way of a round, in the order of the counters.
 #[derive(Clone, Copy)]
 enum Which {
     Direct,
     Via,
 }
 
-/// Compares, and tells.
+/// Measures, compares and prints.
 pub(crate) fn run(options: &Compare) -> anyhow::Result<ExitCode> {
     let comparison = compare(options)?;
     match options.telling.output {
@@ -124,7 +124,7 @@ fn compare(options: &Compare) -> anyhow::Result<Comparison> {
     })?;
     let (tell, fetched) = mpsc::channel();
     let watch = Watch::start(scope(options, tell))?;
-    // What was told while the first sample was taken.
+    // The result of fetching metrics while the first sample was taken.
     if let Ok(Err(error)) = fetched.try_recv() {
         bail!(error);
     }
@@ -148,10 +148,10 @@ fn compare(options: &Compare) -> anyhow::Result<Comparison> {
     Ok(Comparison { direct, via, ratios, explanations, readings, samples })
 }
 
-/// A way's subject, its rounds, and when each began and ended.
+/// A way, the measurements of its rounds, and the beginning and end of each.
 type Rounds = (Subject, Vec<Measured>, Vec<(f64, f64)>);
 
-/// Makes the rounds. Which way is first alternates too: the second of a pair finds what the first has left.
+/// Runs the rounds. The first way of a pair alternates too, since the second finds what the first has left, such as `TIME_WAIT`s.
 fn rounds(
     options: &Compare,
     subjects: &[Subject; 2],
@@ -175,20 +175,20 @@ fn rounds(
     Ok(ways)
 }
 
-/// A line that the next one replaces; none where nobody watches.
+/// Prints a line that the next one replaces; nothing if standard error is not a terminal.
 pub(super) fn tell_progress(line: &str) {
     if std::io::stderr().is_terminal() {
         eprint!("\r\x1b[K{line}");
     }
 }
 
-/// What the doctor looks at; whether there are metrics is told each time.
+/// What the doctor examines. Each fetch of metrics reports its result to `tell`.
 fn scope(options: &Compare, tell: Sender<Result<(), String>>) -> Scope {
     let metrics = options.metrics.clone().map(|url| -> Metrics {
         let mut fetch = metrics_of(url);
         Box::new(move || {
             let page = fetch();
-            // Nobody listens any more once the rounds have begun.
+            // The receiver is gone once the rounds have begun.
             let _ = tell.send(page.as_ref().map(drop).map_err(String::clone));
             page
         })
@@ -196,7 +196,7 @@ fn scope(options: &Compare, tell: Sender<Result<(), String>>) -> Scope {
     Scope { pid: options.pid, metrics, ..Scope::default() }
 }
 
-/// Whether the process that is looked at is there; without one, nothing can be missed.
+/// An error if the examined process has ended; fine without a process.
 fn is_alive(pid: Option<u32>) -> anyhow::Result<()> {
     let Some(pid) = pid else { return Ok(()) };
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
@@ -207,17 +207,17 @@ fn is_alive(pid: Option<u32>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether what the doctor looks at has served all of the rounds' requests, and so how many those were says something of it.
+/// Whether the examined process served all requests of the rounds, so that their number can be used in checks.
 fn knows_requests(options: &Compare, via: &Subject) -> bool {
     options.pid.is_some() || options.metrics.is_some() || is_local(via.address())
 }
 
-/// Whether an address is one of this network namespace: only such a one can be bound to.
+/// Whether an address is in this network namespace: only then can a socket be bound to it.
 fn is_local(address: SocketAddr) -> bool {
     UdpSocket::bind((address.ip(), 0)).is_ok()
 }
 
-/// Whether a process is in our network namespace, where our own connections are counted too.
+/// Whether a process is in this process's network namespace, so that the generator's connections are counted there too.
 fn shares_namespace(pid: Option<u32>) -> bool {
     let namespace = |process: String| std::fs::read_link(format!("/proc/{process}/ns/net")).ok();
     pid.is_none_or(|pid| namespace(pid.to_string()) == namespace("self".into()))
@@ -255,13 +255,13 @@ impl Comparison {
 
 #[cfg(test)]
 mod fixture {
-    //! Measurements that were not made.
+    //! Made-up measurements for tests.
 
     use std::collections::BTreeMap;
 
     use crate::bench::measure::{GeneratorUse, Kind, LatencyUs, Measurement, PhasesUs};
 
-    /// With a rate, a median latency and a time to connect.
+    /// A measurement with this rate, median latency and time to connect.
     pub(super) fn measurement(rate: f64, p50: f64, connect: Option<f64>) -> Measurement {
         Measurement {
             kind: Kind::Rps,

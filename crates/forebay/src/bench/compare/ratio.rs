@@ -1,6 +1,6 @@
-//! How two ways compare: the figures of one over those of the other, and how far that differs from round to round.
+//! Compares two ways: the ratio of each figure, and its spread over the rounds.
 //!
-//! Must not be in here: rounds being made, and what a ratio means.
+//! Must not be in here: measuring, and the meaning of a ratio.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use serde::Serialize;
 
 use crate::bench::measure::Measurement;
 
-/// One figure of a measurement.
+/// A figure of a measurement.
 pub(crate) struct Measure {
     /// Its name in JSON.
     pub(crate) key: &'static str,
-    /// Its name for people.
+    /// Its name in text.
     pub(crate) label: &'static str,
-    /// The figure; `None` where the measurement has none.
+    /// The figure; `None` if the measurement does not have it.
     pub(crate) of: fn(&Measurement) -> Option<f64>,
 }
 
-/// What is compared: rates first, then times in microseconds.
+/// The figures that are compared: first rates, then times in microseconds.
 pub(crate) const MEASURES: &[Measure] = &[
     Measure { key: "rate", label: "requests/s", of: |m| Some(m.rate) },
     Measure { key: "latency_p50", label: "latency p50", of: |m| Some(m.latency_us.p50) },
@@ -32,17 +32,17 @@ pub(crate) const MEASURES: &[Measure] = &[
     Measure { key: "body", label: "body", of: |m| m.phases_us.body },
 ];
 
-/// One way's figures over the other's.
+/// The figures of one way divided by those of the other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Ratios {
     #[serde(rename = "ratio")]
-    /// Of all rounds together, by [`Measure::key`]; only what both ways have, and where the divisor is not 0.
+    /// For all rounds together, by [`Measure::key`]; only figures that both ways have and whose divisor is not 0.
     pub(crate) all: BTreeMap<&'static str, f64>,
-    /// Of one round each, the least and the greatest.
+    /// For single pairs of rounds, the least and the greatest.
     pub(crate) spread: BTreeMap<&'static str, Spread>,
 }
 
-/// The least and the greatest of several.
+/// The least and the greatest of several values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Spread {
     pub(crate) min: f64,
@@ -50,7 +50,7 @@ pub(crate) struct Spread {
 }
 
 impl Ratios {
-    /// Of `via` over `direct`, and of the pairs of rounds that these are the sums of.
+    /// The ratios of `via` to `direct`; `pairs` are the rounds of which these are the sums.
     pub(crate) fn of(direct: &Measurement, via: &Measurement, pairs: &[[Measurement; 2]]) -> Ratios {
         let mut ratios = Ratios::default();
         for measure in MEASURES {

@@ -1,4 +1,4 @@
-//! A comparison as text, for people.
+//! Prints a comparison as text.
 //!
 //! Must not be in here: measuring, and conclusions.
 
@@ -10,7 +10,7 @@ use crate::bench::format::{counted, grouped, time};
 use crate::bench::show::load;
 use crate::doctor::show as findings;
 
-/// Width of the column of names, and of each other.
+/// Width of the column with names, and of the other columns.
 const NAME: usize = 14;
 const COLUMN: usize = 14;
 
@@ -38,7 +38,7 @@ pub(super) fn text(options: &Compare, comparison: &Comparison) -> String {
     text
 }
 
-/// What is left of the rate, in a sentence.
+/// The share of the rate that is left, as a sentence.
 pub(super) fn conclusion(comparison: &Comparison) -> String {
     let (direct, via) = (comparison.direct.measurement(), comparison.via.measurement());
     let Some(ratio) = comparison.ratios.all.get("rate") else {
@@ -58,12 +58,12 @@ pub(super) fn conclusion(comparison: &Comparison) -> String {
     )
 }
 
-/// A share, with a decimal where it is small.
+/// A share in percent, with a decimal if it is small.
 pub(super) fn percent(share: f64) -> String {
     if share < 0.1 { format!("{:.1} %", share * 100.0) } else { format!("{:.0} %", share * 100.0) }
 }
 
-/// A ratio in three digits or so.
+/// A ratio with about three digits.
 pub(super) fn times(ratio: f64) -> String {
     let digits = match ratio {
         100.0.. => 0,
@@ -74,7 +74,7 @@ pub(super) fn times(ratio: f64) -> String {
     format!("{ratio:.digits$}")
 }
 
-/// Both figures, their ratio, and its spread; `None` where neither way has one above 0.
+/// Both figures, their ratio and its spread; `None` if neither figure is above 0.
 pub(super) fn cells(comparison: &Comparison, measure: &Measure) -> Option<[String; 4]> {
     let figures = [&comparison.direct, &comparison.via].map(|way| (measure.of)(way.measurement()));
     if figures.iter().all(|figure| figure.is_none_or(|figure| figure == 0.0)) {

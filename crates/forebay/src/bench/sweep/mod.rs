@@ -1,8 +1,8 @@
-//! `forebay bench sweep`: field case C's four tables for this machine.
+//! `forebay bench sweep`: the four tables of field case C for this machine.
 //!
-//! By itself it starts a proxy of its own for each number of CPUs, and pins it there. A proxy that runs already is left as it
-//! is: only the generator's CPUs are swept then.
-//! Must not be in here: another process's affinity being changed.
+//! By default it starts its own proxy for each number of CPUs and pins it there. A proxy that runs already is not changed: then
+//! only the number of the generator's CPUs varies.
+//! Must not be in here: changing the affinity of another process.
 
 mod page;
 mod show;
@@ -26,7 +26,7 @@ use super::{EXIT_FAILURES, report};
 use crate::output::Format;
 use stage::Stage;
 
-/// What field case C's handshakes were made with.
+/// TLS version of field case C's handshakes.
 const VERSION: Version = Version::V1_2;
 const SUITE: &str = "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384";
 
@@ -69,11 +69,11 @@ struct Topic {
     unit: &'static str,
     kind: Kind,
     is_tls: bool,
-    /// What the payload server is asked for.
+    /// The path that is requested from the payload server.
     path: &'static str,
 }
 
-/// Field case C's tables, in its order.
+/// The tables of field case C, in its order.
 const TOPICS: [Topic; 4] = [
     Topic {
         key: "http",
@@ -109,33 +109,33 @@ const TOPICS: [Topic; 4] = [
     },
 ];
 
-/// One line of a table.
+/// A row of a table.
 #[derive(Clone, Debug, Serialize)]
 struct Row {
-    /// The proxy's, or where it runs already, the generator's.
+    /// CPUs of the proxy or, if it runs already, of the generator.
     cpus: usize,
-    /// Whether generator and server ran on the proxy's CPUs, for want of others; unknown where the proxy runs already.
+    /// Whether the generator and the server ran on the proxy's CPUs because there were no others; none if the proxy runs already.
     shared: Option<bool>,
-    /// How many CPUs the proxy's processes used, where they are known.
+    /// CPUs that the proxy's processes used; none if that is not known.
     proxy_cpus_used: Option<f64>,
     #[serde(flatten)]
     measurement: Measurement,
 }
 
-/// The tables, in the order of [`TOPICS`]; what was not to be measured is empty.
+/// The tables, in the order of [`TOPICS`]; one that was not to be measured is empty.
 type Tables = [Vec<Row>; 4];
 
-/// Where everything runs while one number of CPUs is measured.
+/// The CPUs of all programs for one row.
 struct Placement {
-    /// How many are told of.
+    /// The number of CPUs in the row.
     cpus: usize,
     proxy: Vec<usize>,
-    /// The generator and the server.
+    /// The CPUs of the generator and the server.
     others: Vec<usize>,
     shared: bool,
 }
 
-/// Sweeps, and tells.
+/// Measures and prints.
 pub(crate) fn run(options: &Sweep) -> anyhow::Result<ExitCode> {
     if let Some(file) = &options.telling.report {
         report::prepare(file)?;
@@ -158,7 +158,7 @@ pub(crate) fn run(options: &Sweep) -> anyhow::Result<ExitCode> {
     Ok(if failed { ExitCode::from(EXIT_FAILURES) } else { ExitCode::SUCCESS })
 }
 
-/// A proxy of our own for each number of CPUs.
+/// Measures with a proxy of our own on each number of CPUs.
 fn sweep_proxy(options: &Sweep, numbers: &[usize], allowed: &[usize]) -> anyhow::Result<Tables> {
     let mut tables = Tables::default();
     let mut stage = Stage::new()?;
@@ -180,7 +180,7 @@ fn sweep_proxy(options: &Sweep, numbers: &[usize], allowed: &[usize]) -> anyhow:
     Ok(tables)
 }
 
-/// A proxy that runs already, and other numbers of CPUs for the generator.
+/// Measures a proxy that runs already, with each number of CPUs for the generator.
 fn sweep_generator(options: &Sweep, numbers: &[usize], allowed: &[usize]) -> anyhow::Result<Tables> {
     let urls = [&options.url, &options.tls_url, &options.tls_url, &options.large_url];
     let mut tables = Tables::default();
@@ -230,7 +230,7 @@ fn children(pid: u32) -> Vec<u32> {
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let parent = |child: u32| -> Option<u32> {
         let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).ok()?;
-        // The name in brackets may hold anything (proc_pid_stat(5)).
+        // The name in parentheses may contain any character (proc_pid_stat(5)).
         stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
     };
     pids.filter(|child| parent(*child) == Some(pid)).collect()
@@ -242,7 +242,7 @@ fn allowed() -> anyhow::Result<Vec<usize>> {
     Ok((0..CpuSet::MAX_CPU).filter(|cpu| mask.is_set(*cpu)).collect())
 }
 
-/// The numbers of CPUs to measure: those that are asked for, or doublings and all.
+/// The numbers of CPUs to measure: those that were asked for, or the powers of two and the number of all CPUs.
 fn numbers(asked: &[u16], allowed: usize) -> anyhow::Result<Vec<usize>> {
     if let Some(most) = asked.iter().max() {
         ensure!(usize::from(*most) <= allowed, "--cpus {most}: this process may use {allowed}");
@@ -256,7 +256,7 @@ fn numbers(asked: &[u16], allowed: usize) -> anyhow::Result<Vec<usize>> {
 }
 
 impl Placement {
-    /// The proxy on the first CPUs; the others on the rest, or on the same where there is no rest.
+    /// The proxy on the first CPUs; the others on the rest, or on the same CPUs if there are no others.
     fn of(number: usize, allowed: &[usize]) -> Placement {
         let (proxy, rest) = allowed.split_at(number);
         let shared = rest.is_empty();

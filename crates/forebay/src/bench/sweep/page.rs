@@ -1,4 +1,4 @@
-//! A sweep as a page of a report: a table and a plot for each of field case C's.
+//! A sweep as a page of a report: a table and a plot for each table of field case C.
 //!
 //! Must not be in here: HTML and SVG.
 

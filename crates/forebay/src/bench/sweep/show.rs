@@ -1,4 +1,4 @@
-//! A sweep as text, for people, and as an object.
+//! A sweep as text, and as the object of `--output json`.
 //!
 //! Must not be in here: measuring.
 
@@ -40,7 +40,7 @@ pub(super) fn text(options: &Sweep, tables: &Tables) -> String {
     text
 }
 
-/// What was swept, in a sentence or two.
+/// A description of the sweep, in a sentence or two.
 pub(super) fn about(options: &Sweep, tables: &Tables) -> String {
     let connections = options.load.connections;
     let seconds = options.load.duration.as_secs_f64();
@@ -57,7 +57,7 @@ pub(super) fn about(options: &Sweep, tables: &Tables) -> String {
     )
 }
 
-/// A table's title, with what was asked for.
+/// The title of a table, with what was requested.
 pub(super) fn heading(topic: &Topic) -> String {
     let size = match topic.path {
         "/0" => "no body",
@@ -92,7 +92,7 @@ pub(super) fn cells(topic: &Topic, row: &Row) -> [String; 6] {
     ]
 }
 
-/// What has to be known of these figures.
+/// Notes that are needed to read the figures.
 pub(super) fn notes(tables: &Tables) -> Vec<String> {
     let rows = || tables.iter().flatten();
     let mut notes = Vec::new();

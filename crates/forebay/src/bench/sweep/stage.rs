@@ -1,7 +1,6 @@
-//! A proxy of our own and what it serves: Forebay as a child on given CPUs, a payload server behind it.
+//! Starts what a sweep measures: Forebay as a child process on given CPUs, and a payload server behind it.
 //!
-//! Both are gone when the stage is dropped, and when a signal ends us.
-//! Must not be in here: load.
+//! Both end when the stage is dropped, and when a signal ends this process. Must not be in here: load.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -19,20 +18,20 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tempfile::TempDir;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// How long the proxy may take to serve.
+/// Longest time until the proxy serves.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// As a shell tells that SIGINT was the end.
+/// The exit status that a shell gives to a process that SIGINT ended.
 const EXIT_INTERRUPTED: i32 = 130;
 
-/// Where things run, one number of CPUs after the other.
+/// The programs, which are started for one number of CPUs after the other.
 pub(super) struct Stage {
     folder: Arc<Mutex<Option<TempDir>>>,
     proxy: Arc<Mutex<Option<Proxy>>>,
     payload: Option<Payload>,
 }
 
-/// Where the proxy is.
+/// The addresses of the proxy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Addresses {
     pub(super) http: u16,
@@ -40,11 +39,11 @@ pub(super) struct Addresses {
     pub(super) pid: u32,
 }
 
-/// Killed when it is dropped.
+/// The proxy's process, which is killed when this is dropped.
 struct Proxy(Child);
 
 impl Stage {
-    /// Makes a certificate as field case C has it, and what the proxy is to serve.
+    /// Makes a certificate like that of field case C, and the proxy's manifest.
     pub(super) fn new() -> anyhow::Result<Stage> {
         let folder = tempfile::Builder::new()
             .prefix("forebay-sweep-")
@@ -59,13 +58,13 @@ impl Stage {
         Ok(stage)
     }
 
-    /// Starts both, on those CPUs, and waits until the proxy serves.
+    /// Starts both programs on these CPUs, and waits until the proxy serves.
     pub(super) fn start(&mut self, proxy: &[usize], others: &[usize]) -> anyhow::Result<Addresses> {
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let payload = on_cpus(others, || Payload::bind(any, others.len()))??;
         let endpoint = payload.local_addr();
         self.payload = Some(payload);
-        // From here on a signal waits until the child is in its place, and then ends it.
+        // The lock makes a signal wait until the child is in its place, so that it is killed as well.
         let mut place = lock(&self.proxy);
         let folder = lock(&self.folder).as_ref().map(|folder| folder.path().to_owned());
         let mut command = Command::new(std::env::current_exe()?);
@@ -85,13 +84,13 @@ impl Stage {
         proxy.wait()
     }
 
-    /// Ends both.
+    /// Ends both programs.
     pub(super) fn stop(&mut self) {
         drop(lock(&self.proxy).take());
         self.payload = None;
     }
 
-    /// Has signals end what was started, and then this process.
+    /// Installs a handler by which signals end the programs and then this process.
     fn end_with_signals(&self) -> anyhow::Result<()> {
         let (folder, proxy) = (Arc::clone(&self.folder), Arc::clone(&self.proxy));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
@@ -125,7 +124,7 @@ impl Drop for Stage {
 }
 
 impl Proxy {
-    /// Reads what it says until it serves, and goes on reading so that it can go on saying.
+    /// Reads the proxy's log until it serves. The log is read on afterwards, so that writing to it does not block the proxy.
     fn wait(&mut self) -> anyhow::Result<Addresses> {
         let stderr = self.0.stderr.take().context("what it says is not there")?;
         let (tell, told) = mpsc::channel();
@@ -148,13 +147,13 @@ impl Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Tells of each line, as long as somebody listens, and reads on after that.
+/// Sends each line to `tell`, and reads on when nobody listens any more.
 fn read(stderr: ChildStderr, tell: &mpsc::Sender<String>) {
     let mut reader = BufReader::new(stderr);
     let mut line = String::new();
@@ -166,14 +165,14 @@ fn read(stderr: ChildStderr, tell: &mpsc::Sender<String>) {
     let _ = std::io::copy(&mut reader.by_ref(), &mut std::io::sink());
 }
 
-/// The port of an address in a line of the log: `http="[::]:8080"`.
+/// The port of an address in a log line: `http="[::]:8080"`.
 fn port(line: &str, name: &str) -> Option<u16> {
     let (_, rest) = line.split_once(&format!(" {name}="))?;
     let value = rest.split(' ').next()?.trim().trim_matches('"');
     value.rsplit(':').next()?.parse().ok()
 }
 
-/// What the proxy serves: everything from one Service, as field case C has it. The access log is off there too.
+/// The proxy's manifest: one Service for all requests, without an access log, as in field case C.
 fn manifest(certificate: &str, key: &str) -> String {
     let indent = |text: &str| {
         let lines: Vec<_> = text.lines().map(|line| format!("    {line}\n")).collect();
@@ -216,7 +215,7 @@ spec:
     )
 }
 
-/// Runs `spawn` on those CPUs, which what it spawns inherits.
+/// Runs `spawn` on these CPUs; the processes and threads that it starts inherit them.
 fn on_cpus<T>(cpus: &[usize], spawn: impl FnOnce() -> T) -> anyhow::Result<T> {
     let before = sched_getaffinity(None)?;
     let mut set = CpuSet::new();

@@ -1,4 +1,4 @@
-//! What is thought of clients' certificates.
+//! Verification of client certificates.
 
 use rcgen::ExtendedKeyUsagePurpose;
 use rustls::pki_types::CertificateDer;
@@ -7,8 +7,8 @@ use super::super::chain::{Purpose, Trust};
 use super::super::client::{ClientTls, Misdirected, Verdict};
 use super::*;
 
-/// An authority, a certificate of X.509 version 1 that it has signed, another one, and a list that revokes that, as OpenSSL
-/// 3.0's `req -x509`, `x509 -req` and `ca -gencrl` make them.
+/// An authority, a certificate of X.509 version 1 that it has signed, another one, and a list that revokes the other, as made by
+/// `req -x509`, `x509 -req` and `ca -gencrl` of OpenSSL 3.0.
 const VERSION_1: [&str; 4] = [
     "3082017130820117a003020102021421f90f691adec1e3bc8c416bd386c9e8708bd8f1300a06082a8648ce3d040302300d31\
      0b300906035504030c0263613020170d3236313132303134333331345a180f32313236313032373134333331345a300d310b\
@@ -101,7 +101,7 @@ fn leaves_that_webpki_does_not_take_are_judged_too() {
     );
     let foreign_list = other.trusted_but(&[]).revocations.clone();
     assert_eq!(judge(&trusted(&foreign_list), 1, &[good]), Err(webpki::Error::UnknownRevocationStatus));
-    // An authority that shows its own certificate.
+    // An authority shows its own certificate.
     assert_eq!(judge(&other.trusted(), 1, &[&other.certificate]), Ok(()));
     assert_eq!(judge(&trusted(&[]), 1, &[&other.certificate]), Err(webpki::Error::UnknownIssuer));
 }

@@ -1,4 +1,4 @@
-//! Handshakes between both halves of this module and rustls' own other ends, with certificates made on the spot.
+//! Handshakes between this module and rustls' own clients and servers, with certificates that the tests make.
 
 mod client_auth;
 mod selection;
@@ -28,7 +28,7 @@ use super::server_configs::{ServerConfigs, SharedTls};
 use super::upstream::Verifier;
 use crate::clock::Clock;
 
-/// In the year 2027, when all certificates are in force that say nothing else.
+/// A time in the year 2027, at which certificates are valid unless they say otherwise.
 const NOW: Duration = Duration::from_secs(1_800_000_000);
 
 /// A certificate authority.
@@ -44,7 +44,7 @@ impl Authority {
         Self { issuer: Issuer::new(params, key), certificate }
     }
 
-    /// An authority below this one.
+    /// An intermediate authority, signed by this one.
     fn sub(&self, name: &str) -> Self {
         let (params, key) = (Self::params(name), KeyPair::generate().unwrap());
         let certificate = params.signed_by(&key, &self.issuer).unwrap().der().to_vec();
@@ -143,7 +143,7 @@ fn shared_tls() -> Arc<SharedTls> {
     SharedTls::new(Clock::begin()).expect("randomness")
 }
 
-/// A client that believes whatever it is shown.
+/// A client that accepts any certificate.
 fn client() -> ClientConfig {
     let mut config = ClientConfig::builder_with_provider(provider(model::CipherSuite::DEFAULT))
         .with_safe_default_protocol_versions()
@@ -155,7 +155,7 @@ fn client() -> ClientConfig {
     config
 }
 
-/// As [`client`], with a certificate of its own.
+/// The same as [`client`], with a certificate.
 fn client_with(certificate: &Certificate) -> ClientConfig {
     let key = certified_key(certificate, &provider(model::CipherSuite::DEFAULT)).unwrap();
     let mut config = client();
@@ -177,7 +177,7 @@ struct Met {
     server: Connection,
 }
 
-/// A handshake with whoever answers to the name.
+/// Makes a handshake with the host for this name.
 fn meet(
     config: &Arc<ClientConfig>,
     name: Option<&str>,

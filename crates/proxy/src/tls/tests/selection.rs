@@ -1,4 +1,4 @@
-//! Who answers a handshake, and with what.
+//! Which host and which configuration a handshake selects.
 
 use model::{CipherSuite, HostList, TlsVersions};
 use rustls::ProtocolVersion;
@@ -7,7 +7,7 @@ use super::super::TlsListeners;
 use super::super::provider::{suite_name, versions};
 use super::*;
 
-/// As [`client`], with one version and these suites of TLS 1.2.
+/// The same as [`client`], with one version and these suites of TLS 1.2.
 fn client_of(version: TlsVersions, suites: &[CipherSuite]) -> Arc<ClientConfig> {
     let config = ClientConfig::builder_with_provider(provider(suites))
         .with_protocol_versions(&versions(version, suites))
@@ -180,7 +180,8 @@ fn http2_is_offered_where_it_is_on() {
 
 // === resumption ===
 
-/// Two handshakes, the second by another thread with the next generation; whether that one was resumed.
+/// Makes two handshakes, the second on another thread with the next generation of the configuration. Returns whether the second one
+/// was resumed.
 fn resumes(version: TlsVersions, settings: &TlsSettings, first: Host, second: Host) -> bool {
     let shared_tls = shared_tls();
     let config = client_of(version, CipherSuite::DEFAULT);

@@ -1,4 +1,4 @@
-//! Sockets under TLS over loopback, and the handshake of clients.
+//! Sockets with TLS over loopback, and handshakes with clients.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -69,7 +69,7 @@ fn what_is_written_arrives_whole_through_small_socket_buffers() {
         };
         let ((), received) = tokio::join!(writes, reads);
         assert!(received == sent);
-        // Nothing of it waits for another write.
+        // All of the data has been sent; nothing waits for another write.
         assert!(!client.is_clear() && !server.is_clear());
     });
 }
@@ -78,7 +78,7 @@ fn what_is_written_arrives_whole_through_small_socket_buffers() {
 fn a_peek_takes_nothing_and_sees_data_only() {
     run(async {
         let (client, server) = sockets().await;
-        // The session ticket is on its way, or will be: it is no data.
+        // A session ticket is on its way, or will be: it does not count as data.
         assert!(poll_fn(|cx| Poll::Ready(server.poll_peek(cx).is_pending())).await);
         assert!(poll_fn(|cx| Poll::Ready(client.poll_peek(cx).is_pending())).await);
         assert_eq!(client.peek_now().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
@@ -129,7 +129,7 @@ fn a_connection_goes_on_in_another_event_loop() {
     let (client, server) = run(async {
         let (client, server) = sockets().await;
         write(&server, b"before").await;
-        // Both have to leave the loop that ends here.
+        // The sockets must not belong to the event loop that ends here.
         (client, server)
     });
     run(async {
@@ -146,7 +146,7 @@ fn a_connection_goes_on_in_another_event_loop() {
 
 // === the handshake of clients ===
 
-/// What becomes of a client that says `bytes`, and what it is told.
+/// Sends `bytes` as a client. Returns the result, and what the client received.
 async fn refused(bytes: &[u8], settings: TlsSettings) -> (Option<Refused>, Vec<u8>) {
     let (mut near, far) = loopback().await;
     let snapshot = compiled(vec![host("a.test", HostTls::default())], settings);

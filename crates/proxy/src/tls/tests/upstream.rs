@@ -9,7 +9,8 @@ use super::super::session::Session;
 use super::super::upstream::{ConnectorConfigs, NoSession};
 use super::*;
 
-/// A handshake with an endpoint that shows `certificate`; the name that was asked for, and how many were resumed of two.
+/// Makes two connections to an endpoint that shows `certificate`. Returns the server name that was sent, and how many of the two
+/// handshakes were resumed.
 fn dial(settings: UpstreamTls, certificate: &Arc<Certificate>) -> Result<(Option<String>, usize), NoSession> {
     run(async {
         let defaults =
@@ -30,7 +31,7 @@ fn dial(settings: UpstreamTls, certificate: &Arc<Certificate>) -> Result<(Option
             };
             let (client, _) = tokio::join!(dialing, poll_fn(|cx| server.poll_handshake(cx)));
             let mut client: Box<Session> = client?;
-            // Before the byte comes the ticket.
+            // The ticket is sent before this byte.
             poll_fn(|cx| server.poll_write(cx, &[std::io::IoSlice::new(b"x")])).await.unwrap();
             poll_fn(|cx| client.poll_read(cx, &mut [0; 1])).await.unwrap();
             if let Connection::Server(server) = server.tls() {
