@@ -7,6 +7,7 @@
 //! Never in here: IO, async, Kubernetes types, protocol bytes.
 
 mod access;
+mod affinity;
 mod backend;
 mod cluster;
 mod condition;
@@ -26,6 +27,7 @@ mod unit;
 use std::sync::Arc;
 
 pub use access::{Access, ClientCertificate};
+pub use affinity::{Affinity, AffinityCookie, AffinityMode, HashBy};
 pub use backend::{Backend, Backends, NoWeight, Split};
 pub use cluster::{Balance, Cluster, ClusterId, Clusters, Encryption, Endpoint, EndpointState, HttpVersion};
 pub use condition::{Condition, Conditions, Precedence, ValueMatch};

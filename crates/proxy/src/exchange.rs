@@ -3,7 +3,7 @@
 //! Never in here: what is done with it, which is `serve`'s.
 
 use std::borrow::Cow;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -57,6 +57,8 @@ pub(crate) struct Exchange<'a> {
     /// Whose endpoints are asked, once that is known.
     pub(crate) cluster: Cell<Option<ClusterId>>,
     pub(crate) id: RequestId<'a>,
+    /// What the client is to be told of the endpoint that it was given.
+    pub(crate) affinity_cookie: RefCell<Option<Box<str>>>,
     pub(crate) progress: Progress,
     pub(crate) report: Report,
 }

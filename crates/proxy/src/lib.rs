@@ -35,6 +35,8 @@ mod filters;
 
 mod access;
 
+mod affinity;
+
 mod head;
 
 mod upstream;

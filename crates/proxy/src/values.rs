@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use model::template::Template;
 use observe::access::{Named, Record, Time, Tls};
 use observe::log::Sink;
 use wire::h1::{Request, Version};
@@ -14,6 +15,14 @@ use crate::conn::Conn;
 use crate::exchange::Exchange;
 use crate::lookup;
 use crate::worker::Log;
+
+/// A text with the values that a request has by now.
+pub(crate) fn expand(exchange: &Exchange<'_>, template: &Template) -> Vec<u8> {
+    let took = exchange.worker.clock.now().since(exchange.report.begin);
+    let mut text = Vec::new();
+    with_record(exchange, took, |record, _| observe::access::expand(template, record, &mut text));
+    text
+}
 
 /// Has the values of a request that began so long ago. What is not known yet is missing.
 pub(crate) fn with_record<T>(

@@ -60,9 +60,17 @@ impl Digest {
         let Route { path, conditions, request_filters, access, action, labels, access_log } = route;
         self.add(&(path, conditions, request_filters, access, labels, access_log));
         match action {
-            Action::Forward(Forward { backends, timeouts, retry, body_bytes_max, connection_header }) => {
+            Action::Forward(forward) => {
+                let Forward {
+                    backends,
+                    timeouts,
+                    retry,
+                    body_bytes_max,
+                    connection_header,
+                    sets_affinity_cookie,
+                } = forward;
                 self.add_backends(snapshot, backends);
-                self.add(&(timeouts, retry, body_bytes_max, connection_header));
+                self.add(&(timeouts, retry, body_bytes_max, connection_header, sets_affinity_cookie));
             }
             Action::Respond(fixed) => self.add(fixed),
         }

@@ -328,13 +328,28 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         let redirect = draft.tls_redirect.as_ref().and_then(|draft| self.terms.redirect(draft, standing));
         let access = self.terms.access(&draft, standing);
         let DraftRoute {
-            path, place, timeouts, retry, body_bytes_max, connection_header, access_log, ..
+            path,
+            place,
+            timeouts,
+            retry,
+            body_bytes_max,
+            connection_header,
+            sets_affinity_cookie,
+            access_log,
+            ..
         } = draft;
         self.routes.push(Arc::new(Route {
             conditions: None,
             request_filters: RequestFilters::new(redirect.into_iter().collect()).expect("it is one filter"),
             access: Some(access).filter(|access| *access != Access::default()).map(Box::new),
-            action: Action::Forward(Forward { backends, timeouts, retry, body_bytes_max, connection_header }),
+            action: Action::Forward(Forward {
+                backends,
+                timeouts,
+                retry,
+                body_bytes_max,
+                connection_header,
+                sets_affinity_cookie,
+            }),
             labels: Arc::new(Labels {
                 namespace: asker.namespace.clone(),
                 object: asker.name.clone(),
@@ -423,7 +438,14 @@ mod tests {
         let draft = DraftRoute::new(PathMatch::prefix(path).unwrap(), None, place());
         let DraftRoute { path, timeouts, retry, body_bytes_max, connection_header, .. } = draft;
         let backends = Backends::One(ClusterId(cluster));
-        let forward = Forward { backends, timeouts, retry, body_bytes_max, connection_header };
+        let forward = Forward {
+            backends,
+            timeouts,
+            retry,
+            body_bytes_max,
+            connection_header,
+            sets_affinity_cookie: false,
+        };
         Arc::new(Route::new(path, Action::Forward(forward), Arc::default()))
     }
 

@@ -4,8 +4,8 @@ use model::{HostName, PathMatch};
 
 use super::rules::{path_match, rules_for};
 use super::{
-    Annotated, bodies, certificates, guards, headers, host_tls, logging, redirect, retries, timeouts,
-    upstream_tls,
+    Annotated, affinity, bodies, certificates, guards, headers, host_tls, logging, redirect, retries,
+    timeouts, upstream_tls,
 };
 use crate::names::NsName;
 use crate::objects::{At, Backend, Ingress, IngressPath, IngressRule, Sourced};
@@ -56,6 +56,7 @@ pub(super) fn claim(
 /// Applies the settings of annotations to a route.
 pub(super) fn apply(annotated: &Annotated, https_port: u16, route: &mut DraftRoute) {
     let settings = &annotated.settings;
+    affinity::apply(&settings.affinity, route);
     bodies::apply(&settings.bodies, route);
     guards::apply(&settings.guards, route);
     headers::apply(&settings.headers, route);

@@ -63,11 +63,13 @@ pub(crate) use rules::hosts_of;
 /// each Ingress changes a copy.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Settings {
+    affinity: affinity::Settings,
     pub(super) balancing: BackendSettings,
     pub(super) bodies: bodies::Settings,
     canary: canary::Settings,
     client_certificates: client_certificates::Settings,
     pub(super) guards: guards::Settings,
+    hashing: balancing::Settings,
     headers: headers::Settings,
     host_tls: host_tls::Settings,
     logging: logging::Settings,
@@ -171,10 +173,10 @@ impl Ingresses {
     /// The settings that the Ingresses being served have for the backends they name.
     pub(super) fn backends(
         &self,
-    ) -> impl Iterator<Item = (BackendSettings, impl Iterator<Item = (NsName, PortRef)>)> + Clone {
-        self.ours
-            .iter()
-            .map(|&number| (self.parsed.value(number).balancing, rules::backends(&self.parsed.key(number).0)))
+    ) -> impl Iterator<Item = (&BackendSettings, impl Iterator<Item = (NsName, PortRef)>)> + Clone {
+        self.ours.iter().map(|&number| {
+            (&self.parsed.value(number).balancing, rules::backends(&self.parsed.key(number).0))
+        })
     }
 
     pub(super) fn until(&self) -> i64 {
@@ -200,7 +202,11 @@ fn parse(
     if class == Class::Ours {
         certificates::check(ingress, inputs, &mut problems);
         let Annotated { settings, .. } = Annotated::read(ingress, base, inputs, &mut problems);
-        balancing = settings.balancing;
+        balancing = BackendSettings {
+            affinity: settings.affinity.of_backends(),
+            hash_by: settings.hashing.of_backends(),
+            ..settings.balancing
+        };
         if settings.guards.ignores_ingress {
             class = Class::Refused;
         } else if !settings.canary.is_canary {
