@@ -11,6 +11,7 @@ use crate::client::Connection;
 use crate::debounce::{Debounce, Pace};
 use crate::index::Index;
 use crate::interfaces;
+use crate::migration;
 use crate::objects::Object;
 use crate::options::Options;
 use crate::problem::Problem;
@@ -43,21 +44,22 @@ const LOOK_AROUND_INTERVAL: Duration = Duration::from_secs(10);
 ///
 /// When a path of the options does not exist or cannot be read. A file that cannot be parsed is a problem of the translation
 /// instead.
-pub fn load_once(options: &Options) -> Result<Translation, LoadError> {
-    load_at(options, SystemTime::now())
+pub fn load_at(options: &Options, now: SystemTime) -> Result<Translation, LoadError> {
+    check_at(options, now).map(|(translation, _)| translation)
 }
 
-/// The same as [`load_once`], with the time given by the caller.
+/// The same, with what there is to know for who comes over from ingress-nginx.
 ///
 /// # Errors
 ///
-/// The same as those of [`load_once`].
-pub fn load_at(options: &Options, now: SystemTime) -> Result<Translation, LoadError> {
+/// The same as those of [`load_at`].
+pub fn check_at(options: &Options, now: SystemTime) -> Result<(Translation, migration::Report), LoadError> {
     let files = Files::open(&options.manifests)?;
     let (index, duplicates) = Index::build(files.objects());
     let mut translation = translate(&index, options, &Resolved::new(), now);
     add_findings(&mut translation, files.problems().cloned().chain(duplicates), files.skipped());
-    Ok(translation)
+    let report = migration::Report::new(&index, options, &translation);
+    Ok((translation, report))
 }
 
 /// Receives the results of following a source.

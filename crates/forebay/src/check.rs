@@ -1,14 +1,65 @@
-//! `forebay check`: prints what would be served, and the problems.
+//! `forebay check`: prints what would be served, the problems, and what changes for who comes over from ingress-nginx.
 
+mod page;
+
+use std::fs;
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::SystemTime;
 
-use crate::cli;
+use anyhow::Context;
+use control::Translation;
+use control::migration::Report;
+use serde_json::{Value, json};
 
+use crate::cli::{self, Output};
+
+/// The exit status says whether there is something to do: 0 for nothing, 1 for problems to look at. What cannot be read is an error.
 pub(crate) fn run(options: cli::Check) -> anyhow::Result<ExitCode> {
-    let translation = control::load_once(&options.reading.into_options(options.paths))?;
-    let mut text = String::new();
-    control::report::write(&mut text, &translation)?;
+    let reading = options.reading.into_options(options.paths);
+    let (translation, report) = control::check_at(&reading, SystemTime::now())?;
+    let text = match options.output {
+        Output::Text => as_text(&translation, &report)?,
+        Output::Json => format!("{:#}\n", as_json(&translation, &report)),
+    };
     std::io::stdout().write_all(text.as_bytes())?;
-    Ok(ExitCode::from(u8::from(control::report::has_problems(&translation))))
+    if let Some(file) = &options.report {
+        fs::write(file, page::page(&translation, &report))
+            .with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    let needs_a_look = control::report::has_problems(&translation) || !report.need_a_look.is_empty();
+    Ok(ExitCode::from(u8::from(needs_a_look)))
+}
+
+fn as_text(translation: &Translation, report: &Report) -> anyhow::Result<String> {
+    let mut text = String::new();
+    control::report::write(&mut text, translation)?;
+    if report.ingresses > 0 {
+        text.push('\n');
+        report.write(&mut text)?;
+    }
+    Ok(text)
+}
+
+fn as_json(translation: &Translation, report: &Report) -> Value {
+    let routes = control::report::rows(translation).into_iter().map(|row| {
+        json!({
+            "host": row.host, "path": row.path, "pathType": row.path_type, "upstream": row.upstream,
+            "endpoints": row.endpoints, "from": row.origin,
+        })
+    });
+    let problems = translation.problems.iter().map(|problem| {
+        json!({
+            "severity": problem.severity.as_str(), "reason": problem.reason.as_str(),
+            "object": problem.object.as_ref().map(ToString::to_string),
+            "file": problem.file.as_ref().map(|file| file.display().to_string()),
+            "line": problem.line, "message": problem.message,
+        })
+    });
+    json!({
+        "verdict": report.verdict(),
+        "migration": report,
+        "routes": routes.collect::<Vec<_>>(),
+        "problems": problems.collect::<Vec<_>>(),
+    })
 }

@@ -249,8 +249,23 @@ pub(crate) struct Check {
     /// Files and folders with Kubernetes manifests.
     #[arg(value_name = "PATH", required = true)]
     pub(crate) paths: Vec<PathBuf>,
+    /// How the result is printed.
+    #[arg(long, value_enum, value_name = "FORM", default_value = "text")]
+    pub(crate) output: Output,
+    /// Also write it to this file, as one page of HTML.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
+}
+
+/// The form in which `check` prints its result.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum Output {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
 }
 
 #[derive(Args, Debug)]

@@ -50,13 +50,13 @@ pub fn parse_duration(text: &str) -> Result<Duration, InvalidUnit> {
     Ok(total)
 }
 
-/// Reads a whole number of seconds, with or without an `s`: what ingress-nginx's timeout annotations hold.
+/// Reads a whole number of seconds, as ingress-nginx's timeouts have it: with an optional plus sign, and without a unit.
 ///
 /// # Errors
 /// The text is no whole number.
 pub fn parse_seconds(text: &str) -> Result<Duration, InvalidUnit> {
     let trimmed = text.trim();
-    parse_digits(trimmed.strip_suffix('s').unwrap_or(trimmed))
+    parse_digits(trimmed.strip_prefix('+').unwrap_or(trimmed))
         .map(Duration::from_secs)
         .ok_or_else(|| InvalidUnit { text: text.to_owned(), expected: "a whole number of seconds" })
 }
@@ -105,7 +105,8 @@ mod tests {
     #[test]
     fn seconds() {
         assert_eq!(parse_seconds(" 300 "), Ok(Duration::from_secs(300)));
-        assert_eq!(parse_seconds("5s"), Ok(Duration::from_secs(5)));
+        assert_eq!(parse_seconds("+5"), Ok(Duration::from_secs(5)));
+        assert!(parse_seconds("5s").is_err());
         assert!(parse_seconds("5m").is_err());
     }
 }

@@ -116,7 +116,67 @@ fn check_shows_what_would_be_served() {
     let cells: Vec<&str> = row.split_whitespace().collect();
     assert_eq!(cells[1..6], ["/a", "Prefix", "default-web-80", "192.0.2.1:8080", "Ingress"]);
     assert!(row.contains(&format!("default/web ({file}:")), "{row}");
-    assert!(stdout.ends_with("1 host, 1 route, 1 upstream, 0 errors, 0 warnings, 0 notices\n"), "{stdout}");
+    let summary = "1 host, 1 route, 1 upstream, 0 errors, 0 warnings, 0 notices\n";
+    assert!(stdout.ends_with(&format!("{summary}\n1 of 1 Ingress behaves as before\n")), "{stdout}");
+}
+
+#[test]
+fn check_says_what_becomes_of_each_annotation() {
+    let ingress = |name: &str, annotations: &str| {
+        format!(
+            "apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata:
+  name: {name}
+  namespace: default
+  annotations: {{{annotations}}}
+spec:
+  rules:
+  - host: {name}.test
+    http: {{paths: [{{path: /, pathType: Prefix, backend: {{service: {{name: web, port: {{number: 80}}}}}}}}]}}
+---
+"
+        )
+    };
+    let name = |name: &str, value: &str| format!("nginx.ingress.kubernetes.io/{name}: \"{value}\"");
+    let guarded = name("enable-modsecurity", "true");
+    let (folder, file) = manifests(
+        &(ingress("plain", &name("proxy-read-timeout", "10"))
+            + &ingress(
+                "tuned",
+                &[name("proxy-read-timeout", "20"), name("proxy-buffers-number", "8")].join(", "),
+            )
+            + &ingress("wrong", &name("proxy-read-timeout", "10s"))
+            + &ingress("guarded", &guarded)
+            + &service("web", &["192.0.2.1:8080".parse().expect("an address")])),
+    );
+    let page = folder.path().join("report.html");
+    let (code, stdout, stderr) = run(&["check", &file, "--report", page.to_str().expect("text")]);
+    assert_eq!((code, &*stderr), (1, ""), "{stdout}");
+    let rows: Vec<_> =
+        stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    for row in [
+        "proxy-read-timeout 2 works",
+        "proxy-read-timeout 1 bad value, as before: the default is used",
+        "enable-modsecurity 1 closed: the Ingress answers 503",
+        &format!("Ingress default/guarded ({file}) needs a look"),
+    ] {
+        assert!(rows.iter().any(|found| found == row), "{row} in {stdout}");
+    }
+    assert!(rows.iter().any(|row| row.starts_with("proxy-buffers-number 1 without effect: ")), "{stdout}");
+    assert!(stdout.ends_with("\n3 of 4 Ingresses behave as before; 1 needs a look\n"), "{stdout}");
+    let page = std::fs::read_to_string(page).expect("a page");
+    assert!(
+        page.contains("3 of 4 Ingresses behave as before") && page.contains("enable-modsecurity"),
+        "{page}"
+    );
+    let (code, stdout, _) = run(&["check", &file, "--output", "json"]);
+    let told: serde_json::Value = serde_json::from_str(&stdout).expect("JSON");
+    assert_eq!((code, &told["migration"]["ingresses"]), (1, &serde_json::json!(4)));
+    assert_eq!(told["routes"].as_array().expect("routes").len(), 4);
+    let used = &told["migration"]["annotations"];
+    let guard = used.as_array().expect("a list").iter().find(|one| one["name"] == "enable-modsecurity");
+    assert_eq!(guard.expect("it is in use")["becomes"], "closed");
 }
 
 #[test]

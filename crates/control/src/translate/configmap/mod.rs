@@ -16,6 +16,7 @@ use super::value::{self, Taken};
 use crate::index::Index;
 use crate::objects::{At, ConfigMap, Sourced};
 use crate::options::Options;
+use crate::outcome::Outcome;
 use crate::problem::{Problem, Reason, Severity};
 
 /// A key of the `ConfigMap`.
@@ -106,6 +107,22 @@ impl Key {
         }
     }
 
+    fn outcome(&self, value: &str) -> Outcome {
+        match self.effect {
+            Effect::Supported(parse) => match parse(&mut Global::default(), value) {
+                Ok(None) => Outcome::Works,
+                Ok(Some(remark)) => Outcome::Differs(remark),
+                Err(_) if value.is_empty() => Outcome::Works,
+                Err(_) => Outcome::BadValue("the default is used".to_owned()),
+            },
+            _ if is_default(value, self.default) => Outcome::Works,
+            Effect::Ignored(why) => Outcome::WithoutEffect(why.to_owned()),
+            Effect::Unsupported => Outcome::NotYet,
+            Effect::Restricting => Outcome::Closed("everything answers 503".to_owned()),
+            Effect::Instead(what) => Outcome::WithoutEffect(what.to_owned()),
+        }
+    }
+
     /// The key with this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         let at = KEYS.binary_search_by_key(&name, |key| key.name).ok()?;
@@ -116,6 +133,19 @@ impl Key {
     pub fn is_supported(&self) -> bool {
         matches!(self.effect, Effect::Supported(_))
     }
+}
+
+/// What becomes of each key of the `ConfigMap` in use that ingress-nginx knows.
+pub(crate) fn judge<'i>(
+    index: &'i Index,
+    options: &'i Options,
+) -> impl Iterator<Item = (&'static str, Outcome)> + 'i {
+    let settings = options.configmap.as_ref().and_then(|name| index.configmaps.get(name));
+    let data = settings.into_iter().flat_map(|settings| settings.data.iter());
+    data.filter_map(|(name, value)| {
+        let key = Key::named(name)?;
+        Some((key.name, key.outcome(&value.value)))
+    })
 }
 
 /// Keys for which an empty value is an empty list. For other keys an empty value is the same as no value.

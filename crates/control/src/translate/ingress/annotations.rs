@@ -11,6 +11,7 @@ use super::{
     upstream_tls,
 };
 use crate::objects::{At, Ingress, Sourced};
+use crate::outcome::Outcome;
 use crate::problem::{Problem, Reason, Severity};
 use crate::translate::table::{is_default, suggestion};
 
@@ -100,6 +101,38 @@ pub(super) fn read(
         }
     }
     settings
+}
+
+/// What becomes of each annotation of an Ingress that has our prefix and a name that ingress-nginx knows.
+pub(crate) fn judge<'i>(
+    ingress: &'i Ingress,
+    prefix: &'i str,
+) -> impl Iterator<Item = (&'static str, Outcome)> + 'i {
+    ingress.metadata.annotations.iter().filter_map(move |(key, value)| {
+        let (their_prefix, name) = key.split_once('/')?;
+        let annotation = named(name).filter(|_| their_prefix == prefix)?;
+        Some((annotation.name, outcome(annotation, &value.value)))
+    })
+}
+
+fn outcome(annotation: &Annotation, value: &str) -> Outcome {
+    match annotation.effect {
+        Effect::Supported(parse) => match parse(&mut Settings::default(), value) {
+            Ok(None) => Outcome::Works,
+            Ok(Some(remark)) => Outcome::Differs(remark),
+            Err(_) if value.is_empty() => Outcome::Works,
+            Err(why) if FEWER_VALUES.contains(&annotation.name) => Outcome::Differs(why),
+            Err(_) => Outcome::BadValue(match annotation.bad_value {
+                BadValue::Passed => "the default is used".to_owned(),
+                BadValue::IgnoresIngress => "the Ingress is ignored".to_owned(),
+            }),
+        },
+        _ if is_default(value, annotation.default) => Outcome::Works,
+        Effect::Ignored(why) => Outcome::WithoutEffect(why.to_owned()),
+        Effect::Restricting(Extent::Locations) => Outcome::Closed("the Ingress answers 503".to_owned()),
+        Effect::Restricting(Extent::Host) => Outcome::Closed("its hosts answer 503".to_owned()),
+        Effect::Unsupported | Effect::AliasOf(_) => Outcome::NotYet,
+    }
 }
 
 /// Annotations for which ingress-nginx has values that Forebay does not support.
