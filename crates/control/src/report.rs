@@ -38,7 +38,7 @@ pub fn rows(translation: &Translation) -> Vec<Row> {
             path_type: match route.path.kind() {
                 PathKind::Exact => "Exact",
                 PathKind::Prefix => "Prefix",
-                PathKind::StartsWith => "ImplementationSpecific",
+                PathKind::Regex => "Regex",
             },
             upstream,
             endpoints,
@@ -51,6 +51,7 @@ pub fn rows(translation: &Translation) -> Vec<Row> {
 fn destination(translation: &Translation, route: &Route) -> (String, String) {
     match &route.action {
         Action::Respond(fixed) => (format!("answer {}", fixed.status), String::new()),
+        Action::NotFound => ("answer 404".to_owned(), String::new()),
         Action::Forward(forward) => match &forward.backends {
             Backends::One(cluster) => {
                 let cluster = translation.model.cluster(*cluster);

@@ -225,13 +225,13 @@ fn what_settings_forbid_is_refused() {
     let elsewhere = annotated(json!({"nginx.ingress.kubernetes.io/auth-tls-secret": "other/ca"}));
     let message = court.refusal("CREATE", &elsewhere);
     assert!(message.contains("which allow-cross-namespace-resources has to allow"), "{message}");
-    let mut catch_all = ingress("new", "", "/");
-    catch_all["spec"]["rules"][0].as_object_mut().unwrap().remove("host");
+    let mut catch_all = ingress("new", "new.test", "/");
+    catch_all["spec"]["defaultBackend"] = json!({"service": {"name": "web", "port": {"number": 80}}});
     assert_eq!(court.judge("CREATE", &catch_all), FINE);
     court.options.disable_catch_all = true;
     assert_eq!(
         court.refusal("CREATE", &catch_all),
-        "would take requests for every host, which --disable-catch-all forbids; left out"
+        "has a spec.defaultBackend, which --disable-catch-all forbids; left out"
     );
 }
 

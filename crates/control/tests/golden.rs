@@ -178,6 +178,9 @@ fn describe(translation: &Translation, folder: &Path) -> String {
         if host.routes.is_empty() {
             write!(text, "\n{} without routes\n", host.name).unwrap();
         }
+        if !host.aliases.is_empty() {
+            write!(text, "\n{} also {:?}\n", host.name, host.aliases).unwrap();
+        }
         if *host.tls != model::HostTls::default() {
             write!(text, "\n{} {}\n", host.name, tls(&host.tls, model)).unwrap();
         }
@@ -188,7 +191,7 @@ fn describe(translation: &Translation, folder: &Path) -> String {
                              error: true, timeout: true, invalid_header: false, statuses: [], non_idempotent: false }, \
                              tries: Some(3), timeout: None }, body_bytes_max: Some(1048576), connection_header: None";
                 let debug = describe_forward(forward);
-                if !debug.contains(plain) || forward.sets_affinity_cookie {
+                if !debug.contains(plain) || forward.sets_affinity_cookie || forward.head.is_some() {
                     details.push(format!("  {debug}\n"));
                 }
             }
@@ -225,6 +228,7 @@ fn describe_forward(forward: &model::Forward) -> String {
     let id = forward.backends.only().expect("an Ingress names one Service for a path");
     let debug =
         format!("{forward:?}").replace("request: None, ", "").replace(", sets_affinity_cookie: false", "");
+    let debug = debug.replace(", head: None", "");
     debug.replace(&format!("backends: One({id:?})"), &format!("cluster: {id:?}"))
 }
 

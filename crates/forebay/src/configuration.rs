@@ -56,7 +56,7 @@ fn route(route: &Route, snapshot: &Snapshot) -> Value {
     let path_type = match route.path.kind() {
         PathKind::Exact => "Exact",
         PathKind::Prefix => "Prefix",
-        PathKind::StartsWith => "ImplementationSpecific",
+        PathKind::Regex => "Regex",
     };
     json!({
         "path": route.path.path(),
@@ -85,7 +85,12 @@ fn filters(route: &Route) -> Vec<Value> {
 fn request_filter(filter: &RequestFilter) -> Value {
     match filter {
         RequestFilter::TlsRedirect(redirect) => {
-            json!({"tlsRedirect": {"status": redirect.status, "force": redirect.force}})
+            json!({"tlsRedirect": {"status": redirect.status, "believesHops": redirect.believes_hops}})
+        }
+        RequestFilter::AppRoot(path) => json!({"appRoot": path}),
+        RequestFilter::Redirect(redirect) => json!({"redirect": {"status": redirect.status}}),
+        RequestFilter::Rewrite(rewrite) => {
+            json!({"rewrite": {"pattern": rewrite.pattern.as_str(), "redirects": rewrite.redirects}})
         }
     }
 }
@@ -97,6 +102,7 @@ fn client_certificate(demand: &ClientCertificate) -> Value {
 fn action(action: &Action, snapshot: &Snapshot) -> Value {
     match action {
         Action::Respond(fixed) => json!({"respond": fixed.status}),
+        Action::NotFound => json!({"respond": 404}),
         Action::Forward(forward) => json!({
             "upstream": upstream(&forward.backends, snapshot),
             "connectTimeoutSeconds": forward.timeouts.connect.as_secs_f64(),

@@ -1,8 +1,19 @@
+use std::sync::Arc;
+
+use crate::template::Template;
+use crate::{Expression, HostName};
+
 /// What is done with a request before it is forwarded. A filter may answer the request instead.
 ///
 /// Filters run in the order of this list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestFilter {
+    /// Send clients that ask for `/` to this path of the same host, with 302 and without the query.
+    AppRoot(String),
+    /// Send all clients elsewhere.
+    Redirect(Redirect),
+    /// Have the endpoint asked for another path, or the client go elsewhere. On the heap, since it is large.
+    Rewrite(Box<Rewrite>),
     /// Send clients that came in clear to the TLS port.
     TlsRedirect(TlsRedirect),
 }
@@ -40,9 +51,48 @@ impl RequestFilter {
     /// Position in the order in which filters run: that of the enum.
     fn position(&self) -> u8 {
         match self {
-            Self::TlsRedirect(_) => 0,
+            Self::AppRoot(_) => 0,
+            Self::Redirect(_) => 1,
+            Self::Rewrite(_) => 2,
+            Self::TlsRedirect(_) => 3,
         }
     }
+}
+
+/// A redirect of all requests of a route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redirect {
+    /// 300 to 308.
+    pub status: u16,
+    /// Where to.
+    pub to: RedirectTarget,
+}
+
+/// What a [`Redirect`] has as `Location`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RedirectTarget {
+    /// This text as it is.
+    Url(String),
+    /// This path on the same host, as an absolute URL.
+    Path {
+        /// The path, and a query if there is one.
+        path: String,
+        /// Name the port that the client connected to, unless it is the scheme's own.
+        names_port: bool,
+    },
+    /// The same target on another host, without a final slash. The port is always named.
+    Host(String),
+}
+
+/// Another target in place of the request's (nginx: `rewrite PATTERN TARGET break`). The query stays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rewrite {
+    /// Is looked for in the normalised path. Where it is not found, nothing happens.
+    pub pattern: Expression,
+    /// The whole new path; `$1` is what the first group of the pattern has found.
+    pub target: Template,
+    /// The target is an absolute URL: the client is sent there with 302.
+    pub redirects: bool,
 }
 
 /// Redirect from clear text to TLS: `Location: https://<host without port><request URI>`.
@@ -50,10 +100,10 @@ impl RequestFilter {
 pub struct TlsRedirect {
     /// 301, 302, 307 or 308.
     pub status: u16,
-    /// Redirect by the scheme that a trusted hop reported, even where this proxy has no certificate for the host.
-    pub force: bool,
-    /// Path prefixes that are never redirected (`/.well-known/acme-challenge`).
-    pub except: Vec<String>,
+    /// Take the scheme that a trusted hop reported for the client's; otherwise only that of the connection counts.
+    pub believes_hops: bool,
+    /// Only clients of these names; none for all. A certificate need not be for all names of a host.
+    pub only_for: Option<Arc<[HostName]>>,
     /// Keep a trailing slash; without this, one is removed.
     pub keep_trailing_slash: bool,
     /// Port to name in `Location`; none for the scheme's own.
@@ -69,8 +119,8 @@ mod tests {
         let redirect = |status| {
             RequestFilter::TlsRedirect(TlsRedirect {
                 status,
-                force: false,
-                except: Vec::new(),
+                believes_hops: false,
+                only_for: None,
                 keep_trailing_slash: false,
                 port: None,
             })

@@ -1,13 +1,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{HostTls, Route};
+use crate::{HostTls, Pattern, Route};
 
 /// A name that clients ask for, with what is served there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
     /// Which requests come here.
     pub name: HostName,
+    /// Which others, as far as no host has that name.
+    pub aliases: Vec<Alias>,
     /// How it is served over TLS. The same allocation for as long as it stays the same.
     pub tls: Arc<HostTls>,
     /// In the order of their age; of two with an equal [`PathMatch`](crate::PathMatch) and equal
@@ -27,6 +29,15 @@ pub enum HostName {
     Suffix(String),
     /// Whatever no other host answers to.
     Any,
+}
+
+/// A further name of a [`Host`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Alias {
+    /// A name, or a wildcard.
+    Name(HostName),
+    /// All names in which this is found. They are compared in lower case, without a port.
+    Pattern(Pattern),
 }
 
 /// A string that is not a host name.
@@ -51,6 +62,20 @@ impl HostName {
     /// When it is not a host name.
     pub fn parse_with_suffix(text: &str) -> Result<Self, InvalidHostName> {
         Self::parse_as(text, Self::Suffix)
+    }
+
+    /// Whether it stands for a name, which is in lower case and without a port.
+    pub fn takes(&self, name: &str) -> bool {
+        match self {
+            Self::Exact(own) => own == name,
+            Self::OneLabel(suffix) => {
+                name.split_once('.').is_some_and(|(label, rest)| !label.is_empty() && rest == suffix)
+            }
+            Self::Suffix(suffix) => name
+                .strip_suffix(suffix.as_str())
+                .is_some_and(|begin| begin.len() > 1 && begin.ends_with('.')),
+            Self::Any => true,
+        }
     }
 
     fn parse_as(text: &str, wildcard_of: fn(String) -> Self) -> Result<Self, InvalidHostName> {
@@ -103,6 +128,16 @@ mod tests {
         assert_eq!(HostName::parse_with_suffix("foo.com"), HostName::parse("foo.com"));
         assert_eq!(HostName::parse(""), Ok(HostName::Any));
         assert_eq!(HostName::parse("*.Foo.com").unwrap().to_string(), "*.foo.com");
+    }
+
+    #[test]
+    fn wildcards_take_names() {
+        let (one, any) = (HostName::OneLabel("a.test".into()), HostName::Suffix("a.test".into()));
+        assert!(one.takes("x.a.test") && !one.takes("y.x.a.test") && !one.takes("a.test"));
+        assert!(
+            any.takes("x.a.test") && any.takes("y.x.a.test") && !any.takes("a.test") && !any.takes(".a.test")
+        );
+        assert!(HostName::Exact("a".into()).takes("a") && HostName::Any.takes("b"));
     }
 
     #[test]

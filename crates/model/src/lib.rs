@@ -11,6 +11,7 @@ mod affinity;
 mod backend;
 mod cluster;
 mod condition;
+mod expression;
 mod filter;
 mod host;
 mod host_tls;
@@ -31,14 +32,17 @@ pub use affinity::{Affinity, AffinityCookie, AffinityMode, HashBy};
 pub use backend::{Backend, Backends, NoWeight, Split};
 pub use cluster::{Balance, Cluster, ClusterId, Clusters, Encryption, Endpoint, EndpointState, HttpVersion};
 pub use condition::{Condition, Conditions, Precedence, ValueMatch};
-pub use filter::{DuplicateFilter, RequestFilter, RequestFilters, TlsRedirect};
-pub use host::{Host, HostName, InvalidHostName};
+pub use expression::{Captures, Expression};
+pub use filter::{
+    DuplicateFilter, Redirect, RedirectTarget, RequestFilter, RequestFilters, Rewrite, TlsRedirect,
+};
+pub use host::{Alias, Host, HostName, InvalidHostName};
 pub use host_tls::{ClientAuth, HostTls, VerifyClient};
 pub use listener::{HostList, Listener, ListenerId, ListenerKind, Protocol};
 pub use pattern::{InvalidPattern, Pattern};
 pub use route::{
     Action, ConnectionHeader, DirectResponse, Forward, InvalidPath, Labels, PathKind, PathMatch, RetryOn,
-    RetryPolicy, Route, Timeouts,
+    RetryPolicy, Route, SlashRedirect, Timeouts, UpstreamHead,
 };
 pub use settings::{AccessLog, ClientSettings, ForwardedSettings, PoolCap, Settings, UpstreamConnections};
 pub use stream::{Stream, StreamSettings, Transport};
@@ -85,7 +89,12 @@ mod tests {
     fn hosts_that_listeners_share_are_told_once() {
         let list = |name: &str| -> HostList {
             let name = HostName::parse(name).unwrap();
-            Arc::new(vec![Arc::new(Host { name, tls: Arc::default(), routes: Vec::new() })])
+            Arc::new(vec![Arc::new(Host {
+                name,
+                aliases: Vec::new(),
+                tls: Arc::default(),
+                routes: Vec::new(),
+            })])
         };
         let (shared, own) = (list("a.test"), list("b.test"));
         let protocols = [Protocol::Http(Arc::clone(&shared)), Protocol::Http(own), Protocol::Https(shared)];

@@ -10,7 +10,7 @@ pub struct Pattern(Regex);
 pub struct InvalidPattern(String);
 
 /// Bytes that a compiled expression may take.
-const PATTERN_BYTES_MAX: usize = 1 << 20;
+pub(crate) const PATTERN_BYTES_MAX: usize = 1 << 20;
 
 impl Pattern {
     /// Reads an expression.
@@ -19,12 +19,21 @@ impl Pattern {
     /// It is malformed, or would take more memory than it may.
     pub fn parse(text: &str) -> Result<Self, InvalidPattern> {
         let built = RegexBuilder::new(text).size_limit(PATTERN_BYTES_MAX).build();
-        built.map(Self).map_err(|error| InvalidPattern(error.to_string()))
+        built.map(Self).map_err(|error| InvalidPattern::of(&error))
     }
 
     /// Whether it is found anywhere in a text.
     pub fn is_match(&self, text: &str) -> bool {
         self.0.is_match(text)
+    }
+}
+
+impl InvalidPattern {
+    pub(crate) fn of(error: &regex::Error) -> Self {
+        // The lines before show where in the expression; they repeat it.
+        let text = error.to_string();
+        let last = text.lines().last().unwrap_or_default();
+        Self(last.strip_prefix("error: ").unwrap_or(last).to_owned())
     }
 }
 

@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Access, Backends, Conditions, Precedence, RequestFilters};
+use crate::template::Template;
+use crate::{Access, Backends, Conditions, Expression, InvalidPattern, Precedence, RequestFilters};
 
 /// What is done with the requests for some paths of a host. [`Route::new`] makes one that asks for nothing but its action.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,13 +24,27 @@ pub struct Route {
     pub labels: Arc<Labels>,
     /// Whether its requests are written to the access log.
     pub access_log: bool,
+    /// What clients are told that leave the final slash of its path out.
+    pub slash_redirect: SlashRedirect,
+}
+
+/// The form of the redirect to a path that ends in a slash, for a request that lacks it (nginx: `absolute_redirect`,
+/// `port_in_redirect`). By default an absolute URL without a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlashRedirect {
+    /// `Location` is the path alone.
+    pub relative: bool,
+    /// `Location` names the port that the client connected to, unless it is the scheme's own.
+    pub names_port: bool,
 }
 
 impl Route {
     /// A route for everybody, without conditions and filters, in the access log.
     pub fn new(path: PathMatch, action: Action, labels: Arc<Labels>) -> Self {
         let request_filters = RequestFilters::default();
-        Self { path, conditions: None, request_filters, access: None, action, labels, access_log: true }
+        let slash_redirect = SlashRedirect::default();
+        let (conditions, access, access_log) = (None, None, true);
+        Self { path, conditions, request_filters, access, action, labels, access_log, slash_redirect }
     }
 
     /// How it stands beside others with an equal path.
@@ -39,10 +54,12 @@ impl Route {
 }
 
 /// Which paths a [`Route`] takes. Compared with the normalised path: percent-decoded, `//` merged, `.` and `..` resolved.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct PathMatch {
     kind: PathKind,
     path: String,
+    /// Of [`PathKind::Regex`].
+    expression: Option<Expression>,
 }
 
 /// How the path of a [`PathMatch`] is compared with that of a request.
@@ -52,32 +69,43 @@ pub enum PathKind {
     Exact,
     /// The path itself and what lies below it, by path element: `/foo` takes `/foo` and `/foo/x`, not `/foobar`.
     Prefix,
-    /// Every path that begins with these characters: `/foo` takes `/foobar` too.
-    StartsWith,
+    /// Every path whose beginning matches a regular expression, whatever the letter case: `/fo+` takes `/FOObar`.
+    Regex,
 }
 
 /// A path that no request could have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("path {0:?} must begin with '/'")]
-pub struct InvalidPath(String);
+pub enum InvalidPath {
+    /// No slash at the beginning.
+    #[error("path {0:?} must begin with '/'")]
+    NoSlash(String),
+    /// An expression that cannot be used.
+    #[error("path {0:?} is no regular expression that can be used: {1}")]
+    Expression(String, InvalidPattern),
+}
 
 impl PathMatch {
     /// All paths: the prefix `/`.
     pub fn root() -> Self {
-        Self { kind: PathKind::Prefix, path: "/".to_owned() }
+        Self { kind: PathKind::Prefix, path: "/".to_owned(), expression: None }
     }
 
     /// A path as it is to be compared.
     ///
     /// # Errors
     ///
-    /// When it does not begin with a slash.
+    /// When it does not begin with a slash, or is an expression that cannot be used.
     pub fn new(kind: PathKind, path: &str) -> Result<Self, InvalidPath> {
-        if path.starts_with('/') {
-            Ok(Self { kind, path: path.to_owned() })
-        } else {
-            Err(InvalidPath(path.to_owned()))
+        if !path.starts_with('/') {
+            return Err(InvalidPath::NoSlash(path.to_owned()));
         }
+        let expression = match kind {
+            PathKind::Exact | PathKind::Prefix => None,
+            PathKind::Regex => Some(Expression::at_start(path)),
+        };
+        let expression =
+            expression.transpose().map_err(|why| InvalidPath::Expression(path.to_owned(), why))?;
+        Ok(Self { kind, path: path.to_owned(), expression })
     }
 
     /// The whole path, which must begin with a slash.
@@ -98,13 +126,13 @@ impl PathMatch {
         Self::new(PathKind::Prefix, path)
     }
 
-    /// Characters that a path begins with, of which the first must be a slash.
+    /// A regular expression for the beginning of a path, which must begin with a slash.
     ///
     /// # Errors
     ///
-    /// When it is not.
-    pub fn starts_with(path: &str) -> Result<Self, InvalidPath> {
-        Self::new(PathKind::StartsWith, path)
+    /// When it does not, or cannot be used.
+    pub fn regex(path: &str) -> Result<Self, InvalidPath> {
+        Self::new(PathKind::Regex, path)
     }
 
     /// The path as written.
@@ -115,6 +143,11 @@ impl PathMatch {
     /// How it is compared.
     pub fn kind(&self) -> PathKind {
         self.kind
+    }
+
+    /// The expression of [`PathKind::Regex`].
+    pub fn expression(&self) -> Option<&Expression> {
+        self.expression.as_ref()
     }
 }
 
@@ -131,6 +164,8 @@ pub enum Action {
     Forward(Forward),
     /// Answer it here.
     Respond(DirectResponse),
+    /// Answer it as if no route took it: 404. For what is done before, which is a route's.
+    NotFound,
 }
 
 /// An answer that needs no endpoint.
@@ -157,6 +192,17 @@ pub struct Forward {
     pub connection_header: Option<ConnectionHeader>,
     /// Clients are given the cookie of the cluster's [`Affinity`](crate::Affinity), if it has any.
     pub sets_affinity_cookie: bool,
+    /// What the endpoint is told otherwise than by default. On the heap, since most routes have nothing of the kind.
+    pub head: Option<Box<UpstreamHead>>,
+}
+
+/// Headers to an endpoint in place of those that every endpoint gets. A header whose text comes to nothing is left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UpstreamHead {
+    /// `Host`, in place of the client's. Where this text comes to nothing, the client's stays.
+    pub host: Option<Template>,
+    /// `X-Forwarded-Prefix`, in place of the client's.
+    pub forwarded_prefix: Option<Template>,
 }
 
 /// How long an endpoint may take.

@@ -186,6 +186,9 @@ fn push_text(parts: &mut Vec<Part>, text: &str) {
 fn split_name(text: &str) -> Result<(&str, &str), InvalidTemplate> {
     let (name, rest) = if let Some(braced) = text.strip_prefix('{') {
         braced.split_once('}').ok_or(InvalidTemplate::Unclosed)?
+    } else if text.starts_with(|c| matches!(c, '1'..='9')) {
+        // What a group has found; further digits are text, as in nginx.
+        text.split_at(1)
     } else {
         let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
         text.split_at(end)
@@ -221,6 +224,14 @@ mod tests {
                 Part::Variable(Variable::ResponseHeader("x-a".into())),
             ]
         );
+    }
+
+    #[test]
+    fn groups_have_one_digit() {
+        let template = Template::parse("/$12b$2").unwrap();
+        let text = |text: &str| Part::Text(text.to_owned());
+        let group = |group| Part::Variable(Variable::Capture(group));
+        assert_eq!(template.parts, [text("/"), group(1), text("2b"), group(2)]);
     }
 
     #[test]

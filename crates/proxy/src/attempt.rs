@@ -5,7 +5,7 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 
-use model::{ConnectionHeader, Forward, HttpVersion};
+use model::{ConnectionHeader, Forward, HttpVersion, UpstreamHead};
 use observe::{Failure, Reason};
 use wire::h1::{Body, BodyDecoder, InvalidBody};
 
@@ -22,6 +22,7 @@ use crate::head::{HeadEdits, RequestOptions, write_request_head};
 use crate::limits::{FAILED_RESPONSE_TIME, LARGE_BUFFER_BYTES};
 use crate::response::{Received, Receiver};
 use crate::upstream::{Call, Endpoint, Request, ResponseTimer};
+use crate::values;
 
 /// A request as it goes to endpoints, again and again if need be.
 pub(crate) struct Outbound<'x, 'a> {
@@ -39,6 +40,18 @@ pub(crate) struct Outbound<'x, 'a> {
     speaks_http2: bool,
 }
 
+/// What an endpoint is told on a route's behalf.
+fn tell(head: &UpstreamHead, exchange: &Exchange<'_>, edits: &mut HeadEdits<'_>) {
+    if let Some(prefix) = &head.forwarded_prefix {
+        let value = values::expand_field(exchange, prefix);
+        if value.is_empty() {
+            edits.remove("X-Forwarded-Prefix");
+        } else {
+            edits.set("X-Forwarded-Prefix", value);
+        }
+    }
+}
+
 impl<'x, 'a> Outbound<'x, 'a> {
     pub(crate) fn new(
         exchange: &'x Exchange<'a>,
@@ -51,8 +64,12 @@ impl<'x, 'a> Outbound<'x, 'a> {
             return Err(Reason::BodyTooLarge);
         }
         let mut bytes = Buffer::small(&exchange.worker.buffers);
+        let host = forward.head.as_ref().and_then(|head| head.host.as_ref());
+        let host = host.map(|host| values::expand_field(exchange, host)).filter(|host| !host.is_empty());
         let options = RequestOptions {
             forwarded: &exchange.forwarded,
+            host: host.as_deref(),
+            target: exchange.rewritten.get().and_then(|rewritten| rewritten.target.as_deref()),
             last_lines: Some(&exchange.conn.last_lines).filter(|_| exchange.conn.requests.get() > 1),
             request_id: exchange.id.as_bytes(),
             original_uri: settings.forwarded.original_uri,
@@ -64,6 +81,9 @@ impl<'x, 'a> Outbound<'x, 'a> {
         let access = exchange.route.get().and_then(|route| route.access.as_deref());
         if let Some(demand) = access.and_then(|access| access.client_certificate.as_ref()) {
             client_certificate::tell(demand, exchange.conn.tls.as_deref(), &mut edits);
+        }
+        if let Some(head) = &forward.head {
+            tell(head, exchange, &mut edits);
         }
         write_request_head(exchange.head, request, &options, &edits, &mut bytes);
         let body = if request.fields.chunked { Body::Chunked } else { Body::of_length(length) };

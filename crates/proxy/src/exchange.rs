@@ -3,7 +3,7 @@
 //! Never in here: what is done with it, which is `serve`'s.
 
 use std::borrow::Cow;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::conn::Conn;
 use crate::deadline::Deadline;
 use crate::deliver::Recipient;
 use crate::fault::Retry;
-use crate::filters::Forwarded;
+use crate::filters::{Forwarded, Rewritten};
 use crate::progress::Progress;
 use crate::random::Random;
 use crate::report::Report;
@@ -54,6 +54,8 @@ pub(crate) struct Exchange<'a> {
     pub(crate) path: Cow<'a, [u8]>,
     /// Where it goes, once that is known.
     pub(crate) route: Cell<Option<&'a Arc<Route>>>,
+    /// Matches of the route's regular expression, and what was made of them.
+    pub(crate) rewritten: OnceCell<Box<Rewritten>>,
     /// Whose endpoints are asked, once that is known.
     pub(crate) cluster: Cell<Option<ClusterId>>,
     pub(crate) id: RequestId<'a>,

@@ -1,7 +1,7 @@
 //! The path of a request, whatever the protocols on both sides: route -> filters -> access -> backend -> tries -> record; a fault or an answer of
 //! our own leaves it anywhere.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -27,6 +27,7 @@ use crate::reply::{self, Answer, CLIENT_CLOSED_REQUEST};
 use crate::report::Report;
 use crate::tls::ClientTls;
 use crate::upstream::{Cluster, Endpoint, choose};
+use crate::values;
 use crate::worker::Worker;
 
 /// Why a request goes no further.
@@ -64,6 +65,7 @@ pub(crate) async fn serve(
         forwarded: Forwarded::of(head, request, conn.via(), settings),
         path,
         route: Cell::new(None),
+        rewritten: OnceCell::new(),
         cluster: Cell::new(None),
         id: RequestId::of(head, request, &worker.random, settings.request_id),
         affinity_cookie: RefCell::default(),
@@ -160,6 +162,7 @@ impl<'a> Exchange<'a> {
         let forward = match &route.action {
             Action::Forward(forward) => forward,
             Action::Respond(fixed) => return Err(Answer::direct(fixed).into()),
+            Action::NotFound => return Err(Reason::UnknownPath.into()),
         };
         let cluster = self.backend(forward)?;
         Ok(self.forward(forward, cluster, rest).await?)
@@ -202,7 +205,15 @@ impl<'a> Exchange<'a> {
             return Ok(());
         }
         let target = self.request.origin_target(self.head);
-        let view = RequestView { target, path: self.path_to_route(), forwarded: &self.forwarded };
+        let view = RequestView {
+            target,
+            path: self.path_to_route(),
+            host: self.host(),
+            port: self.conn.local.port(),
+            forwarded: &self.forwarded,
+            rewritten: &self.rewritten,
+            expand: &|template| values::expand(self, template),
+        };
         filters::request(filters, &view).into()
     }
 
@@ -231,12 +242,17 @@ impl<'a> Exchange<'a> {
 
     /// The redirect that nginx makes to a location whose name ends in a slash when just that is missing.
     fn add_slash(&self, route: &Route) -> Answer {
-        let target = self.request.origin_target(self.head);
-        let query = &target[wire::path::of_target(target).len()..];
-        let scheme = self.forwarded.own_scheme.escape_ascii();
-        let host = self.forwarded.host.escape_ascii();
-        let path = route.path.path();
-        Answer::redirect(301, format!("{scheme}://{host}{path}{}", query.escape_ascii()))
+        let form = route.slash_redirect;
+        let mut target = Vec::new();
+        wire::path::escape(route.path.path().as_bytes(), &mut target);
+        if let Some(query) = wire::path::query_of_target(self.request.origin_target(self.head)) {
+            target.push(b'?');
+            wire::path::escape_unprintable(query, &mut target);
+        }
+        let port = form.names_port.then_some(self.conn.local.port());
+        let origin = filters::own_origin(self.forwarded.own_scheme, self.host(), port);
+        let origin = if form.relative { String::new() } else { origin };
+        Answer::redirect(301, origin + &String::from_utf8_lossy(&target))
     }
 
     /// Tries endpoints until one answers or no other try is allowed.

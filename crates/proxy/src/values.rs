@@ -13,6 +13,7 @@ use wire::h1::{Request, Version};
 use crate::client::Client;
 use crate::conn::Conn;
 use crate::exchange::Exchange;
+use crate::filters::Rewritten;
 use crate::lookup;
 use crate::worker::Log;
 
@@ -41,7 +42,7 @@ pub(crate) fn with_record<T>(
             let cluster = exchange.cluster.get().or(forward.backends.only())?;
             Some(exchange.config.snapshot.cluster(cluster).name.as_str())
         }
-        model::Action::Respond(_) => None,
+        model::Action::Respond(_) | model::Action::NotFound => None,
     });
     let user = basic_user(head, request);
     let (line, protocol) = match (exchange.client, request.version) {
@@ -73,10 +74,21 @@ pub(crate) fn with_record<T>(
         tries: &tries,
         request_id: exchange.id.as_bytes(),
         labels: exchange.route.get().map(|route| &*route.labels),
-        named: &NamedValues { head, request, response: &response_head },
+        named: &NamedValues { exchange, head, request, response: &response_head },
         ..blank_record(conn)
     };
     act(&record, sink)
+}
+
+/// A text as the value of a header: what could end its line is escaped.
+pub(crate) fn expand_field(exchange: &Exchange<'_>, template: &Template) -> Vec<u8> {
+    let text = expand(exchange, template);
+    if !text.iter().any(u8::is_ascii_control) {
+        return text;
+    }
+    let mut escaped = Vec::with_capacity(text.len() + 8);
+    wire::path::escape_if(&text, |byte| byte.is_ascii_control(), &mut escaped);
+    escaped
 }
 
 /// What is known before the request is: the rest is missing.
@@ -148,13 +160,14 @@ fn lower_case_host(host: &[u8]) -> Cow<'_, [u8]> {
     if name.iter().any(u8::is_ascii_uppercase) { name.to_ascii_lowercase().into() } else { name.into() }
 }
 
-struct NamedValues<'a> {
+struct NamedValues<'a, 'x> {
+    exchange: &'a Exchange<'x>,
     head: &'a [u8],
     request: &'a Request,
     response: &'a [u8],
 }
 
-impl Named for NamedValues<'_> {
+impl Named for NamedValues<'_, '_> {
     fn request(&self, name: &str) -> Option<&[u8]> {
         self.request.fields.find_name(self.head, name.as_bytes()).map(|field| field.value(self.head))
     }
@@ -173,7 +186,13 @@ impl Named for NamedValues<'_> {
         lookup::parameter(self.head, self.request, name.as_bytes())
     }
 
-    fn capture(&self, _: u8) -> Option<&[u8]> {
-        None
+    fn capture(&self, group: u8) -> Option<&[u8]> {
+        let Exchange { rewritten, route, path, .. } = self.exchange;
+        let found = rewritten.get_or_init(|| {
+            let expression = route.get().and_then(|route| route.path.expression());
+            let captures = expression.and_then(|expression| expression.captures(path)).unwrap_or_default();
+            Box::new(Rewritten { captures, target: None })
+        });
+        Some(&path[found.captures.get(group)?])
     }
 }

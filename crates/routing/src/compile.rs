@@ -82,6 +82,7 @@ mod tests {
             body_bytes_max: None,
             connection_header: None,
             sets_affinity_cookie: false,
+            head: None,
         })
     }
 
@@ -91,7 +92,12 @@ mod tests {
     }
 
     fn host(name: &str, routes: Vec<Arc<Route>>) -> Arc<Host> {
-        Arc::new(Host { name: HostName::parse(name).unwrap(), tls: Arc::default(), routes })
+        Arc::new(Host {
+            name: HostName::parse(name).unwrap(),
+            aliases: Vec::new(),
+            tls: Arc::default(),
+            routes,
+        })
     }
 
     fn cluster(name: &str) -> Cluster {

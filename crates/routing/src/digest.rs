@@ -57,8 +57,9 @@ impl Digest {
     }
 
     fn add_route(&mut self, snapshot: &Snapshot, route: &Route) {
-        let Route { path, conditions, request_filters, access, action, labels, access_log } = route;
-        self.add(&(path, conditions, request_filters, access, labels, access_log));
+        let Route { path, conditions, request_filters, access, action, labels, access_log, slash_redirect } =
+            route;
+        self.add(&(path, conditions, request_filters, access, labels, access_log, slash_redirect));
         match action {
             Action::Forward(forward) => {
                 let Forward {
@@ -68,11 +69,13 @@ impl Digest {
                     body_bytes_max,
                     connection_header,
                     sets_affinity_cookie,
+                    head,
                 } = forward;
                 self.add_backends(snapshot, backends);
-                self.add(&(timeouts, retry, body_bytes_max, connection_header, sets_affinity_cookie));
+                self.add(&(timeouts, retry, body_bytes_max, connection_header, sets_affinity_cookie, head));
             }
             Action::Respond(fixed) => self.add(fixed),
+            Action::NotFound => self.add(&"not found"),
         }
     }
 
@@ -112,7 +115,7 @@ mod tests {
         let mut clusters = Clusters::default();
         clusters.insert(ClusterId(id), Arc::new(Cluster { name: cluster.to_owned(), ..Cluster::default() }));
         let tls = HostTls { passthrough: Some(ClusterId(id)), ..HostTls::default() };
-        let host = Host { name: HostName::Any, tls: Arc::new(tls), routes: Vec::new() };
+        let host = Host { name: HostName::Any, aliases: Vec::new(), tls: Arc::new(tls), routes: Vec::new() };
         let hosts = Arc::new(vec![Arc::new(host)]);
         let listeners = vec![
             Listener { port: 80, protocol: Protocol::Http(Arc::clone(&hosts)) },

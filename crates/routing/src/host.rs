@@ -6,9 +6,11 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use model::{Host, HostName, HostTls, Route};
+use model::{Alias, Host, HostName, HostTls, Route};
 
-use crate::path::PathIndex;
+use crate::aliases::Aliases;
+use crate::expressions::Expressions;
+use crate::path::{Found, PathIndex};
 
 /// Longest host name in bytes (RFC 1035 section 2.3.4); none that is longer can be configured.
 const NAME_BYTES_MAX: usize = 253;
@@ -18,20 +20,32 @@ const NAME_BYTES_MAX: usize = 253;
 pub struct HostTable {
     host: Arc<Host>,
     is_plain: bool,
-    /// Over the host's routes.
-    pub(crate) paths: PathIndex,
+    /// Over the host's routes but those of `expressions`, which are asked first.
+    paths: PathIndex,
+    expressions: Expressions,
 }
 
 impl HostTable {
     pub(crate) fn new(host: &Arc<Host>) -> Arc<Self> {
         let paths = PathIndex::new(host.routes.iter().map(|route| (&route.path, route.precedence())));
+        let expressions = Expressions::new(host.routes.iter().map(|route| &route.path));
         let is_plain = *host.tls == HostTls::default();
-        Arc::new(Self { host: Arc::clone(host), is_plain, paths })
+        Arc::new(Self { host: Arc::clone(host), is_plain, paths, expressions })
+    }
+
+    /// The route for a normalised path. `complies` says whether the request complies with the conditions of a route.
+    pub(crate) fn find(&self, path: &[u8], complies: impl Fn(usize) -> bool) -> Option<Found> {
+        let by_expression = self.expressions.find(path, &complies);
+        by_expression.map(Found::Route).or_else(|| self.paths.find(path, complies))
     }
 
     /// Which requests come here.
     pub fn name(&self) -> &HostName {
         &self.host.name
+    }
+
+    pub(crate) fn aliases(&self) -> &[Alias] {
+        &self.host.aliases
     }
 
     /// How it is served over TLS. The same allocation for as long as it stays the same.
@@ -67,6 +81,8 @@ pub struct Hosts {
     one_label: HashSet<ByName, RandomState>,
     suffix: HashSet<ByName, RandomState>,
     any: Option<Arc<HostTable>>,
+    /// None where no host has any: most often.
+    aliases: Option<Arc<Aliases>>,
     in_order: Vec<Arc<HostTable>>,
 }
 
@@ -86,8 +102,9 @@ impl Hosts {
         if before.known < previous.in_order.len() {
             return in_order.into_iter().collect();
         }
+        let aliases = Aliases::of(&in_order);
         // None has gone: the names that were known still are.
-        let mut hosts = Self { in_order, ..previous.clone_names() };
+        let mut hosts = Self { aliases, in_order, ..previous.clone_names() };
         for table in changed {
             hosts.enter(table);
         }
@@ -95,9 +112,9 @@ impl Hosts {
     }
 
     fn clone_names(&self) -> Self {
-        let Self { exact, one_label, suffix, any, in_order: _ } = self;
+        let Self { exact, one_label, suffix, any, aliases: _, in_order: _ } = self;
         let (exact, one_label, suffix) = (exact.clone(), one_label.clone(), suffix.clone());
-        Self { exact, one_label, suffix, any: any.clone(), in_order: Vec::new() }
+        Self { exact, one_label, suffix, any: any.clone(), aliases: None, in_order: Vec::new() }
     }
 
     fn enter(&mut self, table: Arc<HostTable>) {
@@ -125,12 +142,14 @@ impl Hosts {
         let name = buffer.get_mut(..host.len())?;
         name.copy_from_slice(host);
         name.make_ascii_lowercase();
-        let found = self
-            .exact
-            .get(&*name)
-            .or_else(|| self.find_one_label(name))
-            .or_else(|| self.find_suffix(name))?;
-        Some(&found.0)
+        if let Some(found) = self.exact.get(&*name) {
+            return Some(&found.0);
+        }
+        let aliases = self.aliases.as_deref();
+        let by_wildcard =
+            || self.find_one_label(name).or_else(|| self.find_suffix(name)).map(|found| &found.0);
+        let by_name = aliases.and_then(|aliases| aliases.find_name(name));
+        by_name.or_else(by_wildcard).or_else(|| aliases?.find_pattern(name))
     }
 
     fn find_one_label(&self, name: &[u8]) -> Option<&ByName> {
@@ -172,6 +191,7 @@ impl FromIterator<Arc<HostTable>> for Hosts {
             hosts.in_order.push(Arc::clone(&table));
             hosts.enter(table);
         }
+        hosts.aliases = Aliases::of(&hosts.in_order);
         hosts
     }
 }
@@ -250,7 +270,7 @@ mod tests {
     use super::*;
 
     fn host(name: HostName) -> Arc<Host> {
-        Arc::new(Host { name, tls: Arc::default(), routes: Vec::new() })
+        Arc::new(Host { name, aliases: Vec::new(), tls: Arc::default(), routes: Vec::new() })
     }
 
     /// `_` is [`HostName::Any`], and `**.` stands for any number of labels.
@@ -384,7 +404,7 @@ mod tests {
         ) {
             let of = |name: &&str, version: bool| {
                 let tls = HostTls { prefer_server_ciphers: Some(version), ..HostTls::default() };
-                Arc::new(Host { name: parse(name), tls: Arc::new(tls), routes: Vec::new() })
+                Arc::new(Host { name: parse(name), aliases: Vec::new(), tls: Arc::new(tls), routes: Vec::new() })
             };
             let old: Vec<_> = before.iter().map(|name| of(name, false)).collect();
             let old_hosts = Hosts::new(&old, &Hosts::default());

@@ -6,8 +6,10 @@
 //!
 //! Never in here: IO; a change to a Snapshot after it is built.
 
+mod aliases;
 mod compile;
 mod digest;
+mod expressions;
 mod host;
 mod path;
 mod snapshot;

@@ -59,7 +59,6 @@ struct Candidate {
 enum Kind {
     Exact,
     Prefix,
-    StartsWith,
     /// Stands at `/foo` for a route at `/foo/` where nothing is configured for `/foo` itself. Like any other, it comes
     /// before the shorter paths (nginx, `auto_redirect`).
     AddSlash,
@@ -123,7 +122,6 @@ impl Kind {
         match self {
             Self::Exact | Self::AddSlash => below.is_empty(),
             Self::Prefix => ends_in_slash || below.is_empty() || below[0] == b'/',
-            Self::StartsWith => true,
         }
     }
 }
@@ -156,7 +154,7 @@ fn candidates_by_path<'a>(routes: impl Iterator<Item = (&'a PathMatch, Precedenc
         let kind = match path.kind() {
             PathKind::Exact => Kind::Exact,
             PathKind::Prefix => Kind::Prefix,
-            PathKind::StartsWith => Kind::StartsWith,
+            PathKind::Regex => continue,
         };
         by_path.entry(text).or_default().push(Candidate { kind, route });
     }
@@ -297,12 +295,11 @@ mod tests {
 
     use super::*;
 
-    /// `=/a` is [`PathKind::Exact`], `/a` a prefix, and `^/a` a plain string prefix.
+    /// `=/a` is [`PathKind::Exact`], and `/a` a prefix.
     fn parse(text: &str) -> PathMatch {
-        match text.as_bytes()[0] {
-            b'=' => PathMatch::exact(&text[1..]).unwrap(),
-            b'^' => PathMatch::starts_with(&text[1..]).unwrap(),
-            _ => PathMatch::prefix(text).unwrap(),
+        match text.strip_prefix('=') {
+            Some(exact) => PathMatch::exact(exact).unwrap(),
+            None => PathMatch::prefix(text).unwrap(),
         }
     }
 
@@ -340,18 +337,10 @@ mod tests {
     }
 
     #[test]
-    fn starts_with_goes_by_characters() {
-        for path in ["/foo", "/foo/", "/foobar"] {
-            assert_eq!(find(&["^/foo"], path), Some(Found::Route(0)), "{path}");
-        }
-        assert_eq!(find(&["^/foo"], "/fo"), None);
-    }
-
-    #[test]
-    fn the_longest_wins_and_exact_before_prefix_before_starts_with() {
-        let paths = ["/", "^/foo", "/foo", "=/foo", "/foo/bar", "/foo"];
+    fn the_longest_wins_and_exact_before_prefix() {
+        let paths = ["/", "/foo", "=/foo", "/foo/bar", "/foo"];
         for (path, route) in
-            [("/x", 0), ("/foo", 3), ("/foo/x", 2), ("/foobar", 1), ("/foo/bar/x", 4), ("/foo/barx", 2)]
+            [("/x", 0), ("/foo", 2), ("/foo/x", 1), ("/foobar", 0), ("/foo/bar/x", 3), ("/foo/barx", 1)]
         {
             assert_eq!(find(&paths, path), Some(Found::Route(route)), "{path}");
         }
@@ -359,16 +348,14 @@ mod tests {
 
     #[test]
     fn a_missing_slash_is_asked_for_unless_the_bare_path_is_configured() {
-        for paths in [&["/foo/", "/"], &["^/foo/", "/"]] {
-            assert_eq!(find(paths, "/foo"), Some(Found::AddSlash(0)));
-            assert_eq!(find(paths, "/foo/"), Some(Found::Route(0)));
-            assert_eq!(find(paths, "/foo/x"), Some(Found::Route(0)));
-            assert_eq!(find(paths, "/foobar"), Some(Found::Route(1)));
-        }
-        for bare in ["=/foo", "/foo", "^/foo"] {
+        let paths = &["/foo/", "/"];
+        assert_eq!(find(paths, "/foo"), Some(Found::AddSlash(0)));
+        assert_eq!(find(paths, "/foo/"), Some(Found::Route(0)));
+        assert_eq!(find(paths, "/foo/x"), Some(Found::Route(0)));
+        assert_eq!(find(paths, "/foobar"), Some(Found::Route(1)));
+        for bare in ["=/foo", "/foo"] {
             assert_eq!(find(&["/foo/", bare], "/foo"), Some(Found::Route(1)), "{bare}");
         }
-        assert_eq!(find(&["^/foo/", "/foo/"], "/foo"), Some(Found::AddSlash(1)));
         assert_eq!(find(&["=/foo/"], "/foo"), None);
         assert_eq!(find(&["/"], ""), None);
     }
@@ -399,13 +386,11 @@ mod tests {
         let below = |prefix: &str| path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/'));
         let takes = |one: &PathMatch| match (one.kind(), one.path()) {
             (PathKind::Exact, text) => path == text,
-            (PathKind::Prefix, text) => path == text || below(text.strip_suffix('/').unwrap_or(text)),
-            (PathKind::StartsWith, text) => path.starts_with(text),
+            (_, text) => path == text || below(text.strip_suffix('/').unwrap_or(text)),
         };
         let rank = |one: &PathMatch| match one.kind() {
             PathKind::Exact => 0,
-            PathKind::Prefix => 1,
-            PathKind::StartsWith => 2,
+            _ => 1,
         };
         let best = |taking: &dyn Fn(&PathMatch) -> bool| {
             let taking = routes
@@ -432,7 +417,7 @@ mod tests {
     }
 
     fn path_match() -> impl Strategy<Value = PathMatch> {
-        let kind = prop_oneof![Just(PathKind::Exact), Just(PathKind::Prefix), Just(PathKind::StartsWith)];
+        let kind = prop_oneof![Just(PathKind::Exact), Just(PathKind::Prefix)];
         (kind, path()).prop_map(|(kind, path)| PathMatch::new(kind, &path).unwrap())
     }
 

@@ -61,7 +61,7 @@ impl Snapshot {
         let table = self.hosts_of(listener).and_then(|hosts| hosts.find(host));
         let Some(table) = table else { return Resolution::UnknownHost };
         let complies = |route: usize| table.routes()[route].conditions.as_deref().is_none_or(&accepts);
-        match table.paths.find(path, complies) {
+        match table.find(path, complies) {
             Some(Found::Route(route)) => Resolution::Route(table, &table.routes()[route]),
             Some(Found::AddSlash(route)) => Resolution::AddSlash(&table.routes()[route]),
             None => Resolution::UnknownPath,

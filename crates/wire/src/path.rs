@@ -22,6 +22,44 @@ pub fn of_target(target: &[u8]) -> &[u8] {
     &target[..end]
 }
 
+/// The query of a request target, without the question mark and the fragment.
+pub fn query_of_target(target: &[u8]) -> Option<&[u8]> {
+    let after = target[of_target(target).len()..].strip_prefix(b"?")?;
+    let end = memchr::memchr(b'#', after).unwrap_or(after.len());
+    Some(&after[..end])
+}
+
+/// Appends a path with those bytes escaped that nginx escapes when a path was changed (`NGX_ESCAPE_URI`).
+pub fn escape(path: &[u8], out: &mut Vec<u8>) {
+    escape_if(
+        path,
+        |byte| byte.is_ascii_control() || !byte.is_ascii() || br##" "#%<>?\^`{|}"##.contains(&byte),
+        out,
+    );
+}
+
+/// Appends a text with those bytes escaped that a request or a `Location` must not hold at all.
+pub fn escape_unprintable(text: &[u8], out: &mut Vec<u8>) {
+    escape_if(text, |byte| !byte.is_ascii_graphic(), out);
+}
+
+/// Appends a text with those bytes escaped that the function names.
+pub fn escape_if(text: &[u8], is_escaped: impl Fn(u8) -> bool, out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    for &byte in text {
+        if is_escaped(byte) {
+            out.extend([b'%', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+        } else {
+            out.push(byte);
+        }
+    }
+}
+
+/// Whether an element is `..`.
+pub fn climbs(path: &[u8]) -> bool {
+    path.split(|&byte| byte == b'/').any(|element| element == b"..")
+}
+
 /// The normalised path: percent-decoded, `//` merged, `.` and `..` resolved, as nginx's `$uri` is.
 ///
 /// Nearly every path is normal already and is returned as it came.
@@ -131,6 +169,37 @@ mod tests {
         ] {
             assert_eq!(normal(path), expected, "{path}");
         }
+    }
+
+    #[test]
+    fn bytes_are_escaped_as_nginx_does() {
+        let escaped = |text: &[u8]| {
+            let mut out = Vec::new();
+            escape(text, &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(
+            escaped(b"/a b%?#x\\{|}^`<>\"\xc3\x7f\n"),
+            "/a%20b%25%3F%23x%5C%7B%7C%7D%5E%60%3C%3E%22%C3%7F%0A"
+        );
+        assert_eq!(escaped(b"/a-._~!$&'()*+,;=:@[]"), "/a-._~!$&'()*+,;=:@[]");
+        let mut out = Vec::new();
+        escape_unprintable(b"/a'\"%20\r\n \xff", &mut out);
+        assert_eq!(out, b"/a'\"%20%0D%0A%20%FF");
+    }
+
+    #[test]
+    fn a_target_has_a_path_and_a_query() {
+        for (target, path, query) in [
+            ("/a?b=c#d", "/a", Some("b=c")),
+            ("/a?", "/a", Some("")),
+            ("/a#b?c", "/a", None),
+            ("/a", "/a", None),
+        ] {
+            assert_eq!(of_target(target.as_bytes()), path.as_bytes());
+            assert_eq!(query_of_target(target.as_bytes()), query.map(str::as_bytes), "{target}");
+        }
+        assert!(climbs(b"/a/../b") && climbs(b"/..") && !climbs(b"/a..b/..."));
     }
 
     #[test]

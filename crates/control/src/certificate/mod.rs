@@ -56,6 +56,11 @@ impl Pair {
         &self.names
     }
 
+    /// The names that the certificate is for, one by one.
+    pub(crate) fn each_name(&self) -> impl Iterator<Item = &str> {
+        self.names.iter()
+    }
+
     /// First second of validity, since 1970.
     pub(crate) fn not_before(&self) -> i64 {
         self.not_before

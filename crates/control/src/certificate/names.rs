@@ -21,6 +21,11 @@ impl Names {
         Self(dns.collect())
     }
 
+    /// The names one by one.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
     /// Whether the certificate is for this host. "The left-most label may be `*`, which stands for one label" (RFC 6125 section
     /// 6.4.3). A wildcard host is covered only by the same wildcard.
     pub(super) fn cover(&self, host: &str) -> bool {

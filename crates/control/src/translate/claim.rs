@@ -6,9 +6,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use model::template::Template;
 use model::{
-    Certificate, CertificateInfo, CipherSuite, ClientAuth, ClientCertificate, ConnectionHeader, PathMatch,
-    RetryPolicy, Timeouts, TlsRedirect, UpstreamTls,
+    Alias, Certificate, CertificateInfo, CipherSuite, ClientAuth, ClientCertificate, ConnectionHeader,
+    HostName, PathMatch, RequestFilter, RetryPolicy, SlashRedirect, Timeouts, TlsRedirect, UpstreamHead,
+    UpstreamTls,
 };
 
 use super::upstream_protocol::UpstreamDraft;
@@ -30,6 +32,12 @@ pub(super) struct Claim {
     pub(super) rest: DraftRoute,
     /// How the host is served over TLS.
     pub(super) tls: TlsClaim,
+    /// Further names of the host.
+    pub(super) aliases: Vec<Alias>,
+    /// Where clients of the host are sent that ask for `/`.
+    pub(super) app_root: Option<String>,
+    /// The host's name with `www.`, or without, leads to the host, with this status.
+    pub(super) www_redirect: Option<u16>,
     /// Why all routes of the host have to be closed: access restrictions that cannot be enforced.
     pub(super) denials: Vec<String>,
 }
@@ -39,6 +47,9 @@ pub(super) struct Words {
     pub(super) client_auth: &'static str,
     pub(super) ciphers: &'static str,
     pub(super) passthrough: &'static str,
+    pub(super) aliases: &'static str,
+    pub(super) app_root: &'static str,
+    pub(super) www_redirect: &'static str,
     pub(super) denials: &'static str,
 }
 
@@ -59,7 +70,12 @@ pub(super) struct TlsClaim {
 }
 
 /// The certificate that an object wants a host to show.
+#[derive(Default)]
 pub(super) struct CertificateClaim {
+    /// It is for the host's name with `www.` too, or without.
+    pub(super) covers_www: bool,
+    /// The names that it is for.
+    pub(super) names: Vec<HostName>,
     /// Name of the Secret, as the object writes it; none for the default certificate.
     pub(super) secret: Option<String>,
     /// The certificate in the Secret, whether it can be used or not.
@@ -120,6 +136,14 @@ pub(super) struct DraftRoute {
     pub(super) connection_header: Option<ConnectionHeader>,
     pub(super) sets_affinity_cookie: bool,
     pub(super) upstream: UpstreamDraft,
+    /// Its path is a regular expression, and so are all paths of its host.
+    pub(super) uses_regex: bool,
+    pub(super) rewrite: Option<RewriteDraft>,
+    /// Headers to endpoints that differ from the default.
+    pub(super) head: UpstreamHead,
+    pub(super) slash_redirect: SlashRedirect,
+    /// Filters that depend on nothing else of the host.
+    pub(super) filters: Vec<RequestFilter>,
     pub(super) tls_redirect: Option<TlsRedirectDraft>,
     /// Requests without TLS are served even if the host requires client certificates.
     pub(super) passes_in_clear: bool,
@@ -128,12 +152,22 @@ pub(super) struct DraftRoute {
     pub(super) access_log: bool,
 }
 
+/// A target in place of the request's path.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct RewriteDraft {
+    /// The target as written. A path that is equal to it is not rewritten.
+    pub(super) text: String,
+    pub(super) target: Template,
+    /// It is an absolute URL, and so a redirect.
+    pub(super) redirects: bool,
+}
+
 /// A redirect to TLS, whose condition is decided with the host.
 #[derive(Clone, Debug)]
 pub(super) struct TlsRedirectDraft {
     /// Redirect even if the host has no certificate.
     pub(super) always: bool,
-    /// The redirect; [`force`](TlsRedirect::force) is decided with the host.
+    /// The redirect; [`believes_hops`](TlsRedirect::believes_hops) is decided with the host.
     pub(super) redirect: TlsRedirect,
 }
 
@@ -161,12 +195,23 @@ impl DraftRoute {
             connection_header: None,
             sets_affinity_cookie: false,
             upstream: UpstreamDraft::default(),
+            uses_regex: false,
+            rewrite: None,
+            head: UpstreamHead::default(),
+            slash_redirect: SlashRedirect::default(),
+            filters: Vec::new(),
             tls_redirect: None,
             passes_in_clear: false,
             denials: Vec::new(),
             access_log: true,
         }
     }
+}
+
+/// The name of a host with `www.`, or without where it begins with that.
+pub(super) fn www(host: &HostName) -> Option<String> {
+    let HostName::Exact(name) = host else { return None };
+    Some(name.strip_prefix("www.").map_or_else(|| format!("www.{name}"), str::to_owned))
 }
 
 impl From<Place> for RouteOrigin {

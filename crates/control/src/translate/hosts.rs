@@ -7,26 +7,29 @@
 //! Never in here: the kinds of objects.
 
 mod guests;
+mod locations;
+mod terms;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use model::{
-    Access, Action, Backends, ClientCertificate, Forward, Host, HostName, HostTls, Labels, PathKind,
-    PathMatch, RequestFilter, RequestFilters, Route, TlsRedirect, UpstreamTls, VerifyClient,
+    Access, Action, Alias, Backends, Forward, Host, HostName, HostTls, Labels, PathKind, PathMatch, Redirect,
+    RedirectTarget, RequestFilter, RequestFilters, Route, UpstreamHead,
 };
 
-use super::claim::{
-    Claim, ClientAuthPolicy, DraftRoute, HostCertificate, NamedPort, RouteOrigin, TlsRedirectDraft,
-};
+use super::claim::{Claim, DraftRoute, HostCertificate, NamedPort, RouteOrigin, www};
 use super::clusters::ClusterQueries;
-use super::value::Parsed;
 use crate::names::{NsName, ObjectRef, PortRef};
 use crate::problem::{Place, Problem, Reason, Severity};
+use locations::Location;
+use terms::HostTerms;
 
 /// A host, and the messages about it.
 pub(super) struct Merged {
     pub(super) host: Host,
+    /// Another host that leads to it, unless objects declare that one.
+    pub(super) www: Option<(Host, RouteOrigin)>,
     /// The object that declares each route, in the order of the routes.
     pub(super) origins: Vec<RouteOrigin>,
     pub(super) certificates: Vec<HostCertificate>,
@@ -62,10 +65,10 @@ pub(super) fn merge(
         }
     }
     let askers: Vec<_> = claims.iter().map(|claim| claim.place.object.clone()).collect();
-    let rest_of = merge.catch_all.as_ref().map_or(0, |(number, _)| *number);
+    let rest_of = merge.source_of_rest();
     let mut rest = None;
     for (number, claim) in claims.into_iter().enumerate() {
-        if number == rest_of {
+        if rest_of == Some(number) {
             rest = Some((number, claim.rest));
         }
         for route in claim.routes {
@@ -74,7 +77,9 @@ pub(super) fn merge(
             }
         }
     }
-    merge.declare_rest(rest, &askers, defaults);
+    merge.declare_rest(rest, defaults);
+    merge.terms.has_aliases = !merge.aliases.is_empty();
+    merge.make_routes(&askers);
     merge.finish(defaults)
 }
 
@@ -103,7 +108,7 @@ pub(super) fn take_over(host: Host, old: Option<&Arc<Host>>) -> Arc<Host> {
     };
     let routes = host.routes.into_iter().enumerate().map(take_over).collect();
     let tls = if old.tls == host.tls { Arc::clone(&old.tls) } else { host.tls };
-    Arc::new(Host { name: host.name, tls, routes })
+    Arc::new(Host { name: host.name, aliases: host.aliases, tls, routes })
 }
 
 struct Merge<'m, 'c, 'a> {
@@ -122,23 +127,27 @@ struct Merge<'m, 'c, 'a> {
     catch_all: Option<(usize, ObjectRef)>,
     /// The object that configures client certificates.
     client_auth_by: Option<ObjectRef>,
+    aliases: Vec<Alias>,
+    /// The longest path of the object whose `app_root` holds.
+    app_root_by: (usize, String),
+    www_redirect: Option<(u16, Place)>,
+    /// The certificate is for that name too.
+    covers_www: bool,
+    /// The drafts of all routes.
+    drafts: Vec<Declared>,
     routes: Vec<Arc<Route>>,
     origins: Vec<RouteOrigin>,
     /// The number of the claim that declares each path.
     declared: HashMap<PathMatch, usize, foldhash::fast::FixedState>,
 }
 
-/// Settings that hold for all routes of a host.
-#[derive(Default)]
-struct HostTerms {
-    /// The host is to be served over TLS, whether its certificate can be used or not.
-    has_tls: bool,
-    /// Why all its routes are closed.
-    denials: Vec<String>,
-    /// The verification of client certificates, or why the host is closed.
-    client_auth: Option<Parsed<ClientAuthPolicy>>,
-    /// TLS towards endpoints, for routes that do not configure it themselves.
-    upstream_tls: Option<Arc<UpstreamTls>>,
+/// A draft that becomes one or more routes.
+struct Declared {
+    /// The number of its claim; none if no object claims it.
+    number: Option<usize>,
+    draft: DraftRoute,
+    /// It is for requests that no declared path matches.
+    is_rest: bool,
 }
 
 /// What an object's claim means for its own routes.
@@ -171,6 +180,11 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
             standings: vec![Standing::default(); claims.len()],
             catch_all: None,
             client_auth_by: None,
+            aliases: Vec::new(),
+            app_root_by: (0, String::new()),
+            www_redirect: None,
+            covers_www: false,
+            drafts: Vec::new(),
             routes: Vec::new(),
             origins: Vec::new(),
             declared: HashMap::default(),
@@ -185,6 +199,8 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
             && let Some(certificate) = &tls.certificate
         {
             self.terms.has_tls = true;
+            self.covers_www = certificate.covers_www;
+            self.terms.certificate_names.clone_from(&certificate.names);
             self.tls.certificate.clone_from(&certificate.shown);
             self.certificates.extend(certificate.told.clone());
             self.problems_of_certificates.extend(certificate.problem.clone());
@@ -194,6 +210,13 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         self.tls.ciphers = self.tls.ciphers.take().or_else(|| tls.ciphers.clone());
         self.tls.prefer_server_ciphers = self.tls.prefer_server_ciphers.or(tls.prefer_server_ciphers);
         self.declare_client_auth(claim);
+        self.declare_app_root(claim);
+        if self.aliases.is_empty() {
+            self.aliases.clone_from(&claim.aliases);
+        }
+        if self.www_redirect.is_none() {
+            self.www_redirect = claim.www_redirect.map(|status| (status, claim.place.clone()));
+        }
         if let Some(passthrough) = &tls.passthrough {
             self.problems.extend_from_slice(&passthrough.problems);
             self.declare_passthrough(passthrough.backends.first());
@@ -219,6 +242,18 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
             );
             let problem = Problem::in_place(Severity::Warning, &claim.place, message);
             self.problems.push(problem.because(Reason::NoEffect));
+        }
+    }
+
+    /// nginx asks the locations one after the other: of several Ingresses that with the longest path decides.
+    fn declare_app_root(&mut self, claim: &Claim) {
+        let paths = claim.routes.iter().flatten().map(|route| route.path.path());
+        let longest = paths.map(|path| (path.len(), path.to_owned())).max().unwrap_or_default();
+        if let Some(path) = &claim.app_root
+            && (self.terms.app_root.is_none() || longest > self.app_root_by)
+        {
+            self.terms.app_root = Some(path.clone());
+            self.app_root_by = longest;
         }
     }
 
@@ -262,36 +297,30 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
             let problem = Problem::in_place(Severity::Warning, &route.place, message);
             return Err(Box::new(problem.because(reason)));
         }
-        let Some(backend) = route.backend.clone() else { return Ok(()) };
         self.declared.insert(route.path.clone(), number);
-        let place = route.place.clone();
-        match self.route(route, backend, &askers[number], &self.standings[number].clone()) {
-            Some(fault) => {
-                let problem = Problem::in_place(Severity::Error, &place, fault);
-                Err(Box::new(problem.because(Reason::Missing)))
-            }
-            None => Ok(()),
+        self.drafts.push(Declared { number: Some(number), draft: route, is_rest: false });
+        Ok(())
+    }
+
+    /// The claim whose settings hold for paths that nobody declares: the owner's. Requests for unknown hosts have no owner.
+    fn source_of_rest(&self) -> Option<usize> {
+        match &self.catch_all {
+            Some((number, _)) => Some(*number),
+            None => (*self.name != HostName::Any).then_some(0),
         }
     }
 
-    /// Adds the route for `/` if no object declares it. "Each host gets a "/" location: if no "/" path is declared, it is created
-    /// from the first Ingress of the host (with that Ingress' annotations) to the default backend." Without a default backend there
-    /// is no such route, and requests get 404.
-    fn declare_rest(
-        &mut self,
-        rest: Option<(usize, DraftRoute)>,
-        askers: &[ObjectRef],
-        defaults: &Defaults<'_>,
-    ) {
+    /// Adds the draft for `/` if no object declares it. "Each host gets a "/" location: if no "/" path is declared, it is created
+    /// from the first Ingress of the host (with that Ingress' annotations) to the default backend."
+    fn declare_rest(&mut self, rest: Option<(usize, DraftRoute)>, defaults: &Defaults<'_>) {
         let root = |path: &PathMatch| path.path() == "/" && path.kind() != PathKind::Exact;
         if self.declared.keys().any(root) {
             return;
         }
-        let standing = rest.as_ref().map(|(number, _)| self.standings[*number].clone()).unwrap_or_default();
-        let asker = rest.as_ref().map(|(number, _)| &askers[*number]);
+        let number = rest.as_ref().map(|(number, _)| *number);
         let mut rest = rest.map(|(_, route)| route);
-        if rest.as_ref().is_none_or(|rest| rest.backend.is_none()) {
-            let Some(service) = defaults.backend else { return };
+        let has_backend = rest.as_ref().is_some_and(|rest| rest.backend.is_some());
+        if let Some(service) = defaults.backend.filter(|_| !has_backend) {
             let port = self.clusters.first_port(service).unwrap_or(PortRef::Number(80));
             let NsName { namespace, name } = service.clone();
             let object = ObjectRef { kind: "Service", namespace, name };
@@ -301,130 +330,156 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
             route.backend = Some(NamedPort { service: service.clone(), port });
             rest = Some(route);
         }
-        let Some((backend, route)) = rest.and_then(|route| Some((route.backend.clone()?, route))) else {
+        self.drafts.extend(rest.map(|draft| Declared { number, draft, is_rest: true }));
+    }
+
+    /// Makes the routes of all drafts.
+    fn make_routes(&mut self, askers: &[ObjectRef]) {
+        let mut drafts = std::mem::take(&mut self.drafts);
+        if !locations::are_expressions(&drafts) {
+            for declared in &drafts {
+                let location = Location { path: declared.draft.path.clone(), rewrite: None };
+                self.make(declared, vec![location], askers);
+            }
             return;
-        };
-        let place = route.place.clone();
-        let asker = asker.unwrap_or(&place.object).clone();
-        if let Some(fault) = self.route(route, backend, &asker, &standing) {
-            let message = format!("default backend: {fault}");
-            let problem = Problem::in_place(Severity::Error, &place, message);
+        }
+        let exact = locations::exact_paths(&drafts);
+        locations::sort(&mut drafts);
+        for declared in &drafts {
+            match locations::expressions(&declared.draft, &exact) {
+                Ok(locations) => self.make(declared, locations, askers),
+                Err(why) => {
+                    let message = format!("{why}; it is left out");
+                    let problem = Problem::in_place(Severity::Error, &declared.draft.place, message);
+                    self.problems.push(problem.because(Reason::Invalid));
+                }
+            }
+        }
+    }
+
+    /// Makes the routes of a draft, and reports what is wrong with its backend. The routes are made in any case.
+    fn make(&mut self, declared: &Declared, locations: Vec<Location>, askers: &[ObjectRef]) {
+        let Declared { number, draft, is_rest } = declared;
+        let standing = number.map(|number| self.standings[number].clone()).unwrap_or_default();
+        let asker = number.map_or(&draft.place.object, |number| &askers[number]);
+        let mut fault = None;
+        for location in locations {
+            let is_rewritten = location.rewrite.is_some();
+            let action = match self.action(draft, is_rewritten) {
+                Some((action, found)) => {
+                    fault = found;
+                    action
+                }
+                None => Action::NotFound,
+            };
+            self.route(draft, location, action, asker, &standing);
+        }
+        if let Some(fault) = fault {
+            let message = if *is_rest { format!("default backend: {fault}") } else { fault };
+            let problem = Problem::in_place(Severity::Error, &draft.place, message);
             self.problems.push(problem.because(Reason::Missing));
         }
     }
 
-    /// Makes a route of a draft, and reports what is wrong with its backend. The route is made in any case.
+    /// How a draft's requests are forwarded, and what is wrong with its backend; none if it has none.
+    fn action(&mut self, draft: &DraftRoute, is_rewritten: bool) -> Option<(Action, Option<String>)> {
+        let NamedPort { service, port } = draft.backend.as_ref()?;
+        let of_host = self.terms.upstream_tls.as_ref();
+        let (cluster, fault) = self.clusters.for_requests(service, port, &draft.upstream, of_host);
+        let mut head = draft.head.clone();
+        head.forwarded_prefix = head.forwarded_prefix.filter(|_| is_rewritten);
+        let forward = Forward {
+            backends: Backends::One(cluster),
+            timeouts: draft.timeouts,
+            retry: draft.retry.clone(),
+            body_bytes_max: draft.body_bytes_max,
+            connection_header: draft.connection_header,
+            sets_affinity_cookie: draft.sets_affinity_cookie,
+            head: Some(head).filter(|head| *head != UpstreamHead::default()).map(Box::new),
+        };
+        Some((Action::Forward(forward), fault))
+    }
+
+    /// Adds a route for a location of a draft. A route that does nothing but answer 404 is left out: without it, the answer is 404
+    /// as well.
     fn route(
         &mut self,
-        draft: DraftRoute,
-        backend: NamedPort,
+        draft: &DraftRoute,
+        location: Location,
+        action: Action,
         asker: &ObjectRef,
         standing: &Standing,
-    ) -> Option<String> {
-        let NamedPort { service, port } = backend;
-        let of_host = self.terms.upstream_tls.as_ref();
-        let (cluster, fault) = self.clusters.for_requests(&service, &port, &draft.upstream, of_host);
-        let backends = Backends::One(cluster);
-        let redirect = draft.tls_redirect.as_ref().and_then(|draft| self.terms.redirect(draft, standing));
-        let access = self.terms.access(&draft, standing);
-        let DraftRoute {
-            path,
-            place,
-            timeouts,
-            retry,
-            body_bytes_max,
-            connection_header,
-            sets_affinity_cookie,
-            access_log,
-            ..
-        } = draft;
+    ) {
+        let Location { path, rewrite } = location;
+        let access = Some(self.terms.access(draft, standing)).filter(|access| *access != Access::default());
+        let redirect =
+            draft.tls_redirect.as_ref().and_then(|draft| self.terms.redirect(draft, standing, self.name));
+        let app_root = self.terms.app_root.clone().map(RequestFilter::AppRoot);
+        let own = draft.filters.iter().cloned();
+        let filters: Vec<_> = app_root.into_iter().chain(own).chain(rewrite).chain(redirect).collect();
+        if action == Action::NotFound && filters.is_empty() && access.is_none() {
+            return;
+        }
+        let backend = draft.backend.as_ref();
         self.routes.push(Arc::new(Route {
             conditions: None,
-            request_filters: RequestFilters::new(redirect.into_iter().collect()).expect("it is one filter"),
-            access: Some(access).filter(|access| *access != Access::default()).map(Box::new),
-            action: Action::Forward(Forward {
-                backends,
-                timeouts,
-                retry,
-                body_bytes_max,
-                connection_header,
-                sets_affinity_cookie,
-            }),
+            request_filters: RequestFilters::new(filters).expect("each is of another kind"),
+            access: access.map(Box::new),
+            action,
             labels: Arc::new(Labels {
                 namespace: asker.namespace.clone(),
                 object: asker.name.clone(),
-                service: service.name,
-                service_port: port.to_string(),
-                path: path.path().to_owned(),
+                service: backend.map(|backend| backend.service.name.clone()).unwrap_or_default(),
+                service_port: backend.map(|backend| backend.port.to_string()).unwrap_or_default(),
+                path: draft.path.path().to_owned(),
                 host: self.name.to_string(),
             }),
-            access_log,
+            access_log: draft.access_log,
+            slash_redirect: draft.slash_redirect,
             path,
         }));
-        self.origins.push(place.into());
-        fault
+        self.origins.push(draft.place.clone().into());
+    }
+
+    /// The host whose clients are sent to this one.
+    fn www(&self) -> Option<(Host, RouteOrigin)> {
+        let ((status, place), name) = (self.www_redirect.clone()?, www(self.name)?);
+        let to = RedirectTarget::Host(self.name.to_string());
+        let filters = vec![RequestFilter::Redirect(Redirect { status, to })];
+        let labels = Labels {
+            namespace: place.object.namespace.clone(),
+            object: place.object.name.clone(),
+            path: "/".to_owned(),
+            host: name.clone(),
+            ..Labels::default()
+        };
+        let mut route = Route::new(PathMatch::root(), Action::NotFound, Arc::new(labels));
+        route.request_filters = RequestFilters::new(filters).expect("it is one");
+        let certificate = self.tls.certificate.clone().filter(|_| self.covers_www);
+        let tls = Arc::new(HostTls { certificate, ..HostTls::default() });
+        let host =
+            Host { name: HostName::Exact(name), aliases: Vec::new(), tls, routes: vec![Arc::new(route)] };
+        Some((host, place.into()))
     }
 
     fn finish(self, defaults: &Defaults<'_>) -> Merged {
+        let www = self.www();
         let mut problems = self.problems;
         problems.extend(self.problems_of_certificates);
         problems.extend(self.clusters.take_problems());
         let mut routes = self.routes;
         routes.shrink_to_fit();
         let tls = if self.tls == **defaults.tls { Arc::clone(defaults.tls) } else { Arc::new(self.tls) };
-        let host = Host { name: self.name.clone(), tls, routes };
-        Merged { host, origins: self.origins, certificates: self.certificates, problems }
+        let host = Host { name: self.name.clone(), aliases: self.aliases, tls, routes };
+        Merged { host, www, origins: self.origins, certificates: self.certificates, problems }
     }
-}
-
-// === impl HostTerms ===
-
-impl HostTerms {
-    fn redirect(&self, draft: &TlsRedirectDraft, standing: &Standing) -> Option<RequestFilter> {
-        let TlsRedirectDraft { always, redirect } = draft;
-        let has_tls = self.has_tls || standing.has_tls;
-        // A client certificate is shown only in a handshake with Forebay, so that a redirect has to ignore what a proxy in front
-        // says of TLS.
-        let force = *always && !self.requires_certificate();
-        (*always || has_tls).then(|| RequestFilter::TlsRedirect(TlsRedirect { force, ..redirect.clone() }))
-    }
-
-    /// Who may use a route.
-    fn access(&self, draft: &DraftRoute, standing: &Standing) -> Access {
-        let unavailable = unavailable(draft.denials.iter().chain(&self.denials).chain(&standing.denials));
-        let (forbidden, client_certificate) = match (&standing.closed, &self.client_auth) {
-            (Some(why), _) | (None, Some(Err(why))) => (Some(why.clone()), None),
-            (None, Some(Ok(policy))) => {
-                let passes_in_clear = !standing.asks_clients && draft.passes_in_clear;
-                (None, Some(ClientCertificate { passes_in_clear, ..policy.filter.clone() }))
-            }
-            (None, None) => (None, None),
-        };
-        Access { forbidden, client_certificate, unavailable }
-    }
-
-    /// Whether clients have to show a certificate.
-    fn requires_certificate(&self) -> bool {
-        let policy = self.client_auth.as_ref().and_then(|policy| policy.as_ref().ok());
-        policy.is_some_and(|policy| policy.auth.verify == VerifyClient::On)
-    }
-}
-
-fn unavailable<'a>(denials: impl Iterator<Item = &'a String>) -> Option<String> {
-    let mut reasons: Vec<&str> = Vec::new();
-    for denial in denials {
-        if !reasons.contains(&denial.as_str()) {
-            reasons.push(denial);
-        }
-    }
-    (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
 fn path_type(path: &PathMatch) -> &'static str {
     match path.kind() {
         PathKind::Exact => "Exact",
         PathKind::Prefix => "Prefix",
-        PathKind::StartsWith => "ImplementationSpecific",
+        PathKind::Regex => "Regex",
     }
 }
 
@@ -445,6 +500,7 @@ mod tests {
             body_bytes_max,
             connection_header,
             sets_affinity_cookie: false,
+            head: None,
         };
         Arc::new(Route::new(path, Action::Forward(forward), Arc::default()))
     }
@@ -455,7 +511,7 @@ mod tests {
     }
 
     fn host(routes: Vec<Arc<Route>>) -> Host {
-        Host { name: HostName::Any, tls: Arc::default(), routes }
+        Host { name: HostName::Any, aliases: Vec::new(), tls: Arc::default(), routes }
     }
 
     #[test]

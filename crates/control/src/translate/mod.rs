@@ -14,6 +14,7 @@
 mod backend_settings;
 mod certificates;
 mod changes;
+mod characters;
 mod ciphers;
 mod claim;
 mod clusters;

@@ -56,6 +56,8 @@ struct HostPiece {
     claimants: Group,
     host: Arc<Host>,
     origins: Arc<[RouteOrigin]>,
+    /// Another host that leads to it, unless Ingresses have a rule for that one.
+    www: Option<(Arc<Host>, Arc<[RouteOrigin]>)>,
     certificates: Box<[HostCertificate]>,
     problems: Box<[Problem]>,
 }
@@ -184,11 +186,16 @@ fn follow_hosts(
             |old| old.claimants == *group,
             |name, old| {
                 let claims = group.iter().map(|&ingress| claimants.claim(ingress, name)).collect();
-                let Merged { host, origins, certificates, problems } =
+                let Merged { host, www, origins, certificates, problems } =
                     hosts::merge(name, claims, defaults, clusters);
                 let known = old.as_ref().filter(|old| *old.origins == *origins);
+                let www = www.map(|(www, origin)| {
+                    let before = old.as_ref().and_then(|old| Some(&old.www.as_ref()?.0));
+                    (hosts::take_over(www, before), Arc::from([origin]))
+                });
                 HostPiece {
                     claimants: group.clone(),
+                    www,
                     host: hosts::take_over(host, old.as_ref().map(|old| &old.host)),
                     origins: known.map_or_else(|| origins.into(), |old| Arc::clone(&old.origins)),
                     certificates: certificates.into(),
@@ -251,15 +258,16 @@ struct Made<'m> {
 
 impl Made<'_> {
     fn translation(&self) -> Translation {
+        let hosts = self.served();
         Translation {
             model: Model {
-                listeners: self.listeners(),
+                listeners: self.listeners(hosts.iter().map(|(host, _)| Arc::clone(host)).collect()),
                 clusters: model::Clusters::default(),
                 settings: self.global.value(ONLY).global.settings.clone(),
             },
             problems: self.problems(),
             skipped: self.skipped(),
-            origins: self.hosts().map(|piece| Arc::clone(&piece.origins)).collect(),
+            origins: hosts.into_iter().map(|(_, origins)| origins).collect(),
             ingresses: self.ingresses.objects().cloned().collect(),
             names: BTreeSet::new(),
             certificates: self.certificates(),
@@ -268,12 +276,24 @@ impl Made<'_> {
     }
 
     /// Those of HTTP and HTTPS share the hosts, since an Ingress is about both.
-    fn listeners(&self) -> Vec<Listener> {
-        let hosts: HostList = Arc::new(self.hosts().map(|piece| Arc::clone(&piece.host)).collect());
+    fn listeners(&self, hosts: Vec<Arc<Host>>) -> Vec<Listener> {
+        let hosts: HostList = Arc::new(hosts);
         let http = Listener { port: self.options.http_port, protocol: Protocol::Http(Arc::clone(&hosts)) };
         let https = Listener { port: self.options.https_port, protocol: Protocol::Https(hosts) };
         let of_streams = self.streams.value(ONLY).listeners.iter().cloned();
         [http, https].into_iter().chain(of_streams).collect()
+    }
+
+    /// All hosts, and who asked for their routes.
+    fn served(&self) -> Vec<(Arc<Host>, Arc<[RouteOrigin]>)> {
+        let with_origins = |piece: &HostPiece| (Arc::clone(&piece.host), Arc::clone(&piece.origins));
+        let mut served: Vec<_> = self.hosts().map(with_origins).collect();
+        let leading: Vec<_> = self.hosts().filter_map(|piece| piece.www.clone()).collect();
+        if !leading.is_empty() {
+            let declared: HashSet<_> = served.iter().map(|(host, _)| host.name.clone()).collect();
+            served.extend(leading.into_iter().filter(|(www, _)| !declared.contains(&www.name)));
+        }
+        served
     }
 
     fn hosts(&self) -> impl Iterator<Item = &HostPiece> {

@@ -20,7 +20,7 @@ pub(crate) fn canonical(translation: &Translation) -> impl PartialEq + use<> {
                 Action::Forward(Forward { backends: Backends::One(id), .. }) => {
                     Some(cluster(&model, std::mem::replace(id, anonymous)))
                 }
-                Action::Forward(_) | Action::Respond(_) => None,
+                Action::Forward(_) | Action::Respond(_) | Action::NotFound => None,
             };
             (route, cluster)
         };

@@ -17,6 +17,7 @@ mod life;
 mod matrix;
 mod namespace;
 mod pairs;
+mod paths;
 mod proxy_protocol;
 mod refusals;
 mod routing;

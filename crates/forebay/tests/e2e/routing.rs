@@ -99,7 +99,8 @@ fn paths_are_matched_by_their_types() {
             ("a.test", "/prefix/a/b?q", 200, "prefix"),
             ("a.test", "/prefixed", 404, NO_PATH),
             ("a.test", "/plain", 200, "plain"),
-            ("a.test", "/plainer", 200, "plain"),
+            ("a.test", "/plain/er", 200, "plain"),
+            ("a.test", "/plainer", 404, NO_PATH),
             ("a.test", "/", 404, NO_PATH),
         ],
     );
@@ -151,8 +152,8 @@ fn a_slash_that_is_missing_is_added_by_a_redirect() {
     let mut client = forebay.client();
     for (host, target, location) in [
         ("a.test", "/dir", "http://a.test/dir/"),
-        ("a.test:8080", "/dir?q=1", "http://a.test:8080/dir/?q=1"),
-        ("A.Test", "//dir", "http://A.Test/dir/"),
+        ("a.test:8080", "/dir?q=1", "http://a.test/dir/?q=1"),
+        ("A.Test", "//dir", "http://a.test/dir/"),
     ] {
         let response = client.get(host, target);
         assert_eq!((response.status, response.header("location").as_deref()), (301, Some(location)));
@@ -237,19 +238,26 @@ fn the_first_of_two_ingresses_that_want_the_same_gets_it() {
 #[test]
 fn a_host_with_a_certificate_sends_clients_there() {
     let services = Services::named(["a"]);
-    let plain = Ingress::new("a").path("a.test", "Prefix", "/", "a").path("b.test", "Prefix", "/", "a");
-    let forebay = services.serve(&[plain.tls("a.test")]);
+    let challenge = "/.well-known/acme-challenge/own";
+    let forebay = services.serve(&[
+        // Any entry makes it a host with TLS, whichever hosts it lists.
+        Ingress::new("a").path("a.test", "Prefix", "/", "a").path("c.test", "Prefix", "/", "a").tls("a.test"),
+        Ingress::new("b").path("b.test", "Prefix", "/", "a"),
+        Ingress::new("solver").path("a.test", "Exact", challenge, "a"),
+    ]);
     let mut client = forebay.client();
     for (host, target, location) in [
         ("a.test", "/", "https://a.test"),
         ("a.test:8080", "/x/", "https://a.test/x"),
         ("a.test", "/x?a=b/", "https://a.test/x?a=b"),
-        ("A.test", "/x?a=b&c=%20", "https://A.test/x?a=b&c=%20"),
+        ("A.test", "/x?a='b'&c=%20", "https://A.test/x?a='b'&c=%20"),
+        ("c.test", "/x", "https://c.test/x"),
+        ("a.test", "/.well-known/acme-challenge/other", "https://a.test/.well-known/acme-challenge/other"),
     ] {
         let response = client.get(host, target);
         assert_eq!((response.status, response.header("location").as_deref()), (308, Some(location)));
     }
-    expect(&forebay, &[("a.test", "/.well-known/acme-challenge/token", 200, "a"), ("b.test", "/", 200, "a")]);
+    expect(&forebay, &[("a.test", challenge, 200, "a"), ("b.test", "/", 200, "a")]);
 }
 
 #[test]

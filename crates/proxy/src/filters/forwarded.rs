@@ -87,6 +87,14 @@ impl<'a> Forwarded<'a> {
         }
     }
 
+    /// The port that endpoints are told.
+    pub(crate) fn port(&self) -> String {
+        match self.port {
+            Port::Own(port) => port.to_string(),
+            Port::Reported(port) => port.escape_ascii().to_string(),
+        }
+    }
+
     /// Appends the header lines. Those of a connection's requests are nearly always the same, so that the last ones are kept.
     pub(crate) fn write(&self, last: Option<&RefCell<LastLines>>, out: &mut HeadWriter<'_>) {
         let Some(last) = last.filter(|_| self.depends_on_connection_and_host_only()) else {

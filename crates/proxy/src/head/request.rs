@@ -14,6 +14,10 @@ use crate::filters::forwarded::{self, Forwarded, LastLines};
 /// What an endpoint is told beside what the client said.
 pub(crate) struct RequestOptions<'a> {
     pub(crate) forwarded: &'a Forwarded<'a>,
+    /// `Host`, where it is neither the client's nor a trusted hop's.
+    pub(crate) host: Option<&'a [u8]>,
+    /// Path and query, where they are not the client's.
+    pub(crate) target: Option<&'a [u8]>,
     /// The lines of the connection's last request, unless this is its first.
     pub(crate) last_lines: Option<&'a RefCell<LastLines>>,
     /// `X-Request-ID`, where one is sent.
@@ -37,7 +41,8 @@ pub(crate) fn write_request_head(
 ) {
     let mut writer = HeadWriter::new(out, head.len());
     let method = &head[request.method.clone()];
-    let (target, host) = (request.origin_target(head), options.forwarded.host);
+    let target = options.target.unwrap_or_else(|| request.origin_target(head));
+    let host = options.host.unwrap_or(options.forwarded.host);
     writer.write([method, b" ", target, b" HTTP/1.1\r\nHost: ", host, b"\r\n"]);
     if let Some(id) = options.request_id {
         writer.write([b"X-Request-ID: ", id, b"\r\n"]);

@@ -201,10 +201,12 @@ pub(crate) fn host(name: &str) -> Host {
         body_bytes_max: None,
         connection_header: None,
         sets_affinity_cookie: false,
+        head: None,
     };
     let route = Route::new(PathMatch::root(), Action::Forward(forward), Arc::default());
     Host {
         name: HostName::parse(name).expect("it is a name"),
+        aliases: Vec::new(),
         tls: Arc::new(HostTls::default()),
         routes: vec![Arc::new(route)],
     }

@@ -64,12 +64,13 @@ fn add(hosts: &mut Vec<Arc<Host>>, line: &str) {
     let (kind, rest) = line.split_at(line.chars().next().map_or(0, char::len_utf8));
     let path = match kind {
         "=" => PathMatch::exact(rest),
-        "^" => PathMatch::starts_with(rest),
+        "^" => PathMatch::regex(rest),
         "/" => PathMatch::prefix(line),
         _ => {
             let name = if line == "_" { Ok(HostName::Any) } else { HostName::parse(line) };
             // A name occurs at most once in a model.
-            if let Ok(name) = name.map(|name| Host { name, tls: Arc::default(), routes: Vec::new() })
+            if let Ok(name) =
+                name.map(|name| Host { name, aliases: Vec::new(), tls: Arc::default(), routes: Vec::new() })
                 && hosts.iter().all(|host| host.name != name.name)
             {
                 hosts.push(Arc::new(name));
@@ -132,16 +133,17 @@ fn find_host<'m>(model: &'m Model, asked: &str) -> Option<&'m Host> {
 
 /// Asks every route in turn.
 fn find_route(host: &Host, path: &str) -> Option<(&'static str, usize)> {
-    let rank = |one: &PathMatch| match one.kind() {
-        PathKind::Exact => 0,
-        PathKind::Prefix => 1,
-        PathKind::StartsWith => 2,
-    };
+    let matches =
+        |one: &PathMatch| one.expression().is_some_and(|expression| expression.is_match(path.as_bytes()));
+    if let Some(first) = host.routes.iter().position(|route| matches(&route.path)) {
+        return Some(("", first));
+    }
+    let rank = |one: &PathMatch| u8::from(one.kind() == PathKind::Prefix);
     let below = |prefix: &str| path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/'));
     let takes = |one: &PathMatch| match (one.kind(), one.path()) {
         (PathKind::Exact, text) => path == text,
         (PathKind::Prefix, text) => path == text || below(text.strip_suffix('/').unwrap_or(text)),
-        (PathKind::StartsWith, text) => path.starts_with(text),
+        (PathKind::Regex, _) => false,
     };
     let best = |taking: &dyn Fn(&PathMatch) -> bool| {
         let taking = host.routes.iter().enumerate().filter(|(_, route)| taking(&route.path));
@@ -150,7 +152,7 @@ fn find_route(host: &Host, path: &str) -> Option<(&'static str, usize)> {
     };
     let slashed = format!("{path}/");
     let lacks_slash = |one: &PathMatch| one.path() == slashed && rank(one) > 0 && !path.is_empty();
-    if host.routes.iter().all(|route| route.path.path() != path)
+    if host.routes.iter().all(|route| route.path.path() != path || route.path.kind() == PathKind::Regex)
         && let Some(route) = best(&lacks_slash)
     {
         return Some(("slash ", route));

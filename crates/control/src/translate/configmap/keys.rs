@@ -12,6 +12,7 @@ use super::Effect::{Ignored, Instead, Restricting, Supported, Unsupported};
 use super::value::{self, Taken, positive, set};
 use super::{Global, Key};
 use crate::translate::ciphers;
+use crate::translate::ingress::redirect;
 
 const TUNING: &str = "it tunes nginx, and has no counterpart here";
 const DEAD: &str = "ingress-nginx reads it and does nothing with it";
@@ -40,7 +41,8 @@ keys! {
     "allow-snippet-annotations", "false", Ignored(TYPED), "Obeys annotations that hold nginx configuration.";
     "annotation-value-word-blocklist", "", Ignored(TYPED), "Words that no annotation may hold.";
     "annotations-risk-level", "High", Ignored(TYPED), "Highest risk of annotations that are obeyed.";
-    "app-root", "", Unsupported, "Redirects `/` to this path.";
+    "app-root", "", Supported(|g, v| set(&mut g.defaults.redirect.app_root, redirect::app_root(v).map(Some))),
+        "Redirects `/` to this path.";
     "bind-address", "", Unsupported, "Addresses to listen on.";
     "block-cidrs", "", Restricting, "Networks of clients that get 403.";
     "block-referers", "", Restricting, "Referers that get 403.";
@@ -247,7 +249,8 @@ keys! {
         "Datagrams that answer one; the session ends with the last.";
     "proxy-stream-timeout", "600s", Supported(|g, v| set(&mut g.settings.stream.idle_timeout, value::duration(v).map(or_forever))),
         "Idle time of TCP and UDP.";
-    "relative-redirects", "false", Unsupported, "Relative Location in redirects.";
+    "relative-redirects", "false", Supported(|g, v| set(&mut g.defaults.redirect.relative, value::boolean(v))),
+        "Relative Location in redirects.";
     "retry-non-idempotent", "false", Supported(|g, v| set(&mut g.retry_non_idempotent, value::boolean(v))),
         "Tries POST, LOCK and PATCH again too.";
     "reuse-port", "true", Ignored(TUNING), "A listening socket for each worker.";

@@ -34,6 +34,18 @@ impl Merge<'_, '_, '_> {
             let what = format!("{} of this one has no effect there", words.passthrough);
             self.tell_guest(claim, owner, Reason::NotOwner, &what);
         }
+        if !claim.aliases.is_empty() {
+            let what = format!("{} of this one has no effect there", words.aliases);
+            self.tell_guest(claim, owner, Reason::NotOwner, &what);
+        }
+        if claim.app_root.is_some() {
+            let what = format!("{} of this one has no effect there", words.app_root);
+            self.tell_guest(claim, owner, Reason::NoEffect, &what);
+        }
+        if claim.www_redirect.is_some() {
+            let what = format!("{} of this one has no effect there", words.www_redirect);
+            self.tell_guest(claim, owner, Reason::NoEffect, &what);
+        }
         if claim.is_catch_all {
             let what = "the default backend of this one is left out";
             self.tell_guest(claim, owner, Reason::NotOwner, what);

@@ -8,7 +8,7 @@ use crate::names::NsName;
 use crate::objects::{Ingress, IngressTls, Sourced};
 use crate::problem::{Problem, Reason, Severity};
 use crate::translate::certificates::{INSTEAD, fault_of_time, find, remark};
-use crate::translate::claim::{CertificateClaim, HostCertificate};
+use crate::translate::claim::{CertificateClaim, HostCertificate, www};
 use crate::translate::inputs::Inputs;
 
 /// Reports what is wrong with the Secrets that an Ingress names, whether a host uses them or not.
@@ -27,15 +27,19 @@ pub(super) fn check(ingress: &Sourced<Ingress>, inputs: &Inputs<'_>, problems: &
     }
 }
 
-/// The certificate that the `tls:` entries of an Ingress give a host; none if no entry is for the host.
+/// The certificate that the `tls:` entries of an Ingress give a host: the default certificate if no entry is for the host. None if
+/// there are no entries.
 pub(super) fn claim(
     ingress: &Sourced<Ingress>,
     host: &HostName,
     inputs: &Inputs<'_>,
 ) -> Option<CertificateClaim> {
-    let entry = entry(ingress, host, inputs)?;
-    let mut claim = CertificateClaim { secret: None, found: None, shown: None, told: None, problem: None };
-    let Some(name) = &entry.secret_name else { return Some(claim) };
+    if ingress.spec.tls.is_empty() {
+        return None;
+    }
+    let mut claim = CertificateClaim::default();
+    let entry = entry(ingress, host, inputs);
+    let Some(name) = entry.and_then(|entry| entry.secret_name.as_ref()) else { return Some(claim) };
     claim.secret = Some(name.value.clone());
     // The problem of the Secret itself has been reported by `check`.
     let Ok((_, pair)) = find(inputs, &NsName::new(ingress.namespace(), &name.value)) else {
@@ -53,6 +57,8 @@ pub(super) fn claim(
         claim.problem = Some(problem.because(Reason::Secret));
     } else if fault_of_time(inputs, pair).is_none() {
         claim.shown = Some(Arc::clone(&pair.certificate));
+        claim.names = pair.each_name().filter_map(|name| HostName::parse(name).ok()).collect();
+        claim.covers_www = www(host).is_some_and(|www| pair.is_for(&www));
     }
     Some(claim)
 }

@@ -5,7 +5,7 @@ use model::{HostName, PathMatch};
 use super::rules::{path_match, rules_for};
 use super::{
     Annotated, affinity, bodies, certificates, guards, headers, host_tls, logging, redirect, retries,
-    timeouts, upstream_tls,
+    rewrite, timeouts, upstream_tls,
 };
 use crate::names::NsName;
 use crate::objects::{At, Backend, Ingress, IngressPath, IngressRule, Sourced};
@@ -17,6 +17,9 @@ const WORDS: Words = Words {
     client_auth: "auth-tls-*",
     ciphers: "ssl-ciphers and ssl-prefer-server-ciphers",
     passthrough: "ssl-passthrough",
+    aliases: "server-alias",
+    app_root: "app-root",
+    www_redirect: "from-to-www-redirect",
     denials: "server-snippet",
 };
 
@@ -30,6 +33,7 @@ pub(super) fn claim(
     let claimant = Claimant { ingress, annotated, https_port: inputs.options.https_port };
     let rules: Vec<_> = rules_for(host, ingress).collect();
     let paths = rules.iter().flat_map(|rule| &rule.http).flat_map(|http| &http.paths);
+    let settings = &annotated.settings;
     let mut claim = Claim {
         place: Place::of(ingress),
         words: &WORDS,
@@ -37,9 +41,12 @@ pub(super) fn claim(
         routes: paths.map(|path| claimant.route(path)).collect(),
         rest: claimant.rest(),
         tls: TlsClaim::default(),
+        aliases: settings.rewrite.aliases.clone(),
+        app_root: None,
+        www_redirect: None,
         denials: Vec::new(),
     };
-    let settings = &annotated.settings;
+    redirect::apply_to_host(&settings.redirect, &mut claim);
     guards::apply_to_host(&settings.guards, &mut claim);
     host_tls::apply(&settings.host_tls, &mut claim.tls);
     claim.tls.certificate = certificates::claim(ingress, host, inputs);
@@ -54,14 +61,20 @@ pub(super) fn claim(
 }
 
 /// Applies the settings of annotations to a route.
-pub(super) fn apply(annotated: &Annotated, https_port: u16, route: &mut DraftRoute) {
+fn apply(annotated: &Annotated, https_port: u16, route: &mut DraftRoute) {
+    redirect::apply(&annotated.settings.redirect, https_port, route);
+    rewrite::apply(&annotated.settings.rewrite, route);
+    apply_to_any(annotated, route);
+}
+
+/// Applies the settings that hold for requests for unknown hosts too. As in ingress-nginx, those are neither redirected nor rewritten.
+pub(super) fn apply_to_any(annotated: &Annotated, route: &mut DraftRoute) {
     let settings = &annotated.settings;
     affinity::apply(&settings.affinity, route);
     bodies::apply(&settings.bodies, route);
     guards::apply(&settings.guards, route);
     headers::apply(&settings.headers, route);
     logging::apply(&settings.logging, route);
-    redirect::apply(&settings.redirect, https_port, route);
     retries::apply(&settings.retries, route);
     timeouts::apply(&settings.timeouts, route);
     upstream_tls::apply(&annotated.upstream, route);
@@ -92,6 +105,11 @@ impl Claimant<'_> {
         let backend = self.ingress.spec.default_backend.as_ref();
         let place = backend.map_or_else(|| Place::of(self.ingress), |it| Place::at(self.ingress, it));
         let backend = backend.and_then(|backend| self.backend(&backend.value));
+        if self.ingress.spec.rules.is_empty() {
+            let mut route = DraftRoute::new(PathMatch::root(), backend, place);
+            apply_to_any(self.annotated, &mut route);
+            return route;
+        }
         self.draft(PathMatch::root(), backend, place)
     }
 

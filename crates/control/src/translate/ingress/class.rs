@@ -27,7 +27,7 @@ pub(super) fn of(ingress: &Sourced<Ingress>, inputs: &Inputs<'_>, problems: &mut
         return Class::Other;
     }
     if options.disable_catch_all && is_catch_all(ingress) {
-        let message = "would take requests for every host, which --disable-catch-all forbids; left out";
+        let message = "has a spec.defaultBackend, which --disable-catch-all forbids; left out";
         problems.push(Problem::of(Severity::Warning, ingress, message).because(Reason::Forbidden));
         return Class::Refused;
     }
@@ -62,9 +62,7 @@ fn is_of_our_class<'a>(
     }
 }
 
+/// "`--disable-catch-all` ignores every Ingress that has `spec.defaultBackend`, with rules or without; rules without host stay."
 fn is_catch_all(ingress: &Ingress) -> bool {
-    let takes_every_host = |host: Option<&str>| host.is_none_or(str::is_empty);
-    let rules = &ingress.spec.rules;
-    rules.is_empty() && ingress.spec.default_backend.is_some()
-        || rules.iter().any(|rule| takes_every_host(rule.value.host.as_ref().map(|host| host.value.as_str())))
+    ingress.spec.default_backend.is_some()
 }

@@ -27,7 +27,7 @@ mod limits;
 mod logging;
 mod mirror;
 pub(crate) mod order;
-mod redirect;
+pub(super) mod redirect;
 mod retries;
 mod rewrite;
 mod rules;
@@ -75,6 +75,7 @@ pub(super) struct Settings {
     logging: logging::Settings,
     pub(super) redirect: redirect::Settings,
     pub(super) retries: RetryPolicy,
+    rewrite: rewrite::Settings,
     pub(super) timeouts: Timeouts,
     pub(super) upstream_tls: upstream_tls::Settings,
     /// Annotations may name Secrets of other namespaces.
@@ -289,7 +290,7 @@ impl<'c, 'a> Claimants<'c, 'a> {
     /// The route for requests that no other matches, at a host without an Ingress.
     pub(super) fn rest(&self, place: Place) -> DraftRoute {
         let mut route = DraftRoute::new(PathMatch::root(), None, place);
-        claims::apply(&Annotated::base(self.base), self.inputs.options.https_port, &mut route);
+        claims::apply_to_any(&Annotated::base(self.base), &mut route);
         route
     }
 }

@@ -1,27 +1,37 @@
 //! Redirects.
 
-use model::TlsRedirect;
+use std::ops::RangeInclusive;
 
-use super::annotation::Effect::{Supported, Unsupported};
+use model::{Redirect, RedirectTarget, RequestFilter, SlashRedirect, TlsRedirect};
+
+use super::annotation::Effect::Supported;
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
-use crate::translate::claim::{DraftRoute, TlsRedirectDraft};
-use crate::translate::value::{self, set};
+use crate::translate::characters::{NAME, consists_of};
+use crate::translate::claim::{Claim, DraftRoute, TlsRedirectDraft};
+use crate::translate::value::{self, Parsed, Taken, set};
 
 annotations! {
-    "app-root", Location, "", Unsupported, "Redirects `/` to this path.";
+    "app-root", Location, "", Supported(|s, v| set(&mut s.redirect.app_root, app_root(v).map(Some))),
+        "Redirects `/` to this path.";
     "force-ssl-redirect", Location, "false", Supported(|s, v| set(&mut s.redirect.always, value::boolean(v))),
         "Redirects to TLS even without a `tls:` section.";
-    "from-to-www-redirect", Location, "false", Unsupported, "Redirects between a name and its `www.` form.";
-    "permanent-redirect", Location, "", Unsupported, "Redirects to this URL with 301.";
-    "permanent-redirect-code", Location, "301", Unsupported, "Status of `permanent-redirect`.";
+    "from-to-www-redirect", Location, "false", Supported(|s, v| set(&mut s.redirect.www, value::boolean(v))), IgnoresIngress,
+        "Redirects between a name and its `www.` form.";
+    "permanent-redirect", Location, "", Supported(|s, v| set(&mut s.redirect.permanent, url(v).map(Some))), IgnoresIngress,
+        "Redirects to this URL with 301.";
+    "permanent-redirect-code", Location, "301", Supported(|s, v| set(&mut s.redirect.permanent_status, status(v, 300..=308, 301))), IgnoresIngress,
+        "Status of `permanent-redirect`.";
     "preserve-trailing-slash", Location, "false", Supported(|s, v| set(&mut s.redirect.keep_trailing_slash, value::boolean(v))),
         "Keeps a trailing slash when redirecting to TLS.";
-    "relative-redirects", Location, "false", Unsupported, "Relative Location in redirects.";
+    "relative-redirects", Location, "false", Supported(|s, v| set(&mut s.redirect.relative, value::boolean(v))), IgnoresIngress,
+        "Relative Location in redirects.";
     "ssl-redirect", Location, "true", Supported(|s, v| set(&mut s.redirect.with_certificate, value::boolean(v))),
         "Redirects to TLS if the host has a `tls:` section.";
-    "temporal-redirect", Location, "", Unsupported, "Redirects to this URL with 302.";
-    "temporal-redirect-code", Location, "302", Unsupported, "Status of `temporal-redirect`.";
+    "temporal-redirect", Location, "", Supported(temporal), IgnoresIngress,
+        "Redirects to this URL with 302.";
+    "temporal-redirect-code", Location, "302", Supported(temporal_status), IgnoresIngress,
+        "Status of `temporal-redirect`.";
     "use-port-in-redirects", Location, "false", Supported(|s, v| set(&mut s.redirect.names_port, value::boolean(v))),
         "Names the port in redirects.";
 }
@@ -35,11 +45,19 @@ pub(in crate::translate) struct Settings {
     /// Redirect in any case.
     pub(in crate::translate) always: bool,
     pub(in crate::translate) status: u16,
-    /// Path prefixes that are not redirected.
+    /// Rules whose path has one of these prefixes are not redirected.
     pub(in crate::translate) except: Vec<String>,
     pub(in crate::translate) keep_trailing_slash: bool,
     /// `Location` contains the port.
     pub(in crate::translate) names_port: bool,
+    /// `Location` is a path where that is enough.
+    pub(in crate::translate) relative: bool,
+    pub(in crate::translate) app_root: Option<String>,
+    permanent: Option<String>,
+    permanent_status: u16,
+    temporal: Option<String>,
+    temporal_status: u16,
+    www: bool,
 }
 
 impl Default for Settings {
@@ -51,6 +69,13 @@ impl Default for Settings {
             except: vec!["/.well-known/acme-challenge".to_owned()],
             keep_trailing_slash: false,
             names_port: false,
+            relative: false,
+            app_root: None,
+            permanent: None,
+            permanent_status: 301,
+            temporal: None,
+            temporal_status: 302,
+            www: false,
         }
     }
 }
@@ -59,14 +84,82 @@ impl Default for Settings {
 pub(super) fn apply(settings: &Settings, https_port: u16, route: &mut DraftRoute) {
     let redirect = TlsRedirect {
         status: settings.status,
-        force: settings.always,
-        except: settings.except.clone(),
+        believes_hops: true,
+        only_for: None,
         keep_trailing_slash: settings.keep_trailing_slash,
         port: settings.names_port.then_some(https_port),
     };
-    let is_wanted = settings.always || settings.with_certificate;
+    let path = route.path.path();
+    let is_exempt = settings.except.iter().any(|prefix| path.starts_with(prefix.as_str()));
+    let is_wanted = !is_exempt && (settings.always || settings.with_certificate);
     route.tls_redirect = is_wanted.then_some(TlsRedirectDraft { always: settings.always, redirect });
+    route.slash_redirect = SlashRedirect { relative: settings.relative, names_port: settings.names_port };
+    route.filters.extend(settings.redirect().map(RequestFilter::Redirect));
     route.passes_in_clear = passes_in_clear(settings, route.path.path());
+}
+
+/// Applies the settings that hold for a host as a whole.
+pub(super) fn apply_to_host(settings: &Settings, claim: &mut Claim) {
+    // As in ingress-nginx, requests for unknown hosts are not redirected.
+    if !claim.is_catch_all {
+        claim.app_root.clone_from(&settings.app_root);
+        claim.www_redirect = settings.www.then_some(settings.status);
+    }
+}
+
+impl Settings {
+    /// "Both set: temporal wins. A relative permanent-redirect becomes `scheme://host/...` unless `relative-redirects`."
+    fn redirect(&self) -> Option<Redirect> {
+        if let Some(url) = &self.temporal {
+            return Some(Redirect { status: self.temporal_status, to: RedirectTarget::Url(url.clone()) });
+        }
+        let url = self.permanent.clone()?;
+        let to = if url.starts_with('/') && !self.relative {
+            RedirectTarget::Path { path: url, names_port: self.names_port }
+        } else {
+            RedirectTarget::Url(url)
+        };
+        Some(Redirect { status: self.permanent_status, to })
+    }
+}
+
+pub(in crate::translate) fn app_root(text: &str) -> Parsed<String> {
+    if text.starts_with('/') && consists_of(text, &[NAME]) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("{text:?} is not an absolute path of letters, digits and \"-._~/:\""))
+    }
+}
+
+fn url(text: &str) -> Parsed<String> {
+    if !text.is_empty() && consists_of(text, &[NAME, ",?&="]) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("{text:?} has other characters than letters, digits and \"-._~/:,?&=\""))
+    }
+}
+
+fn temporal(settings: &mut super::Settings, text: &str) -> Taken {
+    let url = url(text)?;
+    if !url.starts_with("http") {
+        return Ok(Some(format!("{text:?} does not begin with http, and has no effect")));
+    }
+    settings.redirect.temporal = Some(url);
+    Ok(None)
+}
+
+/// ingress-nginx reads it only beside a `temporal-redirect`, which comes before it by name.
+fn temporal_status(settings: &mut super::Settings, text: &str) -> Taken {
+    if settings.redirect.temporal.is_none() {
+        return Ok(None);
+    }
+    set(&mut settings.redirect.temporal_status, status(text, 300..=307, 302))
+}
+
+/// A status that is none of a redirect is replaced by the default.
+fn status(text: &str, accepted: RangeInclusive<u16>, default: u16) -> Parsed<u16> {
+    let number: i64 = value::number(text)?;
+    Ok(u16::try_from(number).ok().filter(|status| accepted.contains(status)).unwrap_or(default))
 }
 
 /// Whether all paths of a rule are within a prefix that is not redirected to TLS. Such paths stay open to clients without a

@@ -1,16 +1,84 @@
-//! Rewrites of paths, hosts and cookies. Not supported yet.
+//! Other paths, hosts and cookies than those of the request.
 
-use super::annotation::Effect::Unsupported;
+use model::template::Template;
+use model::{Alias, HostName, Pattern};
+
+use super::annotation::Effect::{Supported, Unsupported};
 use super::annotation::Scope::{Ingress, Location};
 use super::annotation::annotations;
+use crate::translate::characters::{NAME, consists_of};
+use crate::translate::claim::{DraftRoute, RewriteDraft};
+use crate::translate::value::{self, Parsed, Taken, set};
 
 annotations! {
     "proxy-cookie-domain", Location, "off", Unsupported, "Rewrites the Domain of cookies.";
     "proxy-cookie-path", Location, "off", Unsupported, "Rewrites the Path of cookies.";
     "proxy-redirect-from", Location, "off", Unsupported, "Prefix of Location to replace.";
     "proxy-redirect-to", Location, "off", Unsupported, "What replaces it.";
-    "rewrite-target", Ingress, "", Unsupported, "Path that the endpoint gets instead.";
-    "server-alias", Ingress, "", Unsupported, "Further names of the host.";
-    "use-regex", Location, "false", Unsupported, "Takes paths for regular expressions.";
-    "x-forwarded-prefix", Location, "", Unsupported, "Value of X-Forwarded-Prefix when a path is rewritten.";
+    "rewrite-target", Ingress, "", Supported(|s, v| set(&mut s.rewrite.target, target(v).map(Some))),
+        "Path that the endpoint gets instead.";
+    "server-alias", Ingress, "", Supported(server_alias), IgnoresIngress,
+        "Further names of the host.";
+    "use-regex", Location, "false", Supported(|s, v| set(&mut s.rewrite.uses_regex, value::boolean(v))),
+        "Takes paths for regular expressions.";
+    "x-forwarded-prefix", Location, "", Supported(|s, v| set(&mut s.rewrite.forwarded_prefix, prefix(v).map(Some))), IgnoresIngress,
+        "Value of X-Forwarded-Prefix when a path is rewritten.";
+}
+
+/// What an Ingress says of other paths.
+#[derive(Clone, Debug, Default)]
+pub(in crate::translate) struct Settings {
+    target: Option<RewriteDraft>,
+    uses_regex: bool,
+    forwarded_prefix: Option<Template>,
+    /// Further names of its hosts.
+    pub(super) aliases: Vec<Alias>,
+}
+
+pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
+    route.uses_regex = settings.uses_regex;
+    route.rewrite.clone_from(&settings.target);
+    route.head.forwarded_prefix.clone_from(&settings.forwarded_prefix);
+}
+
+/// Names between commas. ingress-nginx checks their characters and leaves the rest to nginx.
+fn server_alias(settings: &mut super::Settings, text: &str) -> Taken {
+    let names = value::list(text);
+    if let Some(name) = names.iter().find(|name| !consists_of(name, &[NAME, r"^$[](){}*+?|&=\"])) {
+        return Err(format!("{name:?} has characters that no server name has"));
+    }
+    let mut left_out = Vec::new();
+    for name in &names {
+        match alias(name) {
+            Ok(alias) => settings.rewrite.aliases.push(alias),
+            Err(why) => left_out.push(why),
+        }
+    }
+    Ok((!left_out.is_empty()).then(|| format!("left out: {}", left_out.join("; "))))
+}
+
+fn alias(name: &str) -> Parsed<Alias> {
+    match name.strip_prefix('~') {
+        Some(pattern) => {
+            Pattern::parse(pattern).map(Alias::Pattern).map_err(|error| format!("{name:?}: {error}"))
+        }
+        None => HostName::parse_with_suffix(name).map(Alias::Name).map_err(|error| error.to_string()),
+    }
+}
+
+fn target(text: &str) -> Parsed<RewriteDraft> {
+    if text.is_empty() || !consists_of(text, &[NAME, "$"]) {
+        return Err(format!("{text:?} is not a path of letters, digits and \"-._~/:$\""));
+    }
+    let target = Template::parse(text).map_err(|error| error.to_string())?;
+    let redirects = ["http://", "https://", "$scheme"].iter().any(|begin| text.starts_with(begin));
+    Ok(RewriteDraft { text: text.to_owned(), target, redirects })
+}
+
+fn prefix(text: &str) -> Parsed<Template> {
+    let bare: String = text.split_whitespace().collect();
+    if bare.is_empty() || !consists_of(&bare, &[NAME, "$"]) {
+        return Err(format!("{text:?} has other characters than letters, digits and \"-._~/:$\""));
+    }
+    Template::parse(text).map_err(|error| error.to_string())
 }

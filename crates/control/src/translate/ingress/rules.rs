@@ -48,14 +48,13 @@ pub(super) fn rules_for<'i>(name: &HostName, ingress: &'i Ingress) -> impl Itera
     rules.filter(move |rule| host_name(rule).is_ok_and(|host| host == *name))
 }
 
-/// The match for a path and its type. `ImplementationSpecific` is a prefix of characters, as long as regular expressions are not
-/// supported.
+/// The match for a path and its type, as long as the paths of the host are no regular expressions. "`ImplementationSpecific` counts
+/// as Prefix."
 pub(super) fn path_match(declared: &IngressPath) -> Result<PathMatch, String> {
     let path = declared.path.as_deref().filter(|path| !path.is_empty()).unwrap_or("/");
     let made = match declared.path_type.as_deref() {
         Some("Exact") => PathMatch::exact(path),
-        Some("Prefix") => PathMatch::prefix(path),
-        Some("ImplementationSpecific") | None => PathMatch::starts_with(path),
+        Some("Prefix" | "ImplementationSpecific") | None => PathMatch::prefix(path),
         Some(other) => {
             return Err(format!(
                 "path {path}: pathType {other:?} is none of Exact, Prefix and ImplementationSpecific; it is left out"

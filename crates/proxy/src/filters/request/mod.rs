@@ -1,9 +1,17 @@
 //! What is done with a request before it is known whether its client may use the route.
 
+mod app_root;
+mod redirect;
+mod rewrite;
 mod tls_redirect;
+
+#[cfg(test)]
+use std::cell::OnceCell;
 
 use model::RequestFilter;
 
+#[cfg(test)]
+use super::Forwarded;
 use super::{FilterResult, RequestView};
 
 /// Runs a route's request filters in their order, until one answers or refuses.
@@ -17,8 +25,52 @@ pub(crate) fn request(filters: &[RequestFilter], request: &RequestView<'_>) -> F
     FilterResult::Continue
 }
 
+/// Runs one of them alone, without a request behind it.
+#[cfg(test)]
+fn outcome(
+    filter: &RequestFilter,
+    target: &str,
+    forwarded: &Forwarded<'_>,
+) -> (FilterResult, Option<String>) {
+    let rewritten = OnceCell::new();
+    let target = target.as_bytes();
+    let path = wire::path::normalize(wire::path::of_target(target)).unwrap();
+    let view = RequestView {
+        target,
+        path: &path,
+        host: forwarded.host,
+        port: 8080,
+        forwarded,
+        rewritten: &rewritten,
+        expand: &|template| format!("{:?}", template.variables().next()).into_bytes(),
+    };
+    let result = apply(filter, &view);
+    let target = rewritten.into_inner().and_then(|rewritten| rewritten.target);
+    (result, target.map(|target| String::from_utf8(target).unwrap()))
+}
+
 fn apply(filter: &RequestFilter, request: &RequestView<'_>) -> FilterResult {
     match filter {
+        RequestFilter::AppRoot(path) => app_root::apply(path, request),
+        RequestFilter::Redirect(redirect) => redirect::apply(redirect, request),
+        RequestFilter::Rewrite(rewrite) => rewrite::apply(rewrite, request),
         RequestFilter::TlsRedirect(redirect) => tls_redirect::apply(redirect, request),
     }
+}
+
+/// Scheme and host as nginx names them in redirects: in lower case, with the port only where that is asked for, and unless it is the
+/// scheme's own.
+pub(crate) fn own_origin(scheme: &[u8], host: &[u8], port: Option<u16>) -> String {
+    let (name, _) = wire::host::split_port(host);
+    let name = name.strip_suffix(b".").unwrap_or(name).to_ascii_lowercase();
+    let own_port = if scheme == b"https" { 443 } else { 80 };
+    let port = port.filter(|&port| port != own_port).map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}://{}{port}", text(scheme), text(&name))
+}
+
+/// Bytes as part of a `Location`.
+fn text(bytes: &[u8]) -> String {
+    let mut out = Vec::with_capacity(bytes.len());
+    wire::path::escape_unprintable(bytes, &mut out);
+    String::from_utf8(out).expect("what is left is ASCII")
 }

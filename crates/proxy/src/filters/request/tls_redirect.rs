@@ -2,16 +2,24 @@
 
 use model::TlsRedirect;
 
+use super::text;
 use crate::filters::{FilterResult, RequestView};
 use crate::reply::Answer;
 
 pub(super) fn apply(redirect: &TlsRedirect, request: &RequestView<'_>) -> FilterResult {
-    let exempt = redirect.except.iter().any(|prefix| request.path.starts_with(prefix.as_bytes()));
-    let scheme = if redirect.force { request.forwarded.scheme } else { request.forwarded.own_scheme };
-    if exempt || scheme.eq_ignore_ascii_case(b"https") {
+    let scheme = if redirect.believes_hops { request.forwarded.scheme } else { request.forwarded.own_scheme };
+    if scheme.eq_ignore_ascii_case(b"https") || !is_for(redirect, request.host) {
         return FilterResult::Continue;
     }
     FilterResult::Answer(Answer::redirect(redirect.status, location(redirect, request)))
+}
+
+/// Whether clients of a host are meant.
+fn is_for(redirect: &TlsRedirect, host: &[u8]) -> bool {
+    let Some(names) = &redirect.only_for else { return true };
+    let (name, _) = wire::host::split_port(host);
+    let name = String::from_utf8_lossy(name.strip_suffix(b".").unwrap_or(name)).to_ascii_lowercase();
+    names.iter().any(|one| one.takes(&name))
 }
 
 fn location(redirect: &TlsRedirect, request: &RequestView<'_>) -> String {
@@ -21,27 +29,29 @@ fn location(redirect: &TlsRedirect, request: &RequestView<'_>) -> String {
         target => target.strip_suffix(b"/").unwrap_or(target),
     };
     let port = redirect.port.map(|port| format!(":{port}")).unwrap_or_default();
-    format!("https://{}{port}{}", host.escape_ascii(), target.escape_ascii())
+    format!("https://{}{port}{}", text(host), text(target))
 }
 
 #[cfg(test)]
 mod tests {
+    use model::{HostName, RequestFilter};
+
+    use super::super::outcome;
     use super::*;
     use crate::filters::Forwarded;
 
     fn redirect() -> TlsRedirect {
         TlsRedirect {
             status: 308,
-            force: false,
-            except: vec!["/.well-known/acme-challenge".to_owned()],
+            believes_hops: false,
+            only_for: None,
             keep_trailing_slash: false,
             port: None,
         }
     }
 
     fn location_of(redirect: &TlsRedirect, target: &str, forwarded: &Forwarded<'_>) -> Option<String> {
-        let target = target.as_bytes();
-        match apply(redirect, &RequestView { target, path: wire::path::of_target(target), forwarded }) {
+        match outcome(&RequestFilter::TlsRedirect(redirect.clone()), target, forwarded).0 {
             FilterResult::Answer(answer) => answer.field("Location").map(str::to_owned),
             _ => None,
         }
@@ -54,7 +64,16 @@ mod tests {
         assert_eq!(locate("/").as_deref(), Some("https://web.test.com"));
         assert_eq!(locate("/a/").as_deref(), Some("https://web.test.com/a"));
         assert_eq!(locate("/a?b=c").as_deref(), Some("https://web.test.com/a?b=c"));
-        assert_eq!(locate("/.well-known/acme-challenge/x"), None);
+        assert_eq!(locate("/d/?a='1'").as_deref(), Some("https://web.test.com/d/?a='1'"));
+    }
+
+    #[test]
+    fn clients_of_other_names_stay() {
+        let forwarded = Forwarded::sample();
+        let only =
+            |name| TlsRedirect { only_for: Some([HostName::parse(name).unwrap()].into()), ..redirect() };
+        assert!(location_of(&only("*.test.com"), "/", &forwarded).is_some());
+        assert_eq!(location_of(&only("test.com"), "/", &forwarded), None);
     }
 
     #[test]
@@ -63,8 +82,8 @@ mod tests {
         let keep = TlsRedirect { keep_trailing_slash: true, port: Some(8443), ..redirect() };
         assert_eq!(location_of(&keep, "/a/", &forwarded).as_deref(), Some("https://web.test.com:8443/a/"));
         let behind_tls = Forwarded::sample_behind_tls();
-        let force = TlsRedirect { force: true, ..redirect() };
-        assert_eq!(location_of(&force, "/", &behind_tls), None);
+        let believing = TlsRedirect { believes_hops: true, ..redirect() };
+        assert_eq!(location_of(&believing, "/", &behind_tls), None);
         assert!(location_of(&redirect(), "/", &behind_tls).is_some());
     }
 }

@@ -106,7 +106,7 @@ fn certificate(chain: Vec<Vec<u8>>, key: Vec<u8>) -> Arc<Certificate> {
 }
 
 fn host(name: &str, tls: HostTls) -> Host {
-    Host { name: HostName::parse(name).unwrap(), tls: Arc::new(tls), routes: Vec::new() }
+    Host { name: HostName::parse(name).unwrap(), aliases: Vec::new(), tls: Arc::new(tls), routes: Vec::new() }
 }
 
 fn shows(certificate: &Arc<Certificate>) -> HostTls {

@@ -64,8 +64,13 @@ fn a_client_of_http_1_0_is_told_that_the_connection_stays() {
 
 #[test]
 fn a_redirect_comes_before_a_refusal() {
-    let redirect =
-        TlsRedirect { status: 308, force: false, except: Vec::new(), keep_trailing_slash: true, port: None };
+    let redirect = TlsRedirect {
+        status: 308,
+        believes_hops: false,
+        only_for: None,
+        keep_trailing_slash: true,
+        port: None,
+    };
     let world = World::http(&[], |model| {
         route(model, |route| {
             let unavailable = Some("auth-url".to_owned());

@@ -25,7 +25,7 @@ fn route(model: &mut Model, change: impl FnOnce(&mut Route)) {
 fn forward(model: &mut Model, change: impl FnOnce(&mut Forward)) {
     route(model, |route| match &mut route.action {
         Action::Forward(forward) => change(forward),
-        Action::Respond(_) => unreachable!("the world's route forwards"),
+        Action::Respond(_) | Action::NotFound => unreachable!("the world's route forwards"),
     });
 }
 

@@ -1,0 +1,77 @@
+//! What holds for all routes of a host.
+
+use std::sync::Arc;
+
+use model::{Access, ClientCertificate, HostName, RequestFilter, TlsRedirect, UpstreamTls, VerifyClient};
+
+use super::Standing;
+use crate::translate::claim::{ClientAuthPolicy, DraftRoute, TlsRedirectDraft};
+use crate::translate::value::Parsed;
+
+/// Settings that hold for all routes of a host.
+#[derive(Default)]
+pub(super) struct HostTerms {
+    /// The host is to be served over TLS, whether its certificate can be used or not.
+    pub(super) has_tls: bool,
+    /// The names that its certificate is for.
+    pub(super) certificate_names: Vec<HostName>,
+    pub(super) has_aliases: bool,
+    /// Where clients are sent that ask for `/`.
+    pub(super) app_root: Option<String>,
+    /// Why all its routes are closed.
+    pub(super) denials: Vec<String>,
+    /// The verification of client certificates, or why the host is closed.
+    pub(super) client_auth: Option<Parsed<ClientAuthPolicy>>,
+    /// TLS towards endpoints, for routes that do not configure it themselves.
+    pub(super) upstream_tls: Option<Arc<UpstreamTls>>,
+}
+
+impl HostTerms {
+    pub(super) fn redirect(
+        &self,
+        draft: &TlsRedirectDraft,
+        standing: &Standing,
+        name: &HostName,
+    ) -> Option<RequestFilter> {
+        let TlsRedirectDraft { always, redirect } = draft;
+        let has_tls = self.has_tls || standing.has_tls;
+        // A client certificate is shown only in a handshake with Forebay, so that a redirect has to ignore what a proxy in front
+        // says of TLS.
+        let believes_hops = !self.requires_certificate();
+        // "Certificate and https redirect only if the certificate covers" the alias.
+        let is_for_all = *always || !self.has_aliases;
+        let only_for = (!is_for_all).then(|| self.certificate_names.iter().chain([name]).cloned().collect());
+        let redirect = TlsRedirect { believes_hops, only_for, ..redirect.clone() };
+        (*always || has_tls).then_some(RequestFilter::TlsRedirect(redirect))
+    }
+
+    /// Who may use a route.
+    pub(super) fn access(&self, draft: &DraftRoute, standing: &Standing) -> Access {
+        let unavailable = unavailable(draft.denials.iter().chain(&self.denials).chain(&standing.denials));
+        let (forbidden, client_certificate) = match (&standing.closed, &self.client_auth) {
+            (Some(why), _) | (None, Some(Err(why))) => (Some(why.clone()), None),
+            (None, Some(Ok(policy))) => {
+                let passes_in_clear = !standing.asks_clients && draft.passes_in_clear;
+                (None, Some(ClientCertificate { passes_in_clear, ..policy.filter.clone() }))
+            }
+            (None, None) => (None, None),
+        };
+        Access { forbidden, client_certificate, unavailable }
+    }
+
+    /// Whether clients have to show a certificate.
+    fn requires_certificate(&self) -> bool {
+        let policy = self.client_auth.as_ref().and_then(|policy| policy.as_ref().ok());
+        policy.is_some_and(|policy| policy.auth.verify == VerifyClient::On)
+    }
+}
+
+fn unavailable<'a>(denials: impl Iterator<Item = &'a String>) -> Option<String> {
+    let mut reasons: Vec<&str> = Vec::new();
+    for denial in denials {
+        if !reasons.contains(&denial.as_str()) {
+            reasons.push(denial);
+        }
+    }
+    (!reasons.is_empty()).then(|| reasons.join("; "))
+}

@@ -1,0 +1,285 @@
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::ops::Range;
+use std::sync::Arc;
+
+use fancy_regex::BytesMode;
+
+use crate::pattern::{InvalidPattern, PATTERN_BYTES_MAX};
+
+/// A regular expression as nginx has them in `location ~*` and `rewrite`: in PCRE's notation, over bytes, without regard to letter case.
+///
+/// It is matched in linear time unless it looks around or refers back. Then the number of steps has a limit, beyond which it does not
+/// match.
+#[derive(Clone)]
+pub struct Expression(Arc<Compiled>);
+
+#[derive(Debug)]
+struct Compiled {
+    text: String,
+    /// What every text begins with that matches, in lower case.
+    prefix: Box<[u8]>,
+    engine: Engine,
+}
+
+#[derive(Debug)]
+enum Engine {
+    /// The prefix is all there is.
+    Prefix,
+    Linear(regex::bytes::Regex),
+    Backtracking(fancy_regex::Regex),
+}
+
+/// Where the groups of an expression have matched.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Captures([Option<(u32, u32)>; 9]);
+
+/// Steps back that an expression may take in one text.
+const BACKTRACKS_MAX: usize = 10_000;
+
+/// Instructions that an expression may have that can step back.
+const INSTRUCTIONS_MAX: usize = 10_000;
+
+// === impl Expression ===
+
+impl Expression {
+    /// An expression that a text has to begin with.
+    ///
+    /// # Errors
+    /// It is malformed, or would take more memory than it may.
+    pub fn at_start(text: &str) -> Result<Self, InvalidPattern> {
+        let prefix = literal_prefix(text);
+        let engine =
+            if prefix.len() == text.len() { Engine::Prefix } else { Engine::parse(&format!("^{text}"))? };
+        Ok(Self::new(format!("^{text}"), prefix, engine))
+    }
+
+    /// An expression that is found anywhere in a text.
+    ///
+    /// # Errors
+    /// It is malformed, or would take more memory than it may.
+    pub fn anywhere(text: &str) -> Result<Self, InvalidPattern> {
+        Ok(Self::new(text.to_owned(), Box::default(), Engine::parse(text)?))
+    }
+
+    fn new(text: String, prefix: Box<[u8]>, engine: Engine) -> Self {
+        Self(Arc::new(Compiled { text, prefix, engine }))
+    }
+
+    /// The expression in PCRE's notation.
+    pub fn as_str(&self) -> &str {
+        &self.0.text
+    }
+
+    /// Whether a text matches.
+    pub fn is_match(&self, text: &[u8]) -> bool {
+        let begins =
+            text.get(..self.0.prefix.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(&self.0.prefix));
+        begins
+            && match &self.0.engine {
+                Engine::Prefix => true,
+                Engine::Linear(regex) => regex.is_match(text),
+                Engine::Backtracking(regex) => regex.is_match(text).unwrap_or_default(),
+            }
+    }
+
+    /// Where the groups match in a text, if it matches.
+    pub fn captures(&self, text: &[u8]) -> Option<Captures> {
+        match &self.0.engine {
+            Engine::Prefix => self.is_match(text).then(|| Captures::of(|_| None)),
+            Engine::Linear(regex) => {
+                let found = regex.captures(text)?;
+                Some(Captures::of(|group| found.get(group).map(|one| one.range())))
+            }
+            Engine::Backtracking(regex) => {
+                let found = regex.captures(text).ok().flatten()?;
+                Some(Captures::of(|group| found.get(group).map(|one| one.range())))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.text.fmt(f)
+    }
+}
+
+impl PartialEq for Expression {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.text == other.0.text
+    }
+}
+
+impl Eq for Expression {}
+
+impl Hash for Expression {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.text.hash(state);
+    }
+}
+
+impl Engine {
+    fn parse(text: &str) -> Result<Self, InvalidPattern> {
+        let text = in_our_notation(text);
+        let linear = regex::bytes::RegexBuilder::new(&text)
+            .case_insensitive(true)
+            .unicode(false)
+            .size_limit(PATTERN_BYTES_MAX)
+            .build();
+        match linear {
+            Ok(regex) => Ok(Self::Linear(regex)),
+            Err(error @ regex::Error::CompiledTooBig(_)) => Err(InvalidPattern::of(&error)),
+            Err(error) => Self::backtracking(&text).map_err(|_| InvalidPattern::of(&error)),
+        }
+    }
+
+    fn backtracking(text: &str) -> Result<Self, fancy_regex::Error> {
+        let built = fancy_regex::RegexBuilder::new(text)
+            .case_insensitive(true)
+            .bytes_mode(BytesMode::Ascii)
+            .delegate_size_limit(PATTERN_BYTES_MAX)
+            .max_prog_size(INSTRUCTIONS_MAX)
+            .backtrack_limit(BACKTRACKS_MAX)
+            .build();
+        built.map(Self::Backtracking)
+    }
+}
+
+impl Captures {
+    fn of(group: impl Fn(usize) -> Option<Range<usize>>) -> Self {
+        Self(std::array::from_fn(|at| group(at + 1).map(|range| (range.start as u32, range.end as u32))))
+    }
+
+    /// Where a group has matched, counted from 1; none where it has not, and where there is no such group.
+    pub fn get(&self, group: u8) -> Option<Range<usize>> {
+        let (start, end) = (*self.0.get(usize::from(group).checked_sub(1)?)?)?;
+        Some(start as usize..end as usize)
+    }
+}
+
+/// What every text begins with that matches at its start, in lower case.
+fn literal_prefix(text: &str) -> Box<[u8]> {
+    const SPECIAL: &[u8] = br".*+?()[]{}|^$\";
+    let mut end = text.bytes().position(|byte| SPECIAL.contains(&byte)).unwrap_or(text.len());
+    if text.contains('|') {
+        end = 0;
+    } else if matches!(text.as_bytes().get(end), Some(b'*' | b'?' | b'{')) {
+        // What comes before may be missing.
+        end -= usize::from(end > 0);
+    }
+    text.as_bytes()[..end].to_ascii_lowercase().into()
+}
+
+/// Escapes what PCRE takes literally and our engines do not: a `{` that begins no repetition, and what means operations on sets within
+/// brackets.
+fn in_our_notation(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let (mut rest, mut in_class) = (text, false);
+    while let Some(first) = rest.chars().next() {
+        let len = token_len(rest);
+        let is_literal = match (first, in_class) {
+            ('{', false) => !is_repetition(rest),
+            ('[', true) => !rest.starts_with("[:"),
+            ('&' | '~', true) => true,
+            _ => false,
+        };
+        if is_literal {
+            out.push('\\');
+        }
+        out.push_str(&rest[..len]);
+        rest = &rest[len..];
+        in_class = if in_class { first != ']' } else { first == '[' };
+    }
+    out
+}
+
+/// Bytes that belong together: an escape with its argument, a bracket with what is literal right behind it, a named class.
+fn token_len(rest: &str) -> usize {
+    let up_to = |end: &str| rest.find(end).map_or(1, |at| at + end.len());
+    match rest.as_bytes() {
+        [b'\\', b'p' | b'P' | b'x' | b'k' | b'g' | b'o' | b'N', b'{', ..] => up_to("}"),
+        [b'[', b':', ..] => up_to(":]"),
+        [b'[', b'^', b']', ..] => 3,
+        [b'[', b'^' | b']', ..] => 2,
+        [b'\\', ..] => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
+        _ => rest.chars().next().map_or(0, char::len_utf8),
+    }
+}
+
+/// `{2}`, `{2,}`, `{2,3}`.
+fn is_repetition(rest: &str) -> bool {
+    let Some(inside) = rest[1..].split_once('}').map(|(inside, _)| inside) else { return false };
+    let (min, max) = inside.split_once(',').unwrap_or((inside, ""));
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    !min.is_empty() && is_number(min) && is_number(max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at_start(text: &str) -> Expression {
+        Expression::at_start(text).unwrap()
+    }
+
+    #[test]
+    fn letter_case_makes_no_difference_and_the_end_is_open() {
+        for text in ["/foo", "/fo+", "/(foo|bar)", "/f[o]o"] {
+            let expression = at_start(text);
+            assert!(expression.is_match(b"/FOObar") && !expression.is_match(b"/x/foo"), "{text}");
+        }
+        assert!(at_start("/foo$").is_match(b"/foo") && !at_start("/foo$").is_match(b"/foobar"));
+        assert!(at_start("/a|/b").is_match(b"/x/b"), "the second branch is not anchored, as in nginx");
+    }
+
+    #[test]
+    fn what_may_be_missing_is_no_prefix() {
+        for (text, path) in [("/ab?", "/a"), ("/ab*c", "/ac"), ("/ab{0,1}", "/a"), ("/x?", "/")] {
+            assert!(at_start(text).is_match(path.as_bytes()), "{text}");
+        }
+        assert!(!at_start("/ab+").is_match(b"/a"));
+    }
+
+    #[test]
+    fn groups_are_found() {
+        let found = at_start("/api(/|$)(.*)(x)?").captures(b"/api/v1").unwrap();
+        assert_eq!([found.get(1), found.get(2), found.get(3)], [Some(4..5), Some(5..7), None]);
+        assert_eq!((found.get(0), found.get(9), found.get(10)), (None, None, None));
+        assert_eq!(Expression::anywhere("b(.)").unwrap().captures(b"/ab7").unwrap().get(1), Some(3..4));
+        assert_eq!(at_start("/a").captures(b"/b"), None);
+    }
+
+    #[test]
+    fn expressions_may_look_around() {
+        let expression = at_start("/(?!private)([^/]+)");
+        assert!(expression.is_match(b"/public") && !expression.is_match(b"/Private/x"));
+        assert_eq!(expression.captures(b"/public/x").unwrap().get(1), Some(1..7));
+        assert!(expression.is_match(b"/\xff"), "bytes that are no UTF-8");
+    }
+
+    #[test]
+    fn who_steps_back_too_often_matches_nothing() {
+        let expression = at_start("/(a*)*(?=b)c");
+        let text = [&b"/"[..], &[b'a'; 4000]].concat();
+        assert!(!expression.is_match(&text));
+    }
+
+    #[test]
+    fn pcre_takes_these_literally() {
+        for (text, path) in
+            [("/{id}", "/{id}"), ("/a{,3}", "/a{,3}"), ("/[a[&~]+$", "/[&~a"), ("/[]a]$", "/]")]
+        {
+            assert!(at_start(text).is_match(path.as_bytes()), "{text}");
+        }
+        assert!(at_start("/[[:alpha:]]{2}$").is_match(b"/ab"));
+        assert!(at_start(r"/\d{2}\{\x{41}").is_match(b"/12{A"));
+    }
+
+    #[test]
+    fn what_is_malformed_or_too_large_is_refused() {
+        for text in ["/(", "/[a", "/(?<!a", "/(((a{100}){100}){100})", r"/\"] {
+            assert!(Expression::at_start(text).is_err(), "{text}");
+        }
+    }
+}

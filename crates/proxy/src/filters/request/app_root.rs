@@ -1,0 +1,40 @@
+//! Sends clients that ask for `/` to the application's path (ingress-nginx: `app-root`).
+
+use super::text;
+use crate::filters::{FilterResult, RequestView};
+use crate::reply::Answer;
+
+/// nginx has `return 302 $scheme://$http_host<path>`: the host is named as the client does, with its port.
+pub(super) fn apply(path: &str, request: &RequestView<'_>) -> FilterResult {
+    if request.path != b"/" {
+        return FilterResult::Continue;
+    }
+    let (scheme, host) = (text(request.forwarded.own_scheme), text(request.host));
+    FilterResult::Answer(Answer::redirect(302, format!("{scheme}://{host}{path}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::RequestFilter;
+
+    use super::super::outcome;
+    use super::*;
+    use crate::filters::Forwarded;
+
+    #[test]
+    fn only_the_root_is_redirected() {
+        let located = |target| {
+            let filter = RequestFilter::AppRoot("/app".to_owned());
+            match outcome(&filter, target, &Forwarded::sample()).0 {
+                FilterResult::Answer(answer) => {
+                    Some((answer.status, answer.field("Location").unwrap().to_owned()))
+                }
+                _ => None,
+            }
+        };
+        let expected = Some((302, "http://web.test.com:8080/app".to_owned()));
+        assert_eq!(located("/"), expected);
+        assert_eq!(located("//?a=b"), expected, "the normalised path counts, and the query goes");
+        assert_eq!(located("/a"), None);
+    }
+}

@@ -1,0 +1,153 @@
+//! Another path in place of the request's (ingress-nginx: `rewrite-target`), as nginx's `rewrite PATTERN TARGET break` makes it.
+
+use model::template::{Part, Template, Variable};
+use model::{Captures, Rewrite};
+use observe::Reason;
+use wire::path::{climbs, escape, escape_if, escape_unprintable, of_target, query_of_target};
+
+use super::text;
+use crate::filters::{FilterResult, RequestView, Rewritten};
+use crate::reply::Answer;
+
+pub(super) fn apply(rewrite: &Rewrite, request: &RequestView<'_>) -> FilterResult {
+    let Some(captures) = rewrite.pattern.captures(request.path) else { return FilterResult::Continue };
+    // nginx escapes what it makes of a path that came with escapes, and passes other characters on as they came.
+    let has_escapes = memchr::memchr(b'%', of_target(request.target)).is_some();
+    if rewrite.redirects {
+        return FilterResult::Answer(Answer::redirect(
+            302,
+            location(rewrite, request, &captures, has_escapes),
+        ));
+    }
+    let mut path = Vec::with_capacity(request.path.len() + 16);
+    path.push(b'/');
+    substitute(&rewrite.target, request, &captures, |found, path| path.extend_from_slice(found), &mut path);
+    if path.get(1) == Some(&b'/') {
+        path.remove(0);
+    }
+    // What a client says in a header is no path that was looked at.
+    if has_values(&rewrite.target) && climbs(&path) {
+        return FilterResult::Refuse(Reason::BadTarget);
+    }
+    let mut target = Vec::with_capacity(request.target.len() + 16);
+    if has_escapes {
+        escape(&path, &mut target);
+    } else {
+        escape_if(&path, |byte| byte.is_ascii() && !byte.is_ascii_graphic(), &mut target);
+    }
+    add_query(&mut target, request.target);
+    request.rewritten.get_or_init(|| Box::new(Rewritten { captures, target: Some(target) }));
+    FilterResult::Continue
+}
+
+/// Where the client is sent: what groups have found is escaped, so that the client asks for the same.
+fn location(rewrite: &Rewrite, request: &RequestView<'_>, captures: &Captures, has_escapes: bool) -> String {
+    let is_escaped = |byte: u8| !byte.is_ascii_graphic() || (has_escapes && b"\"#%".contains(&byte));
+    let mut url = Vec::new();
+    substitute(&rewrite.target, request, captures, |found, url| escape_if(found, is_escaped, url), &mut url);
+    add_query(&mut url, request.target);
+    text(&url)
+}
+
+/// Appends a template's text. `add` takes what a group has found.
+fn substitute(
+    template: &Template,
+    request: &RequestView<'_>,
+    captures: &Captures,
+    add: impl Fn(&[u8], &mut Vec<u8>),
+    out: &mut Vec<u8>,
+) {
+    for part in template.parts() {
+        match part {
+            Part::Text(text) => out.extend_from_slice(text.as_bytes()),
+            Part::Variable(Variable::Capture(group)) => {
+                add(captures.get(*group).map_or(b"", |range| &request.path[range]), out);
+            }
+            Part::Variable(other) => {
+                escape_unprintable(&(request.expand)(&Template::from(other.clone())), out);
+            }
+        }
+    }
+}
+
+/// Whether it holds values that are no part of the path.
+fn has_values(template: &Template) -> bool {
+    template.variables().any(|variable| !matches!(variable, Variable::Capture(_)))
+}
+
+fn add_query(target: &mut Vec<u8>, asked: &[u8]) {
+    if let Some(query) = query_of_target(asked).filter(|query| !query.is_empty()) {
+        target.push(b'?');
+        target.extend_from_slice(query);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Expression, RequestFilter};
+
+    use super::super::outcome;
+    use super::*;
+    use crate::filters::Forwarded;
+
+    fn filter(pattern: &str, target: &str) -> RequestFilter {
+        let pattern = Expression::anywhere(pattern).unwrap();
+        let redirects = target.starts_with("http");
+        let target = Template::parse(target).unwrap();
+        RequestFilter::Rewrite(Box::new(Rewrite { pattern, target, redirects }))
+    }
+
+    /// The target that an endpoint is asked for; none for the client's own.
+    fn rewritten(pattern: &str, target: &str, asked: &str) -> Option<String> {
+        let (result, rewritten) = outcome(&filter(pattern, target), asked, &Forwarded::sample());
+        assert_eq!(result, FilterResult::Continue);
+        rewritten
+    }
+
+    #[test]
+    fn groups_and_the_query_stay() {
+        let to = |asked| rewritten("/api(/|$)(.*)", "/$2", asked).unwrap();
+        assert_eq!(to("/api/v1/x?a=1&b"), "/v1/x?a=1&b");
+        assert_eq!(to("/API"), "/");
+        assert_eq!(to("/api/?"), "/");
+        assert_eq!(rewritten("/a/", "/b", "/x/a/y").as_deref(), Some("/b"), "anywhere, and all of it");
+        assert_eq!(rewritten("/a/", "/b", "/a"), None);
+        assert_eq!(
+            rewritten("/a(x)?(.*)", "/b$1$9$2", "/ac").as_deref(),
+            Some("/bc"),
+            "groups without a match"
+        );
+    }
+
+    #[test]
+    fn the_normalised_path_is_taken_and_escaped_again() {
+        let to = |asked| rewritten("/a/(.*)", "/$1", asked).unwrap();
+        assert_eq!(to("/a/b%20c%2Fd//e/./f/../%25"), "/b%20c/d/e/%25");
+        assert_eq!(to("/a/%7Bx%7D%3F%22"), "/%7Bx%7D%3F%22");
+        assert_eq!(to("/a/{x}"), "/{x}", "as nginx passes on what came unescaped");
+        assert_eq!(to("/a/%0dX:y"), "/%0DX:y");
+        assert_eq!(to("/a/b%0aX:y"), "/b", "a dot takes no line feed");
+    }
+
+    #[test]
+    fn a_path_begins_with_a_slash() {
+        assert_eq!(rewritten("/a/(.*)", "$1", "/a/b").as_deref(), Some("/b"));
+        assert_eq!(rewritten("/a/(.*)", "$1", "/a/http://b/").as_deref(), Some("/http:/b/"));
+        assert_eq!(rewritten("/a(.*)", "$1", "/a").as_deref(), Some("/"));
+    }
+
+    #[test]
+    fn an_absolute_target_is_a_redirect() {
+        let (result, rewritten) =
+            outcome(&filter("/a/(.*)", "https://b.test/$1"), "/a/x%20y%0D&z?q=1", &Forwarded::sample());
+        let FilterResult::Answer(answer) = result else { panic!("{result:?}") };
+        assert_eq!((answer.status, rewritten), (302, None));
+        assert_eq!(answer.field("Location"), Some("https://b.test/x%20y%0D&z?q=1"));
+    }
+
+    #[test]
+    fn values_of_a_request_are_put_in() {
+        let to = |asked| rewritten("/a", "/$host", asked).unwrap();
+        assert_eq!(to("/a"), "/Some(Host)");
+    }
+}
