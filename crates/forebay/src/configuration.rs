@@ -2,7 +2,7 @@
 
 use model::{
     Access, Action, Backends, Certificate, ClientCertificate, Encryption, EndpointState, HostTls,
-    HttpVersion, PathKind, RequestFilter, Route,
+    HttpVersion, PathKind, RequestFilter, Route, Satisfy,
 };
 use routing::{HostTable, Listener, Snapshot};
 use serde_json::{Value, json};
@@ -74,10 +74,12 @@ fn route(route: &Route, snapshot: &Snapshot) -> Value {
 fn filters(route: &Route) -> Vec<Value> {
     let mut filters: Vec<Value> = route.request_filters.as_slice().iter().map(request_filter).collect();
     if let Some(access) = &route.access {
-        let Access { forbidden, client_certificate, unavailable } = &**access;
+        let Access { forbidden, client_certificate, unavailable, networks, satisfy } = &**access;
         filters.extend(forbidden.as_ref().map(|reason| json!({"forbidden": reason})));
         filters.extend(client_certificate.as_ref().map(self::client_certificate));
         filters.extend(unavailable.as_ref().map(|reason| json!({"unavailable": reason})));
+        filters.extend(networks.as_ref().map(|networks| json!({"networks": format!("{networks:?}")})));
+        filters.extend((*satisfy == Satisfy::Any).then(|| json!({"satisfy": "any"})));
     }
     filters
 }

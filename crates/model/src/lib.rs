@@ -7,6 +7,7 @@
 //! Never in here: IO, async, Kubernetes types, protocol bytes.
 
 mod access;
+mod address_set;
 mod backend;
 mod cluster;
 mod condition;
@@ -25,7 +26,8 @@ mod unit;
 
 use std::sync::Arc;
 
-pub use access::{Access, ClientCertificate};
+pub use access::{Access, ClientCertificate, Networks, Satisfy};
+pub use address_set::AddressSet;
 pub use backend::{Backend, Backends, NoWeight, Split};
 pub use cluster::{Balance, Cluster, ClusterId, Clusters, Encryption, Endpoint, EndpointState, HttpVersion};
 pub use condition::{Condition, Conditions, Precedence, ValueMatch};

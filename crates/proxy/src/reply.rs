@@ -23,7 +23,7 @@ pub(crate) fn status(reason: Reason) -> u16 {
     match reason {
         Reason::ClientAborted | Reason::SendTimeout => CLIENT_CLOSED_REQUEST,
         Reason::HeadTimeout | Reason::BodyTimeout => 408,
-        Reason::Forbidden | Reason::ClientCertificateSubject => 403,
+        Reason::Forbidden | Reason::ClientCertificateSubject | Reason::AddressDenied => 403,
         Reason::UnknownHost | Reason::UnknownPath => 404,
         Reason::MethodNotAllowed => 405,
         Reason::BodyTooLarge => 413,

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::{Action, Conditions, Forward, HostName, Route};
+use model::{Access, Action, Conditions, Forward, HostName, Route};
 use observe::Reason;
 use routing::{HostTable, Resolution};
 use wire::h1::{Request, TargetForm, Version};
@@ -154,14 +154,15 @@ impl<'a> Exchange<'a> {
     /// The way of a request, step by step. What follows, a try's request, response and delivery, is `attempt`'s.
     async fn pass(&self, rest: &mut Buffer) -> Result<AfterRequest, Stop> {
         let (host, route) = self.find_route()?;
+        self.check_host(host, route)?;
         self.filter(route)?;
-        self.check_access(host, route)?;
-        let forward = match &route.action {
-            Action::Forward(forward) => forward,
-            Action::Respond(fixed) => return Err(Answer::direct(fixed).into()),
-        };
-        let cluster = self.backend(forward)?;
-        Ok(self.forward(forward, cluster, rest).await?)
+        let backend = self.backend(route)?;
+        self.check_client(host, route)?;
+        match (&route.action, backend) {
+            (Action::Forward(forward), Some(cluster)) => Ok(self.forward(forward, cluster, rest).await?),
+            (Action::Respond(fixed), _) => Err(Answer::direct(fixed).into()),
+            (Action::Forward(_), None) => Err(Reason::NoEndpoints.into()),
+        }
     }
 
     /// The route that takes the request.
@@ -184,9 +185,16 @@ impl<'a> Exchange<'a> {
                 Err(self.add_slash(route).into())
             }
             Resolution::UnknownHost if path == HEALTH_PATH => Err(Answer::healthy().into()),
-            Resolution::UnknownHost => Err(Reason::UnknownHost.into()),
-            Resolution::UnknownPath => Err(Reason::UnknownPath.into()),
+            Resolution::UnknownHost => Err(self.unserved(Reason::UnknownHost).into()),
+            Resolution::UnknownPath => Err(self.unserved(Reason::UnknownPath).into()),
         }
+    }
+
+    /// Why a request is refused that no route takes: clients that are blocked everywhere are not told what is served.
+    fn unserved(&self, reason: Reason) -> Reason {
+        let blocked = self.config.settings().blocked.as_ref();
+        let is_blocked = blocked.is_some_and(|blocked| !blocked.admits(self.forwarded.client));
+        if is_blocked { Reason::AddressDenied } else { reason }
     }
 
     /// The path by which routes are told apart.
@@ -205,19 +213,37 @@ impl<'a> Exchange<'a> {
         filters::request(filters, &view).into()
     }
 
-    /// Asks whether the client may use the route.
-    fn check_access(&self, host: &'a HostTable, route: &Route) -> Result<(), Stop> {
+    /// Asks what guards the host, and whether the route is closed. A client in clear is asked for a certificate later: it may be sent to
+    /// the TLS port.
+    fn check_host(&self, host: &'a HostTable, route: &Route) -> Result<(), Stop> {
         let Some(access) = &route.access else { return Ok(()) };
-        let client = self.conn.tls.as_deref().map(|tls| self.presented(tls, host));
-        access::check(access, client.as_ref()).into()
+        if access.forbidden.is_some() || self.conn.tls.is_some() {
+            self.check_certificate(host, access)?;
+        }
+        if access.unavailable.is_some() { Err(Reason::Unavailable.into()) } else { Ok(()) }
     }
 
-    /// The cluster whose endpoints may serve the request.
-    fn backend(&self, forward: &Forward) -> Result<&'a Cluster, Stop> {
+    fn check_certificate(&self, host: &'a HostTable, access: &Access) -> Result<(), Stop> {
+        let client = self.conn.tls.as_deref().map(|tls| self.presented(tls, host));
+        access::check_host(access, client.as_ref()).into()
+    }
+
+    /// Asks whether the client may use the route.
+    fn check_client(&self, host: &'a HostTable, route: &Route) -> Result<(), Stop> {
+        let Some(access) = &route.access else { return Ok(()) };
+        if self.conn.tls.is_none() {
+            self.check_certificate(host, access)?;
+        }
+        access::check_client(access, self.forwarded.client).into()
+    }
+
+    /// The cluster whose endpoints may serve the request; none where that needs no endpoint.
+    fn backend(&self, route: &Route) -> Result<Option<&'a Cluster>, Stop> {
+        let Action::Forward(forward) = &route.action else { return Ok(None) };
         let id = choose(&forward.backends, &self.worker.random);
         self.cluster.set(Some(id));
         let cluster = self.worker.cluster(self.config, id).for_client(self.conn.tls.is_some());
-        if cluster.len() == 0 { Err(Reason::NoEndpoints.into()) } else { Ok(cluster) }
+        if cluster.len() == 0 { Err(Reason::NoEndpoints.into()) } else { Ok(Some(cluster)) }
     }
 
     /// What is known of a client over TLS.

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::{
-    Certificate, CertificateInfo, CipherSuite, ClientAuth, ClientCertificate, ConnectionHeader, PathMatch,
-    RetryPolicy, Timeouts, TlsRedirect, UpstreamTls,
+    Certificate, CertificateInfo, CipherSuite, ClientAuth, ClientCertificate, ConnectionHeader, Networks,
+    PathMatch, RetryPolicy, Satisfy, Timeouts, TlsRedirect, UpstreamTls,
 };
 
 use super::upstream_protocol::UpstreamDraft;
@@ -124,7 +124,16 @@ pub(super) struct DraftRoute {
     pub(super) passes_in_clear: bool,
     /// Why the route has to be closed: access restrictions that cannot be enforced.
     pub(super) denials: Vec<String>,
+    /// Who may use the route.
+    pub(super) access: AccessDraft,
     pub(super) access_log: bool,
+}
+
+/// Who may use a route, as its object says.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AccessDraft {
+    pub(super) networks: Option<Networks>,
+    pub(super) satisfy: Satisfy,
 }
 
 /// A redirect to TLS, whose condition is decided with the host.
@@ -162,6 +171,7 @@ impl DraftRoute {
             tls_redirect: None,
             passes_in_clear: false,
             denials: Vec::new(),
+            access: AccessDraft::default(),
             access_log: true,
         }
     }

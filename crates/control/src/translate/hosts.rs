@@ -17,7 +17,8 @@ use model::{
 };
 
 use super::claim::{
-    Claim, ClientAuthPolicy, DraftRoute, HostCertificate, NamedPort, RouteOrigin, TlsRedirectDraft,
+    AccessDraft, Claim, ClientAuthPolicy, DraftRoute, HostCertificate, NamedPort, RouteOrigin,
+    TlsRedirectDraft,
 };
 use super::clusters::ClusterQueries;
 use super::value::Parsed;
@@ -385,7 +386,8 @@ impl HostTerms {
             }
             (None, None) => (None, None),
         };
-        Access { forbidden, client_certificate, unavailable }
+        let AccessDraft { networks, satisfy } = draft.access.clone();
+        Access { forbidden, client_certificate, unavailable, networks, satisfy }
     }
 
     /// Whether clients have to show a certificate.

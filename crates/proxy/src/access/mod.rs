@@ -2,27 +2,31 @@
 
 pub(crate) mod client_certificate;
 
+use std::net::IpAddr;
+
 use model::Access;
 use observe::Reason;
 
 use crate::filters::FilterResult;
 pub(crate) use client_certificate::ClientCertContext;
 
-/// Asks in turn all that can refuse a request. `client` is what its connection says of it, if it came over TLS.
-pub(crate) fn check(access: &Access, client: Option<&ClientCertContext<'_>>) -> FilterResult {
+/// Asks what guards the host, and whether the route is closed. `client` is what its connection says of it, if it came over TLS.
+pub(crate) fn check_host(access: &Access, client: Option<&ClientCertContext<'_>>) -> FilterResult {
     if access.forbidden.is_some() {
         return FilterResult::Refuse(Reason::Forbidden);
     }
-    if let Some(demand) = &access.client_certificate {
-        let result = client_certificate::check(demand, client);
-        if result != FilterResult::Continue {
-            return result;
-        }
+    match &access.client_certificate {
+        Some(demand) => client_certificate::check(demand, client),
+        None => FilterResult::Continue,
     }
-    if access.unavailable.is_some() {
-        return FilterResult::Refuse(Reason::Unavailable);
+}
+
+/// Asks in turn what guards the route. `client` is the address of the client.
+pub(crate) fn check_client(access: &Access, client: IpAddr) -> FilterResult {
+    match &access.networks {
+        Some(networks) if !networks.admits(client) => FilterResult::Refuse(Reason::AddressDenied),
+        _ => FilterResult::Continue,
     }
-    FilterResult::Continue
 }
 
 #[cfg(test)]
@@ -32,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_guards_the_host_is_asked_before_what_guards_the_route() {
+    fn what_guards_the_host_is_asked_in_order() {
         let demand = ClientCertificate {
             verify: VerifyClient::On,
             match_subject: None,
@@ -43,13 +47,11 @@ mod tests {
         let mut access = Access {
             forbidden: Some("auth-tls-secret".to_owned()),
             client_certificate: Some(demand),
-            unavailable: Some("auth-url".to_owned()),
+            ..Access::default()
         };
-        assert_eq!(check(&access, None), FilterResult::Refuse(Reason::Forbidden));
+        assert_eq!(check_host(&access, None), FilterResult::Refuse(Reason::Forbidden));
         access.forbidden = None;
-        assert_eq!(check(&access, None), FilterResult::Refuse(Reason::ClientCertificateMissing));
-        access.client_certificate = None;
-        assert_eq!(check(&access, None), FilterResult::Refuse(Reason::Unavailable));
-        assert_eq!(check(&Access::default(), None), FilterResult::Continue);
+        assert_eq!(check_host(&access, None), FilterResult::Refuse(Reason::ClientCertificateMissing));
+        assert_eq!(check_host(&Access::default(), None), FilterResult::Continue);
     }
 }

@@ -12,6 +12,7 @@ use super::Effect::{Ignored, Instead, Restricting, Supported, Unsupported};
 use super::value::{self, Taken, positive, set};
 use super::{Global, Key};
 use crate::translate::ciphers;
+use crate::translate::ingress::access::address_set;
 
 const TUNING: &str = "it tunes nginx, and has no counterpart here";
 const DEAD: &str = "ingress-nginx reads it and does nothing with it";
@@ -42,7 +43,8 @@ keys! {
     "annotations-risk-level", "High", Ignored(TYPED), "Highest risk of annotations that are obeyed.";
     "app-root", "", Unsupported, "Redirects `/` to this path.";
     "bind-address", "", Unsupported, "Addresses to listen on.";
-    "block-cidrs", "", Restricting, "Networks of clients that get 403.";
+    "block-cidrs", "", Supported(|g, v| set(&mut g.defaults.access.blocked, address_set(v))),
+        "Networks of clients that get 403.";
     "block-referers", "", Restricting, "Referers that get 403.";
     "block-user-agents", "", Restricting, "User agents that get 403.";
     "brotli-level", "4", Unsupported, "Level of brotli.";
@@ -59,7 +61,8 @@ keys! {
     "custom-http-errors", "", Unsupported, "Statuses whose responses come from the default backend.";
     "debug-connections", "", Ignored(TUNING), "Logs these clients in detail.";
     "default-type", "text/html", Unsupported, "Media type where there is none.";
-    "denylist-source-range", "", Restricting, "Networks of clients that get 403.";
+    "denylist-source-range", "", Supported(|g, v| set(&mut g.defaults.access.denied, address_set(v))),
+        "Networks of clients that get 403.";
     "disable-access-log", "false", Supported(no_access_log_at_all), "Turns the access log off.";
     "disable-http-access-log", "false", Supported(no_access_log), "Turns the access log of HTTP off.";
     "disable-ipv6", "false", Unsupported, "Does not listen on IPv6.";
@@ -310,7 +313,8 @@ keys! {
         "Reads the PROXY protocol from clients.";
     "variables-hash-bucket-size", "256", Ignored(TUNING), "Size of a hash table.";
     "variables-hash-max-size", "2048", Ignored(TUNING), "Size of a hash table.";
-    "whitelist-source-range", "", Restricting, "Networks of clients that are let in; others get 403.";
+    "whitelist-source-range", "", Supported(|g, v| set(&mut g.defaults.access.allowed, address_set(v))),
+        "Networks of clients that are let in; others get 403.";
     "worker-connections", "", Ignored(TUNING), "F5: connections of a worker.";
     "worker-cpu-affinity", "", Ignored(WORKERS), "CPUs of the workers.";
     "worker-processes", "", Ignored(WORKERS), "Number of workers.";

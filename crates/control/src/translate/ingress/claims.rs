@@ -4,7 +4,7 @@ use model::{HostName, PathMatch};
 
 use super::rules::{path_match, rules_for};
 use super::{
-    Annotated, bodies, certificates, guards, headers, host_tls, logging, redirect, retries, timeouts,
+    Annotated, access, bodies, certificates, guards, headers, host_tls, logging, redirect, retries, timeouts,
     upstream_tls,
 };
 use crate::names::NsName;
@@ -56,6 +56,7 @@ pub(super) fn claim(
 /// Applies the settings of annotations to a route.
 pub(super) fn apply(annotated: &Annotated, https_port: u16, route: &mut DraftRoute) {
     let settings = &annotated.settings;
+    access::apply(&settings.access, route);
     bodies::apply(&settings.bodies, route);
     guards::apply(&settings.guards, route);
     headers::apply(&settings.headers, route);

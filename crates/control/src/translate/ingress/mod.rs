@@ -4,7 +4,7 @@
 //! (`redirect`, `timeouts` and so on) has a part; `rules` and `certificates` read their specs; `claims` combines all that for one
 //! host. A concern has its annotations, its settings, and a function that applies the settings to the draft of a route.
 
-mod access;
+pub(super) mod access;
 mod affinity;
 mod annotation;
 pub mod annotations;
@@ -63,6 +63,7 @@ pub(crate) use rules::hosts_of;
 /// each Ingress changes a copy.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Settings {
+    pub(super) access: access::Settings,
     pub(super) balancing: BackendSettings,
     pub(super) bodies: bodies::Settings,
     canary: canary::Settings,

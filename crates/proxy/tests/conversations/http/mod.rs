@@ -1,5 +1,6 @@
 //! HTTP/1 with raw bytes at both ends: what the path of a request decides, branch by branch.
 
+mod access;
 mod answers;
 mod bodies;
 mod calls;
