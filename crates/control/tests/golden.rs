@@ -192,6 +192,8 @@ fn describe(translation: &Translation, folder: &Path) -> String {
                     details.push(format!("  {debug}\n"));
                 }
             }
+            let of_responses = route.response_filters.as_slice().iter();
+            details.extend(of_responses.map(|filter| format!("  {filter:?}\n")));
             if !route.access_log {
                 details.push("  not in the access log\n".to_owned());
             }

@@ -2,7 +2,7 @@
 
 use model::{
     Access, Action, Backends, Certificate, ClientCertificate, Encryption, EndpointState, HostTls,
-    HttpVersion, PathKind, RequestFilter, Route, Satisfy,
+    HttpVersion, PathKind, RequestFilter, ResponseFilter, Route, Satisfy,
 };
 use routing::{HostTable, Listener, Snapshot};
 use serde_json::{Value, json};
@@ -66,6 +66,7 @@ fn route(route: &Route, snapshot: &Snapshot) -> Value {
         "service": route.labels.service,
         "servicePort": route.labels.service_port,
         "filters": filters(route),
+        "responseFilters": route.response_filters.as_slice().iter().map(response_filter).collect::<Vec<_>>(),
         "action": action(&route.action, snapshot),
     })
 }
@@ -89,6 +90,12 @@ fn request_filter(filter: &RequestFilter) -> Value {
         RequestFilter::TlsRedirect(redirect) => {
             json!({"tlsRedirect": {"status": redirect.status, "force": redirect.force}})
         }
+    }
+}
+
+fn response_filter(filter: &ResponseFilter) -> Value {
+    match filter {
+        ResponseFilter::Cors(cors) => json!({"cors": format!("{:?}", cors.origins)}),
     }
 }
 

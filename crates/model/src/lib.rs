@@ -11,6 +11,7 @@ mod address_set;
 mod backend;
 mod cluster;
 mod condition;
+mod cors;
 mod filter;
 mod host;
 mod host_tls;
@@ -31,7 +32,10 @@ pub use address_set::AddressSet;
 pub use backend::{Backend, Backends, NoWeight, Split};
 pub use cluster::{Balance, Cluster, ClusterId, Clusters, Encryption, Endpoint, EndpointState, HttpVersion};
 pub use condition::{Condition, Conditions, Precedence, ValueMatch};
-pub use filter::{DuplicateFilter, RequestFilter, RequestFilters, TlsRedirect};
+pub use cors::{Cors, Origin, Origins};
+pub use filter::{
+    DuplicateFilter, RequestFilter, RequestFilters, ResponseFilter, ResponseFilters, TlsRedirect,
+};
 pub use host::{Host, HostName, InvalidHostName};
 pub use host_tls::{ClientAuth, HostTls, VerifyClient};
 pub use listener::{HostList, Listener, ListenerId, ListenerKind, Protocol};

@@ -17,7 +17,8 @@ use crate::conn::Conn;
 use crate::deadline::Deadline;
 use crate::deliver::Recipient;
 use crate::fault::Retry;
-use crate::filters::Forwarded;
+use crate::filters::{self, Forwarded};
+use crate::head::HeadEdits;
 use crate::progress::Progress;
 use crate::random::Random;
 use crate::report::Report;
@@ -133,6 +134,18 @@ impl<'a> Exchange<'a> {
         let known = &self.config.settings().client.upgrade_protocols;
         let is_known = |name: &[u8]| known.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()));
         self.request.is_upgrade() && self.request.fields.upgrades(self.head).all(is_known)
+    }
+
+    /// The origin of the page that asks (Fetch standard, "`Origin` header").
+    pub(crate) fn origin(&self) -> Option<&'a [u8]> {
+        self.request.fields.find_name(self.head, b"origin").map(|field| field.value(self.head))
+    }
+
+    /// The changes to the head of the response, whoever made it.
+    pub(crate) fn response_edits(&self) -> HeadEdits<'a> {
+        let mut edits = filters::response(self.config.settings(), self.conn.tls.is_some());
+        filters::response::apply(self, &mut edits);
+        edits
     }
 
     pub(crate) fn is_head(&self) -> bool {

@@ -76,6 +76,14 @@ impl Answer {
         Self::new(200, String::new())
     }
 
+    /// The answer to a preflight of CORS, as ingress-nginx gives it.
+    pub(crate) fn preflight() -> Self {
+        let answer = Self { status: 204, fields: Vec::new(), body: None };
+        answer
+            .with("Content-Type", "text/plain charset=UTF-8".to_owned())
+            .with("Content-Length", "0".to_owned())
+    }
+
     /// What a route of the configuration answers.
     pub(crate) fn direct(response: &model::DirectResponse) -> Self {
         Self::new(response.status, response.body.clone())

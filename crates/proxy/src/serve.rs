@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::{Access, Action, Conditions, Forward, HostName, Route};
+use model::{Access, Action, Conditions, Forward, HostName, ResponseFilter, Route};
 use observe::Reason;
 use routing::{HostTable, Resolution};
 use wire::h1::{Request, TargetForm, Version};
@@ -20,7 +20,7 @@ use crate::deliver::{Outcome, Recipient};
 use crate::exchange::{AfterRequest, Exchange, RequestId, RequestStart};
 use crate::fault::Fault;
 use crate::filters::{self, FilterResult, Forwarded, RequestView};
-use crate::head::connection_option;
+use crate::head::{HeadEdits, connection_option};
 use crate::progress::Progress;
 use crate::record;
 use crate::reply::{self, Answer, CLIENT_CLOSED_REQUEST};
@@ -80,7 +80,8 @@ pub(crate) async fn refuse(worker: &Rc<Worker>, arrival: RequestStart<'_>, reaso
     let report = Report::new(begin, head.len() as u64);
     let option = connection_option(claimed_version(head), false);
     let is_head = head.trim_ascii_start().starts_with(b"HEAD ");
-    let sent = send_answer(worker, arrival, &Answer::to(reason), option, !is_head, &report).await;
+    let edits = filters::response(config.settings(), conn.tls.is_some());
+    let sent = send_answer(worker, arrival, (&Answer::to(reason), &edits), option, !is_head, &report).await;
     record::record_refused(worker, config, conn, head, &report, reason);
     if sent { AfterRequest::Linger } else { AfterRequest::Close }
 }
@@ -94,15 +95,14 @@ fn claimed_version(head: &[u8]) -> Version {
 async fn send_answer(
     worker: &Worker,
     arrival: RequestStart<'_>,
-    answer: &Answer,
+    (answer, edits): (&Answer, &HeadEdits<'_>),
     connection: Option<&str>,
     with_body: bool,
     report: &Report,
 ) -> bool {
-    let RequestStart { conn, client, deadline, config, .. } = arrival;
+    let RequestStart { client, deadline, config, .. } = arrival;
     let mut head = Buffer::small(&worker.buffers);
-    let edits = filters::response(config.settings(), conn.tls.is_some());
-    answer.write_head(&mut head, &worker.date(), connection, &edits);
+    answer.write_head(&mut head, &worker.date(), connection, edits);
     let body = if with_body { answer.body() } else { &[] };
     report.status.set(answer.status);
     report.sent_head.set(head.len() as u64);
@@ -204,6 +204,13 @@ impl<'a> Exchange<'a> {
 
     /// Runs the route's request filters, any of which may answer or refuse.
     fn filter(&self, route: &Route) -> Result<(), Stop> {
+        for filter in route.response_filters.as_slice() {
+            let ResponseFilter::Cors(cors) = filter;
+            let method = &self.head[self.request.method.clone()];
+            if let Some(answer) = filters::response::preflight(cors, method, self.origin()) {
+                return Err(answer.into());
+            }
+        }
         let filters = route.request_filters.as_slice();
         if filters.is_empty() {
             return Ok(());
@@ -349,7 +356,8 @@ impl<'a> Exchange<'a> {
         };
         let grpc = if self.is_grpc() { answer.in_grpc() } else { None };
         let answer = grpc.as_ref().unwrap_or(answer);
-        let sent = send_answer(self.worker, arrival, answer, option, !self.is_head(), &self.report).await;
+        let what = (answer, &self.response_edits());
+        let sent = send_answer(self.worker, arrival, what, option, !self.is_head(), &self.report).await;
         match (sent, keep_alive, body_is_past) {
             (true, true, _) => AfterRequest::KeepAlive,
             (true, false, false) => AfterRequest::Linger,

@@ -57,8 +57,9 @@ impl Digest {
     }
 
     fn add_route(&mut self, snapshot: &Snapshot, route: &Route) {
-        let Route { path, conditions, request_filters, access, action, labels, access_log } = route;
-        self.add(&(path, conditions, request_filters, access, labels, access_log));
+        let Route { path, conditions, request_filters, response_filters, access, action, labels, access_log } =
+            route;
+        self.add(&(path, conditions, request_filters, response_filters, access, labels, access_log));
         match action {
             Action::Forward(Forward { backends, timeouts, retry, body_bytes_max, connection_header }) => {
                 self.add_backends(snapshot, backends);

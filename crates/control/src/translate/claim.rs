@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::{
-    Certificate, CertificateInfo, CipherSuite, ClientAuth, ClientCertificate, ConnectionHeader, Networks,
-    PathMatch, RetryPolicy, Satisfy, Timeouts, TlsRedirect, UpstreamTls,
+    Certificate, CertificateInfo, CipherSuite, ClientAuth, ClientCertificate, ConnectionHeader, Cors,
+    Networks, PathMatch, RetryPolicy, Satisfy, Timeouts, TlsRedirect, UpstreamTls,
 };
 
 use super::upstream_protocol::UpstreamDraft;
@@ -126,6 +126,7 @@ pub(super) struct DraftRoute {
     pub(super) denials: Vec<String>,
     /// Who may use the route.
     pub(super) access: AccessDraft,
+    pub(super) cors: Option<Arc<Cors>>,
     pub(super) access_log: bool,
 }
 
@@ -172,6 +173,7 @@ impl DraftRoute {
             passes_in_clear: false,
             denials: Vec::new(),
             access: AccessDraft::default(),
+            cors: None,
             access_log: true,
         }
     }

@@ -12,8 +12,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use model::{
-    Access, Action, Backends, ClientCertificate, Forward, Host, HostName, HostTls, Labels, PathKind,
-    PathMatch, RequestFilter, RequestFilters, Route, TlsRedirect, UpstreamTls, VerifyClient,
+    Access, Action, Backends, ClientCertificate, Cors, Forward, Host, HostName, HostTls, Labels, PathKind,
+    PathMatch, RequestFilter, RequestFilters, ResponseFilter, ResponseFilters, Route, TlsRedirect,
+    UpstreamTls, VerifyClient,
 };
 
 use super::claim::{
@@ -329,10 +330,19 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         let redirect = draft.tls_redirect.as_ref().and_then(|draft| self.terms.redirect(draft, standing));
         let access = self.terms.access(&draft, standing);
         let DraftRoute {
-            path, place, timeouts, retry, body_bytes_max, connection_header, access_log, ..
+            path,
+            place,
+            timeouts,
+            retry,
+            body_bytes_max,
+            connection_header,
+            access_log,
+            cors,
+            ..
         } = draft;
         self.routes.push(Arc::new(Route {
             conditions: None,
+            response_filters: response_filters(cors),
             request_filters: RequestFilters::new(redirect.into_iter().collect()).expect("it is one filter"),
             access: Some(access).filter(|access| *access != Access::default()).map(Box::new),
             action: Action::Forward(Forward { backends, timeouts, retry, body_bytes_max, connection_header }),
@@ -395,6 +405,10 @@ impl HostTerms {
         let policy = self.client_auth.as_ref().and_then(|policy| policy.as_ref().ok());
         policy.is_some_and(|policy| policy.auth.verify == VerifyClient::On)
     }
+}
+
+fn response_filters(cors: Option<Arc<Cors>>) -> ResponseFilters {
+    ResponseFilters::new(cors.map(ResponseFilter::Cors).into_iter().collect()).expect("it is one filter")
 }
 
 fn unavailable<'a>(denials: impl Iterator<Item = &'a String>) -> Option<String> {

@@ -1,8 +1,12 @@
 //! What is changed in the head of a response, whoever made it.
 
-use model::Settings;
+mod cors;
 
+use model::{ResponseFilter, Settings};
+
+use crate::exchange::Exchange;
 use crate::head::HeadEdits;
+pub(crate) use cors::preflight;
 
 /// The changes to the head of a response. `is_tls` says whether the client is spoken to over TLS.
 ///
@@ -14,4 +18,14 @@ pub(crate) fn response(settings: &Settings, is_tls: bool) -> HeadEdits<'_> {
         edits.set("Strict-Transport-Security", value.as_bytes());
     }
     edits
+}
+
+/// Runs the response filters of the exchange's route.
+pub(crate) fn apply<'a>(exchange: &Exchange<'a>, edits: &mut HeadEdits<'a>) {
+    let Some(route) = exchange.route.get() else { return };
+    for filter in route.response_filters.as_slice() {
+        match filter {
+            ResponseFilter::Cors(cors) => cors::apply(cors, exchange.origin(), edits),
+        }
+    }
 }

@@ -68,6 +68,7 @@ pub(super) struct Settings {
     pub(super) bodies: bodies::Settings,
     canary: canary::Settings,
     client_certificates: client_certificates::Settings,
+    cors: cors::Settings,
     pub(super) guards: guards::Settings,
     headers: headers::Settings,
     host_tls: host_tls::Settings,

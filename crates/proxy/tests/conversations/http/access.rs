@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Access, AddressSet, Networks};
+use model::{Access, AddressSet, Cors, Networks, Origin, Origins, ResponseFilter, ResponseFilters};
 use testkit::Upstream;
 
 use super::{GET, OK, await_fault, route};
@@ -64,4 +64,90 @@ fn who_is_blocked_everywhere_learns_nothing_of_hosts() {
     });
     assert_eq!(world.http_client().get("other.test", "/a").status, 403);
     assert_eq!(world.http_client().get("other.test", "/healthz").status, 200);
+}
+
+// === CORS ===
+
+const ALLOWED: &str = "Access-Control-Allow-Origin";
+
+fn sharing(upstream: &Upstream, origins: Origins) -> World {
+    let cors = Cors {
+        origins,
+        credentials: true,
+        methods: "GET".to_owned(),
+        headers: "X-A".to_owned(),
+        max_age: "7".to_owned(),
+        expose: Some("X-B".to_owned()),
+    };
+    World::http(&[upstream.address()], |model| {
+        route(model, |route| {
+            route.response_filters =
+                ResponseFilters::new(vec![ResponseFilter::Cors(Arc::new(cors))]).unwrap();
+            let networks = Networks { denied: None, allowed: Some(addresses(&["127.0.0.1/32"])) };
+            route.access = Some(Box::new(only(networks)));
+        });
+    })
+}
+
+fn options(origin: &str) -> String {
+    format!("OPTIONS /a HTTP/1.1\r\nHost: web.test\r\n{origin}\r\n")
+}
+
+#[test]
+fn preflights_are_answered_here_and_need_no_permission() {
+    let upstream = Upstream::new();
+    let mut world = sharing(&upstream, Origins::Any);
+    world.change(|model| {
+        let networks = Networks { denied: Some(addresses(&["0.0.0.0/0"])), allowed: None };
+        route(model, |route| route.access = Some(Box::new(only(networks))));
+    });
+    for origin in ["", "Origin: https://a.test\r\n"] {
+        let mut client = world.http_client();
+        client.send(options(origin));
+        let head = client.read_head();
+        assert!(head.starts_with("HTTP/1.1 204 No Content\r\n"), "{head}");
+        for field in [
+            "Content-Type: text/plain charset=UTF-8",
+            "Content-Length: 0",
+            "Access-Control-Allow-Origin: *",
+            "Access-Control-Allow-Credentials: true",
+            "Access-Control-Allow-Methods: GET",
+            "Access-Control-Allow-Headers: X-A",
+            "Access-Control-Max-Age: 7",
+            "Access-Control-Expose-Headers: X-B",
+        ] {
+            assert!(head.contains(&format!("\r\n{field}\r\n")), "{head}");
+        }
+        let refused = client.ask(GET);
+        assert_eq!(
+            (refused.status, refused.header(ALLOWED).as_deref()),
+            (403, Some("*")),
+            "refusals have them"
+        );
+    }
+}
+
+#[test]
+fn only_listed_origins_are_told_of() {
+    let (scheme, rest) = ("https://".to_owned(), ".a.test".to_owned());
+    let upstream = Upstream::new();
+    let world = sharing(&upstream, Origins::Listed(vec![Origin { scheme, is_wildcard: true, rest }].into()));
+    let ours = "HTTP/1.1 200 OK\r\naccess-control-allow-origin: own\r\nContent-Length: 2\r\n\r\nok";
+    let mut client = world.http_client();
+    client.send(options("Origin: https://X.a.test\r\n"));
+    let response = client.read_response();
+    assert_eq!((response.status, response.header(ALLOWED).as_deref()), (204, Some("https://X.a.test")));
+    let mut peer = None;
+    for (origin, told) in [
+        ("", "own"),
+        ("Origin: https://b.test\r\n", "own"),
+        ("Origin: https://x.a.test\r\n", "https://x.a.test"),
+    ] {
+        let method = if told == "own" { "OPTIONS" } else { "GET" };
+        client.send(options(origin).replace("OPTIONS", method));
+        let peer = peer.get_or_insert_with(|| upstream.accept());
+        peer.read_head();
+        peer.send(ours);
+        assert_eq!(client.read_response().header(ALLOWED).as_deref(), Some(told), "{origin}");
+    }
 }
