@@ -12,6 +12,7 @@ mod backend;
 mod cluster;
 mod condition;
 mod cors;
+mod external_auth;
 mod filter;
 mod host;
 mod host_tls;
@@ -33,6 +34,7 @@ pub use backend::{Backend, Backends, NoWeight, Split};
 pub use cluster::{Balance, Cluster, ClusterId, Clusters, Encryption, Endpoint, EndpointState, HttpVersion};
 pub use condition::{Condition, Conditions, Precedence, ValueMatch};
 pub use cors::{Cors, Origin, Origins};
+pub use external_auth::{ExternalAuth, ExternalAuthCache, ExternalCheck};
 pub use filter::{
     DuplicateFilter, RequestFilter, RequestFilters, ResponseFilter, ResponseFilters, TlsRedirect,
 };

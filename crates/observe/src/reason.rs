@@ -86,6 +86,7 @@ reasons! {
         "upstream_send_timeout" => UpstreamSendTimeout, "The endpoint took nothing of the request for too long.";
         "upstream_bad_response" => UpstreamBadResponse, "The endpoint's response is malformed.";
         "upstream_status" => UpstreamStatus, "The endpoint answered with a status that asks for another try.";
+        "auth_failed" => AuthFailed, "The auth service gave no answer that lets a request in or refuses it.";
         "upstream_head_too_large" => UpstreamHeadTooLarge, "The endpoint's response head is too long.";
     }
     Forebay {

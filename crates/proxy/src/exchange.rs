@@ -3,7 +3,7 @@
 //! Never in here: what is done with it, which is `serve`'s.
 
 use std::borrow::Cow;
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use model::{ClusterId, Forward, Route};
 use wire::Known;
 use wire::h1::{Request, TargetForm};
 
+use crate::access::Admitted;
 use crate::client::{Client, Timeout};
 use crate::clock::Moment;
 use crate::conn::Conn;
@@ -58,6 +59,8 @@ pub(crate) struct Exchange<'a> {
     /// Whose endpoints are asked, once that is known.
     pub(crate) cluster: Cell<Option<ClusterId>>,
     pub(crate) id: RequestId<'a>,
+    /// What the checks of its client have found out, where that is anything.
+    pub(crate) admitted: OnceCell<Box<Admitted>>,
     pub(crate) progress: Progress,
     pub(crate) report: Report,
 }
@@ -142,9 +145,12 @@ impl<'a> Exchange<'a> {
     }
 
     /// The changes to the head of the response, whoever made it.
-    pub(crate) fn response_edits(&self) -> HeadEdits<'a> {
+    pub(crate) fn response_edits(&self, status: u16) -> HeadEdits<'_> {
         let mut edits = filters::response(self.config.settings(), self.conn.tls.is_some());
         filters::response::apply(self, &mut edits);
+        for cookie in self.admitted.get().into_iter().flat_map(|admitted| admitted.cookies_for(status)) {
+            edits.add("Set-Cookie", cookie.as_slice());
+        }
         edits
     }
 

@@ -149,6 +149,7 @@ impl Proxy {
         let (published, control) = watch::channel(Published { snapshot, tls_listeners });
         let (stopping, stops) = watch::channel(false);
         let shared_pool = SharedPool::new(options.workers.len());
+        let access = Arc::<access::Shared>::default();
         let ticks: Vec<Arc<Notify>> = options.workers.iter().map(|_| Arc::default()).collect();
         let ticker = Ticker::start(ticks.clone())?;
         let mut proxy = Self {
@@ -168,7 +169,7 @@ impl Proxy {
             let sink = log.sink(&recorder);
             let (shared_pool, registry, sources) =
                 (Arc::clone(&shared_pool), Arc::clone(registry), options.source_addresses.clone());
-            let (hostname, budget) = (Arc::clone(&hostname), options.budget);
+            let (hostname, budget, access) = (Arc::clone(&hostname), options.budget, Arc::clone(&access));
             let run = move || {
                 let deadlines = Deadlines::new(clock.clone());
                 let sources = Sources::new(sources);
@@ -176,7 +177,7 @@ impl Proxy {
                     Pool::new(index, clock.clone(), Rc::clone(&deadlines), shared_pool, registry, sources);
                 let time = TimeCache::new(TimeZone::system());
                 let log = Log { sink, time, hostname, pid: std::process::id() };
-                thread::run(thread, WorkerParts { clock, deadlines, pool, recorder, log, budget })
+                thread::run(thread, WorkerParts { clock, deadlines, pool, access, recorder, log, budget })
             };
             proxy.threads.push(std::thread::Builder::new().name(format!("worker {index}")).spawn(run)?);
         }

@@ -28,6 +28,7 @@ pub(crate) fn status(reason: Reason) -> u16 {
         Reason::MethodNotAllowed => 405,
         Reason::BodyTooLarge => 413,
         Reason::LineTooLong => 414,
+        Reason::AuthFailed => 500,
         Reason::UnsupportedExpectation => 417,
         Reason::Misdirected => 421,
         Reason::HeadTooLarge => 431,
@@ -74,6 +75,15 @@ impl Answer {
     /// The answer to a load balancer's health check.
     pub(crate) fn healthy() -> Self {
         Self::new(200, String::new())
+    }
+
+    /// The answer to a client that is not let in, with the challenges that it has to meet.
+    pub(crate) fn refusal(status: u16, challenges: &[Vec<u8>]) -> Self {
+        let mut answer = Self::new(status, format!("{status} {}\n", phrase(status)));
+        for challenge in challenges {
+            answer = answer.with("WWW-Authenticate", String::from_utf8_lossy(challenge).into_owned());
+        }
+        answer
     }
 
     /// The answer to a preflight of CORS, as ingress-nginx gives it.
@@ -177,6 +187,7 @@ fn phrase(status: u16) -> &'static str {
         307 => "Temporary Redirect",
         308 => "Permanent Redirect",
         400 => "Bad Request",
+        401 => "Unauthorized",
         403 => "Forbidden",
         404 => "Not Found",
         405 => "Method Not Allowed",
@@ -186,6 +197,7 @@ fn phrase(status: u16) -> &'static str {
         417 => "Expectation Failed",
         421 => "Misdirected Request",
         431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
         501 => "Not Implemented",
         502 => "Bad Gateway",
         503 => "Service Unavailable",

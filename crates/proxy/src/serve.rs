@@ -1,7 +1,7 @@
 //! The path of a request, whatever the protocols on both sides: route -> filters -> access -> backend -> tries -> record; a fault or an answer of
 //! our own leaves it anywhere.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -65,6 +65,7 @@ pub(crate) async fn serve(
         path,
         route: Cell::new(None),
         cluster: Cell::new(None),
+        admitted: OnceCell::new(),
         id: RequestId::of(head, request, &worker.random, settings.request_id),
         progress: Progress::default(),
         report: Report::new(begin, request.len as u64),
@@ -157,7 +158,9 @@ impl<'a> Exchange<'a> {
         self.check_host(host, route)?;
         self.filter(route)?;
         let backend = self.backend(route)?;
-        self.check_client(host, route)?;
+        if let Some(access) = &route.access {
+            self.check_client(host, access).await?;
+        }
         match (&route.action, backend) {
             (Action::Forward(forward), Some(cluster)) => Ok(self.forward(forward, cluster, rest).await?),
             (Action::Respond(fixed), _) => Err(Answer::direct(fixed).into()),
@@ -236,12 +239,11 @@ impl<'a> Exchange<'a> {
     }
 
     /// Asks whether the client may use the route.
-    fn check_client(&self, host: &'a HostTable, route: &Route) -> Result<(), Stop> {
-        let Some(access) = &route.access else { return Ok(()) };
+    async fn check_client(&self, host: &'a HostTable, access: &Access) -> Result<(), Stop> {
         if self.conn.tls.is_none() {
             self.check_certificate(host, access)?;
         }
-        access::check_client(access, self.forwarded.client).into()
+        Box::pin(access::admit(self, access)).await.into()
     }
 
     /// The cluster whose endpoints may serve the request; none where that needs no endpoint.
@@ -356,7 +358,7 @@ impl<'a> Exchange<'a> {
         };
         let grpc = if self.is_grpc() { answer.in_grpc() } else { None };
         let answer = grpc.as_ref().unwrap_or(answer);
-        let what = (answer, &self.response_edits());
+        let what = (answer, &self.response_edits(answer.status));
         let sent = send_answer(self.worker, arrival, what, option, !self.is_head(), &self.report).await;
         match (sent, keep_alive, body_is_past) {
             (true, true, _) => AfterRequest::KeepAlive,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use model::template::Template;
 use observe::access::{Named, Record, Time, Tls};
 use observe::log::Sink;
 use wire::h1::{Request, Version};
@@ -68,6 +69,13 @@ pub(crate) fn with_record<T>(
         ..blank_record(conn)
     };
     act(&record, sink)
+}
+
+/// The text that a template comes to for a request. What is not known yet is empty.
+pub(crate) fn expand(exchange: &Exchange<'_>, template: &Template) -> Vec<u8> {
+    let mut text = Vec::new();
+    with_record(exchange, Duration::ZERO, |record, _| observe::access::expand(template, record, &mut text));
+    text
 }
 
 /// What is known before the request is: the rest is missing.

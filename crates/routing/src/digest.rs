@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 
-use model::{Action, Backend, Backends, Cluster, Forward, HostTls, Route, Stream};
+use model::{Access, Action, Backend, Backends, Cluster, ExternalAuth, Forward, HostTls, Route, Stream};
 
 use crate::host::Hosts;
 use crate::snapshot::Snapshot;
@@ -59,13 +59,24 @@ impl Digest {
     fn add_route(&mut self, snapshot: &Snapshot, route: &Route) {
         let Route { path, conditions, request_filters, response_filters, access, action, labels, access_log } =
             route;
-        self.add(&(path, conditions, request_filters, response_filters, access, labels, access_log));
+        self.add(&(path, conditions, request_filters, response_filters, labels, access_log));
+        if let Some(access) = access {
+            self.add_access(snapshot, access);
+        }
         match action {
             Action::Forward(Forward { backends, timeouts, retry, body_bytes_max, connection_header }) => {
                 self.add_backends(snapshot, backends);
                 self.add(&(timeouts, retry, body_bytes_max, connection_header));
             }
             Action::Respond(fixed) => self.add(fixed),
+        }
+    }
+
+    fn add_access(&mut self, snapshot: &Snapshot, access: &Access) {
+        let Access { forbidden, client_certificate, unavailable, networks, external, satisfy } = access;
+        self.add(&(forbidden, client_certificate, unavailable, networks, satisfy));
+        if let Some(ExternalAuth { cluster, check }) = external {
+            self.add(&(snapshot.cluster(*cluster), check));
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use model::{
     Certificate, CertificateInfo, CipherSuite, ClientAuth, ClientCertificate, ConnectionHeader, Cors,
-    Networks, PathMatch, RetryPolicy, Satisfy, Timeouts, TlsRedirect, UpstreamTls,
+    ExternalCheck, Networks, PathMatch, RetryPolicy, Satisfy, Timeouts, TlsRedirect, UpstreamTls,
 };
 
 use super::upstream_protocol::UpstreamDraft;
@@ -134,7 +134,24 @@ pub(super) struct DraftRoute {
 #[derive(Clone, Debug, Default)]
 pub(super) struct AccessDraft {
     pub(super) networks: Option<Networks>,
+    pub(super) external: Option<ExternalDraft>,
     pub(super) satisfy: Satisfy,
+}
+
+/// An auth service as an object asks for it.
+#[derive(Clone, Debug)]
+pub(super) struct ExternalDraft {
+    pub(super) service: AuthService,
+    pub(super) check: Arc<ExternalCheck>,
+}
+
+/// Where an auth service is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct AuthService {
+    /// A name in lower case, or an address.
+    pub(super) host: String,
+    pub(super) port: u16,
+    pub(super) is_encrypted: bool,
 }
 
 /// A redirect to TLS, whose condition is decided with the host.
@@ -155,6 +172,16 @@ pub struct RouteOrigin {
     pub file: Option<Arc<Path>>,
     /// The line of the value that declares the route, from 1.
     pub line: Option<u32>,
+}
+
+impl AuthService {
+    /// The Service, if the host is the name that the cluster's DNS has for one.
+    pub(super) fn service(&self) -> Option<NsName> {
+        let name = self.host.trim_end_matches('.');
+        let name = name.strip_suffix(".cluster.local").unwrap_or(name).strip_suffix(".svc")?;
+        let (service, namespace) = name.split_once('.')?;
+        (!namespace.contains('.') && !namespace.is_empty()).then(|| NsName::new(namespace, service))
+    }
 }
 
 impl DraftRoute {

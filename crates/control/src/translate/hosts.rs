@@ -12,13 +12,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use model::{
-    Access, Action, Backends, ClientCertificate, Cors, Forward, Host, HostName, HostTls, Labels, PathKind,
-    PathMatch, RequestFilter, RequestFilters, ResponseFilter, ResponseFilters, Route, TlsRedirect,
-    UpstreamTls, VerifyClient,
+    Access, Action, Backends, ClientCertificate, Cors, ExternalAuth, Forward, Host, HostName, HostTls,
+    Labels, PathKind, PathMatch, RequestFilter, RequestFilters, ResponseFilter, ResponseFilters, Route,
+    TlsRedirect, UpstreamTls, VerifyClient,
 };
 
 use super::claim::{
-    AccessDraft, Claim, ClientAuthPolicy, DraftRoute, HostCertificate, NamedPort, RouteOrigin,
+    AccessDraft, Claim, ClientAuthPolicy, DraftRoute, ExternalDraft, HostCertificate, NamedPort, RouteOrigin,
     TlsRedirectDraft,
 };
 use super::clusters::ClusterQueries;
@@ -328,7 +328,9 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         let (cluster, fault) = self.clusters.for_requests(&service, &port, &draft.upstream, of_host);
         let backends = Backends::One(cluster);
         let redirect = draft.tls_redirect.as_ref().and_then(|draft| self.terms.redirect(draft, standing));
-        let access = self.terms.access(&draft, standing);
+        let mut access = self.terms.access(&draft, standing);
+        access.external =
+            draft.access.external.as_ref().map(|external| self.external(external, &draft.place));
         let DraftRoute {
             path,
             place,
@@ -359,6 +361,16 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         }));
         self.origins.push(place.into());
         fault
+    }
+
+    /// The auth service of a route. Without an address it lets nobody in.
+    fn external(&mut self, draft: &ExternalDraft, place: &Place) -> ExternalAuth {
+        let (cluster, fault) = self.clusters.for_auth(&draft.service);
+        if let Some(fault) = fault {
+            let problem = Problem::in_place(Severity::Error, place, format!("auth service: {fault}"));
+            self.problems.push(problem.because(Reason::Missing));
+        }
+        ExternalAuth { cluster, check: Arc::clone(&draft.check) }
     }
 
     fn finish(self, defaults: &Defaults<'_>) -> Merged {
@@ -396,8 +408,8 @@ impl HostTerms {
             }
             (None, None) => (None, None),
         };
-        let AccessDraft { networks, satisfy } = draft.access.clone();
-        Access { forbidden, client_certificate, unavailable, networks, satisfy }
+        let AccessDraft { networks, satisfy, .. } = draft.access.clone();
+        Access { forbidden, client_certificate, unavailable, networks, external: None, satisfy }
     }
 
     /// Whether clients have to show a certificate.

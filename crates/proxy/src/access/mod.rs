@@ -1,13 +1,17 @@
 //! Who may use a route. A route that everybody may use does not come here.
 
+mod admitted;
+mod auth_cache;
 pub(crate) mod client_certificate;
+mod external;
 
-use std::net::IpAddr;
-
-use model::Access;
+use model::{Access, Satisfy};
 use observe::Reason;
 
+use crate::exchange::Exchange;
 use crate::filters::FilterResult;
+pub(crate) use admitted::Admitted;
+use auth_cache::AuthCache;
 pub(crate) use client_certificate::ClientCertContext;
 
 /// Asks what guards the host, and whether the route is closed. `client` is what its connection says of it, if it came over TLS.
@@ -21,12 +25,47 @@ pub(crate) fn check_host(access: &Access, client: Option<&ClientCertContext<'_>>
     }
 }
 
-/// Asks in turn what guards the route. `client` is the address of the client.
-pub(crate) fn check_client(access: &Access, client: IpAddr) -> FilterResult {
-    match &access.networks {
-        Some(networks) if !networks.admits(client) => FilterResult::Refuse(Reason::AddressDenied),
-        _ => FilterResult::Continue,
+/// What the checks of clients remember, for all workers together.
+#[derive(Default)]
+pub(crate) struct Shared {
+    answers: AuthCache,
+}
+
+/// Asks in turn what guards the route, and notes what follows for the request.
+pub(crate) async fn admit(exchange: &Exchange<'_>, access: &Access) -> FilterResult {
+    let mut admitted = Admitted::default();
+    let headers = access.external.iter().flat_map(|auth| &auth.check.response_headers);
+    headers.for_each(|name| admitted.tell(name, None));
+    let result = combine(exchange, access, &mut admitted).await;
+    if !admitted.upstream.is_empty() || !admitted.cookies.is_empty() {
+        // Nobody else has set it: a request is asked about once.
+        let _ = exchange.admitted.set(Box::new(admitted));
     }
+    result
+}
+
+/// nginx's `satisfy`: with `any` the first check that lets a client in decides, and a 401 stands before a 403.
+async fn combine(exchange: &Exchange<'_>, access: &Access, admitted: &mut Admitted) -> FilterResult {
+    let is_any = access.satisfy == Satisfy::Any;
+    let mut refusal = FilterResult::Continue;
+    if let Some(networks) = &access.networks {
+        match networks.admits(exchange.forwarded.client) {
+            true if is_any => return FilterResult::Continue,
+            true => {}
+            false => refusal = FilterResult::Refuse(Reason::AddressDenied),
+        }
+    }
+    if !is_any && refusal != FilterResult::Continue {
+        return refusal;
+    }
+    if let Some(auth) = &access.external {
+        match external::check(exchange, auth, admitted).await {
+            FilterResult::Continue => return FilterResult::Continue,
+            FilterResult::Answer(answer) if answer.status == 403 && refusal != FilterResult::Continue => {}
+            other => return other,
+        }
+    }
+    refusal
 }
 
 #[cfg(test)]

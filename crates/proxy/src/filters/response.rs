@@ -21,7 +21,7 @@ pub(crate) fn response(settings: &Settings, is_tls: bool) -> HeadEdits<'_> {
 }
 
 /// Runs the response filters of the exchange's route.
-pub(crate) fn apply<'a>(exchange: &Exchange<'a>, edits: &mut HeadEdits<'a>) {
+pub(crate) fn apply<'e>(exchange: &'e Exchange<'_>, edits: &mut HeadEdits<'e>) {
     let Some(route) = exchange.route.get() else { return };
     for filter in route.response_filters.as_slice() {
         match filter {

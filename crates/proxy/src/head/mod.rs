@@ -5,6 +5,7 @@
 
 mod request;
 mod response;
+mod subrequest;
 
 use std::borrow::Cow;
 
@@ -16,6 +17,7 @@ use wire::{Field, Known};
 use crate::buffer::Buffer;
 pub(crate) use request::{RequestOptions, write_request_head};
 pub(crate) use response::{Delivery, connection_option, write_interim_head, write_response_head};
+pub(crate) use subrequest::{Subrequest, write_subrequest_head};
 
 /// Room for what is added to a head, in bytes; more is made where it is not enough.
 const ADDED_BYTES: usize = 512;
@@ -26,9 +28,11 @@ pub(crate) struct HeadEdits<'a>(SmallVec<[Edit<'a>; 1]>);
 
 /// A change to the fields of one name.
 struct Edit<'a> {
-    name: &'static str,
+    name: &'a str,
     /// The value of the one field that takes their place; none to have no such field.
     value: Option<Cow<'a, [u8]>>,
+    /// The others of the name stay.
+    is_added: bool,
 }
 
 /// Writes the head of a message as HTTP/1.
@@ -38,25 +42,30 @@ pub(crate) struct HeadWriter<'b>(&'b mut Buffer);
 
 impl<'a> HeadEdits<'a> {
     /// Has no field of this name.
-    pub(crate) fn remove(&mut self, name: &'static str) {
+    pub(crate) fn remove(&mut self, name: &'a str) {
         self.edit(name, None);
     }
 
     /// Has one field of this name, with this value.
-    pub(crate) fn set(&mut self, name: &'static str, value: impl Into<Cow<'a, [u8]>>) {
+    pub(crate) fn set(&mut self, name: &'a str, value: impl Into<Cow<'a, [u8]>>) {
         self.edit(name, Some(value.into()));
     }
 
-    fn edit(&mut self, name: &'static str, value: Option<Cow<'a, [u8]>>) {
+    /// Has one more field of this name.
+    pub(crate) fn add(&mut self, name: &'a str, value: impl Into<Cow<'a, [u8]>>) {
+        self.0.push(Edit { name, value: Some(value.into()), is_added: true });
+    }
+
+    fn edit(&mut self, name: &'a str, value: Option<Cow<'a, [u8]>>) {
         match self.0.iter_mut().find(|edit| edit.name.eq_ignore_ascii_case(name)) {
             Some(edit) => edit.value = value,
-            None => self.0.push(Edit { name, value }),
+            None => self.0.push(Edit { name, value, is_added: false }),
         }
     }
 
     /// Whether what came under this name does not pass.
     fn replaces(&self, name: &[u8]) -> bool {
-        self.0.iter().any(|edit| name.eq_ignore_ascii_case(edit.name.as_bytes()))
+        self.0.iter().any(|edit| !edit.is_added && name.eq_ignore_ascii_case(edit.name.as_bytes()))
     }
 }
 
@@ -88,7 +97,7 @@ impl<'b> HeadWriter<'b> {
 
     /// The fields that edits set.
     pub(crate) fn edits(&mut self, edits: &HeadEdits<'_>) {
-        for Edit { name, value } in &edits.0 {
+        for Edit { name, value, .. } in &edits.0 {
             if let Some(value) = value {
                 self.field(name, value);
             }

@@ -13,6 +13,7 @@ use super::value::{self, Taken, positive, set};
 use super::{Global, Key};
 use crate::translate::ciphers;
 use crate::translate::ingress::access::address_set;
+use crate::translate::ingress::auth::external;
 
 const TUNING: &str = "it tunes nginx, and has no counterpart here";
 const DEAD: &str = "ingress-nginx reads it and does nothing with it";
@@ -100,16 +101,25 @@ keys! {
         "Makes up an X-Request-ID where there is none.";
     "geoip2-autoreload-in-minutes", "0", Unsupported, "Reads its database anew.";
     "global-allowed-response-headers", "", Unsupported, "Headers that `custom-headers` may set.";
-    "global-auth-always-set-cookie", "false", Unsupported, "Passes its cookies on with every status.";
-    "global-auth-cache-duration", "200 202 401 5m", Unsupported, "How long its answers are kept.";
-    "global-auth-cache-key", "", Unsupported, "Keeps its answers, under this key.";
-    "global-auth-method", "", Unsupported, "Method of the request to the auth service.";
-    "global-auth-request-redirect", "", Unsupported, "Value of X-Auth-Request-Redirect.";
-    "global-auth-response-headers", "", Unsupported, "Headers of its answer that the endpoint gets.";
-    "global-auth-signin", "", Unsupported, "Where clients go that it refuses.";
-    "global-auth-signin-redirect-param", "rd", Unsupported, "Query parameter with the way back.";
+    "global-auth-always-set-cookie", "false", Supported(|g, v| set(&mut g.defaults.auth.global.always_set_cookie, value::boolean(v))),
+        "Passes its cookies on with every status.";
+    "global-auth-cache-duration", "200 202 401 5m", Supported(|g, v| set(&mut g.defaults.auth.global.cache_duration, Ok(v.to_owned()))),
+        "How long its answers are kept.";
+    "global-auth-cache-key", "", Supported(|g, v| set(&mut g.defaults.auth.global.cache_key, external::cache_key(v))),
+        "Keeps its answers, under this key.";
+    "global-auth-method", "", Supported(|g, v| set(&mut g.defaults.auth.global.method, Ok(value::name(v)))),
+        "Method of the request to the auth service.";
+    "global-auth-request-redirect", "", Supported(|g, v| set(&mut g.defaults.auth.global.request_redirect, external::optional_template(v))),
+        "Value of X-Auth-Request-Redirect.";
+    "global-auth-response-headers", "", Supported(|g, v| set(&mut g.defaults.auth.global.response_headers, Ok(v.to_owned()))),
+        "Headers of its answer that the endpoint gets.";
+    "global-auth-signin", "", Supported(|g, v| set(&mut g.defaults.auth.global.signin, external::signin(v))),
+        "Where clients go that it refuses.";
+    "global-auth-signin-redirect-param", "rd", Supported(|g, v| set(&mut g.defaults.auth.global.signin_param, external::parameter(v))),
+        "Query parameter with the way back.";
     "global-auth-snippet", "", Restricting, "nginx configuration for the request to it.";
-    "global-auth-url", "", Restricting, "Asks this URL whether a request is let in.";
+    "global-auth-url", "", Supported(|g, v| set(&mut g.defaults.auth.global.url, external::global_url(v))),
+        "Asks this URL whether a request is let in.";
     "grpc-buffer-size-kb", "0", Ignored(TUNING), "Buffer for gRPC.";
     "gzip-disable", "", Unsupported, "Clients that get nothing compressed.";
     "gzip-level", "1", Unsupported, "Level of gzip.";
@@ -185,7 +195,8 @@ keys! {
     "modsecurity-snippet", "", Restricting, "Rules of the web application firewall.";
     "nginx-status-ipv4-whitelist", "127.0.0.1", Unsupported, "Addresses that may see nginx's status.";
     "nginx-status-ipv6-whitelist", "::1", Unsupported, "Addresses that may see nginx's status.";
-    "no-auth-locations", "/.well-known/acme-challenge", Unsupported, "Paths for which it is not asked.";
+    "no-auth-locations", "/.well-known/acme-challenge", Supported(|g, v| set(&mut g.defaults.auth.except, Ok(value::list(v)))),
+        "Paths for which it is not asked.";
     "no-tls-redirect-locations", "/.well-known/acme-challenge", Supported(|g, v| set(&mut g.defaults.redirect.except, Ok(value::list(v)))),
         "Path prefixes that are not redirected to TLS.";
     "opentelemetry-config", "/etc/ingress-controller/telemetry/opentelemetry.toml", Unsupported,

@@ -122,7 +122,8 @@ impl Key {
 const EMPTY_MEANS_NONE: &[&str] = &["forebay-upgrade-protocols"];
 
 /// Keys that restrict access: without a value that can be read, nobody has any.
-const CLOSING: &[&str] = &["block-cidrs", "denylist-source-range", "whitelist-source-range"];
+const CLOSING: &[&str] =
+    &["block-cidrs", "denylist-source-range", "global-auth-url", "whitelist-source-range"];
 
 /// Names that the `ConfigMap` commonly has.
 const USUAL_NAMES: &[&str] = &["ingress-nginx-controller", "nginx-config", "nginx-configuration"];

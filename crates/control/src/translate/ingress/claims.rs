@@ -4,8 +4,8 @@ use model::{HostName, PathMatch};
 
 use super::rules::{path_match, rules_for};
 use super::{
-    Annotated, access, bodies, certificates, cors, guards, headers, host_tls, logging, redirect, retries,
-    timeouts, upstream_tls,
+    Annotated, access, auth, bodies, certificates, cors, guards, headers, host_tls, logging, redirect,
+    retries, timeouts, upstream_tls,
 };
 use crate::names::NsName;
 use crate::objects::{At, Backend, Ingress, IngressPath, IngressRule, Sourced};
@@ -57,6 +57,7 @@ pub(super) fn claim(
 pub(super) fn apply(annotated: &Annotated, https_port: u16, route: &mut DraftRoute) {
     let settings = &annotated.settings;
     access::apply(&settings.access, route);
+    auth::apply(&settings.auth, &annotated.auth, route);
     bodies::apply(&settings.bodies, route);
     cors::apply(&settings.cors, route);
     guards::apply(&settings.guards, route);

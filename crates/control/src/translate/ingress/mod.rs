@@ -8,7 +8,7 @@ pub(super) mod access;
 mod affinity;
 mod annotation;
 pub mod annotations;
-mod auth;
+pub(super) mod auth;
 mod balancing;
 mod bodies;
 mod canary;
@@ -64,6 +64,7 @@ pub(crate) use rules::hosts_of;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Settings {
     pub(super) access: access::Settings,
+    pub(super) auth: auth::Settings,
     pub(super) balancing: BackendSettings,
     pub(super) bodies: bodies::Settings,
     canary: canary::Settings,
@@ -97,6 +98,8 @@ struct Annotated {
     upstream: UpstreamDraft,
     /// The verification of its hosts' clients, or why its hosts have to be closed.
     client_auth: Option<Parsed<ClientAuthPolicy>>,
+    /// The authentication of users at its locations.
+    auth: auth::Resolved,
 }
 
 /// All Ingresses, kept from one translation to the next.
@@ -248,12 +251,14 @@ impl Annotated {
         }
         let client_auth =
             settings.client_certificates.resolve(ingress, prefix, crosses_namespaces, inputs, problems);
-        Self { settings, upstream, client_auth }
+        let auth = settings.auth.resolve(ingress, prefix, crosses_namespaces, inputs, problems);
+        Self { settings, upstream, client_auth, auth }
     }
 
     /// The settings of a route without an Ingress.
     fn base(base: &Settings) -> Self {
-        Self { settings: base.clone(), upstream: base.upstream_tls.draft(), client_auth: None }
+        let (upstream, auth) = (base.upstream_tls.draft(), auth::Resolved::default());
+        Self { settings: base.clone(), upstream, client_auth: None, auth }
     }
 }
 

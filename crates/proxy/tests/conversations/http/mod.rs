@@ -2,6 +2,7 @@
 
 mod access;
 mod answers;
+mod auth;
 mod bodies;
 mod calls;
 mod listeners;
