@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use crate::{AddressSet, ExternalAuth, Pattern, VerifyClient};
+use crate::{AddressSet, BasicAuth, ExternalAuth, Pattern, VerifyClient};
 
 /// Who may use a route. Each field can refuse a request, and they are asked in the order in which they stand here: what guards the host
 /// or closes the route before the [`RequestFilters`](crate::RequestFilters), the others once it is known that the request can be served.
@@ -16,6 +16,8 @@ pub struct Access {
     pub unavailable: Option<String>,
     /// Only clients with certain addresses.
     pub networks: Option<Networks>,
+    /// Only clients that know a password.
+    pub basic: Option<BasicAuth>,
     /// Only clients that another service lets in.
     pub external: Option<ExternalAuth>,
     /// Whether all that comes after `unavailable` has to let a client in, or one of them suffices.

@@ -9,6 +9,7 @@
 mod access;
 mod address_set;
 mod backend;
+mod basic_auth;
 mod cluster;
 mod condition;
 mod cors;
@@ -31,6 +32,7 @@ use std::sync::Arc;
 pub use access::{Access, ClientCertificate, Networks, Satisfy};
 pub use address_set::AddressSet;
 pub use backend::{Backend, Backends, NoWeight, Split};
+pub use basic_auth::{BasicAuth, Users};
 pub use cluster::{Balance, Cluster, ClusterId, Clusters, Encryption, Endpoint, EndpointState, HttpVersion};
 pub use condition::{Condition, Conditions, Precedence, ValueMatch};
 pub use cors::{Cors, Origin, Origins};

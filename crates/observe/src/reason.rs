@@ -96,6 +96,7 @@ reasons! {
         "ports_exhausted" => PortsExhausted, "No local port is left for a connection to the endpoint.";
         "descriptors_exhausted" => DescriptorsExhausted, "No file descriptor is left for a connection to the endpoint.";
         "handshake_limit" => HandshakeLimit, "There are as many TLS handshakes in progress as there may be.";
+        "password_limit" => PasswordLimit, "There are as many passwords to verify as there may be.";
         "connection_limit" => ConnectionLimit, "There are as many client connections as there may be.";
     }
 }

@@ -149,7 +149,7 @@ impl Proxy {
         let (published, control) = watch::channel(Published { snapshot, tls_listeners });
         let (stopping, stops) = watch::channel(false);
         let shared_pool = SharedPool::new(options.workers.len());
-        let access = Arc::<access::Shared>::default();
+        let access = access::Shared::start()?;
         let ticks: Vec<Arc<Notify>> = options.workers.iter().map(|_| Arc::default()).collect();
         let ticker = Ticker::start(ticks.clone())?;
         let mut proxy = Self {

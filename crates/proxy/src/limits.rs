@@ -122,6 +122,15 @@ pub(crate) const AUTH_BODY_BYTES_MAX: usize = 64 << 10;
 /// Calls of auth services for one request, where connections break.
 pub(crate) const AUTH_TRIES_MAX: u32 = 3;
 
+/// Passwords that wait to be verified; further clients are refused. One takes some tens of milliseconds.
+pub(crate) const PASSWORDS_WAITING_MAX: usize = 64;
+/// Passwords that are known to be right, all workers together.
+pub(crate) const PASSWORDS_KNOWN_MAX: usize = 100_000;
+/// Cost of a bcrypt hash that is computed: 2 to the power of it, some seconds.
+pub(crate) const BCRYPT_COST_MAX: u32 = 16;
+/// Rounds of a crypt hash that are computed: some seconds.
+pub(crate) const SHA_CRYPT_ROUNDS_MAX: usize = 1_000_000;
+
 /// To connect one endpoint of a TCP service; nginx's default, which ingress-nginx leaves as it is.
 pub(crate) const STREAM_CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 /// For the PROXY header of a TCP service's client; nginx's default, which ingress-nginx leaves as it is.

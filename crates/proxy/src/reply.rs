@@ -37,6 +37,7 @@ pub(crate) fn status(reason: Reason) -> u16 {
         Reason::NoEndpoints
         | Reason::Unavailable
         | Reason::ConnectionLimit
+        | Reason::PasswordLimit
         | Reason::DescriptorsExhausted => 503,
         Reason::ConnectTimeout | Reason::UpstreamReadTimeout | Reason::UpstreamSendTimeout => 504,
         Reason::ConnectRefused

@@ -154,17 +154,25 @@ impl<'a> Exchange<'a> {
 
     /// The way of a request, step by step. What follows, a try's request, response and delivery, is `attempt`'s.
     async fn pass(&self, rest: &mut Buffer) -> Result<AfterRequest, Stop> {
+        let (forward, cluster) = self.admit().await?;
+        Ok(self.forward(forward, cluster, rest).await?)
+    }
+
+    /// What comes before an endpoint is asked: who gets there, and which endpoints they are.
+    async fn admit(&self) -> Result<(&'a Forward, &'a Cluster), Stop> {
         let (host, route) = self.find_route()?;
         self.check_host(host, route)?;
         self.filter(route)?;
         let backend = self.backend(route)?;
         if let Some(access) = &route.access {
-            self.check_client(host, access).await?;
+            self.check_in_clear(host, access)?;
+            let admitted = Box::pin(access::admit(self, access)).await;
+            Result::<(), Stop>::from(admitted)?;
         }
         match (&route.action, backend) {
-            (Action::Forward(forward), Some(cluster)) => Ok(self.forward(forward, cluster, rest).await?),
-            (Action::Respond(fixed), _) => Err(Answer::direct(fixed).into()),
+            (Action::Forward(forward), Some(cluster)) => Ok((forward, cluster)),
             (Action::Forward(_), None) => Err(Reason::NoEndpoints.into()),
+            (Action::Respond(fixed), _) => Err(Answer::direct(fixed).into()),
         }
     }
 
@@ -238,12 +246,9 @@ impl<'a> Exchange<'a> {
         access::check_host(access, client.as_ref()).into()
     }
 
-    /// Asks whether the client may use the route.
-    async fn check_client(&self, host: &'a HostTable, access: &Access) -> Result<(), Stop> {
-        if self.conn.tls.is_none() {
-            self.check_certificate(host, access)?;
-        }
-        Box::pin(access::admit(self, access)).await.into()
+    /// Asks a client in clear for the certificate that it cannot have, now that it has not been sent to the TLS port.
+    fn check_in_clear(&self, host: &'a HostTable, access: &Access) -> Result<(), Stop> {
+        if self.conn.tls.is_none() { self.check_certificate(host, access) } else { Ok(()) }
     }
 
     /// The cluster whose endpoints may serve the request; none where that needs no endpoint.

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::{
-    Certificate, CertificateInfo, CipherSuite, ClientAuth, ClientCertificate, ConnectionHeader, Cors,
-    ExternalCheck, Networks, PathMatch, RetryPolicy, Satisfy, Timeouts, TlsRedirect, UpstreamTls,
+    BasicAuth, Certificate, CertificateInfo, CipherSuite, ClientAuth, ClientCertificate, ConnectionHeader,
+    Cors, ExternalCheck, Networks, PathMatch, RetryPolicy, Satisfy, Timeouts, TlsRedirect, UpstreamTls,
 };
 
 use super::upstream_protocol::UpstreamDraft;
@@ -134,6 +134,7 @@ pub(super) struct DraftRoute {
 #[derive(Clone, Debug, Default)]
 pub(super) struct AccessDraft {
     pub(super) networks: Option<Networks>,
+    pub(super) basic: Option<BasicAuth>,
     pub(super) external: Option<ExternalDraft>,
     pub(super) satisfy: Satisfy,
 }

@@ -408,8 +408,8 @@ impl HostTerms {
             }
             (None, None) => (None, None),
         };
-        let AccessDraft { networks, satisfy, .. } = draft.access.clone();
-        Access { forbidden, client_certificate, unavailable, networks, external: None, satisfy }
+        let AccessDraft { networks, basic, satisfy, .. } = draft.access.clone();
+        Access { forbidden, client_certificate, unavailable, networks, basic, external: None, satisfy }
     }
 
     /// Whether clients have to show a certificate.

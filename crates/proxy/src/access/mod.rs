@@ -2,8 +2,14 @@
 
 mod admitted;
 mod auth_cache;
+mod basic;
 pub(crate) mod client_certificate;
 mod external;
+mod password;
+mod verifier;
+
+use std::io;
+use std::sync::Arc;
 
 use model::{Access, Satisfy};
 use observe::Reason;
@@ -13,6 +19,7 @@ use crate::filters::FilterResult;
 pub(crate) use admitted::Admitted;
 use auth_cache::AuthCache;
 pub(crate) use client_certificate::ClientCertContext;
+use verifier::Verifier;
 
 /// Asks what guards the host, and whether the route is closed. `client` is what its connection says of it, if it came over TLS.
 pub(crate) fn check_host(access: &Access, client: Option<&ClientCertContext<'_>>) -> FilterResult {
@@ -26,9 +33,16 @@ pub(crate) fn check_host(access: &Access, client: Option<&ClientCertContext<'_>>
 }
 
 /// What the checks of clients remember, for all workers together.
-#[derive(Default)]
 pub(crate) struct Shared {
     answers: AuthCache,
+    verifier: Verifier,
+}
+
+impl Shared {
+    /// Nothing is known yet.
+    pub(crate) fn start() -> io::Result<Arc<Self>> {
+        Ok(Arc::new(Self { answers: AuthCache::default(), verifier: Verifier::start()? }))
+    }
 }
 
 /// Asks in turn what guards the route, and notes what follows for the request.
@@ -36,6 +50,9 @@ pub(crate) async fn admit(exchange: &Exchange<'_>, access: &Access) -> FilterRes
     let mut admitted = Admitted::default();
     let headers = access.external.iter().flat_map(|auth| &auth.check.response_headers);
     headers.for_each(|name| admitted.tell(name, None));
+    if access.basic.is_some() {
+        admitted.tell("Authorization", None);
+    }
     let result = combine(exchange, access, &mut admitted).await;
     if !admitted.upstream.is_empty() || !admitted.cookies.is_empty() {
         // Nobody else has set it: a request is asked about once.
@@ -57,6 +74,14 @@ async fn combine(exchange: &Exchange<'_>, access: &Access, admitted: &mut Admitt
     }
     if !is_any && refusal != FilterResult::Continue {
         return refusal;
+    }
+    if let Some(basic) = &access.basic {
+        match basic::check(exchange, basic).await {
+            FilterResult::Continue if is_any => return FilterResult::Continue,
+            FilterResult::Answer(answer) if is_any => refusal = FilterResult::Answer(answer),
+            FilterResult::Continue => {}
+            other => return other,
+        }
     }
     if let Some(auth) = &access.external {
         match external::check(exchange, auth, admitted).await {

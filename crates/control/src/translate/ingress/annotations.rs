@@ -46,7 +46,10 @@ const CONCERNS: &[&[Annotation]] = &[
 pub const ANNOTATIONS: &[&Annotation] = &sorted_by_name();
 
 /// The annotations that name a Secret.
-pub(crate) const SECRETS: &[&str] = &["auth-tls-secret", "proxy-ssl-secret"];
+pub(crate) const SECRETS: &[&str] = &["auth-secret", "auth-tls-secret", "proxy-ssl-secret"];
+
+/// Of them, those that need no namespace for the one of the Ingress.
+pub(crate) const SECRETS_NEARBY: &[&str] = &["auth-secret"];
 
 /// Names from other or older controllers that are common in manifests and that ingress-nginx ignores too.
 const CARRIED_OVER: &[(&str, &str)] = &[

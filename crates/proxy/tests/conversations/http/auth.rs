@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use model::template::Template;
 use model::{
-    Access, AddressSet, ClusterId, ExternalAuth, ExternalAuthCache, ExternalCheck, Networks, Satisfy,
+    Access, AddressSet, BasicAuth, ClusterId, ExternalAuth, ExternalAuthCache, ExternalCheck, Networks,
+    Satisfy, Users,
 };
 use testkit::{Connection, Refusing, Upstream};
 
@@ -271,4 +272,99 @@ fn one_of_several_checks_may_suffice() {
     let house = House::new(all);
     assert_eq!(house.world.http_client().ask(GET).status, 403);
     assert!(house.auth.is_left_alone(), "the address comes first");
+}
+
+// === passwords ===
+
+/// `a` with the password `secret`, and `b` with `plain`.
+fn password() -> Access {
+    let user = |name: &str, hash: &str| (name.to_owned(), hash.to_owned());
+    let users = vec![user("a", "$apr1$saltsalt$LrttParrLPdxvgutaSXWJ0"), user("b", "{PLAIN}plain")];
+    let users = Arc::new(Users::new(users, [1; 32]));
+    Access { basic: Some(BasicAuth { realm: "Members".to_owned(), users }), ..Access::default() }
+}
+
+fn with(authorization: &str) -> String {
+    format!("GET /a HTTP/1.1\r\nHost: web.test\r\nAuthorization: {authorization}\r\n\r\n")
+}
+
+/// `a:secret` and `b:plain`.
+const RIGHT: [&str; 2] = ["Basic YTpzZWNyZXQ=", "basic YjpwbGFpbg=="];
+
+#[test]
+fn who_knows_a_password_is_let_in_and_the_endpoint_does_not_learn_it() {
+    let house = House::new(password());
+    let mut client = house.world.http_client();
+    let mut peer = None;
+    for authorization in [RIGHT[0], RIGHT[0], RIGHT[1]] {
+        client.send(with(authorization));
+        let peer = peer.get_or_insert_with(|| house.upstream.accept());
+        let head = peer.read_head();
+        assert!(!head.to_lowercase().contains("authorization"), "{head}");
+        peer.send(OK);
+        assert_eq!(client.read_response().said(), (200, "ok"));
+    }
+}
+
+#[test]
+fn everybody_else_is_asked_for_one() {
+    let house = House::new(password());
+    let mut client = house.world.http_client();
+    for request in [
+        GET.to_owned(),
+        with("Basic YTp3cm9uZw=="),
+        with("Basic Yzpub2JvZHk="),
+        with("Basic nonsense"),
+        with("Bearer YTpzZWNyZXQ="),
+        GET.replace("GET", "OPTIONS"),
+    ] {
+        let response = client.ask(&request);
+        assert_eq!(response.status, 401, "{request}");
+        assert_eq!(response.header("WWW-Authenticate").as_deref(), Some("Basic realm=\"Members\""));
+    }
+    assert!(house.upstream.is_left_alone());
+}
+
+#[test]
+fn a_changed_password_counts_at_once() {
+    let mut house = House::new(password());
+    let mut client = house.world.http_client();
+    client.send(with(RIGHT[0]));
+    house.upstream.accept_request().0.send(OK);
+    assert_eq!(client.read_response().status, 200);
+    house.world.change(|model| {
+        route(model, |route| {
+            let users = vec![("a".to_owned(), "$1$saltsalt$9xy1btjgzLYfb7hivXtC/x".to_owned())];
+            let users = Arc::new(Users::new(users, [2; 32]));
+            route.access = Some(Box::new(Access {
+                basic: Some(BasicAuth { realm: String::new(), users }),
+                ..Access::default()
+            }));
+        });
+    });
+    let response = house.world.http_client().ask(&with(RIGHT[0]));
+    assert_eq!(
+        (response.status, response.header("WWW-Authenticate").as_deref()),
+        (401, Some("Basic realm=\"\""))
+    );
+}
+
+#[test]
+fn a_password_or_an_address_may_suffice() {
+    let allowed = |network: &str| Some(Arc::new(AddressSet::new(&[network.parse().unwrap()])));
+    for (network, satisfy, status) in [
+        ("127.0.0.1/32", Satisfy::Any, 200),
+        ("127.0.0.1/32", Satisfy::All, 401),
+        ("10.0.0.0/8", Satisfy::Any, 401),
+        ("10.0.0.0/8", Satisfy::All, 403),
+    ] {
+        let networks = Some(Networks { denied: None, allowed: allowed(network) });
+        let house = House::new(Access { networks, satisfy, ..password() });
+        let mut client = house.world.http_client();
+        client.send(GET);
+        if status == 200 {
+            house.upstream.accept_request().0.send(OK);
+        }
+        assert_eq!(client.read_response().status, status, "{network} {satisfy:?}");
+    }
 }

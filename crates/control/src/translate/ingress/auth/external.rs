@@ -8,10 +8,9 @@ use std::time::Duration;
 use model::template::Template;
 use model::{ExternalAuthCache, ExternalCheck};
 
-use super::{Resolved, Settings};
+use super::super::secret::Fault;
 use crate::names::NsName;
-use crate::objects::{Ingress, Sourced};
-use crate::problem::{Problem, Reason, Severity};
+use crate::problem::Reason;
 use crate::translate::claim::{AuthService, ExternalDraft};
 use crate::translate::inputs::Inputs;
 use crate::translate::value::{self, Parsed};
@@ -49,50 +48,18 @@ impl Default for External {
 }
 
 /// Why an annotation closes the locations, with its name less the prefix.
-type Fault = (&'static str, Reason, String);
+type Faulty = (&'static str, Fault);
 
 const METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE"];
 
-impl Settings {
-    /// Looks up what authentication needs.
-    pub(in crate::translate::ingress) fn resolve(
-        &self,
-        ingress: &Sourced<Ingress>,
-        prefix: &str,
-        crosses_namespaces: bool,
-        inputs: &Inputs<'_>,
-        problems: &mut Vec<Problem>,
-    ) -> Resolved {
-        let mut resolved = Resolved::default();
-        let is_own = self.own.url.is_some();
-        let external = if is_own { &self.own } else { &self.global };
-        if external.url.is_none() || !(is_own || self.asks_global) {
-            return resolved;
-        }
-        let namespace = Some(ingress.namespace()).filter(|_| !crosses_namespaces);
-        match external.draft(namespace, inputs) {
-            Ok(draft) => resolved.external = Some(draft),
-            Err((name, reason, why)) => {
-                let key =
-                    if is_own { format!("annotation {prefix}/{name}") } else { format!("key global-{name}") };
-                let line = ingress.metadata.annotations.get(&format!("{prefix}/{name}")).filter(|_| is_own);
-                let message = format!("{key}: {why}: the locations of this Ingress answer 503");
-                let problem = match line {
-                    Some(line) => Problem::at(Severity::Error, ingress, line, message),
-                    None => Problem::of(Severity::Error, ingress, message),
-                };
-                problems.push(problem.because(reason));
-                resolved.denials.push(format!("{key} cannot be enforced"));
-            }
-        }
-        resolved
-    }
-}
-
 impl External {
     /// The service and the check. `namespace` is the only one of which objects may be named, if it is only one.
-    fn draft(&self, namespace: Option<&str>, inputs: &Inputs<'_>) -> Result<ExternalDraft, Fault> {
-        let bad = |name| move |why| (name, Reason::Annotation, why);
+    pub(super) fn draft(
+        &self,
+        namespace: Option<&str>,
+        inputs: &Inputs<'_>,
+    ) -> Result<ExternalDraft, Faulty> {
+        let bad = |name| move |why| (name, (Reason::Annotation, why));
         let url = self.url.as_deref().unwrap_or_default();
         let (service, target) = parse_url(url).map_err(bad("auth-url"))?;
         let method = self.method.clone().map(method).transpose().map_err(bad("auth-method"))?;
@@ -117,26 +84,26 @@ impl External {
         &self,
         namespace: Option<&str>,
         inputs: &Inputs<'_>,
-    ) -> Result<Vec<(String, Template)>, Fault> {
+    ) -> Result<Vec<(String, Template)>, Faulty> {
         const NAME: &str = "auth-proxy-set-headers";
         let Some(name) = &self.proxy_set_headers else { return Ok(Vec::new()) };
-        let name: NsName = name.parse().map_err(|error| (NAME, Reason::Annotation, format!("{error}")))?;
+        let name: NsName = name.parse().map_err(|error| (NAME, (Reason::Annotation, format!("{error}"))))?;
         if namespace.is_some_and(|namespace| namespace != name.namespace) {
             let why = format!(
                 "ConfigMap {name} is of another namespace, which allow-cross-namespace-resources has to allow"
             );
-            return Err((NAME, Reason::Forbidden, why));
+            return Err((NAME, (Reason::Forbidden, why)));
         }
         let configmap = inputs.configmap(&name);
         let configmap =
-            configmap.ok_or_else(|| (NAME, Reason::Missing, format!("ConfigMap {name} is missing")))?;
+            configmap.ok_or_else(|| (NAME, (Reason::Missing, format!("ConfigMap {name} is missing"))))?;
         let headers = configmap.data.iter().map(|(header, value)| {
             let header = header_name(header)?;
             Ok((header, Template::parse(&value.value).map_err(|error| error.to_string())?))
         });
         headers
             .collect::<Parsed<_>>()
-            .map_err(|why| (NAME, Reason::Invalid, format!("ConfigMap {name}: {why}")))
+            .map_err(|why| (NAME, (Reason::Invalid, format!("ConfigMap {name}: {why}"))))
     }
 }
 
