@@ -43,8 +43,9 @@ impl Users {
 
 impl fmt::Debug for Users {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a, b, c, d, ..] = self.digest;
-        write!(f, "{} users ({a:02x}{b:02x}{c:02x}{d:02x})", self.users.len())
+        let [first, second, third, fourth, ..] = self.digest;
+        let short = u32::from_be_bytes([first, second, third, fourth]);
+        write!(f, "{} users ({short:08x})", self.users.len())
     }
 }
 

@@ -13,8 +13,11 @@ use crate::limits::{AUTH_ANSWER_BYTES_MAX, AUTH_ANSWERS_MAX};
 /// Answers by the digest of what tells them apart.
 #[derive(Default)]
 pub(crate) struct AuthCache {
-    answers: Mutex<HashMap<[u8; 32], (Moment, Arc<Verdict>)>>,
+    answers: Mutex<HashMap<[u8; 32], Kept>>,
 }
+
+/// An answer, and until when it counts.
+type Kept = (Moment, Arc<Verdict>);
 
 /// What an answer is kept under.
 pub(super) struct Key([u8; 32]);

@@ -112,7 +112,7 @@ impl Settings {
         match self.basic.draft(ingress.namespace(), crosses_namespaces, inputs) {
             Ok(basic) => resolved.basic = basic,
             Err((name, fault)) => {
-                close(format!("annotation {prefix}/{name}"), &format!("{prefix}/{name}"), fault)
+                close(format!("annotation {prefix}/{name}"), &format!("{prefix}/{name}"), fault);
             }
         }
         let is_own = self.own.url.is_some();
