@@ -75,11 +75,12 @@ fn route(route: &Route, snapshot: &Snapshot) -> Value {
 fn filters(route: &Route) -> Vec<Value> {
     let mut filters: Vec<Value> = route.request_filters.as_slice().iter().map(request_filter).collect();
     if let Some(access) = &route.access {
-        let Access { forbidden, client_certificate, unavailable, networks, basic, external, satisfy } =
+        let Access { forbidden, client_certificate, unavailable, limits, networks, basic, external, satisfy } =
             &**access;
         filters.extend(forbidden.as_ref().map(|reason| json!({"forbidden": reason})));
         filters.extend(client_certificate.as_ref().map(self::client_certificate));
         filters.extend(unavailable.as_ref().map(|reason| json!({"unavailable": reason})));
+        filters.extend(limits.as_ref().map(|limits| json!({"limits": format!("{limits:?}")})));
         filters.extend(networks.as_ref().map(|networks| json!({"networks": format!("{networks:?}")})));
         filters.extend(basic.as_ref().map(|basic| json!({"basicAuth": {"realm": basic.realm}})));
         let asked = external.as_ref().map(|auth| &*auth.check);

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use crate::{AddressSet, BasicAuth, ExternalAuth, Pattern, VerifyClient};
+use crate::{AddressSet, BasicAuth, ClientLimits, ExternalAuth, Pattern, VerifyClient};
 
 /// Who may use a route. Each field can refuse a request, and they are asked in the order in which they stand here: what guards the host
 /// or closes the route before the [`RequestFilters`](crate::RequestFilters), the others once it is known that the request can be served.
@@ -14,13 +14,15 @@ pub struct Access {
     /// Nobody may, since something that guards this route cannot be enforced: the answer is 503. Says what is wrong, as
     /// [`forbidden`](Self::forbidden) does.
     pub unavailable: Option<String>,
+    /// Only so many requests of one client. Counts those that are refused by what comes after it.
+    pub limits: Option<ClientLimits>,
     /// Only clients with certain addresses.
     pub networks: Option<Networks>,
     /// Only clients that know a password.
     pub basic: Option<BasicAuth>,
     /// Only clients that another service lets in.
     pub external: Option<ExternalAuth>,
-    /// Whether all that comes after `unavailable` has to let a client in, or one of them suffices.
+    /// Whether each of `networks`, `basic` and `external` has to let a client in, or one of them suffices.
     pub satisfy: Satisfy,
 }
 

@@ -72,6 +72,8 @@ reasons! {
         "client_certificate_subject" => ClientCertificateSubject, "The certificate of the client is for somebody else.";
         "misdirected" => Misdirected, "The host asks for client certificates, and the TLS connection was made for another one.";
         "address_denied" => AddressDenied, "The client has an address that the route, or the whole proxy, does not let in.";
+        "rate_limit" => RateLimit, "The client asks more often than it may.";
+        "client_connection_limit" => ClientConnectionLimit, "The client has as many requests at work as it may.";
         "unknown_host" => UnknownHost, "Nothing is served for the host.";
         "unknown_path" => UnknownPath, "No route of the host takes the path.";
     }

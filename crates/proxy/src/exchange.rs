@@ -11,8 +11,8 @@ use model::{ClusterId, Forward, Route};
 use wire::Known;
 use wire::h1::{Request, TargetForm};
 
-use crate::access::Admitted;
 use crate::client::{Client, Timeout};
+use crate::clients::Admitted;
 use crate::clock::Moment;
 use crate::conn::Conn;
 use crate::deadline::Deadline;
@@ -147,7 +147,9 @@ impl<'a> Exchange<'a> {
     /// The changes to the head of the response, whoever made it.
     pub(crate) fn response_edits(&self, status: u16) -> HeadEdits<'_> {
         let mut edits = filters::response(self.config.settings(), self.conn.tls.is_some());
-        filters::response::apply(self, &mut edits);
+        if let Some(route) = self.route.get() {
+            filters::response::apply(route.response_filters.as_slice(), self.origin(), &mut edits);
+        }
         for cookie in self.admitted.get().into_iter().flat_map(|admitted| admitted.cookies_for(status)) {
             edits.add("Set-Cookie", cookie.as_slice());
         }

@@ -113,6 +113,8 @@ pub(crate) const HTTP2_STREAMS_ASSUMED: usize = 100;
 /// Sessions with one endpoint on which a request is tried, as long as it has not been looked at.
 pub(crate) const HTTP2_SESSIONS_PER_TRY_MAX: u32 = 4;
 
+/// Clients whose requests are counted, all workers together; those that have not come for longest are forgotten.
+pub(crate) const CLIENTS_LIMITED_MAX: usize = 100_000;
 /// Answers of auth services that are kept, all workers together.
 pub(crate) const AUTH_ANSWERS_MAX: usize = 10_000;
 /// Bytes of headers of such an answer; a longer one is not kept.

@@ -38,6 +38,8 @@ pub(crate) fn status(reason: Reason) -> u16 {
         | Reason::Unavailable
         | Reason::ConnectionLimit
         | Reason::PasswordLimit
+        | Reason::RateLimit
+        | Reason::ClientConnectionLimit
         | Reason::DescriptorsExhausted => 503,
         Reason::ConnectTimeout | Reason::UpstreamReadTimeout | Reason::UpstreamSendTimeout => 504,
         Reason::ConnectRefused
@@ -197,6 +199,7 @@ fn phrase(status: u16) -> &'static str {
         414 => "URI Too Long",
         417 => "Expectation Failed",
         421 => "Misdirected Request",
+        429 => "Too Many Requests",
         431 => "Request Header Fields Too Large",
         500 => "Internal Server Error",
         501 => "Not Implemented",

@@ -73,9 +73,9 @@ impl Digest {
     }
 
     fn add_access(&mut self, snapshot: &Snapshot, access: &Access) {
-        let Access { forbidden, client_certificate, unavailable, networks, basic, external, satisfy } =
+        let Access { forbidden, client_certificate, unavailable, limits, networks, basic, external, satisfy } =
             access;
-        self.add(&(forbidden, client_certificate, unavailable, networks, basic, satisfy));
+        self.add(&(forbidden, client_certificate, unavailable, limits, networks, basic, satisfy));
         if let Some(ExternalAuth { cluster, check }) = external {
             self.add(&(snapshot.cluster(*cluster), check));
         }

@@ -7,8 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::{
-    BasicAuth, Certificate, CertificateInfo, CipherSuite, ClientAuth, ClientCertificate, ConnectionHeader,
-    Cors, ExternalCheck, Networks, PathMatch, RetryPolicy, Satisfy, Timeouts, TlsRedirect, UpstreamTls,
+    BasicAuth, Certificate, CertificateInfo, CipherSuite, ClientAuth, ClientCertificate, ClientLimits,
+    ConnectionHeader, Cors, ExternalCheck, Networks, PathMatch, RetryPolicy, Satisfy, Timeouts, TlsRedirect,
+    UpstreamTls,
 };
 
 use super::upstream_protocol::UpstreamDraft;
@@ -133,6 +134,7 @@ pub(super) struct DraftRoute {
 /// Who may use a route, as its object says.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AccessDraft {
+    pub(super) limits: Option<ClientLimits>,
     pub(super) networks: Option<Networks>,
     pub(super) basic: Option<BasicAuth>,
     pub(super) external: Option<ExternalDraft>,

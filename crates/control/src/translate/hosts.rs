@@ -408,8 +408,17 @@ impl HostTerms {
             }
             (None, None) => (None, None),
         };
-        let AccessDraft { networks, basic, satisfy, .. } = draft.access.clone();
-        Access { forbidden, client_certificate, unavailable, networks, basic, external: None, satisfy }
+        let AccessDraft { limits, networks, basic, satisfy, .. } = draft.access.clone();
+        Access {
+            forbidden,
+            client_certificate,
+            unavailable,
+            limits,
+            networks,
+            basic,
+            external: None,
+            satisfy,
+        }
     }
 
     /// Whether clients have to show a certificate.

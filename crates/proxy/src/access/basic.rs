@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use model::BasicAuth;
 use observe::Reason;
 
-use super::verifier::Overloaded;
+use crate::clients::Overloaded;
 use crate::exchange::Exchange;
 use crate::filters::FilterResult;
 use crate::reply::Answer;
@@ -14,7 +14,7 @@ pub(super) async fn check(exchange: &Exchange<'_>, basic: &BasicAuth) -> FilterR
     let field = exchange.request.fields.find_name(exchange.head, b"authorization");
     let credentials = field.and_then(|field| credentials(field.value(exchange.head)));
     let is_right = match &credentials {
-        Some((user, password)) => exchange.worker.access.verifier.verify(&basic.users, user, password).await,
+        Some((user, password)) => exchange.worker.clients.verifier.verify(&basic.users, user, password).await,
         None => Ok(false),
     };
     match is_right {

@@ -9,11 +9,10 @@ use model::{Action, ExternalAuth, ExternalCheck, Timeouts};
 use observe::Reason;
 use wire::h1::{Body, BodyDecoder, Decoded, Response};
 
-use super::Admitted;
-use super::auth_cache::Key;
 use super::client_certificate;
 use crate::body::Framing;
 use crate::buffer::Buffer;
+use crate::clients::{Admitted, Key, Verdict};
 use crate::deadline::Deadline;
 use crate::exchange::Exchange;
 use crate::fault::{Fault, Retry};
@@ -25,19 +24,6 @@ use crate::upstream::h1::keep_alive_hint;
 use crate::upstream::{Call, Request, ResponseTimer};
 use crate::values;
 
-/// What an auth service has answered.
-#[derive(Debug, Default)]
-pub(super) struct Verdict {
-    status: u16,
-    /// Headers that the endpoint is to get.
-    fields: Vec<(String, Vec<u8>)>,
-    /// Values of `WWW-Authenticate`.
-    challenges: Vec<Vec<u8>>,
-    cookies: Vec<Vec<u8>>,
-    /// Whether it may be kept (RFC 9111 section 3, as far as nginx looks).
-    is_kept: bool,
-}
-
 /// Asks whether a request is let in, and notes what follows from the answer.
 pub(super) async fn check(
     exchange: &Exchange<'_>,
@@ -46,7 +32,7 @@ pub(super) async fn check(
 ) -> FilterResult {
     let (worker, check) = (exchange.worker, &*auth.check);
     let kept = check.cache.as_ref().map(|cache| (cache, key(exchange, check)));
-    let known = kept.as_ref().and_then(|(_, key)| worker.access.answers.get(key, worker.clock.now()));
+    let known = kept.as_ref().and_then(|(_, key)| worker.clients.answers.get(key, worker.clock.now()));
     let verdict = match known {
         Some(verdict) => verdict,
         None => match ask(exchange, auth).await {
@@ -56,10 +42,10 @@ pub(super) async fn check(
     };
     if let Some((cache, key)) = kept
         && let Some(time) = cache.duration(verdict.status).filter(|_| verdict.is_kept)
-        && worker.access.answers.get(&key, worker.clock.now()).is_none()
+        && worker.clients.answers.get(&key, worker.clock.now()).is_none()
     {
         let now = worker.clock.now();
-        worker.access.answers.put(&key, now.after(time), &verdict, now);
+        worker.clients.answers.put(&key, now.after(time), &verdict, now);
     }
     conclude(exchange, check, &verdict, admitted)
 }
@@ -97,37 +83,26 @@ fn conclude(
     }
 }
 
-impl Verdict {
-    fn of(check: &ExternalCheck, head: &[u8], response: &Response) -> Self {
-        let values = |name: &str| -> Vec<Vec<u8>> {
-            let named = |field: &&wire::Field| field.name(head).eq_ignore_ascii_case(name.as_bytes());
-            response.fields.iter().filter(named).map(|field| field.value(head).to_vec()).collect()
-        };
-        let fields = check.response_headers.iter().map(|name| (name.clone(), values(name).join(&b", "[..])));
-        let cookies = values("Set-Cookie");
-        let is_private = |value: &Vec<u8>| {
-            let text = value.to_ascii_lowercase();
-            ["no-store", "no-cache", "private", "max-age=0"]
-                .iter()
-                .any(|word| text.windows(word.len()).any(|part| part == word.as_bytes()))
-        };
-        let depends_on_more =
-            ["Vary", "Expires", "X-Accel-Expires"].iter().any(|name| !values(name).is_empty());
-        Self {
-            status: response.status,
-            fields: fields.filter(|(_, value)| !value.is_empty()).collect(),
-            challenges: values("WWW-Authenticate"),
-            is_kept: cookies.is_empty()
-                && !depends_on_more
-                && !values("Cache-Control").iter().any(is_private),
-            cookies,
-        }
-    }
-
-    /// How much memory it takes, roughly.
-    pub(super) fn bytes(&self) -> usize {
-        let of_fields: usize = self.fields.iter().map(|(name, value)| name.len() + value.len()).sum();
-        of_fields + self.challenges.iter().map(Vec::len).sum::<usize>()
+fn verdict(check: &ExternalCheck, head: &[u8], response: &Response) -> Verdict {
+    let values = |name: &str| -> Vec<Vec<u8>> {
+        let named = |field: &&wire::Field| field.name(head).eq_ignore_ascii_case(name.as_bytes());
+        response.fields.iter().filter(named).map(|field| field.value(head).to_vec()).collect()
+    };
+    let fields = check.response_headers.iter().map(|name| (name.clone(), values(name).join(&b", "[..])));
+    let cookies = values("Set-Cookie");
+    let is_private = |value: &Vec<u8>| {
+        let text = value.to_ascii_lowercase();
+        ["no-store", "no-cache", "private", "max-age=0"]
+            .iter()
+            .any(|word| text.windows(word.len()).any(|part| part == word.as_bytes()))
+    };
+    let depends_on_more = ["Vary", "Expires", "X-Accel-Expires"].iter().any(|name| !values(name).is_empty());
+    Verdict {
+        status: response.status,
+        fields: fields.filter(|(_, value)| !value.is_empty()).collect(),
+        challenges: values("WWW-Authenticate"),
+        is_kept: cookies.is_empty() && !depends_on_more && !values("Cache-Control").iter().any(is_private),
+        cookies,
     }
 }
 
@@ -189,7 +164,7 @@ async fn converse(
     let timer = ResponseTimer::new(deadline, request.timeouts.read, true);
     let (mut buffer, mut response) = (Buffer::empty(&worker.buffers), worker.responses.take());
     let verdict = final_head(&call, &mut response, &mut buffer, &timer).await;
-    let verdict = verdict.map(|()| Verdict::of(check, buffer.data(), &response));
+    let verdict = verdict.map(|()| self::verdict(check, buffer.data(), &response));
     if verdict.is_ok() {
         let body = response.body(check.method.as_deref() == Some("HEAD"));
         let idle_max = keep_alive_hint(buffer.data(), &response);

@@ -1,25 +1,17 @@
 //! Who may use a route. A route that everybody may use does not come here.
 
-mod admitted;
-mod auth_cache;
 mod basic;
 pub(crate) mod client_certificate;
 mod external;
-mod password;
-mod verifier;
-
-use std::io;
-use std::sync::Arc;
+mod limits;
 
 use model::{Access, Satisfy};
 use observe::Reason;
 
+use crate::clients::Admitted;
 use crate::exchange::Exchange;
 use crate::filters::FilterResult;
-pub(crate) use admitted::Admitted;
-use auth_cache::AuthCache;
 pub(crate) use client_certificate::ClientCertContext;
-use verifier::Verifier;
 
 /// Asks what guards the host, and whether the route is closed. `client` is what its connection says of it, if it came over TLS.
 pub(crate) fn check_host(access: &Access, client: Option<&ClientCertContext<'_>>) -> FilterResult {
@@ -32,19 +24,6 @@ pub(crate) fn check_host(access: &Access, client: Option<&ClientCertContext<'_>>
     }
 }
 
-/// What the checks of clients remember, for all workers together.
-pub(crate) struct Shared {
-    answers: AuthCache,
-    verifier: Verifier,
-}
-
-impl Shared {
-    /// Nothing is known yet.
-    pub(crate) fn start() -> io::Result<Arc<Self>> {
-        Ok(Arc::new(Self { answers: AuthCache::default(), verifier: Verifier::start()? }))
-    }
-}
-
 /// Asks in turn what guards the route, and notes what follows for the request.
 pub(crate) async fn admit(exchange: &Exchange<'_>, access: &Access) -> FilterResult {
     let mut admitted = Admitted::default();
@@ -53,8 +32,12 @@ pub(crate) async fn admit(exchange: &Exchange<'_>, access: &Access) -> FilterRes
     if access.basic.is_some() {
         admitted.tell("Authorization", None);
     }
-    let result = combine(exchange, access, &mut admitted).await;
-    if !admitted.upstream.is_empty() || !admitted.cookies.is_empty() {
+    let limited = access.limits.as_ref().map(|limits| limits::check(exchange, limits, &mut admitted));
+    let result = match limited {
+        None | Some(FilterResult::Continue) => combine(exchange, access, &mut admitted).await,
+        Some(refusal) => refusal,
+    };
+    if !admitted.upstream.is_empty() || !admitted.cookies.is_empty() || admitted.slot.is_some() {
         // Nobody else has set it: a request is asked about once.
         let _ = exchange.admitted.set(Box::new(admitted));
     }

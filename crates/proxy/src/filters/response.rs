@@ -4,7 +4,6 @@ mod cors;
 
 use model::{ResponseFilter, Settings};
 
-use crate::exchange::Exchange;
 use crate::head::HeadEdits;
 pub(crate) use cors::preflight;
 
@@ -20,12 +19,11 @@ pub(crate) fn response(settings: &Settings, is_tls: bool) -> HeadEdits<'_> {
     edits
 }
 
-/// Runs the response filters of the exchange's route.
-pub(crate) fn apply<'e>(exchange: &'e Exchange<'_>, edits: &mut HeadEdits<'e>) {
-    let Some(route) = exchange.route.get() else { return };
-    for filter in route.response_filters.as_slice() {
+/// Runs the response filters of a route. `origin` is that of the page that asks.
+pub(crate) fn apply<'e>(filters: &'e [ResponseFilter], origin: Option<&'e [u8]>, edits: &mut HeadEdits<'e>) {
+    for filter in filters {
         match filter {
-            ResponseFilter::Cors(cors) => cors::apply(cors, exchange.origin(), edits),
+            ResponseFilter::Cors(cors) => cors::apply(cors, origin, edits),
         }
     }
 }

@@ -14,6 +14,7 @@ use super::{Global, Key};
 use crate::translate::ciphers;
 use crate::translate::ingress::access::address_set;
 use crate::translate::ingress::auth::external;
+use crate::translate::ingress::limits;
 
 const TUNING: &str = "it tunes nginx, and has no counterpart here";
 const DEAD: &str = "ingress-nginx reads it and does nothing with it";
@@ -171,11 +172,13 @@ keys! {
         "F5: `keep-alive`.";
     "large-client-header-buffers", "4 8k", Supported(header_buffers),
         "Number and size of the buffers that a request head must fit in.";
-    "limit-conn-status-code", "503", Unsupported, "Status of connections over the limit.";
+    "limit-conn-status-code", "503", Supported(|g, v| set(&mut g.defaults.limits.connections_status, limits::status(v))),
+        "Status of connections over the limit.";
     "limit-conn-zone-variable", "$binary_remote_addr", Unsupported, "What connections are counted by.";
     "limit-rate", "0", Unsupported, "Speed of a response in KiB/s.";
     "limit-rate-after", "0", Unsupported, "KiB of a response before it holds.";
-    "limit-req-status-code", "503", Unsupported, "Status of requests over the rate.";
+    "limit-req-status-code", "503", Supported(|g, v| set(&mut g.defaults.limits.rate_status, limits::status(v))),
+        "Status of requests over the rate.";
     "load-balance", "round_robin", Supported(|g, v| set(&mut g.defaults.balancing.balance, value::balance(v))),
         "How endpoints are picked: `round_robin` or `ewma`.";
     "location-snippet", "", Restricting, "nginx configuration for all locations.";

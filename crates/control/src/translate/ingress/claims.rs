@@ -4,8 +4,8 @@ use model::{HostName, PathMatch};
 
 use super::rules::{path_match, rules_for};
 use super::{
-    Annotated, access, auth, bodies, certificates, cors, guards, headers, host_tls, logging, redirect,
-    retries, timeouts, upstream_tls,
+    Annotated, access, auth, bodies, certificates, cors, guards, headers, host_tls, limits, logging,
+    redirect, retries, timeouts, upstream_tls,
 };
 use crate::names::NsName;
 use crate::objects::{At, Backend, Ingress, IngressPath, IngressRule, Sourced};
@@ -62,6 +62,7 @@ pub(super) fn apply(annotated: &Annotated, https_port: u16, route: &mut DraftRou
     cors::apply(&settings.cors, route);
     guards::apply(&settings.guards, route);
     headers::apply(&settings.headers, route);
+    limits::apply(&settings.limits, route);
     logging::apply(&settings.logging, route);
     redirect::apply(&settings.redirect, https_port, route);
     retries::apply(&settings.retries, route);

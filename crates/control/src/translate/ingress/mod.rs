@@ -23,7 +23,7 @@ mod firewall;
 mod guards;
 mod headers;
 mod host_tls;
-mod limits;
+pub(super) mod limits;
 mod logging;
 mod mirror;
 pub(crate) mod order;
@@ -73,6 +73,7 @@ pub(super) struct Settings {
     pub(super) guards: guards::Settings,
     headers: headers::Settings,
     host_tls: host_tls::Settings,
+    pub(super) limits: limits::Settings,
     logging: logging::Settings,
     pub(super) redirect: redirect::Settings,
     pub(super) retries: RetryPolicy,

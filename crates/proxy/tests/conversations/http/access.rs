@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use model::{Access, AddressSet, Cors, Networks, Origin, Origins, ResponseFilter, ResponseFilters};
+use model::{
+    Access, AddressSet, ClientLimits, Cors, Networks, Origin, Origins, Rate, ResponseFilter, ResponseFilters,
+};
 use testkit::Upstream;
 
 use super::{GET, OK, await_fault, route};
@@ -150,4 +152,51 @@ fn only_listed_origins_are_told_of() {
         peer.send(ours);
         assert_eq!(client.read_response().header(ALLOWED).as_deref(), Some(told), "{origin}");
     }
+}
+
+// === limits ===
+
+fn limits() -> ClientLimits {
+    ClientLimits {
+        zone: 1,
+        rates: Vec::new(),
+        connections: None,
+        exempt: None,
+        rate_status: 429,
+        connections_status: 503,
+    }
+}
+
+#[test]
+fn a_client_may_ask_only_so_often_and_is_counted_before_it_is_known() {
+    let upstream = Upstream::new();
+    let networks = Networks { denied: Some(addresses(&["127.0.0.1/32"])), allowed: None };
+    let rates = vec![Rate { per_minute: 1, burst: 2 }];
+    let access = |limits| Access { limits: Some(limits), ..only(networks.clone()) };
+    let world = guarded(&upstream, access(ClientLimits { rates: rates.clone(), ..limits() }));
+    let mut client = world.http_client();
+    let statuses: Vec<u16> = (0..5).map(|_| client.ask(GET).status).collect();
+    assert_eq!(statuses, [403, 403, 403, 429, 429]);
+    world.await_metric("forebay_faults_total", &[("reason", "rate_limit")], 2);
+    let exempt = Some(addresses(&["127.0.0.0/8"]));
+    let world = guarded(&upstream, access(ClientLimits { rates, exempt, ..limits() }));
+    let mut client = world.http_client();
+    assert!((0..5).all(|_| client.ask(GET).status == 403));
+}
+
+#[test]
+fn a_client_may_have_only_so_many_requests_at_work() {
+    let upstream = Upstream::new();
+    let limits = Some(ClientLimits { connections: Some(1), ..limits() });
+    let world = guarded(&upstream, Access { limits, ..Access::default() });
+    let mut first = world.http_client();
+    first.send(GET);
+    let (mut peer, _) = upstream.accept_request();
+    assert_eq!(world.http_client().ask(GET).status, 503);
+    peer.send(OK);
+    assert_eq!(first.read_response().said(), (200, "ok"));
+    first.send(GET);
+    peer.read_head();
+    peer.send(OK);
+    assert_eq!(first.read_response().said(), (200, "ok"), "the place has been given back");
 }

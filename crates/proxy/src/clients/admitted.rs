@@ -1,5 +1,7 @@
 //! What follows for a request from the checks of its client, whether they let it in or not.
 
+use super::limiter::Slot;
+
 /// What the checks of a client have found out.
 #[derive(Default)]
 pub(crate) struct Admitted {
@@ -9,6 +11,8 @@ pub(crate) struct Admitted {
     pub(crate) cookies: Vec<Vec<u8>>,
     /// Whether the client gets them with every status.
     pub(crate) always_sets_cookies: bool,
+    /// Its place among the requests of its client that are at work.
+    pub(crate) slot: Option<Slot>,
 }
 
 impl Admitted {
@@ -19,7 +23,7 @@ impl Admitted {
     }
 
     /// Has the endpoint get one header of this name, or none.
-    pub(super) fn tell(&mut self, name: &str, value: Option<Vec<u8>>) {
+    pub(crate) fn tell(&mut self, name: &str, value: Option<Vec<u8>>) {
         match self.upstream.iter_mut().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
             Some((_, known)) => *known = value,
             None => self.upstream.push((name.to_owned(), value)),

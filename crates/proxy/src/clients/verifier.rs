@@ -30,7 +30,7 @@ struct Question {
 }
 
 /// There are more passwords to verify than can be in a time that somebody would wait for.
-pub(super) struct Overloaded;
+pub(crate) struct Overloaded;
 
 impl Verifier {
     /// Starts the thread, which ends when nobody can ask any more.
@@ -51,7 +51,7 @@ impl Verifier {
     }
 
     /// Whether a user has this password.
-    pub(super) async fn verify(
+    pub(crate) async fn verify(
         &self,
         users: &Users,
         user: &str,

@@ -6,9 +6,29 @@ use std::sync::Arc;
 use aws_lc_rs::digest::{SHA256, digest};
 use parking_lot::Mutex;
 
-use super::external::Verdict;
 use crate::clock::Moment;
 use crate::limits::{AUTH_ANSWER_BYTES_MAX, AUTH_ANSWERS_MAX};
+
+/// What an auth service has answered.
+#[derive(Debug, Default)]
+pub(crate) struct Verdict {
+    pub(crate) status: u16,
+    /// Headers that the endpoint is to get.
+    pub(crate) fields: Vec<(String, Vec<u8>)>,
+    /// Values of `WWW-Authenticate`.
+    pub(crate) challenges: Vec<Vec<u8>>,
+    pub(crate) cookies: Vec<Vec<u8>>,
+    /// Whether it may be kept (RFC 9111 section 3, as far as nginx looks).
+    pub(crate) is_kept: bool,
+}
+
+impl Verdict {
+    /// How much memory it takes, roughly.
+    fn bytes(&self) -> usize {
+        let of_fields: usize = self.fields.iter().map(|(name, value)| name.len() + value.len()).sum();
+        of_fields + self.challenges.iter().map(Vec::len).sum::<usize>()
+    }
+}
 
 /// Answers by the digest of what tells them apart.
 #[derive(Default)]
@@ -20,11 +40,11 @@ pub(crate) struct AuthCache {
 type Kept = (Moment, Arc<Verdict>);
 
 /// What an answer is kept under.
-pub(super) struct Key([u8; 32]);
+pub(crate) struct Key([u8; 32]);
 
 impl Key {
     /// The key of several texts. Each is preceded by its length, so that no two lists have the same one.
-    pub(super) fn of(parts: &[&[u8]]) -> Self {
+    pub(crate) fn of(parts: &[&[u8]]) -> Self {
         let mut text = Vec::new();
         for part in parts {
             text.extend_from_slice(&(part.len() as u64).to_be_bytes());
@@ -37,13 +57,13 @@ impl Key {
 }
 
 impl AuthCache {
-    pub(super) fn get(&self, key: &Key, now: Moment) -> Option<Arc<Verdict>> {
+    pub(crate) fn get(&self, key: &Key, now: Moment) -> Option<Arc<Verdict>> {
         let answers = self.answers.lock();
         answers.get(&key.0).filter(|(until, _)| now < *until).map(|(_, verdict)| Arc::clone(verdict))
     }
 
     /// Keeps an answer. Where there is no room, those go that have had their time, and otherwise all.
-    pub(super) fn put(&self, key: &Key, until: Moment, verdict: &Arc<Verdict>, now: Moment) {
+    pub(crate) fn put(&self, key: &Key, until: Moment, verdict: &Arc<Verdict>, now: Moment) {
         if verdict.bytes() > AUTH_ANSWER_BYTES_MAX {
             return;
         }
