@@ -188,7 +188,7 @@ fn describe(translation: &Translation, folder: &Path) -> String {
                              error: true, timeout: true, invalid_header: false, statuses: [], non_idempotent: false }, \
                              tries: Some(3), timeout: None }, body_bytes_max: Some(1048576), connection_header: None";
                 let debug = describe_forward(forward);
-                if !debug.contains(plain) {
+                if !debug.contains(plain) || forward.sets_affinity_cookie {
                     details.push(format!("  {debug}\n"));
                 }
             }
@@ -225,7 +225,8 @@ fn describe(translation: &Translation, folder: &Path) -> String {
 fn describe_forward(forward: &model::Forward) -> String {
     assert_eq!(forward.timeouts.request, None);
     let id = forward.backends.only().expect("an Ingress names one Service for a path");
-    let debug = format!("{forward:?}").replace("request: None, ", "");
+    let debug =
+        format!("{forward:?}").replace("request: None, ", "").replace(", sets_affinity_cookie: false", "");
     debug.replace(&format!("backends: One({id:?})"), &format!("cluster: {id:?}"))
 }
 

@@ -1,7 +1,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use crate::UpstreamTls;
+use crate::{Affinity, HashBy, UpstreamTls};
 
 /// The place of a [`Cluster`] among the [`Clusters`] of its [`Model`](crate::Model). From one model to the next of the same source
 /// a cluster keeps it; once the cluster is gone, it may be given to another.
@@ -110,11 +110,15 @@ pub enum Encryption {
 }
 
 /// How an endpoint is picked for a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Balance {
     /// One after the other.
     #[default]
     RoundRobin,
     /// The better of two picked at random, by the moving average of their response times.
     Ewma,
+    /// The one that the client's cookie leads to.
+    Cookie(Arc<Affinity>),
+    /// The one that a value of the request leads to.
+    Hash(Arc<HashBy>),
 }

@@ -8,6 +8,7 @@
 
 mod access;
 mod address_set;
+mod affinity;
 mod backend;
 mod basic_auth;
 mod client_limits;
@@ -32,6 +33,7 @@ use std::sync::Arc;
 
 pub use access::{Access, ClientCertificate, Networks, Satisfy};
 pub use address_set::AddressSet;
+pub use affinity::{Affinity, AffinityCookie, AffinityMode, HashBy};
 pub use backend::{Backend, Backends, NoWeight, Split};
 pub use basic_auth::{BasicAuth, Users};
 pub use client_limits::{ClientLimits, Rate};

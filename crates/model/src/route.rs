@@ -165,6 +165,8 @@ pub struct Forward {
     pub body_bytes_max: Option<u64>,
     /// Value of `Connection` to the endpoint, where one is wished for.
     pub connection_header: Option<ConnectionHeader>,
+    /// Clients are given the cookie of the cluster's [`Affinity`](crate::Affinity), if it has any.
+    pub sets_affinity_cookie: bool,
 }
 
 /// How long an endpoint may take.

@@ -61,6 +61,8 @@ pub(crate) struct Exchange<'a> {
     pub(crate) id: RequestId<'a>,
     /// What the checks of its client have found out, where that is anything.
     pub(crate) admitted: OnceCell<Box<Admitted>>,
+    /// What the client is to be told of the endpoint that it was given.
+    pub(crate) affinity_cookie: Cell<Option<Box<str>>>,
     pub(crate) progress: Progress,
     pub(crate) report: Report,
 }

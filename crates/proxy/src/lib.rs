@@ -36,6 +36,8 @@ mod filters;
 mod access;
 mod clients;
 
+mod affinity;
+
 mod head;
 
 mod upstream;

@@ -67,6 +67,7 @@ pub(crate) async fn serve(
         cluster: Cell::new(None),
         admitted: OnceCell::new(),
         id: RequestId::of(head, request, &worker.random, settings.request_id),
+        affinity_cookie: Cell::default(),
         progress: Progress::default(),
         report: Report::new(begin, request.len as u64),
     };
@@ -308,15 +309,23 @@ impl<'a> Exchange<'a> {
 
     fn pick<'c>(&self, cluster: &'c Cluster) -> Option<&'c Rc<Endpoint>> {
         let was_tried = |endpoint: &Endpoint| self.report.was_tried(endpoint.address);
-        cluster.pick(was_tried, &self.worker.random, self.worker.clock.now())
+        match cluster.keyed() {
+            None => {
+                let pick = |was_tried: &dyn Fn(&Endpoint) -> bool| {
+                    cluster.pick(was_tried, &self.worker.random, self.worker.clock.now())
+                };
+                pick(&was_tried).or_else(|| pick(&|_| false))
+            }
+            Some(keyed) => self.pick_by_key(cluster, keyed),
+        }
     }
 
-    /// Whether the policy and the number of endpoints leave room for a try after the next one.
+    /// Whether the policy leaves room for a try after the next one. Where all endpoints have been tried, they are tried again, as in
+    /// ingress-nginx; a policy without a number tries each of them once.
     fn has_another(&self, cluster: &Cluster, forward: &Forward) -> bool {
         let tries = self.report.tries_len() as u32 + 1;
         let elapsed = self.worker.clock.now().since(self.report.begin);
-        (tries as usize) < cluster.len()
-            && forward.retry.tries.is_none_or(|max| tries < max)
+        forward.retry.tries.map_or_else(|| (tries as usize) < cluster.len(), |max| tries < max)
             && forward.retry.timeout.is_none_or(|max| elapsed < max)
     }
 

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use rustix::io::writev;
@@ -218,6 +218,19 @@ impl Socket {
 
     /// The same, with the time that the peer has between two of its reads. What it has not taken by then stays in `unwritten`.
     pub(crate) async fn write_all(
+        &self,
+        unwritten: &mut Unwritten<'_>,
+        timeout: Duration,
+        deadline: &Deadline,
+    ) -> Result<io::Result<()>, Elapsed> {
+        // Nearly always there is room, and the wait for it takes none in the futures of those who write.
+        match self.poll_write_all(&mut Context::from_waker(Waker::noop()), unwritten) {
+            Poll::Ready(written) => Ok(written),
+            Poll::Pending => Box::pin(self.write_rest(unwritten, timeout, deadline)).await,
+        }
+    }
+
+    async fn write_rest(
         &self,
         unwritten: &mut Unwritten<'_>,
         timeout: Duration,

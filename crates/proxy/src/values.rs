@@ -16,6 +16,14 @@ use crate::exchange::Exchange;
 use crate::lookup;
 use crate::worker::Log;
 
+/// A text with the values that a request has by now.
+pub(crate) fn expand(exchange: &Exchange<'_>, template: &Template) -> Vec<u8> {
+    let took = exchange.worker.clock.now().since(exchange.report.begin);
+    let mut text = Vec::new();
+    with_record(exchange, took, |record, _| observe::access::expand(template, record, &mut text));
+    text
+}
+
 /// Has the values of a request that began so long ago. What is not known yet is missing.
 pub(crate) fn with_record<T>(
     exchange: &Exchange<'_>,
@@ -69,13 +77,6 @@ pub(crate) fn with_record<T>(
         ..blank_record(conn)
     };
     act(&record, sink)
-}
-
-/// The text that a template comes to for a request. What is not known yet is empty.
-pub(crate) fn expand(exchange: &Exchange<'_>, template: &Template) -> Vec<u8> {
-    let mut text = Vec::new();
-    with_record(exchange, Duration::ZERO, |record, _| observe::access::expand(template, record, &mut text));
-    text
 }
 
 /// What is known before the request is: the rest is missing.

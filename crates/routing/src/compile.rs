@@ -81,6 +81,7 @@ mod tests {
             retry: RetryPolicy::default(),
             body_bytes_max: None,
             connection_header: None,
+            sets_affinity_cookie: false,
         })
     }
 

@@ -64,9 +64,17 @@ impl Digest {
             self.add_access(snapshot, access);
         }
         match action {
-            Action::Forward(Forward { backends, timeouts, retry, body_bytes_max, connection_header }) => {
+            Action::Forward(forward) => {
+                let Forward {
+                    backends,
+                    timeouts,
+                    retry,
+                    body_bytes_max,
+                    connection_header,
+                    sets_affinity_cookie,
+                } = forward;
                 self.add_backends(snapshot, backends);
-                self.add(&(timeouts, retry, body_bytes_max, connection_header));
+                self.add(&(timeouts, retry, body_bytes_max, connection_header, sets_affinity_cookie));
             }
             Action::Respond(fixed) => self.add(fixed),
         }

@@ -1,19 +1,26 @@
 //! Settings of a Service's port that hold for its endpoints as a whole, and which object decides them.
 //!
-//! "Upstream-level settings come from the FIRST Ingress that references that Service port."
+//! "Upstream-level settings come from the FIRST Ingress that references that Service port"; "affinity type and mode from the first
+//! that sets them, the cookie's settings from the last."
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use model::Balance;
+use model::{Affinity, Balance, HashBy};
 
 use crate::names::{NsName, PortRef};
 
-/// What an object asks of a Service's port. The first object to ask decides.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What an object asks of a Service's port.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct BackendSettings {
+    /// How an endpoint is picked where neither a cookie nor a hash decides.
     pub(super) balance: Balance,
     /// Requests go to the Service's virtual address instead of its Pods.
     pub(super) by_virtual_address: bool,
+    /// What is hashed to find an endpoint.
+    pub(super) hash_by: Option<Arc<HashBy>>,
+    /// How clients are kept at an endpoint.
+    pub(super) affinity: Option<Arc<Affinity>>,
 }
 
 /// The settings of each Service's port, decided by all objects together.
@@ -25,32 +32,91 @@ pub(super) struct BackendConsensus {
     disputed: HashMap<(NsName, PortRef), BackendSettings>,
 }
 
+impl BackendSettings {
+    /// How an endpoint is picked, as a whole.
+    pub(super) fn picks(&self) -> Balance {
+        match (&self.affinity, &self.hash_by) {
+            (Some(affinity), _) => Balance::Cookie(Arc::clone(affinity)),
+            (None, Some(hash_by)) => Balance::Hash(Arc::clone(hash_by)),
+            (None, None) => self.balance.clone(),
+        }
+    }
+
+    /// Takes over what a younger object may add.
+    fn add(&mut self, younger: &Self) {
+        match (&mut self.affinity, &younger.affinity) {
+            (Some(affinity), Some(younger)) if affinity.cookie != younger.cookie => {
+                Arc::make_mut(affinity).cookie.clone_from(&younger.cookie);
+            }
+            (affinity @ None, Some(younger)) => *affinity = Some(Arc::clone(younger)),
+            _ => {}
+        }
+    }
+}
+
 impl BackendConsensus {
     /// Decides the settings. The objects come with the oldest first, each with its settings and the backends that it names.
-    pub(super) fn of<B: Iterator<Item = (NsName, PortRef)>>(
+    pub(super) fn of<'s, B: Iterator<Item = (NsName, PortRef)>>(
         usual: BackendSettings,
-        objects: impl Iterator<Item = (BackendSettings, B)> + Clone,
+        objects: impl Iterator<Item = (&'s BackendSettings, B)> + Clone,
     ) -> Self {
-        let mut firsts: HashMap<_, Option<BackendSettings>> = HashMap::new();
-        for (_, backends) in objects.clone().filter(|(settings, _)| *settings != usual) {
-            firsts.extend(backends.map(|backend| (backend, None)));
+        let mut decided: HashMap<_, Option<BackendSettings>> = HashMap::new();
+        for (_, backends) in objects.clone().filter(|(settings, _)| **settings != usual) {
+            decided.extend(backends.map(|backend| (backend, None)));
         }
-        if !firsts.is_empty() {
+        if !decided.is_empty() {
             for (settings, backends) in objects {
                 for backend in backends {
-                    firsts.entry(backend).and_modify(|first| _ = first.get_or_insert(settings));
+                    decided.entry(backend).and_modify(|decided| match decided {
+                        None => *decided = Some(settings.clone()),
+                        Some(decided) => decided.add(settings),
+                    });
                 }
             }
         }
-        let disputed = firsts.into_iter().filter_map(|(backend, first)| Some((backend, first?))).collect();
+        let disputed = decided.into_iter().filter_map(|(backend, first)| Some((backend, first?))).collect();
         Self { usual, disputed }
     }
 
     /// The settings of a Service's port.
     pub(super) fn settings(&self, service: &NsName, port: &PortRef) -> BackendSettings {
         if self.disputed.is_empty() {
-            return self.usual;
+            return self.usual.clone();
         }
-        self.disputed.get(&(service.clone(), port.clone())).copied().unwrap_or(self.usual)
+        self.disputed.get(&(service.clone(), port.clone())).unwrap_or(&self.usual).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::AffinityMode;
+
+    use super::*;
+
+    fn affinity(mode: AffinityMode, name: &str) -> BackendSettings {
+        let cookie = model::AffinityCookie { name: name.to_owned(), ..model::AffinityCookie::default() };
+        let affinity = Affinity { mode, change_on_failure: false, cookie };
+        BackendSettings { affinity: Some(Arc::new(affinity)), ..BackendSettings::default() }
+    }
+
+    fn decide(objects: &[BackendSettings]) -> BackendSettings {
+        let backend = || (NsName::new("default", "web"), PortRef::Number(80));
+        let objects = objects.iter().map(|settings| (settings, std::iter::once(backend())));
+        let (service, port) = backend();
+        BackendConsensus::of(BackendSettings::default(), objects).settings(&service, &port)
+    }
+
+    #[test]
+    fn the_first_decides_but_for_the_cookie() {
+        let ewma = BackendSettings { balance: Balance::Ewma, ..BackendSettings::default() };
+        let decided = decide(&[
+            ewma.clone(),
+            affinity(AffinityMode::Persistent, "a"),
+            affinity(AffinityMode::Balanced, "b"),
+            BackendSettings::default(),
+        ]);
+        assert_eq!(decided.balance, Balance::Ewma);
+        assert_eq!(decided.affinity, affinity(AffinityMode::Persistent, "b").affinity);
+        assert_eq!(decide(&[BackendSettings::default(), ewma]), BackendSettings::default());
     }
 }

@@ -119,6 +119,7 @@ pub(super) struct DraftRoute {
     /// Longest request body, in bytes; none for no limit.
     pub(super) body_bytes_max: Option<u64>,
     pub(super) connection_header: Option<ConnectionHeader>,
+    pub(super) sets_affinity_cookie: bool,
     pub(super) upstream: UpstreamDraft,
     pub(super) tls_redirect: Option<TlsRedirectDraft>,
     /// Requests without TLS are served even if the host requires client certificates.
@@ -198,6 +199,7 @@ impl DraftRoute {
             retry: RetryPolicy::default(),
             body_bytes_max: None,
             connection_header: None,
+            sets_affinity_cookie: false,
             upstream: UpstreamDraft::default(),
             tls_redirect: None,
             passes_in_clear: false,

@@ -181,7 +181,7 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
             revisions,
             |made| made.settings == settings,
             |key, _| {
-                let (made, cluster) = make(key, settings, inputs);
+                let (made, cluster) = make(key, settings.clone(), inputs);
                 if !is_old || **model.get(ClusterId(number)) != cluster {
                     model.insert(ClusterId(number), Arc::new(cluster));
                 }
@@ -216,6 +216,6 @@ fn make(key: &Key, settings: BackendSettings, inputs: &Inputs<'_>) -> (Made, Clu
     let name = format!("{}{namespace}{}-{port}", purpose.prefix(), service.name);
     let (version, encryption) = (*version, encryption.clone());
     endpoints.shrink_to_fit();
-    let cluster = Cluster { name, balance: settings.balance, version, encryption, endpoints };
+    let cluster = Cluster { name, balance: settings.picks(), version, encryption, endpoints };
     (Made { settings, fault, problem: problem.map(Box::new) }, cluster)
 }

@@ -338,6 +338,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
             retry,
             body_bytes_max,
             connection_header,
+            sets_affinity_cookie,
             access_log,
             cors,
             ..
@@ -347,7 +348,14 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
             response_filters: response_filters(cors),
             request_filters: RequestFilters::new(redirect.into_iter().collect()).expect("it is one filter"),
             access: Some(access).filter(|access| *access != Access::default()).map(Box::new),
-            action: Action::Forward(Forward { backends, timeouts, retry, body_bytes_max, connection_header }),
+            action: Action::Forward(Forward {
+                backends,
+                timeouts,
+                retry,
+                body_bytes_max,
+                connection_header,
+                sets_affinity_cookie,
+            }),
             labels: Arc::new(Labels {
                 namespace: asker.namespace.clone(),
                 object: asker.name.clone(),
@@ -460,7 +468,14 @@ mod tests {
         let draft = DraftRoute::new(PathMatch::prefix(path).unwrap(), None, place());
         let DraftRoute { path, timeouts, retry, body_bytes_max, connection_header, .. } = draft;
         let backends = Backends::One(ClusterId(cluster));
-        let forward = Forward { backends, timeouts, retry, body_bytes_max, connection_header };
+        let forward = Forward {
+            backends,
+            timeouts,
+            retry,
+            body_bytes_max,
+            connection_header,
+            sets_affinity_cookie: false,
+        };
         Arc::new(Route::new(path, Action::Forward(forward), Arc::default()))
     }
 

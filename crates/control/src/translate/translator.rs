@@ -112,7 +112,7 @@ impl Translator {
         let base = &global.value(ONLY).global.defaults;
         ingresses.follow(base, &inputs, revisions, &mut |host| hosts.number(host, revisions));
         let ingresses = &*ingresses;
-        let consensus = BackendConsensus::of(base.balancing, ingresses.backends());
+        let consensus = BackendConsensus::of(base.balancing.clone(), ingresses.backends());
         let mut queries = ClusterQueries::refresh(clusters, &inputs, revisions, &consensus);
         let claimants = Claimants::new(ingresses, base, &inputs, revisions);
         let backend = options.default_backend_service.as_ref();

@@ -77,6 +77,21 @@ pub(super) fn number<T: std::str::FromStr>(text: &str) -> Parsed<T> {
     text.trim().parse().map_err(|_| format!("{text:?} is not a whole number"))
 }
 
+/// What ingress-nginx lets into a name, a URL and a text with variables, beside letters and digits.
+pub(super) const NAME: &str = "-._~/:";
+pub(super) const URL: &str = "-._~/:,?&=";
+pub(super) const VARIABLE: &str = "-_${}";
+
+/// A text of letters, digits and some other characters. Spaces around it are left out.
+pub(super) fn characters(text: &str, others: &str) -> Parsed<String> {
+    let value = text.trim();
+    match value.chars().find(|c| !c.is_ascii_alphanumeric() && !others.contains(*c)) {
+        _ if value.is_empty() => Err("it is empty".to_owned()),
+        Some(wrong) => Err(format!("{text:?} has a character that is not allowed: {wrong:?}")),
+        None => Ok(value.to_owned()),
+    }
+}
+
 /// A name; none if the text is empty.
 pub(super) fn name(text: &str) -> Option<String> {
     let name = text.trim();

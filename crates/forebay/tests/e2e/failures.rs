@@ -30,11 +30,21 @@ fn an_endpoint_that_refuses_is_passed_by_whatever_the_method() {
 }
 
 #[test]
-fn when_all_endpoints_refuse_the_gateway_is_bad() {
-    let (first, second) = (Refusing::default(), Refusing::default());
-    let forebay = setup().endpoint(first.address()).endpoint(second.address()).start();
+fn an_endpoint_that_is_alone_is_tried_again_until_the_gateway_is_bad() {
+    let nobody = Refusing::default();
+    let forebay = setup().endpoint(nobody.address()).start();
     assert_eq!(forebay.get("/").said(), (502, "502 Bad Gateway\n"));
     awaits_fault(&forebay, "upstream", "connect_refused", 1);
+    let labels = [("endpoint", &*nobody.address().to_string()), ("reason", "connect_error")];
+    forebay.await_metric("forebay_upstream_failures_total", &labels, 3);
+}
+
+#[test]
+fn all_endpoints_are_tried_before_one_is_tried_again() {
+    let (first, second) = (Refusing::default(), Refusing::default());
+    let setup = setup().endpoint(first.address()).endpoint(second.address());
+    let forebay = setup.annotation("proxy-next-upstream-tries", "2").start();
+    assert_eq!(forebay.get("/").status, 502);
     for nobody in [&first, &second] {
         let labels = [("endpoint", &*nobody.address().to_string()), ("reason", "connect_error")];
         forebay.await_metric("forebay_upstream_failures_total", &labels, 1);
@@ -51,12 +61,15 @@ fn without_endpoints_the_service_is_unavailable() {
 #[test]
 fn an_endpoint_that_says_nothing_runs_out_of_time() {
     let upstream = Upstream::new();
-    let forebay = setup().endpoint(upstream.address()).annotation("proxy-read-timeout", "1").start();
+    let setup = setup().endpoint(upstream.address()).annotation("proxy-read-timeout", "1");
+    let forebay = setup.annotation("proxy-next-upstream-tries", "2").start();
     let mut client = forebay.client();
     client.send(GET);
-    let (mut peer, _) = upstream.accept_request();
-    assert_eq!(client.read_response().status, 504);
-    assert_eq!(peer.ending(), Ending::Reset);
+    let mut peers = [(); 2].map(|()| upstream.accept_request().0);
+    assert_eq!(client.read_response().status, 504, "each try had its own time");
+    for peer in &mut peers {
+        assert_eq!(peer.ending(), Ending::Reset);
+    }
     awaits_fault(&forebay, "upstream", "upstream_read_timeout", 1);
     client.send(GET);
     upstream.accept_request().0.send(OK);
@@ -202,14 +215,12 @@ fn a_status_leads_to_another_try_where_that_is_asked_for() {
     let mut client = forebay.client();
     for (last, said) in [(OK, (200, "ok")), (busy, (503, "busy"))] {
         client.send(GET);
-        let (mut first, _) = upstream.accept_request();
-        first.send(busy);
-        let (mut second, _) = upstream.accept_request();
-        second.send(last);
-        assert_eq!(client.read_response().said(), said, "the last answer stands, whatever it is");
         // They must not be there for the next round.
-        (first, second) = (second, first);
-        drop((first, second));
+        let mut peers = [(); 3].map(|()| None);
+        for (peer, answer) in peers.iter_mut().zip([busy, busy, last]) {
+            peer.insert(upstream.accept_request().0).send(answer);
+        }
+        assert_eq!(client.read_response().said(), said, "the last answer stands, whatever it is");
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) use subrequest::{Subrequest, write_subrequest_head};
 /// Room for what is added to a head, in bytes; more is made where it is not enough.
 const ADDED_BYTES: usize = 512;
 
-/// Changes to the fields of a head. A name has one change: the last one that was asked for.
+/// Changes to the fields of a head. A name has one change, which is the last one that was asked for, and any number of additions.
 #[derive(Default)]
 pub(crate) struct HeadEdits<'a>(SmallVec<[Edit<'a>; 1]>);
 
@@ -31,8 +31,8 @@ struct Edit<'a> {
     name: &'a str,
     /// The value of the one field that takes their place; none to have no such field.
     value: Option<Cow<'a, [u8]>>,
-    /// The others of the name stay.
-    is_added: bool,
+    /// The fields of this name pass as well.
+    is_addition: bool,
 }
 
 /// Writes the head of a message as HTTP/1.
@@ -53,19 +53,20 @@ impl<'a> HeadEdits<'a> {
 
     /// Has one more field of this name.
     pub(crate) fn add(&mut self, name: &'a str, value: impl Into<Cow<'a, [u8]>>) {
-        self.0.push(Edit { name, value: Some(value.into()), is_added: true });
+        self.0.push(Edit { name, value: Some(value.into()), is_addition: true });
     }
 
     fn edit(&mut self, name: &'a str, value: Option<Cow<'a, [u8]>>) {
-        match self.0.iter_mut().find(|edit| edit.name.eq_ignore_ascii_case(name)) {
+        let mut changes = self.0.iter_mut().filter(|edit| !edit.is_addition);
+        match changes.find(|edit| edit.name.eq_ignore_ascii_case(name)) {
             Some(edit) => edit.value = value,
-            None => self.0.push(Edit { name, value, is_added: false }),
+            None => self.0.push(Edit { name, value, is_addition: false }),
         }
     }
 
     /// Whether what came under this name does not pass.
     fn replaces(&self, name: &[u8]) -> bool {
-        self.0.iter().any(|edit| !edit.is_added && name.eq_ignore_ascii_case(edit.name.as_bytes()))
+        self.0.iter().any(|edit| !edit.is_addition && name.eq_ignore_ascii_case(edit.name.as_bytes()))
     }
 }
 

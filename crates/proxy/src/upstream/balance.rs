@@ -2,11 +2,14 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
-use model::{Balance, EndpointState};
+use model::{Balance, EndpointState, HashBy};
 
 use super::pool::{Endpoint, Pool};
 use super::protocol::Protocol;
+use super::ring::Ring;
+use super::sticky::Sticky;
 use crate::clock::Moment;
 use crate::random::Random;
 
@@ -25,12 +28,30 @@ impl ClusterState {
 
 /// A cluster, as one worker uses it.
 pub(crate) struct Cluster {
-    balance: Balance,
+    /// Whether the better of two endpoints is picked, by their response times.
+    compares_times: bool,
+    /// The request says which endpoint is picked. On the heap, since few clusters are like that.
+    keyed: Option<Box<Keyed>>,
     /// The endpoints that take new requests: the ready ones, or those that are draining if none is ready.
     endpoints: Vec<Rc<Endpoint>>,
     state: Rc<ClusterState>,
     /// The same endpoints with the protocol for clients that came over TLS; none if it is the same protocol.
     for_tls: Option<Box<Self>>,
+}
+
+/// How a request says which endpoint is picked.
+pub(crate) enum Keyed {
+    /// By a cookie.
+    Cookie(Sticky),
+    /// By the hash of one of its values.
+    Hash(Hashed),
+}
+
+/// Endpoints by the hash of a value.
+pub(crate) struct Hashed {
+    pub(crate) by: Arc<HashBy>,
+    /// Of the endpoints, or of sets of them.
+    ring: Ring,
 }
 
 impl Cluster {
@@ -52,12 +73,14 @@ impl Cluster {
         };
         let ready = in_state(EndpointState::Ready);
         let endpoints = if ready.is_empty() { in_state(EndpointState::Draining) } else { ready };
-        if cluster.balance == Balance::Ewma {
+        let compares_times = cluster.balance == Balance::Ewma;
+        if compares_times {
             for endpoint in &endpoints {
                 endpoint.average_times();
             }
         }
-        Self { balance: cluster.balance, endpoints, state: Rc::clone(state), for_tls: None }
+        let keyed = Keyed::of(cluster, &endpoints).map(Box::new);
+        Self { compares_times, keyed, endpoints, state: Rc::clone(state), for_tls: None }
     }
 
     /// Notes that the cluster is part of the configuration, so that its endpoints keep idle connections.
@@ -92,10 +115,42 @@ impl Cluster {
         random: &Random,
         now: Moment,
     ) -> Option<&Rc<Endpoint>> {
-        match self.balance {
-            Balance::Ewma if self.endpoints.len() > 1 => self.better_of_two(was_tried, random, now),
-            _ => self.next_in_turn(was_tried),
+        if self.compares_times && self.endpoints.len() > 1 {
+            self.better_of_two(was_tried, random, now)
+        } else {
+            self.next_in_turn(was_tried)
         }
+    }
+
+    /// How a request says which endpoint is picked; none where it does not.
+    pub(crate) fn keyed(&self) -> Option<&Keyed> {
+        self.keyed.as_deref()
+    }
+
+    /// The endpoint that the value of a cookie stands for; none if it stands for none.
+    pub(crate) fn of_cookie(&self, sticky: &Sticky, value: &[u8]) -> Option<&Rc<Endpoint>> {
+        self.endpoints.get(sticky.find(value)?)
+    }
+
+    /// Picks an endpoint for which `was_tried` is false, with a key for a cookie; none if there is no other.
+    pub(crate) fn pick_with_key(
+        &self,
+        sticky: &Sticky,
+        was_tried: impl Fn(&Endpoint) -> bool,
+        random: &Random,
+    ) -> Option<(&Rc<Endpoint>, String)> {
+        let (place, key) = sticky.pick(random, |place| !was_tried(&self.endpoints[place]))?;
+        Some((&self.endpoints[place], key))
+    }
+
+    /// The endpoint that a value leads to by its hash.
+    ///
+    /// "Endpoints cut into ceil(n/size) sets of exactly `size` (the last filled up by reuse), random inside."
+    pub(crate) fn of_hash(&self, hashed: &Hashed, value: &[u8], random: &Random) -> Option<&Rc<Endpoint>> {
+        let place = hashed.ring.find(value)?;
+        let Some(size) = hashed.by.subset else { return self.endpoints.get(place) };
+        let place = place * size + random.below(size);
+        self.endpoints.get(place % self.endpoints.len())
     }
 
     fn next_in_turn(&self, was_tried: impl Fn(&Endpoint) -> bool) -> Option<&Rc<Endpoint>> {
@@ -124,5 +179,27 @@ impl Cluster {
             .filter(|endpoint| !was_tried(endpoint))
             .min_by(|a, b| a.response_time(now).total_cmp(&b.response_time(now)));
         better.or_else(|| self.next_in_turn(was_tried))
+    }
+}
+
+impl Keyed {
+    fn of(cluster: &model::Cluster, endpoints: &[Rc<Endpoint>]) -> Option<Self> {
+        let addresses = || endpoints.iter().map(|endpoint| endpoint.address.to_string());
+        match &cluster.balance {
+            Balance::RoundRobin | Balance::Ewma => None,
+            Balance::Cookie(affinity) => {
+                Some(Self::Cookie(Sticky::new(affinity, &cluster.name, &addresses().collect::<Vec<_>>())))
+            }
+            Balance::Hash(by) => {
+                let ring = match by.subset {
+                    None => Ring::new(addresses()),
+                    Some(size) => {
+                        let sets = 1..=endpoints.len().div_ceil(size);
+                        Ring::new(sets.map(|number| format!("set{number}")))
+                    }
+                };
+                Some(Self::Hash(Hashed { by: Arc::clone(by), ring }))
+            }
+        }
     }
 }

@@ -12,10 +12,12 @@ pub(crate) mod h1;
 mod h2;
 mod pool;
 mod protocol;
+mod ring;
 mod shared_pool;
+mod sticky;
 mod timer;
 
-pub(crate) use balance::{Cluster, ClusterState};
+pub(crate) use balance::{Cluster, ClusterState, Keyed};
 pub(crate) use call::{Call, Request};
 pub(crate) use choose::choose;
 pub(crate) use connect::{Connection, Sources};
@@ -25,6 +27,7 @@ pub(crate) use pool::{LivenessCheck, PooledConnection};
 #[cfg(test)]
 pub(crate) use protocol::Protocol;
 pub(crate) use shared_pool::SharedPool;
+pub(crate) use sticky::Sticky;
 pub(crate) use timer::ResponseTimer;
 
 #[cfg(test)]

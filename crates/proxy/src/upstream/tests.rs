@@ -129,7 +129,7 @@ fn what_was_tried_is_not_picked_again_and_in_the_end_nothing_is() {
     let world = World::new(1, 4);
     for balance in [Balance::RoundRobin, Balance::Ewma] {
         for seed in 0..20 {
-            let (cluster, random) = (world.cluster(balance, seed), Random::seeded(seed));
+            let (cluster, random) = (world.cluster(balance.clone(), seed), Random::seeded(seed));
             let mut tried: Vec<SocketAddr> = Vec::new();
             while let Some(picked) =
                 cluster.pick(|endpoint| tried.contains(&endpoint.address), &random, world.clock.now())

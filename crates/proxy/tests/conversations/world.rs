@@ -200,6 +200,7 @@ pub(crate) fn host(name: &str) -> Host {
         retry: RetryPolicy::default(),
         body_bytes_max: None,
         connection_header: None,
+        sets_affinity_cookie: false,
     };
     let route = Route::new(PathMatch::root(), Action::Forward(forward), Arc::default());
     Host {

@@ -4,8 +4,8 @@ use model::{HostName, PathMatch};
 
 use super::rules::{path_match, rules_for};
 use super::{
-    Annotated, access, auth, bodies, certificates, cors, guards, headers, host_tls, limits, logging,
-    redirect, retries, timeouts, upstream_tls,
+    Annotated, access, affinity, auth, bodies, certificates, cors, guards, headers, host_tls, limits,
+    logging, redirect, retries, timeouts, upstream_tls,
 };
 use crate::names::NsName;
 use crate::objects::{At, Backend, Ingress, IngressPath, IngressRule, Sourced};
@@ -58,6 +58,7 @@ pub(super) fn apply(annotated: &Annotated, https_port: u16, route: &mut DraftRou
     let settings = &annotated.settings;
     access::apply(&settings.access, route);
     auth::apply(&settings.auth, &annotated.auth, route);
+    affinity::apply(&settings.affinity, route);
     bodies::apply(&settings.bodies, route);
     cors::apply(&settings.cors, route);
     guards::apply(&settings.guards, route);

@@ -65,12 +65,14 @@ pub(crate) use rules::hosts_of;
 pub(super) struct Settings {
     pub(super) access: access::Settings,
     pub(super) auth: auth::Settings,
+    affinity: affinity::Settings,
     pub(super) balancing: BackendSettings,
     pub(super) bodies: bodies::Settings,
     canary: canary::Settings,
     client_certificates: client_certificates::Settings,
     cors: cors::Settings,
     pub(super) guards: guards::Settings,
+    hashing: balancing::Settings,
     headers: headers::Settings,
     host_tls: host_tls::Settings,
     pub(super) limits: limits::Settings,
@@ -177,10 +179,10 @@ impl Ingresses {
     /// The settings that the Ingresses being served have for the backends they name.
     pub(super) fn backends(
         &self,
-    ) -> impl Iterator<Item = (BackendSettings, impl Iterator<Item = (NsName, PortRef)>)> + Clone {
-        self.ours
-            .iter()
-            .map(|&number| (self.parsed.value(number).balancing, rules::backends(&self.parsed.key(number).0)))
+    ) -> impl Iterator<Item = (&BackendSettings, impl Iterator<Item = (NsName, PortRef)>)> + Clone {
+        self.ours.iter().map(|&number| {
+            (&self.parsed.value(number).balancing, rules::backends(&self.parsed.key(number).0))
+        })
     }
 
     pub(super) fn until(&self) -> i64 {
@@ -206,7 +208,11 @@ fn parse(
     if class == Class::Ours {
         certificates::check(ingress, inputs, &mut problems);
         let Annotated { settings, .. } = Annotated::read(ingress, base, inputs, &mut problems);
-        balancing = settings.balancing;
+        balancing = BackendSettings {
+            affinity: settings.affinity.of_backends(),
+            hash_by: settings.hashing.of_backends(),
+            ..settings.balancing
+        };
         if settings.guards.ignores_ingress {
             class = Class::Refused;
         } else if !settings.canary.is_canary {

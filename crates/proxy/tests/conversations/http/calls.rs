@@ -13,7 +13,10 @@ const REUSED: &str = "forebay_upstream_connections_reused_total";
 
 #[test]
 fn a_status_asks_for_another_try_but_the_last_one_is_passed_on() {
-    let (upstream, world) = two_endpoints(|forward| forward.retry.on.statuses = vec![503]);
+    let (upstream, world) = two_endpoints(|forward| {
+        forward.retry.on.statuses = vec![503];
+        forward.retry.tries = None;
+    });
     let mut client = world.http_client();
     client.send(GET);
     for _ in 0..2 {

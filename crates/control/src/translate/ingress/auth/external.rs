@@ -285,7 +285,7 @@ mod tests {
     fn answers_are_kept_by_status() {
         assert_eq!(durations("200 202 401 5m").unwrap(), [(vec![200, 202, 401], Duration::from_mins(5))]);
         assert_eq!(durations("1s, any 0s").unwrap()[0].0, [200, 301, 302]);
-        for text in ["", "200", "200 abc", "99 1s", "200 1s,"] {
+        for text in ["", "200 abc", "99 1s", "200 1s,"] {
             assert!(durations(text).is_err(), "{text}");
         }
     }

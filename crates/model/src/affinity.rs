@@ -1,0 +1,67 @@
+use crate::template::Template;
+
+/// How the requests of a client are kept at one endpoint: by a cookie that names it (ingress-nginx: `affinity: cookie`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Affinity {
+    /// How an endpoint is found by the cookie.
+    pub mode: AffinityMode,
+    /// A client whose endpoint fails is moved to another one, with a new cookie. Otherwise all its tries go to its endpoint.
+    pub change_on_failure: bool,
+    /// The cookie that is set.
+    pub cookie: AffinityCookie,
+}
+
+/// How an endpoint is found by the cookie of [`Affinity`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AffinityMode {
+    /// By consistent hashing of the cookie's value, which is random. When endpoints come or go, a part of the clients moves.
+    #[default]
+    Balanced,
+    /// The cookie names the endpoint. A client moves only when its endpoint is gone.
+    Persistent,
+}
+
+/// The attributes of the cookie that [`Affinity`] sets (RFC 6265 section 4.1.2). `HttpOnly` is always there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AffinityCookie {
+    /// Its name.
+    pub name: String,
+    /// `Path`; none for the path of the route.
+    pub path: Option<String>,
+    /// `Domain`; none for no such attribute.
+    pub domain: Option<String>,
+    /// `Max-Age` in seconds; none for no such attribute.
+    pub max_age: Option<i64>,
+    /// Seconds from now until the time in `Expires`; none for no such attribute.
+    pub expires: Option<i64>,
+    /// `SameSite`, as it was written; none for no such attribute.
+    pub same_site: Option<String>,
+    /// `SameSite=None` is left out for browsers that would take it for `Strict`.
+    pub omits_none_for_old_browsers: bool,
+    /// `Secure` is always there. Otherwise it is there for clients that came over TLS.
+    pub is_secure: bool,
+}
+
+impl Default for AffinityCookie {
+    fn default() -> Self {
+        Self {
+            name: "INGRESSCOOKIE".to_owned(),
+            path: None,
+            domain: None,
+            max_age: None,
+            expires: None,
+            same_site: None,
+            omits_none_for_old_browsers: false,
+            is_secure: false,
+        }
+    }
+}
+
+/// What is hashed to find an endpoint (ingress-nginx: `upstream-hash-by`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HashBy {
+    /// Text with values of the request.
+    pub key: Template,
+    /// The hash finds a set of so many endpoints, one of which is picked at random; none where it finds the endpoint.
+    pub subset: Option<usize>,
+}

@@ -1,0 +1,150 @@
+//! Endpoints that the request itself decides: by the cookie that its client was given, or by the hash of one of its values.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use model::{Action, AffinityCookie};
+
+use crate::exchange::Exchange;
+use crate::lookup;
+use crate::upstream::{Cluster, Endpoint, Keyed, Sticky};
+use crate::values;
+
+impl Exchange<'_> {
+    /// Picks an endpoint by what the request says; none if there is no other to try.
+    pub(crate) fn pick_by_key<'c>(&self, cluster: &'c Cluster, keyed: &Keyed) -> Option<&'c Rc<Endpoint>> {
+        match keyed {
+            Keyed::Cookie(sticky) => self.pick_by_cookie(cluster, sticky),
+            Keyed::Hash(hashed) => {
+                let value = values::expand(self, &hashed.by.key);
+                cluster.of_hash(hashed, &value, &self.worker.random)
+            }
+        }
+    }
+
+    /// The endpoint of the client's cookie, however often it fails. A client without one, and one that may be moved from an endpoint
+    /// that has failed, is given another endpoint and a cookie for it.
+    fn pick_by_cookie<'c>(&self, cluster: &'c Cluster, sticky: &Sticky) -> Option<&'c Rc<Endpoint>> {
+        let affinity = &sticky.affinity;
+        let value = lookup::cookie(self.head, self.request, affinity.cookie.name.as_bytes());
+        let known = value.and_then(|value| cluster.of_cookie(sticky, value));
+        let has_failed = self.report.tries_len() > 0;
+        if known.is_some() && !(has_failed && affinity.change_on_failure) {
+            return known;
+        }
+        let was_tried = |endpoint: &Endpoint| self.report.was_tried(endpoint.address);
+        let Some((endpoint, key)) = cluster.pick_with_key(sticky, was_tried, &self.worker.random) else {
+            return known;
+        };
+        if let Some(route) = self.route.get()
+            && let Action::Forward(forward) = &route.action
+            && forward.sets_affinity_cookie
+        {
+            let cookie = self.cookie_line(&affinity.cookie, &sticky.value(&key), &route.labels.path);
+            self.affinity_cookie.replace(Some(cookie.into()));
+        }
+        Some(endpoint)
+    }
+
+    /// The value of `Set-Cookie`, with its attributes in the order of `lua-resty-cookie`.
+    fn cookie_line(&self, cookie: &AffinityCookie, value: &str, path_of_route: &str) -> String {
+        let mut line = format!("{}={value}", cookie.name);
+        let mut attribute = |name: &str, value: &str| {
+            line.push_str("; ");
+            line.push_str(name);
+            line.push_str(value);
+        };
+        if let Some(seconds) = cookie.expires {
+            attribute("Expires=", &expires(self.worker.clock.unix(), seconds));
+        }
+        if let Some(seconds) = cookie.max_age {
+            attribute("Max-Age=", &seconds.to_string());
+        }
+        if let Some(domain) = &cookie.domain {
+            attribute("Domain=", domain);
+        }
+        attribute("Path=", cookie.path.as_deref().unwrap_or(path_of_route));
+        if cookie.is_secure || self.conn.tls.is_some() {
+            attribute("Secure", "");
+        }
+        attribute("HttpOnly", "");
+        if let Some(same_site) = self.same_site(cookie) {
+            attribute("SameSite=", same_site);
+        }
+        line
+    }
+
+    fn same_site<'c>(&self, cookie: &'c AffinityCookie) -> Option<&'c str> {
+        let agent = || {
+            let field = self.request.fields.find_name(self.head, b"user-agent")?;
+            std::str::from_utf8(field.value(self.head)).ok()
+        };
+        let is_left_out = |same_site: &str| {
+            cookie.omits_none_for_old_browsers
+                && same_site.eq_ignore_ascii_case("none")
+                && agent().is_some_and(takes_none_for_strict)
+        };
+        cookie.same_site.as_deref().filter(|same_site| !is_left_out(same_site))
+    }
+}
+
+/// A time so many seconds from now, as nginx writes it in cookies. Beyond what a date can say, it is the last or the first one.
+fn expires(now: Duration, seconds: i64) -> String {
+    let at = i64::try_from(now.as_secs()).unwrap_or(i64::MAX).saturating_add(seconds);
+    let bound = if seconds < 0 { Timestamp::UNIX_EPOCH } else { Timestamp::MAX };
+    let time = Timestamp::from_second(at).unwrap_or(bound).to_zoned(TimeZone::UTC);
+    time.strftime("%a, %d-%b-%y %H:%M:%S GMT").to_string()
+}
+
+/// Browsers that take `SameSite=None` for `SameSite=Strict`: Chrome 40 to 69, those of iOS 12, and Safari on macOS 10.14.
+fn takes_none_for_strict(agent: &str) -> bool {
+    let is_old_chrome = ["Chrome/", "Chromium/"].iter().any(|name| {
+        let version = agent.split_once(name).map(|(_, version)| version.as_bytes());
+        matches!(version, Some([b'4'..=b'6', ..]))
+    });
+    let is_ios_12 = agent.contains("iPhone OS 12_") || agent.contains("CPU OS 12_");
+    let is_safari = agent.contains("Safari/") && !agent.contains("Chrom");
+    is_old_chrome || is_ios_12 || agent.contains("Mac OS X 10_14") && is_safari
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_those_of_nginx() {
+        assert_eq!(expires(Duration::from_secs(1_290_079_655), 0), "Thu, 18-Nov-10 11:27:35 GMT");
+        assert_eq!(expires(Duration::from_secs(10), -3_600), "Wed, 31-Dec-69 23:00:10 GMT");
+        assert_eq!(expires(Duration::from_secs(0), i64::MIN), "Thu, 01-Jan-70 00:00:00 GMT");
+    }
+
+    #[test]
+    fn browsers_that_know_none_are_told_apart() {
+        for (agent, is_old) in [
+            (
+                "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/66.0.1 Safari/537.36",
+                true,
+            ),
+            (
+                "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.1 Safari/537.36",
+                false,
+            ),
+            (
+                "Mozilla/5.0 (iPhone; CPU iPhone OS 12_0 like Mac OS X) AppleWebKit/604.1 Version/12.0 Safari/604.1",
+                true,
+            ),
+            (
+                "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_14_2) AppleWebKit/605.1.15 Version/12.0.2 Safari/605.1.15",
+                true,
+            ),
+            (
+                "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15) AppleWebKit/605.1.15 Version/13.0 Safari/605.1.15",
+                false,
+            ),
+        ] {
+            assert_eq!(takes_none_for_strict(agent), is_old, "{agent}");
+        }
+    }
+}

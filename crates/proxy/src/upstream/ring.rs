@@ -1,0 +1,79 @@
+//! Consistent hashing: where an endpoint comes or goes, only its share of the keys moves.
+//!
+//! The points are those of nginx's `hash ... consistent` and of `OpenResty`'s `resty.chash`, so that a key leads to the endpoint that it led
+//! to in ingress-nginx.
+
+/// Points of each endpoint on the ring, as in nginx.
+const POINTS: usize = 160;
+
+/// Points on a ring of hashes, in order. Each has the place of its endpoint.
+pub(super) struct Ring(Box<[(u32, u32)]>);
+
+impl Ring {
+    /// A ring of these endpoints, which are known by their names.
+    pub(super) fn new(names: impl Iterator<Item = String>) -> Self {
+        let mut points: Vec<(u32, u32)> = (0..)
+            .zip(names)
+            .flat_map(|(place, name)| points_of(&name).map(move |hash| (hash, place)))
+            .collect();
+        points.sort_unstable();
+        Self(points.into())
+    }
+
+    /// The place of the endpoint that a key leads to; none if there is no endpoint.
+    pub(super) fn find(&self, key: &[u8]) -> Option<usize> {
+        let hash = crc32fast::hash(key);
+        let at = self.0.partition_point(|(point, _)| *point < hash);
+        let (_, place) = self.0.get(at).or_else(|| self.0.first())?;
+        Some(*place as usize)
+    }
+}
+
+/// Each point is the hash of the name and of the point before it.
+fn points_of(name: &str) -> impl Iterator<Item = u32> + use<> {
+    let mut begun = crc32fast::Hasher::new();
+    begun.update(name.as_bytes());
+    let mut previous = 0_u32;
+    std::iter::repeat_with(move || {
+        let mut hasher = begun.clone();
+        hasher.update(&previous.to_le_bytes());
+        previous = hasher.finalize();
+        previous
+    })
+    .take(POINTS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ring(endpoints: &[u8]) -> Ring {
+        Ring::new(endpoints.iter().map(|last| format!("10.0.0.{last}:80")))
+    }
+
+    fn keys() -> impl Iterator<Item = String> {
+        (0..10_000).map(|number| format!("key-{number}"))
+    }
+
+    #[test]
+    fn each_endpoint_has_about_its_share() {
+        let ring = ring(&[1, 2, 3, 4]);
+        let mut counts = [0; 4];
+        keys().for_each(|key| counts[ring.find(key.as_bytes()).unwrap()] += 1);
+        assert!(counts.iter().all(|count| (1_900..3_200).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn only_the_keys_of_an_endpoint_that_goes_move() {
+        let (all, fewer) = (ring(&[1, 2, 3, 4]), ring(&[1, 2, 3]));
+        for key in keys() {
+            let (before, after) = (all.find(key.as_bytes()).unwrap(), fewer.find(key.as_bytes()).unwrap());
+            assert!(before == 3 || before == after, "{key}");
+        }
+    }
+
+    #[test]
+    fn without_endpoints_nothing_is_found() {
+        assert_eq!(ring(&[]).find(b"key"), None);
+    }
+}

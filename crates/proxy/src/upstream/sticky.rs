@@ -1,0 +1,131 @@
+//! Which endpoint the key of an affinity cookie stands for, and which key an endpoint gets.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use md5::{Digest, Md5};
+use model::{Affinity, AffinityMode};
+
+use super::ring::Ring;
+use crate::random::Random;
+
+/// Keys of the endpoints of a cluster.
+pub(crate) struct Sticky {
+    pub(crate) affinity: Arc<Affinity>,
+    keys: Keys,
+    /// The second part of the cookie's value, which tells the cluster from its canary.
+    cluster_key: String,
+}
+
+enum Keys {
+    /// Every key leads to some endpoint.
+    Balanced(Ring),
+    /// Each endpoint has one key. The keys by place, and the places by key.
+    Persistent(Vec<String>, HashMap<String, usize>),
+}
+
+/// Random keys that are tried to find one of an endpoint that has not been tried.
+const RANDOM_KEYS_MAX: usize = 100;
+
+impl Sticky {
+    /// The keys of the endpoints of a cluster, which are known by their addresses.
+    pub(super) fn new(affinity: &Arc<Affinity>, cluster: &str, addresses: &[String]) -> Self {
+        let keys = match affinity.mode {
+            AffinityMode::Balanced => Keys::Balanced(Ring::new(addresses.iter().cloned())),
+            AffinityMode::Persistent => {
+                let keys: Vec<_> =
+                    addresses.iter().map(|address| hex_md5(&format!("{cluster}{address}"))).collect();
+                let places = keys.iter().cloned().zip(0..).collect();
+                Keys::Persistent(keys, places)
+            }
+        };
+        let cluster_key = hex_md5(&format!("{}{cluster}", hex_md5(cluster)));
+        Self { affinity: Arc::clone(affinity), keys, cluster_key }
+    }
+
+    /// The place of the endpoint that the value of a cookie stands for; none if it stands for none.
+    pub(super) fn find(&self, value: &[u8]) -> Option<usize> {
+        let key = value.split(|&byte| byte == b'|').next().filter(|key| !key.is_empty())?;
+        match &self.keys {
+            Keys::Balanced(ring) => ring.find(key),
+            Keys::Persistent(_, places) => places.get(std::str::from_utf8(key).ok()?).copied(),
+        }
+    }
+
+    /// A new key of an endpoint that `may_be_picked`, with the endpoint's place; none if there is no such endpoint.
+    pub(super) fn pick(
+        &self,
+        random: &Random,
+        may_be_picked: impl Fn(usize) -> bool,
+    ) -> Option<(usize, String)> {
+        match &self.keys {
+            Keys::Balanced(ring) => (0..RANDOM_KEYS_MAX).find_map(|_| {
+                let key = random_key(random);
+                let place = ring.find(key.as_bytes()).filter(|place| may_be_picked(*place))?;
+                Some((place, key))
+            }),
+            Keys::Persistent(keys, _) => {
+                let first = random.below(keys.len().max(1));
+                let mut places = (0..keys.len()).map(|distance| (first + distance) % keys.len());
+                let place = places.find(|place| may_be_picked(*place))?;
+                Some((place, keys[place].clone()))
+            }
+        }
+    }
+
+    /// The value of the cookie with this key.
+    pub(crate) fn value(&self, key: &str) -> String {
+        format!("{key}|{}", self.cluster_key)
+    }
+}
+
+fn random_key(random: &Random) -> String {
+    String::from_utf8_lossy(&random.hex_id()).into_owned()
+}
+
+fn hex_md5(text: &str) -> String {
+    format!("{:032x}", u128::from_be_bytes(Md5::digest(text).into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::AffinityCookie;
+
+    use super::*;
+
+    fn sticky(mode: AffinityMode, endpoints: u8) -> Sticky {
+        let affinity = Affinity { mode, change_on_failure: false, cookie: AffinityCookie::default() };
+        let addresses: Vec<_> = (0..endpoints).map(|last| format!("10.0.0.{last}:80")).collect();
+        Sticky::new(&Arc::new(affinity), "default-web-80", &addresses)
+    }
+
+    #[test]
+    fn a_new_key_leads_back_to_its_endpoint() {
+        let random = Random::seeded(7);
+        for mode in [AffinityMode::Balanced, AffinityMode::Persistent] {
+            let sticky = sticky(mode, 5);
+            for wanted in 0..5 {
+                let (place, key) = sticky.pick(&random, |place| place == wanted).unwrap();
+                assert_eq!(place, wanted);
+                assert_eq!(sticky.find(sticky.value(&key).as_bytes()), Some(wanted));
+            }
+            assert_eq!(sticky.pick(&random, |_| false), None);
+        }
+    }
+
+    #[test]
+    fn balanced_takes_any_value_and_persistent_only_its_own() {
+        assert!(sticky(AffinityMode::Balanced, 5).find(b"whatever").is_some());
+        assert_eq!(sticky(AffinityMode::Persistent, 5).find(b"whatever"), None);
+        assert_eq!(sticky(AffinityMode::Balanced, 5).find(b""), None);
+        assert_eq!(sticky(AffinityMode::Balanced, 0).find(b"whatever"), None);
+    }
+
+    #[test]
+    fn persistent_keys_are_those_of_ingress_nginx() {
+        let sticky = sticky(AffinityMode::Persistent, 1);
+        let (_, key) = sticky.pick(&Random::seeded(7), |_| true).unwrap();
+        assert_eq!(key, hex_md5("default-web-8010.0.0.0:80"));
+        assert_eq!(hex_md5("a"), "0cc175b9c0f1b6a831c399e269772661", "RFC 1321, A.5");
+    }
+}

@@ -1,0 +1,127 @@
+//! Endpoints that the request itself decides: by a cookie, and by the hash of a value.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use model::template::Template;
+use model::{Affinity, AffinityCookie, AffinityMode, Balance, Cluster, ClusterId, HashBy};
+use testkit::{Refusing, Response, Upstream};
+
+use super::{GET, OK, forward};
+use crate::world::World;
+
+fn sticky(endpoints: &[SocketAddr], mode: AffinityMode, change: impl FnOnce(&mut Affinity)) -> World {
+    let mut affinity = Affinity { mode, change_on_failure: false, cookie: AffinityCookie::default() };
+    change(&mut affinity);
+    balanced(endpoints, Balance::Cookie(Arc::new(affinity)))
+}
+
+fn balanced(endpoints: &[SocketAddr], balance: Balance) -> World {
+    World::http(endpoints, |model| {
+        forward(model, |forward| forward.sets_affinity_cookie = true);
+        let cluster = Cluster { balance, ..Cluster::clone(model.cluster(ClusterId(0))) };
+        model.clusters.insert(ClusterId(0), Arc::new(cluster));
+    })
+}
+
+fn three(upstream: &Upstream) -> [SocketAddr; 3] {
+    [1, 2, 3].map(|last| upstream.endpoint(last))
+}
+
+fn cookies(response: &Response) -> Vec<String> {
+    let named = response.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie"));
+    named.map(|(_, value)| value.clone()).collect()
+}
+
+fn with_cookie(cookie: &str) -> String {
+    GET.replace("\r\n\r\n", &format!("\r\nCookie: other=1; {cookie}\r\n\r\n"))
+}
+
+#[test]
+fn a_client_with_a_cookie_stays_where_it_was() {
+    for mode in [AffinityMode::Balanced, AffinityMode::Persistent] {
+        let upstream = Upstream::everywhere();
+        let world = sticky(&three(&upstream), mode, |_| ());
+        let mut client = world.http_client();
+        client.send(GET);
+        let (mut peer, _) = upstream.accept_request();
+        peer.send(OK.replace("\r\n\r\n", "\r\nSet-Cookie: own=1\r\n\r\n"));
+        let response = client.read_response();
+        let cookies = cookies(&response);
+        assert_eq!(cookies.len(), 2, "{cookies:?}");
+        let (pair, attributes) = cookies[1].split_once("; ").unwrap();
+        assert_eq!(attributes, "Path=; HttpOnly");
+        assert!(pair.starts_with("INGRESSCOOKIE=") && pair.contains('|'), "{pair}");
+        // Its own connection to the endpoint is used again, which other endpoints do not have.
+        for _ in 0..5 {
+            client.send(with_cookie(pair));
+            peer.read_head();
+            peer.send(OK);
+            let response = client.read_response();
+            assert_eq!((response.status, response.header("Set-Cookie")), (200, None));
+        }
+    }
+}
+
+#[test]
+fn the_cookie_has_the_attributes_that_are_asked_for() {
+    let upstream = Upstream::new();
+    let world = sticky(&[upstream.address()], AffinityMode::Balanced, |affinity| {
+        affinity.cookie = AffinityCookie {
+            name: "route".to_owned(),
+            path: Some("/shop".to_owned()),
+            domain: Some("web.test".to_owned()),
+            max_age: Some(60),
+            same_site: Some("lax".to_owned()),
+            is_secure: true,
+            ..AffinityCookie::default()
+        };
+    });
+    let mut client = world.http_client();
+    client.send(GET);
+    let (mut peer, _) = upstream.accept_request();
+    peer.send(OK);
+    let cookie = client.read_response().header("Set-Cookie").unwrap();
+    let (_, attributes) = cookie.split_once("; ").unwrap();
+    assert_eq!(attributes, "Max-Age=60; Domain=web.test; Path=/shop; Secure; HttpOnly; SameSite=lax");
+}
+
+#[test]
+fn a_new_client_is_given_another_endpoint_where_its_first_one_fails() {
+    let (nobody, upstream) = (Refusing::default(), Upstream::new());
+    let world = sticky(&[nobody.address(), upstream.address()], AffinityMode::Persistent, |_| ());
+    let mut client = world.http_client();
+    let mut peer = None;
+    let mut cookies = Vec::new();
+    for _ in 0..8 {
+        client.send(GET);
+        let peer = peer.get_or_insert_with(|| upstream.accept());
+        peer.read_head();
+        peer.send(OK);
+        let response = client.read_response();
+        cookies.extend(self::cookies(&response));
+    }
+    assert_eq!(cookies.len(), 8);
+    assert!(cookies.iter().all(|cookie| *cookie == cookies[0]), "{cookies:?}");
+}
+
+#[test]
+fn equal_values_lead_to_one_endpoint() {
+    for subset in [None, Some(1)] {
+        let upstream = Upstream::everywhere();
+        let hash_by = HashBy { key: Template::parse("$arg_user").unwrap(), subset };
+        let world = balanced(&three(&upstream), Balance::Hash(Arc::new(hash_by)));
+        let mut client = world.http_client();
+        let ask = GET.replace("/a", "/a?user=ann");
+        client.send(&ask);
+        let (mut peer, _) = upstream.accept_request();
+        peer.send(OK);
+        assert_eq!(client.read_response().header("Set-Cookie"), None);
+        for _ in 0..5 {
+            client.send(&ask);
+            peer.read_head();
+            peer.send(OK);
+            assert_eq!(client.read_response().status, 200);
+        }
+    }
+}
