@@ -195,6 +195,8 @@ fn describe(translation: &Translation, folder: &Path) -> String {
                     details.push(format!("  {debug}\n"));
                 }
             }
+            let of_responses = route.response_filters.as_slice().iter();
+            details.extend(of_responses.map(|filter| format!("  {filter:?}\n")));
             if !route.access_log {
                 details.push("  not in the access log\n".to_owned());
             }
@@ -237,10 +239,29 @@ fn filters(route: &model::Route) -> Vec<String> {
     let request = route.request_filters.as_slice().iter().map(|filter| format!("  {filter:?}\n"));
     let mut filters: Vec<String> = request.collect();
     if let Some(access) = &route.access {
-        let model::Access { forbidden, client_certificate, unavailable } = &**access;
+        let model::Access {
+            forbidden,
+            client_certificate,
+            unavailable,
+            limits,
+            networks,
+            basic,
+            external,
+            satisfy,
+        } = &**access;
         filters.extend(forbidden.iter().map(|reason| format!("  Forbidden {{ reason: {reason:?} }}\n")));
         filters.extend(client_certificate.iter().map(|demand| format!("  ClientCertificate({demand:?})\n")));
         filters.extend(unavailable.iter().map(|reason| format!("  Unavailable {{ reason: {reason:?} }}\n")));
+        filters.extend(
+            limits
+                .iter()
+                .map(|limits| format!("  {:?}\n", model::ClientLimits { zone: 0, ..limits.clone() })),
+        );
+        filters.extend(networks.iter().map(|networks| format!("  {networks:?}\n")));
+        filters.extend(basic.iter().map(|basic| format!("  {basic:?}\n")));
+        let asked = external.iter().map(|auth| format!("  {:?} of {:?}\n", auth.check, auth.cluster));
+        filters.extend(asked);
+        filters.extend((*satisfy == model::Satisfy::Any).then(|| "  satisfy any\n".to_owned()));
     }
     filters
 }

@@ -2,7 +2,7 @@
 
 use model::{
     Access, Action, Backends, Certificate, ClientCertificate, Encryption, EndpointState, HostTls,
-    HttpVersion, PathKind, RequestFilter, Route,
+    HttpVersion, PathKind, RequestFilter, ResponseFilter, Route, Satisfy,
 };
 use routing::{HostTable, Listener, Snapshot};
 use serde_json::{Value, json};
@@ -66,6 +66,7 @@ fn route(route: &Route, snapshot: &Snapshot) -> Value {
         "service": route.labels.service,
         "servicePort": route.labels.service_port,
         "filters": filters(route),
+        "responseFilters": route.response_filters.as_slice().iter().map(response_filter).collect::<Vec<_>>(),
         "action": action(&route.action, snapshot),
     })
 }
@@ -74,10 +75,18 @@ fn route(route: &Route, snapshot: &Snapshot) -> Value {
 fn filters(route: &Route) -> Vec<Value> {
     let mut filters: Vec<Value> = route.request_filters.as_slice().iter().map(request_filter).collect();
     if let Some(access) = &route.access {
-        let Access { forbidden, client_certificate, unavailable } = &**access;
+        let Access { forbidden, client_certificate, unavailable, limits, networks, basic, external, satisfy } =
+            &**access;
         filters.extend(forbidden.as_ref().map(|reason| json!({"forbidden": reason})));
         filters.extend(client_certificate.as_ref().map(self::client_certificate));
         filters.extend(unavailable.as_ref().map(|reason| json!({"unavailable": reason})));
+        filters.extend(limits.as_ref().map(|limits| json!({"limits": format!("{limits:?}")})));
+        filters.extend(networks.as_ref().map(|networks| json!({"networks": format!("{networks:?}")})));
+        filters.extend(basic.as_ref().map(|basic| json!({"basicAuth": {"realm": basic.realm}})));
+        let asked = external.as_ref().map(|auth| &*auth.check);
+        filters
+            .extend(asked.map(|check| json!({"externalAuth": {"host": check.host, "method": check.method}})));
+        filters.extend((*satisfy == Satisfy::Any).then(|| json!({"satisfy": "any"})));
     }
     filters
 }
@@ -92,6 +101,12 @@ fn request_filter(filter: &RequestFilter) -> Value {
         RequestFilter::Rewrite(rewrite) => {
             json!({"rewrite": {"pattern": rewrite.pattern.as_str(), "redirects": rewrite.redirects}})
         }
+    }
+}
+
+fn response_filter(filter: &ResponseFilter) -> Value {
+    match filter {
+        ResponseFilter::Cors(cors) => json!({"cors": format!("{:?}", cors.origins)}),
     }
 }
 

@@ -1,7 +1,9 @@
-use crate::{Pattern, VerifyClient};
+use std::sync::Arc;
 
-/// Who may use a route. Each field can refuse a request, and they are asked in the order in which they stand here, after the
-/// [`RequestFilters`](crate::RequestFilters).
+use crate::{AddressSet, BasicAuth, ClientLimits, ExternalAuth, Pattern, VerifyClient};
+
+/// Who may use a route. Each field can refuse a request, and they are asked in the order in which they stand here: what guards the host
+/// or closes the route before the [`RequestFilters`](crate::RequestFilters), the others once it is known that the request can be served.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     /// Nobody may, since something that guards the whole host cannot be enforced: the answer is 403. Says what is wrong, for the log
@@ -12,6 +14,43 @@ pub struct Access {
     /// Nobody may, since something that guards this route cannot be enforced: the answer is 503. Says what is wrong, as
     /// [`forbidden`](Self::forbidden) does.
     pub unavailable: Option<String>,
+    /// Only so many requests of one client. Counts those that are refused by what comes after it.
+    pub limits: Option<ClientLimits>,
+    /// Only clients with certain addresses.
+    pub networks: Option<Networks>,
+    /// Only clients that know a password.
+    pub basic: Option<BasicAuth>,
+    /// Only clients that another service lets in.
+    pub external: Option<ExternalAuth>,
+    /// Whether each of `networks`, `basic` and `external` has to let a client in, or one of them suffices.
+    pub satisfy: Satisfy,
+}
+
+/// Which addresses clients may have; others are answered with 403.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Networks {
+    /// Addresses that may not, whatever [`allowed`](Self::allowed) says.
+    pub denied: Option<Arc<AddressSet>>,
+    /// Addresses that may; none for all.
+    pub allowed: Option<Arc<AddressSet>>,
+}
+
+impl Networks {
+    /// Whether a client with this address may use the route.
+    pub fn admits(&self, client: std::net::IpAddr) -> bool {
+        let holds = |set: &Option<Arc<AddressSet>>| set.as_ref().map(|set| set.contains(client));
+        holds(&self.denied) != Some(true) && holds(&self.allowed) != Some(false)
+    }
+}
+
+/// How several checks of a client are combined (nginx: `satisfy`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Satisfy {
+    /// Each has to let it in.
+    #[default]
+    All,
+    /// One of them suffices: its address or its credentials.
+    Any,
 }
 
 /// What becomes of clients by the certificate that they have shown (ingress-nginx: `auth-tls-*`). One that is missing or bad

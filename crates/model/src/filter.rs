@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use crate::template::Template;
-use crate::{Expression, HostName};
+use crate::{Cors, Expression, HostName};
 
 /// What is done with a request before it is forwarded. A filter may answer the request instead.
 ///
@@ -21,6 +21,19 @@ pub enum RequestFilter {
 /// The request filters of a route, in the order in which they run. At most one of a kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestFilters(Box<[RequestFilter]>);
+
+/// What is done with the head of a response, whoever made it.
+///
+/// Filters run in the order of this list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ResponseFilter {
+    /// Tell browsers which pages may read it. Preflights are answered here, before the request filters.
+    Cors(Arc<Cors>),
+}
+
+/// The response filters of a route, in the order in which they run. At most one of a kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResponseFilters(Box<[ResponseFilter]>);
 
 /// Two filters of one kind, of which nothing says which one counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,6 +57,35 @@ impl RequestFilters {
     /// The filters in the order in which they run.
     pub fn as_slice(&self) -> &[RequestFilter] {
         &self.0
+    }
+}
+
+impl ResponseFilters {
+    /// Puts filters in order.
+    ///
+    /// # Errors
+    ///
+    /// When two are of one kind.
+    pub fn new(mut filters: Vec<ResponseFilter>) -> Result<Self, DuplicateFilter> {
+        filters.sort_by_key(ResponseFilter::position);
+        if filters.windows(2).any(|pair| pair[0].position() == pair[1].position()) {
+            return Err(DuplicateFilter);
+        }
+        Ok(Self(filters.into()))
+    }
+
+    /// The filters in the order in which they run.
+    pub fn as_slice(&self) -> &[ResponseFilter] {
+        &self.0
+    }
+}
+
+impl ResponseFilter {
+    /// Position in the order in which filters run: that of the enum.
+    fn position(&self) -> u8 {
+        match self {
+            Self::Cors(_) => 0,
+        }
     }
 }
 

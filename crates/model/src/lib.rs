@@ -7,11 +7,16 @@
 //! Never in here: IO, async, Kubernetes types, protocol bytes.
 
 mod access;
+mod address_set;
 mod affinity;
 mod backend;
+mod basic_auth;
+mod client_limits;
 mod cluster;
 mod condition;
+mod cors;
 mod expression;
+mod external_auth;
 mod filter;
 mod host;
 mod host_tls;
@@ -27,14 +32,20 @@ mod unit;
 
 use std::sync::Arc;
 
-pub use access::{Access, ClientCertificate};
+pub use access::{Access, ClientCertificate, Networks, Satisfy};
+pub use address_set::AddressSet;
 pub use affinity::{Affinity, AffinityCookie, AffinityMode, HashBy};
 pub use backend::{Backend, Backends, NoWeight, Split};
+pub use basic_auth::{BasicAuth, Users};
+pub use client_limits::{ClientLimits, Rate};
 pub use cluster::{Balance, Cluster, ClusterId, Clusters, Encryption, Endpoint, EndpointState, HttpVersion};
 pub use condition::{Condition, Conditions, Precedence, ValueMatch};
+pub use cors::{Cors, Origin, Origins};
 pub use expression::{Captures, Expression};
+pub use external_auth::{ExternalAuth, ExternalAuthCache, ExternalCheck};
 pub use filter::{
-    DuplicateFilter, Redirect, RedirectTarget, RequestFilter, RequestFilters, Rewrite, TlsRedirect,
+    DuplicateFilter, Redirect, RedirectTarget, RequestFilter, RequestFilters, ResponseFilter,
+    ResponseFilters, Rewrite, TlsRedirect,
 };
 pub use host::{Alias, Host, HostName, InvalidHostName};
 pub use host_tls::{ClientAuth, HostTls, VerifyClient};

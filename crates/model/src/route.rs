@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::template::Template;
-use crate::{Access, Backends, Conditions, Expression, InvalidPattern, Precedence, RequestFilters};
+use crate::{
+    Access, Backends, Conditions, Expression, InvalidPattern, Precedence, RequestFilters, ResponseFilters,
+};
 
 /// What is done with the requests for some paths of a host. [`Route::new`] makes one that asks for nothing but its action.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +18,8 @@ pub struct Route {
     pub conditions: Option<Box<Conditions>>,
     /// Steps before the action, each of which may answer instead.
     pub request_filters: RequestFilters,
+    /// Changes to the head of every response.
+    pub response_filters: ResponseFilters,
     /// Who may use it; none where everybody may. On the heap, since most routes have none.
     pub access: Option<Box<Access>>,
     /// What is done in the end.
@@ -41,10 +45,17 @@ pub struct SlashRedirect {
 impl Route {
     /// A route for everybody, without conditions and filters, in the access log.
     pub fn new(path: PathMatch, action: Action, labels: Arc<Labels>) -> Self {
-        let request_filters = RequestFilters::default();
-        let slash_redirect = SlashRedirect::default();
-        let (conditions, access, access_log) = (None, None, true);
-        Self { path, conditions, request_filters, access, action, labels, access_log, slash_redirect }
+        Self {
+            path,
+            conditions: None,
+            request_filters: RequestFilters::default(),
+            response_filters: ResponseFilters::default(),
+            access: None,
+            action,
+            labels,
+            access_log: true,
+            slash_redirect: SlashRedirect::default(),
+        }
     }
 
     /// How it stands beside others with an equal path.

@@ -3,7 +3,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 
 use crate::log::Format;
-use crate::{StreamSettings, TlsSettings};
+use crate::{Networks, StreamSettings, TlsSettings};
 
 /// What holds for the proxy as a whole. The defaults are ingress-nginx's.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,6 +20,8 @@ pub struct Settings {
     pub access_log: AccessLog,
     /// What is passed on as it is.
     pub stream: StreamSettings,
+    /// Clients that get nothing at all (`block-cidrs`): asked for requests that no route takes, since routes have their own lists.
+    pub blocked: Option<Networks>,
 }
 
 /// What clients may do, and for how long.

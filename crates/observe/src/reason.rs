@@ -71,6 +71,9 @@ reasons! {
         "client_certificate_bad" => ClientCertificateBad, "The client has shown a certificate that is not good.";
         "client_certificate_subject" => ClientCertificateSubject, "The certificate of the client is for somebody else.";
         "misdirected" => Misdirected, "The host asks for client certificates, and the TLS connection was made for another one.";
+        "address_denied" => AddressDenied, "The client has an address that the route, or the whole proxy, does not let in.";
+        "rate_limit" => RateLimit, "The client asks more often than it may.";
+        "client_connection_limit" => ClientConnectionLimit, "The client has as many requests at work as it may.";
         "unknown_host" => UnknownHost, "Nothing is served for the host.";
         "unknown_path" => UnknownPath, "No route of the host takes the path.";
     }
@@ -85,6 +88,7 @@ reasons! {
         "upstream_send_timeout" => UpstreamSendTimeout, "The endpoint took nothing of the request for too long.";
         "upstream_bad_response" => UpstreamBadResponse, "The endpoint's response is malformed.";
         "upstream_status" => UpstreamStatus, "The endpoint answered with a status that asks for another try.";
+        "auth_failed" => AuthFailed, "The auth service gave no answer that lets a request in or refuses it.";
         "upstream_head_too_large" => UpstreamHeadTooLarge, "The endpoint's response head is too long.";
     }
     Forebay {
@@ -94,6 +98,7 @@ reasons! {
         "ports_exhausted" => PortsExhausted, "No local port is left for a connection to the endpoint.";
         "descriptors_exhausted" => DescriptorsExhausted, "No file descriptor is left for a connection to the endpoint.";
         "handshake_limit" => HandshakeLimit, "There are as many TLS handshakes in progress as there may be.";
+        "password_limit" => PasswordLimit, "There are as many passwords to verify as there may be.";
         "connection_limit" => ConnectionLimit, "There are as many client connections as there may be.";
     }
 }

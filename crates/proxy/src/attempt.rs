@@ -82,6 +82,12 @@ impl<'x, 'a> Outbound<'x, 'a> {
         if let Some(demand) = access.and_then(|access| access.client_certificate.as_ref()) {
             client_certificate::tell(demand, exchange.conn.tls.as_deref(), &mut edits);
         }
+        for (name, value) in exchange.admitted.get().into_iter().flat_map(|admitted| &admitted.upstream) {
+            match value {
+                Some(value) => edits.set(name, value.as_slice()),
+                None => edits.remove(name),
+            }
+        }
         if let Some(head) = &forward.head {
             tell(head, exchange, &mut edits);
         }

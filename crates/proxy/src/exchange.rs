@@ -3,7 +3,7 @@
 //! Never in here: what is done with it, which is `serve`'s.
 
 use std::borrow::Cow;
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -12,12 +12,14 @@ use wire::Known;
 use wire::h1::{Request, TargetForm};
 
 use crate::client::{Client, Timeout};
+use crate::clients::Admitted;
 use crate::clock::Moment;
 use crate::conn::Conn;
 use crate::deadline::Deadline;
 use crate::deliver::Recipient;
 use crate::fault::Retry;
-use crate::filters::{Forwarded, Rewritten};
+use crate::filters::{self, Forwarded, Rewritten};
+use crate::head::HeadEdits;
 use crate::progress::Progress;
 use crate::random::Random;
 use crate::report::Report;
@@ -59,8 +61,10 @@ pub(crate) struct Exchange<'a> {
     /// Whose endpoints are asked, once that is known.
     pub(crate) cluster: Cell<Option<ClusterId>>,
     pub(crate) id: RequestId<'a>,
+    /// What the checks of its client have found out, where that is anything.
+    pub(crate) admitted: OnceCell<Box<Admitted>>,
     /// What the client is to be told of the endpoint that it was given.
-    pub(crate) affinity_cookie: RefCell<Option<Box<str>>>,
+    pub(crate) affinity_cookie: Cell<Option<Box<str>>>,
     pub(crate) progress: Progress,
     pub(crate) report: Report,
 }
@@ -137,6 +141,23 @@ impl<'a> Exchange<'a> {
         let known = &self.config.settings().client.upgrade_protocols;
         let is_known = |name: &[u8]| known.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()));
         self.request.is_upgrade() && self.request.fields.upgrades(self.head).all(is_known)
+    }
+
+    /// The origin of the page that asks (Fetch standard, "`Origin` header").
+    pub(crate) fn origin(&self) -> Option<&'a [u8]> {
+        self.request.fields.find_name(self.head, b"origin").map(|field| field.value(self.head))
+    }
+
+    /// The changes to the head of the response, whoever made it.
+    pub(crate) fn response_edits(&self, status: u16) -> HeadEdits<'_> {
+        let mut edits = filters::response(self.config.settings(), self.conn.tls.is_some());
+        if let Some(route) = self.route.get() {
+            filters::response::apply(route.response_filters.as_slice(), self.origin(), &mut edits);
+        }
+        for cookie in self.admitted.get().into_iter().flat_map(|admitted| admitted.cookies_for(status)) {
+            edits.add("Set-Cookie", cookie.as_slice());
+        }
+        edits
     }
 
     pub(crate) fn is_head(&self) -> bool {

@@ -34,6 +34,7 @@ mod conditions;
 mod filters;
 
 mod access;
+mod clients;
 
 mod affinity;
 
@@ -84,6 +85,7 @@ use observe::log::Writer;
 use routing::Snapshot;
 use tokio::sync::{Notify, watch};
 
+use crate::clients::Clients;
 use crate::clock::Clock;
 use crate::deadline::Deadlines;
 use crate::listener::Bound;
@@ -151,6 +153,7 @@ impl Proxy {
         let (published, control) = watch::channel(Published { snapshot, tls_listeners });
         let (stopping, stops) = watch::channel(false);
         let shared_pool = SharedPool::new(options.workers.len());
+        let clients = Clients::start()?;
         let ticks: Vec<Arc<Notify>> = options.workers.iter().map(|_| Arc::default()).collect();
         let ticker = Ticker::start(ticks.clone())?;
         let mut proxy = Self {
@@ -170,7 +173,7 @@ impl Proxy {
             let sink = log.sink(&recorder);
             let (shared_pool, registry, sources) =
                 (Arc::clone(&shared_pool), Arc::clone(registry), options.source_addresses.clone());
-            let (hostname, budget) = (Arc::clone(&hostname), options.budget);
+            let (hostname, budget, clients) = (Arc::clone(&hostname), options.budget, Arc::clone(&clients));
             let run = move || {
                 let deadlines = Deadlines::new(clock.clone());
                 let sources = Sources::new(sources);
@@ -178,7 +181,7 @@ impl Proxy {
                     Pool::new(index, clock.clone(), Rc::clone(&deadlines), shared_pool, registry, sources);
                 let time = TimeCache::new(TimeZone::system());
                 let log = Log { sink, time, hostname, pid: std::process::id() };
-                thread::run(thread, WorkerParts { clock, deadlines, pool, recorder, log, budget })
+                thread::run(thread, WorkerParts { clock, deadlines, pool, clients, recorder, log, budget })
             };
             proxy.threads.push(std::thread::Builder::new().name(format!("worker {index}")).spawn(run)?);
         }

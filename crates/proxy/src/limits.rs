@@ -113,6 +113,26 @@ pub(crate) const HTTP2_STREAMS_ASSUMED: usize = 100;
 /// Sessions with one endpoint on which a request is tried, as long as it has not been looked at.
 pub(crate) const HTTP2_SESSIONS_PER_TRY_MAX: u32 = 4;
 
+/// Clients whose requests are counted, all workers together; those that have not come for longest are forgotten.
+pub(crate) const CLIENTS_LIMITED_MAX: usize = 100_000;
+/// Answers of auth services that are kept, all workers together.
+pub(crate) const AUTH_ANSWERS_MAX: usize = 10_000;
+/// Bytes of headers of such an answer; a longer one is not kept.
+pub(crate) const AUTH_ANSWER_BYTES_MAX: usize = 8 << 10;
+/// Bytes of an auth service's body that are passed over; after more its connection is closed.
+pub(crate) const AUTH_BODY_BYTES_MAX: usize = 64 << 10;
+/// Calls of auth services for one request, where connections break.
+pub(crate) const AUTH_TRIES_MAX: u32 = 3;
+
+/// Passwords that wait to be verified; further clients are refused. One takes some tens of milliseconds.
+pub(crate) const PASSWORDS_WAITING_MAX: usize = 64;
+/// Passwords that are known to be right, all workers together.
+pub(crate) const PASSWORDS_KNOWN_MAX: usize = 100_000;
+/// Cost of a bcrypt hash that is computed: 2 to the power of it, some seconds.
+pub(crate) const BCRYPT_COST_MAX: u32 = 16;
+/// Rounds of a crypt hash that are computed: some seconds.
+pub(crate) const SHA_CRYPT_ROUNDS_MAX: usize = 1_000_000;
+
 /// To connect one endpoint of a TCP service; nginx's default, which ingress-nginx leaves as it is.
 pub(crate) const STREAM_CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 /// For the PROXY header of a TCP service's client; nginx's default, which ingress-nginx leaves as it is.

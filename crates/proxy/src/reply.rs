@@ -23,11 +23,12 @@ pub(crate) fn status(reason: Reason) -> u16 {
     match reason {
         Reason::ClientAborted | Reason::SendTimeout => CLIENT_CLOSED_REQUEST,
         Reason::HeadTimeout | Reason::BodyTimeout => 408,
-        Reason::Forbidden | Reason::ClientCertificateSubject => 403,
+        Reason::Forbidden | Reason::ClientCertificateSubject | Reason::AddressDenied => 403,
         Reason::UnknownHost | Reason::UnknownPath => 404,
         Reason::MethodNotAllowed => 405,
         Reason::BodyTooLarge => 413,
         Reason::LineTooLong => 414,
+        Reason::AuthFailed => 500,
         Reason::UnsupportedExpectation => 417,
         Reason::Misdirected => 421,
         Reason::HeadTooLarge => 431,
@@ -36,6 +37,9 @@ pub(crate) fn status(reason: Reason) -> u16 {
         Reason::NoEndpoints
         | Reason::Unavailable
         | Reason::ConnectionLimit
+        | Reason::PasswordLimit
+        | Reason::RateLimit
+        | Reason::ClientConnectionLimit
         | Reason::DescriptorsExhausted => 503,
         Reason::ConnectTimeout | Reason::UpstreamReadTimeout | Reason::UpstreamSendTimeout => 504,
         Reason::ConnectRefused
@@ -74,6 +78,23 @@ impl Answer {
     /// The answer to a load balancer's health check.
     pub(crate) fn healthy() -> Self {
         Self::new(200, String::new())
+    }
+
+    /// The answer to a client that is not let in, with the challenges that it has to meet.
+    pub(crate) fn refusal(status: u16, challenges: &[Vec<u8>]) -> Self {
+        let mut answer = Self::new(status, format!("{status} {}\n", phrase(status)));
+        for challenge in challenges {
+            answer = answer.with("WWW-Authenticate", String::from_utf8_lossy(challenge).into_owned());
+        }
+        answer
+    }
+
+    /// The answer to a preflight of CORS, as ingress-nginx gives it.
+    pub(crate) fn preflight() -> Self {
+        let answer = Self { status: 204, fields: Vec::new(), body: None };
+        answer
+            .with("Content-Type", "text/plain charset=UTF-8".to_owned())
+            .with("Content-Length", "0".to_owned())
     }
 
     /// What a route of the configuration answers.
@@ -169,6 +190,7 @@ fn phrase(status: u16) -> &'static str {
         307 => "Temporary Redirect",
         308 => "Permanent Redirect",
         400 => "Bad Request",
+        401 => "Unauthorized",
         403 => "Forbidden",
         404 => "Not Found",
         405 => "Method Not Allowed",
@@ -177,7 +199,9 @@ fn phrase(status: u16) -> &'static str {
         414 => "URI Too Long",
         417 => "Expectation Failed",
         421 => "Misdirected Request",
+        429 => "Too Many Requests",
         431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
         501 => "Not Implemented",
         502 => "Bad Gateway",
         503 => "Service Unavailable",

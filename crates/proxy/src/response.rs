@@ -13,7 +13,6 @@ use crate::client::{self, Client};
 use crate::deliver::Outcome;
 use crate::exchange::Exchange;
 use crate::fault::Fault;
-use crate::filters;
 use crate::h2::tunnel_stream;
 use crate::head::{Delivery, write_interim_head, write_response_head};
 use crate::limits::INTERIM_RESPONSES_MAX;
@@ -130,7 +129,7 @@ impl Receiver<'_, '_> {
     /// The head for the client. What it takes to write it is not kept while the response is sent.
     fn write_head(&self, response: &Response, delivery: Delivery, received: &Buffer) -> Buffer {
         let (exchange, mut head) = (self.exchange, Buffer::small(&self.exchange.worker.buffers));
-        let mut edits = filters::response(exchange.config.settings(), exchange.conn.tls.is_some());
+        let mut edits = exchange.response_edits(response.status);
         if let Some(cookie) = exchange.affinity_cookie.take() {
             edits.add("Set-Cookie", Vec::from(cookie.into_boxed_bytes()));
         }

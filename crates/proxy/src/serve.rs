@@ -1,11 +1,11 @@
 //! The path of a request, whatever the protocols on both sides: route -> filters -> access -> backend -> tries -> record; a fault or an answer of
 //! our own leaves it anywhere.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::{Action, Conditions, Forward, HostName, Route};
+use model::{Access, Action, Conditions, Forward, HostName, ResponseFilter, Route};
 use observe::Reason;
 use routing::{HostTable, Resolution};
 use wire::h1::{Request, TargetForm, Version};
@@ -20,7 +20,7 @@ use crate::deliver::{Outcome, Recipient};
 use crate::exchange::{AfterRequest, Exchange, RequestId, RequestStart};
 use crate::fault::Fault;
 use crate::filters::{self, FilterResult, Forwarded, RequestView};
-use crate::head::connection_option;
+use crate::head::{HeadEdits, connection_option};
 use crate::progress::Progress;
 use crate::record;
 use crate::reply::{self, Answer, CLIENT_CLOSED_REQUEST};
@@ -67,8 +67,9 @@ pub(crate) async fn serve(
         route: Cell::new(None),
         rewritten: OnceCell::new(),
         cluster: Cell::new(None),
+        admitted: OnceCell::new(),
         id: RequestId::of(head, request, &worker.random, settings.request_id),
-        affinity_cookie: RefCell::default(),
+        affinity_cookie: Cell::default(),
         progress: Progress::default(),
         report: Report::new(begin, request.len as u64),
     };
@@ -83,7 +84,8 @@ pub(crate) async fn refuse(worker: &Rc<Worker>, arrival: RequestStart<'_>, reaso
     let report = Report::new(begin, head.len() as u64);
     let option = connection_option(claimed_version(head), false);
     let is_head = head.trim_ascii_start().starts_with(b"HEAD ");
-    let sent = send_answer(worker, arrival, &Answer::to(reason), option, !is_head, &report).await;
+    let edits = filters::response(config.settings(), conn.tls.is_some());
+    let sent = send_answer(worker, arrival, (&Answer::to(reason), &edits), option, !is_head, &report).await;
     record::record_refused(worker, config, conn, head, &report, reason);
     if sent { AfterRequest::Linger } else { AfterRequest::Close }
 }
@@ -97,15 +99,14 @@ fn claimed_version(head: &[u8]) -> Version {
 async fn send_answer(
     worker: &Worker,
     arrival: RequestStart<'_>,
-    answer: &Answer,
+    (answer, edits): (&Answer, &HeadEdits<'_>),
     connection: Option<&str>,
     with_body: bool,
     report: &Report,
 ) -> bool {
-    let RequestStart { conn, client, deadline, config, .. } = arrival;
+    let RequestStart { client, deadline, config, .. } = arrival;
     let mut head = Buffer::small(&worker.buffers);
-    let edits = filters::response(config.settings(), conn.tls.is_some());
-    answer.write_head(&mut head, &worker.date(), connection, &edits);
+    answer.write_head(&mut head, &worker.date(), connection, edits);
     let body = if with_body { answer.body() } else { &[] };
     report.status.set(answer.status);
     report.sent_head.set(head.len() as u64);
@@ -156,16 +157,27 @@ impl<'a> Exchange<'a> {
 
     /// The way of a request, step by step. What follows, a try's request, response and delivery, is `attempt`'s.
     async fn pass(&self, rest: &mut Buffer) -> Result<AfterRequest, Stop> {
-        let (host, route) = self.find_route()?;
-        self.filter(route)?;
-        self.check_access(host, route)?;
-        let forward = match &route.action {
-            Action::Forward(forward) => forward,
-            Action::Respond(fixed) => return Err(Answer::direct(fixed).into()),
-            Action::NotFound => return Err(Reason::UnknownPath.into()),
-        };
-        let cluster = self.backend(forward)?;
+        let (forward, cluster) = self.admit().await?;
         Ok(self.forward(forward, cluster, rest).await?)
+    }
+
+    /// What comes before an endpoint is asked: who gets there, and which endpoints they are.
+    async fn admit(&self) -> Result<(&'a Forward, &'a Cluster), Stop> {
+        let (host, route) = self.find_route()?;
+        self.check_host(host, route)?;
+        self.filter(route)?;
+        let backend = self.backend(route)?;
+        if let Some(access) = &route.access {
+            self.check_in_clear(host, access)?;
+            let admitted = Box::pin(access::admit(self, access)).await;
+            Result::<(), Stop>::from(admitted)?;
+        }
+        match (&route.action, backend) {
+            (Action::Forward(forward), Some(cluster)) => Ok((forward, cluster)),
+            (Action::Forward(_), None) => Err(Reason::NoEndpoints.into()),
+            (Action::Respond(fixed), _) => Err(Answer::direct(fixed).into()),
+            (Action::NotFound, _) => Err(Reason::UnknownPath.into()),
+        }
     }
 
     /// The route that takes the request.
@@ -188,9 +200,16 @@ impl<'a> Exchange<'a> {
                 Err(self.add_slash(route).into())
             }
             Resolution::UnknownHost if path == HEALTH_PATH => Err(Answer::healthy().into()),
-            Resolution::UnknownHost => Err(Reason::UnknownHost.into()),
-            Resolution::UnknownPath => Err(Reason::UnknownPath.into()),
+            Resolution::UnknownHost => Err(self.unserved(Reason::UnknownHost).into()),
+            Resolution::UnknownPath => Err(self.unserved(Reason::UnknownPath).into()),
         }
+    }
+
+    /// Why a request is refused that no route takes: clients that are blocked everywhere are not told what is served.
+    fn unserved(&self, reason: Reason) -> Reason {
+        let blocked = self.config.settings().blocked.as_ref();
+        let is_blocked = blocked.is_some_and(|blocked| !blocked.admits(self.forwarded.client));
+        if is_blocked { Reason::AddressDenied } else { reason }
     }
 
     /// The path by which routes are told apart.
@@ -200,6 +219,13 @@ impl<'a> Exchange<'a> {
 
     /// Runs the route's request filters, any of which may answer or refuse.
     fn filter(&self, route: &Route) -> Result<(), Stop> {
+        for filter in route.response_filters.as_slice() {
+            let ResponseFilter::Cors(cors) = filter;
+            let method = &self.head[self.request.method.clone()];
+            if let Some(answer) = filters::response::preflight(cors, method, self.origin()) {
+                return Err(answer.into());
+            }
+        }
         let filters = route.request_filters.as_slice();
         if filters.is_empty() {
             return Ok(());
@@ -217,19 +243,33 @@ impl<'a> Exchange<'a> {
         filters::request(filters, &view).into()
     }
 
-    /// Asks whether the client may use the route.
-    fn check_access(&self, host: &'a HostTable, route: &Route) -> Result<(), Stop> {
+    /// Asks what guards the host, and whether the route is closed. A client in clear is asked for a certificate later: it may be sent to
+    /// the TLS port.
+    fn check_host(&self, host: &'a HostTable, route: &Route) -> Result<(), Stop> {
         let Some(access) = &route.access else { return Ok(()) };
-        let client = self.conn.tls.as_deref().map(|tls| self.presented(tls, host));
-        access::check(access, client.as_ref()).into()
+        if access.forbidden.is_some() || self.conn.tls.is_some() {
+            self.check_certificate(host, access)?;
+        }
+        if access.unavailable.is_some() { Err(Reason::Unavailable.into()) } else { Ok(()) }
     }
 
-    /// The cluster whose endpoints may serve the request.
-    fn backend(&self, forward: &Forward) -> Result<&'a Cluster, Stop> {
+    fn check_certificate(&self, host: &'a HostTable, access: &Access) -> Result<(), Stop> {
+        let client = self.conn.tls.as_deref().map(|tls| self.presented(tls, host));
+        access::check_host(access, client.as_ref()).into()
+    }
+
+    /// Asks a client in clear for the certificate that it cannot have, now that it has not been sent to the TLS port.
+    fn check_in_clear(&self, host: &'a HostTable, access: &Access) -> Result<(), Stop> {
+        if self.conn.tls.is_none() { self.check_certificate(host, access) } else { Ok(()) }
+    }
+
+    /// The cluster whose endpoints may serve the request; none where that needs no endpoint.
+    fn backend(&self, route: &Route) -> Result<Option<&'a Cluster>, Stop> {
+        let Action::Forward(forward) = &route.action else { return Ok(None) };
         let id = choose(&forward.backends, &self.worker.random);
         self.cluster.set(Some(id));
         let cluster = self.worker.cluster(self.config, id).for_client(self.conn.tls.is_some());
-        if cluster.len() == 0 { Err(Reason::NoEndpoints.into()) } else { Ok(cluster) }
+        if cluster.len() == 0 { Err(Reason::NoEndpoints.into()) } else { Ok(Some(cluster)) }
     }
 
     /// What is known of a client over TLS.
@@ -348,7 +388,8 @@ impl<'a> Exchange<'a> {
         };
         let grpc = if self.is_grpc() { answer.in_grpc() } else { None };
         let answer = grpc.as_ref().unwrap_or(answer);
-        let sent = send_answer(self.worker, arrival, answer, option, !self.is_head(), &self.report).await;
+        let what = (answer, &self.response_edits(answer.status));
+        let sent = send_answer(self.worker, arrival, what, option, !self.is_head(), &self.report).await;
         match (sent, keep_alive, body_is_past) {
             (true, true, _) => AfterRequest::KeepAlive,
             (true, false, false) => AfterRequest::Linger,

@@ -20,6 +20,7 @@ use tokio::sync::Notify;
 use wire::h1::{Request, RequestLimits, Response};
 
 use crate::buffer::Buffers;
+use crate::clients::Clients;
 use crate::clock::{Clock, Moment};
 use crate::deadline::{Deadline, Deadlines};
 use crate::limits::{IDLE_CLOSED_PER_TURN, SHORTAGE_TOLD_INTERVAL, TICKS_PER_SWEEP, UDP_SESSIONS_MAX};
@@ -39,6 +40,8 @@ pub(crate) struct Worker {
     pub(crate) random: Random,
     pub(crate) pool: Pool,
     pub(crate) handshakes: HandshakeLimiter,
+    /// What is known of clients, shared by all workers.
+    pub(crate) clients: Arc<Clients>,
     pub(crate) recorder: RefCell<Recorder>,
     /// For requests that no route took.
     pub(crate) no_labels: Arc<Labels>,
@@ -108,6 +111,7 @@ pub(crate) struct WorkerParts {
     pub(crate) clock: Clock,
     pub(crate) deadlines: Rc<Deadlines>,
     pub(crate) pool: Pool,
+    pub(crate) clients: Arc<Clients>,
     pub(crate) recorder: Recorder,
     pub(crate) log: Log,
     pub(crate) budget: Budget,
@@ -125,6 +129,7 @@ impl Worker {
             random: Random::new(),
             pool: parts.pool,
             handshakes: HandshakeLimiter::default(),
+            clients: parts.clients,
             recorder: RefCell::new(parts.recorder),
             no_labels: Arc::new(Labels { host: HostName::Any.to_string(), ..Labels::default() }),
             log: RefCell::new(parts.log),

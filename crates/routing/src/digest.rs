@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 
-use model::{Action, Backend, Backends, Cluster, Forward, HostTls, Route, Stream};
+use model::{Access, Action, Backend, Backends, Cluster, ExternalAuth, Forward, HostTls, Route, Stream};
 
 use crate::host::Hosts;
 use crate::snapshot::Snapshot;
@@ -57,9 +57,21 @@ impl Digest {
     }
 
     fn add_route(&mut self, snapshot: &Snapshot, route: &Route) {
-        let Route { path, conditions, request_filters, access, action, labels, access_log, slash_redirect } =
-            route;
-        self.add(&(path, conditions, request_filters, access, labels, access_log, slash_redirect));
+        let Route {
+            path,
+            conditions,
+            request_filters,
+            response_filters,
+            access,
+            action,
+            labels,
+            access_log,
+            slash_redirect,
+        } = route;
+        self.add(&(path, conditions, request_filters, response_filters, labels, access_log, slash_redirect));
+        if let Some(access) = access {
+            self.add_access(snapshot, access);
+        }
         match action {
             Action::Forward(forward) => {
                 let Forward {
@@ -76,6 +88,15 @@ impl Digest {
             }
             Action::Respond(fixed) => self.add(fixed),
             Action::NotFound => self.add(&"not found"),
+        }
+    }
+
+    fn add_access(&mut self, snapshot: &Snapshot, access: &Access) {
+        let Access { forbidden, client_certificate, unavailable, limits, networks, basic, external, satisfy } =
+            access;
+        self.add(&(forbidden, client_certificate, unavailable, limits, networks, basic, satisfy));
+        if let Some(ExternalAuth { cluster, check }) = external {
+            self.add(&(snapshot.cluster(*cluster), check));
         }
     }
 

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -49,6 +49,20 @@ impl Secret {
 
     fn required(&self, key: &str) -> Result<Vec<u8>, String> {
         self.bytes(key).unwrap_or_else(|| Err(format!("there is no {key}")))
+    }
+}
+
+impl Secret {
+    /// The content of a key, or why there is none.
+    pub(crate) fn content(&self, key: &str) -> Result<Vec<u8>, String> {
+        self.required(key)
+    }
+
+    /// The names of all keys.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
+        let names: BTreeSet<&str> =
+            self.data.keys().chain(self.string_data.keys()).map(String::as_str).collect();
+        names.into_iter()
     }
 }
 

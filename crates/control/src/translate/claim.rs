@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use model::template::Template;
 use model::{
-    Alias, Certificate, CertificateInfo, CipherSuite, ClientAuth, ClientCertificate, ConnectionHeader,
-    HostName, PathMatch, RequestFilter, RetryPolicy, SlashRedirect, Timeouts, TlsRedirect, UpstreamHead,
-    UpstreamTls,
+    Alias, BasicAuth, Certificate, CertificateInfo, CipherSuite, ClientAuth, ClientCertificate, ClientLimits,
+    ConnectionHeader, Cors, ExternalCheck, HostName, Networks, PathMatch, RequestFilter, RetryPolicy,
+    Satisfy, SlashRedirect, Timeouts, TlsRedirect, UpstreamHead, UpstreamTls,
 };
 
 use super::upstream_protocol::UpstreamDraft;
@@ -149,6 +149,9 @@ pub(super) struct DraftRoute {
     pub(super) passes_in_clear: bool,
     /// Why the route has to be closed: access restrictions that cannot be enforced.
     pub(super) denials: Vec<String>,
+    /// Who may use the route.
+    pub(super) access: AccessDraft,
+    pub(super) cors: Option<Arc<Cors>>,
     pub(super) access_log: bool,
 }
 
@@ -160,6 +163,32 @@ pub(super) struct RewriteDraft {
     pub(super) target: Template,
     /// It is an absolute URL, and so a redirect.
     pub(super) redirects: bool,
+}
+
+/// Who may use a route, as its object says.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AccessDraft {
+    pub(super) limits: Option<ClientLimits>,
+    pub(super) networks: Option<Networks>,
+    pub(super) basic: Option<BasicAuth>,
+    pub(super) external: Option<ExternalDraft>,
+    pub(super) satisfy: Satisfy,
+}
+
+/// An auth service as an object asks for it.
+#[derive(Clone, Debug)]
+pub(super) struct ExternalDraft {
+    pub(super) service: AuthService,
+    pub(super) check: Arc<ExternalCheck>,
+}
+
+/// Where an auth service is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct AuthService {
+    /// A name in lower case, or an address.
+    pub(super) host: String,
+    pub(super) port: u16,
+    pub(super) is_encrypted: bool,
 }
 
 /// A redirect to TLS, whose condition is decided with the host.
@@ -180,6 +209,16 @@ pub struct RouteOrigin {
     pub file: Option<Arc<Path>>,
     /// The line of the value that declares the route, from 1.
     pub line: Option<u32>,
+}
+
+impl AuthService {
+    /// The Service, if the host is the name that the cluster's DNS has for one.
+    pub(super) fn service(&self) -> Option<NsName> {
+        let name = self.host.trim_end_matches('.');
+        let name = name.strip_suffix(".cluster.local").unwrap_or(name).strip_suffix(".svc")?;
+        let (service, namespace) = name.split_once('.')?;
+        (!namespace.contains('.') && !namespace.is_empty()).then(|| NsName::new(namespace, service))
+    }
 }
 
 impl DraftRoute {
@@ -203,6 +242,8 @@ impl DraftRoute {
             tls_redirect: None,
             passes_in_clear: false,
             denials: Vec::new(),
+            access: AccessDraft::default(),
+            cors: None,
             access_log: true,
         }
     }

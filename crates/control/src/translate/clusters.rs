@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use model::{Cluster, ClusterId, Transport, UpstreamTls};
+use model::{Cluster, ClusterId, Encryption, HttpVersion, Transport, UpstreamTls};
 
 use super::backend_settings::{BackendConsensus, BackendSettings};
+use super::claim::AuthService;
 use super::endpoints::{Found, Purpose};
 use super::inputs::Inputs;
 use super::memo::{Memo, Revisions};
@@ -120,6 +121,24 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
         self.get(name, port, Purpose::Stream(transport), UpstreamProtocol::default())
     }
 
+    /// The cluster of an auth service. A Service of the cluster that is known is used as it is, without the DNS; any other host is
+    /// resolved as an external name.
+    pub(super) fn for_auth(&mut self, auth: &AuthService) -> (ClusterId, Option<String>) {
+        let tls = || UpstreamTls { name: auth.host.clone(), send_name: true, ..UpstreamTls::default() };
+        let encryption =
+            if auth.is_encrypted { Encryption::Always(Arc::new(tls())) } else { Encryption::Never };
+        let protocol = UpstreamProtocol { version: HttpVersion::Http1, encryption };
+        let overrides = &self.inputs.options.endpoints;
+        let is_known = |name: &NsName| {
+            self.inputs.service(name).is_some() || overrides.iter().any(|given| given.service == *name)
+        };
+        let port = PortRef::Number(auth.port);
+        match auth.service().filter(is_known) {
+            Some(name) => self.get(&name, &port, Purpose::Http, protocol),
+            None => self.get(&NsName::new("", auth.host.as_str()), &port, Purpose::Auth, protocol),
+        }
+    }
+
     /// The first port of a Service, in the form in which a backend names it.
     pub(super) fn first_port(&self, name: &NsName) -> Option<PortRef> {
         let service = self.inputs.service(name)?;
@@ -154,7 +173,7 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
             Purpose::Passthrough => {
                 BackendSettings { by_virtual_address: true, ..BackendSettings::default() }
             }
-            Purpose::Stream(_) => BackendSettings::default(),
+            Purpose::Stream(_) | Purpose::Auth => BackendSettings::default(),
         };
         let is_old = made.has(number);
         made.refresh(
@@ -175,16 +194,26 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
 fn make(key: &Key, settings: BackendSettings, inputs: &Inputs<'_>) -> (Made, Cluster) {
     let Key { service, port, purpose, protocol: UpstreamProtocol { version, encryption } } = key;
     let (mut endpoints, mut fault, mut problem) = (Vec::new(), None, None);
-    match inputs.find(service, port, *purpose, settings.by_virtual_address) {
-        Found::Endpoints(found) => endpoints = found,
-        Found::Nothing(why) => fault = Some(why),
-        Found::Faulty(severity, reason, message) => {
+    let found = match (purpose, port) {
+        (Purpose::Auth, PortRef::Number(number)) => {
+            (endpoints, fault) = inputs.find_host(&service.name, *number);
+            None
+        }
+        _ => Some(inputs.find(service, port, *purpose, settings.by_virtual_address)),
+    };
+    match found {
+        None => {}
+        Some(Found::Endpoints(found)) => endpoints = found,
+        Some(Found::Nothing(why)) => fault = Some(why),
+        Some(Found::Faulty(severity, reason, message)) => {
             let service = inputs.service(service);
             problem = service.map(|service| Problem::of(severity, service, message).because(reason));
         }
-        Found::Some(found, said) => (endpoints, problem) = (found, Some(said)),
+        Some(Found::Some(found, said)) => (endpoints, problem) = (found, Some(said)),
     }
-    let name = format!("{}{}-{}-{port}", purpose.prefix(), service.namespace, service.name);
+    let namespace =
+        if service.namespace.is_empty() { String::new() } else { format!("{}-", service.namespace) };
+    let name = format!("{}{namespace}{}-{port}", purpose.prefix(), service.name);
     let (version, encryption) = (*version, encryption.clone());
     endpoints.shrink_to_fit();
     let cluster = Cluster { name, balance: settings.picks(), version, encryption, endpoints };

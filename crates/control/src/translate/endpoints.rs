@@ -25,6 +25,8 @@ pub(super) enum Purpose {
     Passthrough,
     /// The traffic of a TCP or UDP service.
     Stream(Transport),
+    /// Questions to an auth service outside of the cluster. The name of the Service is that of the host.
+    Auth,
 }
 
 /// The endpoints, or why there are none.
@@ -55,12 +57,13 @@ impl Purpose {
             Self::Passthrough => "tls-",
             Self::Stream(Transport::Tcp) => "tcp-",
             Self::Stream(Transport::Udp) => "udp-",
+            Self::Auth => "auth-",
         }
     }
 
     fn transport(self) -> Transport {
         match self {
-            Self::Http | Self::Passthrough => Transport::Tcp,
+            Self::Http | Self::Passthrough | Self::Auth => Transport::Tcp,
             Self::Stream(transport) => transport,
         }
     }
@@ -69,6 +72,7 @@ impl Purpose {
     fn outcome(self) -> &'static str {
         match self {
             Self::Http => "requests are answered 503",
+            Self::Auth => "requests are answered 500",
             Self::Passthrough | Self::Stream(Transport::Tcp) => "connections are closed",
             Self::Stream(Transport::Udp) => "datagrams are dropped",
         }
@@ -76,6 +80,30 @@ impl Purpose {
 }
 
 impl Inputs<'_> {
+    /// Finds the endpoints of a host outside of the cluster, which an object other than a Service names.
+    pub(super) fn find_host(&self, host: &str, port: u16) -> (Vec<Endpoint>, Option<String>) {
+        let host = host.trim_end_matches('.');
+        let addresses = match host.parse::<IpAddr>() {
+            Ok(address) => vec![address],
+            Err(_) if is_forbidden(host) => {
+                return (
+                    Vec::new(),
+                    Some(format!("host {host:?} is refused: it is no name outside the cluster")),
+                );
+            }
+            Err(_) => match self.addresses(host) {
+                // The name is being resolved.
+                None => return (Vec::new(), None),
+                Some(Ok(addresses)) => addresses.clone(),
+                Some(Err(why)) => return (Vec::new(), Some(format!("host {host:?} has no address: {why}"))),
+            },
+        };
+        let endpoints = addresses.into_iter().map(|ip| ready(SocketAddr::new(ip, port))).collect();
+        let judged = self.judge_outside(distinct(endpoints));
+        let fault = judged.refusal().map(|why| format!("host {host:?}: {why}"));
+        (judged.endpoints, fault)
+    }
+
     /// Finds the endpoints of a Service's port.
     pub(super) fn find(
         &self,

@@ -14,11 +14,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use model::{
-    Access, Action, Alias, Backends, Forward, Host, HostName, HostTls, Labels, PathKind, PathMatch, Redirect,
-    RedirectTarget, RequestFilter, RequestFilters, Route, UpstreamHead,
+    Access, Action, Alias, Backends, Cors, ExternalAuth, Forward, Host, HostName, HostTls, Labels, PathKind,
+    PathMatch, Redirect, RedirectTarget, RequestFilter, RequestFilters, ResponseFilter, ResponseFilters,
+    Route, UpstreamHead,
 };
 
-use super::claim::{Claim, DraftRoute, HostCertificate, NamedPort, RouteOrigin, www};
+use super::claim::{Claim, DraftRoute, ExternalDraft, HostCertificate, NamedPort, RouteOrigin, www};
 use super::clusters::ClusterQueries;
 use crate::names::{NsName, ObjectRef, PortRef};
 use crate::problem::{Place, Problem, Reason, Severity};
@@ -411,7 +412,10 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         standing: &Standing,
     ) {
         let Location { path, rewrite } = location;
-        let access = Some(self.terms.access(draft, standing)).filter(|access| *access != Access::default());
+        let mut access = self.terms.access(draft, standing);
+        access.external =
+            draft.access.external.as_ref().map(|external| self.external(external, &draft.place));
+        let access = Some(access).filter(|access| *access != Access::default());
         let redirect =
             draft.tls_redirect.as_ref().and_then(|draft| self.terms.redirect(draft, standing, self.name));
         let app_root = self.terms.app_root.clone().map(RequestFilter::AppRoot);
@@ -423,6 +427,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         let backend = draft.backend.as_ref();
         self.routes.push(Arc::new(Route {
             conditions: None,
+            response_filters: response_filters(draft.cors.clone()),
             request_filters: RequestFilters::new(filters).expect("each is of another kind"),
             access: access.map(Box::new),
             action,
@@ -462,6 +467,16 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         Some((host, place.into()))
     }
 
+    /// The auth service of a route. Without an address it lets nobody in.
+    fn external(&mut self, draft: &ExternalDraft, place: &Place) -> ExternalAuth {
+        let (cluster, fault) = self.clusters.for_auth(&draft.service);
+        if let Some(fault) = fault {
+            let problem = Problem::in_place(Severity::Error, place, format!("auth service: {fault}"));
+            self.problems.push(problem.because(Reason::Missing));
+        }
+        ExternalAuth { cluster, check: Arc::clone(&draft.check) }
+    }
+
     fn finish(self, defaults: &Defaults<'_>) -> Merged {
         let www = self.www();
         let mut problems = self.problems;
@@ -473,6 +488,10 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         let host = Host { name: self.name.clone(), aliases: self.aliases, tls, routes };
         Merged { host, www, origins: self.origins, certificates: self.certificates, problems }
     }
+}
+
+fn response_filters(cors: Option<Arc<Cors>>) -> ResponseFilters {
+    ResponseFilters::new(cors.map(ResponseFilter::Cors).into_iter().collect()).expect("it is one filter")
 }
 
 fn path_type(path: &PathMatch) -> &'static str {

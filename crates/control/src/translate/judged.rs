@@ -43,6 +43,11 @@ impl Judged {
         !self.refused.is_empty()
     }
 
+    /// Why an address was refused, if one was.
+    pub(super) fn refusal(&self) -> Option<String> {
+        self.refused.first().map(|(address, why)| format!("{address} is refused: {why}"))
+    }
+
     /// The problem about refused addresses; none if none was refused. `source` says where they come from, `outcome` what happens to
     /// requests if no endpoint is left.
     pub(super) fn problem(&self, service: &Sourced<Service>, source: &str, outcome: &str) -> Option<Problem> {

@@ -105,7 +105,12 @@ pub(super) fn list(text: &str) -> Vec<String> {
 
 /// Networks in CIDR notation, separated by commas. An address alone is a network that holds only itself.
 pub(super) fn networks(text: &str) -> Parsed<Vec<IpNet>> {
-    list(text).iter().map(|item| parse_network(item)).collect()
+    list(text).iter().map(|item| network(item)).collect()
+}
+
+/// A network in CIDR notation, or an address.
+pub(super) fn network(text: &str) -> Parsed<IpNet> {
+    parse_network(text)
 }
 
 pub(super) fn balance(text: &str) -> Parsed<Balance> {

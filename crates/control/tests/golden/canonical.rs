@@ -22,7 +22,10 @@ pub(crate) fn canonical(translation: &Translation) -> impl PartialEq + use<> {
                 }
                 Action::Forward(_) | Action::Respond(_) | Action::NotFound => None,
             };
-            (route, cluster)
+            let auth = route.access.as_mut().and_then(|access| access.external.as_mut());
+            let auth =
+                auth.map(|auth| self::cluster(&model, std::mem::replace(&mut auth.cluster, anonymous)));
+            (route, cluster, auth)
         };
         (host.name.clone(), tls, passthrough, host.routes.iter().map(route).collect::<Vec<_>>())
     };

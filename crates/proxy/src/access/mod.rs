@@ -1,28 +1,79 @@
 //! Who may use a route. A route that everybody may use does not come here.
 
+mod basic;
 pub(crate) mod client_certificate;
+mod external;
+mod limits;
 
-use model::Access;
+use model::{Access, Satisfy};
 use observe::Reason;
 
+use crate::clients::Admitted;
+use crate::exchange::Exchange;
 use crate::filters::FilterResult;
 pub(crate) use client_certificate::ClientCertContext;
 
-/// Asks in turn all that can refuse a request. `client` is what its connection says of it, if it came over TLS.
-pub(crate) fn check(access: &Access, client: Option<&ClientCertContext<'_>>) -> FilterResult {
+/// Asks what guards the host, and whether the route is closed. `client` is what its connection says of it, if it came over TLS.
+pub(crate) fn check_host(access: &Access, client: Option<&ClientCertContext<'_>>) -> FilterResult {
     if access.forbidden.is_some() {
         return FilterResult::Refuse(Reason::Forbidden);
     }
-    if let Some(demand) = &access.client_certificate {
-        let result = client_certificate::check(demand, client);
-        if result != FilterResult::Continue {
-            return result;
+    match &access.client_certificate {
+        Some(demand) => client_certificate::check(demand, client),
+        None => FilterResult::Continue,
+    }
+}
+
+/// Asks in turn what guards the route, and notes what follows for the request.
+pub(crate) async fn admit(exchange: &Exchange<'_>, access: &Access) -> FilterResult {
+    let mut admitted = Admitted::default();
+    let headers = access.external.iter().flat_map(|auth| &auth.check.response_headers);
+    headers.for_each(|name| admitted.tell(name, None));
+    if access.basic.is_some() {
+        admitted.tell("Authorization", None);
+    }
+    let limited = access.limits.as_ref().map(|limits| limits::check(exchange, limits, &mut admitted));
+    let result = match limited {
+        None | Some(FilterResult::Continue) => combine(exchange, access, &mut admitted).await,
+        Some(refusal) => refusal,
+    };
+    if !admitted.upstream.is_empty() || !admitted.cookies.is_empty() || admitted.slot.is_some() {
+        // Nobody else has set it: a request is asked about once.
+        let _ = exchange.admitted.set(Box::new(admitted));
+    }
+    result
+}
+
+/// nginx's `satisfy`: with `any` the first check that lets a client in decides, and a 401 stands before a 403.
+async fn combine(exchange: &Exchange<'_>, access: &Access, admitted: &mut Admitted) -> FilterResult {
+    let is_any = access.satisfy == Satisfy::Any;
+    let mut refusal = FilterResult::Continue;
+    if let Some(networks) = &access.networks {
+        match networks.admits(exchange.forwarded.client) {
+            true if is_any => return FilterResult::Continue,
+            true => {}
+            false => refusal = FilterResult::Refuse(Reason::AddressDenied),
         }
     }
-    if access.unavailable.is_some() {
-        return FilterResult::Refuse(Reason::Unavailable);
+    if !is_any && refusal != FilterResult::Continue {
+        return refusal;
     }
-    FilterResult::Continue
+    if let Some(basic) = &access.basic {
+        match basic::check(exchange, basic).await {
+            FilterResult::Continue if is_any => return FilterResult::Continue,
+            FilterResult::Answer(answer) if is_any => refusal = FilterResult::Answer(answer),
+            FilterResult::Continue => {}
+            other => return other,
+        }
+    }
+    if let Some(auth) = &access.external {
+        match external::check(exchange, auth, admitted).await {
+            FilterResult::Continue => return FilterResult::Continue,
+            FilterResult::Answer(answer) if answer.status == 403 && refusal != FilterResult::Continue => {}
+            other => return other,
+        }
+    }
+    refusal
 }
 
 #[cfg(test)]
@@ -32,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_guards_the_host_is_asked_before_what_guards_the_route() {
+    fn what_guards_the_host_is_asked_in_order() {
         let demand = ClientCertificate {
             verify: VerifyClient::On,
             match_subject: None,
@@ -43,13 +94,11 @@ mod tests {
         let mut access = Access {
             forbidden: Some("auth-tls-secret".to_owned()),
             client_certificate: Some(demand),
-            unavailable: Some("auth-url".to_owned()),
+            ..Access::default()
         };
-        assert_eq!(check(&access, None), FilterResult::Refuse(Reason::Forbidden));
+        assert_eq!(check_host(&access, None), FilterResult::Refuse(Reason::Forbidden));
         access.forbidden = None;
-        assert_eq!(check(&access, None), FilterResult::Refuse(Reason::ClientCertificateMissing));
-        access.client_certificate = None;
-        assert_eq!(check(&access, None), FilterResult::Refuse(Reason::Unavailable));
-        assert_eq!(check(&Access::default(), None), FilterResult::Continue);
+        assert_eq!(check_host(&access, None), FilterResult::Refuse(Reason::ClientCertificateMissing));
+        assert_eq!(check_host(&Access::default(), None), FilterResult::Continue);
     }
 }

@@ -121,6 +121,15 @@ impl<'a> Forwarded<'a> {
             && matches!(self.port, Port::Own(_))
     }
 
+    /// The value of `X-Forwarded-For`.
+    pub(crate) fn forwarded_for(&self) -> Vec<u8> {
+        let mut text = [0; 64];
+        match (self.append, self.original_for) {
+            (Some(peer), Some(list)) => [list, b", ", display(&mut text, peer)].concat(),
+            _ => display(&mut text, self.client).to_vec(),
+        }
+    }
+
     /// Returns where the value of `X-Forwarded-Host` ends.
     fn write_lines(&self, out: &mut HeadWriter<'_>) -> usize {
         let mut text = [0; 64];

@@ -4,7 +4,7 @@
 
 pub(crate) mod forwarded;
 mod request;
-mod response;
+pub(crate) mod response;
 
 use std::cell::OnceCell;
 

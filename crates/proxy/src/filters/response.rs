@@ -1,8 +1,11 @@
 //! What is changed in the head of a response, whoever made it.
 
-use model::Settings;
+mod cors;
+
+use model::{ResponseFilter, Settings};
 
 use crate::head::HeadEdits;
+pub(crate) use cors::preflight;
 
 /// The changes to the head of a response. `is_tls` says whether the client is spoken to over TLS.
 ///
@@ -14,4 +17,13 @@ pub(crate) fn response(settings: &Settings, is_tls: bool) -> HeadEdits<'_> {
         edits.set("Strict-Transport-Security", value.as_bytes());
     }
     edits
+}
+
+/// Runs the response filters of a route. `origin` is that of the page that asks.
+pub(crate) fn apply<'e>(filters: &'e [ResponseFilter], origin: Option<&'e [u8]>, edits: &mut HeadEdits<'e>) {
+    for filter in filters {
+        match filter {
+            ResponseFilter::Cors(cors) => cors::apply(cors, origin, edits),
+        }
+    }
 }

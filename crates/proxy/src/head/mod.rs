@@ -5,6 +5,7 @@
 
 mod request;
 mod response;
+mod subrequest;
 
 use std::borrow::Cow;
 
@@ -16,6 +17,7 @@ use wire::{Field, Known};
 use crate::buffer::Buffer;
 pub(crate) use request::{RequestOptions, write_request_head};
 pub(crate) use response::{Delivery, connection_option, write_interim_head, write_response_head};
+pub(crate) use subrequest::{Subrequest, write_subrequest_head};
 
 /// Room for what is added to a head, in bytes; more is made where it is not enough.
 const ADDED_BYTES: usize = 512;
@@ -26,7 +28,7 @@ pub(crate) struct HeadEdits<'a>(SmallVec<[Edit<'a>; 1]>);
 
 /// A change to the fields of one name.
 struct Edit<'a> {
-    name: &'static str,
+    name: &'a str,
     /// The value of the one field that takes their place; none to have no such field.
     value: Option<Cow<'a, [u8]>>,
     /// The fields of this name pass as well.
@@ -40,21 +42,21 @@ pub(crate) struct HeadWriter<'b>(&'b mut Buffer);
 
 impl<'a> HeadEdits<'a> {
     /// Has no field of this name.
-    pub(crate) fn remove(&mut self, name: &'static str) {
+    pub(crate) fn remove(&mut self, name: &'a str) {
         self.edit(name, None);
     }
 
     /// Has one field of this name, with this value.
-    pub(crate) fn set(&mut self, name: &'static str, value: impl Into<Cow<'a, [u8]>>) {
+    pub(crate) fn set(&mut self, name: &'a str, value: impl Into<Cow<'a, [u8]>>) {
         self.edit(name, Some(value.into()));
     }
 
     /// Has one more field of this name.
-    pub(crate) fn add(&mut self, name: &'static str, value: impl Into<Cow<'a, [u8]>>) {
+    pub(crate) fn add(&mut self, name: &'a str, value: impl Into<Cow<'a, [u8]>>) {
         self.0.push(Edit { name, value: Some(value.into()), is_addition: true });
     }
 
-    fn edit(&mut self, name: &'static str, value: Option<Cow<'a, [u8]>>) {
+    fn edit(&mut self, name: &'a str, value: Option<Cow<'a, [u8]>>) {
         let mut changes = self.0.iter_mut().filter(|edit| !edit.is_addition);
         match changes.find(|edit| edit.name.eq_ignore_ascii_case(name)) {
             Some(edit) => edit.value = value,

@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 
 use model::ConnectionHeader;
-use wire::Known;
 use wire::h1::Request;
 use wire::hop_by_hop::ends_here;
+use wire::{Field, Known};
 
 use super::{HeadEdits, HeadWriter};
 use crate::buffer::Buffer;
@@ -59,7 +59,7 @@ pub(crate) fn write_request_head(
             || (field.known == Known::XRequestId && options.request_id.is_some())
             || (field.known == Known::XOriginalUri && options.original_uri)
             || edits.replaces(field.name(head))
-            || !(field.plain_name || (options.underscores && has_underscores_only(field.name(head))))
+            || !passes_name(field, head, options.underscores)
     });
     write_request_connection(head, request, options, &mut writer);
     writer.write([if request.fields.chunked { b"Transfer-Encoding: chunked\r\n\r\n" } else { b"\r\n" }]);
@@ -83,6 +83,11 @@ fn write_request_connection(
         Some(ConnectionHeader::KeepAlive) => writer.write([b"Connection: keep-alive\r\n"]),
         None => {}
     }
+}
+
+/// Whether a field may be passed on by its name.
+pub(super) fn passes_name(field: &Field, head: &[u8], underscores: bool) -> bool {
+    field.plain_name || (underscores && has_underscores_only(field.name(head)))
 }
 
 fn has_underscores_only(name: &[u8]) -> bool {

@@ -100,7 +100,9 @@ fn secrets(ingress: &Sourced<Ingress>, index: &Index, options: &Options) -> BTre
     let of_tls = of_tls.map(|name| NsName::new(namespace, name.value.as_str()));
     let of_annotations = annotations::SECRETS.iter().filter_map(|name| {
         let value = ingress.metadata.annotations.get(&format!("{}/{name}", options.annotations_prefix))?;
-        let secret = value.value.trim().parse::<NsName>().ok()?;
+        let text = value.value.trim();
+        let is_nearby = annotations::SECRETS_NEARBY.contains(name) && !text.contains('/') && !text.is_empty();
+        let secret = if is_nearby { NsName::new(namespace, text) } else { text.parse::<NsName>().ok()? };
         let is_allowed = secret.namespace == namespace || configmap::crosses_namespaces(index, options);
         is_allowed.then_some(secret)
     });

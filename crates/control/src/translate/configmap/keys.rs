@@ -12,7 +12,9 @@ use super::Effect::{Ignored, Instead, Restricting, Supported, Unsupported};
 use super::value::{self, Taken, positive, set};
 use super::{Global, Key};
 use crate::translate::ciphers;
-use crate::translate::ingress::redirect;
+use crate::translate::ingress::access::address_set;
+use crate::translate::ingress::auth::external;
+use crate::translate::ingress::{limits, redirect};
 
 const TUNING: &str = "it tunes nginx, and has no counterpart here";
 const DEAD: &str = "ingress-nginx reads it and does nothing with it";
@@ -44,7 +46,8 @@ keys! {
     "app-root", "", Supported(|g, v| set(&mut g.defaults.redirect.app_root, redirect::app_root(v).map(Some))),
         "Redirects `/` to this path.";
     "bind-address", "", Unsupported, "Addresses to listen on.";
-    "block-cidrs", "", Restricting, "Networks of clients that get 403.";
+    "block-cidrs", "", Supported(|g, v| set(&mut g.defaults.access.blocked, address_set(v))),
+        "Networks of clients that get 403.";
     "block-referers", "", Restricting, "Referers that get 403.";
     "block-user-agents", "", Restricting, "User agents that get 403.";
     "brotli-level", "4", Unsupported, "Level of brotli.";
@@ -61,7 +64,8 @@ keys! {
     "custom-http-errors", "", Unsupported, "Statuses whose responses come from the default backend.";
     "debug-connections", "", Ignored(TUNING), "Logs these clients in detail.";
     "default-type", "text/html", Unsupported, "Media type where there is none.";
-    "denylist-source-range", "", Restricting, "Networks of clients that get 403.";
+    "denylist-source-range", "", Supported(|g, v| set(&mut g.defaults.access.denied, address_set(v))),
+        "Networks of clients that get 403.";
     "disable-access-log", "false", Supported(no_access_log_at_all), "Turns the access log off.";
     "disable-http-access-log", "false", Supported(no_access_log), "Turns the access log of HTTP off.";
     "disable-ipv6", "false", Unsupported, "Does not listen on IPv6.";
@@ -99,16 +103,25 @@ keys! {
         "Makes up an X-Request-ID where there is none.";
     "geoip2-autoreload-in-minutes", "0", Unsupported, "Reads its database anew.";
     "global-allowed-response-headers", "", Unsupported, "Headers that `custom-headers` may set.";
-    "global-auth-always-set-cookie", "false", Unsupported, "Passes its cookies on with every status.";
-    "global-auth-cache-duration", "200 202 401 5m", Unsupported, "How long its answers are kept.";
-    "global-auth-cache-key", "", Unsupported, "Keeps its answers, under this key.";
-    "global-auth-method", "", Unsupported, "Method of the request to the auth service.";
-    "global-auth-request-redirect", "", Unsupported, "Value of X-Auth-Request-Redirect.";
-    "global-auth-response-headers", "", Unsupported, "Headers of its answer that the endpoint gets.";
-    "global-auth-signin", "", Unsupported, "Where clients go that it refuses.";
-    "global-auth-signin-redirect-param", "rd", Unsupported, "Query parameter with the way back.";
+    "global-auth-always-set-cookie", "false", Supported(|g, v| set(&mut g.defaults.auth.global.always_set_cookie, value::boolean(v))),
+        "Passes its cookies on with every status.";
+    "global-auth-cache-duration", "200 202 401 5m", Supported(|g, v| set(&mut g.defaults.auth.global.cache_duration, Ok(v.to_owned()))),
+        "How long its answers are kept.";
+    "global-auth-cache-key", "", Supported(|g, v| set(&mut g.defaults.auth.global.cache_key, external::cache_key(v))),
+        "Keeps its answers, under this key.";
+    "global-auth-method", "", Supported(|g, v| set(&mut g.defaults.auth.global.method, Ok(value::name(v)))),
+        "Method of the request to the auth service.";
+    "global-auth-request-redirect", "", Supported(|g, v| set(&mut g.defaults.auth.global.request_redirect, external::optional_template(v))),
+        "Value of X-Auth-Request-Redirect.";
+    "global-auth-response-headers", "", Supported(|g, v| set(&mut g.defaults.auth.global.response_headers, Ok(v.to_owned()))),
+        "Headers of its answer that the endpoint gets.";
+    "global-auth-signin", "", Supported(|g, v| set(&mut g.defaults.auth.global.signin, external::signin(v))),
+        "Where clients go that it refuses.";
+    "global-auth-signin-redirect-param", "rd", Supported(|g, v| set(&mut g.defaults.auth.global.signin_param, external::parameter(v))),
+        "Query parameter with the way back.";
     "global-auth-snippet", "", Restricting, "nginx configuration for the request to it.";
-    "global-auth-url", "", Restricting, "Asks this URL whether a request is let in.";
+    "global-auth-url", "", Supported(|g, v| set(&mut g.defaults.auth.global.url, external::global_url(v))),
+        "Asks this URL whether a request is let in.";
     "grpc-buffer-size-kb", "0", Ignored(TUNING), "Buffer for gRPC.";
     "gzip-disable", "", Unsupported, "Clients that get nothing compressed.";
     "gzip-level", "1", Unsupported, "Level of gzip.";
@@ -160,11 +173,13 @@ keys! {
         "F5: `keep-alive`.";
     "large-client-header-buffers", "4 8k", Supported(header_buffers),
         "Number and size of the buffers that a request head must fit in.";
-    "limit-conn-status-code", "503", Unsupported, "Status of connections over the limit.";
+    "limit-conn-status-code", "503", Supported(|g, v| set(&mut g.defaults.limits.connections_status, limits::status(v))),
+        "Status of connections over the limit.";
     "limit-conn-zone-variable", "$binary_remote_addr", Unsupported, "What connections are counted by.";
     "limit-rate", "0", Unsupported, "Speed of a response in KiB/s.";
     "limit-rate-after", "0", Unsupported, "KiB of a response before it holds.";
-    "limit-req-status-code", "503", Unsupported, "Status of requests over the rate.";
+    "limit-req-status-code", "503", Supported(|g, v| set(&mut g.defaults.limits.rate_status, limits::status(v))),
+        "Status of requests over the rate.";
     "load-balance", "round_robin", Supported(|g, v| set(&mut g.defaults.balancing.balance, value::balance(v))),
         "How endpoints are picked: `round_robin` or `ewma`.";
     "location-snippet", "", Restricting, "nginx configuration for all locations.";
@@ -184,7 +199,8 @@ keys! {
     "modsecurity-snippet", "", Restricting, "Rules of the web application firewall.";
     "nginx-status-ipv4-whitelist", "127.0.0.1", Unsupported, "Addresses that may see nginx's status.";
     "nginx-status-ipv6-whitelist", "::1", Unsupported, "Addresses that may see nginx's status.";
-    "no-auth-locations", "/.well-known/acme-challenge", Unsupported, "Paths for which it is not asked.";
+    "no-auth-locations", "/.well-known/acme-challenge", Supported(|g, v| set(&mut g.defaults.auth.except, Ok(value::list(v)))),
+        "Paths for which it is not asked.";
     "no-tls-redirect-locations", "/.well-known/acme-challenge", Supported(|g, v| set(&mut g.defaults.redirect.except, Ok(value::list(v)))),
         "Path prefixes that are not redirected to TLS.";
     "opentelemetry-config", "/etc/ingress-controller/telemetry/opentelemetry.toml", Unsupported,
@@ -313,7 +329,8 @@ keys! {
         "Reads the PROXY protocol from clients.";
     "variables-hash-bucket-size", "256", Ignored(TUNING), "Size of a hash table.";
     "variables-hash-max-size", "2048", Ignored(TUNING), "Size of a hash table.";
-    "whitelist-source-range", "", Restricting, "Networks of clients that are let in; others get 403.";
+    "whitelist-source-range", "", Supported(|g, v| set(&mut g.defaults.access.allowed, address_set(v))),
+        "Networks of clients that are let in; others get 403.";
     "worker-connections", "", Ignored(TUNING), "F5: connections of a worker.";
     "worker-cpu-affinity", "", Ignored(WORKERS), "CPUs of the workers.";
     "worker-processes", "", Ignored(WORKERS), "Number of workers.";

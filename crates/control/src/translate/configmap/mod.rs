@@ -6,8 +6,8 @@ pub use keys::KEYS;
 
 use std::time::Duration;
 
-use model::Settings;
 use model::log::Escape;
+use model::{Networks, Settings};
 
 use super::ingress::Settings as Defaults;
 use super::inputs::Inputs;
@@ -151,6 +151,10 @@ pub(crate) fn judge<'i>(
 /// Keys for which an empty value is an empty list. For other keys an empty value is the same as no value.
 const EMPTY_MEANS_NONE: &[&str] = &["forebay-upgrade-protocols"];
 
+/// Keys that restrict access: without a value that can be read, nobody has any.
+const CLOSING: &[&str] =
+    &["block-cidrs", "denylist-source-range", "global-auth-url", "whitelist-source-range"];
+
 /// Names that the `ConfigMap` commonly has.
 const USUAL_NAMES: &[&str] = &["ingress-nginx-controller", "nginx-config", "nginx-configuration"];
 
@@ -193,6 +197,8 @@ impl Global {
         self.settings.tls.strict_transport_security = self.hsts.value();
         let ProxyProtocol { used, header_timeout } = self.proxy_protocol;
         self.settings.client.proxy_header_timeout = used.then_some(header_timeout);
+        let blocked = self.defaults.access.blocked.clone();
+        self.settings.blocked = blocked.map(|blocked| Networks { denied: Some(blocked), allowed: None });
         self.settings.access_log.format.escape = match (self.escape_none, self.escape_json) {
             (true, _) => Escape::None,
             (false, true) => Escape::Json,
@@ -213,6 +219,14 @@ fn apply(global: &mut Global, name: &str, value: &At<String>) -> Option<(Severit
         Effect::Supported(_) if value.is_empty() && !EMPTY_MEANS_NONE.contains(&name) => None,
         Effect::Supported(parse) => match parse(global, value) {
             Ok(remark) => Some((Severity::Warning, Reason::NoEffect, format!("key {name}: {}", remark?))),
+            Err(why) if CLOSING.contains(&name) => {
+                global.defaults.guards.of_locations.push(format!("ConfigMap key {name} cannot be read"));
+                Some((
+                    Severity::Error,
+                    Reason::Invalid,
+                    format!("key {name}: {why}: all locations answer 503"),
+                ))
+            }
             Err(why) => {
                 let severity = if is_grave(name) { Severity::Error } else { Severity::Warning };
                 Some((severity, Reason::Invalid, format!("key {name}: {why}; the default is used")))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::{Access, ClientCertificate, HostName, RequestFilter, TlsRedirect, UpstreamTls, VerifyClient};
 
 use super::Standing;
-use crate::translate::claim::{ClientAuthPolicy, DraftRoute, TlsRedirectDraft};
+use crate::translate::claim::{AccessDraft, ClientAuthPolicy, DraftRoute, TlsRedirectDraft};
 use crate::translate::value::Parsed;
 
 /// Settings that hold for all routes of a host.
@@ -45,7 +45,7 @@ impl HostTerms {
         (*always || has_tls).then_some(RequestFilter::TlsRedirect(redirect))
     }
 
-    /// Who may use a route.
+    /// Who may use a route. Its auth service is a cluster, which is still to be found.
     pub(super) fn access(&self, draft: &DraftRoute, standing: &Standing) -> Access {
         let unavailable = unavailable(draft.denials.iter().chain(&self.denials).chain(&standing.denials));
         let (forbidden, client_certificate) = match (&standing.closed, &self.client_auth) {
@@ -56,7 +56,17 @@ impl HostTerms {
             }
             (None, None) => (None, None),
         };
-        Access { forbidden, client_certificate, unavailable }
+        let AccessDraft { limits, networks, basic, satisfy, .. } = draft.access.clone();
+        Access {
+            forbidden,
+            client_certificate,
+            unavailable,
+            limits,
+            networks,
+            basic,
+            external: None,
+            satisfy,
+        }
     }
 
     /// Whether clients have to show a certificate.

@@ -25,6 +25,8 @@ pub(super) enum BadValue {
     Passed,
     /// The Ingress is ignored as if it did not exist.
     IgnoresIngress,
+    /// The locations of the Ingress answer 503.
+    ClosesLocations,
 }
 
 /// The scope of an annotation.

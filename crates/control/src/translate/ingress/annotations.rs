@@ -47,7 +47,10 @@ const CONCERNS: &[&[Annotation]] = &[
 pub const ANNOTATIONS: &[&Annotation] = &sorted_by_name();
 
 /// The annotations that name a Secret.
-pub(crate) const SECRETS: &[&str] = &["auth-tls-secret", "proxy-ssl-secret"];
+pub(crate) const SECRETS: &[&str] = &["auth-secret", "auth-tls-secret", "proxy-ssl-secret"];
+
+/// Of them, those that need no namespace for the one of the Ingress.
+pub(crate) const SECRETS_NEARBY: &[&str] = &["auth-secret"];
 
 /// Names from other or older controllers that are common in manifests and that ingress-nginx ignores too.
 const CARRIED_OVER: &[(&str, &str)] = &[
@@ -89,6 +92,10 @@ pub(super) fn read(
     for (key, value) in ingress.metadata.annotations.iter() {
         let Some((their_prefix, name)) = key.split_once('/') else { continue };
         let found = if their_prefix == prefix {
+            let newer = newer_name(name).map(|newer| format!("{prefix}/{newer}"));
+            if newer.is_some_and(|newer| ingress.metadata.annotations.get(&newer).is_some()) {
+                continue;
+            }
             apply(&mut settings, key, name, value, &mut hints)
         } else {
             FOREIGN_PREFIXES.iter().find(|(foreign, _)| *foreign == their_prefix).map(|(_, whose)| {
@@ -124,6 +131,7 @@ fn outcome(annotation: &Annotation, value: &str) -> Outcome {
             Err(why) if FEWER_VALUES.contains(&annotation.name) => Outcome::Differs(why),
             Err(_) => Outcome::BadValue(match annotation.bad_value {
                 BadValue::Passed => "the default is used".to_owned(),
+                BadValue::ClosesLocations => "the Ingress answers 503".to_owned(),
                 BadValue::IgnoresIngress => "the Ingress is ignored".to_owned(),
             }),
         },
@@ -138,6 +146,9 @@ fn outcome(annotation: &Annotation, value: &str) -> Outcome {
 /// Annotations for which ingress-nginx has values that Forebay does not support.
 const FEWER_VALUES: &[&str] =
     &["backend-protocol", "proxy-ssl-ciphers", "proxy-ssl-protocols", "ssl-ciphers"];
+
+/// Annotations of which an empty value is no absent one, unless it has their former name.
+const EMPTY_IS_BAD: &[&str] = &["allowlist-source-range", "denylist-source-range"];
 
 /// Most unknown annotations of one Ingress for which a similar name is suggested. A suggestion takes some hundred microseconds, and
 /// the 256 KiB that Kubernetes allows hold thousands of annotations.
@@ -163,12 +174,12 @@ fn apply(settings: &mut Settings, key: &str, name: &str, value: &At<String>, hin
                 Some((Severity::Warning, Reason::NoEffect, format!("annotation {key}: {}", remark?)))
             }
             // ingress-nginx treats an empty value as an absent one.
-            Err(_) if value.is_empty() => None,
+            Err(_) if value.is_empty() && !EMPTY_IS_BAD.contains(&name) => None,
             Err(why) => {
                 let reason =
                     if FEWER_VALUES.contains(&name) { Reason::Unsupported } else { Reason::Annotation };
                 let what = format!("annotation {key}: {why}");
-                let (severity, message) = refuse(settings, annotation.bad_value, &what);
+                let (severity, message) = refuse(settings, annotation.bad_value, key, &what);
                 Some((severity, reason, message))
             }
         },
@@ -188,12 +199,16 @@ fn apply(settings: &mut Settings, key: &str, name: &str, value: &At<String>, hin
 }
 
 /// Does what ingress-nginx does about a value that cannot be read.
-fn refuse(settings: &mut Settings, bad_value: BadValue, what: &str) -> (Severity, String) {
+fn refuse(settings: &mut Settings, bad_value: BadValue, key: &str, what: &str) -> (Severity, String) {
     match bad_value {
         BadValue::Passed => (Severity::Warning, format!("{what}; the default is used")),
         BadValue::IgnoresIngress => {
             settings.guards.ignores_ingress = true;
             (Severity::Error, format!("{what}; the Ingress is ignored, as by ingress-nginx"))
+        }
+        BadValue::ClosesLocations => {
+            settings.guards.of_locations.push(format!("annotation {key} cannot be read"));
+            (Severity::Error, format!("{what}: the locations of this Ingress answer 503"))
         }
     }
 }
@@ -232,6 +247,15 @@ fn unknown(key: &str, name: &str, hints: &mut usize) -> (Severity, Reason, Strin
     *hints = hints.saturating_sub(1);
     let message = format!("annotation {key} is unknown, and has no effect{hint}");
     (Severity::Warning, Reason::NoEffect, message)
+}
+
+/// The name that counts where an annotation is given under both of its names.
+fn newer_name(name: &str) -> Option<&'static str> {
+    let at = ANNOTATIONS.binary_search_by_key(&name, |annotation| annotation.name).ok()?;
+    match ANNOTATIONS[at].effect {
+        Effect::AliasOf(newer) => Some(newer),
+        _ => None,
+    }
 }
 
 /// The annotation with this name, which has no prefix.
@@ -333,12 +357,13 @@ mod tests {
     #[test]
     fn whatever_guards_closes() {
         for annotation in ANNOTATIONS {
-            let guards = annotation.name.starts_with("auth-")
+            let tunes = annotation.name.starts_with("auth-keepalive");
+            let guards = annotation.name.starts_with("auth-") && !tunes
                 || annotation.name.ends_with("-snippet")
                 || ["allowlist-source-range", "denylist-source-range", "satisfy", "enable-modsecurity"]
                     .contains(&annotation.name);
-            // `client_certificates` enforces these, or closes the host.
-            let is_enforced = annotation.name.starts_with("auth-tls-") && annotation.is_supported();
+            // What is supported is enforced, or closes what it guards.
+            let is_enforced = annotation.is_supported();
             let closes = is_enforced || matches!(annotation.effect, Effect::Restricting(_));
             assert!(closes || !guards, "{}", annotation.name);
         }

@@ -1,47 +1,150 @@
-//! Basic and digest authentication, and external authentication. None of it is enforced yet, so that locations which ask for it are
-//! closed.
+//! Authentication: by an external service, or by the passwords in a Secret.
 
-use super::annotation::Effect::{Restricting, Unsupported};
+mod basic;
+pub(in crate::translate) mod external;
+
+use super::annotation::Effect::{Ignored, Restricting, Supported};
 use super::annotation::Extent;
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
+use super::secret::Fault;
+use crate::objects::{Ingress, Sourced};
+use crate::problem::{Problem, Reason, Severity};
+use crate::translate::claim::{DraftRoute, ExternalDraft};
+use crate::translate::inputs::Inputs;
+use crate::translate::value::{self, set};
+use external::External;
+use model::BasicAuth;
+
+const POOLED: &str = "connections to the auth service are kept as those to endpoints are";
 
 annotations! {
-    "auth-always-set-cookie", Location, "false", Restricting(Extent::Locations),
+    "auth-always-set-cookie", Location, "false", Supported(|s, v| set(&mut s.auth.own.always_set_cookie, value::boolean(v))),
         "Passes cookies of the auth service on with every status.";
-    "auth-cache-duration", Location, "", Restricting(Extent::Locations),
+    "auth-cache-duration", Location, "200 202 401 5m", Supported(|s, v| set(&mut s.auth.own.cache_duration, Ok(v.to_owned()))),
         "How long answers of the auth service are kept, by status.";
-    "auth-cache-key", Location, " = off", Restricting(Extent::Locations),
+    "auth-cache-key", Location, "", Supported(|s, v| set(&mut s.auth.own.cache_key, external::cache_key(v))),
         "Keeps answers of the auth service, under this key.";
-    "auth-keepalive", Location, "0", Restricting(Extent::Locations),
-        "Idle connections kept to the auth service.";
-    "auth-keepalive-requests", Location, "1000", Restricting(Extent::Locations),
-        "Requests on one connection to the auth service.";
-    "auth-keepalive-share-vars", Location, "false", Restricting(Extent::Locations),
+    "auth-keepalive", Location, "0", Ignored(POOLED), "Idle connections kept to the auth service.";
+    "auth-keepalive-requests", Location, "1000", Ignored(POOLED), "Requests on one connection to the auth service.";
+    "auth-keepalive-share-vars", Location, "false", Ignored("a request to the auth service has no variables of its own"),
         "Shares nginx variables with the request to the auth service.";
-    "auth-keepalive-timeout", Location, "60", Restricting(Extent::Locations),
-        "Idle time of a connection to the auth service.";
-    "auth-method", Location, "GET", Restricting(Extent::Locations),
-        "Method of the request to the auth service.";
-    "auth-proxy-set-headers", Location, "", Restricting(Extent::Locations),
+    "auth-keepalive-timeout", Location, "60", Ignored(POOLED), "Idle time of a connection to the auth service.";
+    "auth-method", Location, "", Supported(|s, v| set(&mut s.auth.own.method, Ok(value::name(v)))),
+        "Method of the request to the auth service, which is GET otherwise.";
+    "auth-proxy-set-headers", Location, "", Supported(|s, v| set(&mut s.auth.own.proxy_set_headers, Ok(value::name(v)))),
         "ConfigMap with headers for the auth service.";
-    "auth-realm", Location, "", Restricting(Extent::Locations),
+    "auth-realm", Location, "", Supported(|s, v| set(&mut s.auth.basic.realm, basic::realm(v))), IgnoresIngress,
         "Realm that is named to clients without credentials.";
-    "auth-request-redirect", Location, "", Restricting(Extent::Locations),
+    "auth-request-redirect", Location, "", Supported(|s, v| set(&mut s.auth.own.request_redirect, external::optional_template(v))),
         "Value of X-Auth-Request-Redirect.";
-    "auth-response-headers", Location, "", Restricting(Extent::Locations),
+    "auth-response-headers", Location, "", Supported(|s, v| set(&mut s.auth.own.response_headers, Ok(v.to_owned()))),
         "Headers of the auth service's answer that the endpoint gets.";
-    "auth-secret", Location, "", Restricting(Extent::Locations), "Secret with the users of `auth-type`.";
-    "auth-secret-type", Location, "auth-file", Restricting(Extent::Locations),
+    "auth-secret", Location, "", Supported(|s, v| set(&mut s.auth.basic.secret, Ok(value::name(v)))), "Secret with the users of `auth-type`.";
+    "auth-secret-type", Location, "auth-file", Supported(|s, v| set(&mut s.auth.basic.is_map, basic::secret_type(v))), IgnoresIngress,
         "`auth-file`: one htpasswd; `auth-map`: one key for each user.";
-    "auth-signin", Location, "", Restricting(Extent::Locations),
+    "auth-signin", Location, "", Supported(|s, v| set(&mut s.auth.own.signin, external::signin(v))),
         "Where clients go that the auth service refuses with 401.";
-    "auth-signin-redirect-param", Location, "rd", Restricting(Extent::Locations),
+    "auth-signin-redirect-param", Location, "rd", Supported(|s, v| set(&mut s.auth.own.signin_param, external::parameter(v))),
         "Query parameter in which `auth-signin` finds the way back.";
     "auth-snippet", Location, "", Restricting(Extent::Locations),
         "nginx configuration for the request to the auth service.";
-    "auth-type", Location, "", Restricting(Extent::Locations), "Turns on `basic` or `digest` authentication.";
-    "auth-url", Location, "", Restricting(Extent::Locations), "Asks this URL whether a request is let in.";
-    "enable-global-auth", Location, "true", Unsupported,
+    "auth-type", Location, "", Supported(|s, v| set(&mut s.auth.basic.kind, basic::kind(v))), IgnoresIngress, "Turns on `basic` or `digest` authentication.";
+    "auth-url", Location, "", Supported(|s, v| set(&mut s.auth.own.url, external::url_text(v))), IgnoresIngress,
+        "Asks this URL whether a request is let in.";
+    "enable-global-auth", Location, "true", Supported(|s, v| set(&mut s.auth.asks_global, value::boolean(v))),
         "Whether the ConfigMap's `global-auth-url` is asked.";
+}
+
+/// Settings of authentication.
+#[derive(Clone, Debug)]
+pub(in crate::translate) struct Settings {
+    basic: basic::Settings,
+    own: External,
+    /// `global-auth-*` of the `ConfigMap`.
+    pub(in crate::translate) global: External,
+    asks_global: bool,
+    /// Beginnings of the paths of rules that nobody is asked for.
+    pub(in crate::translate) except: Vec<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            basic: basic::Settings::default(),
+            own: External::default(),
+            global: External::default(),
+            asks_global: true,
+            except: vec!["/.well-known/acme-challenge".to_owned()],
+        }
+    }
+}
+
+/// What authentication comes to, with the objects that it needs looked up.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Resolved {
+    basic: Option<BasicAuth>,
+    external: Option<ExternalDraft>,
+    /// Why the locations have to be closed.
+    denials: Vec<String>,
+}
+
+impl Settings {
+    /// Looks up what authentication needs.
+    pub(super) fn resolve(
+        &self,
+        ingress: &Sourced<Ingress>,
+        prefix: &str,
+        crosses_namespaces: bool,
+        inputs: &Inputs<'_>,
+        problems: &mut Vec<Problem>,
+    ) -> Resolved {
+        let mut resolved = Resolved::default();
+        let mut close = |key: String, line: &str, (reason, why): Fault| {
+            let message = format!("{key}: {why}: the locations of this Ingress answer 503");
+            let problem = match ingress.metadata.annotations.get(line) {
+                Some(line) => Problem::at(Severity::Error, ingress, line, message),
+                None => Problem::of(Severity::Error, ingress, message),
+            };
+            problems.push(problem.because(reason));
+            resolved.denials.push(format!("{key} cannot be enforced"));
+        };
+        match self.basic.draft(ingress.namespace(), crosses_namespaces, inputs) {
+            Ok(basic) => resolved.basic = basic,
+            Err((name, fault)) => {
+                close(format!("annotation {prefix}/{name}"), &format!("{prefix}/{name}"), fault);
+            }
+        }
+        let is_own = self.own.url.is_some();
+        let external = if is_own { &self.own } else { &self.global };
+        if external.url.is_some() && (is_own || self.asks_global) {
+            let namespace = Some(ingress.namespace()).filter(|_| !crosses_namespaces);
+            match external.draft(namespace, inputs) {
+                Ok(draft) => resolved.external = Some(draft),
+                Err((name, fault)) if is_own => {
+                    close(format!("annotation {prefix}/{name}"), &format!("{prefix}/{name}"), fault);
+                }
+                Err((name, fault)) => close(format!("key global-{name}"), "", fault),
+            }
+        }
+        if self.basic.is_without_effect() {
+            let key = format!("{prefix}/auth-secret");
+            let message =
+                format!("annotation {key} has no effect without auth-type: nobody is asked for a password");
+            let line = ingress.metadata.annotations.get(&key);
+            let problem = line.map(|line| Problem::at(Severity::Warning, ingress, line, message));
+            problems.extend(problem.map(|problem| problem.because(Reason::NoEffect)));
+        }
+        resolved
+    }
+}
+
+/// "no-auth-locations compares the rule's path and lifts every auth there."
+pub(super) fn apply(settings: &Settings, resolved: &Resolved, route: &mut DraftRoute) {
+    if settings.except.iter().any(|prefix| route.path.path().starts_with(prefix.as_str())) {
+        return;
+    }
+    route.access.basic.clone_from(&resolved.basic);
+    route.access.external.clone_from(&resolved.external);
+    route.denials.extend_from_slice(&resolved.denials);
 }

@@ -4,8 +4,8 @@ use model::{HostName, PathMatch};
 
 use super::rules::{path_match, rules_for};
 use super::{
-    Annotated, affinity, bodies, certificates, guards, headers, host_tls, logging, redirect, retries,
-    rewrite, timeouts, upstream_tls,
+    Annotated, access, affinity, auth, bodies, certificates, cors, guards, headers, host_tls, limits,
+    logging, redirect, retries, rewrite, timeouts, upstream_tls,
 };
 use crate::names::NsName;
 use crate::objects::{At, Backend, Ingress, IngressPath, IngressRule, Sourced};
@@ -70,10 +70,14 @@ fn apply(annotated: &Annotated, https_port: u16, route: &mut DraftRoute) {
 /// Applies the settings that hold for requests for unknown hosts too. As in ingress-nginx, those are neither redirected nor rewritten.
 pub(super) fn apply_to_any(annotated: &Annotated, route: &mut DraftRoute) {
     let settings = &annotated.settings;
+    access::apply(&settings.access, route);
+    auth::apply(&settings.auth, &annotated.auth, route);
     affinity::apply(&settings.affinity, route);
     bodies::apply(&settings.bodies, route);
+    cors::apply(&settings.cors, route);
     guards::apply(&settings.guards, route);
     headers::apply(&settings.headers, route);
+    limits::apply(&settings.limits, route);
     logging::apply(&settings.logging, route);
     retries::apply(&settings.retries, route);
     timeouts::apply(&settings.timeouts, route);

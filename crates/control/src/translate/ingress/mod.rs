@@ -4,11 +4,11 @@
 //! (`redirect`, `timeouts` and so on) has a part; `rules` and `certificates` read their specs; `claims` combines all that for one
 //! host. A concern has its annotations, its settings, and a function that applies the settings to the draft of a route.
 
-mod access;
+pub(super) mod access;
 mod affinity;
 mod annotation;
 pub mod annotations;
-mod auth;
+pub(super) mod auth;
 mod balancing;
 mod bodies;
 mod canary;
@@ -23,7 +23,7 @@ mod firewall;
 mod guards;
 mod headers;
 mod host_tls;
-mod limits;
+pub(super) mod limits;
 mod logging;
 mod mirror;
 pub(crate) mod order;
@@ -63,15 +63,19 @@ pub(crate) use rules::hosts_of;
 /// each Ingress changes a copy.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Settings {
+    pub(super) access: access::Settings,
+    pub(super) auth: auth::Settings,
     affinity: affinity::Settings,
     pub(super) balancing: BackendSettings,
     pub(super) bodies: bodies::Settings,
     canary: canary::Settings,
     client_certificates: client_certificates::Settings,
+    cors: cors::Settings,
     pub(super) guards: guards::Settings,
     hashing: balancing::Settings,
     headers: headers::Settings,
     host_tls: host_tls::Settings,
+    pub(super) limits: limits::Settings,
     logging: logging::Settings,
     pub(super) redirect: redirect::Settings,
     pub(super) retries: RetryPolicy,
@@ -98,6 +102,8 @@ struct Annotated {
     upstream: UpstreamDraft,
     /// The verification of its hosts' clients, or why its hosts have to be closed.
     client_auth: Option<Parsed<ClientAuthPolicy>>,
+    /// The authentication of users at its locations.
+    auth: auth::Resolved,
 }
 
 /// All Ingresses, kept from one translation to the next.
@@ -253,12 +259,14 @@ impl Annotated {
         }
         let client_auth =
             settings.client_certificates.resolve(ingress, prefix, crosses_namespaces, inputs, problems);
-        Self { settings, upstream, client_auth }
+        let auth = settings.auth.resolve(ingress, prefix, crosses_namespaces, inputs, problems);
+        Self { settings, upstream, client_auth, auth }
     }
 
     /// The settings of a route without an Ingress.
     fn base(base: &Settings) -> Self {
-        Self { settings: base.clone(), upstream: base.upstream_tls.draft(), client_auth: None }
+        let (upstream, auth) = (base.upstream_tls.draft(), auth::Resolved::default());
+        Self { settings: base.clone(), upstream, client_auth: None, auth }
     }
 }
 

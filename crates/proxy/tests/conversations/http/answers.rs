@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use model::{
-    Access, Action, Conditions, DirectResponse, PathMatch, RequestFilter, RequestFilters, Route, TlsRedirect,
+    Access, Action, AddressSet, Conditions, DirectResponse, Networks, PathMatch, RequestFilter,
+    RequestFilters, Route, TlsRedirect,
 };
 use testkit::Ending;
 
@@ -63,7 +64,7 @@ fn a_client_of_http_1_0_is_told_that_the_connection_stays() {
 }
 
 #[test]
-fn a_redirect_comes_before_a_refusal() {
+fn what_closes_a_route_comes_before_redirects_and_lists_of_clients_after_them() {
     let redirect = TlsRedirect {
         status: 308,
         believes_hops: false,
@@ -71,16 +72,23 @@ fn a_redirect_comes_before_a_refusal() {
         keep_trailing_slash: true,
         port: None,
     };
-    let world = World::http(&[], |model| {
-        route(model, |route| {
-            let unavailable = Some("auth-url".to_owned());
-            route.access = Some(Box::new(Access { unavailable, ..Access::default() }));
-            route.request_filters = RequestFilters::new(vec![RequestFilter::TlsRedirect(redirect)]).unwrap();
+    let denied = Some(Arc::new(AddressSet::new(&["0.0.0.0/0".parse().unwrap()])));
+    let networks = Some(Networks { denied, allowed: None });
+    let listed = Access { networks, ..Access::default() };
+    let closed = Access { unavailable: Some("auth-url".to_owned()), ..listed.clone() };
+    for (access, status) in [(listed, 308), (closed, 503)] {
+        let world = World::http(&[], |model| {
+            route(model, |route| {
+                let redirect = RequestFilter::TlsRedirect(redirect.clone());
+                route.access = Some(Box::new(access));
+                route.request_filters = RequestFilters::new(vec![redirect]).unwrap();
+            });
         });
-    });
-    let response = world.http_client().ask(GET);
-    assert_eq!(response.status, 308);
-    assert_eq!(response.header("Location").as_deref(), Some("https://web.test/a"));
+        let response = world.http_client().ask(GET);
+        assert_eq!(response.status, status);
+        let location = (status == 308).then_some("https://web.test/a");
+        assert_eq!(response.header("Location").as_deref(), location);
+    }
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! HTTP/1 with raw bytes at both ends: what the path of a request decides, branch by branch.
 
+mod access;
 mod affinity;
 mod answers;
+mod auth;
 mod bodies;
 mod calls;
 mod listeners;

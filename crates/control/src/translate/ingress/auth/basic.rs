@@ -1,0 +1,147 @@
+//! Authentication by the passwords in a Secret (`auth-type: basic`).
+
+use std::sync::Arc;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use model::{BasicAuth, Users};
+
+use super::super::secret::{Fault, secret_name};
+use crate::names::NsName;
+use crate::objects::Secret;
+use crate::problem::Reason;
+use crate::translate::inputs::Inputs;
+use crate::translate::value::{Parsed, name};
+
+/// The annotations of passwords.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Settings {
+    pub(super) kind: Option<Kind>,
+    /// `[namespace/]name` of the Secret.
+    pub(super) secret: Option<String>,
+    /// Each key of the Secret is a user; otherwise one key holds them all.
+    pub(super) is_map: bool,
+    pub(super) realm: String,
+}
+
+/// The values of `auth-type`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Basic,
+    Digest,
+}
+
+/// The key of a Secret that holds all users.
+const FILE: &str = "auth";
+
+impl Settings {
+    /// The users; none if nobody is asked for a password.
+    pub(super) fn draft(
+        &self,
+        namespace: &str,
+        crosses_namespaces: bool,
+        inputs: &Inputs<'_>,
+    ) -> Result<Option<BasicAuth>, (&'static str, Fault)> {
+        match self.kind {
+            None => return Ok(None),
+            Some(Kind::Basic) => {}
+            Some(Kind::Digest) => {
+                let why = "digest authentication is not supported".to_owned();
+                return Err(("auth-type", (Reason::Unsupported, why)));
+            }
+        }
+        let users =
+            self.users(namespace, crosses_namespaces, inputs).map_err(|fault| ("auth-secret", fault))?;
+        Ok(Some(BasicAuth { realm: self.realm.clone(), users: Arc::new(users) }))
+    }
+
+    /// Whether a Secret is named and nobody is asked.
+    pub(super) fn is_without_effect(&self) -> bool {
+        self.secret.is_some() && self.kind.is_none()
+    }
+
+    fn users(&self, namespace: &str, crosses_namespaces: bool, inputs: &Inputs<'_>) -> Result<Users, Fault> {
+        let text = self.secret.as_deref();
+        let text =
+            text.ok_or_else(|| (Reason::Annotation, "auth-type needs a Secret with users".to_owned()))?;
+        let key = if text.contains('/') {
+            secret_name(text, namespace, crosses_namespaces)?
+        } else {
+            NsName::new(namespace, text)
+        };
+        let secret =
+            inputs.secret(&key).ok_or_else(|| (Reason::Secret, format!("Secret {key} is missing")))?;
+        let read = if self.is_map { of_map(secret) } else { secret.content(FILE) };
+        let text = read.map_err(|why| (Reason::Secret, format!("Secret {key} cannot be used: {why}")))?;
+        let mut sum = [0; 32];
+        sum.copy_from_slice(digest(&SHA256, &text).as_ref());
+        Ok(Users::new(of_file(&String::from_utf8_lossy(&text)), sum))
+    }
+}
+
+/// The users of a Secret that has a key for each, as a file.
+fn of_map(secret: &Secret) -> Parsed<Vec<u8>> {
+    let mut file = Vec::new();
+    for user in secret.keys() {
+        let hash = secret.content(user)?;
+        file.extend_from_slice(user.as_bytes());
+        file.push(b':');
+        file.extend(hash.iter().take_while(|&&byte| byte != b'\n' && byte != b'\r'));
+        file.push(b'\n');
+    }
+    Ok(file)
+}
+
+/// Lines `user:hash`, and after another colon whatever one likes.
+fn of_file(text: &str) -> Vec<(String, String)> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
+    let users = lines.filter_map(|line| {
+        let (user, rest) = line.split_once(':')?;
+        Some((user.to_owned(), rest.split(':').next().unwrap_or_default().to_owned()))
+    });
+    users.collect()
+}
+
+pub(super) fn kind(text: &str) -> Parsed<Option<Kind>> {
+    match text.trim() {
+        "basic" => Ok(Some(Kind::Basic)),
+        "digest" => Ok(Some(Kind::Digest)),
+        _ => Err(format!("{text:?} is neither \"basic\" nor \"digest\"")),
+    }
+}
+
+pub(super) fn secret_type(text: &str) -> Parsed<bool> {
+    match text.trim() {
+        "auth-file" => Ok(false),
+        "auth-map" => Ok(true),
+        _ => Err(format!("{text:?} is neither \"auth-file\" nor \"auth-map\"")),
+    }
+}
+
+/// A text that stands between quotation marks in a header.
+pub(super) fn realm(text: &str) -> Parsed<String> {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/: ".contains(&byte);
+    let text = name(text).unwrap_or_default();
+    if text.bytes().all(is_allowed) {
+        Ok(text)
+    } else {
+        Err(format!("{text:?} has a character that no realm may have"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_users() {
+        let user = |name: &str, hash: &str| (name.to_owned(), hash.to_owned());
+        let users = of_file("# c:d\n\na:$apr1$x\r\nb:{PLAIN}y:comment\nnonsense\n");
+        assert_eq!(users, [user("a", "$apr1$x"), user("b", "{PLAIN}y")]);
+    }
+
+    #[test]
+    fn a_realm_cannot_end_its_header() {
+        assert_eq!(realm("Members only"), Ok("Members only".to_owned()));
+        assert!(realm("a\"b").is_err() && realm("a\r\nb").is_err());
+    }
+}

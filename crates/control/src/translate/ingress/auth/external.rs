@@ -1,0 +1,298 @@
+//! Authentication by an external service (`auth-url`, `global-auth-url`).
+//!
+//! What cannot be read either has the default, or closes the locations; none of it leaves them open.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::template::Template;
+use model::{ExternalAuthCache, ExternalCheck};
+
+use super::super::secret::Fault;
+use crate::names::NsName;
+use crate::problem::Reason;
+use crate::translate::claim::{AuthService, ExternalDraft};
+use crate::translate::inputs::Inputs;
+use crate::translate::value::{self, Parsed};
+
+/// The annotations `auth-*`, or the keys `global-auth-*`: those that mean something only with a URL, as texts.
+#[derive(Clone, Debug)]
+pub(in crate::translate) struct External {
+    pub(in crate::translate) url: Option<String>,
+    pub(in crate::translate) method: Option<String>,
+    pub(in crate::translate) signin: Option<String>,
+    pub(in crate::translate) signin_param: String,
+    pub(in crate::translate) response_headers: String,
+    pub(in crate::translate) request_redirect: Option<Template>,
+    pub(super) proxy_set_headers: Option<String>,
+    pub(in crate::translate) cache_key: Option<Template>,
+    pub(in crate::translate) cache_duration: String,
+    pub(in crate::translate) always_set_cookie: bool,
+}
+
+impl Default for External {
+    fn default() -> Self {
+        Self {
+            url: None,
+            method: None,
+            signin: None,
+            signin_param: "rd".to_owned(),
+            response_headers: String::new(),
+            request_redirect: None,
+            proxy_set_headers: None,
+            cache_key: None,
+            cache_duration: "200 202 401 5m".to_owned(),
+            always_set_cookie: false,
+        }
+    }
+}
+
+/// Why an annotation closes the locations, with its name less the prefix.
+type Faulty = (&'static str, Fault);
+
+const METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE"];
+
+impl External {
+    /// The service and the check. `namespace` is the only one of which objects may be named, if it is only one.
+    pub(super) fn draft(
+        &self,
+        namespace: Option<&str>,
+        inputs: &Inputs<'_>,
+    ) -> Result<ExternalDraft, Faulty> {
+        let bad = |name| move |why| (name, (Reason::Annotation, why));
+        let url = self.url.as_deref().unwrap_or_default();
+        let (service, target) = parse_url(url).map_err(bad("auth-url"))?;
+        let method = self.method.clone().map(method).transpose().map_err(bad("auth-method"))?;
+        let response_headers = header_names(&self.response_headers).map_err(bad("auth-response-headers"))?;
+        let durations = durations(&self.cache_duration).map_err(bad("auth-cache-duration"))?;
+        let cache = self.cache_key.clone().map(|key| ExternalAuthCache { key, durations });
+        let check = ExternalCheck {
+            host: service.host.clone(),
+            target,
+            method,
+            redirect: self.request_redirect.clone(),
+            request_headers: self.request_headers(namespace, inputs)?,
+            response_headers,
+            signin: self.signin.as_ref().and_then(|url| signin_url(url, &self.signin_param).ok()),
+            always_set_cookie: self.always_set_cookie,
+            cache,
+        };
+        Ok(ExternalDraft { service, check: Arc::new(check) })
+    }
+
+    fn request_headers(
+        &self,
+        namespace: Option<&str>,
+        inputs: &Inputs<'_>,
+    ) -> Result<Vec<(String, Template)>, Faulty> {
+        const NAME: &str = "auth-proxy-set-headers";
+        let Some(name) = &self.proxy_set_headers else { return Ok(Vec::new()) };
+        let name: NsName = name.parse().map_err(|error| (NAME, (Reason::Annotation, format!("{error}"))))?;
+        if namespace.is_some_and(|namespace| namespace != name.namespace) {
+            let why = format!(
+                "ConfigMap {name} is of another namespace, which allow-cross-namespace-resources has to allow"
+            );
+            return Err((NAME, (Reason::Forbidden, why)));
+        }
+        let configmap = inputs.configmap(&name);
+        let configmap =
+            configmap.ok_or_else(|| (NAME, (Reason::Missing, format!("ConfigMap {name} is missing"))))?;
+        let headers = configmap.data.iter().map(|(header, value)| {
+            let header = header_name(header)?;
+            Ok((header, Template::parse(&value.value).map_err(|error| error.to_string())?))
+        });
+        headers
+            .collect::<Parsed<_>>()
+            .map_err(|why| (NAME, (Reason::Invalid, format!("ConfigMap {name}: {why}"))))
+    }
+}
+
+/// The text of a URL that may hold variables, with the characters that ingress-nginx allows.
+pub(super) fn url_text(text: &str) -> Parsed<Option<String>> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err("the URL is empty".to_owned());
+    }
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/:,?&=$ ".contains(&byte);
+    match text.bytes().find(|&byte| !is_allowed(byte)) {
+        None => Ok(Some(text.to_owned())),
+        Some(byte) => {
+            Err(format!("{text:?} has the character {:?}, which ingress-nginx does not allow", byte as char))
+        }
+    }
+}
+
+/// As [`url_text`], for a key of the `ConfigMap`.
+pub(in crate::translate) fn global_url(text: &str) -> Parsed<Option<String>> {
+    let is_fit = |text: &str| url_text(text).is_ok() && parse_url(text).is_ok();
+    if is_fit(text) { url_text(text) } else { Err(format!("{text:?} is no URL that can be asked")) }
+}
+
+pub(in crate::translate) fn signin(text: &str) -> Parsed<Option<String>> {
+    let url = url_text(text)?;
+    signin_url(url.as_deref().unwrap_or_default(), "rd")?;
+    Ok(url)
+}
+
+pub(in crate::translate) fn parameter(text: &str) -> Parsed<String> {
+    let text = text.trim();
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    if !text.is_empty() && text.bytes().all(is_allowed) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("{text:?} is no name of a parameter"))
+    }
+}
+
+pub(in crate::translate) fn optional_template(text: &str) -> Parsed<Option<Template>> {
+    url_text(text)?;
+    template(text.trim()).map(Some)
+}
+
+pub(in crate::translate) fn cache_key(text: &str) -> Parsed<Option<Template>> {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_${} ".contains(&byte);
+    if text.trim().is_empty() || !text.bytes().all(is_allowed) {
+        return Err(format!("{text:?} is no text with variables"));
+    }
+    template(text.trim()).map(Some)
+}
+
+fn template(text: &str) -> Parsed<Template> {
+    Template::parse(text).map_err(|error| error.to_string())
+}
+
+/// "401 → 302 to `<url>?rd=<scheme>://<Host as sent><escaped uri>`; `&rd=` if it has a query; nothing if `rd` is there already."
+fn signin_url(url: &str, parameter: &str) -> Parsed<Template> {
+    let way_back = "$pass_access_scheme://$http_host$escaped_request_uri";
+    let text = match url.split_once('?') {
+        None => format!("{url}?{parameter}={way_back}"),
+        Some((_, query)) if query.split('&').any(|one| one.split('=').next() == Some(parameter)) => {
+            url.to_owned()
+        }
+        Some(_) => format!("{url}&{parameter}={way_back}"),
+    };
+    template(&text)
+}
+
+fn method(text: String) -> Parsed<String> {
+    if METHODS.contains(&text.as_str()) { Ok(text) } else { Err(format!("{text:?} is no method")) }
+}
+
+fn header_names(text: &str) -> Parsed<Vec<String>> {
+    let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+    items.map(header_name).collect()
+}
+
+/// A header that is about the request, and not about the connection or where the request ends.
+fn header_name(text: &str) -> Parsed<String> {
+    const OURS: &[&str] =
+        &["connection", "content-length", "host", "te", "trailer", "transfer-encoding", "upgrade", "expect"];
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    if text.is_empty() || !text.bytes().all(is_allowed) || OURS.contains(&text.to_ascii_lowercase().as_str())
+    {
+        return Err(format!("{text:?} is no header that can be set"));
+    }
+    Ok(text.to_owned())
+}
+
+/// Statuses and a time, several with commas between them. nginx takes a time alone for 200, 301 and 302.
+fn durations(text: &str) -> Parsed<Vec<(Vec<u16>, Duration)>> {
+    text.split(',')
+        .map(|item| {
+            let mut words: Vec<&str> = item.split_whitespace().collect();
+            let time = value::duration(words.pop().unwrap_or_default())?;
+            let statuses = match words.as_slice() {
+                [] => vec![200, 301, 302],
+                ["any"] => Vec::new(),
+                words => words.iter().map(|word| status(word)).collect::<Parsed<_>>()?,
+            };
+            Ok((statuses, time))
+        })
+        .collect()
+}
+
+fn status(text: &str) -> Parsed<u16> {
+    let status = value::number(text).ok().filter(|status| (100..600).contains(status));
+    status.ok_or_else(|| format!("{text:?} is no status"))
+}
+
+/// Takes an absolute URL apart: the service, and path and query. The host has to be known beforehand, so that it holds no variables.
+fn parse_url(url: &str) -> Parsed<(AuthService, Template)> {
+    let (scheme, rest) = url.split_once("://").ok_or_else(|| format!("{url:?} is no absolute URL"))?;
+    let is_encrypted = match scheme {
+        "http" => false,
+        "https" => true,
+        _ => return Err(format!("the scheme of {url:?} is neither http nor https")),
+    };
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, target) = rest.split_at(end);
+    if authority.contains('$') {
+        return Err(
+            "the host holds variables, so that nobody can say whom the request would go to".to_owned()
+        );
+    }
+    let (host, port) =
+        authority.split_once(':').unwrap_or((authority, if is_encrypted { "443" } else { "80" }));
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    if host.is_empty() || host.contains("..") || !host.bytes().all(is_name) {
+        return Err(format!("{host:?} is no host"));
+    }
+    let port = port.parse::<u16>().ok().filter(|&port| port > 0);
+    let port = port.ok_or_else(|| format!("{authority:?} has no port that can be connected to"))?;
+    let slash = if target.starts_with('/') { "" } else { "/" };
+    let service = AuthService { host: host.to_ascii_lowercase(), port, is_encrypted };
+    Ok((service, template(&format!("{slash}{target}"))?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_taken_apart() {
+        let (service, target) = parse_url("http://Auth.ns.svc.cluster.local:8080/check?a=$host").unwrap();
+        assert_eq!((service.host.as_str(), service.port), ("auth.ns.svc.cluster.local", 8080));
+        assert_eq!(service.service(), Some(NsName::new("ns", "auth")));
+        assert_eq!(target, Template::parse("/check?a=$host").unwrap());
+        let (service, target) = parse_url("https://auth.test?x").unwrap();
+        assert_eq!((service.port, service.is_encrypted, service.service()), (443, true, None));
+        assert_eq!(target, Template::parse("/?x").unwrap());
+        for url in [
+            "/check",
+            "ftp://a/",
+            "http:///x",
+            "http://a..b/",
+            "http://$host/",
+            "http://a:$p/",
+            "http://a:0/",
+            "http://a:b",
+        ] {
+            assert!(parse_url(url).is_err(), "{url}");
+        }
+    }
+
+    #[test]
+    fn the_way_back_is_added_once() {
+        let text = |url| signin_url(url, "rd").unwrap();
+        let parse = |text: &str| Template::parse(text).unwrap();
+        let back = "$pass_access_scheme://$http_host$escaped_request_uri";
+        assert_eq!(text("https://a/s"), parse(&format!("https://a/s?rd={back}")));
+        assert_eq!(text("https://a/s?x=1"), parse(&format!("https://a/s?x=1&rd={back}")));
+        assert_eq!(text("https://a/s?rd=$uri"), parse("https://a/s?rd=$uri"));
+    }
+
+    #[test]
+    fn answers_are_kept_by_status() {
+        assert_eq!(durations("200 202 401 5m").unwrap(), [(vec![200, 202, 401], Duration::from_mins(5))]);
+        assert_eq!(durations("1s, any 0s").unwrap()[0].0, [200, 301, 302]);
+        for text in ["", "200 abc", "99 1s", "200 1s,"] {
+            assert!(durations(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn headers_of_the_connection_cannot_be_set() {
+        assert_eq!(header_names("X-User, x_b,").unwrap(), ["X-User", "x_b"]);
+        assert!(header_names("X-User, Transfer-Encoding").is_err() && header_names("a b").is_err());
+    }
+}

@@ -1,0 +1,32 @@
+//! What follows for a request from the checks of its client, whether they let it in or not.
+
+use super::limiter::Slot;
+
+/// What the checks of a client have found out.
+#[derive(Default)]
+pub(crate) struct Admitted {
+    /// Headers for the endpoint in place of the client's; without a value, there is no such header.
+    pub(crate) upstream: Vec<(String, Option<Vec<u8>>)>,
+    /// Cookies for the client, from the auth service.
+    pub(crate) cookies: Vec<Vec<u8>>,
+    /// Whether the client gets them with every status.
+    pub(crate) always_sets_cookies: bool,
+    /// Its place among the requests of its client that are at work.
+    pub(crate) slot: Option<Slot>,
+}
+
+impl Admitted {
+    /// The cookies that go with a response: nginx's `add_header` adds to these statuses only.
+    pub(crate) fn cookies_for(&self, status: u16) -> &[Vec<u8>] {
+        let is_usual = matches!(status, 200 | 201 | 204 | 206 | 301..=304 | 307 | 308);
+        if is_usual || self.always_sets_cookies { &self.cookies } else { &[] }
+    }
+
+    /// Has the endpoint get one header of this name, or none.
+    pub(crate) fn tell(&mut self, name: &str, value: Option<Vec<u8>>) {
+        match self.upstream.iter_mut().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
+            Some((_, known)) => *known = value,
+            None => self.upstream.push((name.to_owned(), value)),
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! The head of a request that is made to ask about another: with the client's fields, and without a body.
+
+use wire::Known;
+use wire::h1::Request;
+use wire::hop_by_hop::ends_here;
+
+use super::request::passes_name;
+use super::{HeadEdits, HeadWriter};
+use crate::buffer::Buffer;
+
+/// Where a subrequest goes.
+pub(crate) struct Subrequest<'a> {
+    pub(crate) method: &'a [u8],
+    /// Path and query.
+    pub(crate) target: &'a [u8],
+    pub(crate) host: &'a [u8],
+    /// Whether names with an underscore are passed on.
+    pub(crate) underscores: bool,
+}
+
+/// Appends the head of a subrequest: the client's lines after those of the edits.
+pub(crate) fn write_subrequest_head(
+    head: &[u8],
+    request: &Request,
+    subrequest: &Subrequest<'_>,
+    edits: &HeadEdits<'_>,
+    out: &mut Buffer,
+) {
+    let Subrequest { method, target, host, underscores } = subrequest;
+    let mut writer = HeadWriter::new(out, head.len());
+    writer.write([method, b" ", target, b" HTTP/1.1\r\nHost: ", host, b"\r\n"]);
+    writer.edits(edits);
+    writer.pass(head, &request.fields, |field| {
+        ends_here(field.known)
+            || matches!(field.known, Known::Host | Known::Expect | Known::Proxy | Known::ContentLength)
+            || edits.replaces(field.name(head))
+            || !passes_name(field, head, *underscores)
+    });
+    writer.end();
+}

@@ -1,0 +1,202 @@
+//! Who may use a route.
+
+use std::sync::Arc;
+
+use model::{
+    Access, AddressSet, ClientLimits, Cors, Networks, Origin, Origins, Rate, ResponseFilter, ResponseFilters,
+};
+use testkit::Upstream;
+
+use super::{GET, OK, await_fault, route};
+use crate::world::World;
+
+fn addresses(networks: &[&str]) -> Arc<AddressSet> {
+    let networks: Vec<_> = networks.iter().map(|network| network.parse().unwrap()).collect();
+    Arc::new(AddressSet::new(&networks))
+}
+
+fn guarded(upstream: &Upstream, access: Access) -> World {
+    World::http(&[upstream.address()], |model| {
+        route(model, |route| route.access = Some(Box::new(access)));
+    })
+}
+
+fn only(networks: Networks) -> Access {
+    Access { networks: Some(networks), ..Access::default() }
+}
+
+#[test]
+fn clients_are_let_in_by_their_addresses() {
+    let here = || Some(addresses(&["127.0.0.0/8"]));
+    let elsewhere = || Some(addresses(&["10.0.0.0/8", "::/0"]));
+    for (allowed, denied, is_let_in) in [
+        (here(), None, true),
+        (elsewhere(), None, false),
+        (None, here(), false),
+        (None, elsewhere(), true),
+        (here(), here(), false),
+        (here(), elsewhere(), true),
+    ] {
+        let upstream = Upstream::new();
+        let world = guarded(&upstream, only(Networks { denied, allowed }));
+        let mut client = world.http_client();
+        client.send(GET);
+        if is_let_in {
+            upstream.accept_request().0.send(OK);
+            assert_eq!(client.read_response().said(), (200, "ok"));
+        } else {
+            assert_eq!(client.read_response().status, 403);
+            await_fault(&world, "address_denied");
+            assert!(upstream.is_left_alone());
+        }
+    }
+}
+
+#[test]
+fn without_endpoints_nobody_is_asked_who_he_is() {
+    let access = only(Networks { denied: Some(addresses(&["0.0.0.0/0"])), allowed: None });
+    let world = World::http(&[], |model| route(model, |route| route.access = Some(Box::new(access))));
+    assert_eq!(world.http_client().ask(GET).status, 503);
+}
+
+#[test]
+fn who_is_blocked_everywhere_learns_nothing_of_hosts() {
+    let world = World::http(&[], |model| {
+        model.settings.blocked = Some(Networks { denied: Some(addresses(&["127.0.0.1/32"])), allowed: None });
+    });
+    assert_eq!(world.http_client().get("other.test", "/a").status, 403);
+    assert_eq!(world.http_client().get("other.test", "/healthz").status, 200);
+}
+
+// === CORS ===
+
+const ALLOWED: &str = "Access-Control-Allow-Origin";
+
+fn sharing(upstream: &Upstream, origins: Origins) -> World {
+    let cors = Cors {
+        origins,
+        credentials: true,
+        methods: "GET".to_owned(),
+        headers: "X-A".to_owned(),
+        max_age: "7".to_owned(),
+        expose: Some("X-B".to_owned()),
+    };
+    World::http(&[upstream.address()], |model| {
+        route(model, |route| {
+            route.response_filters =
+                ResponseFilters::new(vec![ResponseFilter::Cors(Arc::new(cors))]).unwrap();
+            let networks = Networks { denied: None, allowed: Some(addresses(&["127.0.0.1/32"])) };
+            route.access = Some(Box::new(only(networks)));
+        });
+    })
+}
+
+fn options(origin: &str) -> String {
+    format!("OPTIONS /a HTTP/1.1\r\nHost: web.test\r\n{origin}\r\n")
+}
+
+#[test]
+fn preflights_are_answered_here_and_need_no_permission() {
+    let upstream = Upstream::new();
+    let mut world = sharing(&upstream, Origins::Any);
+    world.change(|model| {
+        let networks = Networks { denied: Some(addresses(&["0.0.0.0/0"])), allowed: None };
+        route(model, |route| route.access = Some(Box::new(only(networks))));
+    });
+    for origin in ["", "Origin: https://a.test\r\n"] {
+        let mut client = world.http_client();
+        client.send(options(origin));
+        let head = client.read_head();
+        assert!(head.starts_with("HTTP/1.1 204 No Content\r\n"), "{head}");
+        for field in [
+            "Content-Type: text/plain charset=UTF-8",
+            "Content-Length: 0",
+            "Access-Control-Allow-Origin: *",
+            "Access-Control-Allow-Credentials: true",
+            "Access-Control-Allow-Methods: GET",
+            "Access-Control-Allow-Headers: X-A",
+            "Access-Control-Max-Age: 7",
+            "Access-Control-Expose-Headers: X-B",
+        ] {
+            assert!(head.contains(&format!("\r\n{field}\r\n")), "{head}");
+        }
+        let refused = client.ask(GET);
+        assert_eq!(
+            (refused.status, refused.header(ALLOWED).as_deref()),
+            (403, Some("*")),
+            "refusals have them"
+        );
+    }
+}
+
+#[test]
+fn only_listed_origins_are_told_of() {
+    let (scheme, rest) = ("https://".to_owned(), ".a.test".to_owned());
+    let upstream = Upstream::new();
+    let world = sharing(&upstream, Origins::Listed(vec![Origin { scheme, is_wildcard: true, rest }].into()));
+    let ours = "HTTP/1.1 200 OK\r\naccess-control-allow-origin: own\r\nContent-Length: 2\r\n\r\nok";
+    let mut client = world.http_client();
+    client.send(options("Origin: https://X.a.test\r\n"));
+    let response = client.read_response();
+    assert_eq!((response.status, response.header(ALLOWED).as_deref()), (204, Some("https://X.a.test")));
+    let mut peer = None;
+    for (origin, told) in [
+        ("", "own"),
+        ("Origin: https://b.test\r\n", "own"),
+        ("Origin: https://x.a.test\r\n", "https://x.a.test"),
+    ] {
+        let method = if told == "own" { "OPTIONS" } else { "GET" };
+        client.send(options(origin).replace("OPTIONS", method));
+        let peer = peer.get_or_insert_with(|| upstream.accept());
+        peer.read_head();
+        peer.send(ours);
+        assert_eq!(client.read_response().header(ALLOWED).as_deref(), Some(told), "{origin}");
+    }
+}
+
+// === limits ===
+
+fn limits() -> ClientLimits {
+    ClientLimits {
+        zone: 1,
+        rates: Vec::new(),
+        connections: None,
+        exempt: None,
+        rate_status: 429,
+        connections_status: 503,
+    }
+}
+
+#[test]
+fn a_client_may_ask_only_so_often_and_is_counted_before_it_is_known() {
+    let upstream = Upstream::new();
+    let networks = Networks { denied: Some(addresses(&["127.0.0.1/32"])), allowed: None };
+    let rates = vec![Rate { per_minute: 1, burst: 2 }];
+    let access = |limits| Access { limits: Some(limits), ..only(networks.clone()) };
+    let world = guarded(&upstream, access(ClientLimits { rates: rates.clone(), ..limits() }));
+    let mut client = world.http_client();
+    let statuses: Vec<u16> = (0..5).map(|_| client.ask(GET).status).collect();
+    assert_eq!(statuses, [403, 403, 403, 429, 429]);
+    world.await_metric("forebay_faults_total", &[("reason", "rate_limit")], 2);
+    let exempt = Some(addresses(&["127.0.0.0/8"]));
+    let world = guarded(&upstream, access(ClientLimits { rates, exempt, ..limits() }));
+    let mut client = world.http_client();
+    assert!((0..5).all(|_| client.ask(GET).status == 403));
+}
+
+#[test]
+fn a_client_may_have_only_so_many_requests_at_work() {
+    let upstream = Upstream::new();
+    let limits = Some(ClientLimits { connections: Some(1), ..limits() });
+    let world = guarded(&upstream, Access { limits, ..Access::default() });
+    let mut first = world.http_client();
+    first.send(GET);
+    let (mut peer, _) = upstream.accept_request();
+    assert_eq!(world.http_client().ask(GET).status, 503);
+    peer.send(OK);
+    assert_eq!(first.read_response().said(), (200, "ok"));
+    first.send(GET);
+    peer.read_head();
+    peer.send(OK);
+    assert_eq!(first.read_response().said(), (200, "ok"), "the place has been given back");
+}
