@@ -14,6 +14,7 @@ mod condition;
 mod expression;
 mod filter;
 mod host;
+mod host_name;
 mod host_tls;
 mod listener;
 pub mod log;
@@ -36,7 +37,8 @@ pub use expression::{Captures, Expression};
 pub use filter::{
     DuplicateFilter, Redirect, RedirectTarget, RequestFilter, RequestFilters, Rewrite, TlsRedirect,
 };
-pub use host::{Alias, Host, HostName, InvalidHostName};
+pub use host::Host;
+pub use host_name::{Alias, HostName, InvalidHostName};
 pub use host_tls::{ClientAuth, HostTls, VerifyClient};
 pub use listener::{HostList, Listener, ListenerId, ListenerKind, Protocol};
 pub use pattern::{InvalidPattern, Pattern};
