@@ -1,3 +1,5 @@
+//! Regular expressions for paths, in the notation of nginx. Must not be in here: what is done with a path that matches.
+
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;

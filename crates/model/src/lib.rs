@@ -19,6 +19,7 @@ mod expression;
 mod external_auth;
 mod filter;
 mod host;
+mod host_name;
 mod host_tls;
 mod listener;
 pub mod log;
@@ -47,7 +48,8 @@ pub use filter::{
     DuplicateFilter, Redirect, RedirectTarget, RequestFilter, RequestFilters, ResponseFilter,
     ResponseFilters, Rewrite, TlsRedirect,
 };
-pub use host::{Alias, Host, HostName, InvalidHostName};
+pub use host::Host;
+pub use host_name::{Alias, HostName, InvalidHostName};
 pub use host_tls::{ClientAuth, HostTls, VerifyClient};
 pub use listener::{HostList, Listener, ListenerId, ListenerKind, Protocol};
 pub use pattern::{InvalidPattern, Pattern};

@@ -44,7 +44,7 @@ impl HostTable {
         &self.host.name
     }
 
-    pub(crate) fn aliases(&self) -> &[Alias] {
+    fn aliases(&self) -> &[Alias] {
         &self.host.aliases
     }
 
@@ -82,7 +82,7 @@ pub struct Hosts {
     suffix: HashSet<ByName, RandomState>,
     any: Option<Arc<HostTable>>,
     /// None where no host has any: most often.
-    aliases: Option<Arc<Aliases>>,
+    aliases: Option<Arc<Aliases<HostTable>>>,
     in_order: Vec<Arc<HostTable>>,
 }
 
@@ -102,7 +102,7 @@ impl Hosts {
         if before.known < previous.in_order.len() {
             return in_order.into_iter().collect();
         }
-        let aliases = Aliases::of(&in_order);
+        let aliases = Aliases::of(in_order.iter().map(|table| (table.aliases(), table)));
         // None has gone: the names that were known still are.
         let mut hosts = Self { aliases, in_order, ..previous.clone_names() };
         for table in changed {
@@ -191,7 +191,7 @@ impl FromIterator<Arc<HostTable>> for Hosts {
             hosts.in_order.push(Arc::clone(&table));
             hosts.enter(table);
         }
-        hosts.aliases = Aliases::of(&hosts.in_order);
+        hosts.aliases = Aliases::of(hosts.iter().map(|table| (table.aliases(), table)));
         hosts
     }
 }
@@ -265,6 +265,7 @@ fn is_one_label(label: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use model::Pattern;
     use proptest::prelude::*;
 
     use super::*;
@@ -385,6 +386,43 @@ mod tests {
 
     const NAMES: [&str; 11] =
         ["a", "b.a", "*.a", "a.b.a", "*.b.a", "*.b", "c.b", "_", "**.a", "**.b.a", "**.b"];
+
+    fn with_aliases(name: &str, aliases: &[&str]) -> Arc<Host> {
+        let alias = |text: &&str| match text.strip_prefix('~') {
+            Some(pattern) => Alias::Pattern(Pattern::parse(pattern).unwrap()),
+            None => Alias::Name(HostName::parse_with_suffix(text).unwrap()),
+        };
+        let (name, aliases) = (HostName::parse(name).unwrap(), aliases.iter().map(alias).collect());
+        Arc::new(Host { name, aliases, tls: Arc::default(), routes: Vec::new() })
+    }
+
+    #[test]
+    fn a_host_answers_to_its_further_names() {
+        let list = [
+            with_aliases("a.test", &["b.test", "*.c.test", "~^[0-9]+\\.d\\.test$"]),
+            with_aliases("b.test", &["x.c.test", "x.d.test", "1.d.test"]),
+            with_aliases("*.d.test", &["*.x.c.test", "y.c.test"]),
+            with_aliases("z.test", &["y.c.test"]),
+        ];
+        let hosts = Hosts::new(&list, &Hosts::default());
+        let find = |name: &str| hosts.find(name.as_bytes()).map(|table| table.name().to_string());
+        for (name, expected) in [
+            ("b.test", "b.test"),
+            ("x.c.test:80", "b.test"),
+            ("X.Y.C.Test", "a.test"),
+            ("x.x.c.test", "*.d.test"),
+            ("y.c.test", "*.d.test"),
+            ("1.d.test", "b.test"),
+            ("2.d.test", "*.d.test"),
+        ] {
+            assert_eq!(find(name).as_deref(), Some(expected), "{name}");
+        }
+        assert_eq!((find("c.test"), find("1.e.test")), (None, None));
+        let alone = Hosts::new(&list[..1], &hosts);
+        let name = |name: &str| alone.find(name.as_bytes()).map(|table| table.name().to_string());
+        assert_eq!(name("b.test").as_deref(), Some("a.test"), "nobody else has it now");
+        assert_eq!(name("2.d.test").as_deref(), Some("a.test"));
+    }
 
     proptest! {
         #[test]

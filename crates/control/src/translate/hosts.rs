@@ -47,14 +47,17 @@ pub(super) struct Defaults<'d> {
     pub(super) route: &'d dyn Fn(Place) -> DraftRoute,
 }
 
-/// Merges the claims of a host, which come with that of the oldest object first.
+/// Merges the claims of a host, which come with that of the oldest object first. `wildcard_has_tls`: an object serves the wildcard that
+/// the name belongs to over TLS, so that its certificate is found for the name.
 pub(super) fn merge(
     name: &HostName,
     claims: Vec<Claim>,
     defaults: &Defaults<'_>,
+    wildcard_has_tls: bool,
     clusters: &mut ClusterQueries<'_, '_>,
 ) -> Merged {
     let mut merge = Merge::new(name, &claims, clusters);
+    merge.terms.wildcard_has_tls = wildcard_has_tls;
     for (number, claim) in claims.iter().enumerate() {
         if merge.owner_before(claim).is_none() {
             merge.declare(number, claim);

@@ -54,6 +54,7 @@ struct GlobalPiece {
 struct HostPiece {
     /// The numbers of the Ingresses with a claim about it, the oldest first.
     claimants: Group,
+    wildcard_has_tls: bool,
     host: Arc<Host>,
     origins: Arc<[RouteOrigin]>,
     /// Another host that leads to it, unless Ingresses have a rule for that one.
@@ -178,16 +179,18 @@ fn follow_hosts(
 ) -> Vec<u32> {
     let any = defaults.backend.map(|_| memo.number(HostName::Any, revisions));
     let (order, groups) = group(memo.end(), ingresses, any);
+    let wildcards = wildcards_with_tls(memo, &order, &groups, ingresses);
     for &number in &order {
         let group = &groups[number as usize];
+        let wildcard_has_tls = !wildcards.is_empty() && belongs_to(memo.key(number), &wildcards);
         memo.get(
             number,
             revisions,
-            |old| old.claimants == *group,
+            |old| old.claimants == *group && old.wildcard_has_tls == wildcard_has_tls,
             |name, old| {
                 let claims = group.iter().map(|&ingress| claimants.claim(ingress, name)).collect();
                 let Merged { host, www, origins, certificates, problems } =
-                    hosts::merge(name, claims, defaults, clusters);
+                    hosts::merge(name, claims, defaults, wildcard_has_tls, clusters);
                 let known = old.as_ref().filter(|old| *old.origins == *origins);
                 let www = www.map(|(www, origin)| {
                     let before = old.as_ref().and_then(|old| Some(&old.www.as_ref()?.0));
@@ -195,6 +198,7 @@ fn follow_hosts(
                 });
                 HostPiece {
                     claimants: group.clone(),
+                    wildcard_has_tls,
                     www,
                     host: hosts::take_over(host, old.as_ref().map(|old| &old.host)),
                     origins: known.map_or_else(|| origins.into(), |old| Arc::clone(&old.origins)),
@@ -205,6 +209,26 @@ fn follow_hosts(
         );
     }
     order
+}
+
+/// The domains of the wildcard hosts that Ingresses serve over TLS.
+fn wildcards_with_tls(
+    memo: &Memo<HostName, HostPiece>,
+    order: &[u32],
+    groups: &[Group],
+    ingresses: &Ingresses,
+) -> HashSet<String> {
+    let has_tls = |number: u32| groups[number as usize].iter().any(|&ingress| ingresses.has_tls(ingress));
+    let domain = |&number: &u32| match memo.key(number) {
+        HostName::OneLabel(domain) if has_tls(number) => Some(domain.clone()),
+        _ => None,
+    };
+    order.iter().filter_map(domain).collect()
+}
+
+fn belongs_to(host: &HostName, wildcards: &HashSet<String>) -> bool {
+    let HostName::Exact(name) = host else { return false };
+    name.split_once('.').is_some_and(|(_, domain)| wildcards.contains(domain))
 }
 
 /// The hosts in order of appearance, and for each host number the Ingresses with a claim about it.

@@ -16,6 +16,8 @@ pub(super) struct HostTerms {
     /// The names that its certificate is for.
     pub(super) certificate_names: Vec<HostName>,
     pub(super) has_aliases: bool,
+    /// A wildcard host that its name belongs to is served over TLS.
+    pub(super) wildcard_has_tls: bool,
     /// Where clients are sent that ask for `/`.
     pub(super) app_root: Option<String>,
     /// Why all its routes are closed.
@@ -34,7 +36,7 @@ impl HostTerms {
         name: &HostName,
     ) -> Option<RequestFilter> {
         let TlsRedirectDraft { always, redirect } = draft;
-        let has_tls = self.has_tls || standing.has_tls;
+        let has_tls = self.has_tls || standing.has_tls || self.wildcard_has_tls;
         // A client certificate is shown only in a handshake with Forebay, so that a redirect has to ignore what a proxy in front
         // says of TLS.
         let believes_hops = !self.requires_certificate();

@@ -186,6 +186,11 @@ impl Ingresses {
         })
     }
 
+    /// Whether the one with a number has a `tls:` section.
+    pub(super) fn has_tls(&self, number: u32) -> bool {
+        !self.parsed.key(number).0.spec.tls.is_empty()
+    }
+
     pub(super) fn until(&self) -> i64 {
         self.parsed.until()
     }
