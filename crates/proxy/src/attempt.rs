@@ -60,9 +60,6 @@ impl<'x, 'a> Outbound<'x, 'a> {
     ) -> Result<Self, Reason> {
         let (request, settings) = (exchange.request, exchange.config.settings());
         let length = request.fields.content_length.unwrap_or(0);
-        if forward.body_bytes_max.is_some_and(|max| length > max) {
-            return Err(Reason::BodyTooLarge);
-        }
         let mut bytes = Buffer::small(&exchange.worker.buffers);
         let host = forward.head.as_ref().and_then(|head| head.host.as_ref());
         let host = host.map(|host| values::expand_field(exchange, host)).filter(|host| !host.is_empty());

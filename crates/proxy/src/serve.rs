@@ -5,7 +5,7 @@ use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::{Access, Action, Conditions, Forward, HostName, ResponseFilter, Route};
+use model::{Access, Action, Conditions, Forward, HostName, RequestFilter, ResponseFilter, Route};
 use observe::Reason;
 use routing::{HostTable, Resolution};
 use wire::h1::{Request, TargetForm, Version};
@@ -142,6 +142,12 @@ impl From<FilterResult> for Result<(), Stop> {
     }
 }
 
+/// Asks whether a route is closed.
+fn check_open(route: &Route) -> Result<(), Stop> {
+    let is_closed = route.access.as_ref().is_some_and(|access| access.unavailable.is_some());
+    if is_closed { Err(Reason::Unavailable.into()) } else { Ok(()) }
+}
+
 /// One request on its way through.
 impl<'a> Exchange<'a> {
     async fn run(&self, rest: &mut Buffer) -> AfterRequest {
@@ -165,7 +171,12 @@ impl<'a> Exchange<'a> {
     async fn admit(&self) -> Result<(&'a Forward, &'a Cluster), Stop> {
         let (host, route) = self.find_route()?;
         self.check_host(host, route)?;
-        self.filter(route)?;
+        let (app_root, filters) = filters::split_app_root(route.request_filters.as_slice());
+        self.filter(app_root)?;
+        self.check_length(route)?;
+        check_open(route)?;
+        self.preflight(route)?;
+        self.filter(filters)?;
         let backend = self.backend(route)?;
         if let Some(access) = &route.access {
             self.check_in_clear(host, access)?;
@@ -217,8 +228,8 @@ impl<'a> Exchange<'a> {
         if self.request.form == TargetForm::Asterisk { b"/" } else { &self.path }
     }
 
-    /// Runs the route's request filters, any of which may answer or refuse.
-    fn filter(&self, route: &Route) -> Result<(), Stop> {
+    /// Answers the question of a browser whether it may ask (CORS), where the route says so.
+    fn preflight(&self, route: &Route) -> Result<(), Stop> {
         for filter in route.response_filters.as_slice() {
             let ResponseFilter::Cors(cors) = filter;
             let method = &self.head[self.request.method.clone()];
@@ -226,7 +237,11 @@ impl<'a> Exchange<'a> {
                 return Err(answer.into());
             }
         }
-        let filters = route.request_filters.as_slice();
+        Ok(())
+    }
+
+    /// Runs request filters of the route, any of which may answer or refuse.
+    fn filter(&self, filters: &[RequestFilter]) -> Result<(), Stop> {
         if filters.is_empty() {
             return Ok(());
         }
@@ -243,14 +258,20 @@ impl<'a> Exchange<'a> {
         filters::request(filters, &view).into()
     }
 
-    /// Asks what guards the host, and whether the route is closed. A client in clear is asked for a certificate later: it may be sent to
+    /// Asks what guards the host. A client in clear is asked for a certificate later: it may be sent to
     /// the TLS port.
     fn check_host(&self, host: &'a HostTable, route: &Route) -> Result<(), Stop> {
         let Some(access) = &route.access else { return Ok(()) };
-        if access.forbidden.is_some() || self.conn.tls.is_some() {
-            self.check_certificate(host, access)?;
-        }
-        if access.unavailable.is_some() { Err(Reason::Unavailable.into()) } else { Ok(()) }
+        let is_due = access.forbidden.is_some() || self.conn.tls.is_some();
+        if is_due { self.check_certificate(host, access) } else { Ok(()) }
+    }
+
+    /// Refuses a body that is announced to be longer than it may be.
+    fn check_length(&self, route: &Route) -> Result<(), Stop> {
+        let Action::Forward(forward) = &route.action else { return Ok(()) };
+        let length = self.request.fields.content_length.unwrap_or(0);
+        let is_too_long = forward.body_bytes_max.is_some_and(|max| length > max);
+        if is_too_long { Err(Reason::BodyTooLarge.into()) } else { Ok(()) }
     }
 
     fn check_certificate(&self, host: &'a HostTable, access: &Access) -> Result<(), Stop> {

@@ -189,7 +189,7 @@ metadata:
   namespace: default
   annotations:
     nginx.ingress.kubernetes.io/proxy-read-timeout: soon
-    nginx.ingress.kubernetes.io/auth-url: http://auth.test
+    nginx.ingress.kubernetes.io/enable-modsecurity: 'true'
 spec:
   rules:
   - host: web.test
@@ -201,7 +201,7 @@ spec:
     let (_other_folder, broken) = manifests("kind: Ingress\nspec: [\n");
     let (code, stdout, stderr) = run(&["check", &file, &broken]);
     assert_eq!((code, &*stderr), (1, ""), "{stdout}");
-    for (line, what) in [(7, "proxy-read-timeout"), (8, "auth-url"), (14, "missing")] {
+    for (line, what) in [(7, "proxy-read-timeout"), (8, "enable-modsecurity"), (14, "missing")] {
         let place = format!("{file}:{line}: Ingress default/web: ");
         assert!(
             stdout.lines().any(|said| said.contains(&place) && said.contains(what)),

@@ -14,7 +14,7 @@ use observe::Reason;
 
 use crate::reply::Answer;
 pub(crate) use forwarded::{Forwarded, Via};
-pub(crate) use request::{own_origin, request};
+pub(crate) use request::{own_origin, request, split_app_root};
 pub(crate) use response::response;
 
 /// What the filters know of a request.

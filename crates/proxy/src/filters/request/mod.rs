@@ -14,6 +14,11 @@ use model::RequestFilter;
 use super::Forwarded;
 use super::{FilterResult, RequestView};
 
+/// The redirect of `/`, which comes before all else that is asked of a route, and the other filters.
+pub(crate) fn split_app_root(filters: &[RequestFilter]) -> (&[RequestFilter], &[RequestFilter]) {
+    filters.split_at(usize::from(matches!(filters.first(), Some(RequestFilter::AppRoot(_)))))
+}
+
 /// Runs a route's request filters in their order, until one answers or refuses.
 pub(crate) fn request(filters: &[RequestFilter], request: &RequestView<'_>) -> FilterResult {
     for filter in filters {

@@ -8,7 +8,7 @@ use model::{
 };
 use testkit::Ending;
 
-use super::{GET, POST, route};
+use super::{GET, POST, forward, route};
 use crate::world::{World, web};
 
 fn responding(status: u16, body: &str) -> World {
@@ -112,4 +112,24 @@ fn a_host_without_endpoints_is_not_an_unknown_one() {
     assert_eq!(world.http_client().get("other.test", "/a").status, 404);
     let log = world.stop();
     assert!(log.contains("\"GET /a HTTP/1.1\" 503") && log.contains("\"GET /a HTTP/1.1\" 404"), "{log}");
+}
+
+#[test]
+fn the_redirect_of_the_root_comes_first_and_the_length_of_a_body_before_what_closes_a_route() {
+    let world = World::http(&[], |model| {
+        route(model, |route| {
+            let closed = Access { unavailable: Some("auth-url".to_owned()), ..Access::default() };
+            route.access = Some(Box::new(closed));
+            let app_root = RequestFilter::AppRoot("/start".to_owned());
+            route.request_filters = RequestFilters::new(vec![app_root]).unwrap();
+        });
+        forward(model, |forward| forward.body_bytes_max = Some(3));
+    });
+    let response = world.http_client().ask(&GET.replace("/a", "/"));
+    assert_eq!(
+        (response.status, response.header("Location").as_deref()),
+        (302, Some("http://web.test/start"))
+    );
+    assert_eq!(world.http_client().ask(POST).status, 413);
+    assert_eq!(world.http_client().ask(GET).status, 503);
 }
