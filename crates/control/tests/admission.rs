@@ -252,7 +252,7 @@ fn what_may_come_later_is_no_reason_to_refuse() {
     let (refusal, warnings) = court.judge(
         "CREATE",
         &annotated(json!({
-            "nginx.ingress.kubernetes.io/auth-url": "http://auth.test/",
+            "nginx.ingress.kubernetes.io/enable-modsecurity": "true",
             "nginx.ingress.kubernetes.io/proxy-buffering": "on",
             "nginx.ingress.kubernetes.io/proxy-raed-timeout": "3",
         })),
@@ -261,8 +261,8 @@ fn what_may_come_later_is_no_reason_to_refuse() {
     assert_eq!(
         warnings,
         [
-            "annotation nginx.ingress.kubernetes.io/auth-url restricts access and is not yet supported: the locations of \
-             this Ingress answer 503",
+            "annotation nginx.ingress.kubernetes.io/enable-modsecurity restricts access and is not yet supported: the locations \
+             of this Ingress answer 503",
             "annotation nginx.ingress.kubernetes.io/proxy-buffering has no effect: responses are streamed, with backpressure",
             "annotation nginx.ingress.kubernetes.io/proxy-raed-timeout is unknown, and has no effect; did you mean \
              \"proxy-read-timeout\"?",
