@@ -78,7 +78,7 @@ fn annotations_of_any_length_and_kind_cost_others_nothing() {
     let forebay = space.forebay().start();
     let long = "x".repeat(ANNOTATION_BYTES);
     for (name, annotation, value) in [
-        ("long", "rewrite-target", &*long),
+        ("long", "proxy-body-size", &*long),
         ("wrong", "proxy-read-timeout", "soon"),
         ("unknown", "no-such-thing", "yes"),
         ("snippet", "configuration-snippet", "return 200;"),
