@@ -157,6 +157,9 @@ impl<'a> Exchange<'a> {
         for cookie in self.admitted.get().into_iter().flat_map(|admitted| admitted.cookies_for(status)) {
             edits.add("Set-Cookie", cookie.as_slice());
         }
+        if let Some(cookie) = self.affinity_cookie.take() {
+            edits.add("Set-Cookie", Vec::from(cookie.into_boxed_bytes()));
+        }
         edits
     }
 

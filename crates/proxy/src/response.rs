@@ -129,11 +129,7 @@ impl Receiver<'_, '_> {
     /// The head for the client. What it takes to write it is not kept while the response is sent.
     fn write_head(&self, response: &Response, delivery: Delivery, received: &Buffer) -> Buffer {
         let (exchange, mut head) = (self.exchange, Buffer::small(&self.exchange.worker.buffers));
-        let mut edits = exchange.response_edits(response.status);
-        if let Some(cookie) = exchange.affinity_cookie.take() {
-            edits.add("Set-Cookie", Vec::from(cookie.into_boxed_bytes()));
-        }
-        let date = || exchange.worker.date();
+        let (edits, date) = (exchange.response_edits(response.status), || exchange.worker.date());
         write_response_head(received.data(), response, delivery, &edits, date, &mut head);
         head
     }

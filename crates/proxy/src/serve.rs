@@ -346,13 +346,9 @@ impl<'a> Exchange<'a> {
 
     fn pick<'c>(&self, cluster: &'c Cluster) -> Option<&'c Rc<Endpoint>> {
         let was_tried = |endpoint: &Endpoint| self.report.was_tried(endpoint.address);
+        let (random, now) = (&self.worker.random, self.worker.clock.now());
         match cluster.keyed() {
-            None => {
-                let pick = |was_tried: &dyn Fn(&Endpoint) -> bool| {
-                    cluster.pick(was_tried, &self.worker.random, self.worker.clock.now())
-                };
-                pick(&was_tried).or_else(|| pick(&|_| false))
-            }
+            None => cluster.pick(was_tried, random, now).or_else(|| cluster.pick(|_| false, random, now)),
             Some(keyed) => self.pick_by_key(cluster, keyed),
         }
     }

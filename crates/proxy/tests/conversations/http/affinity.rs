@@ -125,3 +125,11 @@ fn equal_values_lead_to_one_endpoint() {
         }
     }
 }
+
+#[test]
+fn an_answer_of_ours_carries_the_cookie_too() {
+    let nobody = Refusing::default();
+    let world = sticky(&[nobody.address()], AffinityMode::Persistent, |_| ());
+    let response = world.http_client().ask(GET);
+    assert_eq!((response.status, cookies(&response).len()), (502, 1));
+}
