@@ -18,10 +18,6 @@ pub enum RequestFilter {
     TlsRedirect(TlsRedirect),
 }
 
-/// The request filters of a route, in the order in which they run. At most one of a kind.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RequestFilters(Box<[RequestFilter]>);
-
 /// What is done with the head of a response, whoever made it.
 ///
 /// Filters run in the order of this list.
@@ -31,23 +27,35 @@ pub enum ResponseFilter {
     Cors(Arc<Cors>),
 }
 
-/// The response filters of a route, in the order in which they run. At most one of a kind.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ResponseFilters(Box<[ResponseFilter]>);
+/// The filters of a route for one direction, in the order in which they run. At most one of a kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filters<F>(Box<[F]>);
+
+/// What is done with requests.
+pub type RequestFilters = Filters<RequestFilter>;
+
+/// What is done with responses.
+pub type ResponseFilters = Filters<ResponseFilter>;
+
+/// A kind of filter that has its place in the order in which filters run: that of its enum.
+pub trait Ordered {
+    /// Place in the order, from 0.
+    fn position(&self) -> u8;
+}
 
 /// Two filters of one kind, of which nothing says which one counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("two filters of one kind")]
 pub struct DuplicateFilter;
 
-impl RequestFilters {
+impl<F: Ordered> Filters<F> {
     /// Puts filters in order.
     ///
     /// # Errors
     ///
     /// When two are of one kind.
-    pub fn new(mut filters: Vec<RequestFilter>) -> Result<Self, DuplicateFilter> {
-        filters.sort_by_key(RequestFilter::position);
+    pub fn new(mut filters: Vec<F>) -> Result<Self, DuplicateFilter> {
+        filters.sort_by_key(F::position);
         if filters.windows(2).any(|pair| pair[0].position() == pair[1].position()) {
             return Err(DuplicateFilter);
         }
@@ -55,33 +63,18 @@ impl RequestFilters {
     }
 
     /// The filters in the order in which they run.
-    pub fn as_slice(&self) -> &[RequestFilter] {
+    pub fn as_slice(&self) -> &[F] {
         &self.0
     }
 }
 
-impl ResponseFilters {
-    /// Puts filters in order.
-    ///
-    /// # Errors
-    ///
-    /// When two are of one kind.
-    pub fn new(mut filters: Vec<ResponseFilter>) -> Result<Self, DuplicateFilter> {
-        filters.sort_by_key(ResponseFilter::position);
-        if filters.windows(2).any(|pair| pair[0].position() == pair[1].position()) {
-            return Err(DuplicateFilter);
-        }
-        Ok(Self(filters.into()))
-    }
-
-    /// The filters in the order in which they run.
-    pub fn as_slice(&self) -> &[ResponseFilter] {
-        &self.0
+impl<F> Default for Filters<F> {
+    fn default() -> Self {
+        Self(Box::default())
     }
 }
 
-impl ResponseFilter {
-    /// Position in the order in which filters run: that of the enum.
+impl Ordered for ResponseFilter {
     fn position(&self) -> u8 {
         match self {
             Self::Cors(_) => 0,
@@ -89,8 +82,7 @@ impl ResponseFilter {
     }
 }
 
-impl RequestFilter {
-    /// Position in the order in which filters run: that of the enum.
+impl Ordered for RequestFilter {
     fn position(&self) -> u8 {
         match self {
             Self::AppRoot(_) => 0,

@@ -45,7 +45,7 @@ pub use cors::{Cors, Origin, Origins};
 pub use expression::{Captures, Expression};
 pub use external_auth::{ExternalAuth, ExternalAuthCache, ExternalCheck};
 pub use filter::{
-    DuplicateFilter, Redirect, RedirectTarget, RequestFilter, RequestFilters, ResponseFilter,
+    DuplicateFilter, Filters, Redirect, RedirectTarget, RequestFilter, RequestFilters, ResponseFilter,
     ResponseFilters, Rewrite, TlsRedirect,
 };
 pub use host::Host;
