@@ -63,6 +63,12 @@ fn destination(translation: &Translation, route: &Route) -> (String, String) {
                     clusters.map(|cluster| (cluster.name.clone(), endpoints(cluster))).unzip();
                 (names.join(", "), endpoints.join(", "))
             }
+            Backends::Canary(canary) => {
+                let [mainline, other] =
+                    [canary.mainline, canary.cluster].map(|id| translation.model.cluster(id));
+                let name = format!("{}, canary {}", mainline.name, other.name);
+                (name, format!("{}, canary {}", endpoints(mainline), endpoints(other)))
+            }
         },
     }
 }

@@ -138,6 +138,10 @@ fn upstream(backends: &Backends, snapshot: &Snapshot) -> Value {
             let backends = split.backends().iter();
             backends.map(|one| json!({"upstream": name(one.cluster), "weight": one.weight})).collect()
         }
+        Backends::Canary(canary) => {
+            let rules = format!("{:?}", canary.rules);
+            json!({"upstream": name(canary.mainline), "canary": name(canary.cluster), "rules": rules})
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-use crate::ClusterId;
+use crate::{Canary, ClusterId};
 
 /// Where the requests of a route go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -7,6 +7,8 @@ pub enum Backends {
     One(ClusterId),
     /// To several, each of which takes its share.
     Split(Split),
+    /// To a mainline, or to its canary. On the heap, since few routes have one.
+    Canary(Box<Canary>),
 }
 
 /// Several backends, at least one of which has a weight.
@@ -33,8 +35,18 @@ impl Backends {
     pub fn only(&self) -> Option<ClusterId> {
         match self {
             Self::One(cluster) => Some(*cluster),
-            Self::Split(_) => None,
+            Self::Split(_) | Self::Canary(_) => None,
         }
+    }
+
+    /// All clusters that requests may go to.
+    pub fn clusters(&self) -> impl Iterator<Item = ClusterId> {
+        let (one, of_split) = match self {
+            Self::One(cluster) => ([Some(*cluster), None], [].as_slice()),
+            Self::Split(split) => ([None, None], split.backends()),
+            Self::Canary(canary) => ([Some(canary.mainline), Some(canary.cluster)], [].as_slice()),
+        };
+        one.into_iter().flatten().chain(of_split.iter().map(|backend| backend.cluster))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Regular expressions for paths, in the notation of nginx. Must not be in here: what is done with a path that matches.
+//! Regular expressions for paths and headers, in the notation of nginx. Must not be in here: what is done with a text that matches.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -9,7 +9,8 @@ use fancy_regex::BytesMode;
 
 use crate::pattern::{InvalidPattern, PATTERN_BYTES_MAX};
 
-/// A regular expression as nginx has them in `location ~*` and `rewrite`: in PCRE's notation, over bytes, without regard to letter case.
+/// A regular expression as nginx has them in `location ~*`, `rewrite` and `map`: in PCRE's notation, over bytes. Letter case makes no
+/// difference unless the expression was made by [`case_sensitive`](Self::case_sensitive).
 ///
 /// It is matched in linear time unless it looks around or refers back. Then the number of steps has a limit, beyond which it does not
 /// match.
@@ -19,10 +20,23 @@ pub struct Expression(Arc<Compiled>);
 #[derive(Debug)]
 struct Compiled {
     text: String,
+    case: LetterCase,
     /// What every text begins with that matches, in lower case.
     prefix: Box<[u8]>,
     engine: Engine,
 }
+
+/// Whether letter case makes a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LetterCase {
+    Ignored,
+    Counts,
+}
+
+/// An expression took more steps back in a text than it may, so that it is not known whether it matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it takes too many steps to find out whether the expression matches")]
+pub struct TooManySteps;
 
 #[derive(Debug)]
 enum Engine {
@@ -51,9 +65,13 @@ impl Expression {
     /// It is malformed, or would take more memory than it may.
     pub fn at_start(text: &str) -> Result<Self, InvalidPattern> {
         let prefix = literal_prefix(text);
-        let engine =
-            if prefix.len() == text.len() { Engine::Prefix } else { Engine::parse(&format!("^{text}"))? };
-        Ok(Self::new(format!("^{text}"), prefix, engine))
+        let case = LetterCase::Ignored;
+        let engine = if prefix.len() == text.len() {
+            Engine::Prefix
+        } else {
+            Engine::parse(&format!("^{text}"), case)?
+        };
+        Ok(Self::new(format!("^{text}"), case, prefix, engine))
     }
 
     /// An expression that is found anywhere in a text.
@@ -61,11 +79,23 @@ impl Expression {
     /// # Errors
     /// It is malformed, or would take more memory than it may.
     pub fn anywhere(text: &str) -> Result<Self, InvalidPattern> {
-        Ok(Self::new(text.to_owned(), Box::default(), Engine::parse(text)?))
+        Self::within(text, LetterCase::Ignored)
     }
 
-    fn new(text: String, prefix: Box<[u8]>, engine: Engine) -> Self {
-        Self(Arc::new(Compiled { text, prefix, engine }))
+    /// An expression that is found anywhere in a text, in the letter case that it is written in.
+    ///
+    /// # Errors
+    /// It is malformed, or would take more memory than it may.
+    pub fn case_sensitive(text: &str) -> Result<Self, InvalidPattern> {
+        Self::within(text, LetterCase::Counts)
+    }
+
+    fn within(text: &str, case: LetterCase) -> Result<Self, InvalidPattern> {
+        Ok(Self::new(text.to_owned(), case, Box::default(), Engine::parse(text, case)?))
+    }
+
+    fn new(text: String, case: LetterCase, prefix: Box<[u8]>, engine: Engine) -> Self {
+        Self(Arc::new(Compiled { text, case, prefix, engine }))
     }
 
     /// The expression in PCRE's notation.
@@ -73,16 +103,26 @@ impl Expression {
         &self.0.text
     }
 
-    /// Whether a text matches.
+    /// Whether a text matches. One that takes too many steps does not.
     pub fn is_match(&self, text: &[u8]) -> bool {
+        self.try_match(text).unwrap_or_default()
+    }
+
+    /// Whether a text matches.
+    ///
+    /// # Errors
+    /// It takes too many steps to find out.
+    pub fn try_match(&self, text: &[u8]) -> Result<bool, TooManySteps> {
         let begins =
             text.get(..self.0.prefix.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(&self.0.prefix));
-        begins
-            && match &self.0.engine {
-                Engine::Prefix => true,
-                Engine::Linear(regex) => regex.is_match(text),
-                Engine::Backtracking(regex) => regex.is_match(text).unwrap_or_default(),
-            }
+        if !begins {
+            return Ok(false);
+        }
+        match &self.0.engine {
+            Engine::Prefix => Ok(true),
+            Engine::Linear(regex) => Ok(regex.is_match(text)),
+            Engine::Backtracking(regex) => regex.is_match(text).map_err(|_| TooManySteps),
+        }
     }
 
     /// Where the groups match in a text, if it matches.
@@ -109,7 +149,7 @@ impl fmt::Debug for Expression {
 
 impl PartialEq for Expression {
     fn eq(&self, other: &Self) -> bool {
-        self.0.text == other.0.text
+        self.0.text == other.0.text && self.0.case == other.0.case
     }
 }
 
@@ -122,23 +162,23 @@ impl Hash for Expression {
 }
 
 impl Engine {
-    fn parse(text: &str) -> Result<Self, InvalidPattern> {
+    fn parse(text: &str, case: LetterCase) -> Result<Self, InvalidPattern> {
         let text = in_our_notation(text);
         let linear = regex::bytes::RegexBuilder::new(&text)
-            .case_insensitive(true)
+            .case_insensitive(case == LetterCase::Ignored)
             .unicode(false)
             .size_limit(PATTERN_BYTES_MAX)
             .build();
         match linear {
             Ok(regex) => Ok(Self::Linear(regex)),
             Err(error @ regex::Error::CompiledTooBig(_)) => Err(InvalidPattern::of(&error)),
-            Err(error) => Self::backtracking(&text).map_err(|_| InvalidPattern::of(&error)),
+            Err(error) => Self::backtracking(&text, case).map_err(|_| InvalidPattern::of(&error)),
         }
     }
 
-    fn backtracking(text: &str) -> Result<Self, fancy_regex::Error> {
+    fn backtracking(text: &str, case: LetterCase) -> Result<Self, fancy_regex::Error> {
         let built = fancy_regex::RegexBuilder::new(text)
-            .case_insensitive(true)
+            .case_insensitive(case == LetterCase::Ignored)
             .bytes_mode(BytesMode::Ascii)
             .delegate_size_limit(PATTERN_BYTES_MAX)
             .max_prog_size(INSTRUCTIONS_MAX)
@@ -265,6 +305,20 @@ mod tests {
         let expression = at_start("/(a*)*(?=b)c");
         let text = [&b"/"[..], &[b'a'; 4000]].concat();
         assert!(!expression.is_match(&text));
+        let expression = at_start("/(?:(?=a)a|a)*c");
+        assert_eq!((expression.try_match(&text), expression.is_match(&text)), (Err(TooManySteps), false));
+    }
+
+    #[test]
+    fn letter_case_may_count() {
+        let (as_written, either) = (Expression::case_sensitive("Bot"), Expression::anywhere("Bot"));
+        assert!(
+            as_written.as_ref().unwrap().is_match(b"a Bot/1")
+                && !as_written.as_ref().unwrap().is_match(b"bot")
+        );
+        assert!(either.as_ref().unwrap().is_match(b"a bot"));
+        assert_ne!(as_written, either);
+        assert!(!Expression::case_sensitive("(?!a)B").unwrap().is_match(b"b"));
     }
 
     #[test]

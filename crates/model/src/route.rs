@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::template::Template;
 use crate::{
-    Access, Backends, Conditions, Expression, InvalidPattern, Precedence, RequestFilters, ResponseFilters,
+    Access, Backends, Conditions, ErrorPages, Expression, InvalidPattern, Precedence, RequestFilters,
+    ResponseFilters,
 };
 
 /// What is done with the requests for some paths of a host. [`Route::new`] makes one that asks for nothing but its action.
@@ -24,6 +25,8 @@ pub struct Route {
     pub access: Option<Box<Access>>,
     /// What is done in the end.
     pub action: Action,
+    /// What becomes of errors; none where they are answered as they are.
+    pub error_pages: Option<Arc<ErrorPages>>,
     /// What the route is called in metrics and the access log. The same allocation for as long as it stays the same.
     pub labels: Arc<Labels>,
     /// Whether its requests are written to the access log.
@@ -52,6 +55,7 @@ impl Route {
             response_filters: ResponseFilters::default(),
             access: None,
             action,
+            error_pages: None,
             labels,
             access_log: true,
             slash_redirect: SlashRedirect::default(),

@@ -3,7 +3,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 
 use crate::log::Format;
-use crate::{Networks, StreamSettings, TlsSettings};
+use crate::{BlockedHeaders, ErrorPages, Networks, StreamSettings, TlsSettings};
 
 /// What holds for the proxy as a whole. The defaults are ingress-nginx's.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,6 +22,10 @@ pub struct Settings {
     pub stream: StreamSettings,
     /// Clients that get nothing at all (`block-cidrs`): asked for requests that no route takes, since routes have their own lists.
     pub blocked: Option<Networks>,
+    /// Clients that get nothing at all, by what they say of themselves; none where nobody is refused for that.
+    pub blocked_headers: Option<Box<BlockedHeaders>>,
+    /// What becomes of errors of requests that no route takes; routes have their own.
+    pub error_pages: Option<Box<ErrorPages>>,
 }
 
 /// What clients may do, and for how long.

@@ -71,6 +71,7 @@ reasons! {
         "client_certificate_bad" => ClientCertificateBad, "The client has shown a certificate that is not good.";
         "client_certificate_subject" => ClientCertificateSubject, "The certificate of the client is for somebody else.";
         "misdirected" => Misdirected, "The host asks for client certificates, and the TLS connection was made for another one.";
+        "header_denied" => HeaderDenied, "The client says that it is a user agent, or comes from a page, that is let in nowhere.";
         "address_denied" => AddressDenied, "The client has an address that the route, or the whole proxy, does not let in.";
         "rate_limit" => RateLimit, "The client asks more often than it may.";
         "client_connection_limit" => ClientConnectionLimit, "The client has as many requests at work as it may.";

@@ -48,6 +48,13 @@ impl Exchange<'_> {
         Some(endpoint)
     }
 
+    /// Whether the client's cookie was given out for a cluster.
+    pub(crate) fn is_kept_at(&self, cluster: &Cluster) -> bool {
+        let Some(Keyed::Cookie(sticky)) = cluster.keyed() else { return false };
+        let value = lookup::cookie(self.head, self.request, sticky.affinity.cookie.name.as_bytes());
+        value.is_some_and(|value| sticky.is_of_cluster(value))
+    }
+
     /// The value of `Set-Cookie`, with its attributes in the order of `lua-resty-cookie`.
     fn cookie_line(&self, cookie: &AffinityCookie, value: &str, path_of_route: &str) -> String {
         let mut line = format!("{}={value}", cookie.name);

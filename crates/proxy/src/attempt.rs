@@ -16,6 +16,7 @@ use crate::body::{
 use crate::buffer::Buffer;
 use crate::client::{self, Client, Timeout};
 use crate::deadline::Elapsed;
+use crate::errors;
 use crate::exchange::{AfterRequest, Exchange};
 use crate::fault::{Fault, Retry};
 use crate::head::{HeadEdits, RequestOptions, write_request_head};
@@ -52,52 +53,98 @@ fn tell(head: &UpstreamHead, exchange: &Exchange<'_>, edits: &mut HeadEdits<'_>)
     }
 }
 
+/// The head of a request as endpoints get it, with room for its body.
+fn write_head(exchange: &Exchange<'_>, forward: &Forward) -> Buffer {
+    let (request, settings) = (exchange.request, exchange.config.settings());
+    let mut bytes = Buffer::small(&exchange.worker.buffers);
+    let host = forward.head.as_ref().and_then(|head| head.host.as_ref());
+    let host = host.map(|host| values::expand_field(exchange, host)).filter(|host| !host.is_empty());
+    let mut edits = HeadEdits::default();
+    let access = exchange.route.get().and_then(|route| route.access.as_deref());
+    if let Some(demand) = access.and_then(|access| access.client_certificate.as_ref()) {
+        client_certificate::tell(demand, exchange.conn.tls.as_deref(), &mut edits);
+    }
+    for (name, value) in exchange.admitted.get().into_iter().flat_map(|admitted| &admitted.upstream) {
+        match value {
+            Some(value) => edits.set(name, value.as_slice()),
+            None => edits.remove(name),
+        }
+    }
+    if let Some(head) = &forward.head {
+        tell(head, exchange, &mut edits);
+    }
+    let has_errors = exchange.route.get().is_some_and(|route| route.error_pages.is_some());
+    let target = if has_errors { errors::tell(exchange, &mut edits) } else { None };
+    let rewritten = || exchange.rewritten.get().and_then(|rewritten| rewritten.target.as_deref());
+    let options = RequestOptions {
+        forwarded: &exchange.forwarded,
+        host: host.as_deref(),
+        target: target.as_deref().or_else(rewritten),
+        last_lines: Some(&exchange.conn.last_lines).filter(|_| exchange.conn.requests.get() > 1),
+        request_id: exchange.id.as_bytes(),
+        original_uri: settings.forwarded.original_uri && exchange.error_page.get().is_none(),
+        connection: forward.connection_header,
+        is_upgrade: exchange.is_upgrade(),
+        underscores: settings.client.underscores_in_headers,
+        is_bodiless: is_bodiless(exchange),
+    };
+    write_request_head(exchange.head, request, &options, &edits, &mut bytes);
+    bytes
+}
+
+fn speaks_http2(exchange: &Exchange<'_>) -> bool {
+    let version = |cluster| exchange.config.snapshot.cluster(cluster).version;
+    exchange.cluster.get().map(version) == Some(HttpVersion::Http2)
+}
+
+/// How the body goes to an endpoint. Frames need no chunks.
+fn framing(exchange: &Exchange<'_>, speaks_http2: bool) -> Framing {
+    if exchange.request.fields.chunked && !speaks_http2 { Framing::Chunked } else { Framing::Raw }
+}
+
+/// Whether the request goes on without its body.
+fn is_bodiless(exchange: &Exchange<'_>) -> bool {
+    exchange.error_page.get().is_some_and(|page| page.is_bodiless.get())
+}
+
 impl<'x, 'a> Outbound<'x, 'a> {
     pub(crate) fn new(
         exchange: &'x Exchange<'a>,
         forward: &'x Forward,
         rest: &'x mut Buffer,
     ) -> Result<Self, Reason> {
-        let (request, settings) = (exchange.request, exchange.config.settings());
-        let length = request.fields.content_length.unwrap_or(0);
-        let mut bytes = Buffer::small(&exchange.worker.buffers);
-        let host = forward.head.as_ref().and_then(|head| head.host.as_ref());
-        let host = host.map(|host| values::expand_field(exchange, host)).filter(|host| !host.is_empty());
-        let options = RequestOptions {
-            forwarded: &exchange.forwarded,
-            host: host.as_deref(),
-            target: exchange.rewritten.get().and_then(|rewritten| rewritten.target.as_deref()),
-            last_lines: Some(&exchange.conn.last_lines).filter(|_| exchange.conn.requests.get() > 1),
-            request_id: exchange.id.as_bytes(),
-            original_uri: settings.forwarded.original_uri,
-            connection: forward.connection_header,
-            is_upgrade: exchange.is_upgrade(),
-            underscores: settings.client.underscores_in_headers,
+        let request = exchange.request;
+        let bytes = write_head(exchange, forward);
+        let body = if request.fields.chunked {
+            Body::Chunked
+        } else {
+            Body::of_length(request.fields.content_length.unwrap_or(0))
         };
-        let mut edits = HeadEdits::default();
-        let access = exchange.route.get().and_then(|route| route.access.as_deref());
-        if let Some(demand) = access.and_then(|access| access.client_certificate.as_ref()) {
-            client_certificate::tell(demand, exchange.conn.tls.as_deref(), &mut edits);
-        }
-        for (name, value) in exchange.admitted.get().into_iter().flat_map(|admitted| &admitted.upstream) {
-            match value {
-                Some(value) => edits.set(name, value.as_slice()),
-                None => edits.remove(name),
-            }
-        }
-        if let Some(head) = &forward.head {
-            tell(head, exchange, &mut edits);
-        }
-        write_request_head(exchange.head, request, &options, &edits, &mut bytes);
-        let body = if request.fields.chunked { Body::Chunked } else { Body::of_length(length) };
-        // Frames need no chunks.
-        let version = |cluster| exchange.config.snapshot.cluster(cluster).version;
-        let speaks_http2 = exchange.cluster.get().map(version) == Some(HttpVersion::Http2);
-        let framing = if request.fields.chunked && !speaks_http2 { Framing::Chunked } else { Framing::Raw };
+        let speaks_http2 = speaks_http2(exchange);
+        let framing = framing(exchange, speaks_http2);
         let (body, head_len) = (BodyDecoder::new(body), bytes.len());
         let mut outbound = Self { exchange, forward, bytes, head_len, body, rest, framing, speaks_http2 };
-        outbound.take_what_has_come()?;
+        if !is_bodiless(exchange) {
+            outbound.take_what_has_come()?;
+        }
         Ok(outbound)
+    }
+
+    /// The same request for the backend of errors, with what is kept of its body. Where not all of it can be sent again, none of it is.
+    pub(crate) fn readdress(self, forward: &'x Forward) -> Self {
+        let exchange = self.exchange;
+        let speaks_http2 = speaks_http2(exchange);
+        let framing = framing(exchange, speaks_http2);
+        let is_kept = exchange.progress.can_send_again() && framing == self.framing;
+        if let Some(page) = exchange.error_page.get().filter(|_| !is_kept && exchange.request.has_body()) {
+            page.is_bodiless.set(true);
+        }
+        let mut bytes = write_head(exchange, forward);
+        let head_len = bytes.len();
+        if is_kept {
+            bytes.extend(&self.bytes.data()[self.head_len..]);
+        }
+        Self { forward, bytes, head_len, framing, speaks_http2, ..self }
     }
 
     fn take_what_has_come(&mut self) -> Result<(), Reason> {
@@ -120,7 +167,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
     /// announces bodies and sends none costs no endpoint anything. Of a stream of an HTTP/2 session nothing is waited for: the
     /// endpoint may be the one to speak first, as in gRPC.
     pub(crate) async fn await_body(&mut self) -> Result<(), Reason> {
-        if self.has_body_begun() || self.speaks_http2 {
+        if self.has_body_begun() || self.speaks_http2 || is_bodiless(self.exchange) {
             return Ok(());
         }
         Box::pin(self.await_body_begin()).await
@@ -164,7 +211,14 @@ impl<'x, 'a> Outbound<'x, 'a> {
 
     /// Whether the request can be sent again after a fault.
     pub(crate) fn is_repeatable(&self, retry: Retry) -> bool {
-        self.exchange.progress.can_send_again() && self.exchange.may_repeat(self.forward, retry)
+        let Exchange { progress, .. } = self.exchange;
+        let is_at_hand = progress.can_send_again() || (is_bodiless(self.exchange) && !progress.is_answered());
+        is_at_hand && self.exchange.may_repeat(self.forward, retry)
+    }
+
+    /// Whether nothing of the request is still to come from the client.
+    fn is_whole(&self) -> bool {
+        self.exchange.progress.is_body_done() || is_bodiless(self.exchange)
     }
 
     /// Sends the request to an endpoint and its response to the client.
@@ -187,7 +241,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
     /// endpoint.
     async fn call(&mut self, endpoint: &Rc<Endpoint>, is_last: bool) -> Result<AfterRequest, Fault> {
         let (exchange, forward) = (self.exchange, self.forward);
-        let can_be_repeated = self.is_repeatable(Retry::Sent) && exchange.progress.is_body_done();
+        let can_be_repeated = self.is_repeatable(Retry::Sent) && self.is_whole();
         let (pool, timeout) = (&exchange.worker.pool, forward.timeouts.connect);
         let mut calls = 0;
         loop {
@@ -220,7 +274,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
             bytes: self.bytes.data(),
             head_len: self.head_len,
             has_body: exchange.request.has_body(),
-            is_whole: exchange.progress.is_body_done(),
+            is_whole: self.is_whole(),
             framing: self.framing,
             takes_trailers: exchange.request.fields.find(wire::Known::Te).is_some(),
             timeouts: forward.timeouts,

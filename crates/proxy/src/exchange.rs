@@ -7,7 +7,7 @@ use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::{ClusterId, Forward, Route};
+use model::{Action, Backends, Canary, ClusterId, Forward, Route};
 use wire::Known;
 use wire::h1::{Request, TargetForm};
 
@@ -65,8 +65,20 @@ pub(crate) struct Exchange<'a> {
     pub(crate) admitted: OnceCell<Box<Admitted>>,
     /// What the client is to be told of the endpoint that it was given.
     pub(crate) affinity_cookie: Cell<Option<Box<str>>>,
+    /// The response that another backend gives in place of an error, once that is asked.
+    pub(crate) error_page: OnceCell<Box<ErrorPage>>,
     pub(crate) progress: Progress,
     pub(crate) report: Report,
+}
+
+/// A response that a backend of errors gives in place of another.
+pub(crate) struct ErrorPage {
+    /// The status of that other response.
+    pub(crate) status: u16,
+    /// The challenges of that other response, which the client is given all the same, as by nginx.
+    pub(crate) challenges: Vec<Vec<u8>>,
+    /// The request goes to the backend without its body: that is too long or broken, or has been sent to an endpoint and was not kept.
+    pub(crate) is_bodiless: Cell<bool>,
 }
 
 /// What a request is called in logs, here and behind.
@@ -113,6 +125,15 @@ impl<'a> Exchange<'a> {
         &self.head[self.request.host.clone()]
     }
 
+    /// The canary that serves the request, if one does.
+    pub(crate) fn canary(&self) -> Option<&'a Canary> {
+        let Action::Forward(Forward { backends: Backends::Canary(canary), .. }) = &self.route.get()?.action
+        else {
+            return None;
+        };
+        (self.cluster.get() == Some(canary.cluster)).then_some(canary)
+    }
+
     /// Whether a request may be sent again though an endpoint may have acted on it (RFC 9110 section 9.2.2, with nginx's
     /// list of methods).
     pub(crate) fn may_repeat(&self, forward: &Forward, retry: Retry) -> bool {
@@ -140,7 +161,9 @@ impl<'a> Exchange<'a> {
     pub(crate) fn is_upgrade(&self) -> bool {
         let known = &self.config.settings().client.upgrade_protocols;
         let is_known = |name: &[u8]| known.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()));
-        self.request.is_upgrade() && self.request.fields.upgrades(self.head).all(is_known)
+        self.error_page.get().is_none()
+            && self.request.is_upgrade()
+            && self.request.fields.upgrades(self.head).all(is_known)
     }
 
     /// The origin of the page that asks (Fetch standard, "`Origin` header").
@@ -159,6 +182,9 @@ impl<'a> Exchange<'a> {
         }
         if let Some(cookie) = self.affinity_cookie.take() {
             edits.add("Set-Cookie", Vec::from(cookie.into_boxed_bytes()));
+        }
+        for challenge in self.error_page.get().into_iter().flat_map(|page| &page.challenges) {
+            edits.add("WWW-Authenticate", challenge.as_slice());
         }
         edits
     }

@@ -37,12 +37,15 @@ mod access;
 mod clients;
 
 mod affinity;
+mod backend;
 
 mod head;
 
 mod upstream;
 
 mod attempt;
+mod error_backend;
+mod errors;
 mod response;
 
 mod deliver;

@@ -124,6 +124,9 @@ pub(crate) const AUTH_BODY_BYTES_MAX: usize = 64 << 10;
 /// Calls of auth services for one request, where connections break.
 pub(crate) const AUTH_TRIES_MAX: u32 = 3;
 
+/// Tries of a backend of errors for one request.
+pub(crate) const ERROR_BACKEND_TRIES_MAX: u32 = 3;
+
 /// Passwords that wait to be verified; further clients are refused. One takes some tens of milliseconds.
 pub(crate) const PASSWORDS_WAITING_MAX: usize = 64;
 /// Passwords that are known to be right, all workers together.

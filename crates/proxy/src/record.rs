@@ -29,7 +29,7 @@ pub(crate) fn record(exchange: &Exchange<'_>) {
     }
 }
 
-fn sample(exchange: &Exchange<'_>, took: Duration) -> Sample<'static> {
+fn sample<'a>(exchange: &Exchange<'a>, took: Duration) -> Sample<'a> {
     let report = &exchange.report;
     let tries = report.tries.borrow();
     Sample {
@@ -43,7 +43,7 @@ fn sample(exchange: &Exchange<'_>, took: Duration) -> Sample<'static> {
             header: one.header_time,
             response: one.response_time,
         }),
-        canary: None,
+        canary: exchange.canary().map(|canary| &canary.name),
     }
 }
 

@@ -23,7 +23,10 @@ pub(crate) fn status(reason: Reason) -> u16 {
     match reason {
         Reason::ClientAborted | Reason::SendTimeout => CLIENT_CLOSED_REQUEST,
         Reason::HeadTimeout | Reason::BodyTimeout => 408,
-        Reason::Forbidden | Reason::ClientCertificateSubject | Reason::AddressDenied => 403,
+        Reason::Forbidden
+        | Reason::ClientCertificateSubject
+        | Reason::AddressDenied
+        | Reason::HeaderDenied => 403,
         Reason::UnknownHost | Reason::UnknownPath => 404,
         Reason::MethodNotAllowed => 405,
         Reason::BodyTooLarge => 413,
@@ -73,6 +76,11 @@ impl Answer {
             _ => format!("{status} {}\n", phrase(status)),
         };
         Self::new(status, body)
+    }
+
+    /// The answer of the default backend that is built in.
+    pub(crate) fn not_found() -> Self {
+        Self::new(404, format!("404 {}\n", phrase(404)))
     }
 
     /// The answer to a load balancer's health check.
@@ -156,6 +164,12 @@ impl Answer {
             writer.field("Content-Length", itoa::Buffer::new().format(body.len()).as_bytes());
         }
         writer.end();
+    }
+
+    /// What the client has to meet to be let in.
+    pub(crate) fn challenges(&self) -> Vec<Vec<u8>> {
+        let named = self.fields.iter().filter(|(name, _)| *name == "WWW-Authenticate");
+        named.map(|(_, value)| value.clone().into_bytes()).collect()
     }
 
     /// Its content.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use model::Forward;
 use observe::Reason;
+use wire::Field;
 use wire::h1::{Body, BodyDecoder, Response, Version};
 
 use crate::body::Framing;
@@ -61,10 +62,23 @@ impl Receiver<'_, '_> {
             (status, _) if !self.is_last && self.forward.retry.on.statuses.contains(&status) => {
                 Err(Fault::sent(Reason::UpstreamStatus))
             }
+            (300.., _) if self.is_replaced(&response, buffer.data()) => {
+                Err(Fault::never(Reason::UpstreamStatus))
+            }
             _ => self.deliver(&response, buffer).await,
         };
         worker.responses.keep(response);
         received
+    }
+
+    /// Whether the client is given another response instead.
+    #[cold]
+    fn is_replaced(&self, response: &Response, head: &[u8]) -> bool {
+        let challenges = || {
+            let named = |field: &&Field| field.name(head).eq_ignore_ascii_case(b"www-authenticate");
+            response.fields.iter().filter(named).map(|field| field.value(head).to_vec()).collect()
+        };
+        self.exchange.replace(response.status, challenges, false)
     }
 
     /// Reads heads up to the final one, or one that switches protocols; passes interim ones on.
@@ -141,7 +155,8 @@ impl Receiver<'_, '_> {
         let is_raw = has_length || version == Version::Http10 || exchange.client.is_http2();
         let framing = if is_raw { Framing::Raw } else { Framing::Chunked };
         // A response that refuses the request while its body is still being sent will not see the end of it.
-        let refused_early = response.status >= 400 && !exchange.progress.is_body_done();
+        let is_refusal = response.status >= 400 || exchange.error_page.get().is_some();
+        let refused_early = is_refusal && !exchange.progress.is_body_done();
         let keep_alive =
             exchange.may_keep_alive() && (has_length || framing == Framing::Chunked) && !refused_early;
         Delivery { framing, keep_alive, version }

@@ -5,7 +5,10 @@ use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::{Access, Action, Conditions, Forward, HostName, RequestFilter, ResponseFilter, Route};
+use model::{
+    Access, Action, BlockedHeaders, BlockedValue, Conditions, Forward, HostName, RequestFilter,
+    ResponseFilter, Route,
+};
 use observe::Reason;
 use routing::{HostTable, Resolution};
 use wire::h1::{Request, TargetForm, Version};
@@ -17,16 +20,18 @@ use crate::buffer::Buffer;
 use crate::client::Timeout;
 use crate::conditions;
 use crate::deliver::{Outcome, Recipient};
+use crate::error_backend::{self, NoPage};
 use crate::exchange::{AfterRequest, Exchange, RequestId, RequestStart};
 use crate::fault::Fault;
 use crate::filters::{self, FilterResult, Forwarded, RequestView};
 use crate::head::{HeadEdits, connection_option};
+use crate::lookup;
 use crate::progress::Progress;
 use crate::record;
 use crate::reply::{self, Answer, CLIENT_CLOSED_REQUEST};
 use crate::report::Report;
 use crate::tls::ClientTls;
-use crate::upstream::{Cluster, Endpoint, choose};
+use crate::upstream::{Cluster, Endpoint};
 use crate::values;
 use crate::worker::Worker;
 
@@ -70,6 +75,7 @@ pub(crate) async fn serve(
         admitted: OnceCell::new(),
         id: RequestId::of(head, request, &worker.random, settings.request_id),
         affinity_cookie: Cell::default(),
+        error_page: OnceCell::new(),
         progress: Progress::default(),
         report: Report::new(begin, request.len as u64),
     };
@@ -132,6 +138,15 @@ impl From<Answer> for Stop {
     }
 }
 
+impl From<NoPage> for Stop {
+    fn from(none: NoPage) -> Self {
+        match none {
+            NoPage::BuiltIn => Answer::not_found().into(),
+            NoPage::Failed(reason) => reason.into(),
+        }
+    }
+}
+
 impl From<FilterResult> for Result<(), Stop> {
     fn from(result: FilterResult) -> Self {
         match result {
@@ -156,20 +171,55 @@ impl<'a> Exchange<'a> {
         self.deadline.uncap();
         match passed {
             Ok(next) => next,
-            Err(Stop::Answer(answer)) => Box::pin(self.answer(&answer, rest)).await,
-            Err(Stop::Fault(reason)) => Box::pin(self.fail(reason, rest)).await,
+            Err(stop) => Box::pin(self.conclude(stop, rest)).await,
         }
+    }
+
+    /// Answers a request that goes no further, or has another backend answer it.
+    async fn conclude(&self, stop: Stop, rest: &mut Buffer) -> AfterRequest {
+        // What is left of a body that is too long, or has begun to be read in vain, is of no use.
+        let is_spoilt = matches!(stop, Stop::Fault(Reason::BodyTooLarge)) || self.progress.has_body_begun();
+        let mut stop = stop;
+        if self.error_page.get().is_none() && self.is_replaced(&stop) {
+            if let Some(page) = self.error_page.get().filter(|_| is_spoilt) {
+                page.is_bodiless.set(true);
+            }
+            match error_backend::ask(self, rest).await {
+                Ok(next) => return next,
+                Err(none) => stop = none.into(),
+            }
+        }
+        match stop {
+            Stop::Answer(answer) => self.answer(&answer, rest).await,
+            Stop::Fault(reason) => self.fail(reason, rest).await,
+        }
+    }
+
+    /// Whether a backend of errors answers in place of the proxy.
+    fn is_replaced(&self, stop: &Stop) -> bool {
+        let is_replaced = match stop {
+            Stop::Answer(answer) => self.replace(answer.status, || answer.challenges(), true),
+            Stop::Fault(reason) => self.replace(reply::status(*reason), Vec::new, true),
+        };
+        if is_replaced && let Stop::Fault(reason) = stop {
+            self.worker.recorder.borrow().reason(*reason);
+        }
+        is_replaced
     }
 
     /// The way of a request, step by step. What follows, a try's request, response and delivery, is `attempt`'s.
     async fn pass(&self, rest: &mut Buffer) -> Result<AfterRequest, Stop> {
         let (forward, cluster) = self.admit().await?;
-        Ok(self.forward(forward, cluster, rest).await?)
+        self.forward(forward, cluster, rest).await
     }
 
     /// What comes before an endpoint is asked: who gets there, and which endpoints they are.
     async fn admit(&self) -> Result<(&'a Forward, &'a Cluster), Stop> {
-        let (host, route) = self.find_route()?;
+        let found = self.find_route();
+        if let Some(blocked) = &self.config.settings().blocked_headers {
+            self.check_headers(blocked)?;
+        }
+        let (host, route) = found?;
         self.check_host(host, route)?;
         let (app_root, filters) = filters::split_app_root(route.request_filters.as_slice());
         self.filter(app_root)?;
@@ -221,6 +271,19 @@ impl<'a> Exchange<'a> {
         let blocked = self.config.settings().blocked.as_ref();
         let is_blocked = blocked.is_some_and(|blocked| !blocked.admits(self.forwarded.client));
         if is_blocked { Reason::AddressDenied } else { reason }
+    }
+
+    /// Refuses clients that say themselves that they are not wanted, whatever they ask for.
+    #[cold]
+    fn check_headers(&self, blocked: &BlockedHeaders) -> Result<(), Stop> {
+        let is_blocked = |name: &[u8], values: &[BlockedValue]| {
+            let value = lookup::header(self.head, self.request, name).unwrap_or_default();
+            values.iter().any(|blocked| blocked.blocks(&value))
+        };
+        if is_blocked(b"user-agent", &blocked.user_agents) || is_blocked(b"referer", &blocked.referers) {
+            return Err(Reason::HeaderDenied.into());
+        }
+        Ok(())
     }
 
     /// The path by which routes are told apart.
@@ -284,15 +347,6 @@ impl<'a> Exchange<'a> {
         if self.conn.tls.is_none() { self.check_certificate(host, access) } else { Ok(()) }
     }
 
-    /// The cluster whose endpoints may serve the request; none where that needs no endpoint.
-    fn backend(&self, route: &Route) -> Result<Option<&'a Cluster>, Stop> {
-        let Action::Forward(forward) = &route.action else { return Ok(None) };
-        let id = choose(&forward.backends, &self.worker.random);
-        self.cluster.set(Some(id));
-        let cluster = self.worker.cluster(self.config, id).for_client(self.conn.tls.is_some());
-        if cluster.len() == 0 { Err(Reason::NoEndpoints.into()) } else { Ok(Some(cluster)) }
-    }
-
     /// What is known of a client over TLS.
     fn presented(&self, tls: &'a ClientTls, host: &'a HostTable) -> ClientCertContext<'a> {
         let server_configs = self.config.tls_listeners.get(self.conn.listener);
@@ -322,26 +376,28 @@ impl<'a> Exchange<'a> {
         forward: &Forward,
         cluster: &Cluster,
         rest: &mut Buffer,
-    ) -> Result<AfterRequest, Reason> {
+    ) -> Result<AfterRequest, Stop> {
         if let Some(timeout) = forward.timeouts.request {
             self.deadline.cap(self.report.begin.after(timeout));
         }
         let mut outbound = Outbound::new(self, forward, rest)?;
         outbound.await_body().await?;
         let mut last_reason = Reason::NoEndpoints;
-        loop {
-            let Some(endpoint) = self.pick(cluster) else {
-                return Err(last_reason);
-            };
+        let reason = loop {
+            let Some(endpoint) = self.pick(cluster) else { break last_reason };
             let is_last = !self.has_another(cluster, forward);
             match outbound.attempt(endpoint, is_last).await {
                 Ok(next) => return Ok(next),
                 Err(fault) if !is_last && self.may_retry(fault, forward, &outbound) => {
                     last_reason = fault.reason;
                 }
-                Err(fault) => return Err(fault.reason),
+                Err(fault) => break fault.reason,
             }
+        };
+        if self.error_page.get().is_some() || self.is_replaced(&Stop::Fault(reason)) {
+            return Ok(Box::pin(error_backend::take_over(self, outbound)).await?);
         }
+        Err(reason.into())
     }
 
     fn pick<'c>(&self, cluster: &'c Cluster) -> Option<&'c Rc<Endpoint>> {
@@ -364,7 +420,7 @@ impl<'a> Exchange<'a> {
 
     /// nginx's `proxy_next_upstream`: whether the fault counts, and whether to repeat the request does no harm. There is no other try
     /// once the time of the whole request is up.
-    fn may_retry(&self, fault: Fault, forward: &Forward, outbound: &Outbound<'_, '_>) -> bool {
+    pub(crate) fn may_retry(&self, fault: Fault, forward: &Forward, outbound: &Outbound<'_, '_>) -> bool {
         let on = &forward.retry.on;
         let counts = match fault.reason {
             Reason::ConnectTimeout | Reason::UpstreamReadTimeout | Reason::UpstreamSendTimeout => on.timeout,

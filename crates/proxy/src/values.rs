@@ -37,13 +37,13 @@ pub(crate) fn with_record<T>(
     let response_head = report.response_head.borrow();
     let tries = report.tries.borrow();
     let host = lower_case_host(exchange.host());
-    let upstream = exchange.route.get().and_then(|route| match &route.action {
-        model::Action::Forward(forward) => {
-            let cluster = exchange.cluster.get().or(forward.backends.only())?;
-            Some(exchange.config.snapshot.cluster(cluster).name.as_str())
-        }
+    let canary = exchange.canary();
+    let only = || match &exchange.route.get()?.action {
+        model::Action::Forward(forward) => forward.backends.only(),
         model::Action::Respond(_) | model::Action::NotFound => None,
-    });
+    };
+    let upstream = canary.map(|canary| canary.mainline).or_else(|| exchange.cluster.get()).or_else(only);
+    let upstream = upstream.map(|cluster| exchange.config.snapshot.cluster(cluster).name.as_str());
     let user = basic_user(head, request);
     let (line, protocol) = match (exchange.client, request.version) {
         (Client::Http2(_), _) => (request_line_http2(head, request).into(), "HTTP/2.0"),
@@ -71,6 +71,7 @@ pub(crate) fn with_record<T>(
         request_length: report.request_bytes(),
         request_time: took,
         upstream_name: upstream,
+        alternative_upstream_name: canary.map_or("", |canary| &canary.name),
         tries: &tries,
         request_id: exchange.id.as_bytes(),
         labels: exchange.route.get().map(|route| &*route.labels),

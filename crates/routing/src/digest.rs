@@ -4,7 +4,10 @@ use std::fmt::{self, Write};
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 
-use model::{Access, Action, Backend, Backends, Cluster, ExternalAuth, Forward, HostTls, Route, Stream};
+use model::{
+    Access, Action, Backend, Backends, Canary, Cluster, ErrorPages, ExternalAuth, Forward, HostTls, Route,
+    Stream,
+};
 
 use crate::host::Hosts;
 use crate::snapshot::Snapshot;
@@ -64,6 +67,7 @@ impl Digest {
             response_filters,
             access,
             action,
+            error_pages,
             labels,
             access_log,
             slash_redirect,
@@ -71,6 +75,13 @@ impl Digest {
         self.add(&(path, conditions, request_filters, response_filters, labels, access_log, slash_redirect));
         if let Some(access) = access {
             self.add_access(snapshot, access);
+        }
+        if let Some(pages) = error_pages {
+            let ErrorPages { backends, spares_endpoints, fallback, .. } = &**pages;
+            self.add(&(pages.statuses(), spares_endpoints, backends.len()));
+            for cluster in backends.iter().chain(fallback) {
+                self.add(&snapshot.cluster(*cluster));
+            }
         }
         match action {
             Action::Forward(forward) => {
@@ -107,6 +118,10 @@ impl Digest {
                 for Backend { cluster, weight } in split.backends() {
                     self.add(&(snapshot.cluster(*cluster), weight));
                 }
+            }
+            Backends::Canary(canary) => {
+                let Canary { mainline, cluster, name, rules } = &**canary;
+                self.add(&(snapshot.cluster(*mainline), snapshot.cluster(*cluster), name, rules));
             }
         }
     }

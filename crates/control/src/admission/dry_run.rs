@@ -70,7 +70,10 @@ fn add_services(near: &mut Index, ingress: &Sourced<Ingress>, index: &Index) {
     let of_default = ingress.spec.default_backend.as_ref().map(|backend| &backend.value);
     let named: HashSet<_> =
         of_paths.chain(of_default).filter_map(|backend| backend.service()).map(|(name, _)| name).collect();
-    for name in named {
+    let of_annotation =
+        ingress.metadata.annotations.iter().filter(|(key, _)| key.ends_with("/default-backend"));
+    let of_annotation = of_annotation.map(|(_, value)| value.value.trim());
+    for name in named.into_iter().chain(of_annotation) {
         if let Some(service) = index.services.shared(&NsName::new(ingress.namespace(), name)) {
             near.apply(&Object::Service(Arc::clone(service)));
         }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use model::template::Template;
 use model::{
-    Alias, BasicAuth, Certificate, CertificateInfo, CipherSuite, ClientAuth, ClientCertificate, ClientLimits,
-    ConnectionHeader, Cors, ExternalCheck, HostName, Networks, PathMatch, RequestFilter, RetryPolicy,
-    Satisfy, SlashRedirect, Timeouts, TlsRedirect, UpstreamHead, UpstreamTls,
+    Alias, BasicAuth, CanaryRules, Certificate, CertificateInfo, CipherSuite, ClientAuth, ClientCertificate,
+    ClientLimits, ConnectionHeader, Cors, ExternalCheck, HostName, Networks, PathMatch, RequestFilter,
+    RetryPolicy, Satisfy, SlashRedirect, Timeouts, TlsRedirect, UpstreamHead, UpstreamTls,
 };
 
 use super::upstream_protocol::UpstreamDraft;
@@ -153,6 +153,42 @@ pub(super) struct DraftRoute {
     pub(super) access: AccessDraft,
     pub(super) cors: Option<Arc<Cors>>,
     pub(super) access_log: bool,
+    /// What takes a part of its requests.
+    pub(super) canary: Option<CanaryDraft>,
+    pub(super) errors: ErrorsDraft,
+}
+
+/// What an object says about one host that takes only a part of other objects' requests there.
+pub(super) struct CanaryClaim {
+    /// The object, and its place.
+    pub(super) place: Place,
+    /// Its object may take requests of other namespaces' objects.
+    pub(super) crosses_namespaces: bool,
+    /// The paths of which it takes a part.
+    pub(super) paths: Vec<(PathMatch, CanaryDraft)>,
+}
+
+/// What takes a part of a route's requests.
+#[derive(Clone, Debug)]
+pub(super) struct CanaryDraft {
+    pub(super) backend: NamedPort,
+    /// The value that names the backend.
+    pub(super) place: Place,
+    pub(super) rules: CanaryRules,
+    /// It keeps clients by the mainline's affinity.
+    pub(super) is_sticky: bool,
+}
+
+/// What becomes of a route's errors.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ErrorsDraft {
+    /// Statuses whose responses are replaced.
+    pub(super) statuses: Vec<u16>,
+    /// The object has statuses of its own, which its own default backend answers.
+    pub(super) has_own_statuses: bool,
+    pub(super) spares_endpoints: bool,
+    /// A Service that exists.
+    pub(super) default_backend: Option<NsName>,
 }
 
 /// A target in place of the request's path.
@@ -245,6 +281,8 @@ impl DraftRoute {
             access: AccessDraft::default(),
             cors: None,
             access_log: true,
+            canary: None,
+            errors: ErrorsDraft::default(),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! The clusters behind backends: one for each Service port, purpose and protocol.
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use model::{Cluster, ClusterId, Encryption, HttpVersion, Transport, UpstreamTls};
+use model::{Affinity, Cluster, ClusterId, Encryption, HttpVersion, Transport, UpstreamTls};
 
 use super::backend_settings::{BackendConsensus, BackendSettings};
 use super::claim::AuthService;
@@ -27,6 +28,23 @@ struct Key {
     port: PortRef,
     purpose: Purpose,
     protocol: UpstreamProtocol,
+    stickiness: Stickiness,
+}
+
+/// Whose affinity keeps clients at a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Stickiness {
+    /// What the objects ask for that name its Service's port.
+    Own,
+    /// That of the mainline whose canary the cluster is.
+    Mainline(Option<Arc<Affinity>>),
+}
+
+impl Hash for Stickiness {
+    /// Few clusters differ in nothing else.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        matches!(self, Self::Own).hash(state);
+    }
 }
 
 /// The messages about a cluster; the cluster itself is in the model.
@@ -89,6 +107,17 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
         draft: &UpstreamDraft,
         tls_of_host: Option<&Arc<UpstreamTls>>,
     ) -> (ClusterId, Option<String>) {
+        let protocol = self.protocol(name, port, draft, tls_of_host);
+        self.get(name, port, Purpose::Http, protocol)
+    }
+
+    fn protocol(
+        &mut self,
+        name: &NsName,
+        port: &PortRef,
+        draft: &UpstreamDraft,
+        tls_of_host: Option<&Arc<UpstreamTls>>,
+    ) -> UpstreamProtocol {
         let service = self.inputs.service(name);
         let own_name = || {
             let outside = service.filter(|it| it.is_external()).and_then(|it| it.spec.external_name.as_ref());
@@ -102,7 +131,34 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
         if protocol.is_unverified() {
             self.problems.extend(draft.unverified.clone());
         }
-        self.get(name, port, Purpose::Http, protocol)
+        protocol
+    }
+
+    /// The cluster of a canary, which is spoken to as the mainline is. One that `is_sticky` keeps clients by the mainline's affinity:
+    /// "`sticky` gives the canary the same cookie".
+    pub(super) fn for_canary(
+        &mut self,
+        (name, port): (&NsName, &PortRef),
+        mainline: (&NsName, &PortRef),
+        is_sticky: bool,
+        draft: &UpstreamDraft,
+        tls_of_host: Option<&Arc<UpstreamTls>>,
+    ) -> (ClusterId, Option<String>) {
+        let protocol = self.protocol(name, port, draft, tls_of_host);
+        let affinity = |(name, port)| self.consensus.settings(name, port).affinity;
+        let wanted = affinity(mainline);
+        let stickiness = if is_sticky && affinity((name, port)) != wanted {
+            Stickiness::Mainline(wanted)
+        } else {
+            Stickiness::Own
+        };
+        self.find(Key {
+            service: name.clone(),
+            port: port.clone(),
+            purpose: Purpose::Http,
+            protocol,
+            stickiness,
+        })
     }
 
     /// The cluster of a Service's port for connections that are not decrypted. Its endpoint is the Service's virtual address, as in
@@ -157,7 +213,11 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
         purpose: Purpose,
         protocol: UpstreamProtocol,
     ) -> (ClusterId, Option<String>) {
-        let key = Key { service: service.clone(), port: port.clone(), purpose, protocol };
+        let stickiness = Stickiness::Own;
+        self.find(Key { service: service.clone(), port: port.clone(), purpose, protocol, stickiness })
+    }
+
+    fn find(&mut self, key: Key) -> (ClusterId, Option<String>) {
         let number = self.clusters.made.number(key, self.revisions);
         self.refresh_one(number);
         let made = self.clusters.made.read(number, self.revisions);
@@ -169,7 +229,15 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
         let Self { clusters: Clusters { made, model }, inputs, revisions, consensus, .. } = self;
         let key = made.key(number);
         let settings = match key.purpose {
-            Purpose::Http => consensus.settings(&key.service, &key.port),
+            Purpose::Http => {
+                let settings = consensus.settings(&key.service, &key.port);
+                match &key.stickiness {
+                    Stickiness::Own => settings,
+                    Stickiness::Mainline(affinity) => {
+                        BackendSettings { affinity: affinity.clone(), ..settings }
+                    }
+                }
+            }
             Purpose::Passthrough => {
                 BackendSettings { by_virtual_address: true, ..BackendSettings::default() }
             }
@@ -192,7 +260,7 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
 }
 
 fn make(key: &Key, settings: BackendSettings, inputs: &Inputs<'_>) -> (Made, Cluster) {
-    let Key { service, port, purpose, protocol: UpstreamProtocol { version, encryption } } = key;
+    let Key { service, port, purpose, protocol: UpstreamProtocol { version, encryption }, .. } = key;
     let (mut endpoints, mut fault, mut problem) = (Vec::new(), None, None);
     let found = match (purpose, port) {
         (Purpose::Auth, PortRef::Number(number)) => {

@@ -6,20 +6,25 @@
 //!
 //! Never in here: the kinds of objects.
 
+mod canaries;
+mod errors;
 mod guests;
 mod locations;
 mod terms;
 
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use model::{
-    Access, Action, Alias, Backends, Cors, ExternalAuth, Forward, Host, HostName, HostTls, Labels, PathKind,
-    PathMatch, Redirect, RedirectTarget, RequestFilter, RequestFilters, ResponseFilter, ResponseFilters,
-    Route, UpstreamHead,
+    Access, Action, Alias, Backends, Cors, ErrorPages, ExternalAuth, Forward, Host, HostName, HostTls,
+    Labels, PathKind, PathMatch, Redirect, RedirectTarget, RequestFilter, RequestFilters, ResponseFilter,
+    ResponseFilters, Route, UpstreamHead,
 };
 
-use super::claim::{Claim, DraftRoute, ExternalDraft, HostCertificate, NamedPort, RouteOrigin, www};
+use super::claim::{
+    CanaryClaim, Claim, DraftRoute, ExternalDraft, HostCertificate, NamedPort, RouteOrigin, www,
+};
 use super::clusters::ClusterQueries;
 use crate::names::{NsName, ObjectRef, PortRef};
 use crate::problem::{Place, Problem, Reason, Severity};
@@ -45,6 +50,8 @@ pub(super) struct Defaults<'d> {
     pub(super) backend: Option<&'d NsName>,
     /// Makes the route to it for a host without claims; the argument is the place of the Service.
     pub(super) route: &'d dyn Fn(Place) -> DraftRoute,
+    /// What becomes of errors, shared by the routes that agree in it.
+    pub(super) error_pages: &'d RefCell<HashSet<Arc<ErrorPages>>>,
 }
 
 /// Merges the claims of a host, which come with that of the oldest object first. `wildcard_has_tls`: an object serves the wildcard that
@@ -52,11 +59,12 @@ pub(super) struct Defaults<'d> {
 pub(super) fn merge(
     name: &HostName,
     claims: Vec<Claim>,
+    canaries: &[CanaryClaim],
     defaults: &Defaults<'_>,
     wildcard_has_tls: bool,
     clusters: &mut ClusterQueries<'_, '_>,
 ) -> Merged {
-    let mut merge = Merge::new(name, &claims, clusters);
+    let mut merge = Merge::new(name, &claims, defaults, clusters);
     merge.terms.wildcard_has_tls = wildcard_has_tls;
     for (number, claim) in claims.iter().enumerate() {
         if merge.owner_before(claim).is_none() {
@@ -81,10 +89,27 @@ pub(super) fn merge(
             }
         }
     }
+    merge.attach_canaries(canaries, rest.as_mut().map(|(_, rest)| rest));
     merge.declare_rest(rest, defaults);
     merge.terms.has_aliases = !merge.aliases.is_empty();
     merge.make_routes(&askers);
     merge.finish(defaults)
+}
+
+/// The messages about a host that only canaries name. It is not served.
+pub(super) fn unclaimed(name: &HostName, canaries: &[CanaryClaim], tls: &Arc<HostTls>) -> Merged {
+    let problem = |claim: &CanaryClaim| {
+        let message = format!("no other Ingress has host {name}: there the canary takes nothing");
+        Problem::in_place(Severity::Warning, &claim.place, message).because(Reason::NoEffect)
+    };
+    let host = Host { name: name.clone(), aliases: Vec::new(), tls: Arc::clone(tls), routes: Vec::new() };
+    Merged {
+        host,
+        www: None,
+        origins: Vec::new(),
+        certificates: Vec::new(),
+        problems: canaries.iter().map(problem).collect(),
+    }
 }
 
 /// Keeps the parts of the old host that are the same, so that later stages find them unchanged. Routes are matched by position, or
@@ -105,7 +130,9 @@ pub(super) fn take_over(host: Host, old: Option<&Arc<Host>>) -> Arc<Host> {
         match (in_place.or_else(same), alike.and_then(|alike| alike.first())) {
             (Some(old), _) => Arc::clone(old),
             (None, Some(old)) => {
-                Arc::new(Route { labels: Arc::clone(&old.labels), ..Arc::unwrap_or_clone(route) })
+                let mut route = Arc::unwrap_or_clone(route);
+                canaries::take_over_name(&mut route, old);
+                Arc::new(Route { labels: Arc::clone(&old.labels), ..route })
             }
             (None, None) => route,
         }
@@ -120,6 +147,7 @@ struct Merge<'m, 'c, 'a> {
     /// The oldest object. It owns the host, and its annotations hold for paths that no object declares.
     owner: Option<ObjectRef>,
     clusters: &'m mut ClusterQueries<'c, 'a>,
+    defaults: &'m Defaults<'m>,
     problems: Vec<Problem>,
     problems_of_certificates: Vec<Problem>,
     certificates: Vec<HostCertificate>,
@@ -171,11 +199,17 @@ struct Standing {
 // === impl Merge ===
 
 impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
-    fn new(name: &'m HostName, claims: &[Claim], clusters: &'m mut ClusterQueries<'c, 'a>) -> Self {
+    fn new(
+        name: &'m HostName,
+        claims: &[Claim],
+        defaults: &'m Defaults<'m>,
+        clusters: &'m mut ClusterQueries<'c, 'a>,
+    ) -> Self {
         Self {
             name,
             owner: claims.first().map(|claim| claim.place.object.clone()),
             clusters,
+            defaults,
             problems: Vec::new(),
             problems_of_certificates: Vec::new(),
             certificates: Vec::new(),
@@ -390,10 +424,14 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         let NamedPort { service, port } = draft.backend.as_ref()?;
         let of_host = self.terms.upstream_tls.as_ref();
         let (cluster, fault) = self.clusters.for_requests(service, port, &draft.upstream, of_host);
+        let backends = match &draft.canary {
+            None => Backends::One(cluster),
+            Some(canary) => self.with_canary(cluster, draft, canary),
+        };
         let mut head = draft.head.clone();
         head.forwarded_prefix = head.forwarded_prefix.filter(|_| is_rewritten);
         let forward = Forward {
-            backends: Backends::One(cluster),
+            backends,
             timeouts: draft.timeouts,
             retry: draft.retry.clone(),
             body_bytes_max: draft.body_bytes_max,
@@ -424,7 +462,9 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         let app_root = self.terms.app_root.clone().map(RequestFilter::AppRoot);
         let own = draft.filters.iter().cloned();
         let filters: Vec<_> = app_root.into_iter().chain(own).chain(rewrite).chain(redirect).collect();
-        if action == Action::NotFound && filters.is_empty() && access.is_none() {
+        let error_pages = self.error_pages(draft, &action);
+        let is_answered = error_pages.as_ref().is_some_and(|pages| !pages.backends.is_empty());
+        if action == Action::NotFound && filters.is_empty() && access.is_none() && !is_answered {
             return;
         }
         let backend = draft.backend.as_ref();
@@ -434,6 +474,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
             request_filters: RequestFilters::new(filters).expect("each is of another kind"),
             access: access.map(Box::new),
             action,
+            error_pages,
             labels: Arc::new(Labels {
                 namespace: asker.namespace.clone(),
                 object: asker.name.clone(),

@@ -2,6 +2,7 @@
 //!
 //! Never in here: how a value is made.
 
+use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -52,8 +53,10 @@ struct GlobalPiece {
 
 /// The result for one host.
 struct HostPiece {
-    /// The numbers of the Ingresses with a claim about it, the oldest first.
+    /// The numbers of the Ingresses with a claim about it, the oldest first; then those of canaries.
     claimants: Group,
+    /// An Ingress that is no canary has a claim about it, or the default backend takes its requests.
+    is_served: bool,
     wildcard_has_tls: bool,
     host: Arc<Host>,
     origins: Arc<[RouteOrigin]>,
@@ -119,7 +122,9 @@ impl Translator {
         let mut queries = ClusterQueries::refresh(clusters, &inputs, revisions, &consensus);
         let claimants = Claimants::new(ingresses, base, &inputs, revisions);
         let backend = options.default_backend_service.as_ref();
-        let defaults = Defaults { tls: plain_tls, backend, route: &|place| claimants.rest(place) };
+        let error_pages = RefCell::default();
+        let route = &|place| claimants.rest(place);
+        let defaults = Defaults { tls: plain_tls, backend, route, error_pages: &error_pages };
         let order = follow_hosts(hosts, ingresses, &claimants, &defaults, &mut queries, revisions);
         follow_streams(streams, &inputs, &mut queries, revisions);
         Made { options, global, ingresses, hosts, order: &order, streams }.translation()
@@ -188,9 +193,19 @@ fn follow_hosts(
             revisions,
             |old| old.claimants == *group && old.wildcard_has_tls == wildcard_has_tls,
             |name, old| {
-                let claims = group.iter().map(|&ingress| claimants.claim(ingress, name)).collect();
-                let Merged { host, www, origins, certificates, problems } =
-                    hosts::merge(name, claims, defaults, wildcard_has_tls, clusters);
+                let (canaries, mainlines): (Vec<u32>, Vec<u32>) =
+                    group.iter().partition(|&&ingress| ingresses.is_canary(ingress));
+                let canaries: Vec<_> =
+                    canaries.into_iter().map(|ingress| claimants.canary(ingress, name)).collect();
+                let is_served = !mainlines.is_empty() || any == Some(number);
+                let merged = if is_served {
+                    let claims =
+                        mainlines.into_iter().map(|ingress| claimants.claim(ingress, name)).collect();
+                    hosts::merge(name, claims, &canaries, defaults, wildcard_has_tls, clusters)
+                } else {
+                    hosts::unclaimed(name, &canaries, defaults.tls)
+                };
+                let Merged { host, www, origins, certificates, problems } = merged;
                 let known = old.as_ref().filter(|old| *old.origins == *origins);
                 let www = www.map(|(www, origin)| {
                     let before = old.as_ref().and_then(|old| Some(&old.www.as_ref()?.0));
@@ -198,6 +213,7 @@ fn follow_hosts(
                 });
                 HostPiece {
                     claimants: group.clone(),
+                    is_served,
                     wildcard_has_tls,
                     www,
                     host: hosts::take_over(host, old.as_ref().map(|old| &old.host)),
@@ -231,11 +247,14 @@ fn belongs_to(host: &HostName, wildcards: &HashSet<String>) -> bool {
     name.split_once('.').is_some_and(|(_, domain)| wildcards.contains(domain))
 }
 
-/// The hosts in order of appearance, and for each host number the Ingresses with a claim about it.
+/// The hosts in order of appearance, and for each host number the Ingresses with a claim about it: those that take a part of others'
+/// requests after the others.
 fn group(end: usize, ingresses: &Ingresses, any: Option<u32>) -> (Vec<u32>, Vec<Group>) {
     let mut order = Vec::with_capacity(end);
     let mut groups = vec![Group::new(); end];
-    for (ingress, hosts) in ingresses.hosts() {
+    let is_canary = |(ingress, _): &(u32, &[u32])| ingresses.is_canary(*ingress);
+    let mainlines = ingresses.hosts().filter(|one| !is_canary(one));
+    for (ingress, hosts) in mainlines.chain(ingresses.hosts().filter(is_canary)) {
         for &host in hosts {
             let group = &mut groups[host as usize];
             if group.is_empty() {
@@ -311,7 +330,7 @@ impl Made<'_> {
     /// All hosts, and who asked for their routes.
     fn served(&self) -> Vec<(Arc<Host>, Arc<[RouteOrigin]>)> {
         let with_origins = |piece: &HostPiece| (Arc::clone(&piece.host), Arc::clone(&piece.origins));
-        let mut served: Vec<_> = self.hosts().map(with_origins).collect();
+        let mut served: Vec<_> = self.hosts().filter(|piece| piece.is_served).map(with_origins).collect();
         let leading: Vec<_> = self.hosts().filter_map(|piece| piece.www.clone()).collect();
         if !leading.is_empty() {
             let declared: HashSet<_> = served.iter().map(|(host, _)| host.name.clone()).collect();

@@ -77,10 +77,11 @@ pub(super) fn number<T: std::str::FromStr>(text: &str) -> Parsed<T> {
     text.trim().parse().map_err(|_| format!("{text:?} is not a whole number"))
 }
 
-/// What ingress-nginx lets into a name, a URL and a text with variables, beside letters and digits.
+/// What ingress-nginx lets into a name, a URL, a text with variables and a regular expression, beside letters and digits.
 pub(super) const NAME: &str = "-._~/:";
 pub(super) const URL: &str = "-._~/:,?&=";
 pub(super) const VARIABLE: &str = "-_${}";
+pub(super) const REGEX: &str = "-._~/:^$[](){}*+?|&=\\";
 
 /// A text of letters, digits and some other characters. Spaces around it are left out.
 pub(super) fn characters(text: &str, others: &str) -> Parsed<String> {

@@ -29,6 +29,8 @@ pub(crate) struct RequestOptions<'a> {
     pub(crate) is_upgrade: bool,
     /// Whether names with an underscore are passed on.
     pub(crate) underscores: bool,
+    /// Whether a body that the client has announced does not follow: its length is then 0.
+    pub(crate) is_bodiless: bool,
 }
 
 /// Appends the head of a request as the endpoint is to see it: the client's lines after ours.
@@ -58,11 +60,17 @@ pub(crate) fn write_request_head(
             || matches!(field.known, Known::Host | Known::Expect | Known::Proxy)
             || (field.known == Known::XRequestId && options.request_id.is_some())
             || (field.known == Known::XOriginalUri && options.original_uri)
+            || (field.known == Known::ContentLength && options.is_bodiless)
             || edits.replaces(field.name(head))
             || !passes_name(field, head, options.underscores)
     });
     write_request_connection(head, request, options, &mut writer);
-    writer.write([if request.fields.chunked { b"Transfer-Encoding: chunked\r\n\r\n" } else { b"\r\n" }]);
+    let end: &[u8] = match (options.is_bodiless, request.fields.chunked) {
+        (true, _) => b"Content-Length: 0\r\n\r\n",
+        (false, true) => b"Transfer-Encoding: chunked\r\n\r\n",
+        (false, false) => b"\r\n",
+    };
+    writer.write([end]);
 }
 
 fn write_request_connection(

@@ -1,19 +1,15 @@
-//! Which of a route's backends takes a request.
+//! Which of a route's backends takes a request, where there are several.
+//!
+//! Never in here: what is known of the endpoints, and the affinity cookies that come before the rules of a canary.
 
-use model::{Backends, ClusterId, Split};
+use model::{CanaryHeader, CanaryHeaderRule, CanaryRules, ClusterId, Split};
+use wire::h1::Request;
 
-use crate::random::Random;
+use crate::lookup;
 
-/// The cluster that takes a request, by the weights of the backends.
-pub(crate) fn choose(backends: &Backends, random: &Random) -> ClusterId {
-    match backends {
-        Backends::One(cluster) => *cluster,
-        Backends::Split(split) => by_weight(split, random.next()),
-    }
-}
-
-fn by_weight(split: &Split, number: u64) -> ClusterId {
-    let mut rest = number % split.weight();
+/// The cluster that takes a request by the weights of the backends, for a random number.
+pub(crate) fn by_weight(split: &Split, random: u64) -> ClusterId {
+    let mut rest = random % split.weight();
     let chosen = split.backends().iter().find(|backend| match rest.checked_sub(backend.weight.into()) {
         Some(below) => {
             rest = below;
@@ -24,9 +20,44 @@ fn by_weight(split: &Split, number: u64) -> ClusterId {
     chosen.expect("the weights add up to more than the rest").cluster
 }
 
+/// Whether a request goes to a canary: "header -> cookie -> weight". `head` holds the bytes of its head.
+pub(crate) fn is_for_canary(rules: &CanaryRules, head: &[u8], request: &Request, random: u64) -> bool {
+    let CanaryRules { header, cookie, weight } = rules;
+    let by_header = || header.as_ref().and_then(|header| by_header(header, head, request));
+    let by_cookie = || {
+        let name = cookie.as_ref()?;
+        always_or_never(lookup::cookie(head, request, name.as_bytes())?)
+    };
+    by_header().or_else(by_cookie).unwrap_or_else(|| weight.takes(random))
+}
+
+/// What a header decides, if it does.
+fn by_header(header: &CanaryHeader, head: &[u8], request: &Request) -> Option<bool> {
+    let value = lookup::header(head, request, header.name.as_bytes())?;
+    match &header.rule {
+        CanaryHeaderRule::AlwaysOrNever => always_or_never(&value),
+        CanaryHeaderRule::Value(wanted) => (wanted.as_bytes() == &*value).then_some(true),
+        // What takes too long to find out is as good as a broken expression.
+        CanaryHeaderRule::Pattern(pattern) => match pattern.try_match(&value) {
+            Ok(matches) => matches.then_some(true),
+            Err(_) => Some(false),
+        },
+        CanaryHeaderRule::Never => Some(false),
+    }
+}
+
+fn always_or_never(value: &[u8]) -> Option<bool> {
+    match value {
+        b"always" => Some(true),
+        b"never" => Some(false),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use model::Backend;
+    use model::{Backend, CanaryWeight, Expression};
+    use wire::h1::{Fields, RequestLimits, parse_request};
 
     use super::*;
 
@@ -37,5 +68,80 @@ mod tests {
         let split = Split::new((0..).zip(weights).map(backend).collect()).unwrap();
         let chosen: Vec<u32> = (0..8).map(|number| by_weight(&split, number).0).collect();
         assert_eq!(chosen, [1, 1, 1, 3, 1, 1, 1, 3]);
+    }
+
+    fn takes(rules: &CanaryRules, fields: &str) -> bool {
+        let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+        let limits = RequestLimits { line_bytes_max: 1000, head_bytes_max: 1000 };
+        let request = parse_request(head.as_bytes(), limits, Fields::default()).unwrap().unwrap();
+        is_for_canary(rules, head.as_bytes(), &request, 0)
+    }
+
+    /// Of those that reach it, the weight takes all or nothing.
+    fn rules(rule: CanaryHeaderRule, all: bool) -> CanaryRules {
+        CanaryRules {
+            header: Some(CanaryHeader { name: "X-Canary".to_owned(), rule }),
+            cookie: Some("canary".to_owned()),
+            weight: CanaryWeight::new(u64::from(all), 1),
+        }
+    }
+
+    #[test]
+    fn the_header_decides_before_the_cookie_and_the_cookie_before_the_weight() {
+        for all in [false, true] {
+            let rules = rules(CanaryHeaderRule::AlwaysOrNever, all);
+            for (fields, expected) in [
+                ("x-canary: always\r\nCookie: canary=never\r\n", true),
+                ("X-CANARY: never\r\nCookie: canary=always\r\n", false),
+                ("X-Canary: Always\r\nCookie: canary=always\r\n", true),
+                ("X-Canary: Never\r\nCookie: a=b; canary=never\r\n", false),
+                ("X-Canary:\r\nCookie: canary=Always\r\n", all),
+                ("Cookie: Canary=never\r\n", all),
+                ("", all),
+            ] {
+                assert_eq!(takes(&rules, fields), expected, "{fields:?} {all}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_value_of_the_header_takes_the_place_of_always_and_never() {
+        for all in [false, true] {
+            let rules = rules(CanaryHeaderRule::Value("eu".to_owned()), all);
+            assert!(takes(&rules, "X-Canary: eu\r\nCookie: canary=never\r\n"));
+            for fields in ["X-Canary: EU\r\n", "X-Canary: always\r\n", "X-Canary: never\r\n", ""] {
+                assert_eq!(takes(&rules, fields), all, "{fields:?}");
+                let with_cookie = format!("{fields}Cookie: canary=always\r\n");
+                assert!(takes(&rules, &with_cookie), "{fields:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_pattern_is_searched_for_and_a_broken_one_means_the_mainline_at_once() {
+        let pattern = |text| CanaryHeaderRule::Pattern(Expression::case_sensitive(text).unwrap());
+        for all in [false, true] {
+            let eu = rules(pattern("e(u|e)"), all);
+            assert!(takes(&eu, "X-Canary: see\r\nCookie: canary=never\r\n"));
+            assert_eq!(takes(&eu, "X-Canary: EU\r\n"), all);
+            assert!(takes(&eu, "X-Canary: us\r\nCookie: canary=always\r\n"));
+            for rule in [CanaryHeaderRule::Never, pattern("(?:(?=a)a|a)*c")] {
+                let broken = rules(rule, all);
+                let fields = format!("X-Canary: {}\r\nCookie: canary=always\r\n", "a".repeat(900));
+                assert!(!takes(&broken, &fields));
+                assert!(takes(&broken, "Cookie: canary=always\r\n"), "a request without the header");
+            }
+        }
+    }
+
+    #[test]
+    fn the_weight_takes_its_share_of_our_random_numbers() {
+        let random = crate::random::Random::seeded(7);
+        let rules = CanaryRules { weight: CanaryWeight::new(30, 100), ..CanaryRules::default() };
+        let head = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+        let limits = RequestLimits { line_bytes_max: 1000, head_bytes_max: 1000 };
+        let request = parse_request(head, limits, Fields::default()).unwrap().unwrap();
+        let taken = (0..10_000).filter(|_| is_for_canary(&rules, head, &request, random.next())).count();
+        assert!((2_800..3_200).contains(&taken), "{taken}");
     }
 }

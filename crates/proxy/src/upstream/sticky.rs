@@ -52,6 +52,11 @@ impl Sticky {
         }
     }
 
+    /// Whether the value of a cookie was given out for this cluster, and for no canary of it.
+    pub(crate) fn is_of_cluster(&self, value: &[u8]) -> bool {
+        value.split(|&byte| byte == b'|').nth(1) == Some(self.cluster_key.as_bytes())
+    }
+
     /// A new key of an endpoint that `may_be_picked`, with the endpoint's place; none if there is no such endpoint.
     pub(super) fn pick(
         &self,
@@ -108,6 +113,8 @@ mod tests {
                 let (place, key) = sticky.pick(&random, |place| place == wanted).unwrap();
                 assert_eq!(place, wanted);
                 assert_eq!(sticky.find(sticky.value(&key).as_bytes()), Some(wanted));
+                assert!(sticky.is_of_cluster(sticky.value(&key).as_bytes()));
+                assert!(!sticky.is_of_cluster(key.as_bytes()) && !sticky.is_of_cluster(b"a|b"));
             }
             assert_eq!(sticky.pick(&random, |_| false), None);
         }

@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use model::PoolCap;
 use model::log::{Escape, Format};
+use model::{BlockedValue, Expression, InvalidPattern, PoolCap};
 
 use super::Effect::{Ignored, Instead, Restricting, Supported, Unsupported};
 use super::value::{self, Taken, positive, set};
@@ -14,7 +14,7 @@ use super::{Global, Key};
 use crate::translate::ciphers;
 use crate::translate::ingress::access::address_set;
 use crate::translate::ingress::auth::external;
-use crate::translate::ingress::{limits, redirect};
+use crate::translate::ingress::{errors, limits, redirect};
 
 const TUNING: &str = "it tunes nginx, and has no counterpart here";
 const DEAD: &str = "ingress-nginx reads it and does nothing with it";
@@ -48,8 +48,10 @@ keys! {
     "bind-address", "", Unsupported, "Addresses to listen on.";
     "block-cidrs", "", Supported(|g, v| set(&mut g.defaults.access.blocked, address_set(v))),
         "Networks of clients that get 403.";
-    "block-referers", "", Restricting, "Referers that get 403.";
-    "block-user-agents", "", Restricting, "User agents that get 403.";
+    "block-referers", "", Supported(|g, v| set(&mut g.blocked_headers.referers, blocked_values(v))),
+        "Referers that get 403.";
+    "block-user-agents", "", Supported(|g, v| set(&mut g.blocked_headers.user_agents, blocked_values(v))),
+        "User agents that get 403.";
     "brotli-level", "4", Unsupported, "Level of brotli.";
     "brotli-min-length", "20", Unsupported, "Shortest body to compress.";
     "brotli-types", "", Unsupported, "Media types to compress.";
@@ -61,7 +63,8 @@ keys! {
         "Seconds for a client to send a request head.";
     "compute-full-forwarded-for", "false", Supported(|g, v| set(&mut g.settings.forwarded.compute_full, value::boolean(v))),
         "Appends to X-Forwarded-For instead of replacing it.";
-    "custom-http-errors", "", Unsupported, "Statuses whose responses come from the default backend.";
+    "custom-http-errors", "", Supported(|g, v| { let (statuses, remark) = errors::global_statuses(v); g.defaults.errors.global_statuses = statuses; Ok(remark) }),
+        "Statuses whose responses come from the default backend.";
     "debug-connections", "", Ignored(TUNING), "Logs these clients in detail.";
     "default-type", "text/html", Unsupported, "Media type where there is none.";
     "denylist-source-range", "", Supported(|g, v| set(&mut g.defaults.access.denied, address_set(v))),
@@ -70,8 +73,8 @@ keys! {
     "disable-http-access-log", "false", Supported(no_access_log), "Turns the access log of HTTP off.";
     "disable-ipv6", "false", Unsupported, "Does not listen on IPv6.";
     "disable-ipv6-dns", "false", Unsupported, "Does not look up IPv6 addresses.";
-    "disable-proxy-intercept-errors", "false", Unsupported,
-        "Leaves error responses as they are in spite of it.";
+    "disable-proxy-intercept-errors", "false", Supported(|g, v| set(&mut g.defaults.errors.global_spares_endpoints, value::boolean(v))),
+        "Leaves endpoints' error responses as they are in spite of `custom-http-errors`.";
     "disable-stream-access-log", "false", Supported(no_stream_access_log), "Turns the access log of TCP and UDP off.";
     "enable-access-log-for-default-backend", "false", Unsupported, "Logs requests to the default backend.";
     "enable-aio-write", "true", Ignored(TUNING), "Writes files asynchronously.";
@@ -346,6 +349,26 @@ fn or_forever(time: Duration) -> Duration {
 
 /// Longer than any process lives, and short enough to be added to a time.
 const FOREVER: Duration = Duration::from_hours(24 * 365 * 10);
+
+/// Values of a header as nginx' `map` has them: whole values, and expressions after `~` or, where letter case makes no difference, `~*`.
+fn blocked_values(text: &str) -> value::Parsed<Vec<BlockedValue>> {
+    let pattern = |made: Result<Expression, InvalidPattern>, item: &str| {
+        made.map(BlockedValue::Pattern)
+            .map_err(|why| format!("{item:?} is no regular expression that can be used: {why}"))
+    };
+    let blocked = |item: &str| match item.strip_prefix('~').map(|rest| (rest, rest.strip_prefix('*'))) {
+        Some((_, Some(either))) => pattern(Expression::anywhere(either), item),
+        Some((as_written, None)) => pattern(Expression::case_sensitive(as_written), item),
+        None => Ok(BlockedValue::Exact(item.to_owned())),
+    };
+    value::list(text).iter().map(|item| blocked(unquoted(item))).collect()
+}
+
+/// A value without the quotes that nginx needs where it has spaces.
+fn unquoted(item: &str) -> &str {
+    let within = |quote: char| item.strip_prefix(quote)?.strip_suffix(quote);
+    within('"').or_else(|| within('\'')).unwrap_or(item)
+}
 
 /// In nginx a rule for all of IPv4 covers all peers. Our listeners take IPv6 too, so that all of IPv6 is added.
 fn everybody(mut networks: Vec<IpNet>) -> Vec<IpNet> {

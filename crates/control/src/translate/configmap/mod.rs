@@ -7,7 +7,7 @@ pub use keys::KEYS;
 use std::time::Duration;
 
 use model::log::Escape;
-use model::{Networks, Settings};
+use model::{BlockedHeaders, ErrorPages, Networks, Settings};
 
 use super::ingress::Settings as Defaults;
 use super::inputs::Inputs;
@@ -55,6 +55,7 @@ pub(super) struct Global {
     hsts: Hsts,
     proxy_protocol: ProxyProtocol,
     retry_non_idempotent: bool,
+    blocked_headers: BlockedHeaders,
     escape_json: bool,
     escape_none: bool,
 }
@@ -152,8 +153,14 @@ pub(crate) fn judge<'i>(
 const EMPTY_MEANS_NONE: &[&str] = &["forebay-upgrade-protocols"];
 
 /// Keys that restrict access: without a value that can be read, nobody has any.
-const CLOSING: &[&str] =
-    &["block-cidrs", "denylist-source-range", "global-auth-url", "whitelist-source-range"];
+const CLOSING: &[&str] = &[
+    "block-cidrs",
+    "block-referers",
+    "block-user-agents",
+    "denylist-source-range",
+    "global-auth-url",
+    "whitelist-source-range",
+];
 
 /// Names that the `ConfigMap` commonly has.
 const USUAL_NAMES: &[&str] = &["ingress-nginx-controller", "nginx-config", "nginx-configuration"];
@@ -199,6 +206,11 @@ impl Global {
         self.settings.client.proxy_header_timeout = used.then_some(header_timeout);
         let blocked = self.defaults.access.blocked.clone();
         self.settings.blocked = blocked.map(|blocked| Networks { denied: Some(blocked), allowed: None });
+        let is_open = self.blocked_headers == BlockedHeaders::default();
+        self.settings.blocked_headers = (!is_open).then(|| Box::new(self.blocked_headers.clone()));
+        let statuses = &self.defaults.errors.global_statuses;
+        let pages = || Box::new(ErrorPages::new(statuses.clone()));
+        self.settings.error_pages = (!statuses.is_empty()).then(pages);
         self.settings.access_log.format.escape = match (self.escape_none, self.escape_json) {
             (true, _) => Escape::None,
             (false, true) => Escape::Json,

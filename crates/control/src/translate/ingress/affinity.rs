@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::{Affinity, AffinityCookie, AffinityMode};
 
-use super::annotation::Effect::{Supported, Unsupported};
+use super::annotation::Effect::Supported;
 use super::annotation::Scope::Ingress;
 use super::annotation::annotations;
 use crate::translate::claim::DraftRoute;
@@ -13,8 +13,6 @@ use crate::translate::value::{self, Parsed, set};
 annotations! {
     "affinity", Ingress, "", Supported(|s, v| set(&mut s.affinity.is_on, by_cookie(v))),
         "Keeps a client at one endpoint, by a cookie: `cookie`.";
-    "affinity-canary-behavior", Ingress, "sticky", Unsupported,
-        "`sticky` keeps a client at the canary or off it.";
     "affinity-mode", Ingress, "balanced", Supported(|s, v| set(&mut s.affinity.mode, mode(v))),
         "`balanced` rebalances when endpoints change, `persistent` never moves a client while its endpoint lives.";
     "session-cookie-change-on-failure", Ingress, "false", Supported(|s, v| set(&mut s.affinity.change_on_failure, value::boolean(v))),

@@ -14,6 +14,7 @@ use crate::objects::{At, Ingress, Sourced};
 use crate::outcome::Outcome;
 use crate::problem::{Problem, Reason, Severity};
 use crate::translate::table::{is_default, suggestion};
+use crate::translate::value;
 
 /// All annotations, by concern.
 const CONCERNS: &[&[Annotation]] = &[
@@ -88,6 +89,8 @@ pub(super) fn read(
     problems: &mut Vec<Problem>,
 ) -> Settings {
     let mut settings = base.clone();
+    let canary = ingress.metadata.annotations.get(&format!("{prefix}/canary"));
+    let is_canary = canary.is_some_and(|value| value::boolean(&value.value).unwrap_or_default());
     let mut hints = HINTS_MAX;
     for (key, value) in ingress.metadata.annotations.iter() {
         let Some((their_prefix, name)) = key.split_once('/') else { continue };
@@ -96,7 +99,10 @@ pub(super) fn read(
             if newer.is_some_and(|newer| ingress.metadata.annotations.get(&newer).is_some()) {
                 continue;
             }
-            apply(&mut settings, key, name, value, &mut hints)
+            match named(name).filter(|_| is_canary && !canary::counts(name)) {
+                Some(annotation) => without_effect(&mut settings, annotation, key, value),
+                None => apply(&mut settings, key, name, value, &mut hints),
+            }
         } else {
             FOREIGN_PREFIXES.iter().find(|(foreign, _)| *foreign == their_prefix).map(|(_, whose)| {
                 let message = format!("annotation {key} is of {whose}: ignored, as ingress-nginx does");
@@ -163,13 +169,6 @@ fn apply(settings: &mut Settings, key: &str, name: &str, value: &At<String>, hin
     };
     match annotation.effect {
         Effect::Supported(parse) => match parse(settings, value) {
-            Ok(_) if settings.canary.is_canary && name == "canary" => Some((
-                Severity::Warning,
-                Reason::Unsupported,
-                format!(
-                    "annotation {key} is not yet supported: the Ingress is left out, its requests go to the main one"
-                ),
-            )),
             Ok(remark) => {
                 Some((Severity::Warning, Reason::NoEffect, format!("annotation {key}: {}", remark?)))
             }
@@ -196,6 +195,28 @@ fn apply(settings: &mut Settings, key: &str, name: &str, value: &At<String>, hin
             Some((Severity::Warning, Reason::Unsupported, message))
         }
     }
+}
+
+/// "The mainline's annotations hold for the canary's requests." A bad value has the Ingress ignored all the same.
+fn without_effect(
+    settings: &mut Settings,
+    annotation: &Annotation,
+    key: &str,
+    value: &At<String>,
+) -> Finding {
+    if annotation.bad_value == BadValue::IgnoresIngress
+        && let Effect::Supported(parse) = annotation.effect
+        && let Err(why) = parse(&mut Settings::default(), &value.value)
+        && !value.value.is_empty()
+    {
+        let (severity, message) =
+            refuse(settings, annotation.bad_value, key, &format!("annotation {key}: {why}"));
+        return Some((severity, Reason::Annotation, message));
+    }
+    let message = format!(
+        "annotation {key} has no effect: for the requests of a canary the annotations of the main Ingress hold"
+    );
+    Some((Severity::Notice, Reason::NoEffect, message))
 }
 
 /// Does what ingress-nginx does about a value that cannot be read.

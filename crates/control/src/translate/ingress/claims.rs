@@ -4,13 +4,15 @@ use model::{HostName, PathMatch};
 
 use super::rules::{path_match, rules_for};
 use super::{
-    Annotated, access, affinity, auth, bodies, certificates, cors, guards, headers, host_tls, limits,
+    Annotated, access, affinity, auth, bodies, certificates, cors, errors, guards, headers, host_tls, limits,
     logging, redirect, retries, rewrite, timeouts, upstream_tls,
 };
 use crate::names::NsName;
 use crate::objects::{At, Backend, Ingress, IngressPath, IngressRule, Sourced};
 use crate::problem::{Place, Problem, Reason, Severity};
-use crate::translate::claim::{Claim, DraftRoute, NamedPort, PassthroughClaim, TlsClaim, Words};
+use crate::translate::claim::{
+    CanaryClaim, CanaryDraft, Claim, DraftRoute, NamedPort, PassthroughClaim, TlsClaim, Words,
+};
 use crate::translate::inputs::Inputs;
 
 const WORDS: Words = Words {
@@ -60,6 +62,31 @@ pub(super) fn claim(
     claim
 }
 
+/// What a canary takes at a host: a part of what goes to its paths, and of what goes to the default backend of all hosts where it has
+/// no rules.
+pub(super) fn canary(ingress: &Sourced<Ingress>, annotated: &Annotated, host: &HostName) -> CanaryClaim {
+    let settings = &annotated.settings;
+    let draft = |backend: &Backend, place| {
+        let (service, port) = backend.service()?;
+        let backend = NamedPort { service: NsName::new(ingress.namespace(), service), port };
+        let rules = settings.canary.rules();
+        Some(CanaryDraft { backend, place, rules, is_sticky: !settings.canary.is_legacy })
+    };
+    let of_path = |path: &At<IngressPath>| {
+        let draft = draft(&path.value.backend, Place::at(ingress, path))?;
+        Some((path_match(&path.value).ok()?, draft))
+    };
+    let rules = rules_for(host, ingress);
+    let paths = rules.flat_map(|rule| &rule.http).flat_map(|http| &http.paths).filter_map(of_path);
+    let rest = ingress.spec.default_backend.as_ref().filter(|_| *host == HostName::Any);
+    let rest = rest.and_then(|backend| draft(&backend.value, Place::at(ingress, backend)));
+    CanaryClaim {
+        place: Place::of(ingress),
+        crosses_namespaces: settings.crosses_namespaces,
+        paths: paths.chain(rest.map(|draft| (PathMatch::root(), draft))).collect(),
+    }
+}
+
 /// Applies the settings of annotations to a route.
 fn apply(annotated: &Annotated, https_port: u16, route: &mut DraftRoute) {
     redirect::apply(&annotated.settings.redirect, https_port, route);
@@ -73,6 +100,7 @@ pub(super) fn apply_to_any(annotated: &Annotated, route: &mut DraftRoute) {
     access::apply(&settings.access, route);
     auth::apply(&settings.auth, &annotated.auth, route);
     affinity::apply(&settings.affinity, route);
+    errors::apply(&settings.errors, route);
     bodies::apply(&settings.bodies, route);
     cors::apply(&settings.cors, route);
     guards::apply(&settings.guards, route);

@@ -17,7 +17,7 @@ mod claims;
 pub(crate) mod class;
 mod client_certificates;
 mod cors;
-mod errors;
+pub(super) mod errors;
 mod fastcgi;
 mod firewall;
 mod guards;
@@ -47,7 +47,7 @@ use model::{HostName, PathMatch, RetryPolicy, Timeouts};
 use smallvec::SmallVec;
 
 use super::backend_settings::BackendSettings;
-use super::claim::{Claim, ClientAuthPolicy, DraftRoute};
+use super::claim::{CanaryClaim, Claim, ClientAuthPolicy, DraftRoute};
 use super::inputs::Inputs;
 use super::memo::{Memo, Revisions};
 use super::upstream_protocol::UpstreamDraft;
@@ -71,6 +71,7 @@ pub(super) struct Settings {
     canary: canary::Settings,
     client_certificates: client_certificates::Settings,
     cors: cors::Settings,
+    pub(super) errors: errors::Settings,
     pub(super) guards: guards::Settings,
     hashing: balancing::Settings,
     headers: headers::Settings,
@@ -91,6 +92,8 @@ pub(super) struct ParsedIngress {
     pub(super) class: Class,
     /// The numbers of the hosts that it makes claims about, in order of appearance.
     pub(super) hosts: SmallVec<[u32; 2]>,
+    /// It takes a part of other Ingresses' requests at its hosts, and claims nothing for itself.
+    pub(super) is_canary: bool,
     /// Its settings for the Services that it names.
     pub(super) balancing: BackendSettings,
     pub(super) problems: Box<[Problem]>,
@@ -186,9 +189,14 @@ impl Ingresses {
         })
     }
 
-    /// Whether the one with a number has a `tls:` section.
+    /// Whether the one with a number serves its hosts over TLS.
     pub(super) fn has_tls(&self, number: u32) -> bool {
-        !self.parsed.key(number).0.spec.tls.is_empty()
+        !self.is_canary(number) && !self.parsed.key(number).0.spec.tls.is_empty()
+    }
+
+    /// Whether the one with a number takes only a part of other Ingresses' requests.
+    pub(super) fn is_canary(&self, number: u32) -> bool {
+        self.parsed.value(number).is_canary
     }
 
     pub(super) fn until(&self) -> i64 {
@@ -211,17 +219,21 @@ fn parse(
     let mut class = class::of(ingress, inputs, &mut problems);
     let mut hosts = SmallVec::new();
     let mut balancing = BackendSettings::default();
+    let mut is_canary = false;
     if class == Class::Ours {
-        certificates::check(ingress, inputs, &mut problems);
         let Annotated { settings, .. } = Annotated::read(ingress, base, inputs, &mut problems);
+        is_canary = settings.canary.is_canary;
+        if !is_canary {
+            certificates::check(ingress, inputs, &mut problems);
+        }
         balancing = BackendSettings {
-            affinity: settings.affinity.of_backends(),
+            affinity: settings.affinity.of_backends().filter(|_| !is_canary),
             hash_by: settings.hashing.of_backends(),
             ..settings.balancing
         };
         if settings.guards.ignores_ingress {
             class = Class::Refused;
-        } else if !settings.canary.is_canary {
+        } else {
             rules::check(ingress, &mut problems);
             for name in hosts_of(ingress) {
                 let host = number_of_host(name);
@@ -232,7 +244,7 @@ fn parse(
         }
     }
     hosts.shrink_to_fit();
-    ParsedIngress { class, hosts, balancing, problems: problems.into() }
+    ParsedIngress { class, hosts, is_canary, balancing, problems: problems.into() }
 }
 
 // === impl Annotated ===
@@ -264,6 +276,7 @@ impl Annotated {
         }
         let client_auth =
             settings.client_certificates.resolve(ingress, prefix, crosses_namespaces, inputs, problems);
+        settings.errors.resolve(ingress, prefix, inputs, problems);
         let auth = settings.auth.resolve(ingress, prefix, crosses_namespaces, inputs, problems);
         Self { settings, upstream, client_auth, auth }
     }
@@ -289,6 +302,17 @@ impl<'c, 'a> Claimants<'c, 'a> {
 
     /// The claim of an Ingress about one of its hosts.
     pub(super) fn claim(&self, number: u32, host: &HostName) -> Claim {
+        let (ingress, annotated) = self.annotated(number);
+        claims::claim(ingress, &annotated, host, self.inputs)
+    }
+
+    /// What a canary Ingress takes at one of its hosts.
+    pub(super) fn canary(&self, number: u32, host: &HostName) -> CanaryClaim {
+        let (ingress, annotated) = self.annotated(number);
+        claims::canary(ingress, &annotated, host)
+    }
+
+    fn annotated(&self, number: u32) -> (&'c Sourced<Ingress>, Rc<Annotated>) {
         let parsed = self.ingresses.parsed.read(number, self.revisions);
         let ingress = &self.ingresses.parsed.key(number).0;
         let read = || Rc::new(Annotated::read(ingress, self.base, self.inputs, &mut Vec::new()));
@@ -297,7 +321,7 @@ impl<'c, 'a> Claimants<'c, 'a> {
         } else {
             read()
         };
-        claims::claim(ingress, &annotated, host, self.inputs)
+        (ingress, annotated)
     }
 
     /// The route for requests that no other matches, at a host without an Ingress.

@@ -1,0 +1,100 @@
+use std::sync::Arc;
+
+use crate::{ClusterId, Expression};
+
+/// A cluster that takes a part of another one's requests (ingress-nginx: `canary`).
+///
+/// A client that the affinity cookie of one of the two keeps stays there. For others the [`CanaryRules`] are asked in turn. A canary
+/// without endpoints takes nothing; while the mainline has none, neither is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Canary {
+    /// Whose requests they are.
+    pub mainline: ClusterId,
+    /// What takes a part of them.
+    pub cluster: ClusterId,
+    /// Its name in metrics and the access log: `namespace-service-port`. The same allocation for as long as it stays the same.
+    pub name: Arc<str>,
+    /// Which of them it takes.
+    pub rules: CanaryRules,
+}
+
+/// Which requests go to a canary. The first of header, cookie and weight that decides counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CanaryRules {
+    /// Decides by a header; none where no header does.
+    pub header: Option<CanaryHeader>,
+    /// The name of a cookie whose value `always` or `never` decides.
+    pub cookie: Option<String>,
+    /// Decides for the rest.
+    pub weight: CanaryWeight,
+}
+
+/// A header that decides, where a request has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CanaryHeader {
+    /// Its name, whatever the letter case.
+    pub name: String,
+    /// What its value has to be.
+    pub rule: CanaryHeaderRule,
+}
+
+/// How the value of a [`CanaryHeader`] decides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CanaryHeaderRule {
+    /// `always` and `never`, in this letter case; other values leave it to the next rule.
+    AlwaysOrNever,
+    /// This value is for the canary; others leave it to the next rule.
+    Value(String),
+    /// A value in which the expression is found is for the canary; others leave it to the next rule.
+    Pattern(Expression),
+    /// Every value is for the mainline: the expression that was asked for cannot be used.
+    Never,
+}
+
+/// The share of the requests that no other rule decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CanaryWeight {
+    weight: u64,
+    total: u64,
+}
+
+impl CanaryWeight {
+    /// So many of `total` requests. A weight above `total` takes all of them; a total of zero counts as one.
+    pub fn new(weight: u64, total: u64) -> Self {
+        Self { weight, total: total.max(1) }
+    }
+
+    /// Whether a request is for the canary, by a random number.
+    pub fn takes(self, random: u64) -> bool {
+        random % self.total < self.weight
+    }
+}
+
+impl Default for CanaryWeight {
+    /// Takes nothing.
+    fn default() -> Self {
+        Self::new(0, 100)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// "Random in 1..total <= weight."
+        #[test]
+        fn the_weight_takes_its_share(weight in 0_u64..300, total in 1_u64..300, turns in 1_u64..20) {
+            let share = CanaryWeight::new(weight, total);
+            let taken = (0..total * turns).filter(|&number| share.takes(number)).count() as u64;
+            prop_assert_eq!(taken, weight.min(total) * turns);
+        }
+    }
+
+    #[test]
+    fn a_total_of_zero_counts_as_one() {
+        assert!(CanaryWeight::new(1, 0).takes(7) && !CanaryWeight::new(0, 0).takes(7));
+    }
+}
