@@ -20,8 +20,8 @@ use control::source::files::Files;
 use control::translate::translate;
 use control::{Options, Problem, Severity, Translation, load_at};
 use model::{
-    Action, Authorities, ClientAuth, Encryption, HostTls, Listener, Model, Protocol, Stream, Transport,
-    UpstreamTls,
+    Action, Authorities, Backends, ClientAuth, ClusterId, Encryption, ErrorPages, HostTls, Listener, Model,
+    Protocol, Stream, Transport, UpstreamTls,
 };
 
 /// The first of July 2026, in seconds since 1970.
@@ -195,6 +195,18 @@ fn describe(translation: &Translation, folder: &Path) -> String {
                     details.push(format!("  {debug}\n"));
                 }
             }
+            if let Action::Forward(model::Forward { backends: Backends::Canary(canary), .. }) = &route.action
+            {
+                let cluster = &model.cluster(canary.cluster).name;
+                let affinity = &model.cluster(canary.cluster).balance;
+                details.push(format!(
+                    "  canary {} of {cluster}, {affinity:?}: {:?}\n",
+                    canary.name, canary.rules
+                ));
+            }
+            if let Some(pages) = &route.error_pages {
+                details.push(format!("  errors {}\n", error_pages(pages, model)));
+            }
             let of_responses = route.response_filters.as_slice().iter();
             details.extend(of_responses.map(|filter| format!("  {filter:?}\n")));
             if !route.access_log {
@@ -224,14 +236,31 @@ fn describe(translation: &Translation, folder: &Path) -> String {
     text.replace(&format!("{}/", folder.display()), "")
 }
 
+fn error_pages(pages: &ErrorPages, model: &Model) -> String {
+    let name = |id: &ClusterId| {
+        let cluster = model.cluster(*id);
+        let endpoints: Vec<_> = cluster.endpoints.iter().map(|one| one.address.to_string()).collect();
+        format!("{} {:?} {endpoints:?}", cluster.name, cluster.encryption)
+    };
+    let backends: Vec<_> = pages.backends.iter().map(name).collect();
+    let fallback = pages.fallback.as_ref().map(name);
+    let spares = if pages.spares_endpoints { ", spares endpoints" } else { "" };
+    format!("{:?} by {backends:?}{spares}, steps in {fallback:?}", pages.statuses())
+}
+
 /// How a route forwards, without what no Ingress can change.
 fn describe_forward(forward: &model::Forward) -> String {
     assert_eq!(forward.timeouts.request, None);
-    let id = forward.backends.only().expect("an Ingress names one Service for a path");
+    let id = match &forward.backends {
+        Backends::One(id) => *id,
+        Backends::Canary(canary) => canary.mainline,
+        Backends::Split(_) => panic!("an Ingress names one Service for a path"),
+    };
     let debug =
         format!("{forward:?}").replace("request: None, ", "").replace(", sets_affinity_cookie: false", "");
     let debug = debug.replace(", head: None", "");
-    debug.replace(&format!("backends: One({id:?})"), &format!("cluster: {id:?}"))
+    let backends = format!("backends: {:?}", forward.backends);
+    debug.replace(&backends, &format!("cluster: {id:?}"))
 }
 
 /// The checks that a request passes before the action, in order.

@@ -143,7 +143,10 @@ impl Expression {
 
 impl fmt::Debug for Expression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.text.fmt(f)
+        match self.0.case {
+            LetterCase::Ignored => self.0.text.fmt(f),
+            LetterCase::Counts => f.debug_tuple("CaseSensitive").field(&self.0.text).finish(),
+        }
     }
 }
 

@@ -16,16 +16,22 @@ pub(crate) fn canonical(translation: &Translation) -> impl PartialEq + use<> {
             tls.passthrough.as_mut().map(|id| cluster(&model, std::mem::replace(id, anonymous)));
         let route = |route: &Arc<Route>| {
             let mut route = Route::clone(route);
-            let cluster = match &mut route.action {
-                Action::Forward(Forward { backends: Backends::One(id), .. }) => {
-                    Some(cluster(&model, std::mem::replace(id, anonymous)))
+            let named = |id: &mut ClusterId| cluster(&model, std::mem::replace(id, anonymous));
+            let clusters = match &mut route.action {
+                Action::Forward(Forward { backends: Backends::One(id), .. }) => vec![named(id)],
+                Action::Forward(Forward { backends: Backends::Canary(canary), .. }) => {
+                    vec![named(&mut canary.mainline), named(&mut canary.cluster)]
                 }
-                Action::Forward(_) | Action::Respond(_) | Action::NotFound => None,
+                Action::Forward(_) | Action::Respond(_) | Action::NotFound => Vec::new(),
             };
+            let of_errors: Vec<_> = route.error_pages.as_mut().map_or_else(Vec::new, |pages| {
+                let pages = Arc::make_mut(pages);
+                pages.backends.iter_mut().chain(&mut pages.fallback).map(named).collect()
+            });
             let auth = route.access.as_mut().and_then(|access| access.external.as_mut());
             let auth =
                 auth.map(|auth| self::cluster(&model, std::mem::replace(&mut auth.cluster, anonymous)));
-            (route, cluster, auth)
+            (route, clusters, of_errors, auth)
         };
         (host.name.clone(), tls, passthrough, host.routes.iter().map(route).collect::<Vec<_>>())
     };

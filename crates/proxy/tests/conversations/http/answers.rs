@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use model::{
-    Access, Action, AddressSet, Conditions, DirectResponse, Networks, PathMatch, RequestFilter,
-    RequestFilters, Route, TlsRedirect,
+    Access, Action, AddressSet, BlockedHeaders, BlockedValue, Conditions, DirectResponse, Expression,
+    Networks, PathMatch, RequestFilter, RequestFilters, Route, TlsRedirect,
 };
 use testkit::Ending;
 
@@ -132,4 +132,32 @@ fn the_redirect_of_the_root_comes_first_and_the_length_of_a_body_before_what_clo
     );
     assert_eq!(world.http_client().ask(POST).status, 413);
     assert_eq!(world.http_client().ask(GET).status, 503);
+}
+
+#[test]
+fn clients_that_are_blocked_by_what_they_say_get_nothing_at_all() {
+    let pattern = |text| BlockedValue::Pattern(Expression::case_sensitive(text).unwrap());
+    let world = World::http(&[], |model| {
+        let app_root = RequestFilter::AppRoot("/start".to_owned());
+        route(model, |route| route.request_filters = RequestFilters::new(vec![app_root]).unwrap());
+        model.settings.blocked_headers = Some(Box::new(BlockedHeaders {
+            user_agents: vec![BlockedValue::Exact("Evil/1.0".to_owned()), pattern("Bot")],
+            referers: vec![BlockedValue::Pattern(Expression::anywhere("spam\\.test").unwrap())],
+        }));
+    });
+    let ask = |host: &str, path: &str, field: &str| {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{field}\r\n\r\n");
+        world.http_client().ask(&request).status
+    };
+    for field in ["User-Agent: evil/1.0", "user-agent: a Bot/2", "Referer: http://SPAM.test/"] {
+        for (host, path) in
+            [("web.test", "/"), ("web.test", "/a"), ("other.test", "/a"), ("other.test", "/healthz")]
+        {
+            assert_eq!(ask(host, path, field), 403, "{host} {path} {field}");
+        }
+    }
+    for field in ["User-Agent: evil/1.0.1", "User-Agent: a bot", "Referer: http://web.test/", "X-A: Bot"] {
+        assert_eq!(ask("web.test", "/", field), 302, "{field}");
+        assert_eq!(ask("other.test", "/healthz", field), 200, "{field}");
+    }
 }

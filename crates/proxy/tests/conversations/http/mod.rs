@@ -6,6 +6,8 @@ mod answers;
 mod auth;
 mod bodies;
 mod calls;
+mod canary;
+mod errors;
 mod listeners;
 
 use model::{Action, Forward, Model, Route};
