@@ -257,8 +257,22 @@ impl<'x, 'a> Outbound<'x, 'a> {
                 Err(fault) if call.was_dead(fault, calls) && self.is_repeatable(fault.retry) => {
                     call.discard();
                 }
-                Err(fault) => return Err(fault),
+                Err(fault) => {
+                    self.finish_spent(call);
+                    return Err(fault);
+                }
             }
+        }
+    }
+
+    /// Ends a call whose response the client does not get.
+    fn finish_spent(&self, call: Call<'_>) {
+        let page = self.exchange.error_page.get();
+        if let Some(spent) = page.and_then(|page| page.spent.take())
+            && self.exchange.progress.is_body_done()
+            && self.forward.connection_header != Some(ConnectionHeader::Close)
+        {
+            call.finish(true, spent.idle_max, false);
         }
     }
 

@@ -30,7 +30,12 @@ impl<'a> Exchange<'a> {
         if !may_be_replaced || !self.error_pages().is_some_and(is_replaced) {
             return false;
         }
-        let page = ErrorPage { status, challenges: challenges(), is_bodiless: Cell::new(false) };
+        let page = ErrorPage {
+            status,
+            challenges: challenges(),
+            is_bodiless: Cell::new(false),
+            spent: Cell::new(None),
+        };
         self.error_page.set(Box::new(page)).is_ok()
     }
 

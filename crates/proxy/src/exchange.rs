@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::{Action, Backends, Canary, ClusterId, Forward, Route};
 use wire::Known;
@@ -79,6 +80,15 @@ pub(crate) struct ErrorPage {
     pub(crate) challenges: Vec<Vec<u8>>,
     /// The request goes to the backend without its body: that is too long or broken, or has been sent to an endpoint and was not kept.
     pub(crate) is_bodiless: Cell<bool>,
+    /// The endpoint's connection can take another request though its response goes nowhere, for as long as the endpoint keeps it.
+    pub(crate) spent: Cell<Option<Spent>>,
+}
+
+/// A connection whose response has come whole, and is of no use.
+#[derive(Clone, Copy)]
+pub(crate) struct Spent {
+    /// How long the endpoint keeps it.
+    pub(crate) idle_max: Option<Duration>,
 }
 
 /// What a request is called in logs, here and behind.

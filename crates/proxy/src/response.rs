@@ -6,13 +6,13 @@ use std::time::Duration;
 use model::Forward;
 use observe::Reason;
 use wire::Field;
-use wire::h1::{Body, BodyDecoder, Response, Version};
+use wire::h1::{Body, BodyDecoder, Decoded, Response, Version};
 
 use crate::body::Framing;
 use crate::buffer::Buffer;
 use crate::client::{self, Client};
 use crate::deliver::Outcome;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Spent};
 use crate::fault::Fault;
 use crate::h2::tunnel_stream;
 use crate::head::{Delivery, write_interim_head, write_response_head};
@@ -63,6 +63,7 @@ impl Receiver<'_, '_> {
                 Err(Fault::sent(Reason::UpstreamStatus))
             }
             (300.., _) if self.is_replaced(&response, buffer.data()) => {
+                self.note_spent(&response, buffer);
                 Err(Fault::never(Reason::UpstreamStatus))
             }
             _ => self.deliver(&response, buffer).await,
@@ -79,6 +80,20 @@ impl Receiver<'_, '_> {
             response.fields.iter().filter(named).map(|field| field.value(head).to_vec()).collect()
         };
         self.exchange.replace(response.status, challenges, false)
+    }
+
+    /// Notes that the endpoint's connection can be used again, where the whole of its response has come already.
+    #[cold]
+    fn note_spent(&self, response: &Response, mut buffer: Buffer) {
+        let body = response.body(self.exchange.is_head());
+        let idle_max = keep_alive_hint(buffer.data(), response);
+        buffer.consume(response.len);
+        let is_persistent = response.is_persistent() && body != Body::UntilClose;
+        let page =
+            self.exchange.error_page.get().filter(|_| is_persistent && self.call.own_socket().is_some());
+        if let Some(page) = page.filter(|_| is_whole(body, &mut buffer) && buffer.is_empty()) {
+            page.spent.set(Some(Spent { idle_max }));
+        }
     }
 
     /// Reads heads up to the final one, or one that switches protocols; passes interim ones on.
@@ -210,5 +225,20 @@ impl Receiver<'_, '_> {
             idle_max: None,
             closes_in_order: passed.is_complete,
         })
+    }
+}
+
+/// Passes over a body. False where not all of it has come.
+fn is_whole(body: Body, buffer: &mut Buffer) -> bool {
+    let mut decoder = BodyDecoder::new(body);
+    loop {
+        match decoder.decode(buffer.data()) {
+            Ok(Decoded::Data { skip, len }) => buffer.consume(skip + len),
+            Ok(Decoded::End { skip, .. }) => {
+                buffer.consume(skip);
+                return true;
+            }
+            Ok(Decoded::More { .. }) | Err(_) => return false,
+        }
     }
 }

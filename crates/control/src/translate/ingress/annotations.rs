@@ -100,7 +100,7 @@ pub(super) fn read(
                 continue;
             }
             match named(name).filter(|_| is_canary && !canary::counts(name)) {
-                Some(annotation) => without_effect(&mut settings, annotation, key, value),
+                Some(annotation) => Some(without_effect(&mut settings, annotation, key, value)),
                 None => apply(&mut settings, key, name, value, &mut hints),
             }
         } else {
@@ -203,7 +203,7 @@ fn without_effect(
     annotation: &Annotation,
     key: &str,
     value: &At<String>,
-) -> Finding {
+) -> (Severity, Reason, String) {
     if annotation.bad_value == BadValue::IgnoresIngress
         && let Effect::Supported(parse) = annotation.effect
         && let Err(why) = parse(&mut Settings::default(), &value.value)
@@ -211,12 +211,12 @@ fn without_effect(
     {
         let (severity, message) =
             refuse(settings, annotation.bad_value, key, &format!("annotation {key}: {why}"));
-        return Some((severity, Reason::Annotation, message));
+        return (severity, Reason::Annotation, message);
     }
     let message = format!(
         "annotation {key} has no effect: for the requests of a canary the annotations of the main Ingress hold"
     );
-    Some((Severity::Notice, Reason::NoEffect, message))
+    (Severity::Notice, Reason::NoEffect, message)
 }
 
 /// Does what ingress-nginx does about a value that cannot be read.
