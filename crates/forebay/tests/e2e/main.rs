@@ -8,6 +8,7 @@ mod commands;
 mod connections;
 mod doctor;
 mod endpoints;
+mod error_pages;
 mod failures;
 mod grpc;
 mod h2;
