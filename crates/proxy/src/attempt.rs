@@ -164,20 +164,27 @@ impl<'x, 'a> Outbound<'x, 'a> {
     }
 
     /// Waits for the first of a body that is announced, where an endpoint would have to keep a connection for it alone: who
-    /// announces bodies and sends none costs no endpoint anything. Of a stream of an HTTP/2 session nothing is waited for: the
+    /// announces bodies and sends none costs no endpoint anything. Where a backend of errors may have to be sent it again, as much of it
+    /// is waited for as is kept. Of a stream of an HTTP/2 session nothing is waited for: the
     /// endpoint may be the one to speak first, as in gRPC.
     pub(crate) async fn await_body(&mut self) -> Result<(), Reason> {
-        if self.has_body_begun() || self.speaks_http2 || is_bodiless(self.exchange) {
+        if self.has_enough_of_body() || self.speaks_http2 || is_bodiless(self.exchange) {
             return Ok(());
         }
         Box::pin(self.await_body_begin()).await
     }
 
-    fn has_body_begun(&self) -> bool {
+    /// Whether no more of the body is waited for.
+    fn has_enough_of_body(&self) -> bool {
         let Exchange { progress, report, .. } = self.exchange;
+        if progress.is_body_done() {
+            return true;
+        }
         // What there is no room for beside the head has come all the same.
         let is_left_over = !self.rest.is_empty() && self.bytes.len() + self.rest.len() > LARGE_BUFFER_BYTES;
-        progress.is_body_done() || report.received_body.get() > 0 || is_left_over
+        is_left_over
+            || self.bytes.len() > LARGE_BUFFER_BYTES
+            || report.received_body.get() > 0 && !self.exchange.may_be_replaced()
     }
 
     async fn await_body_begin(&mut self) -> Result<(), Reason> {
@@ -187,7 +194,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
             let invitation = Timeout { deadline, send_timeout: timeout };
             invite(client, invitation).await.map_err(|_| Reason::ClientAborted)?;
         }
-        while !self.has_body_begun() {
+        while !self.has_enough_of_body() {
             let read = match client {
                 Client::Http1(socket) => {
                     deadline.within(timeout, |cx| socket.poll_fill_small(cx, self.rest)).await

@@ -39,6 +39,12 @@ impl<'a> Exchange<'a> {
         self.error_page.set(Box::new(page)).is_ok()
     }
 
+    /// Whether another backend may have to answer in place of endpoints.
+    pub(crate) fn may_be_replaced(&self) -> bool {
+        self.error_page.get().is_none()
+            && self.error_pages().is_some_and(|pages| !pages.statuses().is_empty())
+    }
+
     /// What becomes of the request's errors.
     pub(crate) fn error_pages(&self) -> Option<&'a ErrorPages> {
         match self.route.get() {
@@ -81,7 +87,8 @@ pub(crate) fn tell<'e>(exchange: &'e Exchange<'_>, edits: &mut HeadEdits<'e>) ->
         }
     }
     page?;
-    edits.set("X-Original-URI", &exchange.head[exchange.request.target.clone()]);
-    let query = wire::path::query_of_target(exchange.request.origin_target(exchange.head));
+    let target = exchange.request.origin_target(exchange.head);
+    edits.set("X-Original-URI", target);
+    let query = wire::path::query_of_target(target);
     Some(query.map_or_else(|| b"/".to_vec(), |query| [b"/?", query].concat()))
 }

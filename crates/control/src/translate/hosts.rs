@@ -412,7 +412,10 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
             };
             self.route(draft, location, action, asker, &standing);
         }
-        if let Some(fault) = fault {
+        if let Some(mut fault) = fault {
+            if draft.errors.default_backend.is_some() {
+                fault = fault.replace("requests are answered 503", "the default-backend serves");
+            }
             let message = if *is_rest { format!("default backend: {fault}") } else { fault };
             let problem = Problem::in_place(Severity::Error, &draft.place, message);
             self.problems.push(problem.because(Reason::Missing));

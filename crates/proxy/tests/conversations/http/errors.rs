@@ -136,6 +136,26 @@ fn method_and_body_are_those_of_the_request() {
 }
 
 #[test]
+fn as_much_of_a_body_is_waited_for_as_can_be_sent_again() {
+    let house = House::new(&[404], |_| ());
+    let mut client = house.world.http_client();
+    let body = "x".repeat(12_000);
+    client
+        .send(format!("POST /a HTTP/1.1\r\nHost: web.test\r\nContent-Length: 12000\r\n\r\n{}", &body[..10]));
+    assert!(house.upstream.is_left_alone());
+    client.send(&body[10..]);
+    let (mut peer, _) = house.upstream.accept_request();
+    assert_eq!(peer.read_exactly(body.len()).len(), body.len());
+    peer.send(NOT_FOUND);
+    let (mut errors, question) = house.errors.accept_request();
+    assert!(question.contains("\r\nContent-Length: 12000\r\n"), "{question}");
+    assert!(errors.read_exactly(body.len()) == body.as_bytes());
+    errors.send(PAGE);
+    assert_eq!(client.read_response().said(), (410, "page"));
+    goes_on(&mut client, &mut peer);
+}
+
+#[test]
 fn a_body_that_was_passed_on_and_not_kept_is_not_announced() {
     let house = House::new(&[404], |_| ());
     let mut client = house.world.http_client();
