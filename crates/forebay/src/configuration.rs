@@ -1,8 +1,8 @@
 //! `/configuration`: the Snapshot in force, as JSON.
 
 use model::{
-    Access, Action, Backends, Certificate, ClientCertificate, Encryption, EndpointState, HostTls,
-    HttpVersion, PathKind, RequestFilter, ResponseFilter, Route, Satisfy,
+    Access, Action, Backends, Certificate, ClientCertificate, ClusterId, Encryption, EndpointState,
+    ErrorPages, HostTls, HttpVersion, PathKind, RequestFilter, ResponseFilter, Route, Satisfy,
 };
 use routing::{HostTable, Listener, Snapshot};
 use serde_json::{Value, json};
@@ -68,6 +68,18 @@ fn route(route: &Route, snapshot: &Snapshot) -> Value {
         "filters": filters(route),
         "responseFilters": route.response_filters.as_slice().iter().map(response_filter).collect::<Vec<_>>(),
         "action": action(&route.action, snapshot),
+        "errorPages": route.error_pages.as_ref().map(|pages| error_pages(pages, snapshot)),
+    })
+}
+
+/// Which statuses others answer, and who steps in for endpoints.
+fn error_pages(pages: &ErrorPages, snapshot: &Snapshot) -> Value {
+    let name = |cluster: &ClusterId| json!(snapshot.cluster(*cluster).name);
+    json!({
+        "statuses": pages.statuses(),
+        "upstreams": pages.backends.iter().map(name).collect::<Vec<_>>(),
+        "sparesEndpoints": pages.spares_endpoints,
+        "fallback": pages.fallback.as_ref().map(name),
     })
 }
 

@@ -164,8 +164,8 @@ pub(super) struct CanaryClaim {
     pub(super) place: Place,
     /// Its object may take requests of other namespaces' objects.
     pub(super) crosses_namespaces: bool,
-    /// The paths of which it takes a part.
-    pub(super) paths: Vec<(PathMatch, CanaryDraft)>,
+    /// The paths of which it takes a part; the problem instead of one that is left out.
+    pub(super) paths: Vec<Result<(PathMatch, CanaryDraft), Box<Problem>>>,
 }
 
 /// What takes a part of a route's requests.

@@ -17,7 +17,14 @@ impl Merge<'_, '_, '_> {
     /// `rest` is the route for paths that no object declares; it has a canary only where its object names a backend for it.
     pub(super) fn attach_canaries(&mut self, claims: &[CanaryClaim], mut rest: Option<&mut DraftRoute>) {
         for claim in claims {
-            for (path, canary) in &claim.paths {
+            for declared in &claim.paths {
+                let (path, canary) = match declared {
+                    Ok(declared) => declared,
+                    Err(problem) => {
+                        self.problems.push(Problem::clone(problem));
+                        continue;
+                    }
+                };
                 let declared = self.drafts.iter_mut().map(|declared| &mut declared.draft);
                 let rest = rest.as_deref_mut().filter(|rest| rest.backend.is_some());
                 let mainline = declared.chain(rest).find(|draft| draft.path == *path);

@@ -66,24 +66,34 @@ pub(super) fn claim(
 /// no rules.
 pub(super) fn canary(ingress: &Sourced<Ingress>, annotated: &Annotated, host: &HostName) -> CanaryClaim {
     let settings = &annotated.settings;
-    let draft = |backend: &Backend, place| {
-        let (service, port) = backend.service()?;
+    let draft = |path: PathMatch, backend: &Backend, place: Place| {
+        let Some((service, port)) = backend.service() else {
+            let message = format!("path {} names no Service with a port; it is left out", path.path());
+            let problem = Problem::in_place(Severity::Error, &place, message);
+            return Err(Box::new(problem.because(Reason::Unsupported)));
+        };
         let backend = NamedPort { service: NsName::new(ingress.namespace(), service), port };
         let rules = settings.canary.rules();
-        Some(CanaryDraft { backend, place, rules, is_sticky: !settings.canary.is_legacy })
+        Ok((path, CanaryDraft { backend, place, rules, is_sticky: !settings.canary.is_legacy }))
     };
-    let of_path = |path: &At<IngressPath>| {
-        let draft = draft(&path.value.backend, Place::at(ingress, path))?;
-        Some((path_match(&path.value).ok()?, draft))
+    let of_path = |declared: &At<IngressPath>| {
+        let place = Place::at(ingress, declared);
+        match path_match(&declared.value) {
+            Ok(path) => draft(path, &declared.value.backend, place),
+            Err(why) => {
+                let problem = Problem::in_place(Severity::Error, &place, why);
+                Err(Box::new(problem.because(Reason::Invalid)))
+            }
+        }
     };
     let rules = rules_for(host, ingress);
-    let paths = rules.flat_map(|rule| &rule.http).flat_map(|http| &http.paths).filter_map(of_path);
+    let paths = rules.flat_map(|rule| &rule.http).flat_map(|http| &http.paths).map(of_path);
     let rest = ingress.spec.default_backend.as_ref().filter(|_| *host == HostName::Any);
-    let rest = rest.and_then(|backend| draft(&backend.value, Place::at(ingress, backend)));
+    let rest = rest.map(|backend| draft(PathMatch::root(), &backend.value, Place::at(ingress, backend)));
     CanaryClaim {
         place: Place::of(ingress),
         crosses_namespaces: settings.crosses_namespaces,
-        paths: paths.chain(rest.map(|draft| (PathMatch::root(), draft))).collect(),
+        paths: paths.chain(rest).collect(),
     }
 }
 
