@@ -15,8 +15,9 @@ use cluster::{Client, Cluster, NODE_ADDRESS, Options, api_version};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::ask;
 use crate::backend::Backend;
-use crate::child::{self, Program, free_address};
+use crate::child::{Program, free_address};
 use crate::interrupt::Interrupt;
 use crate::machine::Cpus;
 use crate::peers::forebay_binary;
@@ -95,7 +96,7 @@ impl Stage {
         command.args(["--healthz-port", &admin.port().to_string(), "--controller-class", CONTROLLER]);
         let begun = Instant::now();
         let program = Program::start("forebay", command, &[], self.folder.path())?;
-        await_that(&self.interrupt, "Forebay to be ready", || Ok(child::get(admin, "/readyz").is_ok()))?;
+        await_that(&self.interrupt, "Forebay to be ready", || Ok(ask::get(admin, "/readyz").is_ok()))?;
         Ok(Forebay { program, http, started: begun.elapsed() })
     }
 
