@@ -140,6 +140,7 @@ impl Bench<'_> {
             headers: case.headers.iter().map(|(name, value)| ((*name).into(), value.clone())).collect(),
             variants: (case.variants)(scene)?.into(),
             awake: true,
+            patience: LONG,
             ..self.plan(scene.address, case.path, KILOBYTE)
         })
     }
