@@ -129,7 +129,7 @@ impl Receiver<'_, '_> {
     /// The head for the client. What it takes to write it is not kept while the response is sent.
     fn write_head(&self, response: &Response, delivery: Delivery, received: &Buffer) -> Buffer {
         let (exchange, mut head) = (self.exchange, Buffer::small(&self.exchange.worker.buffers));
-        let (edits, date) = (exchange.response_edits(response.status), || exchange.worker.date());
+        let (edits, date) = (exchange.response_edits(response.status, false), || exchange.worker.date());
         write_response_head(received.data(), response, delivery, &edits, date, &mut head);
         head
     }
