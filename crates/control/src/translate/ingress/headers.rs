@@ -14,7 +14,7 @@ annotations! {
     "connection-proxy-header", Location, "", Supported(|s, v| set(&mut s.headers.connection, value::connection_header(v).map(Some))), IgnoresIngress,
         "Connection header towards endpoints.";
     "custom-headers", Location, "", Unsupported, "ConfigMap with headers for responses.";
-    "http2-push-preload", Location, "false", Ignored("HTTP/2 push is gone from browsers, and from nginx since 1.25"),
+    "http2-push-preload", Location, "false", Ignored("HTTP/2 push is gone from browsers, and from nginx since 1.25"), IgnoresIngress,
         "Pushes preloaded resources.";
     "upstream-vhost", Location, "", Supported(|s, v| set(&mut s.headers.host, host(v).map(Some))), IgnoresIngress,
         "Host header towards endpoints.";
@@ -24,7 +24,7 @@ annotations! {
 #[derive(Clone, Debug, Default)]
 pub(in crate::translate) struct Settings {
     /// Value of `Connection` towards endpoints; none to leave it to the proxy.
-    connection: Option<ConnectionHeader>,
+    pub(in crate::translate) connection: Option<ConnectionHeader>,
     /// `Host` towards endpoints, if it is not the client's.
     host: Option<Template>,
 }
