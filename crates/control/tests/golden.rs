@@ -154,6 +154,9 @@ fn options(text: &str) -> Options {
             "own-address" => _ = options.own_addresses.insert(value.parse().unwrap()),
             "ingress-class-by-name" => options.ingress_class_by_name = value == "true",
             "zone" => options.zone = Some(value.to_owned()),
+            "deep-inspect" => options.deep_inspect = value == "true",
+            "enable-annotation-validation" => options.validates_annotations = value == "true",
+            "waf-unenforced" => options.waf_unenforced = value.parse().unwrap(),
             "watch-ingress-without-class" => options.watch_ingress_without_class = value == "true",
             other => panic!("no option {other}"),
         }
@@ -195,6 +198,7 @@ fn describe(translation: &Translation, folder: &Path) -> String {
                     details.push(format!("  {debug}\n"));
                 }
             }
+            details.extend(route.script.iter().map(|script| describe_script(script)));
             let of_responses = route.response_filters.as_slice().iter();
             details.extend(of_responses.map(|filter| format!("  {filter:?}\n")));
             if !route.access_log {
@@ -222,6 +226,34 @@ fn describe(translation: &Translation, folder: &Path) -> String {
         write!(text, "\nnames needed: {:?}\n", translation.names).unwrap();
     }
     text.replace(&format!("{}/", folder.display()), "")
+}
+
+/// What snippets have become, with a line for each thing.
+fn describe_script(script: &model::Script) -> String {
+    let mut text = String::new();
+    if let Some(host) = &script.host {
+        text += &describe_block("host", &host.block);
+        for model::ScriptPlace { path, block, networks } in &host.places {
+            writeln!(text, "  host: at {path:?} for {networks:?}").unwrap();
+            text += &describe_block("    at it", block);
+        }
+    }
+    text += &script.route.as_ref().map(|block| describe_block("script", block)).unwrap_or_default();
+    if script.adds_headers {
+        text += "  script: adds headers itself\n";
+    }
+    text
+}
+
+fn describe_block(name: &str, block: &model::Block) -> String {
+    let mut text = String::new();
+    for step in &block.steps {
+        writeln!(text, "  {name}: {step:?}").unwrap();
+    }
+    if block.headers != model::Headers::default() {
+        writeln!(text, "  {name}: {:?}", block.headers).unwrap();
+    }
+    text.replace("Template { parts: ", "Template(").replace("] }", "])")
 }
 
 /// How a route forwards, without what no Ingress can change.

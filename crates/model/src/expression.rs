@@ -9,7 +9,7 @@ use fancy_regex::BytesMode;
 
 use crate::pattern::{InvalidPattern, PATTERN_BYTES_MAX};
 
-/// A regular expression as nginx has them in `location ~*` and `rewrite`: in PCRE's notation, over bytes, without regard to letter case.
+/// A regular expression as nginx has them in `location` and `rewrite`: in PCRE's notation, over bytes.
 ///
 /// It is matched in linear time unless it looks around or refers back. Then the number of steps has a limit, beyond which it does not
 /// match.
@@ -19,6 +19,7 @@ pub struct Expression(Arc<Compiled>);
 #[derive(Debug)]
 struct Compiled {
     text: String,
+    ignores_case: bool,
     /// What every text begins with that matches, in lower case.
     prefix: Box<[u8]>,
     engine: Engine,
@@ -45,27 +46,38 @@ const INSTRUCTIONS_MAX: usize = 10_000;
 // === impl Expression ===
 
 impl Expression {
-    /// An expression that a text has to begin with.
+    /// An expression that a text has to begin with, without regard to letter case.
     ///
     /// # Errors
     /// It is malformed, or would take more memory than it may.
     pub fn at_start(text: &str) -> Result<Self, InvalidPattern> {
         let prefix = literal_prefix(text);
-        let engine =
-            if prefix.len() == text.len() { Engine::Prefix } else { Engine::parse(&format!("^{text}"))? };
-        Ok(Self::new(format!("^{text}"), prefix, engine))
+        let engine = if prefix.len() == text.len() {
+            Engine::Prefix
+        } else {
+            Engine::parse(&format!("^{text}"), true)?
+        };
+        Ok(Self::new(format!("^{text}"), true, prefix, engine))
     }
 
-    /// An expression that is found anywhere in a text.
+    /// An expression that is found anywhere in a text, without regard to letter case.
     ///
     /// # Errors
     /// It is malformed, or would take more memory than it may.
     pub fn anywhere(text: &str) -> Result<Self, InvalidPattern> {
-        Ok(Self::new(text.to_owned(), Box::default(), Engine::parse(text)?))
+        Ok(Self::new(text.to_owned(), true, Box::default(), Engine::parse(text, true)?))
     }
 
-    fn new(text: String, prefix: Box<[u8]>, engine: Engine) -> Self {
-        Self(Arc::new(Compiled { text, prefix, engine }))
+    /// An expression that is found anywhere in a text, in the same letter case.
+    ///
+    /// # Errors
+    /// It is malformed, or would take more memory than it may.
+    pub fn exactly(text: &str) -> Result<Self, InvalidPattern> {
+        Ok(Self::new(text.to_owned(), false, Box::default(), Engine::parse(text, false)?))
+    }
+
+    fn new(text: String, ignores_case: bool, prefix: Box<[u8]>, engine: Engine) -> Self {
+        Self(Arc::new(Compiled { text, ignores_case, prefix, engine }))
     }
 
     /// The expression in PCRE's notation.
@@ -103,13 +115,14 @@ impl Expression {
 
 impl fmt::Debug for Expression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.text.fmt(f)
+        let case = if self.0.ignores_case { "" } else { "same case " };
+        write!(f, "{case}{:?}", self.0.text)
     }
 }
 
 impl PartialEq for Expression {
     fn eq(&self, other: &Self) -> bool {
-        self.0.text == other.0.text
+        self.0.text == other.0.text && self.0.ignores_case == other.0.ignores_case
     }
 }
 
@@ -117,28 +130,28 @@ impl Eq for Expression {}
 
 impl Hash for Expression {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.text.hash(state);
+        (&self.0.text, self.0.ignores_case).hash(state);
     }
 }
 
 impl Engine {
-    fn parse(text: &str) -> Result<Self, InvalidPattern> {
+    fn parse(text: &str, ignores_case: bool) -> Result<Self, InvalidPattern> {
         let text = in_our_notation(text);
         let linear = regex::bytes::RegexBuilder::new(&text)
-            .case_insensitive(true)
+            .case_insensitive(ignores_case)
             .unicode(false)
             .size_limit(PATTERN_BYTES_MAX)
             .build();
         match linear {
             Ok(regex) => Ok(Self::Linear(regex)),
             Err(error @ regex::Error::CompiledTooBig(_)) => Err(InvalidPattern::of(&error)),
-            Err(error) => Self::backtracking(&text).map_err(|_| InvalidPattern::of(&error)),
+            Err(error) => Self::backtracking(&text, ignores_case).map_err(|_| InvalidPattern::of(&error)),
         }
     }
 
-    fn backtracking(text: &str) -> Result<Self, fancy_regex::Error> {
+    fn backtracking(text: &str, ignores_case: bool) -> Result<Self, fancy_regex::Error> {
         let built = fancy_regex::RegexBuilder::new(text)
-            .case_insensitive(true)
+            .case_insensitive(ignores_case)
             .bytes_mode(BytesMode::Ascii)
             .delegate_size_limit(PATTERN_BYTES_MAX)
             .max_prog_size(INSTRUCTIONS_MAX)
@@ -233,6 +246,14 @@ mod tests {
         }
         assert!(at_start("/foo$").is_match(b"/foo") && !at_start("/foo$").is_match(b"/foobar"));
         assert!(at_start("/a|/b").is_match(b"/x/b"), "the second branch is not anchored, as in nginx");
+    }
+
+    #[test]
+    fn letter_case_may_make_a_difference() {
+        let exactly = |text: &str| Expression::exactly(text).unwrap();
+        assert!(exactly("/Foo").is_match(b"/x/Foo") && !exactly("/Foo").is_match(b"/foo"));
+        assert!(!exactly("(?!b)A").is_match(b"a"), "nor where it looks around");
+        assert_ne!(exactly("a"), Expression::anywhere("a").unwrap());
     }
 
     #[test]

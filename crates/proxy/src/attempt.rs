@@ -21,6 +21,7 @@ use crate::fault::{Fault, Retry};
 use crate::head::{HeadEdits, RequestOptions, write_request_head};
 use crate::limits::{FAILED_RESPONSE_TIME, LARGE_BUFFER_BYTES};
 use crate::response::{Received, Receiver};
+use crate::script;
 use crate::upstream::{Call, Endpoint, Request, ResponseTimer};
 use crate::values;
 
@@ -63,10 +64,13 @@ impl<'x, 'a> Outbound<'x, 'a> {
         let mut bytes = Buffer::small(&exchange.worker.buffers);
         let host = forward.head.as_ref().and_then(|head| head.host.as_ref());
         let host = host.map(|host| values::expand_field(exchange, host)).filter(|host| !host.is_empty());
+        let host = script::host(exchange).or(host);
+        let script_target = || exchange.script.get().and_then(|script| script.target.as_deref());
+        let rewritten = exchange.rewritten.get().and_then(|rewritten| rewritten.target.as_deref());
         let options = RequestOptions {
             forwarded: &exchange.forwarded,
             host: host.as_deref(),
-            target: exchange.rewritten.get().and_then(|rewritten| rewritten.target.as_deref()),
+            target: rewritten.or_else(script_target),
             last_lines: Some(&exchange.conn.last_lines).filter(|_| exchange.conn.requests.get() > 1),
             request_id: exchange.id.as_bytes(),
             original_uri: settings.forwarded.original_uri,
@@ -88,6 +92,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
         if let Some(head) = &forward.head {
             tell(head, exchange, &mut edits);
         }
+        script::edit_request(exchange, &mut edits);
         write_request_head(exchange.head, request, &options, &edits, &mut bytes);
         let body = if request.fields.chunked { Body::Chunked } else { Body::of_length(length) };
         // Frames need no chunks.

@@ -23,6 +23,7 @@ use crate::head::HeadEdits;
 use crate::progress::Progress;
 use crate::random::Random;
 use crate::report::Report;
+use crate::script_state::ScriptState;
 use crate::worker::{Worker, WorkerConfig};
 
 /// What becomes of the client's connection after a request.
@@ -58,6 +59,8 @@ pub(crate) struct Exchange<'a> {
     pub(crate) route: Cell<Option<&'a Arc<Route>>>,
     /// Matches of the route's regular expression, and what was made of them.
     pub(crate) rewritten: OnceCell<Box<Rewritten>>,
+    /// What scripts have come to, at hosts that have any.
+    pub(crate) script: OnceCell<Box<ScriptState<'a>>>,
     /// Whose endpoints are asked, once that is known.
     pub(crate) cluster: Cell<Option<ClusterId>>,
     pub(crate) id: RequestId<'a>,
@@ -113,6 +116,16 @@ impl<'a> Exchange<'a> {
         &self.head[self.request.host.clone()]
     }
 
+    /// The path by which routes are told apart, as the client has asked for it.
+    pub(crate) fn client_path(&self) -> &[u8] {
+        if self.request.form == TargetForm::Asterisk { b"/" } else { &self.path }
+    }
+
+    /// The path by which routes are told apart, as it is once scripts have changed it.
+    pub(crate) fn current_path(&self) -> &[u8] {
+        self.script.get().and_then(|script| script.path()).unwrap_or_else(|| self.client_path())
+    }
+
     /// Whether a request may be sent again though an endpoint may have acted on it (RFC 9110 section 9.2.2, with nginx's
     /// list of methods).
     pub(crate) fn may_repeat(&self, forward: &Forward, retry: Retry) -> bool {
@@ -151,7 +164,8 @@ impl<'a> Exchange<'a> {
     /// The changes to the head of the response, whoever made it.
     pub(crate) fn response_edits(&self, status: u16) -> HeadEdits<'_> {
         let mut edits = filters::response(self.config.settings(), self.conn.tls.is_some());
-        if let Some(route) = self.route.get() {
+        let is_of_route = self.script.get().is_none_or(|script| !script.is_of_host);
+        if let Some(route) = self.route.get().filter(|_| is_of_route) {
             filters::response::apply(route.response_filters.as_slice(), self.origin(), &mut edits);
         }
         for cookie in self.admitted.get().into_iter().flat_map(|admitted| admitted.cookies_for(status)) {

@@ -1,6 +1,8 @@
 //! The path of a request, whatever the protocols on both sides: route -> filters -> access -> backend -> tries -> record; a fault or an answer of
 //! our own leaves it anywhere.
 
+mod scripted;
+
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,8 +25,9 @@ use crate::filters::{self, FilterResult, Forwarded, RequestView};
 use crate::head::{HeadEdits, connection_option};
 use crate::progress::Progress;
 use crate::record;
-use crate::reply::{self, Answer, CLIENT_CLOSED_REQUEST};
+use crate::reply::{self, Answer, CLIENT_CLOSED_REQUEST, NO_RESPONSE};
 use crate::report::Report;
+use crate::script::{self, Ended};
 use crate::tls::ClientTls;
 use crate::upstream::{Cluster, Endpoint, choose};
 use crate::values;
@@ -66,6 +69,7 @@ pub(crate) async fn serve(
         path,
         route: Cell::new(None),
         rewritten: OnceCell::new(),
+        script: OnceCell::new(),
         cluster: Cell::new(None),
         admitted: OnceCell::new(),
         id: RequestId::of(head, request, &worker.random, settings.request_id),
@@ -132,6 +136,16 @@ impl From<Answer> for Stop {
     }
 }
 
+impl From<Ended> for Stop {
+    #[cold]
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::Answer(answer) => answer.into(),
+            Ended::Refuse(reason) => reason.into(),
+        }
+    }
+}
+
 impl From<FilterResult> for Result<(), Stop> {
     fn from(result: FilterResult) -> Self {
         match result {
@@ -169,14 +183,18 @@ impl<'a> Exchange<'a> {
 
     /// What comes before an endpoint is asked: who gets there, and which endpoints they are.
     async fn admit(&self) -> Result<(&'a Forward, &'a Cluster), Stop> {
-        let (host, route) = self.find_route()?;
+        let (mut host, mut route) = self.find_route_of(self.client_path())?;
         self.check_host(host, route)?;
-        let (app_root, filters) = filters::split_app_root(route.request_filters.as_slice());
-        self.filter(app_root)?;
-        self.check_length(route)?;
-        check_open(route)?;
-        self.preflight(route)?;
-        self.filter(filters)?;
+        if route.script.is_some() {
+            (host, route) = self.run_scripts(host, route)?;
+        } else {
+            let (app_root, filters) = filters::split_app_root(route.request_filters.as_slice());
+            self.filter(app_root)?;
+            self.check_length(route)?;
+            check_open(route)?;
+            self.preflight(route)?;
+            self.filter(filters)?;
+        }
         let backend = self.backend(route)?;
         if let Some(access) = &route.access {
             self.check_in_clear(host, access)?;
@@ -191,12 +209,11 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// The route that takes the request.
-    fn find_route(&self) -> Result<(&'a HostTable, &'a Arc<Route>), Stop> {
+    /// The route that takes a path of the request's host.
+    fn find_route_of(&self, path: &[u8]) -> Result<(&'a HostTable, &'a Arc<Route>), Stop> {
         if self.request.form == TargetForm::Authority {
             return Err(Reason::MethodNotAllowed.into());
         }
-        let path = self.path_to_route();
         let accepts = |conditions: &Conditions| conditions::hold(conditions, self.head, self.request);
         match self.config.snapshot.resolve(self.conn.listener, self.host(), path, accepts) {
             Resolution::Route(host, _) if *host.name() == HostName::Any && path == HEALTH_PATH => {
@@ -208,6 +225,7 @@ impl<'a> Exchange<'a> {
             }
             Resolution::AddSlash(route) => {
                 self.route.set(Some(route));
+                self.answer_of_host(route)?;
                 Err(self.add_slash(route).into())
             }
             Resolution::UnknownHost if path == HEALTH_PATH => Err(Answer::healthy().into()),
@@ -221,11 +239,6 @@ impl<'a> Exchange<'a> {
         let blocked = self.config.settings().blocked.as_ref();
         let is_blocked = blocked.is_some_and(|blocked| !blocked.admits(self.forwarded.client));
         if is_blocked { Reason::AddressDenied } else { reason }
-    }
-
-    /// The path by which routes are told apart.
-    fn path_to_route(&self) -> &[u8] {
-        if self.request.form == TargetForm::Asterisk { b"/" } else { &self.path }
     }
 
     /// Answers the question of a browser whether it may ask (CORS), where the route says so.
@@ -248,7 +261,8 @@ impl<'a> Exchange<'a> {
         let target = self.request.origin_target(self.head);
         let view = RequestView {
             target,
-            path: self.path_to_route(),
+            current: self.script.get().and_then(|script| script.target.as_deref()).unwrap_or(target),
+            path: self.current_path(),
             host: self.host(),
             port: self.conn.local.port(),
             forwarded: &self.forwarded,
@@ -392,6 +406,11 @@ impl<'a> Exchange<'a> {
     }
 
     async fn answer(&self, answer: &Answer, rest: &mut Buffer) -> AfterRequest {
+        if answer.status == NO_RESPONSE {
+            self.report.status.set(NO_RESPONSE);
+            self.client.break_off();
+            return AfterRequest::Abort;
+        }
         let body_is_past = self.pass_over_body(rest);
         let keep_alive = self.may_keep_alive() && body_is_past;
         let option = connection_option(self.request.version, keep_alive);
@@ -405,7 +424,9 @@ impl<'a> Exchange<'a> {
         };
         let grpc = if self.is_grpc() { answer.in_grpc() } else { None };
         let answer = grpc.as_ref().unwrap_or(answer);
-        let what = (answer, &self.response_edits(answer.status));
+        let mut edits = self.response_edits(answer.status);
+        script::edit_response(self, answer.status, &mut edits);
+        let what = (answer, &edits);
         let sent = send_answer(self.worker, arrival, what, option, !self.is_head(), &self.report).await;
         match (sent, keep_alive, body_is_past) {
             (true, true, _) => AfterRequest::KeepAlive,

@@ -62,6 +62,7 @@ impl Digest {
             conditions,
             request_filters,
             response_filters,
+            script,
             access,
             action,
             labels,
@@ -69,6 +70,7 @@ impl Digest {
             slash_redirect,
         } = route;
         self.add(&(path, conditions, request_filters, response_filters, labels, access_log, slash_redirect));
+        self.add(script);
         if let Some(access) = access {
             self.add_access(snapshot, access);
         }

@@ -6,7 +6,7 @@
 
 pub(super) mod access;
 mod affinity;
-mod annotation;
+pub(super) mod annotation;
 pub mod annotations;
 pub(super) mod auth;
 mod balancing;
@@ -19,7 +19,7 @@ mod client_certificates;
 mod cors;
 mod errors;
 mod fastcgi;
-mod firewall;
+pub(super) mod firewall;
 mod guards;
 mod headers;
 mod host_tls;
@@ -31,8 +31,9 @@ pub(super) mod redirect;
 mod retries;
 mod rewrite;
 mod rules;
+mod screening;
 mod secret;
-mod snippets;
+pub(super) mod snippets;
 mod timeouts;
 mod tracing;
 mod upstream_tls;
@@ -54,6 +55,7 @@ use super::upstream_protocol::UpstreamDraft;
 use super::value::Parsed;
 use crate::names::{NsName, PortRef};
 use crate::objects::{Ingress, Sourced};
+use crate::options::Options;
 use crate::problem::{Place, Problem, Reason, Severity};
 use class::Class;
 
@@ -71,6 +73,7 @@ pub(super) struct Settings {
     canary: canary::Settings,
     client_certificates: client_certificates::Settings,
     cors: cors::Settings,
+    pub(super) firewall: firewall::Settings,
     pub(super) guards: guards::Settings,
     hashing: balancing::Settings,
     headers: headers::Settings,
@@ -80,8 +83,12 @@ pub(super) struct Settings {
     pub(super) redirect: redirect::Settings,
     pub(super) retries: RetryPolicy,
     rewrite: rewrite::Settings,
+    pub(super) screening: screening::Settings,
+    pub(super) snippets: snippets::Settings,
     pub(super) timeouts: Timeouts,
     pub(super) upstream_tls: upstream_tls::Settings,
+    /// The characters of values are not checked (`--enable-annotation-validation=false`).
+    pub(super) is_lenient: bool,
     /// Annotations may name Secrets of other namespaces.
     pub(super) crosses_namespaces: bool,
 }
@@ -104,6 +111,7 @@ struct Annotated {
     client_auth: Option<Parsed<ClientAuthPolicy>>,
     /// The authentication of users at its locations.
     auth: auth::Resolved,
+    snippets: snippets::Resolved,
 }
 
 /// All Ingresses, kept from one translation to the next.
@@ -246,7 +254,20 @@ impl Annotated {
     ) -> Self {
         let options = inputs.options;
         let prefix = &options.annotations_prefix;
+        let refusals = screening::refusals(ingress, &base.screening, options);
+        if !refusals.is_empty() {
+            problems.extend(refusals);
+            let mut ignored = Self::base(base, options);
+            ignored.settings.guards.ignores_ingress = true;
+            return ignored;
+        }
         let mut settings = annotations::read(ingress, base, prefix, problems);
+        let (snippets, faults) = settings.snippets.resolve(&mut settings.auth);
+        for fault in faults {
+            snippets::close(fault, ingress, prefix, &mut settings.guards, problems);
+        }
+        let (firewall, guards) = (&settings.firewall, &mut settings.guards);
+        firewall.enforce(ingress, prefix, options.waf_unenforced, guards, problems);
         let crosses_namespaces = settings.crosses_namespaces;
         let (upstream, refusal) = settings.upstream_tls.resolve(ingress, prefix, crosses_namespaces, inputs);
         if let Some((denial, problem)) = refusal {
@@ -265,13 +286,16 @@ impl Annotated {
         let client_auth =
             settings.client_certificates.resolve(ingress, prefix, crosses_namespaces, inputs, problems);
         let auth = settings.auth.resolve(ingress, prefix, crosses_namespaces, inputs, problems);
-        Self { settings, upstream, client_auth, auth }
+        Self { settings, upstream, client_auth, auth, snippets }
     }
 
     /// The settings of a route without an Ingress.
-    fn base(base: &Settings) -> Self {
+    fn base(base: &Settings, options: &Options) -> Self {
         let (upstream, auth) = (base.upstream_tls.draft(), auth::Resolved::default());
-        Self { settings: base.clone(), upstream, client_auth: None, auth }
+        let mut settings = base.clone();
+        let (snippets, _) = settings.snippets.resolve(&mut settings.auth);
+        settings.guards.of_locations.extend(settings.firewall.denial(options.waf_unenforced));
+        Self { settings, upstream, client_auth: None, auth, snippets }
     }
 }
 
@@ -303,7 +327,7 @@ impl<'c, 'a> Claimants<'c, 'a> {
     /// The route for requests that no other matches, at a host without an Ingress.
     pub(super) fn rest(&self, place: Place) -> DraftRoute {
         let mut route = DraftRoute::new(PathMatch::root(), None, place);
-        claims::apply_to_any(&Annotated::base(self.base), &mut route);
+        claims::apply_to_any(&Annotated::base(self.base, self.inputs.options), &mut route);
         route
     }
 }
