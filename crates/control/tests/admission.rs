@@ -205,12 +205,12 @@ fn every_reason_is_in_one_message() {
     let mut object = ingress("new", "taken.test", "/");
     object["metadata"]["annotations"] = json!({
         "nginx.ingress.kubernetes.io/proxy-body-size": "large",
-        "nginx.ingress.kubernetes.io/configuration-snippet": "return 200;",
+        "nginx.ingress.kubernetes.io/denylist-source-range": "x",
     });
     rules(&mut object).push(json!({"host": "a..b", "http": {"paths": []}}));
     let expected = "\
-        - annotation nginx.ingress.kubernetes.io/configuration-snippet may restrict access and cannot be interpreted \
-        (ingress-nginx refuses snippets by default too): the locations of this Ingress answer 503\n\
+        - annotation nginx.ingress.kubernetes.io/denylist-source-range: \"x\" is not a network such as 10.0.0.0/8: the \
+        locations of this Ingress answer 503\n\
         - annotation nginx.ingress.kubernetes.io/proxy-body-size: \"large\" is not a size such as 8k, 1m or 1g; the default \
         is used\n\
         - \"a..b\" is not a host name: labels of letters, digits, '-' and '_', optionally with '*' as the first; the rule is \

@@ -224,8 +224,10 @@ impl<'a> Exchange<'a> {
                 Ok((host, route))
             }
             Resolution::AddSlash(route) => {
-                self.route.set(Some(route));
-                self.answer_of_host(route)?;
+                let is_first = self.route.replace(Some(route)).is_none();
+                if is_first && route.script.is_some() {
+                    self.answer_of_host(route)?;
+                }
                 Err(self.add_slash(route).into())
             }
             Resolution::UnknownHost if path == HEALTH_PATH => Err(Answer::healthy().into()),

@@ -48,6 +48,13 @@ impl<'a> Exchange<'a> {
         Ok(ended.map(drop)?)
     }
 
+    /// The route for the path as it is now. What guards its host was asked of another one.
+    fn find_again(&self, state: &ScriptState<'a>) -> Result<Found<'a>, Stop> {
+        let (host, route) = self.find_route_of(script::current_path(self, state))?;
+        self.check_host(host, route)?;
+        Ok((host, route))
+    }
+
     fn run_levels(
         &self,
         state: &mut ScriptState<'a>,
@@ -63,13 +70,15 @@ impl<'a> Exchange<'a> {
             state.enter(outer, None);
             script::run(self, state, &of_host.block.steps)?;
             if state.path().is_some() {
-                (host, route) = self.find_route_of(script::current_path(self, state))?;
+                (host, route) = self.find_again(state)?;
             }
         }
         for _ in 0..REROUTES_MAX {
             let path = script::current_path(self, state).to_vec();
             let compared = match route.path.kind() {
                 PathKind::Exact => RoutePath::Exact,
+                // nginx has a location of its own for the path itself.
+                PathKind::Prefix if path != b"/" && path == route.path.path().as_bytes() => RoutePath::Exact,
                 PathKind::Prefix => RoutePath::Prefix(route.path.path()),
                 PathKind::Regex => RoutePath::Expression,
             };
@@ -94,7 +103,7 @@ impl<'a> Exchange<'a> {
                 Flow::FindRoute => true,
             };
             match (goes_elsewhere, place) {
-                (true, _) => (host, route) = self.find_route_of(script::current_path(self, state))?,
+                (true, _) => (host, route) = self.find_again(state)?,
                 (false, None) => return Ok(((host, route), flow)),
                 (false, Some(place)) => {
                     let networks = place.networks.as_ref();

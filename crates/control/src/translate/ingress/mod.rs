@@ -220,7 +220,6 @@ fn parse(
     let mut hosts = SmallVec::new();
     let mut balancing = BackendSettings::default();
     if class == Class::Ours {
-        certificates::check(ingress, inputs, &mut problems);
         let Annotated { settings, .. } = Annotated::read(ingress, base, inputs, &mut problems);
         balancing = BackendSettings {
             affinity: settings.affinity.of_backends(),
@@ -229,7 +228,10 @@ fn parse(
         };
         if settings.guards.ignores_ingress {
             class = Class::Refused;
-        } else if !settings.canary.is_canary {
+        } else {
+            certificates::check(ingress, inputs, &mut problems);
+        }
+        if class == Class::Ours && !settings.canary.is_canary {
             rules::check(ingress, &mut problems);
             for name in hosts_of(ingress) {
                 let host = number_of_host(name);

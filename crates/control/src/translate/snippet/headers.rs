@@ -92,7 +92,9 @@ impl Reader<'_> {
             [name, value] => (name, value, false),
             [name, value, always] if always == "always" => (name, value, true),
             _ => {
-                return Err(directive.fault("needs a name, a value, and \"always\" if it is for every status"));
+                return Err(
+                    directive.fault("needs a name, a value, and \"always\" if it is for every status")
+                );
             }
         };
         Ok(AddedHeader { name: header_name(directive, name)?, value: self.value(directive, value)?, always })
