@@ -122,8 +122,7 @@ pub(in crate::translate) fn judge(
     base: &Settings,
 ) -> Vec<(&'static str, Outcome)> {
     let prefix = &options.annotations_prefix;
-    let mut settings = read(ingress, base, prefix, &mut Vec::new());
-    let (_, faults) = settings.snippets.resolve(&mut settings.auth);
+    let (_, faults) = read(ingress, base, prefix, &mut Vec::new()).snippets.resolve();
     let judged = ingress.metadata.annotations.iter().filter_map(|(key, value)| {
         let (their_prefix, name) = key.split_once('/')?;
         let annotation = named(name).filter(|_| their_prefix == prefix)?;

@@ -7,7 +7,6 @@ use super::annotation::Effect::{Ignored, Supported};
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
 use super::secret::Fault;
-use super::snippets;
 use crate::objects::{Ingress, Sourced};
 use crate::problem::{Problem, Reason, Severity};
 use crate::translate::claim::{DraftRoute, ExternalDraft};
@@ -48,7 +47,7 @@ annotations! {
         "Where clients go that the auth service refuses with 401.", High;
     "auth-signin-redirect-param", Location, "rd", Supported(|s, v| set(&mut s.auth.own.signin_param, external::parameter(v))),
         "Query parameter in which `auth-signin` finds the way back.", Medium;
-    "auth-snippet", Location, "", Supported(|s, v| set(&mut s.snippets.auth, Ok(snippets::text(v)))),
+    "auth-snippet", Location, "", Supported(|s, v| set(&mut s.snippets.auth, Ok(value::unless_blank(v)))),
         "nginx configuration for the request to the auth service: its headers.", Critical;
     "auth-type", Location, "", Supported(|s, v| set(&mut s.auth.basic.kind, basic::kind(v))), IgnoresIngress, "Turns on `basic` or `digest` authentication.";
     "auth-url", Location, "", Supported(|s, v| set(&mut s.auth.own.url, external::url_text(v))), IgnoresIngress,

@@ -264,7 +264,8 @@ impl Annotated {
             return ignored;
         }
         let mut settings = annotations::read(ingress, base, prefix, problems);
-        let (snippets, faults) = settings.snippets.resolve(&mut settings.auth);
+        let (snippets, faults) = settings.snippets.resolve();
+        settings.auth.set_own_headers(snippets.auth_headers.clone());
         for fault in faults {
             snippets::close(fault, ingress, prefix, &mut settings.guards, problems);
         }
@@ -295,7 +296,7 @@ impl Annotated {
     fn base(base: &Settings, options: &Options) -> Self {
         let (upstream, auth) = (base.upstream_tls.draft(), auth::Resolved::default());
         let mut settings = base.clone();
-        let (snippets, _) = settings.snippets.resolve(&mut settings.auth);
+        let (snippets, _) = settings.snippets.resolve();
         settings.guards.of_locations.extend(settings.firewall.denial(options.waf_unenforced));
         Self { settings, upstream, client_auth: None, auth, snippets }
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use model::Block;
+use model::template::Template;
 
 use super::annotation::Effect::{Ignored, Supported};
 use super::annotation::Scope::{Ingress, Location};
@@ -13,12 +14,12 @@ use crate::objects::Sourced;
 use crate::problem::{Problem, Reason, Severity};
 use crate::translate::claim::{Claim, DraftRoute};
 use crate::translate::snippet::{self, Names, OfHost, OfLocation};
-use crate::translate::value::set;
+use crate::translate::value::{self, set};
 
 annotations! {
-    "configuration-snippet", Location, "", Supported(|s, v| set(&mut s.snippets.configuration, Ok(text(v)))),
+    "configuration-snippet", Location, "", Supported(|s, v| set(&mut s.snippets.configuration, Ok(value::unless_blank(v)))),
         "nginx configuration for the locations: headers, conditions, answers, rewriting, addresses.", Critical;
-    "server-snippet", Ingress, "", Supported(|s, v| set(&mut s.snippets.server, Ok(text(v)))),
+    "server-snippet", Ingress, "", Supported(|s, v| set(&mut s.snippets.server, Ok(value::unless_blank(v)))),
         "nginx configuration for the host: headers, conditions, answers, rewriting, addresses, and locations of its own.", Critical;
     "stream-snippet", Ingress, "", Ignored("TCP and UDP services are those of tcp-services and udp-services, and have no other settings"),
         "nginx configuration for TCP and UDP.", Critical;
@@ -52,11 +53,8 @@ pub(super) struct Resolved {
     host: Option<Arc<OfHost>>,
     /// What the `ConfigMap` says of all hosts.
     global: Option<Arc<OfHost>>,
-}
-
-/// A snippet without its meaning: one that is empty says nothing.
-pub(super) fn text(value: &str) -> Option<String> {
-    Some(value.to_owned()).filter(|value| !value.trim().is_empty())
+    /// Headers for the request to the Ingress' own auth service.
+    pub(super) auth_headers: Vec<(String, Template)>,
 }
 
 /// An annotation, and why its snippet cannot be used.
@@ -64,7 +62,7 @@ type Faulty = (&'static str, String);
 
 impl Settings {
     /// Reads the snippets. Those that cannot be used are as good as empty, and named.
-    pub(super) fn resolve(&self, auth: &mut super::auth::Settings) -> (Resolved, Vec<Faulty>) {
+    pub(super) fn resolve(&self) -> (Resolved, Vec<Faulty>) {
         let global = &*self.global;
         let (mut names, mut faults) = (global.names.clone(), Vec::new());
         [&self.configuration, &self.server].into_iter().flatten().for_each(|text| names.add_set_by(text));
@@ -83,15 +81,16 @@ impl Settings {
                 Err(fault) => faults.push(("server-snippet", fault.to_string())),
             }
         }
+        let mut auth_headers = Vec::new();
         if let Some(text) = &self.auth {
             match snippet::auth_headers(text, &names) {
-                Ok(headers) => auth.set_own_headers(headers),
+                Ok(headers) => auth_headers = headers,
                 Err(fault) => faults.push(("auth-snippet", fault.to_string())),
             }
         }
         let location = location.then(&global.location);
         let block = (location.block != Block::default()).then(|| Arc::new(location.block.clone()));
-        (Resolved { location, block, host, global: global.host.clone() }, faults)
+        (Resolved { location, block, host, global: global.host.clone(), auth_headers }, faults)
     }
 }
 
