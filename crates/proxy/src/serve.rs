@@ -211,7 +211,7 @@ impl<'a> Exchange<'a> {
 
     /// The route that takes a path of the request's host.
     fn find_route_of(&self, path: &[u8]) -> Result<(&'a HostTable, &'a Arc<Route>), Stop> {
-        if self.request.form == TargetForm::Authority {
+        if self.request.form == TargetForm::Authority || &self.head[self.request.method.clone()] == b"TRACE" {
             return Err(Reason::MethodNotAllowed.into());
         }
         let accepts = |conditions: &Conditions| conditions::hold(conditions, self.head, self.request);
@@ -426,7 +426,7 @@ impl<'a> Exchange<'a> {
         };
         let grpc = if self.is_grpc() { answer.in_grpc() } else { None };
         let answer = grpc.as_ref().unwrap_or(answer);
-        let mut edits = self.response_edits(answer.status);
+        let mut edits = self.response_edits(answer.status, answer.without_hsts);
         script::edit_response(self, answer.status, &mut edits);
         let what = (answer, &edits);
         let sent = send_answer(self.worker, arrival, what, option, !self.is_head(), &self.report).await;
