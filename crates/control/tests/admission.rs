@@ -261,11 +261,11 @@ fn what_may_come_later_is_no_reason_to_refuse() {
     assert_eq!(
         warnings,
         [
-            "annotation nginx.ingress.kubernetes.io/enable-modsecurity restricts access and is not yet supported: the locations \
-             of this Ingress answer 503",
             "annotation nginx.ingress.kubernetes.io/proxy-buffering has no effect: responses are streamed, with backpressure",
             "annotation nginx.ingress.kubernetes.io/proxy-raed-timeout is unknown, and has no effect; did you mean \
              \"proxy-read-timeout\"?",
+            "annotation nginx.ingress.kubernetes.io/enable-modsecurity asks for a web application firewall, of which there is \
+             none: the locations of this Ingress answer 503",
         ]
     );
 }

@@ -87,3 +87,19 @@ pub struct ClientCertificate {
     /// HTTP-01) comes in clear, and the route of its answer asks for no certificate itself.
     pub passes_in_clear: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_rule_that_is_met_decides() {
+        let rule = |allows, network: &str| AddressRule { allows, network: network.parse().ok() };
+        let rules = [rule(false, "10.1.0.0/16"), rule(true, "10.0.0.0/8"), rule(false, "all")];
+        let networks = Networks { rules: rules.into(), ..Networks::default() };
+        let admits = |client: &str| networks.admits(client.parse().unwrap());
+        assert!(admits("10.2.0.1") && admits("::ffff:10.2.0.1") && !admits("10.1.0.1") && !admits("::1"));
+        let open = Networks { rules: [rule(false, "10.0.0.0/8")].into(), ..Networks::default() };
+        assert!(open.admits("192.0.2.1".parse().unwrap()), "who meets none is let in");
+    }
+}

@@ -95,8 +95,8 @@ impl Reader<'_> {
         let [name, value] = directive.arguments()?;
         let name = name.strip_prefix('$').filter(|name| self.names.set.contains(*name));
         let name = name.ok_or_else(|| directive.fault("has no name of a variable"))?;
-        if !super::is_new_name(name) {
-            return Err(directive.fault(format!("changes ${name}, which the proxy sets")));
+        if !super::is_new_name(name) || self.names.maps.contains_key(name) {
+            return Err(directive.fault(format!("changes ${name}, which is not its own")));
         }
         Ok(Step::Set(name.into(), self.template(directive, value)?))
     }
