@@ -154,7 +154,10 @@ pub(crate) fn judge<'i>(
         let key = Key::named(name)?;
         let outcome = match faults.iter().find(|(faulty, _)| *faulty == key.name) {
             Some((_, why)) => Outcome::Closed(format!("{CLOSED}: {why}")),
-            None if FIREWALL.contains(&key.name) && !is_default(&value.value, key.default) => {
+            None if FIREWALL.contains(&key.name)
+                && !is_default(&value.value, key.default)
+                && key.outcome(&value.value) == Outcome::Works =>
+            {
                 firewall::outcome(options.waf_unenforced, CLOSED)
             }
             None => key.outcome(&value.value),
