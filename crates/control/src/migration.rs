@@ -13,7 +13,7 @@ use crate::outcome::Outcome;
 use crate::problem::{Problem, Reason, Severity};
 use crate::translate::Translation;
 use crate::translate::ingress::class::is_ours;
-use crate::translate::{configmap, ingress};
+use crate::translate::{configmap, judge};
 
 /// A name in use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -56,11 +56,10 @@ impl Report {
     pub fn new(index: &Index, options: &Options, translation: &Translation) -> Self {
         let mut report = Self::default();
         let mut used: BTreeMap<(&'static str, Outcome), usize> = BTreeMap::new();
-        for ingress in index.ingresses.iter().filter(|ingress| is_ours(ingress, index, options)) {
-            report.ingresses += 1;
-            for one in ingress::annotations::judge(ingress, &options.annotations_prefix) {
-                *used.entry(one).or_default() += 1;
-            }
+        let ours = || index.ingresses.iter().filter(|ingress| is_ours(ingress, index, options));
+        report.ingresses = ours().count();
+        for one in judge(ours(), index, options) {
+            *used.entry(one).or_default() += 1;
         }
         report.annotations = listed(used);
         report.keys = listed(configmap::judge(index, options).map(|one| (one, 1)));

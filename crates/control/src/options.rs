@@ -66,6 +66,34 @@ pub struct Options {
     pub shares_addresses: bool,
     /// The current addresses of this machine.
     pub own_addresses: BTreeSet<IpAddr>,
+    /// Ignore Ingresses whose hosts, paths and names of TLS look like parts of a configuration of nginx.
+    pub deep_inspect: bool,
+    /// Accept only the characters that ingress-nginx accepts.
+    pub validates_annotations: bool,
+    /// What becomes of locations that ask for a web application firewall.
+    pub waf_unenforced: Unenforced,
+}
+
+/// What becomes of what asks for a protection that there is not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unenforced {
+    /// It is served without.
+    Serve,
+    /// It is closed.
+    #[default]
+    Close,
+}
+
+impl FromStr for Unenforced {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "serve" => Ok(Self::Serve),
+            "close" => Ok(Self::Close),
+            _ => Err(format!("{text:?} is neither \"serve\" nor \"close\"")),
+        }
+    }
 }
 
 impl Default for Options {
@@ -96,6 +124,9 @@ impl Default for Options {
             judges_endpoints: false,
             shares_addresses: false,
             own_addresses: BTreeSet::new(),
+            deep_inspect: true,
+            validates_annotations: true,
+            waf_unenforced: Unenforced::default(),
         }
     }
 }

@@ -205,12 +205,12 @@ fn every_reason_is_in_one_message() {
     let mut object = ingress("new", "taken.test", "/");
     object["metadata"]["annotations"] = json!({
         "nginx.ingress.kubernetes.io/proxy-body-size": "large",
-        "nginx.ingress.kubernetes.io/configuration-snippet": "return 200;",
+        "nginx.ingress.kubernetes.io/denylist-source-range": "x",
     });
     rules(&mut object).push(json!({"host": "a..b", "http": {"paths": []}}));
     let expected = "\
-        - annotation nginx.ingress.kubernetes.io/configuration-snippet may restrict access and cannot be interpreted \
-        (ingress-nginx refuses snippets by default too): the locations of this Ingress answer 503\n\
+        - annotation nginx.ingress.kubernetes.io/denylist-source-range: \"x\" is not a network such as 10.0.0.0/8: the \
+        locations of this Ingress answer 503\n\
         - annotation nginx.ingress.kubernetes.io/proxy-body-size: \"large\" is not a size such as 8k, 1m or 1g; the default \
         is used\n\
         - \"a..b\" is not a host name: labels of letters, digits, '-' and '_', optionally with '*' as the first; the rule is \
@@ -261,11 +261,11 @@ fn what_may_come_later_is_no_reason_to_refuse() {
     assert_eq!(
         warnings,
         [
-            "annotation nginx.ingress.kubernetes.io/enable-modsecurity restricts access and is not yet supported: the locations \
-             of this Ingress answer 503",
             "annotation nginx.ingress.kubernetes.io/proxy-buffering has no effect: responses are streamed, with backpressure",
             "annotation nginx.ingress.kubernetes.io/proxy-raed-timeout is unknown, and has no effect; did you mean \
              \"proxy-read-timeout\"?",
+            "annotation nginx.ingress.kubernetes.io/enable-modsecurity asks for a web application firewall, of which there is \
+             none: the locations of this Ingress answer 503",
         ]
     );
 }

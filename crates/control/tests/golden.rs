@@ -103,12 +103,15 @@ fn a_megabyte_of_annotation_makes_short_problems() {
         .join("\n");
     let text = format!(
         "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata:\n  name: a\n  annotations:\n{annotations}\n\
-         spec: {{rules: [{{host: a.test}}]}}\n"
+         spec: {{rules: [{{host: a.test}}]}}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: settings}}\n\
+         data: {{allow-snippet-annotations: 'true', annotations-risk-level: Critical}}\n"
     );
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.yaml");
     std::fs::write(&file, text).unwrap();
-    let translation = load_at(&Options { manifests: vec![file], ..Options::default() }, now()).unwrap();
+    let configmap = Some("default/settings".parse().unwrap());
+    let options = Options { manifests: vec![file], configmap, ..Options::default() };
+    let translation = load_at(&options, now()).unwrap();
     assert!(translation.problems.len() > 20, "{}", translation.problems.len());
     let longest = translation.problems.iter().map(|problem| problem.message.len()).max().unwrap();
     assert!(longest < 2100, "{longest}");
@@ -154,6 +157,9 @@ fn options(text: &str) -> Options {
             "own-address" => _ = options.own_addresses.insert(value.parse().unwrap()),
             "ingress-class-by-name" => options.ingress_class_by_name = value == "true",
             "zone" => options.zone = Some(value.to_owned()),
+            "deep-inspect" => options.deep_inspect = value == "true",
+            "enable-annotation-validation" => options.validates_annotations = value == "true",
+            "waf-unenforced" => options.waf_unenforced = value.parse().unwrap(),
             "watch-ingress-without-class" => options.watch_ingress_without_class = value == "true",
             other => panic!("no option {other}"),
         }
@@ -207,6 +213,7 @@ fn describe(translation: &Translation, folder: &Path) -> String {
             if let Some(pages) = &route.error_pages {
                 details.push(format!("  errors {}\n", error_pages(pages, model)));
             }
+            details.extend(route.script.iter().map(|script| describe_script(script)));
             let of_responses = route.response_filters.as_slice().iter();
             details.extend(of_responses.map(|filter| format!("  {filter:?}\n")));
             if !route.access_log {
@@ -248,6 +255,34 @@ fn error_pages(pages: &ErrorPages, model: &Model) -> String {
     format!("{:?} by {backends:?}{spares}, steps in {fallback:?}", pages.statuses())
 }
 
+/// What snippets have become, with a line for each thing.
+fn describe_script(script: &model::Script) -> String {
+    let mut text = String::new();
+    if let Some(host) = &script.host {
+        text += &describe_block("host", &host.block);
+        for model::ScriptPlace { path, block, networks } in &host.places {
+            writeln!(text, "  host: at {path:?} for {networks:?}").unwrap();
+            text += &describe_block("    at it", block);
+        }
+    }
+    text += &script.route.as_ref().map(|block| describe_block("script", block)).unwrap_or_default();
+    if script.adds_headers {
+        text += "  script: adds headers itself\n";
+    }
+    text
+}
+
+fn describe_block(name: &str, block: &model::Block) -> String {
+    let mut text = String::new();
+    for step in &block.steps {
+        writeln!(text, "  {name}: {step:?}").unwrap();
+    }
+    if block.headers != model::Headers::default() {
+        writeln!(text, "  {name}: {:?}", block.headers).unwrap();
+    }
+    text.replace("Template { parts: ", "Template(").replace("] }", "])")
+}
+
 /// How a route forwards, without what no Ingress can change.
 fn describe_forward(forward: &model::Forward) -> String {
     assert_eq!(forward.timeouts.request, None);
@@ -286,7 +321,8 @@ fn filters(route: &model::Route) -> Vec<String> {
                 .iter()
                 .map(|limits| format!("  {:?}\n", model::ClientLimits { zone: 0, ..limits.clone() })),
         );
-        filters.extend(networks.iter().map(|networks| format!("  {networks:?}\n")));
+        filters
+            .extend(networks.iter().map(|networks| format!("  {networks:?}\n").replace(", rules: []", "")));
         filters.extend(basic.iter().map(|basic| format!("  {basic:?}\n")));
         let asked = external.iter().map(|auth| format!("  {:?} of {:?}\n", auth.check, auth.cluster));
         filters.extend(asked);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, Args, Parser, Subcommand};
 use control::status::StatusOptions;
-use control::{EndpointOverride, NsName, Scope};
+use control::{EndpointOverride, NsName, Scope, Unenforced};
 use ipnet::IpNet;
 
 use crate::{EXIT_UNUSABLE, bench, doctor};
@@ -95,6 +95,15 @@ pub(crate) struct Reading {
     /// link-local ones, multicast and metadata services of clouds are refused in any case.
     #[arg(long, value_name = "CIDR", value_delimiter = ',', value_parser = control::options::parse_network)]
     pub(crate) external_name_allow: Vec<IpNet>,
+    /// Ignore Ingresses whose hosts, paths and names of TLS look like parts of a configuration of nginx.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
+    pub(crate) deep_inspect: bool,
+    /// Accept only the characters that ingress-nginx accepts in redirects; without, they may hold variables.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
+    pub(crate) enable_annotation_validation: bool,
+    /// What becomes of locations that ask for ModSecurity, of which there is none: `close` answers 503, `serve` serves them without.
+    #[arg(long, value_name = "serve|close", default_value = "close")]
+    pub(crate) waf_unenforced: Unenforced,
     /// Port for HTTP; 0 is any free one.
     #[arg(long, value_name = "PORT", default_value_t = 80)]
     pub(crate) http_port: u16,
@@ -319,6 +328,9 @@ impl Reading {
             zone: None,
             disable_external_names: self.disable_svc_external_name,
             external_name_allow: self.external_name_allow,
+            deep_inspect: self.deep_inspect,
+            validates_annotations: self.enable_annotation_validation,
+            waf_unenforced: self.waf_unenforced,
             class_may_be_missing: of_files,
             ..control::Options::default()
         }

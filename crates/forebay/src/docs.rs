@@ -68,8 +68,15 @@ fn compatibility() -> String {
     section(&mut page, "Flags of `forebay serve`", ["flag", "default", "what"], flags);
     let ignored = IGNORED.iter().map(|flag| [code(&format!("--{}", flag.name)), flag.why.to_owned()]);
     section(&mut page, "Flags of ingress-nginx that warn and do nothing", ["flag", "why"], ignored);
-    let annotations = ANNOTATIONS.iter().map(|one| [code(one.name), one.support(), one.doc.to_owned()]);
-    section(&mut page, "Annotations", ["`nginx.ingress.kubernetes.io/`", "here", "what"], annotations);
+    let annotations = ANNOTATIONS
+        .iter()
+        .map(|one| [code(one.name), format!("{:?}", one.risk), one.support(), one.doc.to_owned()]);
+    section(
+        &mut page,
+        "Annotations",
+        ["`nginx.ingress.kubernetes.io/`", "risk", "here", "what"],
+        annotations,
+    );
     let keys = KEYS.iter().map(|key| [code(key.name), key.support(), key.doc.to_owned()]);
     section(&mut page, "ConfigMap keys", ["key", "here", "what"], keys);
     let metrics = METRICS.iter().map(|metric| [code(metric.name), metric.help.to_owned()]);

@@ -26,11 +26,9 @@ macro_rules! ignored {
 /// The flags, from ingress-nginx's `docs/user-guide/cli-arguments.md`.
 pub(crate) const IGNORED: &[Ignored] = ignored! {
     "bucket-factor" true OWN_METRICS;
-    "deep-inspect" false "paths are never pasted into a configuration";
     "default-server-port" true NO_INTERNAL_PORT;
     "disable-full-test" false "the webhook judges an Ingress amid those that share a host with it, and no others";
     "dynamic-configuration-retries" true "a configuration is handed over in memory and cannot fail to arrive";
-    "enable-annotation-validation" false "annotations are always validated";
     "enable-ssl-chain-completion" false "chains are shown as Secrets hold them; nothing is fetched";
     "exclude-socket-metrics" true OWN_METRICS;
     "health-check-path" true "the health check is at /healthz";

@@ -59,7 +59,7 @@ const INSTRUCTIONS_MAX: usize = 10_000;
 // === impl Expression ===
 
 impl Expression {
-    /// An expression that a text has to begin with.
+    /// An expression that a text has to begin with, without regard to letter case.
     ///
     /// # Errors
     /// It is malformed, or would take more memory than it may.
@@ -74,7 +74,7 @@ impl Expression {
         Ok(Self::new(format!("^{text}"), case, prefix, engine))
     }
 
-    /// An expression that is found anywhere in a text.
+    /// An expression that is found anywhere in a text, without regard to letter case.
     ///
     /// # Errors
     /// It is malformed, or would take more memory than it may.
@@ -160,7 +160,7 @@ impl Eq for Expression {}
 
 impl Hash for Expression {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.text.hash(state);
+        (&self.0.text, self.0.case == LetterCase::Ignored).hash(state);
     }
 }
 
@@ -276,6 +276,14 @@ mod tests {
         }
         assert!(at_start("/foo$").is_match(b"/foo") && !at_start("/foo$").is_match(b"/foobar"));
         assert!(at_start("/a|/b").is_match(b"/x/b"), "the second branch is not anchored, as in nginx");
+    }
+
+    #[test]
+    fn letter_case_may_make_a_difference() {
+        let exactly = |text: &str| Expression::case_sensitive(text).unwrap();
+        assert!(exactly("/Foo").is_match(b"/x/Foo") && !exactly("/Foo").is_match(b"/foo"));
+        assert!(!exactly("(?!b)A").is_match(b"a"), "nor where it looks around");
+        assert_ne!(exactly("a"), Expression::anywhere("a").unwrap());
     }
 
     #[test]

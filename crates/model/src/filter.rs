@@ -107,6 +107,8 @@ pub struct Redirect {
 pub enum RedirectTarget {
     /// This text as it is.
     Url(String),
+    /// This text with the values of the request.
+    Template(Box<Template>),
     /// This path on the same host, as an absolute URL.
     Path {
         /// The path, and a query if there is one.

@@ -28,6 +28,7 @@ mod listener;
 pub mod log;
 mod pattern;
 mod route;
+mod script;
 mod settings;
 mod stream;
 pub mod template;
@@ -36,7 +37,7 @@ mod unit;
 
 use std::sync::Arc;
 
-pub use access::{Access, ClientCertificate, Networks, Satisfy};
+pub use access::{Access, AddressRule, ClientCertificate, Networks, Satisfy};
 pub use address_set::AddressSet;
 pub use affinity::{Affinity, AffinityCookie, AffinityMode, HashBy};
 pub use backend::{Backend, Backends, NoWeight, Split};
@@ -63,8 +64,13 @@ pub use route::{
     Action, ConnectionHeader, DirectResponse, Forward, InvalidPath, Labels, PathKind, PathMatch, RetryOn,
     RetryPolicy, Route, SlashRedirect, Timeouts, UpstreamHead,
 };
+pub use script::{
+    AddedHeader, AfterRewrite, Block, Check, Headers, HostScript, RequestEdit, ResponseEdit, Return,
+    ReturnContent, RoutePath, Script, ScriptPath, ScriptPlace, ScriptRewrite, Step, Test,
+};
 pub use settings::{AccessLog, ClientSettings, ForwardedSettings, PoolCap, Settings, UpstreamConnections};
 pub use stream::{Stream, StreamSettings, Transport};
+pub use template::ValueMap;
 pub use tls::{
     Authorities, Certificate, CertificateInfo, CipherSuite, KeyEncoding, PrivateKey, TlsSettings,
     TlsVersions, UpstreamTls,

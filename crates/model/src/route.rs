@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::template::Template;
 use crate::{
     Access, Backends, Conditions, ErrorPages, Expression, InvalidPattern, Precedence, RequestFilters,
-    ResponseFilters,
+    ResponseFilters, Script,
 };
 
 /// What is done with the requests for some paths of a host. [`Route::new`] makes one that asks for nothing but its action.
@@ -21,6 +21,8 @@ pub struct Route {
     pub request_filters: RequestFilters,
     /// Changes to the head of every response.
     pub response_filters: ResponseFilters,
+    /// What snippets ask for; none for most.
+    pub script: Option<Box<Script>>,
     /// Who may use it; none where everybody may. On the heap, since most routes have none.
     pub access: Option<Box<Access>>,
     /// What is done in the end.
@@ -53,6 +55,7 @@ impl Route {
             conditions: None,
             request_filters: RequestFilters::default(),
             response_filters: ResponseFilters::default(),
+            script: None,
             access: None,
             action,
             error_pages: None,

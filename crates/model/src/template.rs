@@ -1,7 +1,12 @@
 //! Text with variables of a request, in nginx's notation: `$name` or `${name}`.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::Expression;
+
 /// Text with variables.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template {
     parts: Vec<Part>,
 }
@@ -46,6 +51,10 @@ macro_rules! variables {
             Argument(String),
             /// What a group of the route's regular expression has found: `$1` to `$9`.
             Capture(u8),
+            /// The value that a step of a [`Script`](crate::Script) has given to this name.
+            Set(Arc<str>),
+            /// The value that a table has for the request.
+            Mapped(Arc<ValueMap>),
         }
 
         /// Names and meanings of the variables, for the documentation.
@@ -131,6 +140,12 @@ impl Variable {
         if let Some(suffix) = name.strip_prefix("arg_") {
             return Some(Self::Argument(suffix.to_owned()));
         }
+        match name {
+            "content_type" => return Some(Self::RequestHeader("content-type".to_owned())),
+            "content_length" => return Some(Self::RequestHeader("content-length".to_owned())),
+            "document_uri" => return Some(Self::Uri),
+            _ => {}
+        }
         name.strip_prefix("http_").map(|suffix| Self::RequestHeader(dashed(suffix)))
     }
 }
@@ -142,14 +157,27 @@ impl Template {
     ///
     /// When a `$` is not followed by the name of a variable.
     pub fn parse(text: &str) -> Result<Self, InvalidTemplate> {
+        Self::parse_with(text, &|_| None)
+    }
+
+    /// Reads nginx's notation, with further variables.
+    ///
+    /// # Errors
+    ///
+    /// When a `$` is not followed by the name of a variable.
+    pub fn parse_with(
+        text: &str,
+        others: &dyn Fn(&str) -> Option<Variable>,
+    ) -> Result<Self, InvalidTemplate> {
         let mut parts = Vec::new();
         let mut rest = text;
         while let Some(dollar) = rest.find('$') {
             push_text(&mut parts, &rest[..dollar]);
             let (name, after) = split_name(&rest[dollar + 1..])?;
-            let variable =
-                Variable::named(name).ok_or_else(|| InvalidTemplate::UnknownVariable(name.to_owned()))?;
-            parts.push(Part::Variable(variable));
+            let variable = Variable::named(name).or_else(|| others(name));
+            parts.push(Part::Variable(
+                variable.ok_or_else(|| InvalidTemplate::UnknownVariable(name.to_owned()))?,
+            ));
             rest = after;
         }
         push_text(&mut parts, rest);
@@ -167,6 +195,51 @@ impl Template {
             Part::Text(_) => None,
             Part::Variable(variable) => Some(variable),
         })
+    }
+}
+
+/// A variable whose value follows from a text by a table (nginx's `map`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValueMap {
+    source: Template,
+    /// Texts in lower case, in order, and their values.
+    exact: Box<[(String, Template)]>,
+    patterns: Vec<(Expression, Template)>,
+    default: Template,
+}
+
+impl ValueMap {
+    /// A table. Texts are in lower case, and compared without regard to letter case; expressions are asked in their order where no text
+    /// is equal; everything else has the default.
+    pub fn new(
+        source: Template,
+        exact: BTreeMap<String, Template>,
+        patterns: Vec<(Expression, Template)>,
+        default: Template,
+    ) -> Self {
+        Self { source, exact: exact.into_iter().collect(), patterns, default }
+    }
+
+    /// What is looked up.
+    pub fn source(&self) -> &Template {
+        &self.source
+    }
+
+    /// The value for a text.
+    pub fn find(&self, text: &[u8]) -> &Template {
+        let lower = text.to_ascii_lowercase();
+        if let Ok(at) = self.exact.binary_search_by(|(known, _)| known.as_bytes().cmp(&lower)) {
+            return &self.exact[at].1;
+        }
+        let matching = self.patterns.iter().find(|(pattern, _)| pattern.is_match(text));
+        matching.map_or(&self.default, |(_, value)| value)
+    }
+
+    /// All templates in it.
+    pub fn templates(&self) -> impl Iterator<Item = &Template> {
+        let of_exact = self.exact.iter().map(|(_, value)| value);
+        let of_patterns = self.patterns.iter().map(|(_, value)| value);
+        of_exact.chain(of_patterns).chain([&self.source, &self.default])
     }
 }
 
@@ -240,5 +313,15 @@ mod tests {
         assert_eq!(parse("$nonsense"), InvalidTemplate::UnknownVariable("nonsense".into()));
         assert_eq!(parse("a $ b"), InvalidTemplate::EmptyName);
         assert_eq!(parse("${host"), InvalidTemplate::Unclosed);
+    }
+
+    #[test]
+    fn texts_come_before_expressions_in_maps() {
+        let parse = |text| Template::parse(text).unwrap();
+        let exact = [("a.test".to_owned(), parse("1"))].into();
+        let patterns = vec![(Expression::anywhere("^a").unwrap(), parse("2"))];
+        let map = ValueMap::new(parse("$host"), exact, patterns, parse("3"));
+        let find = |text: &str| map.find(text.as_bytes()).clone();
+        assert_eq!([find("A.test"), find("ab"), find("b")], [parse("1"), parse("2"), parse("3")]);
     }
 }

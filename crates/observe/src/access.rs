@@ -121,6 +121,8 @@ pub trait Named {
     fn argument(&self, name: &str) -> Option<&[u8]>;
     /// The text that a group of the route's regular expression has matched; groups are counted from 1.
     fn capture(&self, group: u8) -> Option<&[u8]>;
+    /// The value that a script has given to a name.
+    fn set(&self, name: &str) -> Option<&[u8]>;
 }
 
 /// For a request that could not be parsed: no values.
@@ -142,6 +144,10 @@ impl Named for () {
     }
 
     fn capture(&self, _: u8) -> Option<&[u8]> {
+        None
+    }
+
+    fn set(&self, _: &str) -> Option<&[u8]> {
         None
     }
 }

@@ -22,6 +22,7 @@ use crate::fault::{Fault, Retry};
 use crate::head::{HeadEdits, RequestOptions, write_request_head};
 use crate::limits::{FAILED_RESPONSE_TIME, LARGE_BUFFER_BYTES};
 use crate::response::{Received, Receiver};
+use crate::script;
 use crate::upstream::{Call, Endpoint, Request, ResponseTimer};
 use crate::values;
 
@@ -59,6 +60,7 @@ fn write_head(exchange: &Exchange<'_>, forward: &Forward) -> Buffer {
     let mut bytes = Buffer::small(&exchange.worker.buffers);
     let host = forward.head.as_ref().and_then(|head| head.host.as_ref());
     let host = host.map(|host| values::expand_field(exchange, host)).filter(|host| !host.is_empty());
+    let host = script::host(exchange).or(host);
     let mut edits = HeadEdits::default();
     let access = exchange.route.get().and_then(|route| route.access.as_deref());
     if let Some(demand) = access.and_then(|access| access.client_certificate.as_ref()) {
@@ -73,13 +75,15 @@ fn write_head(exchange: &Exchange<'_>, forward: &Forward) -> Buffer {
     if let Some(head) = &forward.head {
         tell(head, exchange, &mut edits);
     }
+    script::edit_request(exchange, &mut edits);
     let has_errors = exchange.route.get().is_some_and(|route| route.error_pages.is_some());
     let target = if has_errors { errors::tell(exchange, &mut edits) } else { None };
     let rewritten = || exchange.rewritten.get().and_then(|rewritten| rewritten.target.as_deref());
+    let scripted = || exchange.script.get().and_then(|script| script.target.as_deref());
     let options = RequestOptions {
         forwarded: &exchange.forwarded,
         host: host.as_deref(),
-        target: target.as_deref().or_else(rewritten),
+        target: target.as_deref().or_else(rewritten).or_else(scripted),
         last_lines: Some(&exchange.conn.last_lines).filter(|_| exchange.conn.requests.get() > 1),
         request_id: exchange.id.as_bytes(),
         original_uri: settings.forwarded.original_uri && exchange.error_page.get().is_none(),

@@ -24,6 +24,7 @@ use crate::head::HeadEdits;
 use crate::progress::Progress;
 use crate::random::Random;
 use crate::report::Report;
+use crate::script_state::ScriptState;
 use crate::worker::{Worker, WorkerConfig};
 
 /// What becomes of the client's connection after a request.
@@ -59,6 +60,8 @@ pub(crate) struct Exchange<'a> {
     pub(crate) route: Cell<Option<&'a Arc<Route>>>,
     /// Matches of the route's regular expression, and what was made of them.
     pub(crate) rewritten: OnceCell<Box<Rewritten>>,
+    /// What scripts have come to, at hosts that have any.
+    pub(crate) script: OnceCell<Box<ScriptState<'a>>>,
     /// Whose endpoints are asked, once that is known.
     pub(crate) cluster: Cell<Option<ClusterId>>,
     pub(crate) id: RequestId<'a>,
@@ -144,6 +147,16 @@ impl<'a> Exchange<'a> {
         (self.cluster.get() == Some(canary.cluster)).then_some(canary)
     }
 
+    /// The path by which routes are told apart, as the client has asked for it.
+    pub(crate) fn client_path(&self) -> &[u8] {
+        if self.request.form == TargetForm::Asterisk { b"/" } else { &self.path }
+    }
+
+    /// The path by which routes are told apart, as it is once scripts have changed it.
+    pub(crate) fn current_path(&self) -> &[u8] {
+        self.script.get().and_then(|script| script.path()).unwrap_or_else(|| self.client_path())
+    }
+
     /// Whether a request may be sent again though an endpoint may have acted on it (RFC 9110 section 9.2.2, with nginx's
     /// list of methods).
     pub(crate) fn may_repeat(&self, forward: &Forward, retry: Retry) -> bool {
@@ -184,7 +197,8 @@ impl<'a> Exchange<'a> {
     /// The changes to the head of the response, whoever made it.
     pub(crate) fn response_edits(&self, status: u16, without_hsts: bool) -> HeadEdits<'_> {
         let mut edits = filters::response(self.config.settings(), self.conn.tls.is_some() && !without_hsts);
-        if let Some(route) = self.route.get() {
+        let is_of_route = self.script.get().is_none_or(|script| !script.is_of_host);
+        if let Some(route) = self.route.get().filter(|_| is_of_route) {
             filters::response::apply(route.response_filters.as_slice(), self.origin(), &mut edits);
         }
         for cookie in self.admitted.get().into_iter().flat_map(|admitted| admitted.cookies_for(status)) {

@@ -31,7 +31,11 @@ mod report;
 mod lookup;
 
 mod conditions;
+
+mod script;
+
 mod filters;
+mod script_state;
 
 mod access;
 mod clients;

@@ -126,6 +126,10 @@ pub(crate) const AUTH_TRIES_MAX: u32 = 3;
 
 /// Tries of a backend of errors for one request.
 pub(crate) const ERROR_BACKEND_TRIES_MAX: u32 = 3;
+/// Bytes of a value that a script gives to a variable, and of a path with its query that it makes.
+pub(crate) const SCRIPT_VALUE_BYTES_MAX: usize = 64 << 10;
+/// Times that a script may send a request to another route of its host, as in nginx.
+pub(crate) const REROUTES_MAX: usize = 10;
 
 /// Passwords that wait to be verified; further clients are refused. One takes some tens of milliseconds.
 pub(crate) const PASSWORDS_WAITING_MAX: usize = 64;

@@ -20,6 +20,9 @@ pub(crate) struct Answer {
 /// nginx's status for a client that went away; it is logged, not sent.
 pub(crate) const CLIENT_CLOSED_REQUEST: u16 = 499;
 
+/// nginx's status for a connection that is closed without an answer.
+pub(crate) const NO_RESPONSE: u16 = 444;
+
 /// The status that a client gets for each reason.
 pub(crate) fn status(reason: Reason) -> u16 {
     match reason {
@@ -117,6 +120,28 @@ impl Answer {
         Self::new(response.status, response.body.clone())
     }
 
+    /// What a script answers with a status alone.
+    pub(crate) fn with_status(status: u16) -> Self {
+        Self::new(status, format!("{status} {}\n", phrase(status)))
+    }
+
+    /// No answer: the connection is closed.
+    pub(crate) fn none() -> Self {
+        Self::new(NO_RESPONSE, String::new())
+    }
+
+    /// A text of a media type; none for plain text. Statuses without content have none (RFC 9110 sections 15.3.5 and 15.4.5).
+    pub(crate) fn text(status: u16, media_type: Option<&str>, text: String) -> Self {
+        if matches!(status, 204 | 304) {
+            return Self { body: None, ..Self::new(status, String::new()) };
+        }
+        let answer = Self::new(status, text);
+        match media_type {
+            Some(media_type) => answer.with("Content-Type", media_type.to_owned()),
+            None => answer,
+        }
+    }
+
     /// A redirect.
     pub(crate) fn redirect(status: u16, location: String) -> Self {
         Self::new(status, format!("{status} {}\n", phrase(status))).with("Location", location)
@@ -166,13 +191,16 @@ impl Answer {
         let mut writer = HeadWriter::new(out, 0);
         writer.status_line(self.status, phrase(self.status).as_bytes());
         writer.field("Date", date.as_bytes());
-        for (name, value) in &self.fields {
+        for (name, value) in self.fields.iter().filter(|(name, _)| !edits.replaces(name.as_bytes())) {
             writer.field(name, value.as_bytes());
         }
         writer.edits(edits);
         writer.connection(connection);
         if let Some(body) = &self.body {
-            writer.field("Content-Type", b"text/plain; charset=utf-8");
+            let is_typed = self.fields.iter().any(|(name, _)| *name == "Content-Type");
+            if !is_typed && !edits.replaces(b"Content-Type") {
+                writer.field("Content-Type", b"text/plain; charset=utf-8");
+            }
             writer.field("Content-Length", itoa::Buffer::new().format(body.len()).as_bytes());
         }
         writer.end();

@@ -17,6 +17,7 @@ use crate::fault::Fault;
 use crate::h2::tunnel_stream;
 use crate::head::{Delivery, write_interim_head, write_response_head};
 use crate::limits::INTERIM_RESPONSES_MAX;
+use crate::script;
 use crate::tunnel::{End, tunnel};
 use crate::upstream::h1::keep_alive_hint;
 use crate::upstream::{Call, Endpoint, ResponseTimer};
@@ -158,7 +159,10 @@ impl Receiver<'_, '_> {
     /// The head for the client. What it takes to write it is not kept while the response is sent.
     fn write_head(&self, response: &Response, delivery: Delivery, received: &Buffer) -> Buffer {
         let (exchange, mut head) = (self.exchange, Buffer::small(&self.exchange.worker.buffers));
-        let (edits, date) = (exchange.response_edits(response.status, false), || exchange.worker.date());
+        let mut edits = exchange.response_edits(response.status, false);
+        let date = || exchange.worker.date();
+        script::edit_response(exchange, response.status, &mut edits);
+        script::hide(exchange, &mut edits);
         write_response_head(received.data(), response, delivery, &edits, date, &mut head);
         head
     }

@@ -1,6 +1,8 @@
 //! The path of a request, whatever the protocols on both sides: route -> filters -> access -> backend -> tries -> record; a fault or an answer of
 //! our own leaves it anywhere.
 
+mod scripted;
+
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -28,8 +30,9 @@ use crate::head::{HeadEdits, connection_option};
 use crate::lookup;
 use crate::progress::Progress;
 use crate::record;
-use crate::reply::{self, Answer, CLIENT_CLOSED_REQUEST};
+use crate::reply::{self, Answer, CLIENT_CLOSED_REQUEST, NO_RESPONSE};
 use crate::report::Report;
+use crate::script::{self, Ended};
 use crate::tls::ClientTls;
 use crate::upstream::{Cluster, Endpoint};
 use crate::values;
@@ -71,6 +74,7 @@ pub(crate) async fn serve(
         path,
         route: Cell::new(None),
         rewritten: OnceCell::new(),
+        script: OnceCell::new(),
         cluster: Cell::new(None),
         admitted: OnceCell::new(),
         id: RequestId::of(head, request, &worker.random, settings.request_id),
@@ -147,6 +151,16 @@ impl From<NoPage> for Stop {
     }
 }
 
+impl From<Ended> for Stop {
+    #[cold]
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::Answer(answer) => answer.into(),
+            Ended::Refuse(reason) => reason.into(),
+        }
+    }
+}
+
 impl From<FilterResult> for Result<(), Stop> {
     fn from(result: FilterResult) -> Self {
         match result {
@@ -215,18 +229,22 @@ impl<'a> Exchange<'a> {
 
     /// What comes before an endpoint is asked: who gets there, and which endpoints they are.
     async fn admit(&self) -> Result<(&'a Forward, &'a Cluster), Stop> {
-        let found = self.find_route();
+        let found = self.find_route_of(self.client_path());
         if let Some(blocked) = &self.config.settings().blocked_headers {
             self.check_headers(blocked)?;
         }
-        let (host, route) = found?;
+        let (mut host, mut route) = found?;
         self.check_host(host, route)?;
-        let (app_root, filters) = filters::split_app_root(route.request_filters.as_slice());
-        self.filter(app_root)?;
-        self.check_length(route)?;
-        check_open(route)?;
-        self.preflight(route)?;
-        self.filter(filters)?;
+        if route.script.is_some() {
+            (host, route) = self.run_scripts(host, route)?;
+        } else {
+            let (app_root, filters) = filters::split_app_root(route.request_filters.as_slice());
+            self.filter(app_root)?;
+            self.check_length(route)?;
+            check_open(route)?;
+            self.preflight(route)?;
+            self.filter(filters)?;
+        }
         let backend = self.backend(route)?;
         if let Some(access) = &route.access {
             self.check_in_clear(host, access)?;
@@ -241,12 +259,11 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// The route that takes the request.
-    fn find_route(&self) -> Result<(&'a HostTable, &'a Arc<Route>), Stop> {
+    /// The route that takes a path of the request's host.
+    fn find_route_of(&self, path: &[u8]) -> Result<(&'a HostTable, &'a Arc<Route>), Stop> {
         if self.request.form == TargetForm::Authority || &self.head[self.request.method.clone()] == b"TRACE" {
             return Err(Reason::MethodNotAllowed.into());
         }
-        let path = self.path_to_route();
         let accepts = |conditions: &Conditions| conditions::hold(conditions, self.head, self.request);
         match self.config.snapshot.resolve(self.conn.listener, self.host(), path, accepts) {
             Resolution::Route(host, _) if *host.name() == HostName::Any && path == HEALTH_PATH => {
@@ -257,7 +274,10 @@ impl<'a> Exchange<'a> {
                 Ok((host, route))
             }
             Resolution::AddSlash(route) => {
-                self.route.set(Some(route));
+                let is_first = self.route.replace(Some(route)).is_none();
+                if is_first && route.script.is_some() {
+                    self.answer_of_host(route)?;
+                }
                 Err(self.add_slash(route).into())
             }
             Resolution::UnknownHost if path == HEALTH_PATH => Err(Answer::healthy().into()),
@@ -286,11 +306,6 @@ impl<'a> Exchange<'a> {
         Ok(())
     }
 
-    /// The path by which routes are told apart.
-    fn path_to_route(&self) -> &[u8] {
-        if self.request.form == TargetForm::Asterisk { b"/" } else { &self.path }
-    }
-
     /// Answers the question of a browser whether it may ask (CORS), where the route says so.
     fn preflight(&self, route: &Route) -> Result<(), Stop> {
         for filter in route.response_filters.as_slice() {
@@ -311,7 +326,8 @@ impl<'a> Exchange<'a> {
         let target = self.request.origin_target(self.head);
         let view = RequestView {
             target,
-            path: self.path_to_route(),
+            current: self.script.get().and_then(|script| script.target.as_deref()).unwrap_or(target),
+            path: self.current_path(),
             host: self.host(),
             port: self.conn.local.port(),
             forwarded: &self.forwarded,
@@ -448,6 +464,11 @@ impl<'a> Exchange<'a> {
     }
 
     async fn answer(&self, answer: &Answer, rest: &mut Buffer) -> AfterRequest {
+        if answer.status == NO_RESPONSE {
+            self.report.status.set(NO_RESPONSE);
+            self.client.break_off();
+            return AfterRequest::Abort;
+        }
         let body_is_past = self.pass_over_body(rest);
         let keep_alive = self.may_keep_alive() && body_is_past;
         let option = connection_option(self.request.version, keep_alive);
@@ -461,7 +482,9 @@ impl<'a> Exchange<'a> {
         };
         let grpc = if self.is_grpc() { answer.in_grpc() } else { None };
         let answer = grpc.as_ref().unwrap_or(answer);
-        let what = (answer, &self.response_edits(answer.status, answer.without_hsts));
+        let mut edits = self.response_edits(answer.status, answer.without_hsts);
+        script::edit_response(self, answer.status, &mut edits);
+        let what = (answer, &edits);
         let sent = send_answer(self.worker, arrival, what, option, !self.is_head(), &self.report).await;
         match (sent, keep_alive, body_is_past) {
             (true, true, _) => AfterRequest::KeepAlive,

@@ -15,13 +15,24 @@ use crate::conn::Conn;
 use crate::exchange::Exchange;
 use crate::filters::Rewritten;
 use crate::lookup;
+use crate::script_state::ScriptState;
 use crate::worker::Log;
 
 /// A text with the values that a request has by now.
 pub(crate) fn expand(exchange: &Exchange<'_>, template: &Template) -> Vec<u8> {
+    expand_at(exchange, exchange.script.get().map(|script| &**script), template)
+}
+
+/// The same while a script is being run.
+pub(crate) fn expand_with(exchange: &Exchange<'_>, script: &ScriptState<'_>, template: &Template) -> Vec<u8> {
+    expand_at(exchange, Some(script), template)
+}
+
+fn expand_at(exchange: &Exchange<'_>, script: Option<&ScriptState<'_>>, template: &Template) -> Vec<u8> {
     let took = exchange.worker.clock.now().since(exchange.report.begin);
     let mut text = Vec::new();
-    with_record(exchange, took, |record, _| observe::access::expand(template, record, &mut text));
+    let write = |record: &Record<'_>, _: &mut Sink| observe::access::expand(template, record, &mut text);
+    with_values(exchange, script, took, write);
     text
 }
 
@@ -31,9 +42,19 @@ pub(crate) fn with_record<T>(
     took: Duration,
     act: impl FnOnce(&Record<'_>, &mut Sink) -> T,
 ) -> T {
+    with_values(exchange, exchange.script.get().map(|script| &**script), took, act)
+}
+
+fn with_values<T>(
+    exchange: &Exchange<'_>,
+    script: Option<&ScriptState<'_>>,
+    took: Duration,
+    act: impl FnOnce(&Record<'_>, &mut Sink) -> T,
+) -> T {
     let (worker, conn, head, request) = (exchange.worker, exchange.conn, exchange.head, exchange.request);
     let report = &exchange.report;
     let target = &head[request.target.clone()];
+    let query = target.iter().position(|&b| b == b'?').map(|at| &target[at + 1..]);
     let response_head = report.response_head.borrow();
     let tries = report.tries.borrow();
     let host = lower_case_host(exchange.host());
@@ -60,8 +81,8 @@ pub(crate) fn with_record<T>(
         request: Some(&line),
         method: Some(&head[request.method.clone()]),
         target: Some(target),
-        path: Some(&exchange.path),
-        query: target.iter().position(|&b| b == b'?').map(|at| &target[at + 1..]),
+        path: Some(script.and_then(ScriptState::path).unwrap_or(&exchange.path)),
+        query: script.and_then(ScriptState::query).or(query),
         protocol: Some(protocol),
         host: Some(&host),
         forwarded: Some((exchange.forwarded.host, exchange.forwarded.scheme)),
@@ -75,7 +96,7 @@ pub(crate) fn with_record<T>(
         tries: &tries,
         request_id: exchange.id.as_bytes(),
         labels: exchange.route.get().map(|route| &*route.labels),
-        named: &NamedValues { exchange, head, request, response: &response_head },
+        named: &NamedValues { exchange, script, head, request, response: &response_head },
         ..blank_record(conn)
     };
     act(&record, sink)
@@ -163,6 +184,7 @@ fn lower_case_host(host: &[u8]) -> Cow<'_, [u8]> {
 
 struct NamedValues<'a, 'x> {
     exchange: &'a Exchange<'x>,
+    script: Option<&'a ScriptState<'a>>,
     head: &'a [u8],
     request: &'a Request,
     response: &'a [u8],
@@ -188,12 +210,26 @@ impl Named for NamedValues<'_, '_> {
     }
 
     fn capture(&self, group: u8) -> Option<&[u8]> {
-        let Exchange { rewritten, route, path, .. } = self.exchange;
-        let found = rewritten.get_or_init(|| {
+        let Exchange { rewritten, route, .. } = self.exchange;
+        let path =
+            self.script.and_then(|script| script.path()).unwrap_or_else(|| self.exchange.client_path());
+        let is_rewritten = rewritten.get().is_some_and(|rewritten| rewritten.target.is_some());
+        if let Some(found) = self.script.and_then(|script| script.capture(group)).filter(|_| !is_rewritten) {
+            return found;
+        }
+        let captures = || {
             let expression = route.get().and_then(|route| route.path.expression());
-            let captures = expression.and_then(|expression| expression.captures(path)).unwrap_or_default();
-            Box::new(Rewritten { captures, target: None })
-        });
+            expression.and_then(|expression| expression.captures(path)).unwrap_or_default()
+        };
+        if self.script.is_some() && self.exchange.script.get().is_none() {
+            // A script is being run, and the path may be rewritten behind it.
+            return Some(&path[captures().get(group)?]);
+        }
+        let found = rewritten.get_or_init(|| Box::new(Rewritten { captures: captures(), target: None }));
         Some(&path[found.captures.get(group)?])
+    }
+
+    fn set(&self, name: &str) -> Option<&[u8]> {
+        self.script?.variable(name)
     }
 }

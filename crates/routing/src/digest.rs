@@ -65,6 +65,7 @@ impl Digest {
             conditions,
             request_filters,
             response_filters,
+            script,
             access,
             action,
             error_pages,
@@ -73,6 +74,7 @@ impl Digest {
             slash_redirect,
         } = route;
         self.add(&(path, conditions, request_filters, response_filters, labels, access_log, slash_redirect));
+        self.add(script);
         if let Some(access) = access {
             self.add_access(snapshot, access);
         }

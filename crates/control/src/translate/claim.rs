@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use model::template::Template;
 use model::{
-    Alias, BasicAuth, CanaryRules, Certificate, CertificateInfo, CipherSuite, ClientAuth, ClientCertificate,
-    ClientLimits, ConnectionHeader, Cors, ExternalCheck, HostName, Networks, PathMatch, RequestFilter,
-    RetryPolicy, Satisfy, SlashRedirect, Timeouts, TlsRedirect, UpstreamHead, UpstreamTls,
+    AddressSet, Alias, BasicAuth, Block, CanaryRules, Certificate, CertificateInfo, CipherSuite, ClientAuth,
+    ClientCertificate, ClientLimits, ConnectionHeader, Cors, ExternalCheck, HostName, Networks, PathMatch,
+    RequestFilter, RetryPolicy, Satisfy, SlashRedirect, Timeouts, TlsRedirect, UpstreamHead, UpstreamTls,
 };
 
+use super::snippet::OfHost;
 use super::upstream_protocol::UpstreamDraft;
 use super::value::Parsed;
 use crate::names::{NsName, ObjectRef, PortRef};
@@ -40,6 +41,8 @@ pub(super) struct Claim {
     pub(super) www_redirect: Option<u16>,
     /// Why all routes of the host have to be closed: access restrictions that cannot be enforced.
     pub(super) denials: Vec<String>,
+    /// What a snippet says of the host.
+    pub(super) script: Option<Arc<OfHost>>,
 }
 
 /// The names that a kind of object uses for settings of a whole host, for messages.
@@ -51,6 +54,7 @@ pub(super) struct Words {
     pub(super) app_root: &'static str,
     pub(super) www_redirect: &'static str,
     pub(super) denials: &'static str,
+    pub(super) script: &'static str,
 }
 
 /// What an object asks of TLS at a host.
@@ -152,6 +156,7 @@ pub(super) struct DraftRoute {
     /// Who may use the route.
     pub(super) access: AccessDraft,
     pub(super) cors: Option<Arc<Cors>>,
+    pub(super) script: ScriptDraft,
     pub(super) access_log: bool,
     /// What takes a part of its requests.
     pub(super) canary: Option<CanaryDraft>,
@@ -191,6 +196,15 @@ pub(super) struct ErrorsDraft {
     pub(super) default_backend: Option<NsName>,
 }
 
+/// What snippets say.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ScriptDraft {
+    /// Of the location.
+    pub(super) location: Option<Arc<Block>>,
+    /// Of all hosts.
+    pub(super) global: Option<Arc<OfHost>>,
+}
+
 /// A target in place of the request's path.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct RewriteDraft {
@@ -206,6 +220,8 @@ pub(super) struct RewriteDraft {
 pub(super) struct AccessDraft {
     pub(super) limits: Option<ClientLimits>,
     pub(super) networks: Option<Networks>,
+    /// Clients that are refused where nothing else is said of addresses.
+    pub(super) blocked: Option<Arc<AddressSet>>,
     pub(super) basic: Option<BasicAuth>,
     pub(super) external: Option<ExternalDraft>,
     pub(super) satisfy: Satisfy,
@@ -280,6 +296,7 @@ impl DraftRoute {
             denials: Vec::new(),
             access: AccessDraft::default(),
             cors: None,
+            script: ScriptDraft::default(),
             access_log: true,
             canary: None,
             errors: ErrorsDraft::default(),

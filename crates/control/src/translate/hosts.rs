@@ -17,9 +17,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use model::{
-    Access, Action, Alias, Backends, Cors, ErrorPages, ExternalAuth, Forward, Host, HostName, HostTls,
-    Labels, PathKind, PathMatch, Redirect, RedirectTarget, RequestFilter, RequestFilters, ResponseFilter,
-    ResponseFilters, Route, UpstreamHead,
+    Access, Action, Alias, Backends, Cors, ErrorPages, ExternalAuth, Forward, Host, HostName, HostScript,
+    HostTls, Labels, PathKind, PathMatch, Redirect, RedirectTarget, RequestFilter, RequestFilters,
+    ResponseFilter, ResponseFilters, Route, Script, UpstreamHead,
 };
 
 use super::claim::{
@@ -159,6 +159,10 @@ struct Merge<'m, 'c, 'a> {
     catch_all: Option<(usize, ObjectRef)>,
     /// The object that configures client certificates.
     client_auth_by: Option<ObjectRef>,
+    /// The object whose snippet holds for the host.
+    script_by: Option<ObjectRef>,
+    /// What is done with all requests to the host, once that has been asked.
+    host_script: Option<Option<Arc<HostScript>>>,
     aliases: Vec<Alias>,
     /// The longest path of the object whose `app_root` holds.
     app_root_by: (usize, String),
@@ -218,6 +222,8 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
             standings: vec![Standing::default(); claims.len()],
             catch_all: None,
             client_auth_by: None,
+            script_by: None,
+            host_script: None,
             aliases: Vec::new(),
             app_root_by: (0, String::new()),
             www_redirect: None,
@@ -252,6 +258,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         if self.aliases.is_empty() {
             self.aliases.clone_from(&claim.aliases);
         }
+        self.declare_script(claim);
         if self.www_redirect.is_none() {
             self.www_redirect = claim.www_redirect.map(|status| (status, claim.place.clone()));
         }
@@ -262,6 +269,21 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         if claim.is_catch_all {
             self.declare_catch_all(number, claim);
         }
+    }
+
+    /// "The first Ingress that has one, a second is ignored."
+    fn declare_script(&mut self, claim: &Claim) {
+        let Some(script) = &claim.script else { return };
+        let Some(first) = &self.script_by else {
+            self.terms.script = Some(Arc::clone(script));
+            self.script_by = Some(claim.place.object.clone());
+            return;
+        };
+        let (name, what) = (self.name, claim.words.script);
+        let message =
+            format!("{first} has a {what} for host {name} already; that of this one is left out there");
+        let problem = Problem::in_place(Severity::Warning, &claim.place, message);
+        self.problems.push(problem.because(Reason::NoEffect));
     }
 
     fn declare_client_auth(&mut self, claim: &Claim) {
@@ -467,7 +489,9 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         let filters: Vec<_> = app_root.into_iter().chain(own).chain(rewrite).chain(redirect).collect();
         let error_pages = self.error_pages(draft, &action);
         let is_answered = error_pages.as_ref().is_some_and(|pages| !pages.backends.is_empty());
-        if action == Action::NotFound && filters.is_empty() && access.is_none() && !is_answered {
+        let script = self.script(draft);
+        let asks_for_nothing = filters.is_empty() && access.is_none() && script.is_none();
+        if action == Action::NotFound && asks_for_nothing && !is_answered {
             return;
         }
         let backend = draft.backend.as_ref();
@@ -475,6 +499,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
             conditions: None,
             response_filters: response_filters(draft.cors.clone()),
             request_filters: RequestFilters::new(filters).expect("each is of another kind"),
+            script,
             access: access.map(Box::new),
             action,
             error_pages,
@@ -491,6 +516,14 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
             path,
         }));
         self.origins.push(draft.place.clone().into());
+    }
+
+    /// What snippets ask for.
+    fn script(&mut self, draft: &DraftRoute) -> Option<Box<Script>> {
+        let host = self.host_script.get_or_insert_with(|| self.terms.host_script(draft)).clone();
+        let adds_headers = draft.access.external.is_some();
+        let script = Script { host, route: draft.script.location.clone(), adds_headers };
+        (!script.is_empty()).then(|| Box::new(script))
     }
 
     /// The host whose clients are sent to this one.

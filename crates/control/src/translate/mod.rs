@@ -25,6 +25,7 @@ pub mod ingress;
 mod inputs;
 mod judged;
 mod memo;
+mod snippet;
 mod streams;
 mod table;
 mod translator;
@@ -40,6 +41,7 @@ use model::Model;
 use crate::index::Index;
 use crate::objects::{Ingress, Sourced};
 use crate::options::Options;
+use crate::outcome::Outcome;
 use crate::problem::Problem;
 use crate::resolve::Resolved;
 use crate::source::Skipped;
@@ -75,6 +77,16 @@ impl Translation {
         let known: HashSet<_> = before.problems.iter().collect();
         self.problems.iter().filter(move |problem| !known.contains(problem))
     }
+}
+
+/// What becomes of each annotation of these Ingresses that has our prefix and a name that ingress-nginx knows.
+pub(crate) fn judge<'i>(
+    ingresses: impl Iterator<Item = &'i Arc<Sourced<Ingress>>>,
+    index: &Index,
+    options: &Options,
+) -> Vec<(&'static str, Outcome)> {
+    let base = configmap::defaults(index, options);
+    ingresses.flat_map(|ingress| ingress::annotations::judge(ingress, options, &base)).collect()
 }
 
 /// Translates all objects, for the given time.

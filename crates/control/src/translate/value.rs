@@ -99,6 +99,11 @@ pub(super) fn name(text: &str) -> Option<String> {
     (!name.is_empty()).then(|| name.to_owned())
 }
 
+/// A text as it is; none if it is blank.
+pub(super) fn unless_blank(text: &str) -> Option<String> {
+    Some(text.to_owned()).filter(|text| !text.trim().is_empty())
+}
+
 /// Items separated by commas, without the blanks around them.
 pub(super) fn list(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()

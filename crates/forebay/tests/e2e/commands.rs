@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use testkit::manifest::{Ingress, service};
+use testkit::manifest::{Ingress, config_map, service};
 use testkit::{Connection, Port};
 
 use crate::{FOREBAY, setup};
@@ -122,6 +122,28 @@ fn check_shows_what_would_be_served() {
     assert!(row.contains(&format!("default/web ({file}:")), "{row}");
     let summary = "1 host, 1 route, 1 upstream, 0 errors, 0 warnings, 0 notices\n";
     assert!(stdout.ends_with(&format!("{summary}\n1 of 1 Ingress behaves as before\n")), "{stdout}");
+}
+
+#[test]
+fn check_names_what_of_a_snippet_is_not_understood() {
+    let allowed = [("allow-snippet-annotations", "true"), ("annotations-risk-level", "Critical")];
+    let ingress = Ingress::new("web")
+        .path("web.test", "Prefix", "/", "web")
+        .annotation("configuration-snippet", "set $a 1;\nexpires 1h;")
+        .annotation("enable-modsecurity", "true");
+    let service = service("web", &["192.0.2.1:8080".parse().expect("an address")]);
+    let (_folder, file) = manifests(&(config_map("settings", &allowed) + &ingress.document() + &service));
+    let (code, stdout, _) =
+        run(&["check", &file, "--configmap", "default/settings", "--waf-unenforced=serve"]);
+    assert_eq!(code, 1, "{stdout}");
+    for row in [
+        "closed: the Ingress answers 503: line 2: \"expires\" is not understood here",
+        "works in part: requests are served without it",
+    ] {
+        assert!(stdout.contains(row), "{row} in {stdout}");
+    }
+    let (_, stdout, _) = run(&["check", &file]);
+    assert!(stdout.contains("bad value, as before: the Ingress is ignored"), "{stdout}");
 }
 
 #[test]

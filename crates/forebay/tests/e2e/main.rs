@@ -23,6 +23,7 @@ mod proxy_protocol;
 mod refusals;
 mod routing;
 mod seeing;
+mod snippets;
 mod streams;
 mod tenants;
 mod tls;

@@ -293,7 +293,6 @@ fn what_cannot_be_guarded_is_not_served() {
         (("denylist-source-range", "10.0.0.0/99"), 503),
         // As ingress-nginx has it: the host is closed.
         (("auth-tls-secret", "default/ca"), 403),
-        (("server-snippet", "deny all;"), 503),
     ] {
         let guarded = Ingress::new("guarded")
             .path("guarded.test", "Prefix", "/", "guarded")

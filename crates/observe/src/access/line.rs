@@ -79,6 +79,13 @@ impl Line<'_> {
             Variable::Cookie(name) => self.bytes(record.named.cookie(name)),
             Variable::Argument(name) => self.bytes(record.named.argument(name)),
             Variable::Capture(group) => self.bytes(record.named.capture(*group)),
+            Variable::Set(name) => self.bytes(record.named.set(name)),
+            Variable::Mapped(map) => {
+                let (mut text, mut value) = (Vec::new(), Vec::new());
+                expand(map.source(), record, &mut text);
+                expand(map.find(&text), record, &mut value);
+                self.bytes(Some(&value));
+            }
             Variable::UpstreamAddr
             | Variable::UpstreamResponseLength
             | Variable::UpstreamResponseTime
@@ -248,6 +255,10 @@ mod tests {
 
         fn capture(&self, group: u8) -> Option<&[u8]> {
             (group == 1).then_some(b"first")
+        }
+
+        fn set(&self, _: &str) -> Option<&[u8]> {
+            None
         }
     }
 

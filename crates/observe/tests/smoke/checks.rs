@@ -30,6 +30,10 @@ impl Named for Every<'_> {
     fn capture(&self, _: u8) -> Option<&[u8]> {
         Some(self.0)
     }
+
+    fn set(&self, _: &str) -> Option<&[u8]> {
+        None
+    }
 }
 
 /// The first line of the input is a format, the rest is what a client sends. No format causes a panic. A value from a client never

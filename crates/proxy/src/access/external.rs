@@ -20,6 +20,7 @@ use crate::filters::FilterResult;
 use crate::head::{HeadEdits, Subrequest, write_subrequest_head};
 use crate::limits::{AUTH_BODY_BYTES_MAX, AUTH_TRIES_MAX, INTERIM_RESPONSES_MAX};
 use crate::reply::Answer;
+use crate::script;
 use crate::upstream::h1::keep_alive_hint;
 use crate::upstream::{Call, Request, ResponseTimer};
 use crate::values;
@@ -251,8 +252,12 @@ fn write_head(exchange: &Exchange<'_>, check: &ExternalCheck, out: &mut Buffer) 
     if let Some(demand) = access.and_then(|access| access.client_certificate.as_ref()) {
         client_certificate::tell(demand, exchange.conn.tls.as_deref(), &mut edits);
     }
+    script::edit_input(exchange, &mut edits);
     for (name, template) in &check.request_headers {
-        edits.set(name, without_controls(values::expand(exchange, template)));
+        match without_controls(values::expand(exchange, template)) {
+            value if value.is_empty() => edits.remove(name),
+            value => edits.set(name, value),
+        }
     }
     let subrequest = Subrequest {
         method: check.method.as_deref().unwrap_or("GET").as_bytes(),

@@ -43,6 +43,19 @@ pub(crate) struct Via {
     pub(crate) own_scheme: &'static str,
 }
 
+/// The headers that endpoints are told.
+pub(crate) const NAMES: &[&str] = &[
+    "X-Real-IP",
+    "X-Forwarded-For",
+    "X-Forwarded-Host",
+    "X-Forwarded-Port",
+    "X-Forwarded-Proto",
+    "X-Forwarded-Scheme",
+    "X-Scheme",
+    "X-Original-Forwarded-For",
+    "X-Original-Forwarded-Host",
+];
+
 /// The lines that were written last on a connection, and what they depended on.
 #[derive(Default)]
 pub(crate) struct LastLines {
@@ -99,7 +112,7 @@ impl<'a> Forwarded<'a> {
     /// Appends the header lines. Those of a connection's requests are nearly always the same, so that the last ones are kept.
     pub(crate) fn write(&self, last: Option<&RefCell<LastLines>>, out: &mut HeadWriter<'_>) {
         let Some(last) = last.filter(|_| self.depends_on_connection_and_host_only()) else {
-            self.write_lines(out);
+            self.write_lines(|_| false, out);
             return;
         };
         let mut last = last.borrow_mut();
@@ -107,7 +120,7 @@ impl<'a> Forwarded<'a> {
             return out.write([&last.lines]);
         }
         let start = out.len();
-        let host_end = self.write_lines(out) - start;
+        let host_end = self.write_lines(|_| false, out) - start;
         *last = LastLines {
             client: Some(self.client),
             host: host_end - self.host.len()..host_end,
@@ -131,31 +144,39 @@ impl<'a> Forwarded<'a> {
         }
     }
 
+    /// Appends the header lines, less those of some names.
+    pub(crate) fn write_but(&self, is_left_out: impl Fn(&str) -> bool, out: &mut HeadWriter<'_>) {
+        self.write_lines(is_left_out, out);
+    }
+
     /// Returns where the value of `X-Forwarded-Host` ends.
-    fn write_lines(&self, out: &mut HeadWriter<'_>) -> usize {
+    fn write_lines(&self, is_left_out: impl Fn(&str) -> bool, out: &mut HeadWriter<'_>) -> usize {
+        let mut field = |name: &str, value: &[u8]| {
+            if !is_left_out(name) {
+                out.field(name, value);
+            }
+            out.len()
+        };
         let mut text = [0; 64];
         let client = display(&mut text, self.client);
-        out.field("X-Real-IP", client);
+        field("X-Real-IP", client);
         match (self.append, self.original_for) {
-            (Some(peer), Some(list)) => {
-                out.write([b"X-Forwarded-For: ", list, b", ", display(&mut [0; 64], peer), b"\r\n"]);
-            }
-            _ => out.field("X-Forwarded-For", client),
-        }
-        out.field("X-Forwarded-Host", self.host);
-        let host_end = out.len() - b"\r\n".len();
+            (Some(_), Some(_)) => field("X-Forwarded-For", &self.forwarded_for()),
+            _ => field("X-Forwarded-For", client),
+        };
+        let host_end = field("X-Forwarded-Host", self.host) - b"\r\n".len();
         match self.port {
-            Port::Own(port) => out.field("X-Forwarded-Port", itoa::Buffer::new().format(port).as_bytes()),
-            Port::Reported(port) => out.field("X-Forwarded-Port", port),
-        }
+            Port::Own(port) => field("X-Forwarded-Port", itoa::Buffer::new().format(port).as_bytes()),
+            Port::Reported(port) => field("X-Forwarded-Port", port),
+        };
         for name in ["X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Scheme"] {
-            out.field(name, self.scheme);
+            field(name, self.scheme);
         }
         if let Some(value) = self.original_for {
-            out.field("X-Original-Forwarded-For", value);
+            field("X-Original-Forwarded-For", value);
         }
         if let Some(value) = self.original_host {
-            out.field("X-Original-Forwarded-Host", value);
+            field("X-Original-Forwarded-Host", value);
         }
         host_end
     }

@@ -14,13 +14,15 @@ use observe::Reason;
 
 use crate::reply::Answer;
 pub(crate) use forwarded::{Forwarded, Via};
-pub(crate) use request::{own_origin, request, split_app_root};
+pub(crate) use request::{own_origin, printable, request, split_app_root};
 pub(crate) use response::response;
 
 /// What the filters know of a request.
 pub(crate) struct RequestView<'a> {
     /// Path and query, as sent.
     pub(crate) target: &'a [u8],
+    /// The same as scripts have left it.
+    pub(crate) current: &'a [u8],
     /// Normalised path.
     pub(crate) path: &'a [u8],
     /// The host that is asked for, as sent: whatever a hop says that it was.

@@ -64,8 +64,13 @@ impl<'a> HeadEdits<'a> {
         }
     }
 
+    /// Whether nothing is changed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether what came under this name does not pass.
-    fn replaces(&self, name: &[u8]) -> bool {
+    pub(crate) fn replaces(&self, name: &[u8]) -> bool {
         self.0.iter().any(|edit| !edit.is_addition && name.eq_ignore_ascii_case(edit.name.as_bytes()))
     }
 }

@@ -46,11 +46,15 @@ pub(crate) fn write_request_head(
     let target = options.target.unwrap_or_else(|| request.origin_target(head));
     let host = options.host.unwrap_or(options.forwarded.host);
     writer.write([method, b" ", target, b" HTTP/1.1\r\nHost: ", host, b"\r\n"]);
-    if let Some(id) = options.request_id {
+    if let Some(id) = options.request_id.filter(|_| !edits.replaces(b"X-Request-ID")) {
         writer.write([b"X-Request-ID: ", id, b"\r\n"]);
     }
-    options.forwarded.write(options.last_lines, &mut writer);
-    if options.original_uri {
+    if !edits.is_empty() && forwarded::NAMES.iter().any(|name| edits.replaces(name.as_bytes())) {
+        options.forwarded.write_but(|name| edits.replaces(name.as_bytes()), &mut writer);
+    } else {
+        options.forwarded.write(options.last_lines, &mut writer);
+    }
+    if options.original_uri && !edits.replaces(b"X-Original-URI") {
         writer.write([b"X-Original-URI: ", &head[request.target.clone()], b"\r\n"]);
     }
     writer.edits(edits);

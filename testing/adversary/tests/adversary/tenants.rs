@@ -101,7 +101,10 @@ fn passthrough(_: &Run) {
 fn server_snippet(_: &Run) {
     let street = Street::new();
     let younger = Street::younger().annotation("server-snippet", "return 418;");
-    let forebay = street.setup(&Street::owner(), &younger).start();
+    let setup = street.setup(&Street::owner(), &younger);
+    let setup =
+        setup.setting("allow-snippet-annotations", "true").setting("annotations-risk-level", "Critical");
+    let forebay = setup.start();
     street.is_untouched(&forebay);
     assert_eq!(status(&forebay, "/second"), 503, "what was to be guarded is closed");
 }

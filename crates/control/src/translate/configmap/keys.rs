@@ -8,11 +8,12 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use model::log::{Escape, Format};
 use model::{BlockedValue, Expression, InvalidPattern, PoolCap};
 
-use super::Effect::{Ignored, Instead, Restricting, Supported, Unsupported};
+use super::Effect::{Ignored, Instead, Snippet, Supported, Unsupported};
 use super::value::{self, Taken, positive, set};
 use super::{Global, Key};
 use crate::translate::ciphers;
 use crate::translate::ingress::access::address_set;
+use crate::translate::ingress::annotation::Risk;
 use crate::translate::ingress::auth::external;
 use crate::translate::ingress::{errors, limits, redirect};
 
@@ -40,9 +41,12 @@ keys! {
     "allow-backend-server-header", "false", Unsupported, "Passes the endpoints' Server header on.";
     "allow-cross-namespace-resources", "false", Supported(|g, v| set(&mut g.defaults.crosses_namespaces, value::boolean(v))),
         "Lets annotations name objects of other namespaces.";
-    "allow-snippet-annotations", "false", Ignored(TYPED), "Obeys annotations that hold nginx configuration.";
-    "annotation-value-word-blocklist", "", Ignored(TYPED), "Words that no annotation may hold.";
-    "annotations-risk-level", "High", Ignored(TYPED), "Highest risk of annotations that are obeyed.";
+    "allow-snippet-annotations", "false", Supported(|g, v| set(&mut g.defaults.screening.allows_snippets, value::boolean(v))),
+        "Obeys annotations that hold nginx configuration.";
+    "annotation-value-word-blocklist", "", Supported(|g, v| set(&mut g.defaults.screening.blocked_words, Ok(value::list(v)))),
+        "Words that no annotation may hold: its Ingress is ignored.";
+    "annotations-risk-level", "High", Supported(risk_level),
+        "Highest risk of annotations: Ingresses with others are ignored.";
     "app-root", "", Supported(|g, v| set(&mut g.defaults.redirect.app_root, redirect::app_root(v).map(Some))),
         "Redirects `/` to this path.";
     "bind-address", "", Unsupported, "Addresses to listen on.";
@@ -80,11 +84,13 @@ keys! {
     "enable-aio-write", "true", Ignored(TUNING), "Writes files asynchronously.";
     "enable-auth-access-log", "false", Unsupported, "Logs requests to the auth service.";
     "enable-brotli", "false", Unsupported, "Compresses by brotli.";
-    "enable-modsecurity", "false", Restricting, "Turns the web application firewall on.";
+    "enable-modsecurity", "false", Supported(|g, v| wants_firewall(g, "enable-modsecurity", value::boolean(v))),
+        "Turns the web application firewall on.";
     "enable-multi-accept", "true", Ignored(TUNING), "Accepts several connections at once.";
     "enable-ocsp", "false", Unsupported, "Staples OCSP answers.";
     "enable-opentelemetry", "false", Unsupported, "Traces requests.";
-    "enable-owasp-modsecurity-crs", "false", Restricting, "Loads the OWASP core rules.";
+    "enable-owasp-modsecurity-crs", "false", Supported(|g, v| wants_firewall(g, "enable-owasp-modsecurity-crs", value::boolean(v))),
+        "Loads the OWASP core rules.";
     "enable-real-ip", "false", Supported(|g, v| set(&mut g.settings.forwarded.real_ip, value::boolean(v))),
         "Takes the client's address from `forwarded-for-header`.";
     "enable-serial-reloads", "false", Ignored(TUNING), "Reloads one after the other.";
@@ -122,7 +128,7 @@ keys! {
         "Where clients go that it refuses.";
     "global-auth-signin-redirect-param", "rd", Supported(|g, v| set(&mut g.defaults.auth.global.signin_param, external::parameter(v))),
         "Query parameter with the way back.";
-    "global-auth-snippet", "", Restricting, "nginx configuration for the request to it.";
+    "global-auth-snippet", "", Snippet, "nginx configuration for the request to it.";
     "global-auth-url", "", Supported(|g, v| set(&mut g.defaults.auth.global.url, external::global_url(v))),
         "Asks this URL whether a request is let in.";
     "grpc-buffer-size-kb", "0", Ignored(TUNING), "Buffer for gRPC.";
@@ -142,7 +148,7 @@ keys! {
     "http-access-log-path", "", Unsupported, "File of the access log of HTTP.";
     "http-redirect-code", "308", Supported(|g, v| set(&mut g.defaults.redirect.status, redirect_status(v))),
         "Status of redirects to TLS: 301, 302, 307 or 308.";
-    "http-snippet", "", Restricting, "nginx configuration for HTTP.";
+    "http-snippet", "", Snippet, "nginx configuration for HTTP: tables of variables (map).";
     "http-snippets", "", Instead("use the keys for what it sets, such as keep-alive or proxy-read-timeout"),
         "F5: nginx configuration for HTTP; ingress-nginx ignores it too.";
     "http2-max-concurrent-streams", "128", Supported(|g, v| set(&mut g.settings.client.http2_streams_max, streams_max(v))),
@@ -185,7 +191,7 @@ keys! {
         "Status of requests over the rate.";
     "load-balance", "round_robin", Supported(|g, v| set(&mut g.defaults.balancing.balance, value::balance(v))),
         "How endpoints are picked: `round_robin` or `ewma`.";
-    "location-snippet", "", Restricting, "nginx configuration for all locations.";
+    "location-snippet", "", Snippet, "nginx configuration for all locations.";
     "log-format-escape-json", "false", Supported(|g, v| set(&mut g.escape_json, value::boolean(v))),
         "Escapes logged values as in JSON.";
     "log-format-escape-none", "false", Supported(|g, v| set(&mut g.escape_none, value::boolean(v))),
@@ -193,13 +199,14 @@ keys! {
     "log-format-stream", "", Unsupported, "Of what a line of the TCP and UDP access log consists.";
     "log-format-upstream", "", Supported(log_format), "Of what a line of the access log consists.";
     "lua-shared-dicts", "", Ignored(TUNING), "Sizes of Lua's dictionaries.";
-    "main-snippet", "", Unsupported, "nginx configuration, outermost.";
+    "main-snippet", "", Instead("what it could set are flags of Forebay, such as --workers; take the key away"), "nginx configuration, outermost.";
     "main-template", "", Instead("there is no template; use the keys for what it changes"),
         "F5: the template of nginx.conf; ingress-nginx ignores it too.";
     "map-hash-bucket-size", "64", Ignored(TUNING), "Size of a hash table.";
     "max-worker-connections", "16384", Ignored(TUNING), "Connections of a worker.";
     "max-worker-open-files", "0", Ignored(TUNING), "Open files of a worker.";
-    "modsecurity-snippet", "", Restricting, "Rules of the web application firewall.";
+    "modsecurity-snippet", "", Supported(|g, v| wants_firewall(g, "modsecurity-snippet", Ok(!v.trim().is_empty()))),
+        "Rules of the web application firewall.";
     "nginx-status-ipv4-whitelist", "127.0.0.1", Unsupported, "Addresses that may see nginx's status.";
     "nginx-status-ipv6-whitelist", "::1", Unsupported, "Addresses that may see nginx's status.";
     "no-auth-locations", "/.well-known/acme-challenge", Supported(|g, v| set(&mut g.defaults.auth.except, Ok(value::list(v)))),
@@ -275,7 +282,7 @@ keys! {
     "reuse-port", "true", Ignored(TUNING), "A listening socket for each worker.";
     "server-name-hash-bucket-size", "", Ignored(TUNING), "Size of a hash table.";
     "server-name-hash-max-size", "1024", Ignored(TUNING), "Size of a hash table.";
-    "server-snippet", "", Restricting, "nginx configuration for all hosts.";
+    "server-snippet", "", Snippet, "nginx configuration for all hosts.";
     "server-tokens", "false", Unsupported, "Sends a Server header.";
     "service-upstream", "false", Supported(|g, v| set(&mut g.defaults.balancing.by_virtual_address, value::boolean(v))),
         "Sends requests to Services' virtual addresses.";
@@ -304,7 +311,7 @@ keys! {
     "ssl-session-timeout", "10m", Supported(|g, v| set(&mut g.settings.tls.session_timeout, value::duration(v))),
         "How long a session can be resumed.";
     "stream-access-log-path", "", Unsupported, "File of the access log of TCP and UDP.";
-    "stream-snippet", "", Unsupported, "nginx configuration for TCP and UDP.";
+    "stream-snippet", "", Instead("TCP and UDP services are those of tcp-services and udp-services"), "nginx configuration for TCP and UDP.";
     "strict-validate-path-type", "true", Ignored(TYPED), "Refuses unusual paths.";
     "syslog-host", "", Unsupported, "Host of syslog.";
     "syslog-port", "514", Unsupported, "Port of syslog.";
@@ -371,6 +378,28 @@ fn unquoted(item: &str) -> &str {
 }
 
 /// In nginx a rule for all of IPv4 covers all peers. Our listeners take IPv6 too, so that all of IPv6 is added.
+/// As in ingress-nginx, what is no risk is the lowest.
+fn risk_level(global: &mut Global, text: &str) -> Taken {
+    let risk = match text.trim().to_ascii_lowercase().as_str() {
+        "critical" => Some(Risk::Critical),
+        "high" => Some(Risk::High),
+        "medium" => Some(Risk::Medium),
+        "low" => Some(Risk::Low),
+        _ => None,
+    };
+    global.defaults.screening.risk_max = risk.unwrap_or(Risk::Low);
+    Ok(risk
+        .is_none()
+        .then(|| format!("{text:?} is none of Critical, High, Medium and Low, and counts as Low")))
+}
+
+fn wants_firewall(global: &mut Global, key: &'static str, wanted: value::Parsed<bool>) -> Taken {
+    if wanted? {
+        global.defaults.firewall.global.get_or_insert(key);
+    }
+    Ok(None)
+}
+
 fn everybody(mut networks: Vec<IpNet>) -> Vec<IpNet> {
     let [v4, v6] = [IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())];
     if networks.contains(&v4) && !networks.contains(&v6) {

@@ -1,6 +1,7 @@
 //! The `ConfigMap`: settings of the whole proxy, and the defaults of each location.
 
 mod keys;
+mod snippets;
 
 pub use keys::KEYS;
 
@@ -9,13 +10,13 @@ use std::time::Duration;
 use model::log::Escape;
 use model::{BlockedHeaders, ConnectionHeader, ErrorPages, Networks, PoolCap, Settings};
 
-use super::ingress::Settings as Defaults;
+use super::ingress::{Settings as Defaults, firewall};
 use super::inputs::Inputs;
 use super::table::{is_default, suggestion};
 use super::value::{self, Taken};
 use crate::index::Index;
 use crate::objects::{At, ConfigMap, Sourced};
-use crate::options::Options;
+use crate::options::{Options, Unenforced};
 use crate::outcome::Outcome;
 use crate::problem::{Problem, Reason, Severity};
 
@@ -40,8 +41,8 @@ enum Effect {
     Ignored(&'static str),
     /// It is not supported yet.
     Unsupported,
-    /// It is not supported yet, and to serve without it could give access to somebody who must not have it. All routes are closed.
-    Restricting,
+    /// It holds nginx configuration, which is read once all keys are known.
+    Snippet,
     /// It is not supported; the text names what to use instead.
     Instead(&'static str),
 }
@@ -103,7 +104,9 @@ impl Key {
             Effect::Supported(_) => "supported".to_owned(),
             Effect::Ignored(why) => format!("ignored: {why}"),
             Effect::Unsupported => "not yet; reported".to_owned(),
-            Effect::Restricting => "not yet; everything answers 503".to_owned(),
+            Effect::Snippet => {
+                "supported as far as it is understood; otherwise everything answers 503".to_owned()
+            }
             Effect::Instead(what) => format!("not: {what}"),
         }
     }
@@ -119,7 +122,7 @@ impl Key {
             _ if is_default(value, self.default) => Outcome::Works,
             Effect::Ignored(why) => Outcome::WithoutEffect(why.to_owned()),
             Effect::Unsupported => Outcome::NotYet,
-            Effect::Restricting => Outcome::Closed("everything answers 503".to_owned()),
+            Effect::Snippet => Outcome::Works,
             Effect::Instead(what) => Outcome::WithoutEffect(what.to_owned()),
         }
     }
@@ -132,7 +135,7 @@ impl Key {
 
     /// Whether it has the same effect as in ingress-nginx.
     pub fn is_supported(&self) -> bool {
-        matches!(self.effect, Effect::Supported(_))
+        matches!(self.effect, Effect::Supported(_) | Effect::Snippet)
     }
 }
 
@@ -142,12 +145,34 @@ pub(crate) fn judge<'i>(
     options: &'i Options,
 ) -> impl Iterator<Item = (&'static str, Outcome)> + 'i {
     let settings = options.configmap.as_ref().and_then(|name| index.configmaps.get(name));
+    let faults = settings.map(|settings| read_all(settings, &mut |_, _| {}).1).unwrap_or_default();
     let data = settings.into_iter().flat_map(|settings| settings.data.iter());
-    data.filter_map(|(name, value)| {
+    data.filter_map(move |(name, value)| {
         let key = Key::named(name)?;
-        Some((key.name, key.outcome(&value.value)))
+        let outcome = match faults.iter().find(|(faulty, _)| *faulty == key.name) {
+            Some((_, why)) => Outcome::Closed(format!("{CLOSED}: {why}")),
+            None if FIREWALL.contains(&key.name)
+                && !is_default(&value.value, key.default)
+                && key.outcome(&value.value) == Outcome::Works =>
+            {
+                firewall::outcome(options.waf_unenforced, CLOSED)
+            }
+            None => key.outcome(&value.value),
+        };
+        Some((key.name, outcome))
     })
 }
+
+/// The settings that the annotations of each Ingress start from.
+pub(super) fn defaults(index: &Index, options: &Options) -> Defaults {
+    let settings = options.configmap.as_ref().and_then(|name| index.configmaps.get(name));
+    settings.map(|settings| read_all(settings, &mut |_, _| {}).0.defaults).unwrap_or_default()
+}
+
+const CLOSED: &str = "everything answers 503";
+
+/// Keys that ask for a web application firewall.
+const FIREWALL: &[&str] = &["enable-modsecurity", "enable-owasp-modsecurity-crs", "modsecurity-snippet"];
 
 /// Keys for which an empty value is an empty list. For other keys an empty value is the same as no value.
 const EMPTY_MEANS_NONE: &[&str] = &["forebay-upgrade-protocols"];
@@ -175,6 +200,7 @@ pub(crate) fn crosses_namespaces(index: &Index, options: &Options) -> bool {
 /// Reads the `ConfigMap` that the options name. Without one, the defaults hold.
 pub(super) fn read(inputs: &Inputs<'_>, problems: &mut Vec<Problem>) -> Global {
     let mut global = Global::default();
+    global.defaults.is_lenient = !inputs.options.validates_annotations;
     let Some(name) = &inputs.options.configmap else {
         problems.extend(inputs.configmaps().filter(|it| USUAL_NAMES.contains(&it.name())).map(unused));
         return global;
@@ -184,12 +210,58 @@ pub(super) fn read(inputs: &Inputs<'_>, problems: &mut Vec<Problem>) -> Global {
         problems.push(Problem::new(Severity::Error, message).because(Reason::Missing));
         return global;
     };
+    let mut tell = |value: &At<String>, (severity, reason, message): Finding| {
+        problems.push(Problem::at(severity, configmap, value, message).because(reason));
+    };
+    let (mut global, faults) = read_all(configmap, &mut tell);
+    for (name, why) in faults {
+        let reason = format!("ConfigMap key {name}: {why}");
+        if let Some(value) = configmap.data.get(name) {
+            tell(
+                value,
+                (
+                    Severity::Error,
+                    Reason::Unsupported,
+                    format!("key {name}: {why}: all locations answer 503"),
+                ),
+            );
+        }
+        global.defaults.guards.of_locations.push(reason);
+    }
+    if let Some(name) = global.defaults.firewall.global
+        && let Some(value) = configmap.data.get(name)
+    {
+        let asks = format!("key {name} asks for a web application firewall, of which there is none");
+        let finding = match inputs.options.waf_unenforced {
+            Unenforced::Close => {
+                (Severity::Error, Reason::Unsupported, format!("{asks}: all locations answer 503"))
+            }
+            Unenforced::Serve => {
+                (Severity::Warning, Reason::Unsupported, format!("{asks}: {}", firewall::WITHOUT))
+            }
+        };
+        tell(value, finding);
+    }
+    global.defaults.is_lenient = !inputs.options.validates_annotations;
+    global
+}
+
+type Finding = (Severity, Reason, String);
+
+/// Reads all keys. Returns the faults of snippets beside the settings.
+fn read_all(
+    configmap: &ConfigMap,
+    tell: &mut dyn FnMut(&At<String>, Finding),
+) -> (Global, Vec<snippets::Faulty>) {
+    let mut global = Global::default();
     for (key, value) in &configmap.data {
-        if let Some((severity, reason, message)) = apply(&mut global, key, value) {
-            problems.push(Problem::at(severity, configmap, value, message).because(reason));
+        if let Some(finding) = apply(&mut global, key, value) {
+            tell(value, finding);
         }
     }
-    global.finish()
+    let text = |key: &str| configmap.data.get(key).map(|value| value.value.as_str());
+    let faults = snippets::read(text, &mut global);
+    (global.finish(), faults)
 }
 
 fn unused(configmap: &Sourced<ConfigMap>) -> Problem {
@@ -209,7 +281,8 @@ impl Global {
         let ProxyProtocol { used, header_timeout } = self.proxy_protocol;
         self.settings.client.proxy_header_timeout = used.then_some(header_timeout);
         let blocked = self.defaults.access.blocked.clone();
-        self.settings.blocked = blocked.map(|blocked| Networks { denied: Some(blocked), allowed: None });
+        self.settings.blocked =
+            blocked.map(|blocked| Networks { denied: Some(blocked), ..Networks::default() });
         let is_open = self.blocked_headers == BlockedHeaders::default();
         self.settings.blocked_headers = (!is_open).then(|| Box::new(self.blocked_headers.clone()));
         let statuses = &self.defaults.errors.global_statuses;
@@ -249,6 +322,7 @@ fn apply(global: &mut Global, name: &str, value: &At<String>) -> Option<(Severit
             }
         },
         _ if is_default(value, key.default) => None,
+        Effect::Snippet => None,
         Effect::Ignored(why) => {
             Some((Severity::Notice, Reason::NoEffect, format!("key {name} has no effect: {why}")))
         }
@@ -258,12 +332,6 @@ fn apply(global: &mut Global, name: &str, value: &At<String>) -> Option<(Severit
         Effect::Unsupported => {
             let message = format!("key {name} is not yet supported, and has no effect");
             Some((Severity::Warning, Reason::Unsupported, message))
-        }
-        Effect::Restricting => {
-            let reason = format!("ConfigMap key {name} may restrict access and is not yet supported");
-            let message = format!("{reason}: all locations answer 503");
-            global.defaults.guards.of_locations.push(reason);
-            Some((Severity::Error, Reason::Unsupported, message))
         }
     }
 }

@@ -51,7 +51,12 @@ impl Merge<'_, '_, '_> {
             self.tell_guest(claim, owner, Reason::NotOwner, what);
         }
         let (has_tls, asks_clients) = (tls.certificate.is_some(), tls.client_auth.is_some());
-        let denials = claim.denials.clone();
+        let mut denials = claim.denials.clone();
+        if claim.script.is_some() {
+            let what = format!("{} of this one closes its own locations there, and no others", words.script);
+            self.tell_guest(claim, owner, Reason::NotOwner, &what);
+            denials.push(format!("{} is of another namespace than the host", words.script));
+        }
         self.standings[number] = Standing { has_tls, closed, asks_clients, denials };
     }
 

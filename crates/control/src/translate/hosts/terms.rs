@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
-use model::{Access, ClientCertificate, HostName, RequestFilter, TlsRedirect, UpstreamTls, VerifyClient};
+use model::{
+    Access, AddressRule, ClientCertificate, HostName, HostScript, Networks, RequestFilter, TlsRedirect,
+    UpstreamTls, VerifyClient,
+};
 
 use super::Standing;
 use crate::translate::claim::{AccessDraft, ClientAuthPolicy, DraftRoute, TlsRedirectDraft};
+use crate::translate::snippet::OfHost;
 use crate::translate::value::Parsed;
 
 /// Settings that hold for all routes of a host.
@@ -24,6 +28,8 @@ pub(super) struct HostTerms {
     pub(super) denials: Vec<String>,
     /// The verification of client certificates, or why the host is closed.
     pub(super) client_auth: Option<Parsed<ClientAuthPolicy>>,
+    /// What a snippet says of the host.
+    pub(super) script: Option<Arc<OfHost>>,
     /// TLS towards endpoints, for routes that do not configure it themselves.
     pub(super) upstream_tls: Option<Arc<UpstreamTls>>,
 }
@@ -59,6 +65,7 @@ impl HostTerms {
             (None, None) => (None, None),
         };
         let AccessDraft { limits, networks, basic, satisfy, .. } = draft.access.clone();
+        let networks = networks.or_else(|| self.networks(draft));
         Access {
             forbidden,
             client_certificate,
@@ -69,6 +76,31 @@ impl HostTerms {
             external: None,
             satisfy,
         }
+    }
+
+    /// Which clients are let in where nothing is said of them for the place itself.
+    fn networks(&self, draft: &DraftRoute) -> Option<Networks> {
+        let of_host = self.script.iter().chain(&draft.script.global).flat_map(|script| &script.rules);
+        let rules: Arc<[AddressRule]> = of_host.copied().collect();
+        if rules.is_empty() {
+            let denied = draft.access.blocked.clone()?;
+            return Some(Networks { denied: Some(denied), ..Networks::default() });
+        }
+        Some(Networks { rules, ..Networks::default() })
+    }
+
+    /// What is done with all requests to the host, whichever route they are for; none if nothing is.
+    pub(super) fn host_script(&self, draft: &DraftRoute) -> Option<Arc<HostScript>> {
+        let mut script = HostScript::default();
+        for OfHost { script: one, .. } in self.script.iter().chain(&draft.script.global).map(|one| &**one) {
+            script.block.steps.extend_from_slice(&one.block.steps);
+            script.block.headers.extend(&one.block.headers);
+            script.places.extend_from_slice(&one.places);
+        }
+        for place in &mut script.places {
+            place.networks = place.networks.take().or_else(|| self.networks(draft));
+        }
+        (script != HostScript::default()).then(|| Arc::new(script))
     }
 
     /// Whether clients have to show a certificate.

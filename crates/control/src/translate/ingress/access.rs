@@ -13,13 +13,13 @@ use crate::translate::value::{self, Parsed, set};
 
 annotations! {
     "allowlist-source-range", Location, "", Supported(|s, v| set(&mut s.access.allowed, address_set(v))), ClosesLocations,
-        "Networks of clients that are let in; others get 403.";
+        "Networks of clients that are let in; others get 403.", Medium;
     "denylist-source-range", Location, "", Supported(|s, v| set(&mut s.access.denied, address_set(v))), ClosesLocations,
-        "Networks of clients that get 403.";
+        "Networks of clients that get 403.", Medium;
     "satisfy", Location, "all", Supported(|s, v| set(&mut s.access.satisfy, satisfy(v))),
         "Whether `any` access check suffices, or `all` are needed.";
     "whitelist-source-range", Location, "", AliasOf("allowlist-source-range"),
-        "Former name of `allowlist-source-range`.";
+        "Former name of `allowlist-source-range`.", Medium;
 }
 
 /// Which clients are let in by their addresses.
@@ -34,9 +34,10 @@ pub(in crate::translate) struct Settings {
 
 pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
     let Settings { allowed, denied, blocked, satisfy } = settings;
-    let denied = if allowed.is_none() && denied.is_none() { blocked } else { denied };
     let is_open = allowed.is_none() && denied.is_none();
-    route.access.networks = (!is_open).then(|| Networks { denied: denied.clone(), allowed: allowed.clone() });
+    let networks = || Networks { denied: denied.clone(), allowed: allowed.clone(), ..Networks::default() };
+    route.access.networks = (!is_open).then(networks);
+    route.access.blocked.clone_from(blocked);
     route.access.satisfy = *satisfy;
 }
 

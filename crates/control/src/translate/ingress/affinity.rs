@@ -14,22 +14,22 @@ annotations! {
     "affinity", Ingress, "", Supported(|s, v| set(&mut s.affinity.is_on, by_cookie(v))),
         "Keeps a client at one endpoint, by a cookie: `cookie`.";
     "affinity-mode", Ingress, "balanced", Supported(|s, v| set(&mut s.affinity.mode, mode(v))),
-        "`balanced` rebalances when endpoints change, `persistent` never moves a client while its endpoint lives.";
+        "`balanced` rebalances when endpoints change, `persistent` never moves a client while its endpoint lives.", Medium;
     "session-cookie-change-on-failure", Ingress, "false", Supported(|s, v| set(&mut s.affinity.change_on_failure, value::boolean(v))),
         "Moves a client whose endpoint fails.";
     "session-cookie-conditional-samesite-none", Ingress, "false",
         Supported(|s, v| set(&mut s.affinity.cookie.omits_none_for_old_browsers, value::boolean(v))),
         "Leaves SameSite=None out for old browsers.";
     "session-cookie-domain", Ingress, "", Supported(|s, v| set(&mut s.affinity.cookie.domain, value::characters(v, value::NAME).map(Some))),
-        "Domain of the affinity cookie.";
+        "Domain of the affinity cookie.", Medium;
     "session-cookie-expires", Ingress, "", Supported(|s, v| set(&mut s.affinity.cookie.expires, value::number(v).map(Some))),
-        "Expires of the affinity cookie, in seconds.";
+        "Expires of the affinity cookie, in seconds.", Medium;
     "session-cookie-max-age", Ingress, "", Supported(|s, v| set(&mut s.affinity.cookie.max_age, value::number(v).map(Some))),
-        "Max-Age of the affinity cookie.";
+        "Max-Age of the affinity cookie.", Medium;
     "session-cookie-name", Ingress, "INGRESSCOOKIE", Supported(|s, v| set(&mut s.affinity.cookie.name, value::characters(v, value::NAME))),
-        "Name of the affinity cookie.";
+        "Name of the affinity cookie.", Medium;
     "session-cookie-path", Ingress, "", Supported(|s, v| set(&mut s.affinity.cookie.path, value::characters(v, value::URL).map(Some))),
-        "Path of the affinity cookie.";
+        "Path of the affinity cookie.", Medium;
     "session-cookie-samesite", Ingress, "", Supported(|s, v| set(&mut s.affinity.cookie.same_site, same_site(v).map(Some))),
         "SameSite of the affinity cookie.";
     "session-cookie-secure", Ingress, "", Supported(|s, v| set(&mut s.affinity.cookie.is_secure, value::boolean(v))),

@@ -14,6 +14,8 @@ pub struct Annotation {
     pub default: &'static str,
     /// What it is for.
     pub doc: &'static str,
+    /// How much harm a value could do in ingress-nginx, which an operator may limit.
+    pub risk: Risk,
     pub(super) effect: Effect,
     pub(super) bad_value: BadValue,
 }
@@ -27,6 +29,20 @@ pub(super) enum BadValue {
     IgnoresIngress,
     /// The locations of the Ingress answer 503.
     ClosesLocations,
+}
+
+/// How much harm the value of an annotation could do in ingress-nginx (`annotations-risk-level`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Risk {
+    /// None: a number, a word.
+    #[default]
+    Low,
+    /// A text of few characters.
+    Medium,
+    /// A text with variables, or a regular expression.
+    High,
+    /// Configuration.
+    Critical,
 }
 
 /// The scope of an annotation.
@@ -47,20 +63,8 @@ pub(super) enum Effect {
     Ignored(&'static str),
     /// It is not supported yet.
     Unsupported,
-    /// It is not supported yet, and to serve without it could give access to somebody who must not have it. What it guards is
-    /// closed.
-    Restricting(Extent),
     /// Another name of an annotation in the table.
     AliasOf(&'static str),
-}
-
-/// What an access restriction covers.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Extent {
-    /// The locations of the Ingress.
-    Locations,
-    /// All locations of its hosts, whichever Ingress they are from.
-    Host,
 }
 
 impl Annotation {
@@ -70,8 +74,6 @@ impl Annotation {
             Effect::Supported(_) => "supported".to_owned(),
             Effect::Ignored(why) => format!("ignored: {why}"),
             Effect::Unsupported => "not yet; reported".to_owned(),
-            Effect::Restricting(Extent::Locations) => "not yet; the Ingress answers 503".to_owned(),
-            Effect::Restricting(Extent::Host) => "not yet; the host answers 503".to_owned(),
             Effect::AliasOf(name) => format!("another name of {name}"),
         }
     }
@@ -83,15 +85,16 @@ impl Annotation {
 }
 
 /// The slice of a concern: name, scope, default, effect and documentation of each annotation. Before the documentation, what becomes of
-/// a bad value where it is not passed over.
+/// a bad value where it is not passed over; behind it the risk where it is not low.
 macro_rules! annotations {
-    ($($name:literal, $scope:ident, $default:literal, $effect:expr, $($bad:ident,)? $doc:literal;)*) => {
+    ($($name:literal, $scope:ident, $default:literal, $effect:expr, $($bad:ident,)? $doc:literal $(, $risk:ident)?;)*) => {
         /// The annotations of this concern.
         pub(super) const ANNOTATIONS: &[super::annotation::Annotation] = &[$(super::annotation::Annotation {
             name: $name,
             scope: $scope,
             default: $default,
             doc: $doc,
+            risk: super::annotation::risk!($($risk)?),
             effect: $effect,
             bad_value: super::annotation::bad_value!($($bad)?),
         },)*];
@@ -107,4 +110,13 @@ macro_rules! bad_value {
     };
 }
 
-pub(super) use {annotations, bad_value};
+macro_rules! risk {
+    () => {
+        super::annotation::Risk::Low
+    };
+    ($risk:ident) => {
+        super::annotation::Risk::$risk
+    };
+}
+
+pub(super) use {annotations, bad_value, risk};

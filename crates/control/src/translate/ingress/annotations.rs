@@ -4,13 +4,14 @@
 //! be enforced, what it guards is closed.
 
 use super::Settings;
-use super::annotation::{Annotation, BadValue, Effect, Extent};
+use super::annotation::{Annotation, BadValue, Effect};
 use super::{
     access, affinity, auth, balancing, bodies, canary, client_certificates, cors, errors, fastcgi, firewall,
     headers, host_tls, limits, logging, mirror, redirect, retries, rewrite, snippets, timeouts, tracing,
     upstream_tls,
 };
 use crate::objects::{At, Ingress, Sourced};
+use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::problem::{Problem, Reason, Severity};
 use crate::translate::table::{is_default, suggestion};
@@ -99,9 +100,12 @@ pub(super) fn read(
             if newer.is_some_and(|newer| ingress.metadata.annotations.get(&newer).is_some()) {
                 continue;
             }
-            match named(name).filter(|_| is_canary && !canary::counts(name)) {
-                Some(annotation) => Some(without_effect(&mut settings, annotation, key, value)),
-                None => apply(&mut settings, key, name, value, &mut hints),
+            match named(name) {
+                Some(annotation) if is_canary && !canary::counts(name) => {
+                    Some(without_effect(&mut settings, annotation, key, value))
+                }
+                Some(_) if settings.screening.drops(name) => Some(dropped(key)),
+                _ => apply(&mut settings, key, name, value, &mut hints),
             }
         } else {
             FOREIGN_PREFIXES.iter().find(|(foreign, _)| *foreign == their_prefix).map(|(_, whose)| {
@@ -117,15 +121,38 @@ pub(super) fn read(
 }
 
 /// What becomes of each annotation of an Ingress that has our prefix and a name that ingress-nginx knows.
-pub(crate) fn judge<'i>(
-    ingress: &'i Ingress,
-    prefix: &'i str,
-) -> impl Iterator<Item = (&'static str, Outcome)> + 'i {
-    ingress.metadata.annotations.iter().filter_map(move |(key, value)| {
+pub(in crate::translate) fn judge(
+    ingress: &Sourced<Ingress>,
+    options: &Options,
+    base: &Settings,
+) -> Vec<(&'static str, Outcome)> {
+    let prefix = &options.annotations_prefix;
+    let (_, faults) = read(ingress, base, prefix, &mut Vec::new()).snippets.resolve();
+    let judged = ingress.metadata.annotations.iter().filter_map(|(key, value)| {
         let (their_prefix, name) = key.split_once('/')?;
         let annotation = named(name).filter(|_| their_prefix == prefix)?;
-        Some((annotation.name, outcome(annotation, &value.value)))
-    })
+        let closed = |(_, why): &(_, String)| {
+            let what =
+                if name == "server-snippet" { "its hosts answer 503" } else { "the Ingress answers 503" };
+            Outcome::Closed(format!("{what}: {why}"))
+        };
+        let outcome = if base.screening.refusal(name, &value.value).is_some() {
+            Outcome::BadValue("the Ingress is ignored".to_owned())
+        } else if base.screening.drops(name) {
+            Outcome::BadValue("it is left out, since allow-snippet-annotations is not true".to_owned())
+        } else if let Some(fault) = faults.iter().find(|(faulty, _)| *faulty == name) {
+            closed(fault)
+        } else if firewall::NAMES.contains(&annotation.name)
+            && !is_default(&value.value, annotation.default)
+            && outcome(annotation, &value.value) == Outcome::Works
+        {
+            firewall::outcome(options.waf_unenforced, "the Ingress answers 503")
+        } else {
+            outcome(annotation, &value.value)
+        };
+        Some((annotation.name, outcome))
+    });
+    judged.collect()
 }
 
 fn outcome(annotation: &Annotation, value: &str) -> Outcome {
@@ -143,8 +170,6 @@ fn outcome(annotation: &Annotation, value: &str) -> Outcome {
         },
         _ if is_default(value, annotation.default) => Outcome::Works,
         Effect::Ignored(why) => Outcome::WithoutEffect(why.to_owned()),
-        Effect::Restricting(Extent::Locations) => Outcome::Closed("the Ingress answers 503".to_owned()),
-        Effect::Restricting(Extent::Host) => Outcome::Closed("its hosts answer 503".to_owned()),
         Effect::Unsupported | Effect::AliasOf(_) => Outcome::NotYet,
     }
 }
@@ -192,10 +217,6 @@ fn apply(settings: &mut Settings, key: &str, name: &str, value: &At<String>, hin
         Effect::Ignored(why) => {
             Some((Severity::Notice, Reason::NoEffect, format!("annotation {key} has no effect: {why}")))
         }
-        Effect::Restricting(extent) => {
-            let reason = if is_snippet(name) { Reason::Forbidden } else { Reason::Unsupported };
-            Some((Severity::Error, reason, deny(settings, key, name, extent)))
-        }
         Effect::Unsupported | Effect::AliasOf(_) => {
             let message = format!("annotation {key} is not yet supported, and has no effect");
             Some((Severity::Warning, Reason::Unsupported, message))
@@ -240,27 +261,12 @@ fn refuse(settings: &mut Settings, bad_value: BadValue, key: &str, what: &str) -
     }
 }
 
-/// Whether it holds nginx configuration: what ingress-nginx refuses by default, and nobody can allow here.
-fn is_snippet(name: &str) -> bool {
-    name.ends_with("-snippet")
-}
-
-/// Closes what an annotation guards.
-fn deny(settings: &mut Settings, key: &str, name: &str, extent: Extent) -> String {
-    let reason = if is_snippet(name) {
-        format!(
-            "annotation {key} may restrict access and cannot be interpreted (ingress-nginx refuses snippets by default too)"
-        )
-    } else {
-        format!("annotation {key} restricts access and is not yet supported")
-    };
-    let (denials, what) = match extent {
-        Extent::Locations => (&mut settings.guards.of_locations, "the locations of this Ingress"),
-        Extent::Host => (&mut settings.guards.of_hosts, "all locations of its hosts"),
-    };
-    let message = format!("{reason}: {what} answer 503");
-    denials.push(reason);
-    message
+/// "With risk level Critical but allow-snippet-annotations false only the snippets are dropped."
+fn dropped(key: &str) -> (Severity, Reason, String) {
+    let message = format!(
+        "annotation {key} is left out, as by ingress-nginx: allow-snippet-annotations of the ConfigMap is not \"true\""
+    );
+    (Severity::Warning, Reason::Annotation, message)
 }
 
 fn unknown(key: &str, name: &str, hints: &mut usize) -> (Severity, Reason, String) {
@@ -286,7 +292,7 @@ fn newer_name(name: &str) -> Option<&'static str> {
 }
 
 /// The annotation with this name, which has no prefix.
-fn named(name: &str) -> Option<&'static Annotation> {
+pub(super) fn named(name: &str) -> Option<&'static Annotation> {
     let at = ANNOTATIONS.binary_search_by_key(&name, |annotation| annotation.name).ok()?;
     match ANNOTATIONS[at].effect {
         Effect::AliasOf(name) => named(name),
@@ -366,8 +372,11 @@ mod tests {
     #[test]
     fn defaults_of_supported_annotations_are_what_holds_anyway() {
         for annotation in ANNOTATIONS {
+            // What turns the firewall off beats what the ConfigMap says.
+            let is_default = annotation.name != "enable-modsecurity";
             if let Effect::Supported(parse) = annotation.effect
                 && !annotation.default.is_empty()
+                && is_default
             {
                 let mut settings = Settings::default();
                 parse(&mut settings, annotation.default).unwrap();
@@ -386,13 +395,11 @@ mod tests {
         for annotation in ANNOTATIONS {
             let tunes = annotation.name.starts_with("auth-keepalive");
             let guards = annotation.name.starts_with("auth-") && !tunes
-                || annotation.name.ends_with("-snippet")
+                || annotation.name.ends_with("-snippet") && annotation.name != "stream-snippet"
                 || ["allowlist-source-range", "denylist-source-range", "satisfy", "enable-modsecurity"]
                     .contains(&annotation.name);
             // What is supported is enforced, or closes what it guards.
-            let is_enforced = annotation.is_supported();
-            let closes = is_enforced || matches!(annotation.effect, Effect::Restricting(_));
-            assert!(closes || !guards, "{}", annotation.name);
+            assert!(annotation.is_supported() || !guards, "{}", annotation.name);
         }
     }
 }

@@ -3,8 +3,7 @@
 mod basic;
 pub(in crate::translate) mod external;
 
-use super::annotation::Effect::{Ignored, Restricting, Supported};
-use super::annotation::Extent;
+use super::annotation::Effect::{Ignored, Supported};
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
 use super::secret::Fault;
@@ -15,6 +14,7 @@ use crate::translate::inputs::Inputs;
 use crate::translate::value::{self, set};
 use external::External;
 use model::BasicAuth;
+use model::template::Template;
 
 const POOLED: &str = "connections to the auth service are kept as those to endpoints are";
 
@@ -22,9 +22,9 @@ annotations! {
     "auth-always-set-cookie", Location, "false", Supported(|s, v| set(&mut s.auth.own.always_set_cookie, value::boolean(v))),
         "Passes cookies of the auth service on with every status.";
     "auth-cache-duration", Location, "200 202 401 5m", Supported(|s, v| set(&mut s.auth.own.cache_duration, Ok(v.to_owned()))),
-        "How long answers of the auth service are kept, by status.";
+        "How long answers of the auth service are kept, by status.", Medium;
     "auth-cache-key", Location, "", Supported(|s, v| set(&mut s.auth.own.cache_key, external::cache_key(v))),
-        "Keeps answers of the auth service, under this key.";
+        "Keeps answers of the auth service, under this key.", Medium;
     "auth-keepalive", Location, "0", Ignored(POOLED), "Idle connections kept to the auth service.";
     "auth-keepalive-requests", Location, "1000", Ignored(POOLED), "Requests on one connection to the auth service.";
     "auth-keepalive-share-vars", Location, "false", Ignored("a request to the auth service has no variables of its own"),
@@ -33,25 +33,25 @@ annotations! {
     "auth-method", Location, "", Supported(|s, v| set(&mut s.auth.own.method, Ok(value::name(v)))),
         "Method of the request to the auth service, which is GET otherwise.";
     "auth-proxy-set-headers", Location, "", Supported(|s, v| set(&mut s.auth.own.proxy_set_headers, Ok(value::name(v)))),
-        "ConfigMap with headers for the auth service.";
+        "ConfigMap with headers for the auth service.", Medium;
     "auth-realm", Location, "", Supported(|s, v| set(&mut s.auth.basic.realm, basic::realm(v))), IgnoresIngress,
-        "Realm that is named to clients without credentials.";
+        "Realm that is named to clients without credentials.", Medium;
     "auth-request-redirect", Location, "", Supported(|s, v| set(&mut s.auth.own.request_redirect, external::optional_template(v))),
-        "Value of X-Auth-Request-Redirect.";
+        "Value of X-Auth-Request-Redirect.", Medium;
     "auth-response-headers", Location, "", Supported(|s, v| set(&mut s.auth.own.response_headers, Ok(v.to_owned()))),
-        "Headers of the auth service's answer that the endpoint gets.";
-    "auth-secret", Location, "", Supported(|s, v| set(&mut s.auth.basic.secret, Ok(value::name(v)))), "Secret with the users of `auth-type`.";
+        "Headers of the auth service's answer that the endpoint gets.", Medium;
+    "auth-secret", Location, "", Supported(|s, v| set(&mut s.auth.basic.secret, Ok(value::name(v)))), "Secret with the users of `auth-type`.", Medium;
     "auth-secret-type", Location, "auth-file", Supported(|s, v| set(&mut s.auth.basic.is_map, basic::secret_type(v))), IgnoresIngress,
         "`auth-file`: one htpasswd; `auth-map`: one key for each user.";
     "auth-signin", Location, "", Supported(|s, v| set(&mut s.auth.own.signin, external::signin(v))),
-        "Where clients go that the auth service refuses with 401.";
+        "Where clients go that the auth service refuses with 401.", High;
     "auth-signin-redirect-param", Location, "rd", Supported(|s, v| set(&mut s.auth.own.signin_param, external::parameter(v))),
-        "Query parameter in which `auth-signin` finds the way back.";
-    "auth-snippet", Location, "", Restricting(Extent::Locations),
-        "nginx configuration for the request to the auth service.";
+        "Query parameter in which `auth-signin` finds the way back.", Medium;
+    "auth-snippet", Location, "", Supported(|s, v| set(&mut s.snippets.auth, Ok(value::unless_blank(v)))),
+        "nginx configuration for the request to the auth service: its headers.", Critical;
     "auth-type", Location, "", Supported(|s, v| set(&mut s.auth.basic.kind, basic::kind(v))), IgnoresIngress, "Turns on `basic` or `digest` authentication.";
     "auth-url", Location, "", Supported(|s, v| set(&mut s.auth.own.url, external::url_text(v))), IgnoresIngress,
-        "Asks this URL whether a request is let in.";
+        "Asks this URL whether a request is let in.", High;
     "enable-global-auth", Location, "true", Supported(|s, v| set(&mut s.auth.asks_global, value::boolean(v))),
         "Whether the ConfigMap's `global-auth-url` is asked.";
 }
@@ -90,6 +90,11 @@ pub(super) struct Resolved {
 }
 
 impl Settings {
+    /// Takes the headers that a snippet has for the request to the Ingress' own auth service.
+    pub(super) fn set_own_headers(&mut self, headers: Vec<(String, Template)>) {
+        self.own.snippet_headers = headers;
+    }
+
     /// Looks up what authentication needs.
     pub(super) fn resolve(
         &self,

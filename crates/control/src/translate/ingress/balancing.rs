@@ -16,7 +16,7 @@ annotations! {
     "service-upstream", Ingress, "false", Supported(|s, v| set(&mut s.balancing.by_virtual_address, value::boolean(v))),
         "Sends requests to the Service's virtual address.";
     "upstream-hash-by", Location, "", Supported(|s, v| s.hashing.read_key(v)), IgnoresIngress,
-        "Picks endpoints by the hash of this value.";
+        "Picks endpoints by the hash of this value.", High;
     "upstream-hash-by-subset", Location, "false", Supported(|s, v| set(&mut s.hashing.has_subsets, value::boolean(v))), IgnoresIngress,
         "Picks a group of endpoints by hash.";
     "upstream-hash-by-subset-size", Location, "3", Supported(|s, v| set(&mut s.hashing.subset_size, subset_size(v))), IgnoresIngress,

@@ -10,7 +10,7 @@ annotations! {
     "client-body-buffer-size", Location, "8k", Ignored("bodies are streamed, not buffered"),
         "Request body kept in memory.";
     "proxy-body-size", Location, "1m", Supported(|s, v| set(&mut s.bodies.bytes_max, value::size(v).map(positive))),
-        "Longest request body; 0 for no limit.";
+        "Longest request body; 0 for no limit.", Medium;
     "proxy-buffer-size", Location, "4k", Ignored("response heads have a limit of their own"),
         "Longest response head.";
     "proxy-buffering", Location, "off", Ignored("responses are streamed, with backpressure"),

@@ -13,13 +13,13 @@ annotations! {
     "canary", Ingress, "false", Supported(|s, v| set(&mut s.canary.is_canary, value::boolean(v))),
         "Makes the Ingress an alternative to one with the same host and path.";
     "canary-by-cookie", Ingress, "", Supported(|s, v| set(&mut s.canary.by_cookie, name(v).map(Some))),
-        "Cookie that sends a request to the canary, or never.";
+        "Cookie that sends a request to the canary, or never.", Medium;
     "canary-by-header", Ingress, "", Supported(|s, v| set(&mut s.canary.by_header, name(v).map(Some))),
-        "Header that sends a request to the canary, or never.";
+        "Header that sends a request to the canary, or never.", Medium;
     "canary-by-header-pattern", Ingress, "", Supported(|s, v| s.canary.read_pattern(v)),
-        "Regular expression for the value of `canary-by-header`.";
+        "Regular expression for the value of `canary-by-header`.", Medium;
     "canary-by-header-value", Ingress, "", Supported(|s, v| set(&mut s.canary.by_header_value, name(v).map(Some))),
-        "Value of `canary-by-header` that sends a request to the canary.";
+        "Value of `canary-by-header` that sends a request to the canary.", Medium;
     "canary-weight", Ingress, "0", Supported(|s, v| set(&mut s.canary.weight, value::number(v))),
         "Share of requests that go to the canary.";
     "canary-weight-total", Ingress, "100", Supported(|s, v| set(&mut s.canary.weight_total, value::number(v))),

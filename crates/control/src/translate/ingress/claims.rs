@@ -5,7 +5,7 @@ use model::{HostName, PathMatch};
 use super::rules::{path_match, rules_for};
 use super::{
     Annotated, access, affinity, auth, bodies, certificates, cors, errors, guards, headers, host_tls, limits,
-    logging, redirect, retries, rewrite, timeouts, upstream_tls,
+    logging, redirect, retries, rewrite, snippets, timeouts, upstream_tls,
 };
 use crate::names::NsName;
 use crate::objects::{At, Backend, Ingress, IngressPath, IngressRule, Sourced};
@@ -23,6 +23,7 @@ const WORDS: Words = Words {
     app_root: "app-root",
     www_redirect: "from-to-www-redirect",
     denials: "server-snippet",
+    script: "server-snippet",
 };
 
 /// The claim of an Ingress about a host.
@@ -47,9 +48,11 @@ pub(super) fn claim(
         app_root: None,
         www_redirect: None,
         denials: Vec::new(),
+        script: None,
     };
     redirect::apply_to_host(&settings.redirect, &mut claim);
     guards::apply_to_host(&settings.guards, &mut claim);
+    snippets::apply_to_host(&annotated.snippets, &mut claim);
     host_tls::apply(&settings.host_tls, &mut claim.tls);
     claim.tls.certificate = certificates::claim(ingress, host, inputs);
     claim.tls.client_auth.clone_from(&annotated.client_auth);
@@ -118,6 +121,7 @@ pub(super) fn apply_to_any(annotated: &Annotated, route: &mut DraftRoute) {
     limits::apply(&settings.limits, route);
     logging::apply(&settings.logging, route);
     retries::apply(&settings.retries, route);
+    snippets::apply(&annotated.snippets, route);
     timeouts::apply(&settings.timeouts, route);
     upstream_tls::apply(&annotated.upstream, route);
 }

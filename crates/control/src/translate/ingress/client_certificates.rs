@@ -19,15 +19,15 @@ use crate::translate::value::{self, Parsed, Taken, set};
 
 annotations! {
     "auth-tls-error-page", Location, "", Supported(|s, v| set(&mut s.client_certificates.error_page, error_page(v))),
-        "Where clients go whose certificate does not pass.";
+        "Where clients go whose certificate does not pass.", High;
     "auth-tls-match-cn", Location, "", Supported(client_subject),
-        "Which subjects of client certificates are let in.";
+        "Which subjects of client certificates are let in.", High;
     "auth-tls-pass-certificate-to-upstream", Location, "false", Supported(|s, v| set(&mut s.client_certificates.pass_certificate, value::boolean(v))),
         "Sends the client certificate to the endpoint.";
     "auth-tls-secret", Location, "", Supported(|s, v| set(&mut s.client_certificates.secret, Ok(value::name(v)))),
-        "Secret with the authorities that client certificates must be from.";
+        "Secret with the authorities that client certificates must be from.", Medium;
     "auth-tls-verify-client", Location, "on", Supported(|s, v| set(&mut s.client_certificates.verify, verify(v))),
-        "Whether clients must have a certificate, with `auth-tls-secret`.";
+        "Whether clients must have a certificate, with `auth-tls-secret`.", Medium;
     "auth-tls-verify-depth", Location, "1", Supported(|s, v| set(&mut s.client_certificates.depth, depth(v))),
         "Longest chain of a client certificate.";
 }

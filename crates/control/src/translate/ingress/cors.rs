@@ -14,12 +14,12 @@ annotations! {
     "cors-allow-credentials", Ingress, "true", Supported(|s, v| set(&mut s.cors.cors.credentials, value::boolean(v))),
         "Access-Control-Allow-Credentials.";
     "cors-allow-headers", Ingress, "", Supported(|s, v| set(&mut s.cors.cors.headers, names(v))),
-        "Access-Control-Allow-Headers.";
+        "Access-Control-Allow-Headers.", Medium;
     "cors-allow-methods", Ingress, "GET, PUT, POST, DELETE, PATCH, OPTIONS", Supported(|s, v| set(&mut s.cors.cors.methods, methods(v))),
-        "Access-Control-Allow-Methods.";
-    "cors-allow-origin", Ingress, "*", Supported(allow_origin), "Origins that are allowed.";
+        "Access-Control-Allow-Methods.", Medium;
+    "cors-allow-origin", Ingress, "*", Supported(allow_origin), "Origins that are allowed.", Medium;
     "cors-expose-headers", Ingress, "", Supported(|s, v| set(&mut s.cors.cors.expose, exposed(v).map(Some))),
-        "Access-Control-Expose-Headers.";
+        "Access-Control-Expose-Headers.", Medium;
     "cors-max-age", Ingress, "1728000", Supported(|s, v| set(&mut s.cors.cors.max_age, value::number::<i64>(v).map(|age| age.to_string()))),
         "Access-Control-Max-Age.";
     "enable-cors", Ingress, "false", Supported(|s, v| set(&mut s.cors.is_enabled, value::boolean(v))),

@@ -5,6 +5,6 @@ use super::annotation::Scope::Location;
 use super::annotation::annotations;
 
 annotations! {
-    "fastcgi-index", Location, "", Unsupported, "Index file for FastCGI.";
-    "fastcgi-params-configmap", Location, "", Unsupported, "ConfigMap with FastCGI parameters.";
+    "fastcgi-index", Location, "", Unsupported, "Index file for FastCGI.", Medium;
+    "fastcgi-params-configmap", Location, "", Unsupported, "ConfigMap with FastCGI parameters.", Medium;
 }

@@ -6,7 +6,7 @@
 
 pub(super) mod access;
 mod affinity;
-mod annotation;
+pub(super) mod annotation;
 pub mod annotations;
 pub(super) mod auth;
 mod balancing;
@@ -19,7 +19,7 @@ mod client_certificates;
 mod cors;
 pub(super) mod errors;
 mod fastcgi;
-mod firewall;
+pub(super) mod firewall;
 mod guards;
 mod headers;
 mod host_tls;
@@ -31,8 +31,9 @@ pub(super) mod redirect;
 mod retries;
 mod rewrite;
 mod rules;
+mod screening;
 mod secret;
-mod snippets;
+pub(super) mod snippets;
 mod timeouts;
 mod tracing;
 mod upstream_tls;
@@ -54,6 +55,7 @@ use super::upstream_protocol::UpstreamDraft;
 use super::value::Parsed;
 use crate::names::{NsName, PortRef};
 use crate::objects::{Ingress, Sourced};
+use crate::options::Options;
 use crate::problem::{Place, Problem, Reason, Severity};
 use class::Class;
 
@@ -72,6 +74,7 @@ pub(super) struct Settings {
     client_certificates: client_certificates::Settings,
     cors: cors::Settings,
     pub(super) errors: errors::Settings,
+    pub(super) firewall: firewall::Settings,
     pub(super) guards: guards::Settings,
     hashing: balancing::Settings,
     pub(super) headers: headers::Settings,
@@ -81,8 +84,12 @@ pub(super) struct Settings {
     pub(super) redirect: redirect::Settings,
     pub(super) retries: RetryPolicy,
     rewrite: rewrite::Settings,
+    pub(super) screening: screening::Settings,
+    pub(super) snippets: snippets::Settings,
     pub(super) timeouts: Timeouts,
     pub(super) upstream_tls: upstream_tls::Settings,
+    /// The characters of values are not checked (`--enable-annotation-validation=false`).
+    pub(super) is_lenient: bool,
     /// Annotations may name Secrets of other namespaces.
     pub(super) crosses_namespaces: bool,
 }
@@ -107,6 +114,7 @@ struct Annotated {
     client_auth: Option<Parsed<ClientAuthPolicy>>,
     /// The authentication of users at its locations.
     auth: auth::Resolved,
+    snippets: snippets::Resolved,
 }
 
 /// All Ingresses, kept from one translation to the next.
@@ -270,9 +278,6 @@ fn parse(
     if class == Class::Ours {
         let Annotated { settings, .. } = Annotated::read(ingress, base, inputs, &mut problems);
         is_canary = settings.canary.is_canary;
-        if !is_canary {
-            certificates::check(ingress, inputs, &mut problems);
-        }
         balancing = BackendSettings {
             affinity: settings.affinity.of_backends().filter(|_| !is_canary),
             hash_by: settings.hashing.of_backends(),
@@ -280,7 +285,10 @@ fn parse(
         };
         if settings.guards.ignores_ingress {
             class = Class::NotAccepted;
-        } else {
+        } else if !is_canary {
+            certificates::check(ingress, inputs, &mut problems);
+        }
+        if class == Class::Ours {
             rules::check(ingress, &mut problems);
             for name in hosts_of(ingress) {
                 let host = number_of_host(name);
@@ -305,7 +313,21 @@ impl Annotated {
     ) -> Self {
         let options = inputs.options;
         let prefix = &options.annotations_prefix;
+        let refusals = screening::refusals(ingress, &base.screening, options);
+        if !refusals.is_empty() {
+            problems.extend(refusals);
+            let mut ignored = Self::base(base, options);
+            ignored.settings.guards.ignores_ingress = true;
+            return ignored;
+        }
         let mut settings = annotations::read(ingress, base, prefix, problems);
+        let (snippets, faults) = settings.snippets.resolve();
+        settings.auth.set_own_headers(snippets.auth_headers.clone());
+        for fault in faults {
+            snippets::close(fault, ingress, prefix, &mut settings.guards, problems);
+        }
+        let (firewall, guards) = (&settings.firewall, &mut settings.guards);
+        firewall.enforce(ingress, prefix, options.waf_unenforced, guards, problems);
         let crosses_namespaces = settings.crosses_namespaces;
         let (upstream, refusal) = settings.upstream_tls.resolve(ingress, prefix, crosses_namespaces, inputs);
         if let Some((denial, problem)) = refusal {
@@ -325,13 +347,16 @@ impl Annotated {
             settings.client_certificates.resolve(ingress, prefix, crosses_namespaces, inputs, problems);
         settings.errors.resolve(ingress, prefix, inputs, problems);
         let auth = settings.auth.resolve(ingress, prefix, crosses_namespaces, inputs, problems);
-        Self { settings, upstream, client_auth, auth }
+        Self { settings, upstream, client_auth, auth, snippets }
     }
 
     /// The settings of a route without an Ingress.
-    fn base(base: &Settings) -> Self {
+    fn base(base: &Settings, options: &Options) -> Self {
         let (upstream, auth) = (base.upstream_tls.draft(), auth::Resolved::default());
-        Self { settings: base.clone(), upstream, client_auth: None, auth }
+        let mut settings = base.clone();
+        let (snippets, _) = settings.snippets.resolve();
+        settings.guards.of_locations.extend(settings.firewall.denial(options.waf_unenforced));
+        Self { settings, upstream, client_auth: None, auth, snippets }
     }
 }
 
@@ -374,7 +399,7 @@ impl<'c, 'a> Claimants<'c, 'a> {
     /// The route for requests that no other matches, at a host without an Ingress.
     pub(super) fn rest(&self, place: Place) -> DraftRoute {
         let mut route = DraftRoute::new(PathMatch::root(), None, place);
-        claims::apply_to_any(&Annotated::base(self.base), &mut route);
+        claims::apply_to_any(&Annotated::base(self.base, self.inputs.options), &mut route);
         route
     }
 }

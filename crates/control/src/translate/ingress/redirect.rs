@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use model::template::Template;
 use model::{Redirect, RedirectTarget, RequestFilter, SlashRedirect, TlsRedirect};
 
 use super::annotation::Effect::Supported;
@@ -13,23 +14,23 @@ use crate::translate::value::{self, Parsed, Taken, set};
 
 annotations! {
     "app-root", Location, "", Supported(|s, v| set(&mut s.redirect.app_root, app_root(v).map(Some))),
-        "Redirects `/` to this path.";
+        "Redirects `/` to this path.", Medium;
     "force-ssl-redirect", Location, "false", Supported(|s, v| set(&mut s.redirect.always, value::boolean(v))),
-        "Redirects to TLS even without a `tls:` section.";
+        "Redirects to TLS even without a `tls:` section.", Medium;
     "from-to-www-redirect", Location, "false", Supported(|s, v| set(&mut s.redirect.www, value::boolean(v))), IgnoresIngress,
         "Redirects between a name and its `www.` form.";
-    "permanent-redirect", Location, "", Supported(|s, v| set(&mut s.redirect.permanent, url(v).map(Some))), IgnoresIngress,
-        "Redirects to this URL with 301.";
+    "permanent-redirect", Location, "", Supported(|s, v| { let url = url(v, s.is_lenient).map(Some); set(&mut s.redirect.permanent, url) }), IgnoresIngress,
+        "Redirects to this URL with 301.", Medium;
     "permanent-redirect-code", Location, "301", Supported(|s, v| set(&mut s.redirect.permanent_status, status(v, 300..=308, 301))), IgnoresIngress,
         "Status of `permanent-redirect`.";
     "preserve-trailing-slash", Location, "false", Supported(|s, v| set(&mut s.redirect.keep_trailing_slash, value::boolean(v))),
-        "Keeps a trailing slash when redirecting to TLS.";
+        "Keeps a trailing slash when redirecting to TLS.", Medium;
     "relative-redirects", Location, "false", Supported(|s, v| set(&mut s.redirect.relative, value::boolean(v))), IgnoresIngress,
         "Relative Location in redirects.";
     "ssl-redirect", Location, "true", Supported(|s, v| set(&mut s.redirect.with_certificate, value::boolean(v))),
         "Redirects to TLS if the host has a `tls:` section.";
     "temporal-redirect", Location, "", Supported(temporal), IgnoresIngress,
-        "Redirects to this URL with 302.";
+        "Redirects to this URL with 302.", Medium;
     "temporal-redirect-code", Location, "302", Supported(temporal_status), IgnoresIngress,
         "Status of `temporal-redirect`.";
     "use-port-in-redirects", Location, "false", Supported(|s, v| set(&mut s.redirect.names_port, value::boolean(v))),
@@ -110,10 +111,18 @@ pub(super) fn apply_to_host(settings: &Settings, claim: &mut Claim) {
 impl Settings {
     /// "Both set: temporal wins. A relative permanent-redirect becomes `scheme://host/...` unless `relative-redirects`."
     fn redirect(&self) -> Option<Redirect> {
+        let with_variables = |url: &str| {
+            let template = Template::parse(url).ok().filter(|_| url.contains('$'));
+            template.map(|url| RedirectTarget::Template(Box::new(url)))
+        };
         if let Some(url) = &self.temporal {
-            return Some(Redirect { status: self.temporal_status, to: RedirectTarget::Url(url.clone()) });
+            let to = with_variables(url).unwrap_or_else(|| RedirectTarget::Url(url.clone()));
+            return Some(Redirect { status: self.temporal_status, to });
         }
         let url = self.permanent.clone()?;
+        if let Some(to) = with_variables(&url) {
+            return Some(Redirect { status: self.permanent_status, to });
+        }
         let to = if url.starts_with('/') && !self.relative {
             RedirectTarget::Path { path: url, names_port: self.names_port }
         } else {
@@ -131,8 +140,14 @@ pub(in crate::translate) fn app_root(text: &str) -> Parsed<String> {
     }
 }
 
-fn url(text: &str) -> Parsed<String> {
-    if !text.is_empty() && consists_of(text, &[NAME, ",?&="]) {
+/// `is_lenient`: whatever can be written in a header, with variables.
+fn url(text: &str, is_lenient: bool) -> Parsed<String> {
+    let is_fit = if is_lenient {
+        text.chars().all(|char| char.is_ascii_graphic()) && Template::parse(text).is_ok()
+    } else {
+        consists_of(text, &[NAME, ",?&="])
+    };
+    if !text.is_empty() && is_fit {
         Ok(text.to_owned())
     } else {
         Err(format!("{text:?} has other characters than letters, digits and \"-._~/:,?&=\""))
@@ -140,7 +155,7 @@ fn url(text: &str) -> Parsed<String> {
 }
 
 fn temporal(settings: &mut super::Settings, text: &str) -> Taken {
-    let url = url(text)?;
+    let url = url(text, settings.is_lenient)?;
     if !url.starts_with("http") {
         return Ok(Some(format!("{text:?} does not begin with http, and has no effect")));
     }

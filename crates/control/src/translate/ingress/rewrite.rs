@@ -11,18 +11,18 @@ use crate::translate::claim::{DraftRoute, RewriteDraft};
 use crate::translate::value::{self, Parsed, Taken, set};
 
 annotations! {
-    "proxy-cookie-domain", Location, "off", Unsupported, "Rewrites the Domain of cookies.";
-    "proxy-cookie-path", Location, "off", Unsupported, "Rewrites the Path of cookies.";
-    "proxy-redirect-from", Location, "off", Unsupported, "Prefix of Location to replace.";
-    "proxy-redirect-to", Location, "off", Unsupported, "What replaces it.";
+    "proxy-cookie-domain", Location, "off", Unsupported, "Rewrites the Domain of cookies.", Medium;
+    "proxy-cookie-path", Location, "off", Unsupported, "Rewrites the Path of cookies.", Medium;
+    "proxy-redirect-from", Location, "off", Unsupported, "Prefix of Location to replace.", Medium;
+    "proxy-redirect-to", Location, "off", Unsupported, "What replaces it.", Medium;
     "rewrite-target", Ingress, "", Supported(|s, v| set(&mut s.rewrite.target, target(v).map(Some))),
-        "Path that the endpoint gets instead.";
+        "Path that the endpoint gets instead.", Medium;
     "server-alias", Ingress, "", Supported(server_alias), IgnoresIngress,
-        "Further names of the host.";
+        "Further names of the host.", High;
     "use-regex", Location, "false", Supported(|s, v| set(&mut s.rewrite.uses_regex, value::boolean(v))),
         "Takes paths for regular expressions.";
     "x-forwarded-prefix", Location, "", Supported(|s, v| set(&mut s.rewrite.forwarded_prefix, prefix(v).map(Some))), IgnoresIngress,
-        "Value of X-Forwarded-Prefix when a path is rewritten.";
+        "Value of X-Forwarded-Prefix when a path is rewritten.", Medium;
 }
 
 /// What an Ingress says of other paths.

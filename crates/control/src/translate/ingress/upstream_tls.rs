@@ -22,13 +22,13 @@ annotations! {
         "What the endpoints speak: HTTP, HTTPS, AUTO_HTTP, GRPC or GRPCS.";
     "proxy-http-version", Location, "1.1", Unsupported, "HTTP version towards endpoints.";
     "proxy-ssl-ciphers", Ingress, "DEFAULT", Supported(ciphers),
-        "Cipher suites of TLS 1.2 towards endpoints.";
+        "Cipher suites of TLS 1.2 towards endpoints.", Medium;
     "proxy-ssl-name", Ingress, "", Supported(|s, v| set(&mut s.upstream_tls.name, Ok(value::name(v)))),
-        "Name that an endpoint's certificate must have; without it, `SERVICE.NAMESPACE.svc`.";
+        "Name that an endpoint's certificate must have; without it, `SERVICE.NAMESPACE.svc`.", High;
     "proxy-ssl-protocols", Ingress, "TLSv1.2 TLSv1.3", Supported(protocols),
         "TLS versions towards endpoints.";
     "proxy-ssl-secret", Ingress, "", Supported(|s, v| set(&mut s.upstream_tls.secret, Ok(value::name(v)))),
-        "Secret with the client certificate for endpoints, and with whom to believe.";
+        "Secret with the client certificate for endpoints, and with whom to believe.", Medium;
     "proxy-ssl-server-name", Ingress, "off", Supported(|s, v| set(&mut s.upstream_tls.send_name, value::on_off(v))),
         "Sends SNI to endpoints.";
     "proxy-ssl-verify", Ingress, "off", Supported(|s, v| set(&mut s.upstream_tls.verify, value::on_off(v))),

@@ -1,6 +1,6 @@
 //! Sends clients that ask for `/` to the application's path (ingress-nginx: `app-root`).
 
-use super::text;
+use super::printable;
 use crate::filters::{FilterResult, RequestView};
 use crate::reply::Answer;
 
@@ -9,7 +9,7 @@ pub(super) fn apply(path: &str, request: &RequestView<'_>) -> FilterResult {
     if request.path != b"/" {
         return FilterResult::Continue;
     }
-    let (scheme, host) = (text(request.forwarded.own_scheme), text(request.host));
+    let (scheme, host) = (printable(request.forwarded.own_scheme), printable(request.host));
     FilterResult::Answer(Answer::redirect(302, format!("{scheme}://{host}{path}")).leave_out_hsts())
 }
 

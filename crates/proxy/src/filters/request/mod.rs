@@ -42,6 +42,7 @@ fn outcome(
     let path = wire::path::normalize(wire::path::of_target(target)).unwrap();
     let view = RequestView {
         target,
+        current: target,
         path: &path,
         host: forwarded.host,
         port: 8080,
@@ -70,11 +71,11 @@ pub(crate) fn own_origin(scheme: &[u8], host: &[u8], port: Option<u16>) -> Strin
     let name = name.strip_suffix(b".").unwrap_or(name).to_ascii_lowercase();
     let own_port = if scheme == b"https" { 443 } else { 80 };
     let port = port.filter(|&port| port != own_port).map(|port| format!(":{port}")).unwrap_or_default();
-    format!("{}://{}{port}", text(scheme), text(&name))
+    format!("{}://{}{port}", printable(scheme), printable(&name))
 }
 
 /// Bytes as part of a `Location`.
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn printable(bytes: &[u8]) -> String {
     let mut out = Vec::with_capacity(bytes.len());
     wire::path::escape_unprintable(bytes, &mut out);
     String::from_utf8(out).expect("what is left is ASCII")

@@ -2,7 +2,7 @@
 
 use model::{Redirect, RedirectTarget};
 
-use super::{own_origin, text};
+use super::{own_origin, printable};
 use crate::filters::{FilterResult, RequestView};
 use crate::reply::Answer;
 
@@ -10,6 +10,7 @@ pub(super) fn apply(redirect: &Redirect, request: &RequestView<'_>) -> FilterRes
     let to = |location| Answer::redirect(redirect.status, location);
     FilterResult::Answer(match &redirect.to {
         RedirectTarget::Url(url) => to(url.clone()),
+        RedirectTarget::Template(url) => to(printable(&(request.expand)(url))),
         RedirectTarget::Path { path, names_port } => {
             let port = names_port.then_some(request.port);
             to(own_origin(request.forwarded.own_scheme, request.host, port) + path)
@@ -20,10 +21,10 @@ pub(super) fn apply(redirect: &Redirect, request: &RequestView<'_>) -> FilterRes
 
 /// The scheme and the port are those that a trusted hop reported, if one did.
 fn at_host(host: &str, request: &RequestView<'_>) -> String {
-    let scheme = text(request.forwarded.scheme);
-    let port = text(request.forwarded.port().as_bytes());
+    let scheme = printable(request.forwarded.scheme);
+    let port = printable(request.forwarded.port().as_bytes());
     let target = request.target.strip_suffix(b"/").unwrap_or(request.target);
-    format!("{scheme}://{host}:{port}{}", text(target))
+    format!("{scheme}://{host}:{port}{}", printable(target))
 }
 
 #[cfg(test)]

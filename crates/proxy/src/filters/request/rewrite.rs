@@ -5,7 +5,7 @@ use model::{Captures, Rewrite};
 use observe::Reason;
 use wire::path::{climbs, escape, escape_if, escape_unprintable, of_target, query_of_target};
 
-use super::text;
+use super::printable;
 use crate::filters::{FilterResult, RequestView, Rewritten};
 use crate::reply::Answer;
 
@@ -35,7 +35,7 @@ pub(super) fn apply(rewrite: &Rewrite, request: &RequestView<'_>) -> FilterResul
     } else {
         escape_if(&path, |byte| byte.is_ascii() && !byte.is_ascii_graphic(), &mut target);
     }
-    add_query(&mut target, request.target);
+    add_query(&mut target, request.current);
     request.rewritten.get_or_init(|| Box::new(Rewritten { captures, target: Some(target) }));
     FilterResult::Continue
 }
@@ -45,8 +45,8 @@ fn location(rewrite: &Rewrite, request: &RequestView<'_>, captures: &Captures, h
     let is_escaped = |byte: u8| !byte.is_ascii_graphic() || (has_escapes && b"\"#%".contains(&byte));
     let mut url = Vec::new();
     substitute(&rewrite.target, request, captures, |found, url| escape_if(found, is_escaped, url), &mut url);
-    add_query(&mut url, request.target);
-    text(&url)
+    add_query(&mut url, request.current);
+    printable(&url)
 }
 
 /// Appends a template's text. `add` takes what a group has found.

@@ -2,7 +2,7 @@
 
 use model::TlsRedirect;
 
-use super::text;
+use super::printable;
 use crate::filters::{FilterResult, RequestView};
 use crate::reply::Answer;
 
@@ -29,7 +29,7 @@ fn location(redirect: &TlsRedirect, request: &RequestView<'_>) -> String {
         target => target.strip_suffix(b"/").unwrap_or(target),
     };
     let port = redirect.port.map(|port| format!(":{port}")).unwrap_or_default();
-    format!("https://{}{port}{}", text(host), text(target))
+    format!("https://{}{port}{}", printable(host), printable(target))
 }
 
 #[cfg(test)]

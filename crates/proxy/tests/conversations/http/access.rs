@@ -38,7 +38,7 @@ fn clients_are_let_in_by_their_addresses() {
         (here(), elsewhere(), true),
     ] {
         let upstream = Upstream::new();
-        let world = guarded(&upstream, only(Networks { denied, allowed }));
+        let world = guarded(&upstream, only(Networks { denied, allowed, ..Networks::default() }));
         let mut client = world.http_client();
         client.send(GET);
         if is_let_in {
@@ -54,7 +54,7 @@ fn clients_are_let_in_by_their_addresses() {
 
 #[test]
 fn without_endpoints_nobody_is_asked_who_he_is() {
-    let access = only(Networks { denied: Some(addresses(&["0.0.0.0/0"])), allowed: None });
+    let access = only(Networks { denied: Some(addresses(&["0.0.0.0/0"])), ..Networks::default() });
     let world = World::http(&[], |model| route(model, |route| route.access = Some(Box::new(access))));
     assert_eq!(world.http_client().ask(GET).status, 503);
 }
@@ -62,7 +62,8 @@ fn without_endpoints_nobody_is_asked_who_he_is() {
 #[test]
 fn who_is_blocked_everywhere_learns_nothing_of_hosts() {
     let world = World::http(&[], |model| {
-        model.settings.blocked = Some(Networks { denied: Some(addresses(&["127.0.0.1/32"])), allowed: None });
+        model.settings.blocked =
+            Some(Networks { denied: Some(addresses(&["127.0.0.1/32"])), ..Networks::default() });
     });
     assert_eq!(world.http_client().get("other.test", "/a").status, 403);
     assert_eq!(world.http_client().get("other.test", "/healthz").status, 200);
@@ -85,7 +86,7 @@ fn sharing(upstream: &Upstream, origins: Origins) -> World {
         route(model, |route| {
             route.response_filters =
                 ResponseFilters::new(vec![ResponseFilter::Cors(Arc::new(cors))]).unwrap();
-            let networks = Networks { denied: None, allowed: Some(addresses(&["127.0.0.1/32"])) };
+            let networks = Networks { allowed: Some(addresses(&["127.0.0.1/32"])), ..Networks::default() };
             route.access = Some(Box::new(only(networks)));
         });
     })
@@ -100,7 +101,7 @@ fn preflights_are_answered_here_and_need_no_permission() {
     let upstream = Upstream::new();
     let mut world = sharing(&upstream, Origins::Any);
     world.change(|model| {
-        let networks = Networks { denied: Some(addresses(&["0.0.0.0/0"])), allowed: None };
+        let networks = Networks { denied: Some(addresses(&["0.0.0.0/0"])), ..Networks::default() };
         route(model, |route| route.access = Some(Box::new(only(networks))));
     });
     for origin in ["", "Origin: https://a.test\r\n"] {
@@ -170,7 +171,7 @@ fn limits() -> ClientLimits {
 #[test]
 fn a_client_may_ask_only_so_often_and_is_counted_before_it_is_known() {
     let upstream = Upstream::new();
-    let networks = Networks { denied: Some(addresses(&["127.0.0.1/32"])), allowed: None };
+    let networks = Networks { denied: Some(addresses(&["127.0.0.1/32"])), ..Networks::default() };
     let rates = vec![Rate { per_minute: 1, burst: 2 }];
     let access = |limits| Access { limits: Some(limits), ..only(networks.clone()) };
     let world = guarded(&upstream, access(ClientLimits { rates: rates.clone(), ..limits() }));

@@ -73,7 +73,7 @@ fn what_closes_a_route_comes_before_redirects_and_lists_of_clients_after_them() 
         port: None,
     };
     let denied = Some(Arc::new(AddressSet::new(&["0.0.0.0/0".parse().unwrap()])));
-    let networks = Some(Networks { denied, allowed: None });
+    let networks = Some(Networks { denied, ..Networks::default() });
     let listed = Access { networks, ..Access::default() };
     let closed = Access { unavailable: Some("auth-url".to_owned()), ..listed.clone() };
     for (access, status) in [(listed, 308), (closed, 503)] {

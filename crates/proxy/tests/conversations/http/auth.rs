@@ -250,7 +250,7 @@ fn answers_are_kept_for_those_with_the_same_key() {
 fn one_of_several_checks_may_suffice() {
     let networks = |network: &str| {
         let allowed = Some(Arc::new(AddressSet::new(&[network.parse().unwrap()])));
-        Some(Networks { denied: None, allowed })
+        Some(Networks { allowed, ..Networks::default() })
     };
     let any = |network| Access { networks: networks(network), satisfy: Satisfy::Any, ..asking(check()) };
     let house = House::new(any("127.0.0.1/32"));
@@ -358,7 +358,7 @@ fn a_password_or_an_address_may_suffice() {
         ("10.0.0.0/8", Satisfy::Any, 401),
         ("10.0.0.0/8", Satisfy::All, 403),
     ] {
-        let networks = Some(Networks { denied: None, allowed: allowed(network) });
+        let networks = Some(Networks { allowed: allowed(network), ..Networks::default() });
         let house = House::new(Access { networks, satisfy, ..password() });
         let mut client = house.world.http_client();
         client.send(GET);

@@ -70,7 +70,7 @@ impl House {
 
 fn listed() -> Access {
     let denied = Some(Arc::new(AddressSet::new(&["0.0.0.0/0".parse().unwrap()])));
-    Access { networks: Some(Networks { denied, allowed: None }), ..Access::default() }
+    Access { networks: Some(Networks { denied, ..Networks::default() }), ..Access::default() }
 }
 
 #[test]

@@ -28,6 +28,8 @@ pub(in crate::translate) struct External {
     pub(in crate::translate) cache_key: Option<Template>,
     pub(in crate::translate) cache_duration: String,
     pub(in crate::translate) always_set_cookie: bool,
+    /// Headers that a snippet has for the request.
+    pub(in crate::translate) snippet_headers: Vec<(String, Template)>,
 }
 
 impl Default for External {
@@ -43,6 +45,7 @@ impl Default for External {
             cache_key: None,
             cache_duration: "200 202 401 5m".to_owned(),
             always_set_cookie: false,
+            snippet_headers: Vec::new(),
         }
     }
 }
@@ -66,12 +69,14 @@ impl External {
         let response_headers = header_names(&self.response_headers).map_err(bad("auth-response-headers"))?;
         let durations = durations(&self.cache_duration).map_err(bad("auth-cache-duration"))?;
         let cache = self.cache_key.clone().map(|key| ExternalAuthCache { key, durations });
+        let mut request_headers = self.request_headers(namespace, inputs)?;
+        request_headers.extend_from_slice(&self.snippet_headers);
         let check = ExternalCheck {
             host: service.host.clone(),
             target,
             method,
             redirect: self.request_redirect.clone(),
-            request_headers: self.request_headers(namespace, inputs)?,
+            request_headers,
             response_headers,
             signin: self.signin.as_ref().and_then(|url| signin_url(url, &self.signin_param).ok()),
             always_set_cookie: self.always_set_cookie,

@@ -1,0 +1,52 @@
+//! What a snippet says of a host: what blocks hold, and locations of its own.
+
+use model::{HostScript, Networks, ScriptPath, ScriptPlace};
+
+use super::block::{Contents, Context};
+use super::parse::Directive;
+use super::{Fault, OfHost, Reader};
+
+impl Reader<'_> {
+    pub(super) fn server(&self, directives: &[Directive]) -> Result<OfHost, Fault> {
+        let (mut contents, mut places) = (Contents::default(), Vec::new());
+        for directive in directives {
+            match directive.name.as_str() {
+                "location" => places.push(self.place(directive)?),
+                _ => self.add(directive, Context::Server, &mut contents)?,
+            }
+        }
+        let Contents { block, rules } = contents;
+        Ok(OfHost { script: HostScript { block, places }, rules })
+    }
+
+    fn place(&self, directive: &Directive) -> Result<ScriptPlace, Fault> {
+        let path = self.path(directive)?;
+        let Contents { block, rules } = self.contents(directive.inside()?, Context::Place)?;
+        let networks = (!rules.is_empty()).then(|| Networks { rules: rules.into(), ..Networks::default() });
+        Ok(ScriptPlace { path, block, networks })
+    }
+
+    /// A path with a modifier before it, which may be written together with it.
+    fn path(&self, directive: &Directive) -> Result<ScriptPath, Fault> {
+        let (modifier, path) = match directive.words.as_slice() {
+            [modifier, path] => (modifier.as_str(), path.as_str()),
+            [path] => ["=", "^~", "~*", "~"]
+                .into_iter()
+                .find_map(|modifier| Some((modifier, path.strip_prefix(modifier)?)))
+                .unwrap_or(("", path)),
+            _ => return Err(directive.fault("needs a path, and a modifier before it if there is one")),
+        };
+        let literal = |make: fn(String) -> ScriptPath| match path.starts_with('/') {
+            true => Ok(make(path.to_owned())),
+            false => Err(directive.fault(format!("has {path:?}, which is no path"))),
+        };
+        match modifier {
+            "" => literal(ScriptPath::Prefix),
+            "=" => literal(ScriptPath::Exact),
+            "^~" => literal(ScriptPath::FirmPrefix),
+            "~" => Ok(ScriptPath::Matching(self.expression(directive, path, false)?)),
+            "~*" => Ok(ScriptPath::Matching(self.expression(directive, path, true)?)),
+            _ => Err(directive.fault(format!("has the modifier {modifier:?}, which is not understood"))),
+        }
+    }
+}

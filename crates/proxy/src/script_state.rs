@@ -1,0 +1,85 @@
+//! What the scripts of a request have come to.
+//!
+//! Never in here: how a script is run.
+
+use model::{Captures, Headers};
+
+/// What the programs of a request have come to so far.
+#[derive(Default)]
+pub(crate) struct ScriptState<'a> {
+    variables: Vec<(&'a str, Vec<u8>)>,
+    /// What the groups of the last expression have found.
+    captures: Option<Box<[Option<Vec<u8>>; 9]>>,
+    /// The path as it is now, normalised; none for the client's.
+    path: Option<Vec<u8>>,
+    /// The query as it is now; none for the client's.
+    query: Option<Vec<u8>>,
+    /// The headers of the host's block.
+    outer: Option<&'a Headers>,
+    /// Those of the location's.
+    inner: Option<&'a Headers>,
+    /// The headers of the last condition of the innermost level that held.
+    condition: Option<&'a Headers>,
+    /// The host has answered, so that nothing of its routes holds.
+    pub(crate) is_of_host: bool,
+    /// Path and query for endpoints; none for the client's.
+    pub(crate) target: Option<Vec<u8>>,
+}
+
+impl<'a> ScriptState<'a> {
+    /// The path as it is now.
+    pub(crate) fn path(&self) -> Option<&[u8]> {
+        self.path.as_deref()
+    }
+
+    /// The query as it is now.
+    pub(crate) fn query(&self) -> Option<&[u8]> {
+        self.query.as_deref()
+    }
+
+    /// The value of a variable that a step has set; none before.
+    pub(crate) fn variable(&self, name: &str) -> Option<&[u8]> {
+        self.variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_slice())
+    }
+
+    /// What a group of the last expression of a script has found; the outer option is none where there was no such expression.
+    pub(crate) fn capture(&self, group: u8) -> Option<Option<&[u8]>> {
+        let captures = self.captures.as_ref()?;
+        let found = usize::from(group).checked_sub(1).and_then(|at| captures.get(at));
+        Some(found.and_then(Option::as_deref))
+    }
+
+    /// Begins with the program of a host, or of a place within it.
+    pub(crate) fn enter(&mut self, outer: Option<&'a Headers>, inner: Option<&'a Headers>) {
+        (self.outer, self.inner, self.condition) = (outer, inner, None);
+    }
+
+    /// Enters a condition that holds: of several the last one's headers hold.
+    pub(crate) fn enter_condition(&mut self, headers: &'a Headers) {
+        self.condition = Some(headers);
+    }
+
+    /// Goes on with another path and query. `target` is both as an endpoint is asked for them.
+    pub(crate) fn go_to(&mut self, path: Vec<u8>, query: Vec<u8>, target: Vec<u8>) {
+        (self.path, self.query, self.target) = (Some(path), Some(query), Some(target));
+    }
+
+    /// Gives a variable a value.
+    pub(crate) fn set(&mut self, name: &'a str, value: Vec<u8>) {
+        match self.variables.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, known)) => *known = value,
+            None => self.variables.push((name, value)),
+        }
+    }
+
+    /// Keeps what the groups of an expression have found in a text.
+    pub(crate) fn remember(&mut self, captures: &Captures, text: &[u8]) {
+        let found = |at: usize| captures.get(at as u8 + 1).map(|range| text[range].to_vec());
+        self.captures = Some(Box::new(std::array::from_fn(found)));
+    }
+
+    /// The headers that hold, the outermost first.
+    pub(crate) fn headers(&self) -> impl DoubleEndedIterator<Item = &'a Headers> + Clone {
+        [self.outer, self.inner, self.condition].into_iter().flatten()
+    }
+}

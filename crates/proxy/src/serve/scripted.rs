@@ -1,0 +1,118 @@
+//! The way of a request at a host with snippets: the host's steps, the place that takes it, and the steps there.
+
+use std::sync::Arc;
+
+use model::{PathKind, RequestFilter, Route, RoutePath};
+use observe::Reason;
+use routing::HostTable;
+
+use super::{Stop, check_open};
+use crate::exchange::Exchange;
+use crate::filters;
+use crate::limits::REROUTES_MAX;
+use crate::reply::Answer;
+use crate::script::{self, Flow};
+use crate::script_state::ScriptState;
+
+/// A request stands at a route.
+type Found<'a> = (&'a HostTable, &'a Arc<Route>);
+
+impl<'a> Exchange<'a> {
+    /// Does what is asked of a route before its backend, at a host with snippets. Returns the route that has the request in the end.
+    #[cold]
+    pub(super) fn run_scripts(&self, host: &'a HostTable, route: &'a Arc<Route>) -> Result<Found<'a>, Stop> {
+        let mut state = ScriptState::default();
+        let ended = self.run_levels(&mut state, host, route);
+        let _ = self.script.set(Box::new(state));
+        let ((host, route), flow) = ended?;
+        let (_, filters) = filters::split_app_root(route.request_filters.as_slice());
+        // What ends the steps of a location ends nginx's own that stand behind them; the redirect to TLS is none of them.
+        let is_left =
+            |filter: &&RequestFilter| flow != Flow::Stay || matches!(filter, RequestFilter::TlsRedirect(_));
+        for filter in filters.iter().filter(is_left) {
+            self.filter(std::slice::from_ref(filter))?;
+        }
+        Ok((host, route))
+    }
+
+    /// What the host answers to a request that would be sent to another path for a slash.
+    #[cold]
+    pub(super) fn answer_of_host(&self, route: &'a Arc<Route>) -> Result<(), Stop> {
+        let script = route.script.as_ref().and_then(|script| script.host.as_deref());
+        let Some(of_host) = script.filter(|_| self.script.get().is_none()) else { return Ok(()) };
+        let mut state = ScriptState::default();
+        state.is_of_host = true;
+        state.enter(Some(&of_host.block.headers), None);
+        let ended = script::run(self, &mut state, &of_host.block.steps);
+        let _ = self.script.set(Box::new(state));
+        Ok(ended.map(drop)?)
+    }
+
+    /// The route for the path as it is now. What guards its host was asked of another one.
+    fn find_again(&self, state: &ScriptState<'a>) -> Result<Found<'a>, Stop> {
+        let (host, route) = self.find_route_of(script::current_path(self, state))?;
+        self.check_host(host, route)?;
+        Ok((host, route))
+    }
+
+    fn run_levels(
+        &self,
+        state: &mut ScriptState<'a>,
+        mut host: &'a HostTable,
+        mut route: &'a Arc<Route>,
+    ) -> Result<(Found<'a>, Flow), Stop> {
+        let (app_root, _) = filters::split_app_root(route.request_filters.as_slice());
+        self.filter(app_root)?;
+        let of_host = route.script.as_ref().and_then(|script| script.host.as_deref());
+        let outer = of_host.map(|of_host| &of_host.block.headers);
+        if let Some(of_host) = of_host {
+            state.is_of_host = true;
+            state.enter(outer, None);
+            script::run(self, state, &of_host.block.steps)?;
+            if state.path().is_some() {
+                (host, route) = self.find_again(state)?;
+            }
+        }
+        for _ in 0..REROUTES_MAX {
+            let path = script::current_path(self, state).to_vec();
+            let compared = match route.path.kind() {
+                PathKind::Exact => RoutePath::Exact,
+                // nginx has a location of its own for the path itself.
+                PathKind::Prefix if path != b"/" && path == route.path.path().as_bytes() => RoutePath::Exact,
+                PathKind::Prefix => RoutePath::Prefix(route.path.path()),
+                PathKind::Regex => RoutePath::Expression,
+            };
+            let place = of_host.and_then(|of_host| of_host.place(&path, compared));
+            let flow = if let Some(place) = place {
+                state.is_of_host = true;
+                state.enter(outer, Some(&place.block.headers));
+                script::run(self, state, &place.block.steps)?
+            } else {
+                state.is_of_host = false;
+                let block = route.script.as_ref().and_then(|script| script.route.as_deref());
+                state.enter(outer, block.map(|block| &block.headers));
+                self.check_length(route)?;
+                check_open(route)?;
+                self.preflight(route)?;
+                script::run(self, state, block.map_or(&[][..], |block| &block.steps))?
+            };
+            let is_moved = path != script::current_path(self, state);
+            let goes_elsewhere = match flow {
+                Flow::Stay => false,
+                Flow::GoOn => is_moved,
+                Flow::FindRoute => true,
+            };
+            match (goes_elsewhere, place) {
+                (true, _) => (host, route) = self.find_again(state)?,
+                (false, None) => return Ok(((host, route), flow)),
+                (false, Some(place)) => {
+                    let networks = place.networks.as_ref();
+                    let is_let_in = networks.is_none_or(|networks| networks.admits(self.forwarded.client));
+                    return Err(if is_let_in { Reason::UnknownPath } else { Reason::AddressDenied }.into());
+                }
+            }
+        }
+        // nginx: "rewrite or internal redirection cycle".
+        Err(Answer::with_status(500).into())
+    }
+}
