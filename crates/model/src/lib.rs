@@ -57,7 +57,10 @@ pub use route::{
     Action, ConnectionHeader, DirectResponse, Forward, InvalidPath, Labels, PathKind, PathMatch, RetryOn,
     RetryPolicy, Route, SlashRedirect, Timeouts, UpstreamHead,
 };
-pub use settings::{AccessLog, ClientSettings, ForwardedSettings, PoolCap, Settings, UpstreamConnections};
+pub use settings::{
+    AccessLog, ClientSettings, ForwardedHeaders, ForwardedSettings, HeadSettings, HeaderNames, PoolCap,
+    ServerHeader, Settings, UpstreamConnections,
+};
 pub use stream::{Stream, StreamSettings, Transport};
 pub use tls::{
     Authorities, Certificate, CertificateInfo, CipherSuite, KeyEncoding, PrivateKey, TlsSettings,

@@ -3,6 +3,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 
 use crate::log::Format;
+use crate::template::Template;
 use crate::{Networks, StreamSettings, TlsSettings};
 
 /// What holds for the proxy as a whole. The defaults are ingress-nginx's.
@@ -22,6 +23,45 @@ pub struct Settings {
     pub stream: StreamSettings,
     /// Clients that get nothing at all (`block-cidrs`): asked for requests that no route takes, since routes have their own lists.
     pub blocked: Option<Networks>,
+    /// Changes to the heads of all requests and responses; none where there are none, which is what nearly everybody has.
+    pub heads: Option<Box<HeadSettings>>,
+}
+
+/// Changes to the heads of all requests and responses.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HeadSettings {
+    /// Headers of all responses, in place of the endpoint's; one whose text comes to nothing is left out (`add-headers`).
+    pub of_responses: Vec<(String, Template)>,
+    /// Headers of endpoints that clients do not get (`hide-headers`).
+    pub hidden: Vec<String>,
+    /// What clients are told of the server.
+    pub server: ServerHeader,
+    /// Headers for endpoints, in place of the client's; one whose text comes to nothing is left out (`proxy-set-headers`).
+    pub of_requests: Vec<(String, Template)>,
+}
+
+/// The `Server` header of responses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ServerHeader {
+    /// There is none.
+    #[default]
+    None,
+    /// It names this proxy (`server-tokens`).
+    Own,
+    /// It is the endpoint's where there is one, and names this proxy otherwise (with `allow-backend-server-header` too).
+    Endpoint,
+}
+
+/// Which headers of requests are passed on, by the characters of their names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HeaderNames {
+    /// Letters, digits and dashes only.
+    #[default]
+    Plain,
+    /// Underscores too (`enable-underscores-in-headers`).
+    Underscores,
+    /// All that a name may hold (`ignore-invalid-headers: false`).
+    All,
 }
 
 /// What clients may do, and for how long.
@@ -41,8 +81,8 @@ pub struct ClientSettings {
     pub line_bytes_max: usize,
     /// Longest request head in bytes (nginx: number times size of `large_client_header_buffers`).
     pub head_bytes_max: usize,
-    /// Pass on header names that hold an underscore; without this, those headers are left out.
-    pub underscores_in_headers: bool,
+    /// Which headers are passed on; others are left out.
+    pub header_names: HeaderNames,
     /// Time that a stopping worker gives to requests in flight.
     pub shutdown_timeout: Duration,
     /// HTTP/2 streams of one connection that may be open at once.
@@ -64,7 +104,7 @@ impl Default for ClientSettings {
             keep_alive_requests: 1000,
             line_bytes_max: 8 << 10,
             head_bytes_max: 4 * (8 << 10),
-            underscores_in_headers: false,
+            header_names: HeaderNames::default(),
             shutdown_timeout: Duration::from_secs(240),
             http2_streams_max: 128,
             upgrade_protocols: vec!["websocket".to_owned()],
@@ -118,12 +158,25 @@ pub struct ForwardedSettings {
     pub trusted: Vec<IpNet>,
     /// Header that carries the client's address (`forwarded-for-header`).
     pub header: String,
+    /// Other headers than `X-Forwarded-For` and `X-Forwarded-Host` that are told apart from ours under the names
+    /// `X-Original-Forwarded-For` and `X-Original-Forwarded-Host`; the latter also is the one in which a trusted peer names the host
+    /// (`forwarded-for-header`, `forwarded-host-header`). None where neither is another one.
+    pub other_headers: Option<Box<ForwardedHeaders>>,
     /// Append to the incoming list of addresses instead of replacing it (`compute-full-forwarded-for`).
     pub compute_full: bool,
     /// Send `X-Original-URI`.
     pub original_uri: bool,
     /// Make up an `X-Request-ID` where the client sent none.
     pub request_id: bool,
+}
+
+/// Names of headers that hops in front set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForwardedHeaders {
+    /// Of the client's address.
+    pub address: String,
+    /// Of the host that was asked for.
+    pub host: String,
 }
 
 impl Default for ForwardedSettings {
@@ -133,6 +186,7 @@ impl Default for ForwardedSettings {
             real_ip: false,
             trusted: ["0.0.0.0/0", "::/0"].map(|all| all.parse().expect("a literal network")).to_vec(),
             header: "X-Forwarded-For".to_owned(),
+            other_headers: None,
             compute_full: false,
             original_uri: false,
             request_id: true,

@@ -5,7 +5,7 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 
-use model::{ConnectionHeader, Forward, HttpVersion, UpstreamHead};
+use model::{ConnectionHeader, Forward, HeadSettings, HttpVersion, UpstreamHead};
 use observe::{Failure, Reason};
 use wire::h1::{Body, BodyDecoder, InvalidBody};
 
@@ -52,6 +52,18 @@ fn tell(head: &UpstreamHead, exchange: &Exchange<'_>, edits: &mut HeadEdits<'_>)
     }
 }
 
+/// What every endpoint is told.
+fn set_on_request<'e>(heads: &'e HeadSettings, exchange: &Exchange<'_>, edits: &mut HeadEdits<'e>) {
+    for (name, template) in &heads.of_requests {
+        let value = values::expand_field(exchange, template);
+        if value.is_empty() {
+            edits.remove(name);
+        } else {
+            edits.set(name, value);
+        }
+    }
+}
+
 impl<'x, 'a> Outbound<'x, 'a> {
     pub(crate) fn new(
         exchange: &'x Exchange<'a>,
@@ -72,9 +84,12 @@ impl<'x, 'a> Outbound<'x, 'a> {
             original_uri: settings.forwarded.original_uri,
             connection: forward.connection_header,
             is_upgrade: exchange.is_upgrade(),
-            underscores: settings.client.underscores_in_headers,
+            names: settings.client.header_names,
         };
         let mut edits = HeadEdits::default();
+        if let Some(heads) = &settings.heads {
+            set_on_request(heads, exchange, &mut edits);
+        }
         let access = exchange.route.get().and_then(|route| route.access.as_deref());
         if let Some(demand) = access.and_then(|access| access.client_certificate.as_ref()) {
             client_certificate::tell(demand, exchange.conn.tls.as_deref(), &mut edits);

@@ -23,6 +23,7 @@ use crate::head::HeadEdits;
 use crate::progress::Progress;
 use crate::random::Random;
 use crate::report::Report;
+use crate::values;
 use crate::worker::{Worker, WorkerConfig};
 
 /// What becomes of the client's connection after a request.
@@ -150,7 +151,12 @@ impl<'a> Exchange<'a> {
 
     /// The changes to the head of the response, whoever made it.
     pub(crate) fn response_edits(&self, status: u16) -> HeadEdits<'_> {
-        let mut edits = filters::response(self.config.settings(), self.conn.tls.is_some());
+        let settings = self.config.settings();
+        if settings.heads.is_some() {
+            self.report.status.set(status);
+        }
+        let expand = |template: &_| values::expand_field(self, template);
+        let mut edits = filters::response(settings, self.conn.tls.is_some(), expand);
         if let Some(route) = self.route.get() {
             filters::response::apply(route.response_filters.as_slice(), self.origin(), &mut edits);
         }

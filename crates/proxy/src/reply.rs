@@ -3,7 +3,7 @@
 use observe::Reason;
 
 use crate::buffer::Buffer;
-use crate::head::{HeadEdits, HeadWriter};
+use crate::head::{HeadEdits, HeadWriter, SERVER};
 
 /// An answer without an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,14 +145,21 @@ impl Answer {
     ) {
         let mut writer = HeadWriter::new(out, 0);
         writer.status_line(self.status, phrase(self.status).as_bytes());
-        writer.field("Date", date.as_bytes());
-        for (name, value) in &self.fields {
+        if !edits.sets("Date") {
+            writer.field("Date", date.as_bytes());
+        }
+        for (name, value) in self.fields.iter().filter(|(name, _)| !edits.sets(name)) {
             writer.field(name, value.as_bytes());
+        }
+        if edits.passes_server {
+            writer.field("Server", SERVER.as_bytes());
         }
         writer.edits(edits);
         writer.connection(connection);
         if let Some(body) = &self.body {
-            writer.field("Content-Type", b"text/plain; charset=utf-8");
+            if !edits.sets("Content-Type") {
+                writer.field("Content-Type", b"text/plain; charset=utf-8");
+            }
             writer.field("Content-Length", itoa::Buffer::new().format(body.len()).as_bytes());
         }
         writer.end();

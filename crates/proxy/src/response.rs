@@ -14,7 +14,7 @@ use crate::deliver::Outcome;
 use crate::exchange::Exchange;
 use crate::fault::Fault;
 use crate::h2::tunnel_stream;
-use crate::head::{Delivery, write_interim_head, write_response_head};
+use crate::head::{Delivery, HeadEdits, write_interim_head, write_response_head};
 use crate::limits::INTERIM_RESPONSES_MAX;
 use crate::tunnel::{End, tunnel};
 use crate::upstream::h1::keep_alive_hint;
@@ -78,7 +78,7 @@ impl Receiver<'_, '_> {
             // 100 answers an expectation that ended here; HTTP/1.0 knows no interim responses.
             if response.status != 100 && exchange.request.version == Version::Http11 {
                 let mut out = Buffer::small(&exchange.worker.buffers);
-                write_interim_head(buffer.data(), response, &mut out);
+                write_interim_head(buffer.data(), response, &HeadEdits::default(), &mut out);
                 exchange.client.inform(response.status, out.data(), exchange.timeout()).await?;
             }
             buffer.consume(response.len);
@@ -167,7 +167,7 @@ impl Receiver<'_, '_> {
         let upstream = self.call.own_socket().ok_or(Fault::sent(Reason::UpstreamBadResponse))?;
         let (exchange, timeouts) = (self.exchange, self.forward.timeouts);
         let mut out = Buffer::small(&exchange.worker.buffers);
-        write_interim_head(buffer.data(), response, &mut out);
+        write_interim_head(buffer.data(), response, &exchange.response_edits(response.status), &mut out);
         // In HTTP/2 the tunnel is the content of a response that succeeds (RFC 8441 section 5).
         let status = if exchange.client.is_http2() { 200 } else { response.status };
         self.note_head(status, out.data());

@@ -84,7 +84,8 @@ pub(crate) async fn refuse(worker: &Rc<Worker>, arrival: RequestStart<'_>, reaso
     let report = Report::new(begin, head.len() as u64);
     let option = connection_option(claimed_version(head), false);
     let is_head = head.trim_ascii_start().starts_with(b"HEAD ");
-    let edits = filters::response(config.settings(), conn.tls.is_some());
+    let expand = |template: &_| values::expand_refused(worker, conn, template);
+    let edits = filters::response(config.settings(), conn.tls.is_some(), expand);
     let sent = send_answer(worker, arrival, (&Answer::to(reason), &edits), option, !is_head, &report).await;
     record::record_refused(worker, config, conn, head, &report, reason);
     if sent { AfterRequest::Linger } else { AfterRequest::Close }
@@ -231,7 +232,7 @@ impl<'a> Exchange<'a> {
     /// Answers the question of a browser whether it may ask (CORS), where the route says so.
     fn preflight(&self, route: &Route) -> Result<(), Stop> {
         for filter in route.response_filters.as_slice() {
-            let ResponseFilter::Cors(cors) = filter;
+            let ResponseFilter::Cors(cors) = filter else { continue };
             let method = &self.head[self.request.method.clone()];
             if let Some(answer) = filters::response::preflight(cors, method, self.origin()) {
                 return Err(answer.into());

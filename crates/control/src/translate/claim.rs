@@ -152,6 +152,8 @@ pub(super) struct DraftRoute {
     /// Who may use the route.
     pub(super) access: AccessDraft,
     pub(super) cors: Option<Arc<Cors>>,
+    /// Headers of responses.
+    pub(super) custom_headers: Option<Arc<[(String, String)]>>,
     pub(super) access_log: bool,
 }
 
@@ -244,6 +246,7 @@ impl DraftRoute {
             denials: Vec::new(),
             access: AccessDraft::default(),
             cors: None,
+            custom_headers: None,
             access_log: true,
         }
     }

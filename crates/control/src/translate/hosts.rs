@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use model::{
-    Access, Action, Alias, Backends, Cors, ExternalAuth, Forward, Host, HostName, HostTls, Labels, PathKind,
+    Access, Action, Alias, Backends, ExternalAuth, Forward, Host, HostName, HostTls, Labels, PathKind,
     PathMatch, Redirect, RedirectTarget, RequestFilter, RequestFilters, ResponseFilter, ResponseFilters,
     Route, UpstreamHead,
 };
@@ -424,13 +424,15 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         let app_root = self.terms.app_root.clone().map(RequestFilter::AppRoot);
         let own = draft.filters.iter().cloned();
         let filters: Vec<_> = app_root.into_iter().chain(own).chain(rewrite).chain(redirect).collect();
-        if action == Action::NotFound && filters.is_empty() && access.is_none() {
+        let response_filters = response_filters(draft);
+        let has_filters = !filters.is_empty() || !response_filters.as_slice().is_empty();
+        if action == Action::NotFound && !has_filters && access.is_none() {
             return;
         }
         let backend = draft.backend.as_ref();
         self.routes.push(Arc::new(Route {
             conditions: None,
-            response_filters: response_filters(draft.cors.clone()),
+            response_filters,
             request_filters: RequestFilters::new(filters).expect("each is of another kind"),
             access: access.map(Box::new),
             action,
@@ -493,8 +495,10 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
     }
 }
 
-fn response_filters(cors: Option<Arc<Cors>>) -> ResponseFilters {
-    ResponseFilters::new(cors.map(ResponseFilter::Cors).into_iter().collect()).expect("it is one filter")
+fn response_filters(draft: &DraftRoute) -> ResponseFilters {
+    let cors = draft.cors.clone().map(ResponseFilter::Cors);
+    let headers = draft.custom_headers.clone().map(ResponseFilter::SetHeaders);
+    ResponseFilters::new(cors.into_iter().chain(headers).collect()).expect("each is of another kind")
 }
 
 fn path_type(path: &PathMatch) -> &'static str {

@@ -258,7 +258,7 @@ fn write_head(exchange: &Exchange<'_>, check: &ExternalCheck, out: &mut Buffer) 
         method: check.method.as_deref().unwrap_or("GET").as_bytes(),
         target: &visible(&values::expand(exchange, &check.target)),
         host: check.host.as_bytes(),
-        underscores: exchange.config.settings().client.underscores_in_headers,
+        names: exchange.config.settings().client.header_names,
     };
     write_subrequest_head(head, request, &subrequest, &edits, out);
 }

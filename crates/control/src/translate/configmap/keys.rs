@@ -11,7 +11,9 @@ use model::log::{Escape, Format};
 use super::Effect::{Ignored, Instead, Restricting, Supported, Unsupported};
 use super::value::{self, Taken, positive, set};
 use super::{Global, Key};
+use crate::names::NsName;
 use crate::translate::ciphers;
+use crate::translate::header::{self, Side};
 use crate::translate::ingress::access::address_set;
 use crate::translate::ingress::auth::external;
 use crate::translate::ingress::{limits, redirect};
@@ -36,8 +38,9 @@ keys! {
     "access-log-off", "false", Supported(no_access_log_at_all), "F5: `disable-access-log`.";
     "access-log-params", "", Unsupported, "Parameters of nginx's access log.";
     "access-log-path", "/var/log/nginx/access.log", Unsupported, "File of the access log.";
-    "add-headers", "", Unsupported, "ConfigMap with headers for all responses.";
-    "allow-backend-server-header", "false", Unsupported, "Passes the endpoints' Server header on.";
+    "add-headers", "", Supported(name_of_configmap), "ConfigMap with headers for all responses, `namespace/name`. Values may hold variables.";
+    "allow-backend-server-header", "false", Supported(|g, v| set(&mut g.server.of_endpoints, value::boolean(v))),
+        "Passes the endpoints' Server header on, with `server-tokens`.";
     "allow-cross-namespace-resources", "false", Supported(|g, v| set(&mut g.defaults.crosses_namespaces, value::boolean(v))),
         "Lets annotations name objects of other namespaces.";
     "allow-snippet-annotations", "false", Ignored(TYPED), "Obeys annotations that hold nginx configuration.";
@@ -86,7 +89,7 @@ keys! {
         "Takes the client's address from `forwarded-for-header`.";
     "enable-serial-reloads", "false", Ignored(TUNING), "Reloads one after the other.";
     "enable-syslog", "false", Unsupported, "Logs to syslog.";
-    "enable-underscores-in-headers", "false", Supported(|g, v| set(&mut g.settings.client.underscores_in_headers, value::boolean(v))),
+    "enable-underscores-in-headers", "false", Supported(|g, v| set(&mut g.underscores_in_headers, value::boolean(v))),
         "Passes header names with underscores on.";
     "error-log-level", "notice", Ignored(OWN_LOG), "Level of the error log.";
     "error-log-path", "/var/log/nginx/error.log", Ignored(OWN_LOG), "File of the error log.";
@@ -96,13 +99,16 @@ keys! {
         "Protocols that clients may change to by Upgrade; empty for none. Ours: ingress-nginx passes every name on. h2c and TLS are never.";
     "forwarded-for-header", "X-Forwarded-For", Supported(|g, v| set(&mut g.settings.forwarded.header, Ok(v.trim().to_owned()))),
         "Header that holds the client's address.";
-    "forwarded-for-proxy-protocol-header", "X-Forwarded-For-Proxy-Protocol", Unsupported,
+    "forwarded-for-proxy-protocol-header", "X-Forwarded-For-Proxy-Protocol",
+        Ignored("the address in a PROXY header needs no header on its way through the process"),
         "Header for the address of the PROXY protocol.";
-    "forwarded-host-header", "X-Forwarded-Host", Unsupported, "Header that holds the host asked for.";
+    "forwarded-host-header", "X-Forwarded-Host", Supported(|g, v| set(&mut g.forwarded_host_header, header::name(v.trim(), Side::Response))),
+        "Header that holds the host asked for.";
     "generate-request-id", "true", Supported(|g, v| set(&mut g.settings.forwarded.request_id, value::boolean(v))),
         "Makes up an X-Request-ID where there is none.";
     "geoip2-autoreload-in-minutes", "0", Unsupported, "Reads its database anew.";
-    "global-allowed-response-headers", "", Unsupported, "Headers that `custom-headers` may set.";
+    "global-allowed-response-headers", "", Supported(|g, v| set(&mut g.defaults.headers.allowed, Ok(value::list(v).into()))),
+        "Headers that `custom-headers` may set.";
     "global-auth-always-set-cookie", "false", Supported(|g, v| set(&mut g.defaults.auth.global.always_set_cookie, value::boolean(v))),
         "Passes its cookies on with every status.";
     "global-auth-cache-duration", "200 202 401 5m", Supported(|g, v| set(&mut g.defaults.auth.global.cache_duration, Ok(v.to_owned()))),
@@ -127,7 +133,8 @@ keys! {
     "gzip-level", "1", Unsupported, "Level of gzip.";
     "gzip-min-length", "256", Unsupported, "Shortest body to compress.";
     "gzip-types", "", Unsupported, "Media types to compress.";
-    "hide-headers", "", Unsupported, "Response headers that are left out.";
+    "hide-headers", "", Supported(|g, v| set(&mut g.hidden_headers, Ok(value::list(v)))),
+        "Headers of endpoints that clients do not get.";
     "hsts", "true", Supported(|g, v| set(&mut g.hsts.sent, value::boolean(v))),
         "Sends Strict-Transport-Security over TLS.";
     "hsts-include-subdomains", "true", Supported(|g, v| set(&mut g.hsts.include_subdomains, value::boolean(v))),
@@ -147,7 +154,8 @@ keys! {
     "http2-max-field-size", "", Ignored(TUNING), "Longest header field of HTTP/2.";
     "http2-max-header-size", "", Ignored(TUNING), "Longest head of HTTP/2.";
     "http2-max-requests", "0", Ignored(TUNING), "Requests on one HTTP/2 connection.";
-    "ignore-invalid-headers", "true", Unsupported, "Leaves headers with invalid names out.";
+    "ignore-invalid-headers", "true", Supported(|g, v| set(&mut g.ignores_invalid_headers, value::boolean(v))),
+        "Leaves headers out whose names hold anything but letters, digits and dashes.";
     "jaeger-baggage-header", "jaeger-baggage", Ignored(DEAD), "Was for Jaeger.";
     "jaeger-collector-host", "", Ignored(DEAD), "Was for Jaeger.";
     "jaeger-collector-port", "6831", Ignored(DEAD), "Was for Jaeger.";
@@ -252,7 +260,7 @@ keys! {
         "Reads request bodies before endpoints are contacted.";
     "proxy-send-timeout", "60", Supported(|g, v| set(&mut g.defaults.timeouts.send, value::seconds(v))),
         "Seconds between two writes of a request.";
-    "proxy-set-headers", "", Unsupported, "ConfigMap with headers for endpoints.";
+    "proxy-set-headers", "", Supported(name_of_configmap), "ConfigMap with headers for endpoints, `namespace/name`. Values may hold variables.";
     "proxy-ssl-location-only", "false", Supported(|g, v| set(&mut g.defaults.upstream_tls.is_for_locations_only, value::boolean(v))),
         "Whether `proxy-ssl-secret` and what goes with it hold for the locations of their Ingress only, not for the whole host.";
     "proxy-stream-next-upstream", "true", Supported(|g, v| set(&mut g.settings.stream.next_upstream, value::boolean(v))),
@@ -273,7 +281,8 @@ keys! {
     "server-name-hash-bucket-size", "", Ignored(TUNING), "Size of a hash table.";
     "server-name-hash-max-size", "1024", Ignored(TUNING), "Size of a hash table.";
     "server-snippet", "", Restricting, "nginx configuration for all hosts.";
-    "server-tokens", "false", Unsupported, "Sends a Server header.";
+    "server-tokens", "false", Supported(|g, v| set(&mut g.server.is_named, value::boolean(v))),
+        "Sends a Server header.";
     "service-upstream", "false", Supported(|g, v| set(&mut g.defaults.balancing.by_virtual_address, value::boolean(v))),
         "Sends requests to Services' virtual addresses.";
     "skip-access-log-urls", "", Supported(|g, v| set(&mut g.settings.access_log.skip, Ok(value::list(v)))),
@@ -376,6 +385,11 @@ fn upgrade_protocols(text: &str) -> (Vec<String>, Option<String>) {
         format!("left out: {} ({why})", refused.join(", "))
     });
     (taken, remark)
+}
+
+/// Whether it can be looked up is said when all keys have been read.
+fn name_of_configmap(_: &mut Global, text: &str) -> Taken {
+    text.trim().parse::<NsName>().map(|_| None).map_err(|error| error.to_string())
 }
 
 fn streams_max(text: &str) -> value::Parsed<u32> {

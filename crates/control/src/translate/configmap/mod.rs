@@ -7,13 +7,15 @@ pub use keys::KEYS;
 use std::time::Duration;
 
 use model::log::Escape;
-use model::{Networks, Settings};
+use model::{ForwardedHeaders, HeadSettings, HeaderNames, Networks, ServerHeader, Settings};
 
+use super::header::{self, Side};
 use super::ingress::Settings as Defaults;
 use super::inputs::Inputs;
 use super::table::{is_default, suggestion};
 use super::value::{self, Taken};
 use crate::index::Index;
+use crate::names::NsName;
 use crate::objects::{At, ConfigMap, Sourced};
 use crate::options::Options;
 use crate::outcome::Outcome;
@@ -47,7 +49,7 @@ enum Effect {
 }
 
 /// The settings of the whole proxy, and what depends on them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Global {
     pub(super) settings: Settings,
     /// The settings that the annotations of each Ingress start from.
@@ -57,6 +59,37 @@ pub(super) struct Global {
     retry_non_idempotent: bool,
     escape_json: bool,
     escape_none: bool,
+    underscores_in_headers: bool,
+    ignores_invalid_headers: bool,
+    forwarded_host_header: String,
+    hidden_headers: Vec<String>,
+    server: Server,
+}
+
+/// The keys about the `Server` header.
+#[derive(Debug, Default)]
+struct Server {
+    is_named: bool,
+    of_endpoints: bool,
+}
+
+impl Default for Global {
+    fn default() -> Self {
+        Self {
+            settings: Settings::default(),
+            defaults: Defaults::default(),
+            hsts: Hsts::default(),
+            proxy_protocol: ProxyProtocol::default(),
+            retry_non_idempotent: false,
+            escape_json: false,
+            escape_none: false,
+            underscores_in_headers: false,
+            ignores_invalid_headers: true,
+            forwarded_host_header: "X-Forwarded-Host".to_owned(),
+            hidden_headers: Vec::new(),
+            server: Server::default(),
+        }
+    }
 }
 
 /// The keys `hsts*`.
@@ -158,6 +191,16 @@ const CLOSING: &[&str] =
 /// Names that the `ConfigMap` commonly has.
 const USUAL_NAMES: &[&str] = &["ingress-nginx-controller", "nginx-config", "nginx-configuration"];
 
+/// Keys that name another `ConfigMap`.
+const NAMING: &[&str] = &["add-headers", "proxy-set-headers"];
+
+/// The `ConfigMap`s that the settings name.
+pub(crate) fn named(index: &Index, options: &Options) -> impl Iterator<Item = NsName> {
+    let settings = options.configmap.as_ref().and_then(|name| index.configmaps.get(name));
+    let values = NAMING.iter().filter_map(move |key| settings?.data.get(*key));
+    values.filter_map(|value| value.value.trim().parse().ok())
+}
+
 /// Whether annotations may name objects of other namespaces.
 pub(crate) fn crosses_namespaces(index: &Index, options: &Options) -> bool {
     let settings = options.configmap.as_ref().and_then(|name| index.configmaps.get(name));
@@ -182,7 +225,13 @@ pub(super) fn read(inputs: &Inputs<'_>, problems: &mut Vec<Problem>) -> Global {
             problems.push(Problem::at(severity, configmap, value, message).because(reason));
         }
     }
-    global.finish()
+    let mut of_named = |key, side| header::of_settings(key, configmap, side, inputs, problems);
+    let heads = HeadSettings {
+        of_responses: of_named("add-headers", Side::Response),
+        of_requests: of_named("proxy-set-headers", Side::Request),
+        ..HeadSettings::default()
+    };
+    global.finish(heads)
 }
 
 fn unused(configmap: &Sourced<ConfigMap>) -> Problem {
@@ -192,11 +241,31 @@ fn unused(configmap: &Sourced<ConfigMap>) -> Problem {
 
 impl Global {
     /// Adds the settings that several keys decide together.
-    fn finish(mut self) -> Self {
+    fn finish(mut self, heads: HeadSettings) -> Self {
         self.defaults.retries.on.non_idempotent |= self.retry_non_idempotent;
         self.settings.tls.strict_transport_security = self.hsts.value();
         let ProxyProtocol { used, header_timeout } = self.proxy_protocol;
         self.settings.client.proxy_header_timeout = used.then_some(header_timeout);
+        self.settings.client.header_names = match (self.ignores_invalid_headers, self.underscores_in_headers)
+        {
+            (false, _) => HeaderNames::All,
+            (true, true) => HeaderNames::Underscores,
+            (true, false) => HeaderNames::Plain,
+        };
+        let names = ForwardedHeaders {
+            address: self.settings.forwarded.header.clone(),
+            host: self.forwarded_host_header.clone(),
+        };
+        let are_usual = names.address.eq_ignore_ascii_case("X-Forwarded-For")
+            && names.host.eq_ignore_ascii_case("X-Forwarded-Host");
+        self.settings.forwarded.other_headers = (!are_usual).then(|| Box::new(names));
+        let server = match (self.server.is_named, self.server.of_endpoints) {
+            (false, _) => ServerHeader::None,
+            (true, false) => ServerHeader::Own,
+            (true, true) => ServerHeader::Endpoint,
+        };
+        let heads = HeadSettings { hidden: std::mem::take(&mut self.hidden_headers), server, ..heads };
+        self.settings.heads = (heads != HeadSettings::default()).then(|| Box::new(heads));
         let blocked = self.defaults.access.blocked.clone();
         self.settings.blocked = blocked.map(|blocked| Networks { denied: Some(blocked), allowed: None });
         self.settings.access_log.format.escape = match (self.escape_none, self.escape_json) {

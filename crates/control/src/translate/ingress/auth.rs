@@ -7,7 +7,7 @@ use super::annotation::Effect::{Ignored, Restricting, Supported};
 use super::annotation::Extent;
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
-use super::secret::Fault;
+use super::named::Fault;
 use crate::objects::{Ingress, Sourced};
 use crate::problem::{Problem, Reason, Severity};
 use crate::translate::claim::{DraftRoute, ExternalDraft};

@@ -26,12 +26,12 @@ mod host_tls;
 pub(super) mod limits;
 mod logging;
 mod mirror;
+mod named;
 pub(crate) mod order;
 pub(super) mod redirect;
 mod retries;
 mod rewrite;
 mod rules;
-mod secret;
 mod snippets;
 mod timeouts;
 mod tracing;
@@ -73,7 +73,7 @@ pub(super) struct Settings {
     cors: cors::Settings,
     pub(super) guards: guards::Settings,
     hashing: balancing::Settings,
-    headers: headers::Settings,
+    pub(super) headers: headers::Settings,
     host_tls: host_tls::Settings,
     pub(super) limits: limits::Settings,
     logging: logging::Settings,
@@ -102,6 +102,8 @@ struct Annotated {
     upstream: UpstreamDraft,
     /// The verification of its hosts' clients, or why its hosts have to be closed.
     client_auth: Option<Parsed<ClientAuthPolicy>>,
+    /// Headers of the responses of its locations.
+    custom_headers: Option<headers::CustomHeaders>,
     /// The authentication of users at its locations.
     auth: auth::Resolved,
 }
@@ -265,13 +267,20 @@ impl Annotated {
         let client_auth =
             settings.client_certificates.resolve(ingress, prefix, crosses_namespaces, inputs, problems);
         let auth = settings.auth.resolve(ingress, prefix, crosses_namespaces, inputs, problems);
-        Self { settings, upstream, client_auth, auth }
+        let custom_headers = settings.headers.resolve(ingress, prefix, crosses_namespaces, inputs);
+        let custom_headers = custom_headers.unwrap_or_else(|refusal| {
+            let (denial, problem) = *refusal;
+            settings.guards.of_locations.push(denial);
+            problems.push(problem);
+            None
+        });
+        Self { settings, upstream, client_auth, custom_headers, auth }
     }
 
     /// The settings of a route without an Ingress.
     fn base(base: &Settings) -> Self {
         let (upstream, auth) = (base.upstream_tls.draft(), auth::Resolved::default());
-        Self { settings: base.clone(), upstream, client_auth: None, auth }
+        Self { settings: base.clone(), upstream, client_auth: None, custom_headers: None, auth }
     }
 }
 

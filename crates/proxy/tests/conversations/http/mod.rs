@@ -6,6 +6,7 @@ mod answers;
 mod auth;
 mod bodies;
 mod calls;
+mod heads;
 mod listeners;
 
 use model::{Action, Forward, Model, Route};
