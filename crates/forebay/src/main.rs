@@ -9,6 +9,7 @@ mod configuration;
 mod docs;
 mod doctor;
 mod ignored;
+mod log_output;
 mod machine;
 mod output;
 mod payload;

@@ -27,7 +27,7 @@ use crate::admin::{self, Access, Admin};
 use crate::cli;
 use crate::doctor::serving::Findings;
 use crate::ignored::Ignored;
-use crate::{machine, webhook};
+use crate::{log_output, machine, webhook};
 
 /// Environment variable with what is logged: `info`, `debug`, `control=debug,info`.
 const LOG_VARIABLE: &str = "FOREBAY_LOG";
@@ -294,6 +294,7 @@ impl Server {
     fn build(bootstrap: &Bootstrap, translation: &Translation) -> anyhow::Result<Self> {
         let registry = Arc::clone(&bootstrap.registry);
         let log = Writer::spawn(std::io::stdout(), &registry)?;
+        log_output::redirect(&log, None, &translation.model.settings);
         let snapshot = Arc::new(routing::compile(&translation.model, None, 1));
         let proxy = Proxy::start(&bootstrap.proxy, Arc::clone(&snapshot), &registry, &log)
             .context("cannot listen")?;
@@ -313,6 +314,7 @@ impl Server {
 
     /// Goes over to another configuration.
     fn apply(&mut self, translation: &Translation) {
+        log_output::redirect(&self.log, Some(&self.snapshot.settings), &translation.model.settings);
         let generation = self.snapshot.generation + 1;
         self.snapshot = Arc::new(routing::compile(&translation.model, Some(&self.snapshot), generation));
         self.proxy.publish(Arc::clone(&self.snapshot));

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use crate::log::Format;
+use crate::log::{Format, Output};
 use crate::template::Template;
 use crate::{Networks, StreamSettings, TlsSettings};
 
@@ -203,10 +203,23 @@ pub struct AccessLog {
     pub format: Format,
     /// Path prefixes of requests that are not logged (`skip-access-log-urls`).
     pub skip: Vec<String>,
+    /// Requests for hosts that nothing is served for are logged (`enable-access-log-for-default-backend`).
+    pub unknown_hosts: bool,
+    /// Requests to auth services are logged, beside those that they are about (`enable-auth-access-log`).
+    pub auth: bool,
+    /// Where its lines go (`access-log-path`, `http-access-log-path`, `enable-syslog`).
+    pub output: Output,
 }
 
 impl Default for AccessLog {
     fn default() -> Self {
-        Self { enabled: true, format: Format::default(), skip: Vec::new() }
+        Self {
+            enabled: true,
+            format: Format::default(),
+            skip: Vec::new(),
+            unknown_hosts: false,
+            auth: false,
+            output: Output::default(),
+        }
     }
 }

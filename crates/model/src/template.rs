@@ -6,13 +6,13 @@ pub struct Template {
     parts: Vec<Part>,
 }
 
-/// A piece of a [`Template`].
+/// A piece of a [`Template`], or of another text with variables of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum Part<V = Variable> {
     /// Is written as it is.
     Text(String),
     /// Is replaced by the request's value.
-    Variable(Variable),
+    Variable(V),
 }
 
 /// A notation that cannot be read.
@@ -142,18 +142,7 @@ impl Template {
     ///
     /// When a `$` is not followed by the name of a variable.
     pub fn parse(text: &str) -> Result<Self, InvalidTemplate> {
-        let mut parts = Vec::new();
-        let mut rest = text;
-        while let Some(dollar) = rest.find('$') {
-            push_text(&mut parts, &rest[..dollar]);
-            let (name, after) = split_name(&rest[dollar + 1..])?;
-            let variable =
-                Variable::named(name).ok_or_else(|| InvalidTemplate::UnknownVariable(name.to_owned()))?;
-            parts.push(Part::Variable(variable));
-            rest = after;
-        }
-        push_text(&mut parts, rest);
-        Ok(Self { parts })
+        Ok(Self { parts: parse_parts(text, Variable::named)? })
     }
 
     /// Text and variables in order.
@@ -176,7 +165,25 @@ impl From<Variable> for Template {
     }
 }
 
-fn push_text(parts: &mut Vec<Part>, text: &str) {
+/// Reads nginx's notation with the variables that `named` knows.
+pub(crate) fn parse_parts<V>(
+    text: &str,
+    named: impl Fn(&str) -> Option<V>,
+) -> Result<Vec<Part<V>>, InvalidTemplate> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some(dollar) = rest.find('$') {
+        push_text(&mut parts, &rest[..dollar]);
+        let (name, after) = split_name(&rest[dollar + 1..])?;
+        let variable = named(name).ok_or_else(|| InvalidTemplate::UnknownVariable(name.to_owned()))?;
+        parts.push(Part::Variable(variable));
+        rest = after;
+    }
+    push_text(&mut parts, rest);
+    Ok(parts)
+}
+
+fn push_text<V>(parts: &mut Vec<Part<V>>, text: &str) {
     if !text.is_empty() {
         parts.push(Part::Text(text.to_owned()));
     }

@@ -201,6 +201,7 @@ impl<'a> Exchange<'a> {
         let accepts = |conditions: &Conditions| conditions::hold(conditions, self.head, self.request);
         match self.config.snapshot.resolve(self.conn.listener, self.host(), path, accepts) {
             Resolution::Route(host, _) if *host.name() == HostName::Any && path == HEALTH_PATH => {
+                self.report.is_logged.set(false);
                 Err(Answer::healthy().into())
             }
             Resolution::Route(host, route) => {
@@ -211,8 +212,15 @@ impl<'a> Exchange<'a> {
                 self.route.set(Some(route));
                 Err(self.add_slash(route).into())
             }
-            Resolution::UnknownHost if path == HEALTH_PATH => Err(Answer::healthy().into()),
-            Resolution::UnknownHost => Err(self.unserved(Reason::UnknownHost).into()),
+            Resolution::UnknownHost => {
+                let is_probe = path == HEALTH_PATH;
+                let log = &self.config.settings().access_log;
+                self.report.is_logged.set(log.unknown_hosts && !is_probe);
+                if is_probe {
+                    return Err(Answer::healthy().into());
+                }
+                Err(self.unserved(Reason::UnknownHost).into())
+            }
             Resolution::UnknownPath => Err(self.unserved(Reason::UnknownPath).into()),
         }
     }

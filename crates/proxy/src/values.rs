@@ -50,7 +50,7 @@ pub(crate) fn with_record<T>(
         (Client::Http1(_), Version::Http11) => (Cow::Borrowed(request_line(head, request)), "HTTP/1.1"),
         (Client::Http1(_), Version::Http10) => (Cow::Borrowed(request_line(head, request)), "HTTP/1.0"),
     };
-    let Log { sink, time, hostname, pid } = &mut *worker.log.borrow_mut();
+    let Log { sink, time, hostname, pid, .. } = &mut *worker.log.borrow_mut();
     let record = Record {
         time: time.at(worker.clock.unix()),
         hostname,

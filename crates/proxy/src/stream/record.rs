@@ -1,7 +1,7 @@
 //! What is told of streams: counters, response times, the access log.
 
 use std::cell::Cell;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -27,6 +27,8 @@ pub(super) struct Tracked {
 /// How a connection or session went.
 pub(super) struct Outcome {
     pub(super) client: IpAddr,
+    /// The endpoint that it was passed on to, if it was.
+    pub(super) upstream: Option<SocketAddr>,
     /// Why it was not passed on, if it was not.
     pub(super) fault: Option<Reason>,
     /// Bytes that the client sent.
@@ -56,10 +58,11 @@ impl Tracked {
             worker.recorder.borrow().reason(reason);
         }
         let config = worker.config();
-        if !config.settings().stream.access_log {
+        let settings = &config.settings().stream;
+        if !settings.access_log {
             return;
         }
-        let Log { sink, time, .. } = &mut *worker.log.borrow_mut();
+        let Log { streams, time, hostname, pid, .. } = &mut *worker.log.borrow_mut();
         let record = StreamRecord {
             time: time.at(worker.clock.unix()),
             remote_addr: outcome.client,
@@ -68,8 +71,13 @@ impl Tracked {
             bytes_sent: outcome.sent,
             bytes_received: outcome.received,
             session_time: worker.clock.now().since(self.begin),
+            server_port: self.service.listener.port,
+            upstream: outcome.upstream,
+            labels: &self.service.stream.labels,
+            hostname,
+            pid: *pid,
         };
-        sink.line(|out| write_stream_line(&record, out));
+        streams.line(|out| write_stream_line(&settings.log_format, &record, out));
     }
 
     fn close(&self) {

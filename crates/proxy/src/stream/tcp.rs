@@ -50,7 +50,7 @@ fn serve(
     let open = Open::count(worker);
     async move {
         let worker = open.worker();
-        let mut outcome = Outcome { client: peer.ip(), fault: None, received: 0, sent: 0 };
+        let mut outcome = Outcome { client: peer.ip(), upstream: None, fault: None, received: 0, sent: 0 };
         // On the heap, so that a connection that stands does not keep the room that it took to make.
         match Box::pin(prepare(worker, &service, stream, peer, &mut outcome)).await {
             Ok(mut ends) => {
@@ -86,6 +86,7 @@ async fn prepare(
         outcome.client = client.ip();
     }
     let (endpoint, upstream) = connect(worker, &config, service.cluster(&config)?, &deadline).await?;
+    outcome.upstream = Some(endpoint.address);
     if service.stream.sends_proxy_header {
         let mut header = Vec::new();
         let addresses = stream.local_addr().ok().map(|local| Addresses {

@@ -356,7 +356,8 @@ impl Session {
     fn record(&self, worker: &Worker, fault: Option<Reason>) {
         let client = self.client.ip().to_canonical();
         let (received, sent) = (self.received.get(), self.sent.get());
-        self.tracked.end(worker, &Outcome { client, fault, received, sent });
+        self.tracked
+            .end(worker, &Outcome { client, upstream: Some(self.endpoint.address), fault, received, sent });
     }
 }
 

@@ -455,3 +455,20 @@ fn slow_answers_are_counted_apart() {
     connect_and_converse(&world);
     assert_eq!(ratio(&world), "0.5");
 }
+
+#[test]
+fn the_line_of_a_connection_has_the_format_that_is_configured() {
+    let upstream = Upstream::new();
+    let world = World::tcp(&[upstream.address()], |model| {
+        let format = "$proxy_upstream_name $upstream_addr $server_port $bytes_received $upstream_bytes_sent";
+        model.settings.stream.log_format = model::log::StreamFormat::parse(format).unwrap();
+    });
+    let mut client = world.client();
+    client.send("ping");
+    let mut peer = upstream.accept();
+    assert_eq!(peer.read_exactly(4), b"ping");
+    drop((client, peer));
+    world.await_quiet();
+    let expected = format!("tcp-default-echo-7 {} {} 4 4\n", upstream.address(), world.port());
+    assert_eq!(world.stop(), expected);
+}

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use model::PoolCap;
-use model::log::{Escape, Format};
+use model::log::{Escape, Format, Output, StreamFormat};
 
 use super::Effect::{Ignored, Instead, Restricting, Supported, Unsupported};
 use super::value::{self, Taken, positive, set};
@@ -36,8 +36,9 @@ macro_rules! keys {
 
 keys! {
     "access-log-off", "false", Supported(no_access_log_at_all), "F5: `disable-access-log`.";
-    "access-log-params", "", Unsupported, "Parameters of nginx's access log.";
-    "access-log-path", "/var/log/nginx/access.log", Unsupported, "File of the access log.";
+    "access-log-params", "", Ignored("lines are collected and written ten times a second"), "Parameters of nginx's access log.";
+    "access-log-path", "/var/log/nginx/access.log", Supported(|g, v| set(&mut g.log.path, output(v))),
+        "Where the access logs go: a file, `/dev/stdout` (which nginx's default path stands for too) or `/dev/stderr`.";
     "add-headers", "", Supported(name_of_configmap), "ConfigMap with headers for all responses, `namespace/name`. Values may hold variables.";
     "allow-backend-server-header", "false", Supported(|g, v| set(&mut g.server.of_endpoints, value::boolean(v))),
         "Passes the endpoints' Server header on, with `server-tokens`.";
@@ -76,9 +77,11 @@ keys! {
     "disable-proxy-intercept-errors", "false", Unsupported,
         "Leaves error responses as they are in spite of it.";
     "disable-stream-access-log", "false", Supported(no_stream_access_log), "Turns the access log of TCP and UDP off.";
-    "enable-access-log-for-default-backend", "false", Unsupported, "Logs requests to the default backend.";
+    "enable-access-log-for-default-backend", "false", Supported(|g, v| { g.settings.access_log.unknown_hosts = value::boolean(v)?; g.defaults.logging.of_default_backend = value::boolean(v)?; Ok(None) }),
+        "Logs requests to the default backend, the built-in one included.";
     "enable-aio-write", "true", Ignored(TUNING), "Writes files asynchronously.";
-    "enable-auth-access-log", "false", Unsupported, "Logs requests to the auth service.";
+    "enable-auth-access-log", "false", Supported(|g, v| set(&mut g.settings.access_log.auth, value::boolean(v))),
+        "Logs requests to the auth service.";
     "enable-brotli", "false", Unsupported, "Compresses by brotli.";
     "enable-modsecurity", "false", Restricting, "Turns the web application firewall on.";
     "enable-multi-accept", "true", Ignored(TUNING), "Accepts several connections at once.";
@@ -88,7 +91,8 @@ keys! {
     "enable-real-ip", "false", Supported(|g, v| set(&mut g.settings.forwarded.real_ip, value::boolean(v))),
         "Takes the client's address from `forwarded-for-header`.";
     "enable-serial-reloads", "false", Ignored(TUNING), "Reloads one after the other.";
-    "enable-syslog", "false", Unsupported, "Logs to syslog.";
+    "enable-syslog", "false", Supported(|g, v| set(&mut g.log.uses_syslog, value::boolean(v))),
+        "Sends the access log of HTTP to a syslog server (RFC 3164 over UDP).";
     "enable-underscores-in-headers", "false", Supported(|g, v| set(&mut g.underscores_in_headers, value::boolean(v))),
         "Passes header names with underscores on.";
     "error-log-level", "notice", Ignored(OWN_LOG), "Level of the error log.";
@@ -143,7 +147,8 @@ keys! {
         "Seconds that browsers remember it.";
     "hsts-preload", "false", Supported(|g, v| set(&mut g.hsts.preload, value::boolean(v))),
         "Names preload in it.";
-    "http-access-log-path", "", Unsupported, "File of the access log of HTTP.";
+    "http-access-log-path", "", Supported(|g, v| set(&mut g.log.http_path, output(v).map(Some))),
+        "As `access-log-path`, for HTTP.";
     "http-redirect-code", "308", Supported(|g, v| set(&mut g.defaults.redirect.status, redirect_status(v))),
         "Status of redirects to TLS: 301, 302, 307 or 308.";
     "http-snippet", "", Restricting, "nginx configuration for HTTP.";
@@ -183,7 +188,8 @@ keys! {
         "Number and size of the buffers that a request head must fit in.";
     "limit-conn-status-code", "503", Supported(|g, v| set(&mut g.defaults.limits.connections_status, limits::status(v))),
         "Status of connections over the limit.";
-    "limit-conn-zone-variable", "$binary_remote_addr", Unsupported, "What connections are counted by.";
+    "limit-conn-zone-variable", "$binary_remote_addr", Supported(|g, v| set(&mut g.defaults.limits.key, limits::key(v))),
+        "What requests are counted by, for `limit-rps`, `limit-rpm` and `limit-connections`. One for which it comes to nothing is not limited.";
     "limit-rate", "0", Unsupported, "Speed of a response in KiB/s.";
     "limit-rate-after", "0", Unsupported, "KiB of a response before it holds.";
     "limit-req-status-code", "503", Supported(|g, v| set(&mut g.defaults.limits.rate_status, limits::status(v))),
@@ -195,7 +201,7 @@ keys! {
         "Escapes logged values as in JSON.";
     "log-format-escape-none", "false", Supported(|g, v| set(&mut g.escape_none, value::boolean(v))),
         "Leaves logged values as they are.";
-    "log-format-stream", "", Unsupported, "Of what a line of the TCP and UDP access log consists.";
+    "log-format-stream", "", Supported(stream_log_format), "Of what a line of the TCP and UDP access log consists.";
     "log-format-upstream", "", Supported(log_format), "Of what a line of the access log consists.";
     "lua-shared-dicts", "", Ignored(TUNING), "Sizes of Lua's dictionaries.";
     "main-snippet", "", Unsupported, "nginx configuration, outermost.";
@@ -309,11 +315,12 @@ keys! {
         "Resumes TLS sessions by tickets.";
     "ssl-session-timeout", "10m", Supported(|g, v| set(&mut g.settings.tls.session_timeout, value::duration(v))),
         "How long a session can be resumed.";
-    "stream-access-log-path", "", Unsupported, "File of the access log of TCP and UDP.";
+    "stream-access-log-path", "", Supported(|g, v| set(&mut g.log.stream_path, output(v).map(Some))),
+        "As `access-log-path`, for TCP and UDP.";
     "stream-snippet", "", Unsupported, "nginx configuration for TCP and UDP.";
     "strict-validate-path-type", "true", Ignored(TYPED), "Refuses unusual paths.";
-    "syslog-host", "", Unsupported, "Host of syslog.";
-    "syslog-port", "514", Unsupported, "Port of syslog.";
+    "syslog-host", "", Supported(|g, v| set(&mut g.log.syslog_host, value::characters(v, "-._:"))), "Host of syslog.";
+    "syslog-port", "514", Supported(|g, v| set(&mut g.log.syslog_port, value::number(v))), "Port of syslog.";
     "upstream-hash-by", "", Ignored(DEAD), "Picks endpoints by the hash of this value.";
     "upstream-hash-by-subset", "false", Ignored(DEAD), "Picks a group of endpoints by hash.";
     "upstream-hash-by-subset-size", "3", Ignored(DEAD), "Endpoints in a group.";
@@ -437,6 +444,21 @@ fn no_stream_access_log(global: &mut Global, text: &str) -> Taken {
 fn no_access_log(global: &mut Global, text: &str) -> Taken {
     global.settings.access_log.enabled &= !value::boolean(text)?;
     Ok(None)
+}
+
+/// The path of a log. What ingress-nginx's image has at nginx's default paths are links to its standard output.
+fn output(text: &str) -> value::Parsed<Output> {
+    match text.trim() {
+        "/dev/stdout" | "/var/log/nginx/access.log" => Ok(Output::Stdout),
+        "/dev/stderr" => Ok(Output::Stderr),
+        path if path.starts_with('/') => Ok(Output::File(path.to_owned())),
+        _ => Err(format!("{text:?} is no absolute path of a file")),
+    }
+}
+
+fn stream_log_format(global: &mut Global, text: &str) -> Taken {
+    let format = StreamFormat::parse(text).map_err(|error| error.to_string());
+    set(&mut global.settings.stream.log_format, format)
 }
 
 /// Sets the format. The escaping is another key, which is applied when all keys have been read.

@@ -6,7 +6,7 @@ pub use keys::KEYS;
 
 use std::time::Duration;
 
-use model::log::Escape;
+use model::log::{Escape, Output};
 use model::{ForwardedHeaders, HeadSettings, HeaderNames, Networks, ServerHeader, Settings};
 
 use super::header::{self, Side};
@@ -64,6 +64,41 @@ pub(super) struct Global {
     forwarded_host_header: String,
     hidden_headers: Vec<String>,
     server: Server,
+    log: Log,
+}
+
+/// The keys about where access logs go.
+#[derive(Debug)]
+struct Log {
+    path: Output,
+    http_path: Option<Output>,
+    stream_path: Option<Output>,
+    uses_syslog: bool,
+    syslog_host: String,
+    syslog_port: u16,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self {
+            path: Output::default(),
+            http_path: None,
+            stream_path: None,
+            uses_syslog: false,
+            syslog_host: String::new(),
+            syslog_port: 514,
+        }
+    }
+}
+
+impl Log {
+    /// Where requests, and TCP and UDP, are logged. In ingress-nginx syslog is for requests only.
+    fn outputs(self) -> (Output, Output) {
+        let has_host = self.uses_syslog && !self.syslog_host.is_empty();
+        let syslog = has_host.then_some(Output::Syslog { host: self.syslog_host, port: self.syslog_port });
+        let common = self.path;
+        (syslog.or(self.http_path).unwrap_or_else(|| common.clone()), self.stream_path.unwrap_or(common))
+    }
 }
 
 /// The keys about the `Server` header.
@@ -88,6 +123,7 @@ impl Default for Global {
             forwarded_host_header: "X-Forwarded-Host".to_owned(),
             hidden_headers: Vec::new(),
             server: Server::default(),
+            log: Log::default(),
         }
     }
 }
@@ -231,6 +267,12 @@ pub(super) fn read(inputs: &Inputs<'_>, problems: &mut Vec<Problem>) -> Global {
         of_requests: of_named("proxy-set-headers", Side::Request),
         ..HeadSettings::default()
     };
+    if global.log.uses_syslog && global.log.syslog_host.is_empty() {
+        let message = "key enable-syslog has no effect without syslog-host; the log stays where it is";
+        let place = configmap.data.get("enable-syslog");
+        let problem = place.map(|value| Problem::at(Severity::Warning, configmap, value, message));
+        problems.extend(problem.map(|problem| problem.because(Reason::NoEffect)));
+    }
     global.finish(heads)
 }
 
@@ -265,6 +307,8 @@ impl Global {
             (true, true) => ServerHeader::Endpoint,
         };
         let heads = HeadSettings { hidden: std::mem::take(&mut self.hidden_headers), server, ..heads };
+        (self.settings.access_log.output, self.settings.stream.log_output) =
+            std::mem::take(&mut self.log).outputs();
         self.settings.heads = (heads != HeadSettings::default()).then(|| Box::new(heads));
         let blocked = self.defaults.access.blocked.clone();
         self.settings.blocked = blocked.map(|blocked| Networks { denied: Some(blocked), allowed: None });
@@ -324,7 +368,7 @@ fn apply(global: &mut Global, name: &str, value: &At<String>) -> Option<(Severit
 /// Whether an invalid value of a key is an error rather than a warning. A log in the wrong format may go unnoticed for weeks, and
 /// so may weaker TLS than the operator asked for.
 fn is_grave(key: &str) -> bool {
-    matches!(key, "log-format-upstream" | "ssl-ciphers" | "ssl-protocols")
+    matches!(key, "log-format-stream" | "log-format-upstream" | "ssl-ciphers" | "ssl-protocols")
 }
 
 #[cfg(test)]

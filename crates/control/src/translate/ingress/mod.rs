@@ -76,7 +76,7 @@ pub(super) struct Settings {
     pub(super) headers: headers::Settings,
     host_tls: host_tls::Settings,
     pub(super) limits: limits::Settings,
-    logging: logging::Settings,
+    pub(super) logging: logging::Settings,
     pub(super) redirect: redirect::Settings,
     pub(super) retries: RetryPolicy,
     rewrite: rewrite::Settings,
@@ -313,6 +313,7 @@ impl<'c, 'a> Claimants<'c, 'a> {
     pub(super) fn rest(&self, place: Place) -> DraftRoute {
         let mut route = DraftRoute::new(PathMatch::root(), None, place);
         claims::apply_to_any(&Annotated::base(self.base), &mut route);
+        logging::apply_to_rest(&self.base.logging, &mut route);
         route
     }
 }
