@@ -26,7 +26,7 @@ use tracing_subscriber::EnvFilter;
 use crate::admin::{self, Access, Admin};
 use crate::cli;
 use crate::doctor::serving::Findings;
-use crate::ignored::Ignored;
+use crate::ignored::PassedOver;
 use crate::{log_output, machine, webhook};
 
 /// Environment variable with what is logged: `info`, `debug`, `control=debug,info`.
@@ -35,10 +35,10 @@ const LOG_VARIABLE: &str = "FOREBAY_LOG";
 /// What is logged otherwise. The client of the API server tells of each attempt; we tell when a watch breaks and when it is back.
 const LOGGED: &str = "info,kube_client=off";
 
-pub(crate) fn run(options: cli::Serve, ignored: &[&Ignored]) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(options: cli::Serve, passed_over: &[PassedOver]) -> anyhow::Result<ExitCode> {
     start_logging();
-    for flag in ignored {
-        tracing::warn!(flag = format!("--{}", flag.name), "ignored: {}", flag.why);
+    for PassedOver { flag, why } in passed_over {
+        tracing::warn!(flag, "ignored: {why}");
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(serve(options))
@@ -265,6 +265,7 @@ impl Bootstrap {
             stopping: AtomicBool::new(false),
             metrics: options.metrics.enable_metrics,
             access: admin_access(options),
+            health_path: options.health_check_path.clone(),
             address: listener.local_addr()?,
         });
         admin::spawn(listener, Arc::clone(&admin), descriptors.side_connections)?;

@@ -25,7 +25,9 @@ const WORKERS: &str = "there is one pinned worker for each CPU that the process 
 const CURVES: &str = "X25519MLKEM768, X25519, P-256 and P-384 are offered";
 const NO_DH: &str = "key exchange is by elliptic curves only";
 const TYPED: &str = "values of annotations are parsed, never pasted into a configuration";
-const OWN_LOG: &str = "messages go to standard error, by level as --v says";
+const OWN_LOG: &str = "messages go to standard error, by level as the environment variable FOREBAY_LOG says";
+const NO_GEOIP: &str = "there is no database of addresses here, and no $geoip2 variable; look addresses up where the log is read";
+const NO_STATUS: &str = "there is no /nginx_status; what it tells is among the metrics of the admin port";
 
 macro_rules! keys {
     ($($name:literal, $default:literal, $effect:expr, $doc:literal;)*) => {
@@ -49,7 +51,8 @@ keys! {
     "annotations-risk-level", "High", Ignored(TYPED), "Highest risk of annotations that are obeyed.";
     "app-root", "", Supported(|g, v| set(&mut g.defaults.redirect.app_root, redirect::app_root(v).map(Some))),
         "Redirects `/` to this path.";
-    "bind-address", "", Unsupported, "Addresses to listen on.";
+    "bind-address", "", Instead("all addresses are listened at; say with a Service, a NetworkPolicy or a firewall which ones clients reach"),
+        "Addresses to listen on.";
     "block-cidrs", "", Supported(|g, v| set(&mut g.defaults.access.blocked, address_set(v))),
         "Networks of clients that get 403.";
     "block-referers", "", Restricting, "Referers that get 403.";
@@ -67,13 +70,15 @@ keys! {
         "Appends to X-Forwarded-For instead of replacing it.";
     "custom-http-errors", "", Unsupported, "Statuses whose responses come from the default backend.";
     "debug-connections", "", Ignored(TUNING), "Logs these clients in detail.";
-    "default-type", "text/html", Unsupported, "Media type where there is none.";
+    "default-type", "text/html", Ignored("nothing is served from files; answers of endpoints have the type that they have"),
+        "Media type where there is none.";
     "denylist-source-range", "", Supported(|g, v| set(&mut g.defaults.access.denied, address_set(v))),
         "Networks of clients that get 403.";
     "disable-access-log", "false", Supported(no_access_log_at_all), "Turns the access log off.";
     "disable-http-access-log", "false", Supported(no_access_log), "Turns the access log of HTTP off.";
-    "disable-ipv6", "false", Unsupported, "Does not listen on IPv6.";
-    "disable-ipv6-dns", "false", Unsupported, "Does not look up IPv6 addresses.";
+    "disable-ipv6", "false", Ignored("IPv6 is listened at where the machine has it"), "Does not listen on IPv6.";
+    "disable-ipv6-dns", "false", Supported(|g, v| set(&mut g.leaves_out_ipv6, value::boolean(v))),
+        "Uses no IPv6 addresses of names outside the cluster.";
     "disable-proxy-intercept-errors", "false", Unsupported,
         "Leaves error responses as they are in spite of it.";
     "disable-stream-access-log", "false", Supported(no_stream_access_log), "Turns the access log of TCP and UDP off.";
@@ -85,7 +90,8 @@ keys! {
     "enable-brotli", "false", Unsupported, "Compresses by brotli.";
     "enable-modsecurity", "false", Restricting, "Turns the web application firewall on.";
     "enable-multi-accept", "true", Ignored(TUNING), "Accepts several connections at once.";
-    "enable-ocsp", "false", Unsupported, "Staples OCSP answers.";
+    "enable-ocsp", "false", Ignored("nothing is fetched for certificates; clients ask the authority themselves"),
+        "Staples OCSP answers.";
     "enable-opentelemetry", "false", Unsupported, "Traces requests.";
     "enable-owasp-modsecurity-crs", "false", Restricting, "Loads the OWASP core rules.";
     "enable-real-ip", "false", Supported(|g, v| set(&mut g.settings.forwarded.real_ip, value::boolean(v))),
@@ -110,7 +116,7 @@ keys! {
         "Header that holds the host asked for.";
     "generate-request-id", "true", Supported(|g, v| set(&mut g.settings.forwarded.request_id, value::boolean(v))),
         "Makes up an X-Request-ID where there is none.";
-    "geoip2-autoreload-in-minutes", "0", Unsupported, "Reads its database anew.";
+    "geoip2-autoreload-in-minutes", "0", Ignored(NO_GEOIP), "Reads its database anew.";
     "global-allowed-response-headers", "", Supported(|g, v| set(&mut g.defaults.headers.allowed, Ok(value::list(v).into()))),
         "Headers that `custom-headers` may set.";
     "global-auth-always-set-cookie", "false", Supported(|g, v| set(&mut g.defaults.auth.global.always_set_cookie, value::boolean(v))),
@@ -211,8 +217,8 @@ keys! {
     "max-worker-connections", "16384", Ignored(TUNING), "Connections of a worker.";
     "max-worker-open-files", "0", Ignored(TUNING), "Open files of a worker.";
     "modsecurity-snippet", "", Restricting, "Rules of the web application firewall.";
-    "nginx-status-ipv4-whitelist", "127.0.0.1", Unsupported, "Addresses that may see nginx's status.";
-    "nginx-status-ipv6-whitelist", "::1", Unsupported, "Addresses that may see nginx's status.";
+    "nginx-status-ipv4-whitelist", "127.0.0.1", Ignored(NO_STATUS), "Addresses that may see nginx's status.";
+    "nginx-status-ipv6-whitelist", "::1", Ignored(NO_STATUS), "Addresses that may see nginx's status.";
     "no-auth-locations", "/.well-known/acme-challenge", Supported(|g, v| set(&mut g.defaults.auth.except, Ok(value::list(v)))),
         "Paths for which it is not asked.";
     "no-tls-redirect-locations", "/.well-known/acme-challenge", Supported(|g, v| set(&mut g.defaults.redirect.except, Ok(value::list(v)))),
@@ -298,7 +304,8 @@ keys! {
         "Cipher suites of TLS 1.2, as OpenSSL lists them.";
     "ssl-dh-param", "", Ignored(NO_DH),
         "Secret with Diffie-Hellman parameters.";
-    "ssl-early-data", "false", Unsupported, "Accepts TLS early data.";
+    "ssl-early-data", "false", Ignored("early data can be replayed (RFC 8446 section 8), and clients do without it"),
+        "Accepts TLS early data.";
     "ssl-ecdh-curve", "auto", Ignored(CURVES),
         "Curves.";
     "ssl-protocols", "TLSv1.2 TLSv1.3", Supported(ssl_protocols),
@@ -310,7 +317,8 @@ keys! {
     "ssl-session-cache", "true", Supported(|g, v| set(&mut g.settings.tls.session_cache, value::boolean(v))),
         "Resumes TLS sessions that are kept here.";
     "ssl-session-cache-size", "10m", Ignored(TUNING), "Size of the cache.";
-    "ssl-session-ticket-key", "", Unsupported, "Key of the tickets.";
+    "ssl-session-ticket-key", "", Ignored("each replica makes keys of its own, and changes them; elsewhere a client makes a full handshake"),
+        "Key of the tickets.";
     "ssl-session-tickets", "false", Supported(|g, v| set(&mut g.settings.tls.session_tickets, value::boolean(v))),
         "Resumes TLS sessions by tickets.";
     "ssl-session-timeout", "10m", Supported(|g, v| set(&mut g.settings.tls.session_timeout, value::duration(v))),
@@ -335,7 +343,7 @@ keys! {
     "use-forwarded-headers", "false", Supported(|g, v| set(&mut g.settings.forwarded.use_incoming, value::boolean(v))),
         "Believes the X-Forwarded headers of trusted peers.";
     "use-geoip", "true", Ignored(DEAD), "Finds out countries of clients.";
-    "use-geoip2", "false", Unsupported, "Finds out countries of clients.";
+    "use-geoip2", "false", Instead(NO_GEOIP), "Finds out countries of clients.";
     "use-gzip", "false", Unsupported, "Compresses by gzip.";
     "use-http2", "true", Supported(|g, v| set(&mut g.settings.tls.http2, value::boolean(v))),
         "Offers HTTP/2 over TLS.";

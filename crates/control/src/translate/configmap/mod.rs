@@ -65,6 +65,8 @@ pub(super) struct Global {
     hidden_headers: Vec<String>,
     server: Server,
     log: Log,
+    /// Names outside the cluster are taken to have no addresses of IPv6.
+    pub(super) leaves_out_ipv6: bool,
 }
 
 /// The keys about where access logs go.
@@ -124,6 +126,7 @@ impl Default for Global {
             hidden_headers: Vec::new(),
             server: Server::default(),
             log: Log::default(),
+            leaves_out_ipv6: false,
         }
     }
 }
