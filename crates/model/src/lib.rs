@@ -58,8 +58,8 @@ pub use route::{
     RetryPolicy, Route, SlashRedirect, Timeouts, UpstreamHead,
 };
 pub use settings::{
-    AccessLog, ClientSettings, ForwardedHeaders, ForwardedSettings, HeadSettings, HeaderNames, PoolCap,
-    ServerHeader, Settings, UpstreamConnections,
+    AccessLog, ClientSettings, ForwardedHeaders, ForwardedSettings, HeadSettings, HeaderNames,
+    ListenAddresses, PoolCap, ServerHeader, Settings, UpstreamConnections,
 };
 pub use stream::{Stream, StreamSettings, Transport};
 pub use tls::{

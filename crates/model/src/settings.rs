@@ -1,3 +1,4 @@
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -23,8 +24,21 @@ pub struct Settings {
     pub stream: StreamSettings,
     /// Clients that get nothing at all (`block-cidrs`): asked for requests that no route takes, since routes have their own lists.
     pub blocked: Option<Networks>,
+    /// Where ports are listened at.
+    pub listen: ListenAddresses,
     /// Changes to the heads of all requests and responses; none where there are none, which is what nearly everybody has.
     pub heads: Option<Box<HeadSettings>>,
+}
+
+/// Addresses that ports are listened at. By default all of this machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListenAddresses {
+    /// Of IPv4; empty for all (`bind-address`).
+    pub v4: Vec<Ipv4Addr>,
+    /// Of IPv6; empty for all (`bind-address`).
+    pub v6: Vec<Ipv6Addr>,
+    /// Nothing is listened at over IPv6 (`disable-ipv6`).
+    pub without_v6: bool,
 }
 
 /// Changes to the heads of all requests and responses.

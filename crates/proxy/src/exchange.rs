@@ -150,13 +150,13 @@ impl<'a> Exchange<'a> {
     }
 
     /// The changes to the head of the response, whoever made it.
-    pub(crate) fn response_edits(&self, status: u16) -> HeadEdits<'_> {
+    pub(crate) fn response_edits(&self, status: u16, without_hsts: bool) -> HeadEdits<'_> {
         let settings = self.config.settings();
         if settings.heads.is_some() {
             self.report.status.set(status);
         }
         let expand = |template: &_| values::expand_field(self, template);
-        let mut edits = filters::response(settings, self.conn.tls.is_some(), expand);
+        let mut edits = filters::response(settings, self.conn.tls.is_some() && !without_hsts, expand);
         if let Some(route) = self.route.get() {
             filters::response::apply(route.response_filters.as_slice(), self.origin(), &mut edits);
         }

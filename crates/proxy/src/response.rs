@@ -129,7 +129,7 @@ impl Receiver<'_, '_> {
     /// The head for the client. What it takes to write it is not kept while the response is sent.
     fn write_head(&self, response: &Response, delivery: Delivery, received: &Buffer) -> Buffer {
         let (exchange, mut head) = (self.exchange, Buffer::small(&self.exchange.worker.buffers));
-        let (edits, date) = (exchange.response_edits(response.status), || exchange.worker.date());
+        let (edits, date) = (exchange.response_edits(response.status, false), || exchange.worker.date());
         write_response_head(received.data(), response, delivery, &edits, date, &mut head);
         head
     }
@@ -167,7 +167,12 @@ impl Receiver<'_, '_> {
         let upstream = self.call.own_socket().ok_or(Fault::sent(Reason::UpstreamBadResponse))?;
         let (exchange, timeouts) = (self.exchange, self.forward.timeouts);
         let mut out = Buffer::small(&exchange.worker.buffers);
-        write_interim_head(buffer.data(), response, &exchange.response_edits(response.status), &mut out);
+        write_interim_head(
+            buffer.data(),
+            response,
+            &exchange.response_edits(response.status, false),
+            &mut out,
+        );
         // In HTTP/2 the tunnel is the content of a response that succeeds (RFC 8441 section 5).
         let status = if exchange.client.is_http2() { 200 } else { response.status };
         self.note_head(status, out.data());

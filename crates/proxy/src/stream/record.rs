@@ -27,8 +27,6 @@ pub(super) struct Tracked {
 /// How a connection or session went.
 pub(super) struct Outcome {
     pub(super) client: IpAddr,
-    /// The endpoint that it was passed on to, if it was.
-    pub(super) upstream: Option<SocketAddr>,
     /// Why it was not passed on, if it was not.
     pub(super) fault: Option<Reason>,
     /// Bytes that the client sent.
@@ -51,8 +49,8 @@ impl Tracked {
         }
     }
 
-    /// It is over: counts it no more, and tells how it went.
-    pub(super) fn end(&self, worker: &Worker, outcome: &Outcome) {
+    /// It is over: counts it no more, and tells how it went, and to which endpoint if it came that far.
+    pub(super) fn end(&self, worker: &Worker, outcome: &Outcome, upstream: Option<SocketAddr>) {
         self.close();
         if let Some(reason) = outcome.fault {
             worker.recorder.borrow().reason(reason);
@@ -72,7 +70,7 @@ impl Tracked {
             bytes_received: outcome.received,
             session_time: worker.clock.now().since(self.begin),
             server_port: self.service.listener.port,
-            upstream: outcome.upstream,
+            upstream,
             labels: &self.service.stream.labels,
             hostname,
             pid: *pid,

@@ -26,11 +26,14 @@ use crate::upstream::{Connection, Endpoint};
 use crate::worker::{Open, Worker};
 
 /// Listens at a port. Who is connected when the port closes finds no endpoint where the service itself is gone.
-pub(crate) fn open(worker: &Rc<Worker>, port: u16, target: &Rc<Target>) -> io::Result<Acceptor> {
-    let socket = socket::bind_any(port, socket::bind)?;
-    let (admitting, target) = (Rc::clone(worker), Rc::clone(target));
-    let admit = move |stream, peer| admit(&admitting, &target, stream, peer);
-    Acceptor::start(worker, socket, Rc::new(admit), drop)
+pub(crate) fn open(worker: &Rc<Worker>, port: u16, target: &Rc<Target>) -> io::Result<Vec<Acceptor>> {
+    let sockets = socket::bind_all(&worker.config().settings().listen, port, socket::bind)?;
+    let accept_from = |socket| {
+        let (admitting, target) = (Rc::clone(worker), Rc::clone(target));
+        let admit = move |stream, peer| admit(&admitting, &target, stream, peer);
+        Acceptor::start(worker, socket, Rc::new(admit), drop)
+    };
+    sockets.into_iter().map(accept_from).collect()
 }
 
 fn admit(worker: &Rc<Worker>, target: &Target, stream: TcpStream, peer: SocketAddr) {
@@ -50,17 +53,21 @@ fn serve(
     let open = Open::count(worker);
     async move {
         let worker = open.worker();
-        let mut outcome = Outcome { client: peer.ip(), upstream: None, fault: None, received: 0, sent: 0 };
+        let mut outcome = Outcome { client: peer.ip(), fault: None, received: 0, sent: 0 };
         // On the heap, so that a connection that stands does not keep the room that it took to make.
-        match Box::pin(prepare(worker, &service, stream, peer, &mut outcome)).await {
+        let upstream = match Box::pin(prepare(worker, &service, stream, peer, &mut outcome)).await {
             Ok(mut ends) => {
                 if pass(worker, &mut ends, &tracked, &mut outcome).await == CloseMode::Reset {
                     ends.client.reset();
                 }
+                Some(ends.endpoint.address)
             }
-            Err(reason) => outcome.fault = Some(reason),
-        }
-        tracked.end(worker, &outcome);
+            Err(reason) => {
+                outcome.fault = Some(reason);
+                None
+            }
+        };
+        tracked.end(worker, &outcome, upstream);
     }
 }
 
@@ -82,11 +89,10 @@ async fn prepare(
     let mut client = peer;
     if service.stream.accepts_proxy_header {
         let addresses = proxy_header::read(&stream, &deadline, STREAM_PROXY_HEADER_TIMEOUT).await?;
-        client = proxy_header::client(peer, addresses, &config.settings().forwarded);
+        client = proxy_header::client(peer, addresses, &config.settings().forwarded).peer;
         outcome.client = client.ip();
     }
     let (endpoint, upstream) = connect(worker, &config, service.cluster(&config)?, &deadline).await?;
-    outcome.upstream = Some(endpoint.address);
     if service.stream.sends_proxy_header {
         let mut header = Vec::new();
         let addresses = stream.local_addr().ok().map(|local| Addresses {

@@ -2,6 +2,7 @@
 //!
 //! The default is the value that asks for nothing: it needs no support.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
@@ -51,8 +52,8 @@ keys! {
     "annotations-risk-level", "High", Ignored(TYPED), "Highest risk of annotations that are obeyed.";
     "app-root", "", Supported(|g, v| set(&mut g.defaults.redirect.app_root, redirect::app_root(v).map(Some))),
         "Redirects `/` to this path.";
-    "bind-address", "", Instead("all addresses are listened at; say with a Service, a NetworkPolicy or a firewall which ones clients reach"),
-        "Addresses to listen on.";
+    "bind-address", "", Supported(|g, v| { let (listen, remark) = bind_addresses(v)?; (g.settings.listen.v4, g.settings.listen.v6) = listen; Ok(remark) }),
+        "Addresses that ports are listened at; of a family of which there is none, all.";
     "block-cidrs", "", Supported(|g, v| set(&mut g.defaults.access.blocked, address_set(v))),
         "Networks of clients that get 403.";
     "block-referers", "", Restricting, "Referers that get 403.";
@@ -76,7 +77,8 @@ keys! {
         "Networks of clients that get 403.";
     "disable-access-log", "false", Supported(no_access_log_at_all), "Turns the access log off.";
     "disable-http-access-log", "false", Supported(no_access_log), "Turns the access log of HTTP off.";
-    "disable-ipv6", "false", Ignored("IPv6 is listened at where the machine has it"), "Does not listen on IPv6.";
+    "disable-ipv6", "false", Supported(|g, v| set(&mut g.settings.listen.without_v6, value::boolean(v))),
+        "Does not listen on IPv6.";
     "disable-ipv6-dns", "false", Supported(|g, v| set(&mut g.leaves_out_ipv6, value::boolean(v))),
         "Uses no IPv6 addresses of names outside the cluster.";
     "disable-proxy-intercept-errors", "false", Unsupported,
@@ -452,6 +454,26 @@ fn no_stream_access_log(global: &mut Global, text: &str) -> Taken {
 fn no_access_log(global: &mut Global, text: &str) -> Taken {
     global.settings.access_log.enabled &= !value::boolean(text)?;
     Ok(None)
+}
+
+/// Addresses by family, and a remark about what is none. Without any the value cannot be read.
+type Addresses = (Vec<Ipv4Addr>, Vec<Ipv6Addr>);
+
+fn bind_addresses(text: &str) -> value::Parsed<(Addresses, Option<String>)> {
+    let (mut v4, mut v6, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+    for item in value::list(text) {
+        match item.trim_start_matches('[').trim_end_matches(']').parse() {
+            Ok(IpAddr::V4(address)) => v4.push(address),
+            Ok(IpAddr::V6(address)) => v6.push(address),
+            Err(_) => refused.push(format!("{item:?}")),
+        }
+    }
+    if v4.is_empty() && v6.is_empty() {
+        return Err(format!("{text:?} names no address"));
+    }
+    let remark =
+        (!refused.is_empty()).then(|| format!("left out: {}, which is no address", refused.join(", ")));
+    Ok(((v4, v6), remark))
 }
 
 /// The path of a log. What ingress-nginx's image has at nginx's default paths are links to its standard output.
