@@ -22,7 +22,7 @@ annotations! {
         "Connection header towards endpoints.";
     "custom-headers", Location, "", Supported(|s, v| set(&mut s.headers.custom, Ok(value::name(v)))),
         "ConfigMap with headers for responses, `namespace/name`: those that `global-allowed-response-headers` lists.";
-    "http2-push-preload", Location, "false", Ignored("HTTP/2 push is gone from browsers, and from nginx since 1.25"),
+    "http2-push-preload", Location, "false", Ignored("HTTP/2 push is gone from browsers, and from nginx since 1.25"), IgnoresIngress,
         "Pushes preloaded resources.";
     "upstream-vhost", Location, "", Supported(|s, v| set(&mut s.headers.host, host(v).map(Some))), IgnoresIngress,
         "Host header towards endpoints.";
