@@ -298,10 +298,10 @@ mod tests {
         let writer = Writer::spawn(output(0), &registry).unwrap();
         let mut sinks = [Kind::Requests, Kind::Streams].map(|kind| writer.sink(kind, &recorder));
         let mut put_both = |line: usize| {
-            sinks.iter_mut().for_each(|sink| {
+            for sink in &mut sinks {
                 put(sink, line);
                 sink.flush();
-            });
+            }
         };
         put_both(0);
         // What has been handed over is written before the outputs change.

@@ -58,7 +58,7 @@ fn write_value(variable: StreamVariable, record: &StreamRecord<'_>, out: &mut Ve
         StreamVariable::Protocol => out.extend_from_slice(record.protocol.as_bytes()),
         StreamVariable::Status => push_number(out, record.status),
         StreamVariable::BytesSent | StreamVariable::UpstreamBytesReceived => {
-            push_number(out, record.bytes_sent)
+            push_number(out, record.bytes_sent);
         }
         StreamVariable::BytesReceived | StreamVariable::UpstreamBytesSent => {
             push_number(out, record.bytes_received);
@@ -72,7 +72,7 @@ fn write_value(variable: StreamVariable, record: &StreamRecord<'_>, out: &mut Ve
         StreamVariable::ProxyUpstreamName => {
             let Labels { namespace, service, service_port, .. } = record.labels;
             let protocol = record.protocol.to_ascii_lowercase();
-            let name = [&protocol, namespace, service, service_port].map(|part| part.as_bytes()).join(&b'-');
+            let name = [&protocol, namespace, service, service_port].map(String::as_bytes).join(&b'-');
             out.extend_from_slice(&name);
         }
         StreamVariable::Hostname => out.extend_from_slice(record.hostname.as_bytes()),

@@ -37,16 +37,15 @@ pub(super) async fn check(
     let (worker, check) = (exchange.worker, &*auth.check);
     let kept = check.cache.as_ref().map(|cache| (cache, key(exchange, check)));
     let known = kept.as_ref().and_then(|(_, key)| worker.clients.answers.get(key, worker.clock.now()));
-    let verdict = match known {
-        Some(verdict) => verdict,
-        None => {
-            let (begin, mut asked) = (worker.clock.now(), None);
-            let answered = ask(exchange, auth, &mut asked).await;
-            log(exchange, auth, asked, answered.as_ref().ok(), begin);
-            match answered {
-                Ok(verdict) => Arc::new(verdict),
-                Err(_) => return FilterResult::Refuse(Reason::AuthFailed),
-            }
+    let verdict = if let Some(verdict) = known {
+        verdict
+    } else {
+        let (begin, mut asked) = (worker.clock.now(), None);
+        let answered = ask(exchange, auth, &mut asked).await;
+        log(exchange, auth, asked, answered.as_ref().ok(), begin);
+        match answered {
+            Ok(verdict) => Arc::new(verdict),
+            Err(_) => return FilterResult::Refuse(Reason::AuthFailed),
         }
     };
     if let Some((cache, key)) = kept

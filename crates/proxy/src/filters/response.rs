@@ -13,11 +13,11 @@ pub(crate) use cors::preflight;
 /// `Strict-Transport-Security` only counts there (RFC 6797 section 7.2). Answers to requests that no route took have it as well, and
 /// so it is one of the settings and not of the routes.
 /// `expand` gives the text that a template comes to.
-pub(crate) fn response<'e>(
-    settings: &'e Settings,
+pub(crate) fn response(
+    settings: &Settings,
     is_tls: bool,
     expand: impl Fn(&Template) -> Vec<u8>,
-) -> HeadEdits<'e> {
+) -> HeadEdits<'_> {
     let mut edits = HeadEdits::default();
     if let Some(heads) = &settings.heads {
         hide(heads, &mut edits);

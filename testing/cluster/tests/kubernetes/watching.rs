@@ -143,7 +143,7 @@ fn settings_come_change_and_go() {
     await_that("a body to pass without settings", || post() == 200);
 }
 
-/// Of ConfigMaps only those that something names are followed: by a key of the settings, or by an annotation.
+/// Of `ConfigMap`s only those that something names are followed: by a key of the settings, or by an annotation.
 #[test]
 fn headers_in_configmaps_come_change_and_go() {
     let space = Space::new("headers");
