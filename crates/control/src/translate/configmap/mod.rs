@@ -7,7 +7,9 @@ pub use keys::KEYS;
 use std::time::Duration;
 
 use model::log::{Escape, Output};
-use model::{ForwardedHeaders, HeadSettings, HeaderNames, Networks, ServerHeader, Settings};
+use model::{
+    ConnectionHeader, ForwardedHeaders, HeadSettings, HeaderNames, Networks, PoolCap, ServerHeader, Settings,
+};
 
 use super::header::{self, Side};
 use super::ingress::Settings as Defaults;
@@ -288,6 +290,10 @@ impl Global {
     /// Adds the settings that several keys decide together.
     fn finish(mut self, heads: HeadSettings) -> Self {
         self.defaults.retries.on.non_idempotent |= self.retry_non_idempotent;
+        if self.settings.upstream.cap == PoolCap::Fixed(0) {
+            // As in ingress-nginx, endpoints are told that connections are not kept.
+            self.defaults.headers.connection = Some(ConnectionHeader::Close);
+        }
         self.settings.tls.strict_transport_security = self.hsts.value();
         let ProxyProtocol { used, header_timeout } = self.proxy_protocol;
         self.settings.client.proxy_header_timeout = used.then_some(header_timeout);
