@@ -91,6 +91,26 @@ fn examples_have_no_errors() {
     insta::assert_snapshot!(describe(&load_at(&options, now()).unwrap(), &examples));
 }
 
+/// An annotation or a key that is supported is in one of the cases, where its effect can be read.
+#[test]
+fn what_is_supported_is_in_a_case() {
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let mut files = Vec::new();
+    collect(&cases, &mut files);
+    let text: String = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
+    let annotations = control::translate::ingress::annotations::ANNOTATIONS.iter();
+    let annotations = annotations.filter(|one| one.is_supported()).map(|one| format!("/{}: ", one.name));
+    let keys = control::translate::configmap::KEYS.iter();
+    let keys = keys.filter(|key| key.is_supported() && !key.doc.starts_with("F5: "));
+    let keys = keys.flat_map(|key| [' ', '{'].map(|before| format!("{before}{}: ", key.name)));
+    let missing: Vec<_> = annotations.filter(|name| !text.contains(name)).collect();
+    assert_eq!(missing, [""; 0]);
+    let keys: Vec<_> = keys.collect();
+    let missing: Vec<_> =
+        keys.chunks(2).filter(|names| !names.iter().any(|name| text.contains(name))).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
 /// A value can be as long as an object. A message must not repeat all of it.
 #[test]
 fn a_megabyte_of_annotation_makes_short_problems() {

@@ -39,6 +39,8 @@ pub(crate) struct Admin {
     pub(crate) stopping: AtomicBool,
     pub(crate) metrics: bool,
     pub(crate) access: Access,
+    /// Where the health check is, beside `/healthz`.
+    pub(crate) health_path: String,
     /// The address that the server listens on.
     pub(crate) address: SocketAddr,
 }
@@ -92,6 +94,7 @@ impl Admin {
             }
             "/livez" => response(StatusCode::OK, TEXT, "ok\n".to_owned()),
             "/readyz" | "/healthz" => self.readiness(),
+            path if path == self.health_path => self.readiness(),
             "/metrics" if self.metrics => self.metrics(),
             "/configuration" => self.configuration(),
             "/doctor" => match self.findings.json() {

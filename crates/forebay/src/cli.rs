@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
 use control::status::StatusOptions;
 use control::{EndpointOverride, NsName, Scope, Unenforced};
 use ipnet::IpNet;
@@ -126,6 +126,9 @@ pub(crate) struct Serve {
     /// Address of the admin server; all addresses without it.
     #[arg(long, value_name = "ADDRESS", default_value = "")]
     pub(crate) healthz_host: String,
+    /// Path of the health check of the admin server, beside /healthz.
+    #[arg(long, value_name = "PATH", default_value = "/healthz")]
+    pub(crate) health_check_path: String,
     /// Further names by which the admin server may be asked, beside addresses, localhost, names without a dot, and those of the Pod
     /// and of Services of its namespace.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
@@ -299,6 +302,16 @@ pub(crate) struct Payload {
     pub(crate) threads: usize,
 }
 
+impl Cli {
+    /// The names of the flags of `serve`.
+    pub(crate) fn known_flags() -> Vec<String> {
+        let command = Self::command();
+        let serve = command.find_subcommand("serve").expect("there is a command to serve");
+        let own = serve.get_arguments().filter_map(|argument| argument.get_long().map(str::to_owned));
+        own.chain(["help".to_owned(), "version".to_owned()]).collect()
+    }
+}
+
 impl Reading {
     pub(crate) fn into_options(self, manifests: Vec<PathBuf>) -> control::Options {
         let of_files = !manifests.is_empty();
@@ -414,8 +427,6 @@ pub(crate) fn explain(error: &clap::Error) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

@@ -119,6 +119,7 @@ fn request_filter(filter: &RequestFilter) -> Value {
 fn response_filter(filter: &ResponseFilter) -> Value {
     match filter {
         ResponseFilter::Cors(cors) => json!({"cors": format!("{:?}", cors.origins)}),
+        ResponseFilter::SetHeaders(headers) => json!({"setHeaders": **headers}),
     }
 }
 

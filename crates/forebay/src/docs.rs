@@ -6,6 +6,7 @@ use std::path::Path;
 use clap::{Arg, CommandFactory};
 use control::translate::configmap::KEYS;
 use control::translate::ingress::annotations::ANNOTATIONS;
+use model::log::STREAM_VARIABLES;
 use model::template::VARIABLES;
 use observe::{METRICS, Reason};
 
@@ -90,6 +91,9 @@ fn compatibility() -> String {
         "\nAlso `$http_NAME` and `$sent_http_NAME`: a header of the request and of the response; `$cookie_NAME` and `$arg_NAME`: \
          a cookie and a parameter of the query.\n",
     );
+    let variables =
+        STREAM_VARIABLES.iter().map(|(name, what)| [code(&format!("${name}")), (*what).to_owned()]);
+    section(&mut page, "Variables of `log-format-stream`", ["variable", "what"], variables);
     page
 }
 

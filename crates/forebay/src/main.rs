@@ -9,6 +9,7 @@ mod configuration;
 mod docs;
 mod doctor;
 mod ignored;
+mod log_output;
 mod machine;
 mod output;
 mod payload;
@@ -31,12 +32,18 @@ const EXIT_UNUSABLE: u8 = 2;
 
 fn main() -> ExitCode {
     let (arguments, ignored) = ignored::split_off(with_command(std::env::args_os()));
+    let known = Cli::known_flags();
+    let known: Vec<_> = known.iter().map(String::as_str).collect();
+    let (arguments, unknown) = ignored::split_off_unknown(arguments, &known);
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => return cli::explain(&error),
     };
     let result = match cli.command {
-        Command::Serve(options) => serve::run(*options, &ignored),
+        Command::Serve(options) => {
+            let passed_over: Vec<_> = ignored.into_iter().map(Into::into).chain(unknown).collect();
+            serve::run(*options, &passed_over)
+        }
         Command::Check(options) => check::run(*options),
         Command::Doctor(options) => doctor::run(options),
         Command::Payload(options) => payload::run(&options),

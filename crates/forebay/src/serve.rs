@@ -26,8 +26,8 @@ use tracing_subscriber::EnvFilter;
 use crate::admin::{self, Access, Admin};
 use crate::cli;
 use crate::doctor::serving::Findings;
-use crate::ignored::Ignored;
-use crate::{machine, webhook};
+use crate::ignored::PassedOver;
+use crate::{log_output, machine, webhook};
 
 /// Environment variable with what is logged: `info`, `debug`, `control=debug,info`.
 const LOG_VARIABLE: &str = "FOREBAY_LOG";
@@ -35,10 +35,10 @@ const LOG_VARIABLE: &str = "FOREBAY_LOG";
 /// What is logged otherwise. The client of the API server tells of each attempt; we tell when a watch breaks and when it is back.
 const LOGGED: &str = "info,kube_client=off";
 
-pub(crate) fn run(options: cli::Serve, ignored: &[&Ignored]) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(options: cli::Serve, passed_over: &[PassedOver]) -> anyhow::Result<ExitCode> {
     start_logging();
-    for flag in ignored {
-        tracing::warn!(flag = format!("--{}", flag.name), "ignored: {}", flag.why);
+    for PassedOver { flag, why } in passed_over {
+        tracing::warn!(flag, "ignored: {why}");
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(serve(options))
@@ -265,6 +265,7 @@ impl Bootstrap {
             stopping: AtomicBool::new(false),
             metrics: options.metrics.enable_metrics,
             access: admin_access(options),
+            health_path: options.health_check_path.clone(),
             address: listener.local_addr()?,
         });
         admin::spawn(listener, Arc::clone(&admin), descriptors.side_connections)?;
@@ -294,6 +295,7 @@ impl Server {
     fn build(bootstrap: &Bootstrap, translation: &Translation) -> anyhow::Result<Self> {
         let registry = Arc::clone(&bootstrap.registry);
         let log = Writer::spawn(std::io::stdout(), &registry)?;
+        log_output::redirect(&log, None, &translation.model.settings);
         let snapshot = Arc::new(routing::compile(&translation.model, None, 1));
         let proxy = Proxy::start(&bootstrap.proxy, Arc::clone(&snapshot), &registry, &log)
             .context("cannot listen")?;
@@ -313,6 +315,7 @@ impl Server {
 
     /// Goes over to another configuration.
     fn apply(&mut self, translation: &Translation) {
+        log_output::redirect(&self.log, Some(&self.snapshot.settings), &translation.model.settings);
         let generation = self.snapshot.generation + 1;
         self.snapshot = Arc::new(routing::compile(&translation.model, Some(&self.snapshot), generation));
         self.proxy.publish(Arc::clone(&self.snapshot));

@@ -1,8 +1,9 @@
 use std::sync::Arc;
 
 use crate::AddressSet;
+use crate::template::Template;
 
-/// How much one client may ask for, by its address. All routes with the same zone share what is counted.
+/// How much one client may ask for, by its address or another value. All routes with the same zone share what is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientLimits {
     /// What tells those who count together from others.
@@ -11,6 +12,8 @@ pub struct ClientLimits {
     pub rates: Vec<Rate>,
     /// Requests at work at a time (nginx: `limit_conn`); none for no such limit.
     pub connections: Option<u32>,
+    /// What tells those apart who are counted; none for the client's address. Who comes to nothing is not limited.
+    pub key: Option<Template>,
     /// Clients that are not limited.
     pub exempt: Option<Arc<AddressSet>>,
     /// Status of the answer to a request over a rate.

@@ -25,6 +25,8 @@ pub enum RequestFilter {
 pub enum ResponseFilter {
     /// Tell browsers which pages may read it. Preflights are answered here, before the request filters.
     Cors(Arc<Cors>),
+    /// Have these headers, in place of the endpoint's.
+    SetHeaders(Arc<[(String, String)]>),
 }
 
 /// The filters of a route for one direction, in the order in which they run. At most one of a kind.
@@ -78,6 +80,7 @@ impl Ordered for ResponseFilter {
     fn position(&self) -> u8 {
         match self {
             Self::Cors(_) => 0,
+            Self::SetHeaders(_) => 1,
         }
     }
 }

@@ -68,7 +68,10 @@ pub use script::{
     AddedHeader, AfterRewrite, Block, Check, Headers, HostScript, RequestEdit, ResponseEdit, Return,
     ReturnContent, RoutePath, Script, ScriptPath, ScriptPlace, ScriptRewrite, Step, Test,
 };
-pub use settings::{AccessLog, ClientSettings, ForwardedSettings, PoolCap, Settings, UpstreamConnections};
+pub use settings::{
+    AccessLog, ClientSettings, ForwardedHeaders, ForwardedSettings, HeadSettings, HeaderNames,
+    ListenAddresses, PoolCap, ServerHeader, Settings, UpstreamConnections,
+};
 pub use stream::{Stream, StreamSettings, Transport};
 pub use template::ValueMap;
 pub use tls::{

@@ -1,8 +1,10 @@
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use ipnet::IpNet;
 
-use crate::log::Format;
+use crate::log::{Format, Output};
+use crate::template::Template;
 use crate::{BlockedHeaders, ErrorPages, Networks, StreamSettings, TlsSettings};
 
 /// What holds for the proxy as a whole. The defaults are ingress-nginx's.
@@ -26,6 +28,58 @@ pub struct Settings {
     pub blocked_headers: Option<Box<BlockedHeaders>>,
     /// What becomes of errors of requests that no route takes; routes have their own.
     pub error_pages: Option<Box<ErrorPages>>,
+    /// Where ports are listened at.
+    pub listen: ListenAddresses,
+    /// Changes to the heads of all requests and responses; none where there are none, which is what nearly everybody has.
+    pub heads: Option<Box<HeadSettings>>,
+}
+
+/// Addresses that ports are listened at. By default all of this machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListenAddresses {
+    /// Of IPv4; empty for all (`bind-address`).
+    pub v4: Vec<Ipv4Addr>,
+    /// Of IPv6; empty for all (`bind-address`).
+    pub v6: Vec<Ipv6Addr>,
+    /// Nothing is listened at over IPv6 (`disable-ipv6`).
+    pub without_v6: bool,
+}
+
+/// Changes to the heads of all requests and responses.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HeadSettings {
+    /// Headers of all responses, in place of the endpoint's; one whose text comes to nothing is left out (`add-headers`).
+    pub of_responses: Vec<(String, Template)>,
+    /// Headers of endpoints that clients do not get (`hide-headers`).
+    pub hidden: Vec<String>,
+    /// What clients are told of the server.
+    pub server: ServerHeader,
+    /// Headers for endpoints, in place of the client's; one whose text comes to nothing is left out (`proxy-set-headers`).
+    pub of_requests: Vec<(String, Template)>,
+}
+
+/// The `Server` header of responses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ServerHeader {
+    /// There is none.
+    #[default]
+    None,
+    /// It names this proxy (`server-tokens`).
+    Own,
+    /// It is the endpoint's where there is one, and names this proxy otherwise (with `allow-backend-server-header` too).
+    Endpoint,
+}
+
+/// Which headers of requests are passed on, by the characters of their names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HeaderNames {
+    /// Letters, digits and dashes only.
+    #[default]
+    Plain,
+    /// Underscores too (`enable-underscores-in-headers`).
+    Underscores,
+    /// All that a name may hold (`ignore-invalid-headers: false`).
+    All,
 }
 
 /// What clients may do, and for how long.
@@ -45,8 +99,8 @@ pub struct ClientSettings {
     pub line_bytes_max: usize,
     /// Longest request head in bytes (nginx: number times size of `large_client_header_buffers`).
     pub head_bytes_max: usize,
-    /// Pass on header names that hold an underscore; without this, those headers are left out.
-    pub underscores_in_headers: bool,
+    /// Which headers are passed on; others are left out.
+    pub header_names: HeaderNames,
     /// Time that a stopping worker gives to requests in flight.
     pub shutdown_timeout: Duration,
     /// HTTP/2 streams of one connection that may be open at once.
@@ -68,7 +122,7 @@ impl Default for ClientSettings {
             keep_alive_requests: 1000,
             line_bytes_max: 8 << 10,
             head_bytes_max: 4 * (8 << 10),
-            underscores_in_headers: false,
+            header_names: HeaderNames::default(),
             shutdown_timeout: Duration::from_secs(240),
             http2_streams_max: 128,
             upgrade_protocols: vec!["websocket".to_owned()],
@@ -122,12 +176,25 @@ pub struct ForwardedSettings {
     pub trusted: Vec<IpNet>,
     /// Header that carries the client's address (`forwarded-for-header`).
     pub header: String,
+    /// Other headers than `X-Forwarded-For` and `X-Forwarded-Host` that are told apart from ours under the names
+    /// `X-Original-Forwarded-For` and `X-Original-Forwarded-Host`; the latter also is the one in which a trusted peer names the host
+    /// (`forwarded-for-header`, `forwarded-host-header`). None where neither is another one.
+    pub other_headers: Option<Box<ForwardedHeaders>>,
     /// Append to the incoming list of addresses instead of replacing it (`compute-full-forwarded-for`).
     pub compute_full: bool,
     /// Send `X-Original-URI`.
     pub original_uri: bool,
     /// Make up an `X-Request-ID` where the client sent none.
     pub request_id: bool,
+}
+
+/// Names of headers that hops in front set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForwardedHeaders {
+    /// Of the client's address.
+    pub address: String,
+    /// Of the host that was asked for.
+    pub host: String,
 }
 
 impl Default for ForwardedSettings {
@@ -137,6 +204,7 @@ impl Default for ForwardedSettings {
             real_ip: false,
             trusted: ["0.0.0.0/0", "::/0"].map(|all| all.parse().expect("a literal network")).to_vec(),
             header: "X-Forwarded-For".to_owned(),
+            other_headers: None,
             compute_full: false,
             original_uri: false,
             request_id: true,
@@ -153,10 +221,23 @@ pub struct AccessLog {
     pub format: Format,
     /// Path prefixes of requests that are not logged (`skip-access-log-urls`).
     pub skip: Vec<String>,
+    /// Requests for hosts that nothing is served for are logged (`enable-access-log-for-default-backend`).
+    pub unknown_hosts: bool,
+    /// Requests to auth services are logged, beside those that they are about (`enable-auth-access-log`).
+    pub auth: bool,
+    /// Where its lines go (`access-log-path`, `http-access-log-path`, `enable-syslog`).
+    pub output: Output,
 }
 
 impl Default for AccessLog {
     fn default() -> Self {
-        Self { enabled: true, format: Format::default(), skip: Vec::new() }
+        Self {
+            enabled: true,
+            format: Format::default(),
+            skip: Vec::new(),
+            unknown_hosts: false,
+            auth: false,
+            output: Output::default(),
+        }
     }
 }

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use crate::log::{Output, StreamFormat};
 use crate::{ClusterId, Labels};
 
 /// Where the bytes or datagrams of a listener are passed on to as they are (ingress-nginx: `tcp-services`, `udp-services`).
@@ -42,6 +43,10 @@ pub struct StreamSettings {
     pub response_threshold: Duration,
     /// Whether connections and sessions are written to the access log (`disable-stream-access-log`).
     pub access_log: bool,
+    /// Of what a line consists (`log-format-stream`).
+    pub log_format: StreamFormat,
+    /// Where its lines go (`access-log-path`, `stream-access-log-path`).
+    pub log_output: Output,
 }
 
 impl Default for StreamSettings {
@@ -54,6 +59,8 @@ impl Default for StreamSettings {
             connect_timeout: Duration::from_secs(600),
             response_threshold: Duration::from_millis(10),
             access_log: true,
+            log_format: StreamFormat::default(),
+            log_output: Output::default(),
         }
     }
 }

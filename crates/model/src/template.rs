@@ -11,13 +11,13 @@ pub struct Template {
     parts: Vec<Part>,
 }
 
-/// A piece of a [`Template`].
+/// A piece of a [`Template`], or of another text with variables of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum Part<V = Variable> {
     /// Is written as it is.
     Text(String),
     /// Is replaced by the request's value.
-    Variable(Variable),
+    Variable(V),
 }
 
 /// A notation that cannot be read.
@@ -169,19 +169,8 @@ impl Template {
         text: &str,
         others: &dyn Fn(&str) -> Option<Variable>,
     ) -> Result<Self, InvalidTemplate> {
-        let mut parts = Vec::new();
-        let mut rest = text;
-        while let Some(dollar) = rest.find('$') {
-            push_text(&mut parts, &rest[..dollar]);
-            let (name, after) = split_name(&rest[dollar + 1..])?;
-            let variable = Variable::named(name).or_else(|| others(name));
-            parts.push(Part::Variable(
-                variable.ok_or_else(|| InvalidTemplate::UnknownVariable(name.to_owned()))?,
-            ));
-            rest = after;
-        }
-        push_text(&mut parts, rest);
-        Ok(Self { parts })
+        let named = |name: &str| Variable::named(name).or_else(|| others(name));
+        Ok(Self { parts: parse_parts(text, named)? })
     }
 
     /// Text and variables in order.
@@ -249,7 +238,25 @@ impl From<Variable> for Template {
     }
 }
 
-fn push_text(parts: &mut Vec<Part>, text: &str) {
+/// Reads nginx's notation with the variables that `named` knows.
+pub(crate) fn parse_parts<V>(
+    text: &str,
+    named: impl Fn(&str) -> Option<V>,
+) -> Result<Vec<Part<V>>, InvalidTemplate> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some(dollar) = rest.find('$') {
+        push_text(&mut parts, &rest[..dollar]);
+        let (name, after) = split_name(&rest[dollar + 1..])?;
+        let variable = named(name).ok_or_else(|| InvalidTemplate::UnknownVariable(name.to_owned()))?;
+        parts.push(Part::Variable(variable));
+        rest = after;
+    }
+    push_text(&mut parts, rest);
+    Ok(parts)
+}
+
+fn push_text<V>(parts: &mut Vec<Part<V>>, text: &str) {
     if !text.is_empty() {
         parts.push(Part::Text(text.to_owned()));
     }

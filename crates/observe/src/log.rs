@@ -1,11 +1,12 @@
-//! Takes the lines of the access log from the workers to the output.
+//! Takes the lines of the access logs from the workers to the outputs: one for requests, and one for TCP and UDP.
 //!
 //! A worker collects lines in its own buffer and passes the full buffer to the writer thread, which returns it empty. A slow output
 //! fills the queue between them; then lines are dropped and counted, and no worker ever waits.
 
+use std::fmt;
 use std::io::{self, Write};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use crate::limits::{LOG_BUFFER_BYTES, LOG_BUFFERS_WAITING_MAX};
@@ -16,13 +17,48 @@ use crate::metrics::{Counter, Recorder, Registry, WorkerCells};
 #[derive(Debug)]
 pub struct Writer {
     queue: SyncSender<Full>,
+    outputs: Arc<Mutex<Outputs>>,
     thread: JoinHandle<()>,
+}
+
+/// Which log a line belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// That of requests.
+    Requests,
+    /// That of TCP connections and UDP sessions.
+    Streams,
+}
+
+/// Takes whole lines at a time.
+pub type Output = Box<dyn Write + Send>;
+
+struct Outputs {
+    requests: Output,
+    /// None for that of requests.
+    streams: Option<Output>,
+}
+
+impl Outputs {
+    fn of(&mut self, kind: Kind) -> &mut Output {
+        match (&mut self.streams, kind) {
+            (Some(streams), Kind::Streams) => streams,
+            _ => &mut self.requests,
+        }
+    }
+}
+
+impl fmt::Debug for Outputs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outputs").finish_non_exhaustive()
+    }
 }
 
 /// The end of a worker, which adds lines.
 #[derive(Debug)]
 pub struct Sink {
     lines: Lines,
+    kind: Kind,
     queue: SyncSender<Full>,
     /// Empty buffers that the writer returns; the sender goes along with each full buffer.
     empties: Receiver<Vec<u8>>,
@@ -39,13 +75,15 @@ struct Lines {
 #[derive(Debug)]
 struct Full {
     lines: Lines,
+    kind: Kind,
     way_back: SyncSender<Vec<u8>>,
 }
 
 // === impl Writer ===
 
 impl Writer {
-    /// Starts the thread. Lines that cannot be written to `out` are counted as dropped.
+    /// Starts the thread, which writes all lines to `out` until they are [redirected](Self::redirect). Lines that cannot be written are
+    /// counted as dropped.
     ///
     /// # Errors
     ///
@@ -53,16 +91,25 @@ impl Writer {
     pub fn spawn(out: impl Write + Send + 'static, registry: &Arc<Registry>) -> io::Result<Self> {
         let (queue, full) = sync_channel(LOG_BUFFERS_WAITING_MAX);
         let registry = Arc::clone(registry);
-        let thread =
-            thread::Builder::new().name("log".to_owned()).spawn(move || write_all(out, &full, &registry))?;
-        Ok(Self { queue, thread })
+        let outputs = Arc::new(Mutex::new(Outputs { requests: Box::new(out), streams: None }));
+        let shared = Arc::clone(&outputs);
+        let write = move || write_all(&shared, &full, &registry);
+        let thread = thread::Builder::new().name("log".to_owned()).spawn(write)?;
+        Ok(Self { queue, outputs, thread })
+    }
+
+    /// Has lines go elsewhere: those of requests, and those of TCP and UDP if they go somewhere else. It waits for a write that is under
+    /// way. Lines that workers have collected and not yet handed over go to the new output.
+    pub fn redirect(&self, requests: Output, streams: Option<Output>) {
+        *self.outputs.lock().unwrap_or_else(PoisonError::into_inner) = Outputs { requests, streams };
     }
 
     /// A sink for the worker of this recorder.
-    pub fn sink(&self, recorder: &Recorder) -> Sink {
+    pub fn sink(&self, kind: Kind, recorder: &Recorder) -> Sink {
         let (way_back, empties) = sync_channel(LOG_BUFFERS_WAITING_MAX);
         Sink {
             lines: Lines::default(),
+            kind,
             queue: self.queue.clone(),
             empties,
             way_back,
@@ -79,8 +126,10 @@ impl Writer {
     }
 }
 
-fn write_all(mut out: impl Write, full: &Receiver<Full>, registry: &Registry) {
-    for Full { mut lines, way_back } in full {
+fn write_all(outputs: &Mutex<Outputs>, full: &Receiver<Full>, registry: &Registry) {
+    for Full { mut lines, kind, way_back } in full {
+        let mut outputs = outputs.lock().unwrap_or_else(PoisonError::into_inner);
+        let out = outputs.of(kind);
         if out.write_all(&lines.bytes).and_then(|()| out.flush()).is_err() {
             registry.log_lines_lost(lines.count);
         }
@@ -109,7 +158,7 @@ impl Sink {
         }
         let bytes = self.empties.try_recv().unwrap_or_default();
         let lines = std::mem::replace(&mut self.lines, Lines { bytes, count: 0 });
-        let full = Full { lines, way_back: self.way_back.clone() };
+        let full = Full { lines, kind: self.kind, way_back: self.way_back.clone() };
         if let Err(TrySendError::Full(full) | TrySendError::Disconnected(full)) = self.queue.try_send(full) {
             self.cells.counter(Counter::LogLinesDropped).add(full.lines.count);
             self.lines.bytes = full.lines.bytes;
@@ -182,7 +231,7 @@ mod tests {
         let written = Arc::<Mutex<String>>::default();
         let ((begun, is_begun), (open, gate)) = (channel(), channel());
         let writer = Writer::spawn(Gated { begun, gate, written: Arc::clone(&written) }, &registry).unwrap();
-        let mut sink = writer.sink(&recorder);
+        let mut sink = writer.sink(Kind::Requests, &recorder);
 
         put(&mut sink, 0);
         sink.flush();
@@ -212,7 +261,7 @@ mod tests {
         let ((begun, is_begun), (open, gate)) = (channel(), channel());
         let written = Arc::<Mutex<String>>::default();
         let writer = Writer::spawn(Gated { begun, gate, written: Arc::clone(&written) }, &registry).unwrap();
-        let mut sink = writer.sink(&recorder);
+        let mut sink = writer.sink(Kind::Requests, &recorder);
         sink.line(|out| out.resize(LOG_BUFFER_BYTES - 1, b'a'));
         assert!(is_begun.try_recv().is_err());
         sink.line(|out| out.push(b'b'));
@@ -230,10 +279,39 @@ mod tests {
         let registry = Registry::new(MetricsOptions::default());
         let recorder = registry.recorder();
         let writer = Writer::spawn(Broken, &registry).unwrap();
-        let mut sink = writer.sink(&recorder);
+        let mut sink = writer.sink(Kind::Requests, &recorder);
         (0..3).for_each(|line| put(&mut sink, line));
         drop(sink);
         writer.join();
         assert_eq!(dropped(&registry), "3");
+    }
+
+    #[test]
+    fn each_log_has_its_output_and_may_get_another() {
+        let registry = Registry::new(MetricsOptions::default());
+        let recorder = registry.recorder();
+        let texts: [Arc<Mutex<String>>; 3] = Default::default();
+        let output = |at: usize| {
+            let (begun, gate) = (channel().0, channel().1);
+            Gated { begun, gate, written: Arc::clone(&texts[at]) }
+        };
+        let writer = Writer::spawn(output(0), &registry).unwrap();
+        let mut sinks = [Kind::Requests, Kind::Streams].map(|kind| writer.sink(kind, &recorder));
+        let mut put_both = |line: usize| {
+            for sink in &mut sinks {
+                put(sink, line);
+                sink.flush();
+            }
+        };
+        put_both(0);
+        // What has been handed over is written before the outputs change.
+        while texts[0].lock().unwrap().lines().count() < 2 {
+            std::thread::yield_now();
+        }
+        writer.redirect(Box::new(output(1)), Some(Box::new(output(2))));
+        put_both(1);
+        drop(sinks);
+        writer.join();
+        assert_eq!(texts.map(|text| text.lock().unwrap().clone()), ["0\n0\n", "1\n", "1\n"]);
     }
 }

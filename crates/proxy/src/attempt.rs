@@ -5,7 +5,7 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 
-use model::{ConnectionHeader, Forward, HttpVersion, UpstreamHead};
+use model::{ConnectionHeader, Forward, HeadSettings, HttpVersion, UpstreamHead};
 use observe::{Failure, Reason};
 use wire::h1::{Body, BodyDecoder, InvalidBody};
 
@@ -54,6 +54,18 @@ fn tell(head: &UpstreamHead, exchange: &Exchange<'_>, edits: &mut HeadEdits<'_>)
     }
 }
 
+/// What every endpoint is told.
+fn set_on_request<'e>(heads: &'e HeadSettings, exchange: &Exchange<'_>, edits: &mut HeadEdits<'e>) {
+    for (name, template) in &heads.of_requests {
+        let value = values::expand_field(exchange, template);
+        if value.is_empty() {
+            edits.remove(name);
+        } else {
+            edits.set(name, value);
+        }
+    }
+}
+
 /// The head of a request as endpoints get it, with room for its body.
 fn write_head(exchange: &Exchange<'_>, forward: &Forward) -> Buffer {
     let (request, settings) = (exchange.request, exchange.config.settings());
@@ -62,6 +74,9 @@ fn write_head(exchange: &Exchange<'_>, forward: &Forward) -> Buffer {
     let host = host.map(|host| values::expand_field(exchange, host)).filter(|host| !host.is_empty());
     let host = script::host(exchange).or(host);
     let mut edits = HeadEdits::default();
+    if let Some(heads) = &settings.heads {
+        set_on_request(heads, exchange, &mut edits);
+    }
     let access = exchange.route.get().and_then(|route| route.access.as_deref());
     if let Some(demand) = access.and_then(|access| access.client_certificate.as_ref()) {
         client_certificate::tell(demand, exchange.conn.tls.as_deref(), &mut edits);
@@ -89,7 +104,7 @@ fn write_head(exchange: &Exchange<'_>, forward: &Forward) -> Buffer {
         original_uri: settings.forwarded.original_uri && exchange.error_page.get().is_none(),
         connection: forward.connection_header,
         is_upgrade: exchange.is_upgrade(),
-        underscores: settings.client.underscores_in_headers,
+        names: settings.client.header_names,
         is_bodiless: is_bodiless(exchange),
     };
     write_request_head(exchange.head, request, &options, &edits, &mut bytes);

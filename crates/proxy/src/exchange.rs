@@ -25,6 +25,7 @@ use crate::progress::Progress;
 use crate::random::Random;
 use crate::report::Report;
 use crate::script_state::ScriptState;
+use crate::values;
 use crate::worker::{Worker, WorkerConfig};
 
 /// What becomes of the client's connection after a request.
@@ -196,7 +197,12 @@ impl<'a> Exchange<'a> {
 
     /// The changes to the head of the response, whoever made it.
     pub(crate) fn response_edits(&self, status: u16, without_hsts: bool) -> HeadEdits<'_> {
-        let mut edits = filters::response(self.config.settings(), self.conn.tls.is_some() && !without_hsts);
+        let settings = self.config.settings();
+        if settings.heads.is_some() {
+            self.report.status.set(status);
+        }
+        let expand = |template: &_| values::expand_field(self, template);
+        let mut edits = filters::response(settings, self.conn.tls.is_some() && !without_hsts, expand);
         let is_of_route = self.script.get().is_none_or(|script| !script.is_of_host);
         if let Some(route) = self.route.get().filter(|_| is_of_route) {
             filters::response::apply(route.response_filters.as_slice(), self.origin(), &mut edits);

@@ -88,7 +88,7 @@ use jiff::tz::TimeZone;
 use model::ListenerId;
 use observe::Registry;
 use observe::access::TimeCache;
-use observe::log::Writer;
+use observe::log::{Kind, Writer};
 use routing::Snapshot;
 use tokio::sync::{Notify, watch};
 
@@ -177,7 +177,8 @@ impl Proxy {
             let control = Control { published: control.clone(), stopping: stops.clone() };
             let thread = WorkerThread { cpu, sockets: sockets.remove(0), control, acknowledgement, ticks };
             let (clock, recorder) = (Clock::new(start), registry.recorder());
-            let sink = log.sink(&recorder);
+            let sink = log.sink(Kind::Requests, &recorder);
+            let streams = log.sink(Kind::Streams, &recorder);
             let (shared_pool, registry, sources) =
                 (Arc::clone(&shared_pool), Arc::clone(registry), options.source_addresses.clone());
             let (hostname, budget, clients) = (Arc::clone(&hostname), options.budget, Arc::clone(&clients));
@@ -187,7 +188,7 @@ impl Proxy {
                 let pool =
                     Pool::new(index, clock.clone(), Rc::clone(&deadlines), shared_pool, registry, sources);
                 let time = TimeCache::new(TimeZone::system());
-                let log = Log { sink, time, hostname, pid: std::process::id() };
+                let log = Log { sink, streams, time, hostname, pid: std::process::id() };
                 thread::run(thread, WorkerParts { clock, deadlines, pool, clients, recorder, log, budget })
             };
             proxy.threads.push(std::thread::Builder::new().name(format!("worker {index}")).spawn(run)?);

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use observe::access::{Record, write_line};
+use observe::access::{Record, Try, write_line};
 use observe::{Counter, Method, Reason, Sample, UpstreamSample};
 
 use crate::conn::Conn;
@@ -24,7 +24,8 @@ pub(crate) fn record(exchange: &Exchange<'_>) {
     drop(recorder);
     let log = &exchange.config.settings().access_log;
     let is_skipped = || log.skip.iter().any(|prefix| exchange.path.starts_with(prefix.as_bytes()));
-    if log.enabled && route.is_none_or(|route| route.access_log) && !is_skipped() {
+    let is_wanted = route.map_or(report.is_logged.get(), |route| route.access_log);
+    if log.enabled && is_wanted && !is_skipped() {
         write_log(exchange, took);
     }
 }
@@ -52,6 +53,21 @@ fn write_log(exchange: &Exchange<'_>, took: Duration) {
     values::with_record(exchange, took, |record, sink| sink.line(|out| write_line(format, record, out)));
 }
 
+/// Writes a line about a request to an auth service: what of it is known of the request that it is about is the same.
+pub(crate) fn record_auth(
+    exchange: &Exchange<'_>,
+    status: u16,
+    upstream: &str,
+    tries: &[Try],
+    took: Duration,
+) {
+    let format = &exchange.config.settings().access_log.format;
+    values::with_record(exchange, took, |record, sink| {
+        let record = Record { status, upstream_name: Some(upstream), tries, ..*record };
+        sink.line(|out| write_line(format, &record, out));
+    });
+}
+
 /// Records a request that was refused before it could be understood.
 pub(crate) fn record_refused(
     worker: &Rc<Worker>,
@@ -67,7 +83,7 @@ pub(crate) fn record_refused(
         return;
     }
     let line = head.split(|&b| b == b'\r' || b == b'\n').find(|line| !line.is_empty()).unwrap_or_default();
-    let Log { sink, time, hostname, pid } = &mut *worker.log.borrow_mut();
+    let Log { sink, time, hostname, pid, .. } = &mut *worker.log.borrow_mut();
     let record = Record {
         time: time.at(worker.clock.unix()),
         hostname,

@@ -3,7 +3,7 @@
 use observe::Reason;
 
 use crate::buffer::Buffer;
-use crate::head::{HeadEdits, HeadWriter};
+use crate::head::{HeadEdits, HeadWriter, SERVER};
 
 /// An answer without an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -190,9 +190,14 @@ impl Answer {
     ) {
         let mut writer = HeadWriter::new(out, 0);
         writer.status_line(self.status, phrase(self.status).as_bytes());
-        writer.field("Date", date.as_bytes());
+        if !edits.sets("Date") {
+            writer.field("Date", date.as_bytes());
+        }
         for (name, value) in self.fields.iter().filter(|(name, _)| !edits.replaces(name.as_bytes())) {
             writer.field(name, value.as_bytes());
+        }
+        if edits.passes_server {
+            writer.field("Server", SERVER.as_bytes());
         }
         writer.edits(edits);
         writer.connection(connection);

@@ -28,6 +28,8 @@ pub(crate) struct Report {
     pub(crate) tries: RefCell<SmallVec<[Try; 1]>>,
     try_begin: Cell<Moment>,
     sent_before_try: Cell<u64>,
+    /// Whether it is written to the access log though no route takes it.
+    pub(crate) is_logged: Cell<bool>,
 }
 
 impl Report {
@@ -43,6 +45,7 @@ impl Report {
             tries: RefCell::default(),
             try_begin: Cell::new(begin),
             sent_before_try: Cell::new(0),
+            is_logged: Cell::new(true),
         }
     }
 

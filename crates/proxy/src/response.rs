@@ -14,8 +14,9 @@ use crate::client::{self, Client};
 use crate::deliver::Outcome;
 use crate::exchange::{Exchange, Spent};
 use crate::fault::Fault;
+use crate::filters;
 use crate::h2::tunnel_stream;
-use crate::head::{Delivery, write_interim_head, write_response_head};
+use crate::head::{Delivery, HeadEdits, write_interim_head, write_response_head};
 use crate::limits::INTERIM_RESPONSES_MAX;
 use crate::script;
 use crate::tunnel::{End, tunnel};
@@ -108,7 +109,7 @@ impl Receiver<'_, '_> {
             // 100 answers an expectation that ended here; HTTP/1.0 knows no interim responses.
             if response.status != 100 && exchange.request.version == Version::Http11 {
                 let mut out = Buffer::small(&exchange.worker.buffers);
-                write_interim_head(buffer.data(), response, &mut out);
+                write_interim_head(buffer.data(), response, &HeadEdits::default(), &mut out);
                 exchange.client.inform(response.status, out.data(), exchange.timeout()).await?;
             }
             buffer.consume(response.len);
@@ -163,6 +164,9 @@ impl Receiver<'_, '_> {
         let date = || exchange.worker.date();
         script::edit_response(exchange, response.status, &mut edits);
         script::hide(exchange, &mut edits);
+        if let Some(heads) = &exchange.config.settings().heads {
+            filters::response::hide(heads, &mut edits);
+        }
         write_response_head(received.data(), response, delivery, &edits, date, &mut head);
         head
     }
@@ -201,7 +205,12 @@ impl Receiver<'_, '_> {
         let upstream = self.call.own_socket().ok_or(Fault::sent(Reason::UpstreamBadResponse))?;
         let (exchange, timeouts) = (self.exchange, self.forward.timeouts);
         let mut out = Buffer::small(&exchange.worker.buffers);
-        write_interim_head(buffer.data(), response, &mut out);
+        write_interim_head(
+            buffer.data(),
+            response,
+            &exchange.response_edits(response.status, false),
+            &mut out,
+        );
         // In HTTP/2 the tunnel is the content of a response that succeeds (RFC 8441 section 5).
         let status = if exchange.client.is_http2() { 200 } else { response.status };
         self.note_head(status, out.data());

@@ -94,7 +94,8 @@ pub(crate) async fn refuse(worker: &Rc<Worker>, arrival: RequestStart<'_>, reaso
     let report = Report::new(begin, head.len() as u64);
     let option = connection_option(claimed_version(head), false);
     let is_head = head.trim_ascii_start().starts_with(b"HEAD ");
-    let edits = filters::response(config.settings(), conn.tls.is_some());
+    let expand = |template: &_| values::expand_refused(worker, conn, template);
+    let edits = filters::response(config.settings(), conn.tls.is_some(), expand);
     let sent = send_answer(worker, arrival, (&Answer::to(reason), &edits), option, !is_head, &report).await;
     record::record_refused(worker, config, conn, head, &report, reason);
     if sent { AfterRequest::Linger } else { AfterRequest::Close }
@@ -267,6 +268,7 @@ impl<'a> Exchange<'a> {
         let accepts = |conditions: &Conditions| conditions::hold(conditions, self.head, self.request);
         match self.config.snapshot.resolve(self.conn.listener, self.host(), path, accepts) {
             Resolution::Route(host, _) if *host.name() == HostName::Any && path == HEALTH_PATH => {
+                self.report.is_logged.set(false);
                 Err(Answer::healthy().into())
             }
             Resolution::Route(host, route) => {
@@ -280,8 +282,15 @@ impl<'a> Exchange<'a> {
                 }
                 Err(self.add_slash(route).into())
             }
-            Resolution::UnknownHost if path == HEALTH_PATH => Err(Answer::healthy().into()),
-            Resolution::UnknownHost => Err(self.unserved(Reason::UnknownHost).into()),
+            Resolution::UnknownHost => {
+                let is_probe = path == HEALTH_PATH;
+                let log = &self.config.settings().access_log;
+                self.report.is_logged.set(log.unknown_hosts && !is_probe);
+                if is_probe {
+                    return Err(Answer::healthy().into());
+                }
+                Err(self.unserved(Reason::UnknownHost).into())
+            }
             Resolution::UnknownPath => Err(self.unserved(Reason::UnknownPath).into()),
         }
     }
@@ -309,7 +318,7 @@ impl<'a> Exchange<'a> {
     /// Answers the question of a browser whether it may ask (CORS), where the route says so.
     fn preflight(&self, route: &Route) -> Result<(), Stop> {
         for filter in route.response_filters.as_slice() {
-            let ResponseFilter::Cors(cors) = filter;
+            let ResponseFilter::Cors(cors) = filter else { continue };
             let method = &self.head[self.request.method.clone()];
             if let Some(answer) = filters::response::preflight(cors, method, self.origin()) {
                 return Err(answer.into());

@@ -16,7 +16,7 @@ use crate::exchange::Exchange;
 use crate::filters::Rewritten;
 use crate::lookup;
 use crate::script_state::ScriptState;
-use crate::worker::Log;
+use crate::worker::{Log, Worker};
 
 /// A text with the values that a request has by now.
 pub(crate) fn expand(exchange: &Exchange<'_>, template: &Template) -> Vec<u8> {
@@ -71,7 +71,7 @@ fn with_values<T>(
         (Client::Http1(_), Version::Http11) => (Cow::Borrowed(request_line(head, request)), "HTTP/1.1"),
         (Client::Http1(_), Version::Http10) => (Cow::Borrowed(request_line(head, request)), "HTTP/1.0"),
     };
-    let Log { sink, time, hostname, pid } = &mut *worker.log.borrow_mut();
+    let Log { sink, time, hostname, pid, .. } = &mut *worker.log.borrow_mut();
     let record = Record {
         time: time.at(worker.clock.unix()),
         hostname,
@@ -104,7 +104,19 @@ fn with_values<T>(
 
 /// A text as the value of a header: what could end its line is escaped.
 pub(crate) fn expand_field(exchange: &Exchange<'_>, template: &Template) -> Vec<u8> {
-    let text = expand(exchange, template);
+    as_field(expand(exchange, template))
+}
+
+/// The same with what is known of a request of which not even the head could be used.
+pub(crate) fn expand_refused(worker: &Worker, conn: &Conn, template: &Template) -> Vec<u8> {
+    let Log { time, hostname, pid, .. } = &mut *worker.log.borrow_mut();
+    let record = Record { time: time.at(worker.clock.unix()), hostname, pid: *pid, ..blank_record(conn) };
+    let mut text = Vec::new();
+    observe::access::expand(template, &record, &mut text);
+    as_field(text)
+}
+
+fn as_field(text: Vec<u8>) -> Vec<u8> {
     if !text.iter().any(u8::is_ascii_control) {
         return text;
     }

@@ -100,6 +100,8 @@ struct Upstream {
 /// The worker's end of the access log.
 pub(crate) struct Log {
     pub(crate) sink: Sink,
+    /// For TCP connections and UDP sessions.
+    pub(crate) streams: Sink,
     pub(crate) time: TimeCache,
     pub(crate) hostname: Arc<str>,
     /// The process. To ask for it is a system call.
@@ -203,7 +205,9 @@ impl Worker {
     pub(crate) fn tick(&self) {
         self.clock.update();
         self.deadlines.sweep();
-        self.log.borrow_mut().sink.flush();
+        let Log { sink, streams, .. } = &mut *self.log.borrow_mut();
+        sink.flush();
+        streams.flush();
         self.recorder.borrow_mut().make_room();
         self.ticks.set(self.ticks.get() + 1);
         if self.ticks.get().is_multiple_of(TICKS_PER_SWEEP) {

@@ -157,6 +157,8 @@ pub(super) struct DraftRoute {
     pub(super) access: AccessDraft,
     pub(super) cors: Option<Arc<Cors>>,
     pub(super) script: ScriptDraft,
+    /// Headers of responses.
+    pub(super) custom_headers: Option<Arc<[(String, String)]>>,
     pub(super) access_log: bool,
     /// What takes a part of its requests.
     pub(super) canary: Option<CanaryDraft>,
@@ -297,6 +299,7 @@ impl DraftRoute {
             access: AccessDraft::default(),
             cors: None,
             script: ScriptDraft::default(),
+            custom_headers: None,
             access_log: true,
             canary: None,
             errors: ErrorsDraft::default(),

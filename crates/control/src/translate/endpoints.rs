@@ -94,7 +94,7 @@ impl Inputs<'_> {
             Err(_) => match self.addresses(host) {
                 // The name is being resolved.
                 None => return (Vec::new(), None),
-                Some(Ok(addresses)) => addresses.clone(),
+                Some(Ok(addresses)) => addresses,
                 Some(Err(why)) => return (Vec::new(), Some(format!("host {host:?} has no address: {why}"))),
             },
         };
@@ -223,7 +223,7 @@ impl Inputs<'_> {
             // The name is being resolved.
             None => Found::Endpoints(Vec::new()),
             Some(Ok(addresses)) => {
-                let endpoints = addresses.iter().map(|&ip| ready(SocketAddr::new(ip, number))).collect();
+                let endpoints = addresses.into_iter().map(|ip| ready(SocketAddr::new(ip, number))).collect();
                 let source = format!("externalName {host:?}: ");
                 Found::judged(self.judge_outside(distinct(endpoints)), service, &source, outcome)
             }

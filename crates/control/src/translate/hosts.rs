@@ -17,9 +17,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use model::{
-    Access, Action, Alias, Backends, Cors, ErrorPages, ExternalAuth, Forward, Host, HostName, HostScript,
-    HostTls, Labels, PathKind, PathMatch, Redirect, RedirectTarget, RequestFilter, RequestFilters,
-    ResponseFilter, ResponseFilters, Route, Script, UpstreamHead,
+    Access, Action, Alias, Backends, ErrorPages, ExternalAuth, Forward, Host, HostName, HostScript, HostTls,
+    Labels, PathKind, PathMatch, Redirect, RedirectTarget, RequestFilter, RequestFilters, ResponseFilter,
+    ResponseFilters, Route, Script, UpstreamHead,
 };
 
 use super::claim::{
@@ -490,14 +490,16 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         let error_pages = self.error_pages(draft, &action);
         let is_answered = error_pages.as_ref().is_some_and(|pages| !pages.backends.is_empty());
         let script = self.script(draft);
-        let asks_for_nothing = filters.is_empty() && access.is_none() && script.is_none();
+        let response_filters = response_filters(draft);
+        let has_filters = !filters.is_empty() || !response_filters.as_slice().is_empty();
+        let asks_for_nothing = !has_filters && access.is_none() && script.is_none();
         if action == Action::NotFound && asks_for_nothing && !is_answered {
             return;
         }
         let backend = draft.backend.as_ref();
         self.routes.push(Arc::new(Route {
             conditions: None,
-            response_filters: response_filters(draft.cors.clone()),
+            response_filters,
             request_filters: RequestFilters::new(filters).expect("each is of another kind"),
             script,
             access: access.map(Box::new),
@@ -570,8 +572,10 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
     }
 }
 
-fn response_filters(cors: Option<Arc<Cors>>) -> ResponseFilters {
-    ResponseFilters::new(cors.map(ResponseFilter::Cors).into_iter().collect()).expect("it is one filter")
+fn response_filters(draft: &DraftRoute) -> ResponseFilters {
+    let cors = draft.cors.clone().map(ResponseFilter::Cors);
+    let headers = draft.custom_headers.clone().map(ResponseFilter::SetHeaders);
+    ResponseFilters::new(cors.into_iter().chain(headers).collect()).expect("each is of another kind")
 }
 
 fn path_type(path: &PathMatch) -> &'static str {

@@ -2,7 +2,7 @@
 //!
 //! Never in here: what is made of an input.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -43,6 +43,8 @@ pub(super) struct Inputs<'a> {
     resolved: &'a Resolved,
     /// Seconds since 1970.
     pub(super) now: i64,
+    /// Names outside the cluster are taken to have no addresses of IPv6.
+    leaves_out_ipv6: Cell<bool>,
     known: RefCell<&'a mut KnownInputs>,
     revisions: &'a Revisions,
 }
@@ -80,7 +82,13 @@ impl<'a> Inputs<'a> {
         known: &'a mut KnownInputs,
         revisions: &'a Revisions,
     ) -> Self {
-        Self { index, options, resolved, now, known: RefCell::new(known), revisions }
+        let leaves_out_ipv6 = Cell::new(false);
+        Self { index, options, resolved, now, leaves_out_ipv6, known: RefCell::new(known), revisions }
+    }
+
+    /// Sets what the settings say of names, once these have been read. Where they change, everything is made again.
+    pub(super) fn leave_out_ipv6(&self, leaves_out: bool) {
+        self.leaves_out_ipv6.set(leaves_out);
     }
 
     /// All Ingresses. They are not an input: each Ingress is the key of its own query.
@@ -129,9 +137,11 @@ impl<'a> Inputs<'a> {
     }
 
     /// The addresses of an external name; none while it is being resolved.
-    pub(super) fn addresses(&self, name: &str) -> Option<&'a Result<Vec<IpAddr>, String>> {
+    pub(super) fn addresses(&self, name: &str) -> Option<Result<Vec<IpAddr>, &'a str>> {
         self.read(Input::Name(name.to_owned()));
-        self.resolved.get(name)
+        let is_used = |address: &IpAddr| address.is_ipv4() || !self.leaves_out_ipv6.get();
+        let resolved = self.resolved.get(name)?.as_ref();
+        Some(resolved.map(|all| all.iter().copied().filter(is_used).collect()).map_err(String::as_str))
     }
 
     /// Notes that the current query has another value from this second since 1970 on, if that is in the future.

@@ -20,6 +20,7 @@ mod claim;
 mod clusters;
 pub mod configmap;
 mod endpoints;
+mod header;
 mod hosts;
 pub mod ingress;
 mod inputs;

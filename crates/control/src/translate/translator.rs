@@ -116,6 +116,7 @@ impl Translator {
         follow_global(global, &inputs, revisions);
         let global = &*global;
         let base = &global.value(ONLY).global.defaults;
+        inputs.leave_out_ipv6(global.value(ONLY).global.leaves_out_ipv6);
         ingresses.follow(base, &inputs, revisions, &mut |host| hosts.number(host, revisions));
         let ingresses = &*ingresses;
         let consensus = BackendConsensus::of(base.balancing.clone(), ingresses.backends());

@@ -34,7 +34,7 @@ fn what_cannot_be_used_is_said_in_one_line() {
     let (http, admin) = (format!("--http-port={port}"), format!("--healthz-port={port}"));
     let silent = Port::tcp();
     for (arguments, said) in [
-        (&["serve", "--manifests", &file, "--http-prot=1"][..], "did you mean --http-port?"),
+        (&["check", &file, "--http-prot=1"][..], "did you mean --http-port?"),
         (&["serv"], "did you mean serve?"),
         (&["serve", "--manifests", &file, "--http-port=many"], "--http-port"),
         (&["serve", "--manifests", &file, "--workers=0"], "--workers"),
@@ -77,6 +77,17 @@ fn flags_of_ingress_nginx_that_mean_nothing_here_are_passed_over() {
         let line = forebay.await_log(&format!("flag=\"{flag}\""));
         assert!(line.contains(" WARN ") && line.contains("ignored: "), "{line}");
     }
+}
+
+#[test]
+fn flags_that_nobody_knows_are_passed_over_and_the_health_check_may_be_elsewhere() {
+    let forebay = setup()
+        .arguments(["--of-a-later-version", "x", "--http-prot=1", "--health-check-path=/alive"])
+        .start();
+    for said in ["flag=\"--of-a-later-version\"", "did you mean --http-port?"] {
+        assert!(forebay.await_log(said).contains(" WARN "), "{said}");
+    }
+    assert_eq!(["/alive", "/healthz"].map(|path| forebay.admin(path).status), [200; 2]);
 }
 
 #[test]

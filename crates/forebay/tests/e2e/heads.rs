@@ -1,6 +1,6 @@
 //! Heads: what an endpoint is told of a request, and a client of the response.
 
-use testkit::{Forebay, Upstream};
+use testkit::{Canned, Forebay, H2Client, Upstream};
 
 use crate::{GET, OK, serving, setup};
 
@@ -283,4 +283,37 @@ fn a_client_learns_what_becomes_of_its_connection() {
         peer.send("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok");
         assert_eq!(client.read_response().header("connection").as_deref(), told, "{version} {connection}");
     }
+}
+
+#[test]
+fn config_maps_set_headers_whatever_the_client_speaks_and_a_change_of_one_counts_at_once() {
+    let endpoint = Canned::saying("hello");
+    let maps = |value: &str| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: add}}\ndata: {{X-All: '{value} $request_method'}}\n---\n\
+             apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: team}}\ndata: {{X-Team: '{value}$'}}\n"
+        )
+    };
+    let forebay = setup()
+        .endpoint(endpoint.address())
+        .setting("add-headers", "default/add")
+        .setting("global-allowed-response-headers", "X-Team")
+        .annotation("custom-headers", "default/team")
+        .manifest("maps.yaml", maps("one"))
+        .start();
+    let check = |value: &str| {
+        for response in [forebay.get("/"), H2Client::clear(forebay.address()).get("web.test", "/")] {
+            assert_eq!(response.said(), (200, "hello"));
+            assert_eq!(response.header("x-all"), Some(format!("{value} GET")));
+            assert_eq!(response.header("x-team"), Some(format!("{value}$")));
+        }
+        let unknown = forebay.client().get("other.test", "/");
+        assert_eq!((unknown.status, unknown.header("x-all")), (404, Some(format!("{value} GET"))));
+        assert_eq!(unknown.header("x-team"), None);
+    };
+    check("one");
+    forebay.replace("maps.yaml", &maps("two"));
+    forebay
+        .await_that("the change to count", || forebay.get("/").header("x-team").as_deref() == Some("two$"));
+    check("two");
 }

@@ -44,7 +44,7 @@ fn the_access_log_reads_as_that_of_ingress_nginx() {
 
 #[test]
 fn the_access_log_tells_of_what_no_endpoint_answered() {
-    let forebay = setup().start();
+    let forebay = setup().setting("enable-access-log-for-default-backend", "true").start();
     let mut client = forebay.client();
     assert_eq!(client.get("web.test", "/none").status, 503);
     assert_eq!(client.get("elsewhere.test", "/nowhere").status, 404);

@@ -1,5 +1,9 @@
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
+
+use model::Labels;
+use model::log::{StreamFormat, StreamVariable};
+use model::template::Part;
 
 use super::Time;
 use super::line::{push_ip, push_number, push_seconds};
@@ -22,26 +26,58 @@ pub struct StreamRecord<'a> {
     pub bytes_received: u64,
     /// Time from its beginning to its end.
     pub session_time: Duration,
+    /// Port that the client connected to.
+    pub server_port: u16,
+    /// The endpoint that it was passed on to; none if there was none.
+    pub upstream: Option<SocketAddr>,
+    /// What the service is called.
+    pub labels: &'a Labels,
+    /// Name of the machine.
+    pub hostname: &'a str,
+    /// Process id.
+    pub pid: u32,
 }
 
-/// Appends the line of a stream with its `\n`, in ingress-nginx's format:
-/// `[$remote_addr] [$time_local] $protocol $status $bytes_sent $bytes_received $session_time`.
-pub fn write_stream_line(record: &StreamRecord<'_>, out: &mut Vec<u8>) {
-    out.push(b'[');
-    push_ip(out, record.remote_addr);
-    out.extend_from_slice(b"] [");
-    out.extend_from_slice(record.time.local.as_bytes());
-    out.extend_from_slice(b"] ");
-    out.extend_from_slice(record.protocol.as_bytes());
-    out.push(b' ');
-    push_number(out, record.status);
-    for bytes in [record.bytes_sent, record.bytes_received] {
-        out.push(b' ');
-        push_number(out, bytes);
+/// Appends the line of a stream with its `\n`. What is missing is `-`.
+pub fn write_stream_line(format: &StreamFormat, record: &StreamRecord<'_>, out: &mut Vec<u8>) {
+    for part in format.parts() {
+        match part {
+            Part::Text(text) => out.extend_from_slice(text.as_bytes()),
+            Part::Variable(variable) => write_value(*variable, record, out),
+        }
     }
-    out.push(b' ');
-    push_seconds(out, record.session_time);
     out.push(b'\n');
+}
+
+fn write_value(variable: StreamVariable, record: &StreamRecord<'_>, out: &mut Vec<u8>) {
+    match variable {
+        StreamVariable::RemoteAddr => push_ip(out, record.remote_addr),
+        StreamVariable::TimeLocal => out.extend_from_slice(record.time.local.as_bytes()),
+        StreamVariable::TimeIso8601 => out.extend_from_slice(record.time.iso8601.as_bytes()),
+        StreamVariable::Msec => push_seconds(out, record.time.unix),
+        StreamVariable::Protocol => out.extend_from_slice(record.protocol.as_bytes()),
+        StreamVariable::Status => push_number(out, record.status),
+        StreamVariable::BytesSent | StreamVariable::UpstreamBytesReceived => {
+            push_number(out, record.bytes_sent);
+        }
+        StreamVariable::BytesReceived | StreamVariable::UpstreamBytesSent => {
+            push_number(out, record.bytes_received);
+        }
+        StreamVariable::SessionTime => push_seconds(out, record.session_time),
+        StreamVariable::ServerPort => push_number(out, record.server_port),
+        StreamVariable::UpstreamAddr => match record.upstream {
+            Some(address) => out.extend_from_slice(address.to_string().as_bytes()),
+            None => out.push(b'-'),
+        },
+        StreamVariable::ProxyUpstreamName => {
+            let Labels { namespace, service, service_port, .. } = record.labels;
+            let protocol = record.protocol.to_ascii_lowercase();
+            let name = [&protocol, namespace, service, service_port].map(String::as_bytes).join(&b'-');
+            out.extend_from_slice(&name);
+        }
+        StreamVariable::Hostname => out.extend_from_slice(record.hostname.as_bytes()),
+        StreamVariable::Pid => push_number(out, record.pid),
+    }
 }
 
 #[cfg(test)]
@@ -50,6 +86,12 @@ mod tests {
 
     #[test]
     fn the_line_reads_as_in_ingress_nginx() {
+        let labels = Labels {
+            namespace: "shop".to_owned(),
+            service: "db".to_owned(),
+            service_port: "5432".to_owned(),
+            ..Labels::default()
+        };
         let record = StreamRecord {
             time: Time { local: "20/Nov/2026:11:03:50 +0000", ..Time::default() },
             remote_addr: "192.0.2.7".parse().unwrap(),
@@ -58,12 +100,25 @@ mod tests {
             bytes_sent: 12,
             bytes_received: 34,
             session_time: Duration::from_millis(1042),
+            server_port: 5432,
+            upstream: Some("[2001:db8::1]:5432".parse().unwrap()),
+            labels: &labels,
+            hostname: "node",
+            pid: 7,
         };
-        let mut out = Vec::new();
-        write_stream_line(&record, &mut out);
-        assert_eq!(
-            String::from_utf8(out).unwrap(),
-            "[192.0.2.7] [20/Nov/2026:11:03:50 +0000] TCP 200 12 34 1.042\n"
+        let written = |format: &StreamFormat, record: &StreamRecord<'_>| {
+            let mut out = Vec::new();
+            write_stream_line(format, record, &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        let line = written(&StreamFormat::default(), &record);
+        assert_eq!(line, "[192.0.2.7] [20/Nov/2026:11:03:50 +0000] TCP 200 12 34 1.042\n");
+        let format = StreamFormat::parse(
+            "$proxy_upstream_name ${server_port} $upstream_addr $upstream_bytes_sent $upstream_bytes_received $hostname $pid",
         );
+        let format = format.unwrap();
+        assert_eq!(written(&format, &record), "tcp-shop-db-5432 5432 [2001:db8::1]:5432 34 12 node 7\n");
+        assert!(written(&format, &StreamRecord { upstream: None, ..record }).contains(" 5432 - 34 "));
+        assert!(StreamFormat::parse("$request").is_err());
     }
 }

@@ -3,23 +3,27 @@
 //! Whatever the service does costs a client no more than its time: the wait is bounded as a whole, its body is not kept, and all that is
 //! no answer lets nobody in.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use model::{Action, ExternalAuth, ExternalCheck, Timeouts};
 use observe::Reason;
+use observe::access::Try;
 use wire::h1::{Body, BodyDecoder, Decoded, Response};
 
 use super::client_certificate;
 use crate::body::Framing;
 use crate::buffer::Buffer;
 use crate::clients::{Admitted, Key, Verdict};
+use crate::clock::Moment;
 use crate::deadline::Deadline;
 use crate::exchange::Exchange;
 use crate::fault::{Fault, Retry};
 use crate::filters::FilterResult;
 use crate::head::{HeadEdits, Subrequest, write_subrequest_head};
 use crate::limits::{AUTH_BODY_BYTES_MAX, AUTH_TRIES_MAX, INTERIM_RESPONSES_MAX};
-use crate::reply::Answer;
+use crate::record::record_auth;
+use crate::reply::{Answer, status as status_of};
 use crate::script;
 use crate::upstream::h1::keep_alive_hint;
 use crate::upstream::{Call, Request, ResponseTimer};
@@ -34,12 +38,16 @@ pub(super) async fn check(
     let (worker, check) = (exchange.worker, &*auth.check);
     let kept = check.cache.as_ref().map(|cache| (cache, key(exchange, check)));
     let known = kept.as_ref().and_then(|(_, key)| worker.clients.answers.get(key, worker.clock.now()));
-    let verdict = match known {
-        Some(verdict) => verdict,
-        None => match ask(exchange, auth).await {
+    let verdict = if let Some(verdict) = known {
+        verdict
+    } else {
+        let (begin, mut asked) = (worker.clock.now(), None);
+        let answered = ask(exchange, auth, &mut asked).await;
+        log(exchange, auth, asked, answered.as_ref().ok(), begin);
+        match answered {
             Ok(verdict) => Arc::new(verdict),
             Err(_) => return FilterResult::Refuse(Reason::AuthFailed),
-        },
+        }
     };
     if let Some((cache, key)) = kept
         && let Some(time) = cache.duration(verdict.status).filter(|_| verdict.is_kept)
@@ -49,6 +57,34 @@ pub(super) async fn check(
         worker.clients.answers.put(&key, now.after(time), &verdict, now);
     }
     conclude(exchange, check, &verdict, admitted)
+}
+
+/// Writes a line about the question, where that is wanted.
+fn log(
+    exchange: &Exchange<'_>,
+    auth: &ExternalAuth,
+    asked: Option<SocketAddr>,
+    verdict: Option<&Verdict>,
+    begin: Moment,
+) {
+    let settings = &exchange.config.settings().access_log;
+    let is_wanted = exchange.route.get().is_none_or(|route| route.access_log);
+    if !settings.enabled || !settings.auth || !is_wanted {
+        return;
+    }
+    let took = exchange.worker.clock.now().since(begin);
+    let (status, time) = (verdict.map(|verdict| verdict.status), verdict.map(|_| took));
+    let one = asked.map(|address| Try {
+        address,
+        status,
+        response_bytes: 0,
+        connect_time: None,
+        header_time: time,
+        response_time: Some(took),
+    });
+    let name = &exchange.config.snapshot.cluster(auth.cluster).name;
+    let status = status.unwrap_or_else(|| status_of(Reason::AuthFailed));
+    record_auth(exchange, status, name, one.as_slice(), took);
 }
 
 /// "Keyed by host, the rule's path and type, and auth-cache-key", and by what is asked: another configuration asks anew.
@@ -108,7 +144,11 @@ fn verdict(check: &ExternalCheck, head: &[u8], response: &Response) -> Verdict {
 }
 
 /// Asks the service, again where a connection turns out to be dead or an endpoint refuses it.
-async fn ask(exchange: &Exchange<'_>, auth: &ExternalAuth) -> Result<Verdict, Fault> {
+async fn ask(
+    exchange: &Exchange<'_>,
+    auth: &ExternalAuth,
+    asked: &mut Option<SocketAddr>,
+) -> Result<Verdict, Fault> {
     let worker = exchange.worker;
     let cluster = worker.cluster(exchange.config, auth.cluster);
     let timeouts = timeouts(exchange);
@@ -128,6 +168,7 @@ async fn ask(exchange: &Exchange<'_>, auth: &ExternalAuth) -> Result<Verdict, Fa
     let mut last = Fault::unsent(Reason::NoEndpoints);
     for tried in 0..AUTH_TRIES_MAX {
         let Some(endpoint) = cluster.pick(|_| false, &worker.random, worker.clock.now()) else { break };
+        *asked = Some(endpoint.address);
         let opened = Call::open(&worker.pool, endpoint, tried > 0, true, timeouts.connect, &deadline).await;
         let answered = match opened {
             Ok(call) => converse(exchange, &auth.check, call, &request, &deadline).await,
@@ -263,7 +304,7 @@ fn write_head(exchange: &Exchange<'_>, check: &ExternalCheck, out: &mut Buffer) 
         method: check.method.as_deref().unwrap_or("GET").as_bytes(),
         target: &visible(&values::expand(exchange, &check.target)),
         host: check.host.as_bytes(),
-        underscores: exchange.config.settings().client.underscores_in_headers,
+        names: exchange.config.settings().client.header_names,
     };
     write_subrequest_head(head, request, &subrequest, &edits, out);
 }

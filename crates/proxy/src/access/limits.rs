@@ -7,6 +7,7 @@ use crate::clients::Admitted;
 use crate::exchange::Exchange;
 use crate::filters::FilterResult;
 use crate::reply::Answer;
+use crate::values;
 
 /// "Requests, then connections."
 pub(super) fn check(exchange: &Exchange<'_>, limits: &ClientLimits, admitted: &mut Admitted) -> FilterResult {
@@ -14,7 +15,15 @@ pub(super) fn check(exchange: &Exchange<'_>, limits: &ClientLimits, admitted: &m
     if limits.exempt.as_ref().is_some_and(|exempt| exempt.contains(client)) {
         return FilterResult::Continue;
     }
-    let (key, limiter) = ((client, limits.zone), &worker.clients.limiter);
+    let limiter = &worker.clients.limiter;
+    let subject = match &limits.key {
+        None => client,
+        Some(key) => match values::expand(exchange, key).as_slice() {
+            [] => return FilterResult::Continue,
+            value => limiter.subject(value),
+        },
+    };
+    let key = (subject, limits.zone);
     if !limiter.take(key, &limits.rates, worker.clock.now()) {
         return refuse(exchange, Reason::RateLimit, limits.rate_status);
     }

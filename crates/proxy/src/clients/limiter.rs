@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,6 +62,13 @@ impl Default for Limiter {
 impl Limiter {
     fn shard(&self, key: &Key) -> &Mutex<Shard> {
         &self.shards[self.hasher.hash_one(key) as usize % SHARDS]
+    }
+
+    /// What stands for a client that is told from others by a value of its requests: an address that no two values have in common, but by
+    /// a chance that nobody can bring about.
+    pub(crate) fn subject(&self, value: &[u8]) -> IpAddr {
+        let halves = [0u8, 1].map(|half| u128::from(self.hasher.hash_one((half, value))));
+        Ipv6Addr::from(halves[0] << 64 | halves[1]).into()
     }
 
     /// Whether another request is within all rates. One that is not changes nothing, as in nginx.

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
-use model::ForwardedSettings;
+use model::{ForwardedHeaders, ForwardedSettings};
 use wire::h1::Request;
 use wire::{Known, field};
 
@@ -26,8 +26,8 @@ pub(crate) struct Forwarded<'a> {
     /// Incoming `X-Forwarded-For` and `X-Forwarded-Host`, told apart from ours under other names.
     original_for: Option<&'a [u8]>,
     original_host: Option<&'a [u8]>,
-    /// Address to append to the incoming list, where that is kept.
-    append: Option<IpAddr>,
+    /// The incoming list of addresses and the one to append to it, where the list is kept. On the heap, since it seldom is.
+    append: Option<Box<(&'a [u8], IpAddr)>>,
 }
 
 /// How a request came in.
@@ -85,19 +85,26 @@ impl<'a> Forwarded<'a> {
         let peer_ip = via.peer.to_canonical();
         let believed = settings.use_incoming && is_trusted(peer_ip, settings);
         let reported = |known| if believed { value(known) } else { None };
-        let incoming_for = value(Known::XForwardedFor);
+        let (incoming_for, incoming_host) = (value(Known::XForwardedFor), value(Known::XForwardedHost));
+        let (original_for, original_host) = match &settings.other_headers {
+            None => (incoming_for, incoming_host),
+            Some(names) => named_otherwise(head, request, names),
+        };
         Self {
             client: client_address(head, request, peer_ip, settings),
-            host: reported(Known::XForwardedHost)
+            host: original_host
+                .filter(|_| believed)
                 .and_then(|hosts| field::list(hosts).next())
                 .filter(|host| wire::host::is_valid(host))
                 .unwrap_or(&head[request.host.clone()]),
             scheme: reported(Known::XForwardedProto).unwrap_or(via.scheme.as_bytes()),
             own_scheme: via.own_scheme.as_bytes(),
             port: reported(Known::XForwardedPort).map_or(Port::Own(via.port), Port::Reported),
-            original_for: incoming_for,
-            original_host: value(Known::XForwardedHost),
-            append: (believed && settings.compute_full && incoming_for.is_some()).then_some(peer_ip),
+            original_for,
+            original_host,
+            append: incoming_for
+                .filter(|_| believed && settings.compute_full)
+                .map(|list| Box::new((list, peer_ip))),
         }
     }
 
@@ -130,6 +137,7 @@ impl<'a> Forwarded<'a> {
 
     fn depends_on_connection_and_host_only(&self) -> bool {
         self.original_for.is_none()
+            && self.append.is_none()
             && self.original_host.is_none()
             && self.scheme == self.own_scheme
             && matches!(self.port, Port::Own(_))
@@ -138,9 +146,9 @@ impl<'a> Forwarded<'a> {
     /// The value of `X-Forwarded-For`.
     pub(crate) fn forwarded_for(&self) -> Vec<u8> {
         let mut text = [0; 64];
-        match (self.append, self.original_for) {
-            (Some(peer), Some(list)) => [list, b", ", display(&mut text, peer)].concat(),
-            _ => display(&mut text, self.client).to_vec(),
+        match self.append.as_deref() {
+            Some((list, peer)) => [list, &b", "[..], display(&mut text, *peer)].concat(),
+            None => display(&mut text, self.client).to_vec(),
         }
     }
 
@@ -160,9 +168,9 @@ impl<'a> Forwarded<'a> {
         let mut text = [0; 64];
         let client = display(&mut text, self.client);
         field("X-Real-IP", client);
-        match (self.append, self.original_for) {
-            (Some(_), Some(_)) => field("X-Forwarded-For", &self.forwarded_for()),
-            _ => field("X-Forwarded-For", client),
+        match self.append {
+            Some(_) => field("X-Forwarded-For", &self.forwarded_for()),
+            None => field("X-Forwarded-For", client),
         };
         let host_end = field("X-Forwarded-Host", self.host) - b"\r\n".len();
         match self.port {
@@ -215,6 +223,20 @@ pub(crate) fn replaces(known: Known) -> bool {
             | Known::XOriginalForwardedFor
             | Known::XOriginalForwardedHost
     )
+}
+
+/// What came under other names than the usual ones.
+#[cold]
+fn named_otherwise<'a>(
+    head: &'a [u8],
+    request: &'a Request,
+    names: &ForwardedHeaders,
+) -> (Option<&'a [u8]>, Option<&'a [u8]>) {
+    let value = |name: &str| {
+        let field = request.fields.find_name(head, name.as_bytes());
+        field.map(|field| field.value(head)).filter(|value| !value.is_empty())
+    };
+    (value(&names.address), value(&names.host))
 }
 
 fn display(text: &mut [u8; 64], address: IpAddr) -> &[u8] {

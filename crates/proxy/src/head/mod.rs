@@ -24,7 +24,14 @@ const ADDED_BYTES: usize = 512;
 
 /// Changes to the fields of a head. A name has one change, which is the last one that was asked for, and any number of additions.
 #[derive(Default)]
-pub(crate) struct HeadEdits<'a>(SmallVec<[Edit<'a>; 1]>);
+pub(crate) struct HeadEdits<'a> {
+    edits: SmallVec<[Edit<'a>; 1]>,
+    /// The endpoint's `Server` passes, and where there is none it is ours.
+    pub(crate) passes_server: bool,
+}
+
+/// What `Server` says where it names this proxy.
+pub(crate) const SERVER: &str = "forebay";
 
 /// A change to the fields of one name.
 struct Edit<'a> {
@@ -53,25 +60,38 @@ impl<'a> HeadEdits<'a> {
 
     /// Has one more field of this name.
     pub(crate) fn add(&mut self, name: &'a str, value: impl Into<Cow<'a, [u8]>>) {
-        self.0.push(Edit { name, value: Some(value.into()), is_addition: true });
+        self.edits.push(Edit { name, value: Some(value.into()), is_addition: true });
     }
 
     fn edit(&mut self, name: &'a str, value: Option<Cow<'a, [u8]>>) {
-        let mut changes = self.0.iter_mut().filter(|edit| !edit.is_addition);
+        let mut changes = self.edits.iter_mut().filter(|edit| !edit.is_addition);
         match changes.find(|edit| edit.name.eq_ignore_ascii_case(name)) {
             Some(edit) => edit.value = value,
-            None => self.0.push(Edit { name, value, is_addition: false }),
+            None => self.edits.push(Edit { name, value, is_addition: false }),
         }
     }
 
     /// Whether nothing is changed.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.edits.is_empty() && !self.passes_server
+    }
+
+    /// Has no field of this name but those that are set.
+    pub(crate) fn hide(&mut self, name: &'a str) {
+        if !self.replaces(name.as_bytes()) {
+            self.remove(name);
+        }
     }
 
     /// Whether what came under this name does not pass.
     pub(crate) fn replaces(&self, name: &[u8]) -> bool {
-        self.0.iter().any(|edit| !edit.is_addition && name.eq_ignore_ascii_case(edit.name.as_bytes()))
+        self.edits.iter().any(|edit| !edit.is_addition && name.eq_ignore_ascii_case(edit.name.as_bytes()))
+    }
+
+    /// Whether a field of this name is set.
+    pub(crate) fn sets(&self, name: &str) -> bool {
+        let mut changes = self.edits.iter().filter(|edit| !edit.is_addition);
+        changes.any(|edit| edit.value.is_some() && edit.name.eq_ignore_ascii_case(name))
     }
 }
 
@@ -103,7 +123,7 @@ impl<'b> HeadWriter<'b> {
 
     /// The fields that edits set.
     pub(crate) fn edits(&mut self, edits: &HeadEdits<'_>) {
-        for Edit { name, value, .. } in &edits.0 {
+        for Edit { name, value, .. } in &edits.edits {
             if let Some(value) = value {
                 self.field(name, value);
             }

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use model::ConnectionHeader;
+use model::{ConnectionHeader, HeaderNames};
 use wire::h1::Request;
 use wire::hop_by_hop::ends_here;
 use wire::{Field, Known};
@@ -27,8 +27,8 @@ pub(crate) struct RequestOptions<'a> {
     pub(crate) connection: Option<ConnectionHeader>,
     /// Whether the protocol that the client asks for is asked of the endpoint.
     pub(crate) is_upgrade: bool,
-    /// Whether names with an underscore are passed on.
-    pub(crate) underscores: bool,
+    /// Which fields are passed on.
+    pub(crate) names: HeaderNames,
     /// Whether a body that the client has announced does not follow: its length is then 0.
     pub(crate) is_bodiless: bool,
 }
@@ -66,7 +66,7 @@ pub(crate) fn write_request_head(
             || (field.known == Known::XOriginalUri && options.original_uri)
             || (field.known == Known::ContentLength && options.is_bodiless)
             || edits.replaces(field.name(head))
-            || !passes_name(field, head, options.underscores)
+            || !passes_name(field, head, options.names)
     });
     write_request_connection(head, request, options, &mut writer);
     let end: &[u8] = match (options.is_bodiless, request.fields.chunked) {
@@ -98,8 +98,13 @@ fn write_request_connection(
 }
 
 /// Whether a field may be passed on by its name.
-pub(super) fn passes_name(field: &Field, head: &[u8], underscores: bool) -> bool {
-    field.plain_name || (underscores && has_underscores_only(field.name(head)))
+pub(super) fn passes_name(field: &Field, head: &[u8], names: HeaderNames) -> bool {
+    field.plain_name
+        || match names {
+            HeaderNames::Plain => false,
+            HeaderNames::Underscores => has_underscores_only(field.name(head)),
+            HeaderNames::All => true,
+        }
 }
 
 fn has_underscores_only(name: &[u8]) -> bool {

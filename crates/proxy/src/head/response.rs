@@ -6,7 +6,7 @@ use wire::Known;
 use wire::h1::{Response, Version};
 use wire::hop_by_hop::ends_here;
 
-use super::{HeadEdits, HeadWriter};
+use super::{HeadEdits, HeadWriter, SERVER};
 use crate::body::Framing;
 use crate::buffer::Buffer;
 
@@ -33,9 +33,14 @@ pub(crate) fn write_response_head(
     let mut writer = HeadWriter::new(out, head.len());
     writer.status_line(response.status, &head[response.reason.clone()]);
     writer.pass(head, &response.fields, |field| {
-        ends_here(field.known) || field.known == Known::Server || edits.replaces(field.name(head))
+        ends_here(field.known)
+            || (field.known == Known::Server && !edits.passes_server)
+            || edits.replaces(field.name(head))
     });
     writer.edits(edits);
+    if edits.passes_server && response.fields.find(Known::Server).is_none() {
+        writer.field("Server", SERVER.as_bytes());
+    }
     if response.fields.find(Known::Date).is_none() {
         writer.field("Date", date().as_bytes());
     }
@@ -47,14 +52,16 @@ pub(crate) fn write_response_head(
 }
 
 /// Appends the head of a 101 or another interim response.
-pub(crate) fn write_interim_head(head: &[u8], response: &Response, out: &mut Buffer) {
+pub(crate) fn write_interim_head(head: &[u8], response: &Response, edits: &HeadEdits<'_>, out: &mut Buffer) {
     let mut writer = HeadWriter::new(out, head.len());
     writer.status_line(response.status, &head[response.reason.clone()]);
     let switches = response.status == 101;
     writer.pass(head, &response.fields, |field| {
         (ends_here(field.known) && !(switches && field.known == Known::Upgrade))
-            || field.known == Known::Server
+            || (field.known == Known::Server && !edits.passes_server)
+            || edits.replaces(field.name(head))
     });
+    writer.edits(edits);
     writer.connection(switches.then_some("upgrade"));
     writer.end();
 }

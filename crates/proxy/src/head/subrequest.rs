@@ -1,5 +1,6 @@
 //! The head of a request that is made to ask about another: with the client's fields, and without a body.
 
+use model::HeaderNames;
 use wire::Known;
 use wire::h1::Request;
 use wire::hop_by_hop::ends_here;
@@ -14,8 +15,8 @@ pub(crate) struct Subrequest<'a> {
     /// Path and query.
     pub(crate) target: &'a [u8],
     pub(crate) host: &'a [u8],
-    /// Whether names with an underscore are passed on.
-    pub(crate) underscores: bool,
+    /// Which fields are passed on.
+    pub(crate) names: HeaderNames,
 }
 
 /// Appends the head of a subrequest: the client's lines after those of the edits.
@@ -26,7 +27,7 @@ pub(crate) fn write_subrequest_head(
     edits: &HeadEdits<'_>,
     out: &mut Buffer,
 ) {
-    let Subrequest { method, target, host, underscores } = subrequest;
+    let Subrequest { method, target, host, names } = subrequest;
     let mut writer = HeadWriter::new(out, head.len());
     writer.write([method, b" ", target, b" HTTP/1.1\r\nHost: ", host, b"\r\n"]);
     writer.edits(edits);
@@ -34,7 +35,7 @@ pub(crate) fn write_subrequest_head(
         ends_here(field.known)
             || matches!(field.known, Known::Host | Known::Expect | Known::Proxy | Known::ContentLength)
             || edits.replaces(field.name(head))
-            || !passes_name(field, head, *underscores)
+            || !passes_name(field, head, *names)
     });
     writer.end();
 }

@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpListener};
 use model::ListenerId;
 use routing::Snapshot;
 
-use super::socket::{BindError, bind, bind_any, probe};
+use super::socket::{BindError, bind, bind_all, probe};
 
 /// All sockets that were bound.
 pub(crate) struct Bound {
@@ -27,19 +27,25 @@ pub(crate) fn bind_first(snapshot: &Snapshot, workers: usize) -> io::Result<Boun
     let mut bound = Bound { addresses: Vec::new(), by_worker };
     for listener in snapshot.listeners().iter().filter(|listener| listener.hosts().is_some()) {
         let id = listener.id;
-        let bind = |address| bind_for_each(address, workers);
-        let (address, sockets) = bind_any(id.port, bind).map_err(with_address)?;
-        bound.addresses.push((id, address));
-        bound.by_worker.iter_mut().zip(sockets).for_each(|(of_worker, socket)| of_worker.push((id, socket)));
+        let bind = |address, only_v6| bind_for_each(address, only_v6, workers);
+        for (address, sockets) in bind_all(&snapshot.settings.listen, id.port, bind).map_err(with_address)? {
+            bound.addresses.push((id, address));
+            let by_worker = bound.by_worker.iter_mut().zip(sockets);
+            by_worker.for_each(|(of_worker, socket)| of_worker.push((id, socket)));
+        }
     }
     Ok(bound)
 }
 
-fn bind_for_each(address: SocketAddr, workers: usize) -> io::Result<(SocketAddr, Vec<TcpListener>)> {
-    probe(address)?;
+fn bind_for_each(
+    address: SocketAddr,
+    only_v6: bool,
+    workers: usize,
+) -> io::Result<(SocketAddr, Vec<TcpListener>)> {
+    probe(address, only_v6)?;
     let (mut local, mut sockets) = (address, Vec::new());
     for _ in 0..workers {
-        let socket = bind(local)?;
+        let socket = bind(local, only_v6)?;
         local = socket.local_addr()?;
         sockets.push(socket);
     }

@@ -18,8 +18,9 @@ use crate::reply::Answer;
 use crate::worker::Worker;
 
 /// Listens at a port that has come with a change of the configuration.
-pub(super) fn open(worker: &Rc<Worker>, listener: ListenerId) -> io::Result<Acceptor> {
-    accept_from(worker, listener, socket::bind_any(listener.port, socket::bind)?)
+pub(super) fn open(worker: &Rc<Worker>, listener: ListenerId) -> io::Result<Vec<Acceptor>> {
+    let sockets = socket::bind_all(&worker.config().settings().listen, listener.port, socket::bind)?;
+    sockets.into_iter().map(|socket| accept_from(worker, listener, socket)).collect()
 }
 
 /// Accepts connections from a socket that is bound.

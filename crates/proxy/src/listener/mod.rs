@@ -13,7 +13,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::{ListenerId, ListenerKind};
+use model::{ListenAddresses, ListenerId, ListenerKind};
 use observe::{StreamCells, StreamCounter, StreamName};
 
 pub(crate) use first::{Bound, FirstSockets, bind_first};
@@ -27,6 +27,8 @@ pub(crate) struct Listeners {
     ports: RefCell<BTreeMap<ListenerId, Port>>,
     /// Sessions of all UDP ports.
     ages: Rc<udp::Ages>,
+    /// Where ports are listened at.
+    listen: RefCell<ListenAddresses>,
 }
 
 /// A port that is configured, or was and still has sessions.
@@ -46,21 +48,26 @@ enum Content {
     Stream(Rc<Target>),
 }
 
-/// A port that is listened at.
+/// A port that is listened at, at one address or several.
 enum Opened {
-    Tcp(Acceptor),
-    Udp(udp::PortListener),
+    Tcp(Vec<Acceptor>),
+    Udp(Vec<udp::PortListener>),
 }
 
 impl Listeners {
     /// Begins with sockets that are bound already.
     pub(crate) fn with(worker: &Rc<Worker>, first: FirstSockets) -> io::Result<Self> {
-        let port = |(id, socket)| {
+        let mut ports = BTreeMap::<_, Port>::new();
+        for (id, socket) in first {
             let acceptor = http::accept_from(worker, id, socket)?;
-            Ok((id, Port { opened: Some(Opened::Tcp(acceptor)), ..Port::new(id, Content::Hosts(None)) }))
-        };
-        let ports: io::Result<_> = first.into_iter().map(port).collect();
-        Ok(Self { ports: RefCell::new(ports?), ages: Rc::default() })
+            let port = ports.entry(id).or_insert_with(|| Port::new(id, Content::Hosts(None)));
+            match &mut port.opened {
+                Some(Opened::Tcp(acceptors)) => acceptors.push(acceptor),
+                opened => *opened = Some(Opened::Tcp(vec![acceptor])),
+            }
+        }
+        let listen = RefCell::new(worker.config().settings().listen.clone());
+        Ok(Self { ports: RefCell::new(ports), ages: Rc::default(), listen })
     }
 
     /// Goes over to the configuration that the worker has gone over to.
@@ -79,6 +86,15 @@ impl Listeners {
             }
         }
         ports.values_mut().filter(|port| !port.is_wanted).for_each(Port::close);
+        let listen = &config.settings().listen;
+        if *self.listen.borrow() != *listen {
+            self.listen.borrow_mut().clone_from(listen);
+            // Sessions of datagrams go on with the sockets that they have.
+            ports.values_mut().for_each(|port| {
+                port.close();
+                port.opened = None;
+            });
+        }
         drop(ports);
         self.retry(worker);
     }
@@ -107,11 +123,11 @@ impl Port {
     }
 
     fn open(&mut self, worker: &Rc<Worker>, ages: &Rc<udp::Ages>) {
-        if let Some(Opened::Udp(listener)) = &self.opened {
-            if listener.is_closed() {
+        if let Some(Opened::Udp(listeners)) = &self.opened {
+            if listeners.iter().all(udp::PortListener::is_closed) {
                 self.opened = None;
             } else if self.is_wanted {
-                listener.open_again();
+                listeners.iter().for_each(udp::PortListener::open_again);
             }
         }
         if self.opened.is_some() || !self.is_wanted {
@@ -168,11 +184,11 @@ impl Port {
     /// Takes no more clients but those that have come already. Sessions of datagrams need the socket for as long as they last.
     fn close(&mut self) {
         match &self.opened {
-            Some(Opened::Tcp(acceptor)) => {
-                acceptor.close();
+            Some(Opened::Tcp(acceptors)) => {
+                acceptors.iter().for_each(Acceptor::close);
                 self.opened = None;
             }
-            Some(Opened::Udp(listener)) => listener.close(),
+            Some(Opened::Udp(listeners)) => listeners.iter().for_each(udp::PortListener::close),
             None => {}
         }
     }

@@ -2,10 +2,11 @@
 //! becomes of a connection.
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener as StdListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener as StdListener};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+use model::ListenAddresses;
 use observe::Counter;
 use rustix::net::{Shutdown, shutdown};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -18,15 +19,15 @@ use crate::socket::is_about_descriptors;
 use crate::worker::Worker;
 
 /// Binds one worker's socket. Connections inherit `TCP_NODELAY`, so that it is set once and not for each of them.
-pub(crate) fn bind(address: SocketAddr) -> io::Result<StdListener> {
+pub(crate) fn bind(address: SocketAddr, only_v6: bool) -> io::Result<StdListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(true)?;
     socket.set_tcp_nodelay(true)?;
     socket.set_nonblocking(true)?;
     if address.is_ipv6() {
-        // `[::]` takes IPv4 too.
-        socket.set_only_v6(false)?;
+        // `[::]` takes IPv4 too, unless that has a socket of its own.
+        socket.set_only_v6(only_v6)?;
     }
     socket.bind(&address.into())?;
     socket.listen(ACCEPT_BACKLOG)?;
@@ -35,30 +36,62 @@ pub(crate) fn bind(address: SocketAddr) -> io::Result<StdListener> {
 
 /// Fails if somebody listens at the address already: the workers' sockets would share it with another process that has set
 /// `SO_REUSEPORT` too, such as a second proxy, and each would get some of the connections.
-pub(crate) fn probe(address: SocketAddr) -> io::Result<()> {
+pub(crate) fn probe(address: SocketAddr, only_v6: bool) -> io::Result<()> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
-        socket.set_only_v6(false)?;
+        socket.set_only_v6(only_v6)?;
     }
     socket.bind(&address.into())
 }
 
-/// Binds a port of all addresses, IPv6 included where the machine has it.
-pub(crate) fn bind_any<T>(port: u16, bind: impl Fn(SocketAddr) -> io::Result<T>) -> Result<T, BindError> {
-    let at = |address: SocketAddr| bind(address).map_err(|error| BindError { address, error });
-    at((Ipv6Addr::UNSPECIFIED, port).into()).or_else(|failed| {
-        // Neither says that somebody else has the port: IPv6 is not built in, or turned off.
-        let has_no_ipv6 = failed.error.kind() == io::ErrorKind::AddrNotAvailable
-            || failed.error.raw_os_error() == Some(libc::EAFNOSUPPORT);
-        if has_no_ipv6 { at((Ipv4Addr::UNSPECIFIED, port).into()) } else { Err(failed) }
-    })
+/// Binds a port of the addresses that are listened at. `bind` is told whether a socket of IPv6 is for that alone.
+pub(crate) fn bind_all<T>(
+    listen: &ListenAddresses,
+    port: u16,
+    bind: impl Fn(SocketAddr, bool) -> io::Result<T>,
+) -> Result<Vec<T>, BindError> {
+    let at = |ip: IpAddr, only_v6| {
+        let address = SocketAddr::new(ip, port);
+        bind(address, only_v6).map_err(|error| BindError { address, error })
+    };
+    let (any_v4, any_v6) = (IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED));
+    if *listen == ListenAddresses::default() {
+        let bound = at(any_v6, false);
+        return bound
+            .or_else(|failed| if failed.has_no_ipv6() { at(any_v4, false) } else { Err(failed) })
+            .map(|one| vec![one]);
+    }
+    let ListenAddresses { v4, v6, without_v6 } = listen;
+    let v4 = if v4.is_empty() { vec![any_v4] } else { v4.iter().copied().map(IpAddr::V4).collect() };
+    let v6 = match (without_v6, v6.is_empty()) {
+        (true, _) => Vec::new(),
+        (false, true) => vec![any_v6],
+        (false, false) => v6.iter().copied().map(IpAddr::V6).collect(),
+    };
+    let mut bound = Vec::new();
+    for ip in v4.into_iter().chain(v6) {
+        match at(ip, true) {
+            Ok(one) => bound.push(one),
+            Err(failed) if ip == any_v6 && failed.has_no_ipv6() => {}
+            Err(failed) => return Err(failed),
+        }
+    }
+    Ok(bound)
 }
 
 /// An address that cannot be bound, and why.
 pub(crate) struct BindError {
     pub(crate) address: SocketAddr,
     pub(crate) error: io::Error,
+}
+
+impl BindError {
+    /// Neither says that somebody else has the port: IPv6 is not built in, or turned off.
+    fn has_no_ipv6(&self) -> bool {
+        self.error.kind() == io::ErrorKind::AddrNotAvailable
+            || self.error.raw_os_error() == Some(libc::EAFNOSUPPORT)
+    }
 }
 
 impl From<BindError> for io::Error {

@@ -1,7 +1,7 @@
 //! What is told of streams: counters, response times, the access log.
 
 use std::cell::Cell;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -49,17 +49,18 @@ impl Tracked {
         }
     }
 
-    /// It is over: counts it no more, and tells how it went.
-    pub(super) fn end(&self, worker: &Worker, outcome: &Outcome) {
+    /// It is over: counts it no more, and tells how it went, and to which endpoint if it came that far.
+    pub(super) fn end(&self, worker: &Worker, outcome: &Outcome, upstream: Option<SocketAddr>) {
         self.close();
         if let Some(reason) = outcome.fault {
             worker.recorder.borrow().reason(reason);
         }
         let config = worker.config();
-        if !config.settings().stream.access_log {
+        let settings = &config.settings().stream;
+        if !settings.access_log {
             return;
         }
-        let Log { sink, time, .. } = &mut *worker.log.borrow_mut();
+        let Log { streams, time, hostname, pid, .. } = &mut *worker.log.borrow_mut();
         let record = StreamRecord {
             time: time.at(worker.clock.unix()),
             remote_addr: outcome.client,
@@ -68,8 +69,13 @@ impl Tracked {
             bytes_sent: outcome.sent,
             bytes_received: outcome.received,
             session_time: worker.clock.now().since(self.begin),
+            server_port: self.service.listener.port,
+            upstream,
+            labels: &self.service.stream.labels,
+            hostname,
+            pid: *pid,
         };
-        sink.line(|out| write_stream_line(&record, out));
+        streams.line(|out| write_stream_line(&settings.log_format, &record, out));
     }
 
     fn close(&self) {

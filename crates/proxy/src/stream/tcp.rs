@@ -26,11 +26,14 @@ use crate::upstream::{Connection, Endpoint};
 use crate::worker::{Open, Worker};
 
 /// Listens at a port. Who is connected when the port closes finds no endpoint where the service itself is gone.
-pub(crate) fn open(worker: &Rc<Worker>, port: u16, target: &Rc<Target>) -> io::Result<Acceptor> {
-    let socket = socket::bind_any(port, socket::bind)?;
-    let (admitting, target) = (Rc::clone(worker), Rc::clone(target));
-    let admit = move |stream, peer| admit(&admitting, &target, stream, peer);
-    Acceptor::start(worker, socket, Rc::new(admit), drop)
+pub(crate) fn open(worker: &Rc<Worker>, port: u16, target: &Rc<Target>) -> io::Result<Vec<Acceptor>> {
+    let sockets = socket::bind_all(&worker.config().settings().listen, port, socket::bind)?;
+    let accept_from = |socket| {
+        let (admitting, target) = (Rc::clone(worker), Rc::clone(target));
+        let admit = move |stream, peer| admit(&admitting, &target, stream, peer);
+        Acceptor::start(worker, socket, Rc::new(admit), drop)
+    };
+    sockets.into_iter().map(accept_from).collect()
 }
 
 fn admit(worker: &Rc<Worker>, target: &Target, stream: TcpStream, peer: SocketAddr) {
@@ -52,15 +55,19 @@ fn serve(
         let worker = open.worker();
         let mut outcome = Outcome { client: peer.ip(), fault: None, received: 0, sent: 0 };
         // On the heap, so that a connection that stands does not keep the room that it took to make.
-        match Box::pin(prepare(worker, &service, stream, peer, &mut outcome)).await {
+        let upstream = match Box::pin(prepare(worker, &service, stream, peer, &mut outcome)).await {
             Ok(mut ends) => {
                 if pass(worker, &mut ends, &tracked, &mut outcome).await == CloseMode::Reset {
                     ends.client.reset();
                 }
+                Some(ends.endpoint.address)
             }
-            Err(reason) => outcome.fault = Some(reason),
-        }
-        tracked.end(worker, &outcome);
+            Err(reason) => {
+                outcome.fault = Some(reason);
+                None
+            }
+        };
+        tracked.end(worker, &outcome, upstream);
     }
 }
 

@@ -25,7 +25,7 @@ use super::record::{Outcome, Tracked};
 use crate::clock::Moment;
 use crate::deadline::{Deadline, Elapsed};
 use crate::limits::{ACCEPT_RETRY_DELAY, DATAGRAM_BYTES_MAX, UDP_FAILURE_MEMORY, UDP_SESSIONS_MAX};
-use crate::listener::socket::bind_any;
+use crate::listener::socket::bind_all;
 use crate::sys::{self, Datagram};
 use crate::tunnel::{Side, TunnelObserver};
 use crate::upstream::Endpoint;
@@ -100,19 +100,23 @@ impl PortListener {
         port: u16,
         target: &Rc<Target>,
         ages: &Rc<Ages>,
-    ) -> io::Result<Self> {
-        let port = Rc::new(Port {
-            worker: Rc::clone(worker),
-            target: Rc::clone(target),
-            socket: UdpSocket::from_std(bind_any(port, bind)?)?,
-            by_client: RefCell::default(),
-            ages: Rc::clone(ages),
-            scratch: RefCell::new(vec![0; DATAGRAM_BYTES_MAX].into()),
-            is_closing: Cell::new(false),
-            changed: Notify::new(),
-        });
-        let receiving = tokio::task::spawn_local(receive(Rc::clone(&port)));
-        Ok(Self { port, receiving })
+    ) -> io::Result<Vec<Self>> {
+        let receive_from = |socket| {
+            let port = Rc::new(Port {
+                worker: Rc::clone(worker),
+                target: Rc::clone(target),
+                socket: UdpSocket::from_std(socket)?,
+                by_client: RefCell::default(),
+                ages: Rc::clone(ages),
+                scratch: RefCell::new(vec![0; DATAGRAM_BYTES_MAX].into()),
+                is_closing: Cell::new(false),
+                changed: Notify::new(),
+            });
+            let receiving = tokio::task::spawn_local(receive(Rc::clone(&port)));
+            Ok(Self { port, receiving })
+        };
+        let sockets = bind_all(&worker.config().settings().listen, port, bind)?;
+        sockets.into_iter().map(receive_from).collect()
     }
 
     /// Begins no more sessions. The socket is closed when the last one has ended.
@@ -131,12 +135,12 @@ impl PortListener {
     }
 }
 
-fn bind(address: SocketAddr) -> io::Result<std::net::UdpSocket> {
+fn bind(address: SocketAddr, only_v6: bool) -> io::Result<std::net::UdpSocket> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     socket.set_reuse_port(true)?;
     socket.set_nonblocking(true)?;
     if address.is_ipv6() {
-        socket.set_only_v6(false)?;
+        socket.set_only_v6(only_v6)?;
     }
     sys::set_receive_destination(&socket, address.is_ipv6())?;
     socket.bind(&address.into())?;
@@ -356,7 +360,7 @@ impl Session {
     fn record(&self, worker: &Worker, fault: Option<Reason>) {
         let client = self.client.ip().to_canonical();
         let (received, sent) = (self.received.get(), self.sent.get());
-        self.tracked.end(worker, &Outcome { client, fault, received, sent });
+        self.tracked.end(worker, &Outcome { client, fault, received, sent }, Some(self.endpoint.address));
     }
 }
 

@@ -1,8 +1,9 @@
 //! Connections: bytes, ends, PROXY headers, endpoints, ports that come and go.
 
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
-use model::{Model, Transport};
+use model::{ListenAddresses, Model, Transport};
 use testkit::{Connection, Ending, PATIENCE, Refusing, Upstream};
 use wire::proxy_protocol::{Addresses, Carrier, write_v2};
 
@@ -454,4 +455,47 @@ fn slow_answers_are_counted_apart() {
     world.change(|model| model.settings.stream.response_threshold = Duration::ZERO);
     connect_and_converse(&world);
     assert_eq!(ratio(&world), "0.5");
+}
+
+#[test]
+fn the_line_of_a_connection_has_the_format_that_is_configured() {
+    let upstream = Upstream::new();
+    let world = World::tcp(&[upstream.address()], |model| {
+        let format = "$proxy_upstream_name $upstream_addr $server_port $bytes_received $upstream_bytes_sent";
+        model.settings.stream.log_format = model::log::StreamFormat::parse(format).unwrap();
+    });
+    let mut client = world.client();
+    client.send("ping");
+    let mut peer = upstream.accept();
+    assert_eq!(peer.read_exactly(4), b"ping");
+    drop((client, peer));
+    world.await_quiet();
+    let expected = format!("tcp-default-echo-7 {} {} 4 4\n", upstream.address(), world.port());
+    assert_eq!(world.stop(), expected);
+}
+
+#[test]
+fn a_port_is_listened_at_on_the_addresses_that_are_named_and_they_may_change() {
+    let upstream = Upstream::new();
+    let addresses = |last: u8| ListenAddresses {
+        v4: vec![Ipv4Addr::new(127, 0, 0, last)],
+        without_v6: true,
+        ..ListenAddresses::default()
+    };
+    let mut world = World::tcp(&[upstream.address()], |model| model.settings.listen = addresses(2));
+    let port = world.port();
+    let at = |last: u8| SocketAddr::from(([127, 0, 0, last], port));
+    let passes = |address| {
+        let mut client = Connection::to(address);
+        client.send("ping");
+        let mut peer = upstream.accept();
+        assert_eq!(peer.read_exactly(4), b"ping");
+    };
+    passes(at(2));
+    assert!(TcpStream::connect(at(1)).is_err());
+    world.change(|model| model.settings.listen = addresses(3));
+    passes(at(3));
+    assert!(TcpStream::connect(at(2)).is_err());
+    world.change(|model| model.settings.listen = ListenAddresses::default());
+    passes(at(2));
 }

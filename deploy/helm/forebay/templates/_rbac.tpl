@@ -6,7 +6,7 @@
   resources: [ingresses]
   verbs: [get, list, watch]
 - apiGroups: [""]
-  resources: [services]
+  resources: [configmaps, services]
   verbs: [get, list, watch]
 - apiGroups: [discovery.k8s.io]
   resources: [endpointslices]
@@ -62,16 +62,23 @@
 {{- end -}}
 {{- end -}}
 
-{{- /* ConfigMaps that arguments name, as a YAML map from namespaces to names. */ -}}
+{{- /* ConfigMaps that arguments and settings name, as a YAML map from namespaces to names. */ -}}
 {{- define "forebay.configmaps" -}}
 {{- $root := . -}}
 {{- $namespaces := dict -}}
+{{- $named := list -}}
 {{- range include "forebay.arguments" . | fromYamlArray -}}
 {{- if regexMatch "^--(configmap|(tcp|udp)-services-configmap)=" . -}}
-{{- $parts := regexReplaceAll "^[^=]*=" . "" | replace "$(POD_NAMESPACE)" (include "forebay.namespace" $root) | splitList "/" -}}
+{{- $named = append $named (regexReplaceAll "^[^=]*=" . "" | replace "$(POD_NAMESPACE)" (include "forebay.namespace" $root)) -}}
+{{- end -}}
+{{- end -}}
+{{- range $key, $value := include "forebay.settings" . | fromYaml -}}
+{{- if has $key (list "add-headers" "proxy-set-headers") -}}{{- $named = append $named $value -}}{{- end -}}
+{{- end -}}
+{{- range $named -}}
+{{- $parts := splitList "/" . -}}
 {{- if eq (len $parts) 2 -}}
 {{- $_ := set $namespaces (first $parts) (append (index $namespaces (first $parts) | default list) (last $parts) | uniq) -}}
-{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- toYaml $namespaces -}}
@@ -122,6 +129,7 @@ subjects:
       verbs: [get, list, watch]
     {{- end }}
     {{- end }}
+{{- if include "forebay.scoped" . }}
 {{- range $of, $names := include "forebay.configmaps" . | fromYaml }}
 - namespace: {{ $of }}
   name: {{ $fullname }}-configmaps
@@ -131,7 +139,6 @@ subjects:
       resourceNames: {{ toJson $names }}
       verbs: [get, list, watch]
 {{- end }}
-{{- if include "forebay.scoped" . }}
 - namespace: {{ include "forebay.scope.namespace" . }}
   name: {{ $fullname }}-scope
   rules:

@@ -143,6 +143,33 @@ fn settings_come_change_and_go() {
     await_that("a body to pass without settings", || post() == 200);
 }
 
+/// Of `ConfigMap`s only those that something names are followed: by a key of the settings, or by an annotation.
+#[test]
+fn headers_in_configmaps_come_change_and_go() {
+    let space = Space::new("headers");
+    let one = saying("one");
+    space.serve("web", one.address());
+    let name = |name: &str| format!("{}/{name}", space.name);
+    let settings = json!({"data": {"add-headers": name("add"), "global-allowed-response-headers": "X-Team"}});
+    space.apply("ConfigMap", "settings", settings);
+    space.apply("ConfigMap", "add", json!({"data": {"X-All": "1"}}));
+    let mut ingress = space.ingress("a.test", "web");
+    ingress["metadata"]["annotations"]["nginx.ingress.kubernetes.io/custom-headers"] = name("team").into();
+    space.apply("Ingress", "web", ingress);
+    let forebay = space.forebay().arguments([format!("--configmap={}", name("settings"))]).start();
+    let header = |name: &str| forebay.client().get("a.test", "/").header(name);
+    await_answer(&forebay, "a.test", 503, "");
+    assert_eq!(header("X-All").as_deref(), Some("1"));
+    space.apply("ConfigMap", "team", json!({"data": {"X-Team": "blue"}}));
+    await_that("the headers of the Ingress", || header("X-Team").as_deref() == Some("blue"));
+    space.apply("ConfigMap", "team", json!({"data": {"X-Team": "red"}}));
+    await_that("other headers of the Ingress", || header("X-Team").as_deref() == Some("red"));
+    space.apply("ConfigMap", "add", json!({"data": {"X-All": "2"}}));
+    await_that("another header of all", || header("X-All").as_deref() == Some("2"));
+    space.delete("ConfigMap", "team");
+    await_answer(&forebay, "a.test", 503, "");
+}
+
 /// The API takes any number for the port of a slice; there is no such port.
 #[test]
 fn an_object_that_cannot_be_read_breaks_no_watch() {

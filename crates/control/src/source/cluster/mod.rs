@@ -2,7 +2,8 @@
 //!
 //! Each kind is listed once and then watched. A watch that breaks is resumed where it ended, and the objects stay in force
 //! meanwhile. An object that cannot be decoded does not break its watch: its last good state stays in force, and a problem reports
-//! it. Only those Secrets are kept that an Ingress of ours names, and only the namespaces of these Secrets are watched for Secrets.
+//! it. Of Secrets and `ConfigMap`s only those are kept that Ingresses of ours or the settings name, and only their namespaces are watched
+//! for them.
 //!
 //! Never in here: the meaning of objects.
 
@@ -21,9 +22,8 @@ use futures::stream::{FuturesUnordered, SelectAll};
 use futures::{FutureExt, StreamExt};
 use kube::{Api, Client};
 
-use self::item::Item;
-use self::item::Thing;
-use self::references::References;
+use self::item::{Item, Thing, Watched};
+use self::references::{Group, Named, References};
 use self::watch::{Happening, Trouble, Watch};
 use crate::client::Connection;
 use crate::index::Index;
@@ -85,7 +85,7 @@ pub(crate) struct Cluster {
     index: Index,
     watches: SelectAll<watch::Stream>,
     states: Vec<State>,
-    secrets: Secrets,
+    named: Followed,
     /// The objects that cannot be decoded at present.
     undecodable: BTreeMap<(&'static str, NsName), Problem>,
     /// Whether an object changed that translation depends on.
@@ -104,20 +104,21 @@ struct State {
     trouble: Option<Trouble>,
 }
 
-/// The Secrets that are followed.
+/// The objects that are followed because something names them.
 #[derive(Default)]
-struct Secrets {
+struct Followed {
     references: References,
-    /// Whether the set of Secrets that are named has changed, so that the watches have to be adapted.
+    /// Whether the set of objects that are named has changed, so that the watches have to be adapted.
     renamed: bool,
-    /// The watches on Secrets, by namespace.
-    namespaces: HashMap<String, (usize, AbortHandle)>,
-    fetches: FuturesUnordered<BoxFuture<'static, (NsName, Fetched)>>,
-    /// Secrets that are being fetched, each with whether the watch has reported it since.
-    fetching: HashMap<NsName, bool>,
+    watches: HashMap<Group, (usize, AbortHandle)>,
+    fetches: FuturesUnordered<BoxFuture<'static, (Named, Fetched)>>,
+    /// Objects that are being fetched, each with whether the watch has reported it since.
+    fetching: HashMap<Named, bool>,
+    /// The `ConfigMap`s of the options, which are followed in any case.
+    own: HashSet<NsName>,
 }
 
-type Fetched = kube::Result<Option<Item<Secret>>>;
+type Fetched = kube::Result<Option<Thing>>;
 
 impl Cluster {
     /// Starts the watches.
@@ -129,7 +130,7 @@ impl Cluster {
             index: Index::default(),
             watches: SelectAll::new(),
             states: Vec::new(),
-            secrets: Secrets::default(),
+            named: Followed::default(),
             undecodable: BTreeMap::new(),
             changed: false,
             touched: false,
@@ -146,10 +147,11 @@ impl Cluster {
             cluster.index.namespaces = Some([].into());
             cluster.follow(watch);
         }
+        let own = [&options.configmap, &options.tcp_services_configmap, &options.udp_services_configmap];
+        cluster.named.own = own.into_iter().flatten().cloned().collect();
         cluster.take_references(options);
-        let named = [&options.configmap, &options.tcp_services_configmap, &options.udp_services_configmap];
-        for name in named.into_iter().flatten().collect::<HashSet<_>>() {
-            cluster.follow(Watch::configmap(name));
+        for name in cluster.named.own.clone() {
+            cluster.follow(Watch::configmap(&name));
         }
         cluster
     }
@@ -159,9 +161,9 @@ impl Cluster {
         self.waiting().next().is_none().then_some(&self.index)
     }
 
-    /// Whether all objects are there, the Secrets included that were named after their namespace was listed.
+    /// Whether all objects are there, those included that were named after their namespace was listed.
     pub(crate) fn is_settled(&self) -> bool {
-        self.index().is_some() && self.secrets.fetches.is_empty()
+        self.index().is_some() && self.named.fetches.is_empty()
     }
 
     /// Whether an object changed, since the last call, that translation depends on.
@@ -183,24 +185,20 @@ impl Cluster {
     /// How it stands.
     pub(crate) fn condition(&self) -> Condition {
         let troubles = self.states.iter().filter_map(|state| {
-            let is_told = state.watch.kind == Secret::KIND || !state.is_forgone(&self.scope);
+            let is_told = state.watch.is_of_named || !state.is_forgone(&self.scope);
             let trouble = state.trouble.as_ref().filter(|_| is_told)?;
             Some(format!("{}: {trouble}", state.watch.name))
         });
-        Condition {
-            waiting: self.waiting().cloned().collect(),
-            troubles: troubles.collect(),
-            from_disk: false,
-        }
+        Condition { waiting: self.waiting().collect(), troubles: troubles.collect(), from_disk: false }
     }
 
-    /// The problems of objects that cannot be decoded, and of Secrets that may not be read.
+    /// The problems of objects that cannot be decoded, and of those that are named and may not be read.
     pub(crate) fn problems(&self) -> impl Iterator<Item = Problem> {
-        let unreadable = self.states.iter().filter(|state| state.watch.kind == Secret::KIND);
+        let unreadable = self.states.iter().filter(|state| state.watch.is_of_named);
         let unreadable = unreadable.filter_map(|state| {
             let trouble = state.trouble.as_ref().filter(|trouble| trouble.is_forbidden)?;
-            let message =
-                format!("{} cannot be read, which Ingresses there name: {trouble}", state.watch.name);
+            let by_whom = if state.watch.object.is_some() { "the settings" } else { "Ingresses there" };
+            let message = format!("{} cannot be read, which {by_whom} name: {trouble}", state.watch.name);
             Some(Problem::new(Severity::Error, message).because(Reason::Missing))
         });
         self.undecodable.values().cloned().chain(unreadable)
@@ -208,19 +206,19 @@ impl Cluster {
 
     /// Waits until something has happened, and handles all events that are there. It is cancel-safe.
     pub(crate) async fn changed(&mut self, options: &Options) {
-        let Secrets { fetches, .. } = &mut self.secrets;
+        let Followed { fetches, .. } = &mut self.named;
         tokio::select! {
             Some((id, happening)) = self.watches.next() => self.take(id, happening, options),
-            Some((key, fetched)) = fetches.next(), if !fetches.is_empty() => {
-                self.take_fetched(&key, fetched, options);
+            Some((named, fetched)) = fetches.next(), if !fetches.is_empty() => {
+                self.take_fetched(&named, fetched, options);
             }
         }
         for _ in 0..BATCH_MAX {
             let Some(Some((id, happening))) = self.watches.next().now_or_never() else { break };
             self.take(id, happening, options);
         }
-        if self.are_routes_listed() && std::mem::take(&mut self.secrets.renamed) {
-            self.follow_secrets();
+        if self.are_routes_listed() && std::mem::take(&mut self.named.renamed) {
+            self.follow_named();
         }
     }
 
@@ -232,18 +230,19 @@ impl Cluster {
     }
 
     /// The watches whose first list has to be complete before anything is served.
-    fn waiting(&self) -> impl Iterator<Item = &String> {
+    fn waiting(&self) -> impl Iterator<Item = String> {
         let states = self.states.iter().filter(|state| !state.listed && !state.is_forgone(&self.scope));
-        let not_followed =
-            self.namespaces_of_secrets().filter(|name| !self.secrets.namespaces.contains_key(*name));
-        states.map(|state| &state.watch.name).chain(not_followed)
+        let not_followed = self.groups().filter(|group| !self.named.watches.contains_key(group));
+        states
+            .map(|state| state.watch.name.clone())
+            .chain(not_followed.map(|group| Watch::of_named(&group).name))
     }
 
     fn take(&mut self, id: usize, happening: Happening, options: &Options) {
         let state = &mut self.states[id];
         if !matches!(happening, Happening::Failed(_)) && state.trouble.take().is_some() {
             tracing::info!("{} can be watched again", state.watch.name);
-            self.changed |= state.watch.kind == Secret::KIND;
+            self.changed |= state.watch.is_of_named;
         }
         match happening {
             Happening::Began => state.seen = Some(HashSet::new()),
@@ -269,7 +268,7 @@ impl Cluster {
         if state.trouble.as_ref() == Some(&trouble) {
             return;
         }
-        if state.watch.kind != Secret::KIND && state.is_forgone_with(&trouble, &self.scope) {
+        if !state.watch.is_of_named && state.is_forgone_with(&trouble, &self.scope) {
             tracing::info!("{} may not be read: classes are told by name", state.watch.name);
         } else {
             tracing::warn!("cannot watch {}: {trouble}", state.watch.name);
@@ -290,12 +289,12 @@ impl Cluster {
         for key in gone {
             self.remove(watch.kind, &key, options);
         }
-        if watch.kind == Secret::KIND {
+        if watch.is_of_named && watch.object.is_none() {
             let namespace = watch.namespace.unwrap_or_default();
-            let named: Vec<_> = self.secrets.references.within(&namespace).collect();
-            // The Secret was skipped when the list brought it, since no Ingress named it at that time.
-            for key in named.into_iter().filter(|key| seen.contains(key)) {
-                self.fetch(key);
+            let named: Vec<_> = self.named.references.within(watch.kind, &namespace).collect();
+            // The object was skipped when the list brought it, since no Ingress named it at that time.
+            for named in named.into_iter().filter(|named| seen.contains(&named.key)) {
+                self.fetch(named);
             }
         }
     }
@@ -318,13 +317,9 @@ impl Cluster {
     }
 
     fn apply(&mut self, kind: &'static str, key: NsName, thing: Thing, options: &Options) {
-        if kind == Secret::KIND {
-            if let Some(told) = self.secrets.fetching.get_mut(&key) {
-                *told = true;
-            }
-            if !self.secrets.references.has(&key) {
-                return;
-            }
+        self.note_told(kind, &key);
+        if is_of_named(kind) && !self.is_wanted(kind, &key) {
+            return;
         }
         self.put(kind, key, thing, options);
     }
@@ -358,9 +353,7 @@ impl Cluster {
     }
 
     fn remove(&mut self, kind: &'static str, key: &NsName, options: &Options) {
-        if let Some(told) = self.secrets.fetching.get_mut(key).filter(|_| kind == Secret::KIND) {
-            *told = true;
-        }
+        self.note_told(kind, key);
         self.changed |= self.undecodable.remove(&(kind, key.clone())).is_some();
         if kind == Namespace::KIND {
             let namespaces = self.index.namespaces.get_or_insert_default();
@@ -369,112 +362,141 @@ impl Cluster {
         self.changed |= self.index.remove(kind, key);
         match kind {
             Ingress::KIND => {
-                self.secrets.references.forget(key);
-                self.secrets.renamed = true;
+                self.named.references.forget(key);
+                self.named.renamed = true;
             }
-            IngressClass::KIND | ConfigMap::KIND | Namespace::KIND => self.take_references(options),
+            IngressClass::KIND | Namespace::KIND => self.take_references(options),
+            ConfigMap::KIND if self.named.own.contains(key) => self.take_references(options),
             _ => {}
         }
     }
 
-    /// Updates the set of Secrets that are named after an object has changed.
+    /// Notes that a watch has told of an object, be it that it is gone.
+    fn note_told(&mut self, kind: &'static str, key: &NsName) {
+        if self.named.fetching.is_empty() {
+            return;
+        }
+        if let Some(told) = self.named.fetching.get_mut(&Named { kind, key: key.clone() }) {
+            *told = true;
+        }
+    }
+
+    /// Whether an object of a kind that is kept only where it is named is kept.
+    fn is_wanted(&self, kind: &'static str, key: &NsName) -> bool {
+        self.named.references.has(kind, key) || kind == ConfigMap::KIND && self.named.own.contains(key)
+    }
+
+    /// Updates the set of objects that are named after an object has changed.
     fn note_references(&mut self, object: &Object, options: &Options) {
         match object {
-            Object::Ingress(ingress) if self.secrets.references.follow(ingress, &self.index, options) => {
-                self.secrets.renamed = true;
-                let named: Vec<_> = self.secrets.references.named_by(&ingress.key()).cloned().collect();
-                for key in named {
-                    self.fetch(key);
+            Object::Ingress(ingress) if self.named.references.follow(ingress, &self.index, options) => {
+                self.named.renamed = true;
+                let named: Vec<_> = self.named.references.named_by(&ingress.key()).cloned().collect();
+                for named in named {
+                    self.fetch(named);
                 }
             }
-            Object::IngressClass(_) | Object::ConfigMap(_) => self.take_references(options),
+            Object::IngressClass(_) => self.take_references(options),
+            Object::ConfigMap(own) if self.named.own.contains(&own.key()) => self.take_references(options),
             _ => {}
         }
     }
 
-    /// The namespaces of the Secrets that are named, as far as they are in scope.
-    fn namespaces_of_secrets(&self) -> impl Iterator<Item = &String> {
-        self.secrets.references.namespaces().filter(|namespace| match &self.scope {
-            Scope::Namespace(only) => *namespace == only,
+    /// What has to be watched because something names it, as far as it is in scope.
+    fn groups(&self) -> impl Iterator<Item = Group> {
+        self.named.references.groups().filter(|group| match &self.scope {
+            Scope::Namespace(only) => group.namespace == *only || group.object.is_some(),
             Scope::All | Scope::Selector(_) => true,
         })
     }
 
-    /// Collects all references again. This is needed when an object changed that decides which Ingresses are ours, or which Secrets
-    /// they may name.
+    /// Collects all references again. This is needed when an object changed that decides which Ingresses are ours, which objects
+    /// they may name, or what the settings name.
     fn take_references(&mut self, options: &Options) {
-        self.secrets.references = References::of(&self.index, options);
-        self.secrets.renamed = true;
-        let references = &self.secrets.references;
-        let named: Vec<_> = references.namespaces().flat_map(|it| references.within(it)).collect();
-        for key in named {
-            self.fetch(key);
+        self.named.references = References::of(&self.index, options);
+        self.named.renamed = true;
+        let named: Vec<_> = self.named.references.by_ingresses().collect();
+        for named in named {
+            self.fetch(named);
         }
     }
 
-    /// Whether all lists are complete that decide which Secrets are named.
+    /// Whether all lists are complete that decide which objects are named.
     fn are_routes_listed(&self) -> bool {
-        let mut states = self.states.iter().filter(|state| state.watch.kind != Secret::KIND);
+        let mut states = self.states.iter().filter(|state| !state.watch.is_of_named);
         states.all(|state| state.listed || state.is_forgone(&self.scope))
     }
 
-    /// Watches the namespaces of the Secrets that are named and ends other watches; drops Secrets that are not named any more.
-    fn follow_secrets(&mut self) {
-        let named: HashSet<_> = self.namespaces_of_secrets().cloned().collect();
+    /// Watches what is named and ends other watches; drops objects that are not named any more.
+    fn follow_named(&mut self) {
+        let named: HashSet<_> = self.groups().collect();
         let left: Vec<_> =
-            self.secrets.namespaces.keys().filter(|name| !named.contains(*name)).cloned().collect();
-        for namespace in left {
-            if let Some((id, handle)) = self.secrets.namespaces.remove(&namespace) {
+            self.named.watches.keys().filter(|group| !named.contains(group)).cloned().collect();
+        for group in left {
+            if let Some((id, handle)) = self.named.watches.remove(&group) {
                 handle.abort();
                 // The place is not removed: a stream is known by the number of its place.
                 let state = &mut self.states[id];
                 (state.listed, state.seen, state.trouble) = (true, None, None);
             }
         }
-        for namespace in named {
-            if !self.secrets.namespaces.contains_key(&namespace) {
+        for group in named {
+            if !self.named.watches.contains_key(&group) {
                 let id = self.states.len();
-                let handle = self.follow(Watch::secrets(&namespace));
-                self.secrets.namespaces.insert(namespace, (id, handle));
+                let handle = self.follow(Watch::of_named(&group));
+                self.named.watches.insert(group, (id, handle));
             }
         }
-        let references = &self.secrets.references;
+        let secrets = self.index.secrets.iter().map(|it| Named::secret(it.key()));
+        let configmaps = self.index.configmaps.iter().map(|it| Named::configmap(it.key()));
         let unnamed: Vec<_> =
-            self.index.secrets.iter().map(|it| it.key()).filter(|key| !references.has(key)).collect();
-        for key in unnamed {
-            self.index.remove(Secret::KIND, &key);
+            secrets.chain(configmaps).filter(|named| !self.is_wanted(named.kind, &named.key)).collect();
+        for Named { kind, key } in unnamed {
+            self.index.remove(kind, &key);
         }
     }
 
-    /// Fetches a Secret that was not named before: the watch of its namespace may have skipped it.
-    fn fetch(&mut self, key: NsName) {
-        let is_listed =
-            self.secrets.namespaces.get(&key.namespace).is_some_and(|(id, _)| self.states[*id].listed);
-        if !is_listed || self.index.secrets.get(&key).is_some() || self.secrets.fetching.contains_key(&key) {
+    /// Fetches an object that was not named before: the watch of its namespace may have skipped it.
+    fn fetch(&mut self, named: Named) {
+        let Named { kind, key } = &named;
+        let group = Group { kind, namespace: key.namespace.clone(), object: None };
+        let is_listed = self.named.watches.get(&group).is_some_and(|(id, _)| self.states[*id].listed);
+        let is_known = match *kind {
+            Secret::KIND => self.index.secrets.get(key).is_some(),
+            _ => self.index.configmaps.get(key).is_some(),
+        };
+        if !is_listed || is_known || self.named.fetching.contains_key(&named) {
             return;
         }
-        let api = Api::<Item<Secret>>::namespaced(self.client.clone(), &key.namespace);
-        self.secrets.fetching.insert(key.clone(), false);
-        self.secrets.fetches.push(
-            async move {
-                let fetched = api.get_opt(&key.name).await;
-                (key, fetched)
-            }
-            .boxed(),
-        );
+        let (client, key) = (self.client.clone(), key.clone());
+        let fetched = match *kind {
+            Secret::KIND => get::<Secret>(client, key).boxed(),
+            _ => get::<ConfigMap>(client, key).boxed(),
+        };
+        self.named.fetching.insert(named.clone(), false);
+        self.named.fetches.push(fetched.map(|fetched| (named, fetched)).boxed());
     }
 
-    fn take_fetched(&mut self, key: &NsName, fetched: Fetched, options: &Options) {
-        let told = self.secrets.fetching.remove(key).unwrap_or_default();
-        let is_wanted = !told && self.secrets.references.has(key);
+    fn take_fetched(&mut self, named: &Named, fetched: Fetched, options: &Options) {
+        let Named { kind, key } = named;
+        let told = self.named.fetching.remove(named).unwrap_or_default();
+        let is_wanted = !told && self.named.references.has(kind, key);
         match fetched {
-            Ok(Some(item)) if is_wanted => {
-                self.put(Secret::KIND, key.clone(), item.thing(), options);
-            }
+            Ok(Some(thing)) if is_wanted => self.put(kind, key.clone(), thing, options),
             Ok(_) => {}
-            Err(error) => tracing::warn!(%error, "cannot read Secret {key}"),
+            Err(error) => tracing::warn!(%error, "cannot read {kind} {key}"),
         }
     }
+}
+
+/// Whether objects of a kind are kept only where something names them.
+fn is_of_named(kind: &str) -> bool {
+    matches!(kind, Secret::KIND | ConfigMap::KIND)
+}
+
+async fn get<T: Watched>(client: Client, key: NsName) -> Fetched {
+    let api = Api::<Item<T>>::namespaced(client, &key.namespace);
+    Ok(api.get_opt(&key.name).await?.map(Item::thing))
 }
 
 impl State {
@@ -486,6 +508,6 @@ impl State {
 
     fn is_forgone_with(&self, trouble: &Trouble, scope: &Scope) -> bool {
         let is_out_of_scope = self.watch.kind == IngressClass::KIND && matches!(scope, Scope::Namespace(_));
-        trouble.is_forbidden && (is_out_of_scope || self.watch.kind == Secret::KIND)
+        trouble.is_forbidden && (is_out_of_scope || self.watch.is_of_named)
     }
 }

@@ -1,40 +1,73 @@
-//! The Secrets that our Ingresses name. Only these are kept.
+//! The objects that our Ingresses and settings name: Secrets and `ConfigMap`s. Only these are kept.
 //!
-//! Never in here: whether a Secret exists, and what it holds.
+//! Never in here: whether an object exists, and what it holds.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::index::Index;
 use crate::names::NsName;
-use crate::objects::{Ingress, Sourced};
+use crate::objects::{ConfigMap, Ingress, Resource, Secret, Sourced};
 use crate::options::Options;
 use crate::translate::configmap;
 use crate::translate::ingress::annotations;
 use crate::translate::ingress::class::is_ours;
 
-/// The Secrets that are named, by namespace, and the Ingresses that name them.
+/// An object that is kept only while something names it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Named {
+    /// Kind: a Secret or a `ConfigMap`.
+    pub(super) kind: &'static str,
+    pub(super) key: NsName,
+}
+
+/// Objects that one watch follows: those of a kind in a namespace, or one of them alone.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Group {
+    pub(super) kind: &'static str,
+    pub(super) namespace: String,
+    /// The only object; none for all in the namespace.
+    pub(super) object: Option<String>,
+}
+
+/// The objects that are named, and the Ingresses that name them.
+///
+/// What an Ingress names is followed by namespace: the number of watches does not grow with the number of objects. What the settings
+/// name is followed by name: there is little of it, and it may be in a namespace of which nothing else may be read.
 #[derive(Debug, Default)]
 pub(super) struct References {
-    by_ingress: HashMap<NsName, BTreeSet<NsName>>,
-    /// The number of Ingresses that name each Secret, by namespace and name.
-    count: BTreeMap<String, BTreeMap<String, usize>>,
+    by_ingress: HashMap<NsName, BTreeSet<Named>>,
+    /// The number of Ingresses that name each object, by kind and namespace, and by name.
+    count: BTreeMap<(&'static str, String), BTreeMap<String, usize>>,
+    /// The `ConfigMap`s that the settings name.
+    by_settings: BTreeSet<NsName>,
+}
+
+impl Named {
+    pub(super) fn secret(key: NsName) -> Self {
+        Self { kind: Secret::KIND, key }
+    }
+
+    pub(super) fn configmap(key: NsName) -> Self {
+        Self { kind: ConfigMap::KIND, key }
+    }
 }
 
 impl References {
-    /// The references of all Ingresses of an index.
+    /// The references of all Ingresses of an index, and of the settings.
     pub(super) fn of(index: &Index, options: &Options) -> Self {
         let mut references = Self::default();
-        references.add(options.default_ssl_certificate.iter());
+        references.add(options.default_ssl_certificate.iter().cloned().map(Named::secret));
+        references.by_settings = configmap::named(index, options).collect();
         for ingress in index.ingresses.iter() {
             references.follow(ingress, index, options);
         }
         references
     }
 
-    /// Updates the references of an Ingress. Returns whether the set of Secrets has changed.
+    /// Updates the references of an Ingress. Returns whether the set of objects has changed.
     pub(super) fn follow(&mut self, ingress: &Sourced<Ingress>, index: &Index, options: &Options) -> bool {
         let named =
-            if is_ours(ingress, index, options) { secrets(ingress, index, options) } else { BTreeSet::new() };
+            if is_ours(ingress, index, options) { named(ingress, index, options) } else { BTreeSet::new() };
         let key = ingress.key();
         if self.by_ingress.get(&key).is_some_and(|old| *old == named) {
             return false;
@@ -43,70 +76,91 @@ impl References {
         if named.is_empty() {
             return true;
         }
-        self.add(&named);
+        self.add(named.iter().cloned());
         self.by_ingress.insert(key, named);
         true
     }
 
     /// Removes the references of an Ingress that is gone.
     pub(super) fn forget(&mut self, ingress: &NsName) {
-        for secret in self.by_ingress.remove(ingress).into_iter().flatten() {
-            let Some(names) = self.count.get_mut(&secret.namespace) else { continue };
-            if let Some(count) = names.get_mut(&secret.name) {
+        for Named { kind, key } in self.by_ingress.remove(ingress).into_iter().flatten() {
+            let group = (kind, key.namespace);
+            let Some(names) = self.count.get_mut(&group) else { continue };
+            if let Some(count) = names.get_mut(&key.name) {
                 *count -= 1;
                 if *count == 0 {
-                    names.remove(&secret.name);
+                    names.remove(&key.name);
                 }
             }
             if names.is_empty() {
-                self.count.remove(&secret.namespace);
+                self.count.remove(&group);
             }
         }
     }
 
-    /// The namespaces of the Secrets that are named.
-    pub(super) fn namespaces(&self) -> impl Iterator<Item = &String> {
-        self.count.keys()
+    /// What has to be watched.
+    pub(super) fn groups(&self) -> impl Iterator<Item = Group> {
+        let of_ingresses = self.count.keys();
+        let of_ingresses =
+            of_ingresses.map(|(kind, namespace)| Group { kind, namespace: namespace.clone(), object: None });
+        let of_settings = self.by_settings.iter().map(|key| Group {
+            kind: ConfigMap::KIND,
+            namespace: key.namespace.clone(),
+            object: Some(key.name.clone()),
+        });
+        of_ingresses.chain(of_settings)
     }
 
-    /// The Secrets of a namespace that are named.
-    pub(super) fn within(&self, namespace: &str) -> impl Iterator<Item = NsName> {
-        let names = self.count.get(namespace).into_iter().flat_map(BTreeMap::keys);
-        names.map(move |name| NsName::new(namespace, name))
+    /// The objects of a kind in a namespace that Ingresses name.
+    pub(super) fn within(&self, kind: &'static str, namespace: &str) -> impl Iterator<Item = Named> {
+        let names = self.count.get(&(kind, namespace.to_owned()));
+        let names = names.into_iter().flat_map(BTreeMap::keys);
+        names.map(move |name| Named { kind, key: NsName::new(namespace, name) })
     }
 
-    /// The Secrets that an Ingress names.
-    pub(super) fn named_by(&self, ingress: &NsName) -> impl Iterator<Item = &NsName> {
+    /// All objects that Ingresses name.
+    pub(super) fn by_ingresses(&self) -> impl Iterator<Item = Named> {
+        self.count.iter().flat_map(|((kind, namespace), names)| {
+            names.keys().map(|name| Named { kind, key: NsName::new(namespace.as_str(), name.as_str()) })
+        })
+    }
+
+    /// The objects that an Ingress names.
+    pub(super) fn named_by(&self, ingress: &NsName) -> impl Iterator<Item = &Named> {
         self.by_ingress.get(ingress).into_iter().flatten()
     }
 
-    /// Whether an Ingress names this Secret.
-    pub(super) fn has(&self, secret: &NsName) -> bool {
-        self.count.get(&secret.namespace).is_some_and(|names| names.contains_key(&secret.name))
+    /// Whether something names this object.
+    pub(super) fn has(&self, kind: &'static str, key: &NsName) -> bool {
+        let group = (kind, key.namespace.clone());
+        self.count.get(&group).is_some_and(|names| names.contains_key(&key.name))
+            || kind == ConfigMap::KIND && self.by_settings.contains(key)
     }
 
-    fn add<'a>(&mut self, secrets: impl IntoIterator<Item = &'a NsName>) {
-        for secret in secrets {
-            let names = self.count.entry(secret.namespace.clone()).or_default();
-            *names.entry(secret.name.clone()).or_default() += 1;
+    fn add(&mut self, named: impl IntoIterator<Item = Named>) {
+        for Named { kind, key } in named {
+            let names = self.count.entry((kind, key.namespace)).or_default();
+            *names.entry(key.name).or_default() += 1;
         }
     }
 }
 
-/// The Secrets that an Ingress names, in `tls` and in annotations. One of another namespace counts only if that is allowed.
-fn secrets(ingress: &Sourced<Ingress>, index: &Index, options: &Options) -> BTreeSet<NsName> {
+/// The objects that an Ingress names, in `tls` and in annotations. One of another namespace counts only if that is allowed.
+fn named(ingress: &Sourced<Ingress>, index: &Index, options: &Options) -> BTreeSet<Named> {
     let namespace = ingress.namespace();
     let of_tls = ingress.spec.tls.iter().filter_map(|tls| tls.value.secret_name.as_ref());
-    let of_tls = of_tls.map(|name| NsName::new(namespace, name.value.as_str()));
-    let of_annotations = annotations::SECRETS.iter().filter_map(|name| {
+    let of_tls = of_tls.map(|name| Named::secret(NsName::new(namespace, name.value.as_str())));
+    let of_annotation = |name: &&'static str| {
         let value = ingress.metadata.annotations.get(&format!("{}/{name}", options.annotations_prefix))?;
         let text = value.value.trim();
-        let is_nearby = annotations::SECRETS_NEARBY.contains(name) && !text.contains('/') && !text.is_empty();
-        let secret = if is_nearby { NsName::new(namespace, text) } else { text.parse::<NsName>().ok()? };
-        let is_allowed = secret.namespace == namespace || configmap::crosses_namespaces(index, options);
-        is_allowed.then_some(secret)
-    });
-    of_tls.chain(of_annotations).collect()
+        let is_nearby = annotations::NAMED_NEARBY.contains(name) && !text.contains('/') && !text.is_empty();
+        let key = if is_nearby { NsName::new(namespace, text) } else { text.parse::<NsName>().ok()? };
+        let is_allowed = key.namespace == namespace || configmap::crosses_namespaces(index, options);
+        is_allowed.then_some(key)
+    };
+    let secrets = annotations::SECRETS.iter().filter_map(of_annotation).map(Named::secret);
+    let configmaps = annotations::CONFIGMAPS.iter().filter_map(of_annotation).map(Named::configmap);
+    of_tls.chain(secrets).chain(configmaps).collect()
 }
 
 #[cfg(test)]
@@ -121,11 +175,7 @@ mod tests {
     }
 
     fn named(references: &References) -> Vec<String> {
-        references
-            .namespaces()
-            .flat_map(|namespace| references.within(namespace))
-            .map(|secret| secret.to_string())
-            .collect()
+        references.by_ingresses().map(|named| named.key.to_string()).collect()
     }
 
     #[test]
@@ -159,13 +209,41 @@ mod tests {
         for (namespace, expected) in [("default", true), ("other", false)] {
             let mut references = References::default();
             references.follow(&ingress(&text(namespace)), &index, &options);
-            assert_eq!(references.has(&NsName::new(namespace, "ca")), expected, "{namespace}");
+            assert_eq!(references.has(Secret::KIND, &NsName::new(namespace, "ca")), expected, "{namespace}");
         }
         let settings = "{metadata: {name: settings}, data: {allow-cross-namespace-resources: 'true'}}";
         let object = serde_saphyr::from_str(settings).unwrap();
         index.apply(&Object::ConfigMap(Arc::new(Sourced { origin: Origin::default(), object })));
         let mut references = References::default();
         references.follow(&ingress(&text("other")), &index, &options);
-        assert!(references.has(&NsName::new("other", "ca")));
+        assert!(references.has(Secret::KIND, &NsName::new("other", "ca")));
+    }
+
+    #[test]
+    fn configmaps_are_named_by_annotations_and_by_the_settings() {
+        let mut index = Index::default();
+        let options = Options { configmap: Some(NsName::new("default", "settings")), ..Options::default() };
+        let prefix = "nginx.ingress.kubernetes.io";
+        let text = format!(
+            "{{metadata: {{name: a, annotations: {{{prefix}/custom-headers: default/h, {prefix}/fastcgi-params-configmap: f, \
+             {prefix}/auth-proxy-set-headers: default/h}}}}}}"
+        );
+        index.apply(&Object::Ingress(ingress(&text)));
+        let settings =
+            "{metadata: {name: settings}, data: {add-headers: ours/add, proxy-set-headers: broken}}";
+        let object = serde_saphyr::from_str(settings).unwrap();
+        index.apply(&Object::ConfigMap(Arc::new(Sourced { origin: Origin::default(), object })));
+        let references = References::of(&index, &options);
+        assert_eq!(named(&references), ["default/f", "default/h"]);
+        assert!(references.has(ConfigMap::KIND, &NsName::new("default", "h")));
+        assert!(!references.has(Secret::KIND, &NsName::new("default", "h")));
+        assert!(references.has(ConfigMap::KIND, &NsName::new("ours", "add")));
+        let group = |namespace: &str, object: Option<&str>| Group {
+            kind: ConfigMap::KIND,
+            namespace: namespace.to_owned(),
+            object: object.map(str::to_owned),
+        };
+        let groups: Vec<_> = references.groups().collect();
+        assert_eq!(groups, [group("default", None), group("ours", Some("add"))]);
     }
 }

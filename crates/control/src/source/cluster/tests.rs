@@ -1,4 +1,4 @@
-//! Watch events, and what they do to the index and to the set of Secrets that are followed.
+//! Watch events, and what they do to the index and to the set of named objects that are followed.
 
 use std::future::pending;
 
@@ -48,6 +48,7 @@ impl Told {
         let thing = match kind {
             Ingress::KIND => serde_json::from_value::<Item<Ingress>>(object.clone()).unwrap().thing(),
             Secret::KIND => serde_json::from_value::<Item<Secret>>(object.clone()).unwrap().thing(),
+            ConfigMap::KIND => serde_json::from_value::<Item<ConfigMap>>(object.clone()).unwrap().thing(),
             Namespace::KIND => serde_json::from_value::<Item<Namespace>>(object.clone()).unwrap().thing(),
             _ => panic!("no {kind} is told of here"),
         };
@@ -59,7 +60,7 @@ impl Told {
         let place = states.iter().rposition(|state| state.watch.kind == kind).expect("it is watched");
         self.cluster.take(place, happening, &self.options);
         if self.cluster.are_routes_listed() {
-            self.cluster.follow_secrets();
+            self.cluster.follow_named();
         }
     }
 
@@ -73,6 +74,10 @@ impl Told {
 
     fn secrets(&self) -> Vec<String> {
         self.cluster.index.secrets.iter().map(|secret| secret.key().to_string()).collect()
+    }
+
+    fn configmaps(&self) -> Vec<String> {
+        self.cluster.index.configmaps.iter().map(|configmap| configmap.key().to_string()).collect()
     }
 }
 
@@ -165,7 +170,7 @@ async fn of_secrets_only_those_that_are_named_are_kept() {
     assert!(told.cluster.index().is_some());
     told.happens(Ingress::KIND, Happening::Gone(NsName::new("a", "x")));
     assert_eq!(told.secrets(), [""; 0]);
-    assert!(told.cluster.secrets.namespaces.is_empty(), "nobody names a Secret of this namespace");
+    assert!(told.cluster.named.watches.is_empty(), "nobody names a Secret of this namespace");
 }
 
 #[tokio::test]
@@ -174,11 +179,15 @@ async fn a_secret_that_is_named_later_is_fetched_unless_the_watch_tells_of_it_fi
     told.list(Secret::KIND, &[secret("s"), secret("t"), secret("u")]);
     told.finds(Ingress::KIND, &ingress("y", &["t", "u"]).1);
     let (t, u) = (NsName::new("a", "t"), NsName::new("a", "u"));
-    assert!(told.cluster.secrets.fetching.contains_key(&t));
-    let fetched = |(_, object): (&str, Value)| Ok(Some(serde_json::from_value(object).unwrap()));
+    let (t, gone) = (Named::secret(t), u.clone());
+    let u = Named::secret(u);
+    assert!(told.cluster.named.fetching.contains_key(&t));
+    let fetched = |(_, object): (&str, Value)| {
+        Ok(Some(serde_json::from_value::<Item<Secret>>(object).unwrap().thing()))
+    };
     told.cluster.take_fetched(&t, fetched(secret("t")), &told.options);
     assert_eq!(told.secrets(), ["a/s", "a/t"]);
-    told.happens(Secret::KIND, Happening::Gone(u.clone()));
+    told.happens(Secret::KIND, Happening::Gone(gone));
     told.cluster.take_fetched(&u, fetched(secret("u")), &told.options);
     assert_eq!(told.secrets(), ["a/s", "a/t"], "it went while it was fetched");
 }
@@ -195,6 +204,52 @@ async fn secrets_that_must_not_be_read_are_a_problem_and_keep_nobody_waiting() {
         problem,
         "secrets of namespace a cannot be read, which Ingresses there name: secrets is forbidden"
     );
+}
+
+#[tokio::test]
+async fn of_configmaps_only_those_that_are_named_are_kept_beside_our_own() {
+    let own = NsName::new("ours", "settings");
+    let options =
+        Options { watch_ingress_without_class: true, configmap: Some(own.clone()), ..Options::default() };
+    let configmap = |namespace: &str, name: &str, data: Value| {
+        ("ConfigMap", json!({"metadata": {"namespace": namespace, "name": name}, "data": data}))
+    };
+    let naming = |name: &str| {
+        let annotations = json!({"nginx.ingress.kubernetes.io/custom-headers": name});
+        let metadata = json!({"namespace": "a", "name": "x", "annotations": annotations});
+        ("Ingress", json!({ "metadata": metadata }))
+    };
+    let mut told = Told::new(Scope::All, options);
+    // The settings name one by name; the lists before it decide what is named.
+    told.list(ConfigMap::KIND, &[configmap("ours", "settings", json!({"add-headers": "ours/add"}))]);
+    for kind in [Ingress::KIND, IngressClass::KIND, Service::KIND, EndpointSlice::KIND] {
+        told.list(kind, &[]);
+    }
+    assert_eq!(told.cluster.condition().waiting, ["configmap ours/add"]);
+    told.list(ConfigMap::KIND, &[configmap("ours", "add", json!({}))]);
+    assert!(told.cluster.index().is_some());
+
+    told.finds(Ingress::KIND, &naming("a/h").1);
+    assert_eq!(told.cluster.condition().waiting, ["configmaps of namespace a"]);
+    told.list(ConfigMap::KIND, &[configmap("a", "h", json!({"X": "1"})), configmap("a", "large", json!({}))]);
+    assert_eq!(told.configmaps(), ["ours/settings", "ours/add", "a/h"]);
+    told.cluster.take_changed();
+    told.finds(ConfigMap::KIND, &configmap("a", "h", json!({"X": "2"})).1);
+    assert!(told.cluster.take_changed(), "a change counts at once");
+    told.finds(ConfigMap::KIND, &configmap("a", "large", json!({"Y": "1"})).1);
+    assert!(!told.cluster.take_changed(), "nobody names it");
+
+    told.fails(ConfigMap::KIND, "configmaps is forbidden", true);
+    assert!(told.cluster.index().is_some(), "it keeps nobody waiting");
+    let problem = told.cluster.problems().next().unwrap().to_string();
+    assert!(
+        problem.starts_with("configmaps of namespace a cannot be read, which Ingresses there name"),
+        "{problem}"
+    );
+    told.happens(Ingress::KIND, Happening::Gone(NsName::new("a", "x")));
+    let mut left = told.configmaps();
+    left.sort();
+    assert_eq!(left, ["ours/add", "ours/settings"]);
 }
 
 #[tokio::test]
@@ -225,13 +280,14 @@ async fn ingresses_count_while_their_namespace_is_selected() {
     let options = Options { watch_ingress_without_class: true, ..Options::default() };
     let mut told = Told::new(Scope::Selector("team=blue".to_owned()), options);
     told.finds(Ingress::KIND, &ingress("x", &["s"]).1);
-    assert_eq!(told.cluster.secrets.references.namespaces().count(), 0);
+    assert_eq!(told.cluster.named.references.groups().count(), 0);
     told.finds(Namespace::KIND, &json!({"metadata": {"name": "a"}}));
     assert_eq!(told.cluster.index.namespaces.as_ref().map(|it| it.contains("a")), Some(true));
-    assert_eq!(told.cluster.secrets.references.namespaces().collect::<Vec<_>>(), ["a"]);
+    let namespaces: Vec<_> = told.cluster.named.references.groups().map(|group| group.namespace).collect();
+    assert_eq!(namespaces, ["a"]);
     told.happens(Namespace::KIND, Happening::Gone(NsName::new("", "a")));
     assert_eq!(told.cluster.index.namespaces.as_ref().map(|it| it.contains("a")), Some(false));
-    assert_eq!(told.cluster.secrets.references.namespaces().count(), 0);
+    assert_eq!(told.cluster.named.references.groups().count(), 0);
 }
 
 #[test]

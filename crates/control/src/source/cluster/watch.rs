@@ -13,6 +13,7 @@ use kube::{Api, Client};
 use tokio::time::timeout;
 
 use super::item::{Item, Thing, Watched};
+use super::references::Group;
 use crate::names::NsName;
 use crate::objects::{ConfigMap, EndpointSlice, Ingress, IngressClass, Namespace, Resource, Secret, Service};
 
@@ -43,8 +44,10 @@ pub(super) struct Watch {
     pub(super) kind: &'static str,
     pub(super) namespace: Option<String>,
     /// The name of the only object that is watched; none for all objects of the kind.
-    object: Option<String>,
+    pub(super) object: Option<String>,
     labels: Option<String>,
+    /// Whether it is there only because something names its objects: nothing waits for it where it may not be read.
+    pub(super) is_of_named: bool,
     start: fn(&Watch, Client) -> BoxStream<'static, Happening>,
 }
 
@@ -103,9 +106,17 @@ impl Watch {
         }
     }
 
-    /// A watch on the Secrets of a namespace.
-    pub(super) fn secrets(namespace: &str) -> Self {
-        Self::new::<Secret>(Some(namespace))
+    /// A watch on objects that something names.
+    pub(super) fn of_named(group: &Group) -> Self {
+        let namespace = Some(group.namespace.as_str());
+        let watch = match (group.kind, &group.object) {
+            (ConfigMap::KIND, Some(name)) => {
+                Self::configmap(&NsName::new(group.namespace.as_str(), name.as_str()))
+            }
+            (ConfigMap::KIND, None) => Self::new::<ConfigMap>(namespace),
+            _ => Self::new::<Secret>(namespace),
+        };
+        Self { is_of_named: true, ..watch }
     }
 
     fn new<T: Watched>(namespace: Option<&str>) -> Self {
@@ -114,7 +125,15 @@ impl Watch {
             None => T::PLURAL.to_owned(),
         };
         let namespace = namespace.map(str::to_owned);
-        Self { name, kind: T::KIND, namespace, object: None, labels: None, start: start::<T> }
+        Self {
+            name,
+            kind: T::KIND,
+            namespace,
+            object: None,
+            labels: None,
+            is_of_named: false,
+            start: start::<T>,
+        }
     }
 
     /// Whether the watch follows the object with this name.

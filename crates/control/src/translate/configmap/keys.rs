@@ -2,16 +2,19 @@
 //!
 //! The default is the value that asks for nothing: it needs no support.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use model::log::{Escape, Format};
+use model::log::{Escape, Format, Output, StreamFormat};
 use model::{BlockedValue, Expression, InvalidPattern, PoolCap};
 
 use super::Effect::{Ignored, Instead, Snippet, Supported, Unsupported};
 use super::value::{self, Taken, positive, set};
 use super::{Global, Key};
+use crate::names::NsName;
 use crate::translate::ciphers;
+use crate::translate::header::{self, Side};
 use crate::translate::ingress::access::address_set;
 use crate::translate::ingress::annotation::Risk;
 use crate::translate::ingress::auth::external;
@@ -24,7 +27,9 @@ const WORKERS: &str = "there is one pinned worker for each CPU that the process 
 const CURVES: &str = "X25519MLKEM768, X25519, P-256 and P-384 are offered";
 const NO_DH: &str = "key exchange is by elliptic curves only";
 const TYPED: &str = "values of annotations are parsed, never pasted into a configuration";
-const OWN_LOG: &str = "messages go to standard error, by level as --v says";
+const OWN_LOG: &str = "messages go to standard error, by level as the environment variable FOREBAY_LOG says";
+const NO_GEOIP: &str = "there is no database of addresses here, and no $geoip2 variable; look addresses up where the log is read";
+const NO_STATUS: &str = "there is no /nginx_status; what it tells is among the metrics of the admin port";
 
 macro_rules! keys {
     ($($name:literal, $default:literal, $effect:expr, $doc:literal;)*) => {
@@ -35,10 +40,12 @@ macro_rules! keys {
 
 keys! {
     "access-log-off", "false", Supported(no_access_log_at_all), "F5: `disable-access-log`.";
-    "access-log-params", "", Unsupported, "Parameters of nginx's access log.";
-    "access-log-path", "/var/log/nginx/access.log", Unsupported, "File of the access log.";
-    "add-headers", "", Unsupported, "ConfigMap with headers for all responses.";
-    "allow-backend-server-header", "false", Unsupported, "Passes the endpoints' Server header on.";
+    "access-log-params", "", Ignored("lines are collected and written ten times a second"), "Parameters of nginx's access log.";
+    "access-log-path", "/var/log/nginx/access.log", Supported(|g, v| set(&mut g.log.path, output(v))),
+        "Where the access logs go: a file, `/dev/stdout` (which nginx's default path stands for too) or `/dev/stderr`.";
+    "add-headers", "", Supported(name_of_configmap), "ConfigMap with headers for all responses, `namespace/name`. Values may hold variables.";
+    "allow-backend-server-header", "false", Supported(|g, v| set(&mut g.server.of_endpoints, value::boolean(v))),
+        "Passes the endpoints' Server header on, with `server-tokens`.";
     "allow-cross-namespace-resources", "false", Supported(|g, v| set(&mut g.defaults.crosses_namespaces, value::boolean(v))),
         "Lets annotations name objects of other namespaces.";
     "allow-snippet-annotations", "false", Supported(|g, v| set(&mut g.defaults.screening.allows_snippets, value::boolean(v))),
@@ -49,7 +56,8 @@ keys! {
         "Highest risk of annotations: Ingresses with others are ignored.";
     "app-root", "", Supported(|g, v| set(&mut g.defaults.redirect.app_root, redirect::app_root(v).map(Some))),
         "Redirects `/` to this path.";
-    "bind-address", "", Unsupported, "Addresses to listen on.";
+    "bind-address", "", Supported(|g, v| { let (listen, remark) = bind_addresses(v)?; (g.settings.listen.v4, g.settings.listen.v6) = listen; Ok(remark) }),
+        "Addresses that ports are listened at; of a family of which there is none, all.";
     "block-cidrs", "", Supported(|g, v| set(&mut g.defaults.access.blocked, address_set(v))),
         "Networks of clients that get 403.";
     "block-referers", "", Supported(|g, v| set(&mut g.blocked_headers.referers, blocked_values(v))),
@@ -70,32 +78,39 @@ keys! {
     "custom-http-errors", "", Supported(|g, v| { let (statuses, remark) = errors::global_statuses(v); g.defaults.errors.global_statuses = statuses; Ok(remark) }),
         "Statuses whose responses come from the default backend.";
     "debug-connections", "", Ignored(TUNING), "Logs these clients in detail.";
-    "default-type", "text/html", Unsupported, "Media type where there is none.";
+    "default-type", "text/html", Ignored("nothing is served from files; answers of endpoints have the type that they have"),
+        "Media type where there is none.";
     "denylist-source-range", "", Supported(|g, v| set(&mut g.defaults.access.denied, address_set(v))),
         "Networks of clients that get 403.";
     "disable-access-log", "false", Supported(no_access_log_at_all), "Turns the access log off.";
     "disable-http-access-log", "false", Supported(no_access_log), "Turns the access log of HTTP off.";
-    "disable-ipv6", "false", Unsupported, "Does not listen on IPv6.";
-    "disable-ipv6-dns", "false", Unsupported, "Does not look up IPv6 addresses.";
+    "disable-ipv6", "false", Supported(|g, v| set(&mut g.settings.listen.without_v6, value::boolean(v))),
+        "Does not listen on IPv6.";
+    "disable-ipv6-dns", "false", Supported(|g, v| set(&mut g.leaves_out_ipv6, value::boolean(v))),
+        "Uses no IPv6 addresses of names outside the cluster.";
     "disable-proxy-intercept-errors", "false", Supported(|g, v| set(&mut g.defaults.errors.global_spares_endpoints, value::boolean(v))),
         "Leaves endpoints' error responses as they are in spite of `custom-http-errors`.";
     "disable-stream-access-log", "false", Supported(no_stream_access_log), "Turns the access log of TCP and UDP off.";
-    "enable-access-log-for-default-backend", "false", Unsupported, "Logs requests to the default backend.";
+    "enable-access-log-for-default-backend", "false", Supported(|g, v| { g.settings.access_log.unknown_hosts = value::boolean(v)?; g.defaults.logging.of_default_backend = value::boolean(v)?; Ok(None) }),
+        "Logs requests to the default backend, the built-in one included.";
     "enable-aio-write", "true", Ignored(TUNING), "Writes files asynchronously.";
-    "enable-auth-access-log", "false", Unsupported, "Logs requests to the auth service.";
+    "enable-auth-access-log", "false", Supported(|g, v| set(&mut g.settings.access_log.auth, value::boolean(v))),
+        "Logs requests to the auth service.";
     "enable-brotli", "false", Unsupported, "Compresses by brotli.";
     "enable-modsecurity", "false", Supported(|g, v| wants_firewall(g, "enable-modsecurity", value::boolean(v))),
         "Turns the web application firewall on.";
     "enable-multi-accept", "true", Ignored(TUNING), "Accepts several connections at once.";
-    "enable-ocsp", "false", Unsupported, "Staples OCSP answers.";
+    "enable-ocsp", "false", Ignored("nothing is fetched for certificates; clients ask the authority themselves"),
+        "Staples OCSP answers.";
     "enable-opentelemetry", "false", Unsupported, "Traces requests.";
     "enable-owasp-modsecurity-crs", "false", Supported(|g, v| wants_firewall(g, "enable-owasp-modsecurity-crs", value::boolean(v))),
         "Loads the OWASP core rules.";
     "enable-real-ip", "false", Supported(|g, v| set(&mut g.settings.forwarded.real_ip, value::boolean(v))),
         "Takes the client's address from `forwarded-for-header`.";
     "enable-serial-reloads", "false", Ignored(TUNING), "Reloads one after the other.";
-    "enable-syslog", "false", Unsupported, "Logs to syslog.";
-    "enable-underscores-in-headers", "false", Supported(|g, v| set(&mut g.settings.client.underscores_in_headers, value::boolean(v))),
+    "enable-syslog", "false", Supported(|g, v| set(&mut g.log.uses_syslog, value::boolean(v))),
+        "Sends the access log of HTTP to a syslog server (RFC 3164 over UDP).";
+    "enable-underscores-in-headers", "false", Supported(|g, v| set(&mut g.underscores_in_headers, value::boolean(v))),
         "Passes header names with underscores on.";
     "error-log-level", "notice", Ignored(OWN_LOG), "Level of the error log.";
     "error-log-path", "/var/log/nginx/error.log", Ignored(OWN_LOG), "File of the error log.";
@@ -105,13 +120,16 @@ keys! {
         "Protocols that clients may change to by Upgrade; empty for none. Ours: ingress-nginx passes every name on. h2c and TLS are never.";
     "forwarded-for-header", "X-Forwarded-For", Supported(|g, v| set(&mut g.settings.forwarded.header, Ok(v.trim().to_owned()))),
         "Header that holds the client's address.";
-    "forwarded-for-proxy-protocol-header", "X-Forwarded-For-Proxy-Protocol", Unsupported,
+    "forwarded-for-proxy-protocol-header", "X-Forwarded-For-Proxy-Protocol",
+        Ignored("the address in a PROXY header needs no header on its way through the process"),
         "Header for the address of the PROXY protocol.";
-    "forwarded-host-header", "X-Forwarded-Host", Unsupported, "Header that holds the host asked for.";
+    "forwarded-host-header", "X-Forwarded-Host", Supported(|g, v| set(&mut g.forwarded_host_header, header::name(v.trim(), Side::Response))),
+        "Header that holds the host asked for.";
     "generate-request-id", "true", Supported(|g, v| set(&mut g.settings.forwarded.request_id, value::boolean(v))),
         "Makes up an X-Request-ID where there is none.";
-    "geoip2-autoreload-in-minutes", "0", Unsupported, "Reads its database anew.";
-    "global-allowed-response-headers", "", Unsupported, "Headers that `custom-headers` may set.";
+    "geoip2-autoreload-in-minutes", "0", Ignored(NO_GEOIP), "Reads its database anew.";
+    "global-allowed-response-headers", "", Supported(|g, v| set(&mut g.defaults.headers.allowed, Ok(value::list(v).into()))),
+        "Headers that `custom-headers` may set.";
     "global-auth-always-set-cookie", "false", Supported(|g, v| set(&mut g.defaults.auth.global.always_set_cookie, value::boolean(v))),
         "Passes its cookies on with every status.";
     "global-auth-cache-duration", "200 202 401 5m", Supported(|g, v| set(&mut g.defaults.auth.global.cache_duration, Ok(v.to_owned()))),
@@ -136,7 +154,8 @@ keys! {
     "gzip-level", "1", Unsupported, "Level of gzip.";
     "gzip-min-length", "256", Unsupported, "Shortest body to compress.";
     "gzip-types", "", Unsupported, "Media types to compress.";
-    "hide-headers", "", Unsupported, "Response headers that are left out.";
+    "hide-headers", "", Supported(|g, v| set(&mut g.hidden_headers, Ok(value::list(v)))),
+        "Headers of endpoints that clients do not get.";
     "hsts", "true", Supported(|g, v| set(&mut g.hsts.sent, value::boolean(v))),
         "Sends Strict-Transport-Security over TLS.";
     "hsts-include-subdomains", "true", Supported(|g, v| set(&mut g.hsts.include_subdomains, value::boolean(v))),
@@ -145,7 +164,8 @@ keys! {
         "Seconds that browsers remember it.";
     "hsts-preload", "false", Supported(|g, v| set(&mut g.hsts.preload, value::boolean(v))),
         "Names preload in it.";
-    "http-access-log-path", "", Unsupported, "File of the access log of HTTP.";
+    "http-access-log-path", "", Supported(|g, v| set(&mut g.log.http_path, output(v).map(Some))),
+        "As `access-log-path`, for HTTP.";
     "http-redirect-code", "308", Supported(|g, v| set(&mut g.defaults.redirect.status, redirect_status(v))),
         "Status of redirects to TLS: 301, 302, 307 or 308.";
     "http-snippet", "", Snippet, "nginx configuration for HTTP: tables of variables (map).";
@@ -156,7 +176,8 @@ keys! {
     "http2-max-field-size", "", Ignored(TUNING), "Longest header field of HTTP/2.";
     "http2-max-header-size", "", Ignored(TUNING), "Longest head of HTTP/2.";
     "http2-max-requests", "0", Ignored(TUNING), "Requests on one HTTP/2 connection.";
-    "ignore-invalid-headers", "true", Unsupported, "Leaves headers with invalid names out.";
+    "ignore-invalid-headers", "true", Supported(|g, v| set(&mut g.ignores_invalid_headers, value::boolean(v))),
+        "Leaves headers out whose names hold anything but letters, digits and dashes.";
     "jaeger-baggage-header", "jaeger-baggage", Ignored(DEAD), "Was for Jaeger.";
     "jaeger-collector-host", "", Ignored(DEAD), "Was for Jaeger.";
     "jaeger-collector-port", "6831", Ignored(DEAD), "Was for Jaeger.";
@@ -184,7 +205,8 @@ keys! {
         "Number and size of the buffers that a request head must fit in.";
     "limit-conn-status-code", "503", Supported(|g, v| set(&mut g.defaults.limits.connections_status, limits::status(v))),
         "Status of connections over the limit.";
-    "limit-conn-zone-variable", "$binary_remote_addr", Unsupported, "What connections are counted by.";
+    "limit-conn-zone-variable", "$binary_remote_addr", Supported(|g, v| set(&mut g.defaults.limits.key, limits::key(v))),
+        "What requests are counted by, for `limit-rps`, `limit-rpm` and `limit-connections`. One for which it comes to nothing is not limited.";
     "limit-rate", "0", Unsupported, "Speed of a response in KiB/s.";
     "limit-rate-after", "0", Unsupported, "KiB of a response before it holds.";
     "limit-req-status-code", "503", Supported(|g, v| set(&mut g.defaults.limits.rate_status, limits::status(v))),
@@ -196,7 +218,7 @@ keys! {
         "Escapes logged values as in JSON.";
     "log-format-escape-none", "false", Supported(|g, v| set(&mut g.escape_none, value::boolean(v))),
         "Leaves logged values as they are.";
-    "log-format-stream", "", Unsupported, "Of what a line of the TCP and UDP access log consists.";
+    "log-format-stream", "", Supported(stream_log_format), "Of what a line of the TCP and UDP access log consists.";
     "log-format-upstream", "", Supported(log_format), "Of what a line of the access log consists.";
     "lua-shared-dicts", "", Ignored(TUNING), "Sizes of Lua's dictionaries.";
     "main-snippet", "", Instead("what it could set are flags of Forebay, such as --workers; take the key away"), "nginx configuration, outermost.";
@@ -207,8 +229,8 @@ keys! {
     "max-worker-open-files", "0", Ignored(TUNING), "Open files of a worker.";
     "modsecurity-snippet", "", Supported(|g, v| wants_firewall(g, "modsecurity-snippet", Ok(!v.trim().is_empty()))),
         "Rules of the web application firewall.";
-    "nginx-status-ipv4-whitelist", "127.0.0.1", Unsupported, "Addresses that may see nginx's status.";
-    "nginx-status-ipv6-whitelist", "::1", Unsupported, "Addresses that may see nginx's status.";
+    "nginx-status-ipv4-whitelist", "127.0.0.1", Ignored(NO_STATUS), "Addresses that may see nginx's status.";
+    "nginx-status-ipv6-whitelist", "::1", Ignored(NO_STATUS), "Addresses that may see nginx's status.";
     "no-auth-locations", "/.well-known/acme-challenge", Supported(|g, v| set(&mut g.defaults.auth.except, Ok(value::list(v)))),
         "Paths for which it is not asked.";
     "no-tls-redirect-locations", "/.well-known/acme-challenge", Supported(|g, v| set(&mut g.defaults.redirect.except, Ok(value::list(v)))),
@@ -262,7 +284,7 @@ keys! {
         "Reads request bodies before endpoints are contacted.";
     "proxy-send-timeout", "60", Supported(|g, v| set(&mut g.defaults.timeouts.send, value::seconds(v))),
         "Seconds between two writes of a request.";
-    "proxy-set-headers", "", Unsupported, "ConfigMap with headers for endpoints.";
+    "proxy-set-headers", "", Supported(name_of_configmap), "ConfigMap with headers for endpoints, `namespace/name`. Values may hold variables.";
     "proxy-ssl-location-only", "false", Supported(|g, v| set(&mut g.defaults.upstream_tls.is_for_locations_only, value::boolean(v))),
         "Whether `proxy-ssl-secret` and what goes with it hold for the locations of their Ingress only, not for the whole host.";
     "proxy-stream-next-upstream", "true", Supported(|g, v| set(&mut g.settings.stream.next_upstream, value::boolean(v))),
@@ -283,7 +305,8 @@ keys! {
     "server-name-hash-bucket-size", "", Ignored(TUNING), "Size of a hash table.";
     "server-name-hash-max-size", "1024", Ignored(TUNING), "Size of a hash table.";
     "server-snippet", "", Snippet, "nginx configuration for all hosts.";
-    "server-tokens", "false", Unsupported, "Sends a Server header.";
+    "server-tokens", "false", Supported(|g, v| set(&mut g.server.is_named, value::boolean(v))),
+        "Sends a Server header.";
     "service-upstream", "false", Supported(|g, v| set(&mut g.defaults.balancing.by_virtual_address, value::boolean(v))),
         "Sends requests to Services' virtual addresses.";
     "skip-access-log-urls", "", Supported(|g, v| set(&mut g.settings.access_log.skip, Ok(value::list(v)))),
@@ -293,7 +316,8 @@ keys! {
         "Cipher suites of TLS 1.2, as OpenSSL lists them.";
     "ssl-dh-param", "", Ignored(NO_DH),
         "Secret with Diffie-Hellman parameters.";
-    "ssl-early-data", "false", Unsupported, "Accepts TLS early data.";
+    "ssl-early-data", "false", Ignored("early data can be replayed (RFC 8446 section 8), and clients do without it"),
+        "Accepts TLS early data.";
     "ssl-ecdh-curve", "auto", Ignored(CURVES),
         "Curves.";
     "ssl-protocols", "TLSv1.2 TLSv1.3", Supported(ssl_protocols),
@@ -305,16 +329,18 @@ keys! {
     "ssl-session-cache", "true", Supported(|g, v| set(&mut g.settings.tls.session_cache, value::boolean(v))),
         "Resumes TLS sessions that are kept here.";
     "ssl-session-cache-size", "10m", Ignored(TUNING), "Size of the cache.";
-    "ssl-session-ticket-key", "", Unsupported, "Key of the tickets.";
+    "ssl-session-ticket-key", "", Ignored("each replica makes keys of its own, and changes them; elsewhere a client makes a full handshake"),
+        "Key of the tickets.";
     "ssl-session-tickets", "false", Supported(|g, v| set(&mut g.settings.tls.session_tickets, value::boolean(v))),
         "Resumes TLS sessions by tickets.";
     "ssl-session-timeout", "10m", Supported(|g, v| set(&mut g.settings.tls.session_timeout, value::duration(v))),
         "How long a session can be resumed.";
-    "stream-access-log-path", "", Unsupported, "File of the access log of TCP and UDP.";
+    "stream-access-log-path", "", Supported(|g, v| set(&mut g.log.stream_path, output(v).map(Some))),
+        "As `access-log-path`, for TCP and UDP.";
     "stream-snippet", "", Instead("TCP and UDP services are those of tcp-services and udp-services"), "nginx configuration for TCP and UDP.";
     "strict-validate-path-type", "true", Ignored(TYPED), "Refuses unusual paths.";
-    "syslog-host", "", Unsupported, "Host of syslog.";
-    "syslog-port", "514", Unsupported, "Port of syslog.";
+    "syslog-host", "", Supported(|g, v| set(&mut g.log.syslog_host, value::characters(v, "-._:"))), "Host of syslog.";
+    "syslog-port", "514", Supported(|g, v| set(&mut g.log.syslog_port, value::number(v))), "Port of syslog.";
     "upstream-hash-by", "", Ignored(DEAD), "Picks endpoints by the hash of this value.";
     "upstream-hash-by-subset", "false", Ignored(DEAD), "Picks a group of endpoints by hash.";
     "upstream-hash-by-subset-size", "3", Ignored(DEAD), "Endpoints in a group.";
@@ -329,7 +355,7 @@ keys! {
     "use-forwarded-headers", "false", Supported(|g, v| set(&mut g.settings.forwarded.use_incoming, value::boolean(v))),
         "Believes the X-Forwarded headers of trusted peers.";
     "use-geoip", "true", Ignored(DEAD), "Finds out countries of clients.";
-    "use-geoip2", "false", Unsupported, "Finds out countries of clients.";
+    "use-geoip2", "false", Instead(NO_GEOIP), "Finds out countries of clients.";
     "use-gzip", "false", Unsupported, "Compresses by gzip.";
     "use-http2", "true", Supported(|g, v| set(&mut g.settings.tls.http2, value::boolean(v))),
         "Offers HTTP/2 over TLS.";
@@ -430,6 +456,11 @@ fn upgrade_protocols(text: &str) -> (Vec<String>, Option<String>) {
     (taken, remark)
 }
 
+/// Whether it can be looked up is said when all keys have been read.
+fn name_of_configmap(_: &mut Global, text: &str) -> Taken {
+    text.trim().parse::<NsName>().map(|_| None).map_err(|error| error.to_string())
+}
+
 fn streams_max(text: &str) -> value::Parsed<u32> {
     let number = value::number(text).ok().filter(|&number| number > 0);
     number.ok_or_else(|| format!("{text:?} is not a whole number above 0"))
@@ -475,6 +506,41 @@ fn no_stream_access_log(global: &mut Global, text: &str) -> Taken {
 fn no_access_log(global: &mut Global, text: &str) -> Taken {
     global.settings.access_log.enabled &= !value::boolean(text)?;
     Ok(None)
+}
+
+/// Addresses by family, and a remark about what is none. Without any the value cannot be read.
+type Addresses = (Vec<Ipv4Addr>, Vec<Ipv6Addr>);
+
+fn bind_addresses(text: &str) -> value::Parsed<(Addresses, Option<String>)> {
+    let (mut v4, mut v6, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+    for item in value::list(text) {
+        match item.trim_start_matches('[').trim_end_matches(']').parse() {
+            Ok(IpAddr::V4(address)) => v4.push(address),
+            Ok(IpAddr::V6(address)) => v6.push(address),
+            Err(_) => refused.push(format!("{item:?}")),
+        }
+    }
+    if v4.is_empty() && v6.is_empty() {
+        return Err(format!("{text:?} names no address"));
+    }
+    let remark =
+        (!refused.is_empty()).then(|| format!("left out: {}, which is no address", refused.join(", ")));
+    Ok(((v4, v6), remark))
+}
+
+/// The path of a log. What ingress-nginx's image has at nginx's default paths are links to its standard output.
+fn output(text: &str) -> value::Parsed<Output> {
+    match text.trim() {
+        "/dev/stdout" | "/var/log/nginx/access.log" => Ok(Output::Stdout),
+        "/dev/stderr" => Ok(Output::Stderr),
+        path if path.starts_with('/') => Ok(Output::File(path.to_owned())),
+        _ => Err(format!("{text:?} is no absolute path of a file")),
+    }
+}
+
+fn stream_log_format(global: &mut Global, text: &str) -> Taken {
+    let format = StreamFormat::parse(text).map_err(|error| error.to_string());
+    set(&mut global.settings.stream.log_format, format)
 }
 
 /// Sets the format. The escaping is another key, which is applied when all keys have been read.

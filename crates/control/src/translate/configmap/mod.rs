@@ -7,14 +7,19 @@ pub use keys::KEYS;
 
 use std::time::Duration;
 
-use model::log::Escape;
-use model::{BlockedHeaders, ConnectionHeader, ErrorPages, Networks, PoolCap, Settings};
+use model::log::{Escape, Output};
+use model::{
+    BlockedHeaders, ConnectionHeader, ErrorPages, ForwardedHeaders, HeadSettings, HeaderNames, Networks,
+    PoolCap, ServerHeader, Settings,
+};
 
+use super::header::{self, Side};
 use super::ingress::{Settings as Defaults, firewall};
 use super::inputs::Inputs;
 use super::table::{is_default, suggestion};
 use super::value::{self, Taken};
 use crate::index::Index;
+use crate::names::NsName;
 use crate::objects::{At, ConfigMap, Sourced};
 use crate::options::{Options, Unenforced};
 use crate::outcome::Outcome;
@@ -48,7 +53,7 @@ enum Effect {
 }
 
 /// The settings of the whole proxy, and what depends on them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Global {
     pub(super) settings: Settings,
     /// The settings that the annotations of each Ingress start from.
@@ -59,6 +64,77 @@ pub(super) struct Global {
     blocked_headers: BlockedHeaders,
     escape_json: bool,
     escape_none: bool,
+    underscores_in_headers: bool,
+    ignores_invalid_headers: bool,
+    forwarded_host_header: String,
+    hidden_headers: Vec<String>,
+    server: Server,
+    log: Log,
+    /// Names outside the cluster are taken to have no addresses of IPv6.
+    pub(super) leaves_out_ipv6: bool,
+}
+
+/// The keys about where access logs go.
+#[derive(Debug)]
+struct Log {
+    path: Output,
+    http_path: Option<Output>,
+    stream_path: Option<Output>,
+    uses_syslog: bool,
+    syslog_host: String,
+    syslog_port: u16,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self {
+            path: Output::default(),
+            http_path: None,
+            stream_path: None,
+            uses_syslog: false,
+            syslog_host: String::new(),
+            syslog_port: 514,
+        }
+    }
+}
+
+impl Log {
+    /// Where requests, and TCP and UDP, are logged. In ingress-nginx syslog is for requests only.
+    fn outputs(self) -> (Output, Output) {
+        let has_host = self.uses_syslog && !self.syslog_host.is_empty();
+        let syslog = has_host.then_some(Output::Syslog { host: self.syslog_host, port: self.syslog_port });
+        let common = self.path;
+        (syslog.or(self.http_path).unwrap_or_else(|| common.clone()), self.stream_path.unwrap_or(common))
+    }
+}
+
+/// The keys about the `Server` header.
+#[derive(Debug, Default)]
+struct Server {
+    is_named: bool,
+    of_endpoints: bool,
+}
+
+impl Default for Global {
+    fn default() -> Self {
+        Self {
+            settings: Settings::default(),
+            defaults: Defaults::default(),
+            hsts: Hsts::default(),
+            proxy_protocol: ProxyProtocol::default(),
+            retry_non_idempotent: false,
+            blocked_headers: BlockedHeaders::default(),
+            escape_json: false,
+            escape_none: false,
+            underscores_in_headers: false,
+            ignores_invalid_headers: true,
+            forwarded_host_header: "X-Forwarded-Host".to_owned(),
+            hidden_headers: Vec::new(),
+            server: Server::default(),
+            log: Log::default(),
+            leaves_out_ipv6: false,
+        }
+    }
 }
 
 /// The keys `hsts*`.
@@ -190,6 +266,16 @@ const CLOSING: &[&str] = &[
 /// Names that the `ConfigMap` commonly has.
 const USUAL_NAMES: &[&str] = &["ingress-nginx-controller", "nginx-config", "nginx-configuration"];
 
+/// Keys that name another `ConfigMap`.
+const NAMING: &[&str] = &["add-headers", "proxy-set-headers"];
+
+/// The `ConfigMap`s that the settings name.
+pub(crate) fn named(index: &Index, options: &Options) -> impl Iterator<Item = NsName> {
+    let settings = options.configmap.as_ref().and_then(|name| index.configmaps.get(name));
+    let values = NAMING.iter().filter_map(move |key| settings?.data.get(*key));
+    values.filter_map(|value| value.value.trim().parse().ok())
+}
+
 /// Whether annotations may name objects of other namespaces.
 pub(crate) fn crosses_namespaces(index: &Index, options: &Options) -> bool {
     let settings = options.configmap.as_ref().and_then(|name| index.configmaps.get(name));
@@ -243,7 +329,19 @@ pub(super) fn read(inputs: &Inputs<'_>, problems: &mut Vec<Problem>) -> Global {
         tell(value, finding);
     }
     global.defaults.is_lenient = !inputs.options.validates_annotations;
-    global
+    let mut of_named = |key, side| header::of_settings(key, configmap, side, inputs, problems);
+    let heads = HeadSettings {
+        of_responses: of_named("add-headers", Side::Response),
+        of_requests: of_named("proxy-set-headers", Side::Request),
+        ..HeadSettings::default()
+    };
+    if global.log.uses_syslog && global.log.syslog_host.is_empty() {
+        let message = "key enable-syslog has no effect without syslog-host; the log stays where it is";
+        let place = configmap.data.get("enable-syslog");
+        let problem = place.map(|value| Problem::at(Severity::Warning, configmap, value, message));
+        problems.extend(problem.map(|problem| problem.because(Reason::NoEffect)));
+    }
+    global.finish(heads)
 }
 
 type Finding = (Severity, Reason, String);
@@ -261,7 +359,7 @@ fn read_all(
     }
     let text = |key: &str| configmap.data.get(key).map(|value| value.value.as_str());
     let faults = snippets::read(text, &mut global);
-    (global.finish(), faults)
+    (global, faults)
 }
 
 fn unused(configmap: &Sourced<ConfigMap>) -> Problem {
@@ -271,7 +369,7 @@ fn unused(configmap: &Sourced<ConfigMap>) -> Problem {
 
 impl Global {
     /// Adds the settings that several keys decide together.
-    fn finish(mut self) -> Self {
+    fn finish(mut self, heads: HeadSettings) -> Self {
         self.defaults.retries.on.non_idempotent |= self.retry_non_idempotent;
         if self.settings.upstream.cap == PoolCap::Fixed(0) {
             // As in ingress-nginx, endpoints are told that connections are not kept.
@@ -280,6 +378,28 @@ impl Global {
         self.settings.tls.strict_transport_security = self.hsts.value();
         let ProxyProtocol { used, header_timeout } = self.proxy_protocol;
         self.settings.client.proxy_header_timeout = used.then_some(header_timeout);
+        self.settings.client.header_names = match (self.ignores_invalid_headers, self.underscores_in_headers)
+        {
+            (false, _) => HeaderNames::All,
+            (true, true) => HeaderNames::Underscores,
+            (true, false) => HeaderNames::Plain,
+        };
+        let names = ForwardedHeaders {
+            address: self.settings.forwarded.header.clone(),
+            host: self.forwarded_host_header.clone(),
+        };
+        let are_usual = names.address.eq_ignore_ascii_case("X-Forwarded-For")
+            && names.host.eq_ignore_ascii_case("X-Forwarded-Host");
+        self.settings.forwarded.other_headers = (!are_usual).then(|| Box::new(names));
+        let server = match (self.server.is_named, self.server.of_endpoints) {
+            (false, _) => ServerHeader::None,
+            (true, false) => ServerHeader::Own,
+            (true, true) => ServerHeader::Endpoint,
+        };
+        let heads = HeadSettings { hidden: std::mem::take(&mut self.hidden_headers), server, ..heads };
+        (self.settings.access_log.output, self.settings.stream.log_output) =
+            std::mem::take(&mut self.log).outputs();
+        self.settings.heads = (heads != HeadSettings::default()).then(|| Box::new(heads));
         let blocked = self.defaults.access.blocked.clone();
         self.settings.blocked =
             blocked.map(|blocked| Networks { denied: Some(blocked), ..Networks::default() });
@@ -339,7 +459,7 @@ fn apply(global: &mut Global, name: &str, value: &At<String>) -> Option<(Severit
 /// Whether an invalid value of a key is an error rather than a warning. A log in the wrong format may go unnoticed for weeks, and
 /// so may weaker TLS than the operator asked for.
 fn is_grave(key: &str) -> bool {
-    matches!(key, "log-format-upstream" | "ssl-ciphers" | "ssl-protocols")
+    matches!(key, "log-format-stream" | "log-format-upstream" | "ssl-ciphers" | "ssl-protocols")
 }
 
 #[cfg(test)]

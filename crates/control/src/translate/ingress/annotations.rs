@@ -51,8 +51,12 @@ pub const ANNOTATIONS: &[&Annotation] = &sorted_by_name();
 /// The annotations that name a Secret.
 pub(crate) const SECRETS: &[&str] = &["auth-secret", "auth-tls-secret", "proxy-ssl-secret"];
 
-/// Of them, those that need no namespace for the one of the Ingress.
-pub(crate) const SECRETS_NEARBY: &[&str] = &["auth-secret"];
+/// The annotations that name a `ConfigMap`.
+pub(crate) const CONFIGMAPS: &[&str] =
+    &["auth-proxy-set-headers", "custom-headers", "fastcgi-params-configmap"];
+
+/// Of both, those that need no namespace for the one of the Ingress.
+pub(crate) const NAMED_NEARBY: &[&str] = &["auth-secret", "fastcgi-params-configmap"];
 
 /// Names from other or older controllers that are common in manifests and that ingress-nginx ignores too.
 const CARRIED_OVER: &[(&str, &str)] = &[

@@ -6,7 +6,7 @@ pub(in crate::translate) mod external;
 use super::annotation::Effect::{Ignored, Supported};
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
-use super::secret::Fault;
+use super::named::Fault;
 use crate::objects::{Ingress, Sourced};
 use crate::problem::{Problem, Reason, Severity};
 use crate::translate::claim::{DraftRoute, ExternalDraft};

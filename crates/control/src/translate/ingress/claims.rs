@@ -117,7 +117,7 @@ pub(super) fn apply_to_any(annotated: &Annotated, route: &mut DraftRoute) {
     bodies::apply(&settings.bodies, route);
     cors::apply(&settings.cors, route);
     guards::apply(&settings.guards, route);
-    headers::apply(&settings.headers, route);
+    headers::apply(&settings.headers, annotated.custom_headers.as_ref(), route);
     limits::apply(&settings.limits, route);
     logging::apply(&settings.logging, route);
     retries::apply(&settings.retries, route);

@@ -9,7 +9,7 @@ use model::{ClientAuth, ClientCertificate, Pattern, VerifyClient};
 use super::annotation::Effect::Supported;
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
-use super::secret::{Fault, secret_name};
+use super::named::{Fault, secret_name};
 use crate::objects::{Ingress, Sourced};
 use crate::problem::{Problem, Reason, Severity};
 use crate::translate::claim::ClientAuthPolicy;

@@ -3,6 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use model::template::Template;
 use model::{AddressSet, ClientLimits, Rate};
 
 use super::access::address_set;
@@ -38,6 +39,8 @@ pub(in crate::translate) struct Settings {
     exempt: Option<Arc<AddressSet>>,
     pub(in crate::translate) rate_status: u16,
     pub(in crate::translate) connections_status: u16,
+    /// What is counted by; none for the client's address. The key `limit-conn-zone-variable` says so.
+    pub(in crate::translate) key: Option<Template>,
 }
 
 impl Default for Settings {
@@ -50,6 +53,7 @@ impl Default for Settings {
             exempt: None,
             rate_status: 503,
             connections_status: 503,
+            key: None,
         }
     }
 }
@@ -76,7 +80,17 @@ pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
         exempt: settings.exempt.clone(),
         rate_status: settings.rate_status,
         connections_status: settings.connections_status,
+        key: settings.key.clone(),
     });
+}
+
+/// What is counted by. The bytes of an address tell no two clients apart that its text does not.
+pub(in crate::translate) fn key(text: &str) -> Parsed<Option<Template>> {
+    let text = text.trim().replace("binary_remote_addr", "remote_addr");
+    if matches!(text.as_str(), "$remote_addr" | "${remote_addr}") {
+        return Ok(None);
+    }
+    Template::parse(&text).map(Some).map_err(|error| error.to_string())
 }
 
 /// nginx refuses its whole configuration because of one that is not above 0.

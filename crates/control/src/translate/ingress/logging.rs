@@ -16,12 +16,19 @@ annotations! {
 #[derive(Clone, Debug)]
 pub(in crate::translate) struct Settings {
     access_log: bool,
+    /// Requests to the default backend are logged. The key `enable-access-log-for-default-backend` says so.
+    pub(in crate::translate) of_default_backend: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { access_log: true }
+        Self { access_log: true, of_default_backend: false }
     }
+}
+
+/// What holds for hosts without an Ingress.
+pub(super) fn apply_to_rest(settings: &Settings, route: &mut DraftRoute) {
+    route.access_log = settings.of_default_backend;
 }
 
 pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {

@@ -26,13 +26,13 @@ mod host_tls;
 pub(super) mod limits;
 mod logging;
 mod mirror;
+mod named;
 pub(crate) mod order;
 pub(super) mod redirect;
 mod retries;
 mod rewrite;
 mod rules;
 mod screening;
-mod secret;
 pub(super) mod snippets;
 mod timeouts;
 mod tracing;
@@ -80,7 +80,7 @@ pub(super) struct Settings {
     pub(super) headers: headers::Settings,
     host_tls: host_tls::Settings,
     pub(super) limits: limits::Settings,
-    logging: logging::Settings,
+    pub(super) logging: logging::Settings,
     pub(super) redirect: redirect::Settings,
     pub(super) retries: RetryPolicy,
     rewrite: rewrite::Settings,
@@ -112,6 +112,8 @@ struct Annotated {
     upstream: UpstreamDraft,
     /// The verification of its hosts' clients, or why its hosts have to be closed.
     client_auth: Option<Parsed<ClientAuthPolicy>>,
+    /// Headers of the responses of its locations.
+    custom_headers: Option<headers::CustomHeaders>,
     /// The authentication of users at its locations.
     auth: auth::Resolved,
     snippets: snippets::Resolved,
@@ -347,7 +349,14 @@ impl Annotated {
             settings.client_certificates.resolve(ingress, prefix, crosses_namespaces, inputs, problems);
         settings.errors.resolve(ingress, prefix, inputs, problems);
         let auth = settings.auth.resolve(ingress, prefix, crosses_namespaces, inputs, problems);
-        Self { settings, upstream, client_auth, auth, snippets }
+        let custom_headers = settings.headers.resolve(ingress, prefix, crosses_namespaces, inputs);
+        let custom_headers = custom_headers.unwrap_or_else(|refusal| {
+            let (denial, problem) = *refusal;
+            settings.guards.of_locations.push(denial);
+            problems.push(problem);
+            None
+        });
+        Self { settings, upstream, client_auth, custom_headers, auth, snippets }
     }
 
     /// The settings of a route without an Ingress.
@@ -356,7 +365,7 @@ impl Annotated {
         let mut settings = base.clone();
         let (snippets, _) = settings.snippets.resolve();
         settings.guards.of_locations.extend(settings.firewall.denial(options.waf_unenforced));
-        Self { settings, upstream, client_auth: None, auth, snippets }
+        Self { settings, upstream, client_auth: None, custom_headers: None, auth, snippets }
     }
 }
 
@@ -400,6 +409,7 @@ impl<'c, 'a> Claimants<'c, 'a> {
     pub(super) fn rest(&self, place: Place) -> DraftRoute {
         let mut route = DraftRoute::new(PathMatch::root(), None, place);
         claims::apply_to_any(&Annotated::base(self.base, self.inputs.options), &mut route);
+        logging::apply_to_rest(&self.base.logging, &mut route);
         route
     }
 }

@@ -9,7 +9,7 @@ use model::{CipherSuite, TlsVersions, UpstreamTls};
 use super::annotation::Effect::{Supported, Unsupported};
 use super::annotation::Scope::{Ingress, Location};
 use super::annotation::annotations;
-use super::secret::{Fault, secret_name};
+use super::named::{Fault, secret_name};
 use crate::objects::{self, Sourced};
 use crate::problem::{Place, Problem, Reason, Severity};
 use crate::translate::claim::DraftRoute;

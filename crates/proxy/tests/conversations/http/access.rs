@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use model::template::Template;
 use model::{
     Access, AddressSet, ClientLimits, Cors, Networks, Origin, Origins, Rate, ResponseFilter, ResponseFilters,
 };
@@ -162,6 +163,7 @@ fn limits() -> ClientLimits {
         zone: 1,
         rates: Vec::new(),
         connections: None,
+        key: None,
         exempt: None,
         rate_status: 429,
         connections_status: 503,
@@ -183,6 +185,23 @@ fn a_client_may_ask_only_so_often_and_is_counted_before_it_is_known() {
     let world = guarded(&upstream, access(ClientLimits { rates, exempt, ..limits() }));
     let mut client = world.http_client();
     assert!((0..5).all(|_| client.ask(GET).status == 403));
+}
+
+#[test]
+fn a_client_may_be_told_by_another_value_than_its_address_and_is_not_limited_without_it() {
+    let upstream = Upstream::new();
+    let key = Some(Template::parse("$http_x_tenant").unwrap());
+    let limits = ClientLimits { rates: vec![Rate { per_minute: 1, burst: 1 }], key, ..limits() };
+    let networks = Networks { denied: Some(addresses(&["127.0.0.1/32"])), ..Networks::default() };
+    let world = guarded(&upstream, Access { limits: Some(limits), ..only(networks) });
+    let mut client = world.http_client();
+    let mut statuses = |tenant: &str| {
+        let ask = format!("GET /a HTTP/1.1\r\nHost: web.test\r\nX-Tenant: {tenant}\r\n\r\n");
+        [(); 3].map(|()| client.ask(&ask).status)
+    };
+    assert_eq!(statuses("blue"), [403, 403, 429]);
+    assert_eq!(statuses("green"), [403, 403, 429]);
+    assert_eq!(statuses(""), [403; 3]);
 }
 
 #[test]

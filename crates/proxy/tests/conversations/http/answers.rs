@@ -107,11 +107,15 @@ fn a_route_with_conditions_takes_only_requests_that_comply() {
 
 #[test]
 fn a_host_without_endpoints_is_not_an_unknown_one() {
-    let world = World::http(&[], |_| ());
-    assert_eq!(world.http_client().ask(GET).status, 503);
-    assert_eq!(world.http_client().get("other.test", "/a").status, 404);
-    let log = world.stop();
-    assert!(log.contains("\"GET /a HTTP/1.1\" 503") && log.contains("\"GET /a HTTP/1.1\" 404"), "{log}");
+    for unknown_hosts in [false, true] {
+        let world = World::http(&[], |model| model.settings.access_log.unknown_hosts = unknown_hosts);
+        assert_eq!(world.http_client().ask(GET).status, 503);
+        assert_eq!(world.http_client().get("other.test", "/a").status, 404);
+        assert_eq!(world.http_client().get("other.test", "/healthz").status, 200);
+        let log = world.stop();
+        assert!(log.contains("\"GET /a HTTP/1.1\" 503") && !log.contains("/healthz"), "{log}");
+        assert_eq!(log.contains("\"GET /a HTTP/1.1\" 404"), unknown_hosts, "{log}");
+    }
 }
 
 #[test]

@@ -368,3 +368,18 @@ fn a_password_or_an_address_may_suffice() {
         assert_eq!(client.read_response().status, status, "{network} {satisfy:?}");
     }
 }
+
+#[test]
+fn questions_are_logged_only_where_that_is_wanted() {
+    for auth in [false, true] {
+        let mut house = House::new(asking(check()));
+        house.world.change(|model| model.settings.access_log.auth = auth);
+        house.refusal("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n");
+        let address = house.auth.address().to_string();
+        let log = house.world.stop();
+        let of_service: Vec<_> = log.lines().filter(|line| line.contains(&address)).collect();
+        assert_eq!(of_service.len(), usize::from(auth), "{log}");
+        assert!(of_service.iter().all(|line| line.contains("\"GET /a HTTP/1.1\" 401 ")), "{log}");
+        assert_eq!(log.lines().count(), 1 + usize::from(auth), "{log}");
+    }
+}

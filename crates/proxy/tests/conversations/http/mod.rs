@@ -8,6 +8,7 @@ mod bodies;
 mod calls;
 mod canary;
 mod errors;
+mod heads;
 mod listeners;
 
 use model::{Action, Forward, Model, Route};

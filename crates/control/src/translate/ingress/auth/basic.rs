@@ -5,7 +5,7 @@ use std::sync::Arc;
 use aws_lc_rs::digest::{SHA256, digest};
 use model::{BasicAuth, Users};
 
-use super::super::secret::{Fault, secret_name};
+use super::super::named::{Fault, secret_name};
 use crate::names::NsName;
 use crate::objects::Secret;
 use crate::problem::Reason;

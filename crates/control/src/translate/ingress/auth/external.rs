@@ -8,10 +8,10 @@ use std::time::Duration;
 use model::template::Template;
 use model::{ExternalAuthCache, ExternalCheck};
 
-use super::super::secret::Fault;
-use crate::names::NsName;
+use super::super::named::{Fault, configmap};
 use crate::problem::Reason;
 use crate::translate::claim::{AuthService, ExternalDraft};
+use crate::translate::header::{self, Side};
 use crate::translate::inputs::Inputs;
 use crate::translate::value::{self, Parsed};
 
@@ -92,23 +92,14 @@ impl External {
     ) -> Result<Vec<(String, Template)>, Faulty> {
         const NAME: &str = "auth-proxy-set-headers";
         let Some(name) = &self.proxy_set_headers else { return Ok(Vec::new()) };
-        let name: NsName = name.parse().map_err(|error| (NAME, (Reason::Annotation, format!("{error}"))))?;
-        if namespace.is_some_and(|namespace| namespace != name.namespace) {
-            let why = format!(
-                "ConfigMap {name} is of another namespace, which allow-cross-namespace-resources has to allow"
-            );
-            return Err((NAME, (Reason::Forbidden, why)));
-        }
-        let configmap = inputs.configmap(&name);
-        let configmap =
-            configmap.ok_or_else(|| (NAME, (Reason::Missing, format!("ConfigMap {name} is missing"))))?;
+        let configmap = configmap(name, namespace, inputs).map_err(|fault| (NAME, fault))?;
         let headers = configmap.data.iter().map(|(header, value)| {
-            let header = header_name(header)?;
+            let header = header::name(header, Side::Request)?;
             Ok((header, Template::parse(&value.value).map_err(|error| error.to_string())?))
         });
         headers
             .collect::<Parsed<_>>()
-            .map_err(|why| (NAME, (Reason::Invalid, format!("ConfigMap {name}: {why}"))))
+            .map_err(|why| (NAME, (Reason::Invalid, format!("ConfigMap {}: {why}", configmap.key()))))
     }
 }
 
@@ -185,19 +176,7 @@ fn method(text: String) -> Parsed<String> {
 
 fn header_names(text: &str) -> Parsed<Vec<String>> {
     let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
-    items.map(header_name).collect()
-}
-
-/// A header that is about the request, and not about the connection or where the request ends.
-fn header_name(text: &str) -> Parsed<String> {
-    const OURS: &[&str] =
-        &["connection", "content-length", "host", "te", "trailer", "transfer-encoding", "upgrade", "expect"];
-    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    if text.is_empty() || !text.bytes().all(is_allowed) || OURS.contains(&text.to_ascii_lowercase().as_str())
-    {
-        return Err(format!("{text:?} is no header that can be set"));
-    }
-    Ok(text.to_owned())
+    items.map(|item| header::name(item, Side::Request)).collect()
 }
 
 /// Statuses and a time, several with commas between them. nginx takes a time alone for 200, 301 and 302.
@@ -252,6 +231,7 @@ fn parse_url(url: &str) -> Parsed<(AuthService, Template)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::NsName;
 
     #[test]
     fn urls_are_taken_apart() {
