@@ -4,7 +4,10 @@ use std::fmt::{self, Write};
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 
-use model::{Access, Action, Backend, Backends, Cluster, ExternalAuth, Forward, HostTls, Route, Stream};
+use model::{
+    Access, Action, Backend, Backends, Cluster, ExternalAuth, Forward, HostTls, Mirror, Route, Stream,
+    Transfer,
+};
 
 use crate::host::Hosts;
 use crate::snapshot::Snapshot;
@@ -82,12 +85,23 @@ impl Digest {
                     connection_header,
                     sets_affinity_cookie,
                     head,
+                    transfer,
                 } = forward;
                 self.add_backends(snapshot, backends);
                 self.add(&(timeouts, retry, body_bytes_max, connection_header, sets_affinity_cookie, head));
+                self.add_transfer(snapshot, transfer);
             }
             Action::Respond(fixed) => self.add(fixed),
             Action::NotFound => self.add(&"not found"),
+        }
+    }
+
+    fn add_transfer(&mut self, snapshot: &Snapshot, transfer: &Transfer) {
+        let Transfer { request_buffer_bytes, uses_http_1_0, response_head_bytes_max, response, mirror } =
+            transfer;
+        self.add(&(request_buffer_bytes, uses_http_1_0, response_head_bytes_max, response));
+        if let Some(Mirror { cluster, copy }) = mirror.as_deref() {
+            self.add(&(snapshot.cluster(*cluster), copy));
         }
     }
 

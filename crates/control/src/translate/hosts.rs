@@ -14,12 +14,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use model::{
-    Access, Action, Alias, Backends, Cors, ExternalAuth, Forward, Host, HostName, HostTls, Labels, PathKind,
-    PathMatch, Redirect, RedirectTarget, RequestFilter, RequestFilters, ResponseFilter, ResponseFilters,
-    Route, UpstreamHead,
+    Access, Action, Alias, Backends, Cors, ExternalAuth, Forward, Host, HostName, HostTls, Labels, Mirror,
+    PathKind, PathMatch, Redirect, RedirectTarget, RequestFilter, RequestFilters, ResponseFilter,
+    ResponseFilters, Route, Transfer, UpstreamHead,
 };
 
-use super::claim::{Claim, DraftRoute, ExternalDraft, HostCertificate, NamedPort, RouteOrigin, www};
+use super::claim::{
+    Claim, DraftRoute, ExternalDraft, HostCertificate, MirrorDraft, NamedPort, RouteOrigin, www,
+};
 use super::clusters::ClusterQueries;
 use crate::names::{NsName, ObjectRef, PortRef};
 use crate::problem::{Place, Problem, Reason, Severity};
@@ -392,6 +394,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         let (cluster, fault) = self.clusters.for_requests(service, port, &draft.upstream, of_host);
         let mut head = draft.head.clone();
         head.forwarded_prefix = head.forwarded_prefix.filter(|_| is_rewritten);
+        let mirror = draft.mirror.as_ref().map(|mirror| Box::new(self.mirror(mirror, &draft.place)));
         let forward = Forward {
             backends: Backends::One(cluster),
             timeouts: draft.timeouts,
@@ -400,6 +403,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
             connection_header: draft.connection_header,
             sets_affinity_cookie: draft.sets_affinity_cookie,
             head: Some(head).filter(|head| *head != UpstreamHead::default()).map(Box::new),
+            transfer: Transfer { mirror, ..draft.transfer.clone() },
         };
         Some((Action::Forward(forward), fault))
     }
@@ -470,9 +474,19 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         Some((host, place.into()))
     }
 
+    /// Where copies of a route's requests go.
+    fn mirror(&mut self, draft: &MirrorDraft, place: &Place) -> Mirror {
+        let (cluster, fault) = self.clusters.for_url(&draft.service);
+        if let Some(fault) = fault {
+            let problem = Problem::in_place(Severity::Warning, place, format!("mirror-target: {fault}"));
+            self.problems.push(problem.because(Reason::Missing));
+        }
+        Mirror { cluster, copy: Arc::clone(&draft.copy) }
+    }
+
     /// The auth service of a route. Without an address it lets nobody in.
     fn external(&mut self, draft: &ExternalDraft, place: &Place) -> ExternalAuth {
-        let (cluster, fault) = self.clusters.for_auth(&draft.service);
+        let (cluster, fault) = self.clusters.for_url(&draft.service);
         if let Some(fault) = fault {
             let problem = Problem::in_place(Severity::Error, place, format!("auth service: {fault}"));
             self.problems.push(problem.because(Reason::Missing));
@@ -523,6 +537,7 @@ mod tests {
             connection_header,
             sets_affinity_cookie: false,
             head: None,
+            transfer: Transfer::default(),
         };
         Arc::new(Route::new(path, Action::Forward(forward), Arc::default()))
     }

@@ -22,10 +22,16 @@ pub(crate) fn canonical(translation: &Translation) -> impl PartialEq + use<> {
                 }
                 Action::Forward(_) | Action::Respond(_) | Action::NotFound => None,
             };
+            let mirror = match &mut route.action {
+                Action::Forward(forward) => forward.transfer.mirror.as_deref_mut(),
+                Action::Respond(_) | Action::NotFound => None,
+            };
+            let mirror =
+                mirror.map(|it| self::cluster(&model, std::mem::replace(&mut it.cluster, anonymous)));
             let auth = route.access.as_mut().and_then(|access| access.external.as_mut());
             let auth =
                 auth.map(|auth| self::cluster(&model, std::mem::replace(&mut auth.cluster, anonymous)));
-            (route, cluster, auth)
+            (route, cluster, auth, mirror)
         };
         (host.name.clone(), tls, passthrough, host.routes.iter().map(route).collect::<Vec<_>>())
     };

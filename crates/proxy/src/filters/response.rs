@@ -1,10 +1,12 @@
 //! What is changed in the head of a response, whoever made it.
 
+mod addresses;
 mod cors;
 
 use model::{ResponseFilter, Settings};
 
 use crate::head::HeadEdits;
+pub(crate) use addresses::translate;
 pub(crate) use cors::preflight;
 
 /// The changes to the head of a response. `is_tls` says whether the client is spoken to over TLS.

@@ -29,6 +29,18 @@ pub(crate) struct RequestOptions<'a> {
     pub(crate) is_upgrade: bool,
     /// Whether names with an underscore are passed on.
     pub(crate) underscores: bool,
+    /// Whether the endpoint is spoken to in HTTP/1.0.
+    pub(crate) is_http_1_0: bool,
+    /// Whether the length of a body that came in chunks is written later, and with it the [end of the head](end_request_head).
+    pub(crate) awaits_length: bool,
+}
+
+/// How long the body is of a request whose head awaits its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyLength {
+    Known(u64),
+    /// It goes in chunks.
+    Unknown,
 }
 
 /// Appends the head of a request as the endpoint is to see it: the client's lines after ours.
@@ -43,7 +55,8 @@ pub(crate) fn write_request_head(
     let method = &head[request.method.clone()];
     let target = options.target.unwrap_or_else(|| request.origin_target(head));
     let host = options.host.unwrap_or(options.forwarded.host);
-    writer.write([method, b" ", target, b" HTTP/1.1\r\nHost: ", host, b"\r\n"]);
+    let version: &[u8] = if options.is_http_1_0 { b" HTTP/1.0\r\nHost: " } else { b" HTTP/1.1\r\nHost: " };
+    writer.write([method, b" ", target, version, host, b"\r\n"]);
     if let Some(id) = options.request_id {
         writer.write([b"X-Request-ID: ", id, b"\r\n"]);
     }
@@ -62,7 +75,26 @@ pub(crate) fn write_request_head(
             || !passes_name(field, head, options.underscores)
     });
     write_request_connection(head, request, options, &mut writer);
-    writer.write([if request.fields.chunked { b"Transfer-Encoding: chunked\r\n\r\n" } else { b"\r\n" }]);
+    match (request.fields.chunked, options.awaits_length) {
+        (false, _) => writer.end(),
+        (true, false) => end_with_length(BodyLength::Unknown, &mut writer),
+        (true, true) => {}
+    }
+}
+
+/// Appends the end of a head that awaits the length of its body.
+pub(crate) fn end_request_head(length: BodyLength, out: &mut Buffer) {
+    end_with_length(length, &mut HeadWriter::new(out, 0));
+}
+
+fn end_with_length(length: BodyLength, writer: &mut HeadWriter<'_>) {
+    match length {
+        BodyLength::Known(length) => {
+            writer.field("Content-Length", itoa::Buffer::new().format(length).as_bytes());
+            writer.end();
+        }
+        BodyLength::Unknown => writer.write([b"Transfer-Encoding: chunked\r\n\r\n"]),
+    }
 }
 
 fn write_request_connection(

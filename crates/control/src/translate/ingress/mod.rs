@@ -10,7 +10,7 @@ mod annotation;
 pub mod annotations;
 pub(super) mod auth;
 mod balancing;
-mod bodies;
+pub(super) mod bodies;
 mod canary;
 mod certificates;
 mod claims;
@@ -28,6 +28,7 @@ mod logging;
 mod mirror;
 pub(crate) mod order;
 pub(super) mod redirect;
+pub(super) mod responses;
 mod retries;
 mod rewrite;
 mod rules;
@@ -77,7 +78,9 @@ pub(super) struct Settings {
     host_tls: host_tls::Settings,
     pub(super) limits: limits::Settings,
     logging: logging::Settings,
+    mirror: mirror::Settings,
     pub(super) redirect: redirect::Settings,
+    pub(super) responses: responses::Settings,
     pub(super) retries: RetryPolicy,
     rewrite: rewrite::Settings,
     pub(super) timeouts: Timeouts,
@@ -262,6 +265,7 @@ impl Annotated {
             let problem = line.map(|value| Problem::at(Severity::Warning, ingress, value, message));
             problems.extend(problem.map(|problem| problem.because(Reason::NoEffect)));
         }
+        settings.responses.check(ingress, prefix, problems);
         let client_auth =
             settings.client_certificates.resolve(ingress, prefix, crosses_namespaces, inputs, problems);
         let auth = settings.auth.resolve(ingress, prefix, crosses_namespaces, inputs, problems);

@@ -5,8 +5,11 @@ mod affinity;
 mod answers;
 mod auth;
 mod bodies;
+mod buffering;
 mod calls;
 mod listeners;
+mod mirrors;
+mod responses;
 
 use model::{Action, Forward, Model, Route};
 use testkit::Connection;

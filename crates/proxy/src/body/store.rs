@@ -1,0 +1,78 @@
+//! Where bodies are kept that are read whole: memory, of which the workers share so much, and a folder for files without a name.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
+use rustix::io::Errno;
+
+use crate::limits::HELD_BYTES_MAX;
+
+/// Room for bodies, of all workers together.
+pub(crate) struct BodyStore {
+    folder: Option<OwnedFd>,
+    /// Bytes of memory that may still be taken.
+    left: AtomicUsize,
+    /// Number of the next file, where a file needs a name to begin with.
+    next: AtomicU64,
+}
+
+impl BodyStore {
+    /// `folder` is where files are made; without one, there is memory alone.
+    pub(crate) fn new(folder: Option<OwnedFd>) -> Self {
+        Self { folder, left: AtomicUsize::new(HELD_BYTES_MAX), next: AtomicU64::new(0) }
+    }
+
+    pub(super) fn has_folder(&self) -> bool {
+        self.folder.is_some()
+    }
+
+    /// Takes memory, if there is so much.
+    pub(super) fn take(&self, bytes: usize) -> bool {
+        let less = |left: usize| left.checked_sub(bytes);
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+    }
+
+    pub(super) fn give_back(&self, bytes: usize) {
+        self.left.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// A new file that has no name, so that nothing of it is left however this process ends. It blocks.
+    pub(super) fn file(&self) -> io::Result<OwnedFd> {
+        let folder = self.folder.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        let mode = Mode::RUSR | Mode::WUSR;
+        match openat(folder, ".", OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode) {
+            // Not every file system has such files: overlayfs of older kernels and NFS have none.
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {}
+            opened => return Ok(opened?),
+        }
+        loop {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let name = format!("forebay-body-{}-{number}", std::process::id());
+            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
+            match openat(folder, &name, flags, mode) {
+                Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+                Ok(file) => {
+                    unlinkat(folder, &name, AtFlags::empty())?;
+                    return Ok(file);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_taken_once() {
+        let store = BodyStore::new(None);
+        assert!(store.take(HELD_BYTES_MAX) && !store.take(1));
+        store.give_back(1);
+        assert!(store.take(1) && !store.take(1));
+        assert!(!store.has_folder() && store.file().is_err());
+    }
+}
