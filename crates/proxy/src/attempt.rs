@@ -40,8 +40,6 @@ pub(crate) struct Outbound<'x, 'a> {
     framing: Framing,
     /// Whether endpoints are spoken to in HTTP/2.
     speaks_http2: bool,
-    /// Whether the body is read whole before an endpoint is asked.
-    holds: bool,
     /// Whether the head still awaits the length of the body.
     awaits_length: bool,
     /// What was read before an endpoint is asked, after what is in `bytes`.
@@ -66,7 +64,22 @@ fn is_held(exchange: &Exchange<'_>, forward: &Forward, speaks_http2: bool) -> bo
     let is_copied = || transfer.mirror.as_ref().is_some_and(|mirror| mirror.copy.has_body);
     let needs_length = || transfer.uses_http_1_0 && request.fields.chunked;
     let is_wanted = transfer.request_buffer_bytes.is_some() || is_copied() || needs_length();
-    is_wanted && request.has_body() && !speaks_http2 && !exchange.has_grpc_content()
+    is_wanted
+        && request.has_body()
+        && !speaks_http2
+        && !exchange.has_grpc_content()
+        && fits(exchange, forward)
+}
+
+/// Whether a body can be kept, as far as its length is known. One that has come with its head needs no other place.
+fn fits(exchange: &Exchange<'_>, forward: &Forward) -> bool {
+    let length = exchange.request.fields.content_length.unwrap_or(0);
+    let memory = forward.transfer.request_buffer_bytes.unwrap_or(0);
+    let fits = exchange.worker.bodies.has_place_for(length, memory);
+    if !fits && exchange.worker.is_to_tell_of_unheld() {
+        tell_of_unheld(exchange);
+    }
+    fits
 }
 
 impl<'x, 'a> Outbound<'x, 'a> {
@@ -82,8 +95,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
         let host = host.map(|host| values::expand_field(exchange, host)).filter(|host| !host.is_empty());
         let version = |cluster| exchange.config.snapshot.cluster(cluster).version;
         let speaks_http2 = exchange.cluster.get().map(version) == Some(HttpVersion::Http2);
-        let holds = is_held(exchange, forward, speaks_http2);
-        let awaits_length = holds && request.fields.chunked;
+        let awaits_length = request.fields.chunked && is_held(exchange, forward, speaks_http2);
         let options = RequestOptions {
             forwarded: &exchange.forwarded,
             host: host.as_deref(),
@@ -114,7 +126,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
         write_request_head(exchange.head, request, &options, &edits, &mut bytes);
         let body = if request.fields.chunked { Body::Chunked } else { Body::of_length(length) };
         // Frames need no chunks.
-        let in_chunks = request.fields.chunked && !speaks_http2 && !holds;
+        let in_chunks = request.fields.chunked && !speaks_http2 && !awaits_length;
         let framing = if in_chunks { Framing::Chunked } else { Framing::Raw };
         let (body, head_len) = (BodyDecoder::new(body), bytes.len());
         let mut outbound = Self {
@@ -126,7 +138,6 @@ impl<'x, 'a> Outbound<'x, 'a> {
             rest,
             framing,
             speaks_http2,
-            holds,
             awaits_length,
             held: None,
         };
@@ -191,7 +202,10 @@ impl<'x, 'a> Outbound<'x, 'a> {
     /// announces bodies and sends none costs no endpoint anything. Of a stream of an HTTP/2 session nothing is waited for: the
     /// endpoint may be the one to speak first, as in gRPC.
     pub(crate) async fn await_body(&mut self) -> Result<(), Reason> {
-        if self.holds && !self.exchange.progress.is_body_done() {
+        if self.exchange.progress.is_body_done() {
+            return Ok(());
+        }
+        if self.awaits_length || is_held(self.exchange, self.forward, self.speaks_http2) {
             return Box::pin(self.hold_body()).await;
         }
         if self.has_body_begun() || self.speaks_http2 {

@@ -12,7 +12,7 @@ use rustix::io::{pread, pwrite};
 use super::store::BodyStore;
 use super::{BodyEvent, Incoming, Meter, Outgoing, RelayError};
 use crate::deadline::Deadline;
-use crate::limits::{HELD_STEP_BYTES, UNSPOOLED_BYTES_MAX};
+use crate::limits::HELD_STEP_BYTES;
 
 /// A body, or its beginning. First comes what is in the file, then what is in memory.
 pub(crate) struct HeldBody {
@@ -70,15 +70,13 @@ pub(crate) async fn hold(
 impl HeldBody {
     /// An empty one. `memory` is how many bytes of it may be in memory where there are files.
     pub(crate) fn new(store: &Arc<BodyStore>, memory: u64) -> Self {
-        let memory = usize::try_from(memory).unwrap_or(usize::MAX);
-        let least = if store.has_folder() { HELD_STEP_BYTES } else { UNSPOOLED_BYTES_MAX };
         Self {
             store: Arc::clone(store),
             file: None,
             in_file: 0,
             memory: Vec::new(),
             taken: 0,
-            memory_max: memory.max(least),
+            memory_max: store.memory_max(memory),
         }
     }
 
@@ -111,10 +109,13 @@ impl HeldBody {
             return false;
         }
         while self.taken < len {
-            if !self.store.take(HELD_STEP_BYTES) {
+            // As much again, so that what is there is moved rarely.
+            let more = self.taken.max(HELD_STEP_BYTES);
+            if !self.store.take(more) {
                 return false;
             }
-            self.taken += HELD_STEP_BYTES;
+            self.taken += more;
+            self.memory.reserve_exact(self.taken - self.memory.len());
         }
         true
     }
@@ -200,7 +201,7 @@ fn read_at(file: &OwnedFd, len: usize, at: u64) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::HELD_BYTES_MAX;
+    use crate::limits::{HELD_BYTES_MAX, UNSPOOLED_BYTES_MAX};
 
     #[test]
     fn memory_is_bounded_for_one_and_for_all() {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
 use rustix::io::Errno;
 
-use crate::limits::HELD_BYTES_MAX;
+use crate::limits::{HELD_BYTES_MAX, HELD_STEP_BYTES, UNSPOOLED_BYTES_MAX};
 
 /// Room for bodies, of all workers together.
 pub(crate) struct BodyStore {
@@ -22,6 +22,17 @@ impl BodyStore {
     /// `folder` is where files are made; without one, there is memory alone.
     pub(crate) fn new(folder: Option<OwnedFd>) -> Self {
         Self { folder, left: AtomicUsize::new(HELD_BYTES_MAX), next: AtomicU64::new(0) }
+    }
+
+    /// Whether a body with this length can be kept. `memory` is how many bytes of it may be in memory where there are files.
+    pub(crate) fn has_place_for(&self, length: u64, memory: u64) -> bool {
+        self.has_folder() || length <= self.memory_max(memory) as u64
+    }
+
+    /// Bytes of memory that one body may take.
+    pub(super) fn memory_max(&self, memory: u64) -> usize {
+        let least = if self.has_folder() { HELD_STEP_BYTES } else { UNSPOOLED_BYTES_MAX };
+        usize::try_from(memory).unwrap_or(usize::MAX).clamp(least, HELD_BYTES_MAX)
     }
 
     pub(super) fn has_folder(&self) -> bool {
@@ -74,5 +85,8 @@ mod tests {
         store.give_back(1);
         assert!(store.take(1) && !store.take(1));
         assert!(!store.has_folder() && store.file().is_err());
+        let most = UNSPOOLED_BYTES_MAX as u64;
+        assert!(store.has_place_for(most, 0) && !store.has_place_for(most + 1, 0));
+        assert!(store.has_place_for(most + 1, most + 1) && !store.has_place_for(u64::MAX, u64::MAX));
     }
 }
