@@ -1,6 +1,7 @@
 //! Runs the stages of the control plane: once, or again after each change of a source for as long as the process lives.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::future::pending;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -18,7 +19,7 @@ use crate::problem::Problem;
 use crate::resolve::{Names, Resolved, Resolver, SystemResolver};
 use crate::reviews::Review;
 use crate::source::Skipped;
-use crate::source::cluster::{Cluster, ClusterOptions, Condition, DiskCache};
+use crate::source::cluster::{Cluster, ClusterOptions, Condition, DiskCache, Scope};
 use crate::source::file_source::FileSource;
 use crate::source::files::{Files, LoadError};
 use crate::translate::{Translation, Translator, translate};
@@ -34,6 +35,9 @@ const KEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Time that the API server has to answer before the objects that were kept on disk are served instead.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Time that the API server has to list all objects, where they are listed once.
+const LISTING_MAX: Duration = Duration::from_mins(1);
 
 /// Time between two reads of the addresses of this machine's interfaces.
 const LOOK_AROUND_INTERVAL: Duration = Duration::from_secs(10);
@@ -61,6 +65,55 @@ pub fn check_at(options: &Options, now: SystemTime) -> Result<(Translation, migr
     let report = migration::Report::new(&index, options, &translation);
     Ok((translation, report))
 }
+
+/// The same for the objects of a cluster, which are listed once. Nothing is written to it.
+///
+/// # Errors
+///
+/// When the API server does not list all of them in time, or refuses to.
+pub async fn check_cluster(
+    connection: &Connection,
+    scope: Scope,
+    mut options: Options,
+    now: SystemTime,
+) -> Result<(Translation, migration::Report), Unlisted> {
+    options.judges_endpoints = true;
+    let mut cluster = Cluster::new(connection, scope, &options);
+    let listed = async {
+        while !cluster.is_settled() {
+            cluster.changed(&options).await;
+            if cluster.condition().is_hopeless() {
+                return;
+            }
+        }
+    };
+    let in_time = tokio::time::timeout(LISTING_MAX, listed).await;
+    options.class_may_be_missing |= cluster.lacks_classes();
+    let Some(index) = cluster.index().filter(|_| in_time.is_ok()) else {
+        return Err(Unlisted { url: connection.url.clone(), condition: cluster.condition() });
+    };
+    let mut translation = translate(index, &options, &Resolved::new(), now);
+    add_findings(&mut translation, cluster.problems(), Skipped::new());
+    let report = migration::Report::new(index, &options, &translation);
+    Ok((translation, report))
+}
+
+/// Not all objects of a cluster could be listed.
+#[derive(Debug)]
+pub struct Unlisted {
+    url: String,
+    condition: Condition,
+}
+
+impl fmt::Display for Unlisted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { url, condition } = self;
+        write!(f, "{url} does not list {}", condition.waiting.join(", "))?;
+        condition.troubles.iter().try_for_each(|trouble| write!(f, "; {trouble}"))
+    }
+}
+
+impl std::error::Error for Unlisted {}
 
 /// Receives the results of following a source.
 pub trait Publisher {

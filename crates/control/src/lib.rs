@@ -27,7 +27,7 @@ pub mod status;
 pub mod translate;
 
 pub use client::{ClusterAddress, ConnectError, Connection};
-pub use driver::{Publisher, check_at, load_at, run, run_cluster, run_with};
+pub use driver::{Publisher, Unlisted, check_at, check_cluster, load_at, run, run_cluster, run_with};
 pub use names::{NsName, ObjectRef, PortRef};
 pub use options::{EndpointOverride, Options};
 pub use problem::{Problem, Reason, Severity};

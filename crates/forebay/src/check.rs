@@ -8,16 +8,19 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::Context;
-use control::Translation;
 use control::migration::Report;
+use control::{Connection, Translation};
 use serde_json::{Value, json};
 
-use crate::cli::{self, Output};
+use crate::cli::{self, ApiServer, Output};
 
 /// The exit status says whether there is something to do: 0 for nothing, 1 for problems to look at. What cannot be read is an error.
 pub(crate) fn run(options: cli::Check) -> anyhow::Result<ExitCode> {
     let reading = options.reading.into_options(options.paths);
-    let (translation, report) = control::check_at(&reading, SystemTime::now())?;
+    let (translation, report) = match reading.manifests.as_slice() {
+        [] => check_cluster(&options.api_server, reading)?,
+        _ => control::check_at(&reading, SystemTime::now())?,
+    };
     let text = match options.output {
         Output::Text => as_text(&translation, &report)?,
         Output::Json => format!("{:#}\n", as_json(&translation, &report)),
@@ -29,6 +32,14 @@ pub(crate) fn run(options: cli::Check) -> anyhow::Result<ExitCode> {
     }
     let needs_a_look = control::report::has_problems(&translation) || !report.need_a_look.is_empty();
     Ok(ExitCode::from(u8::from(needs_a_look)))
+}
+
+fn check_cluster(api_server: &ApiServer, reading: control::Options) -> anyhow::Result<(Translation, Report)> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let connection = Connection::open(&api_server.address()).await?;
+        Ok(control::check_cluster(&connection, api_server.scope(), reading, SystemTime::now()).await?)
+    })
 }
 
 fn as_text(translation: &Translation, report: &Report) -> anyhow::Result<String> {

@@ -26,8 +26,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run the proxy.
     Serve(Box<Serve>),
-    /// Load manifests as `serve` would, and print what would be served and every problem. Exit status: 0 clean,
-    /// 1 problems, 2 unusable arguments.
+    /// Read manifests, or a cluster, as `serve` would, and print what would be served, every problem, and what changes for who comes
+    /// over from ingress-nginx. Changes nothing. Exit status: 0 clean, 1 problems, 2 unusable arguments.
     Check(Box<Check>),
     /// Look for what costs QPS on this machine: connections, ports, queues, cgroups, kernel parameters. Changes nothing. Exit
     /// status: 0 clean, 1 warnings, 2 failures.
@@ -159,9 +159,9 @@ pub(crate) struct Webhook {
     pub(crate) validating_webhook_key: String,
 }
 
-/// The cluster whose objects are served where there are no --manifests.
+/// The API server, and which of its objects count.
 #[derive(Args, Debug)]
-pub(crate) struct Cluster {
+pub(crate) struct ApiServer {
     /// Kubeconfig file [default: the service account of the Pod that this runs in].
     #[arg(long, value_name = "PATH")]
     pub(crate) kubeconfig: Option<PathBuf>,
@@ -177,6 +177,13 @@ pub(crate) struct Cluster {
     /// Labels of the namespaces whose Ingresses are served.
     #[arg(long, value_name = "SELECTOR", default_value = "")]
     pub(crate) watch_namespace_selector: String,
+}
+
+/// The cluster whose objects are served where there are no --manifests.
+#[derive(Args, Debug)]
+pub(crate) struct Cluster {
+    #[command(flatten)]
+    pub(crate) api_server: ApiServer,
     /// Prefer endpoints of the zone that this node is in, where EndpointSlices have hints.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub(crate) enable_topology_aware_routing: bool,
@@ -250,9 +257,11 @@ pub(crate) struct Metrics {
 
 #[derive(Args, Debug)]
 pub(crate) struct Check {
-    /// Files and folders with Kubernetes manifests.
-    #[arg(value_name = "PATH", required = true)]
+    /// Files and folders with Kubernetes manifests, in place of a cluster.
+    #[arg(value_name = "PATH", required_unless_present_any = ["kubeconfig", "apiserver_host"], conflicts_with_all = ["kubeconfig", "apiserver_host"])]
     pub(crate) paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) api_server: ApiServer,
     /// How the result is printed.
     #[arg(long, value_enum, value_name = "FORM", default_value = "text")]
     pub(crate) output: Output,
@@ -320,7 +329,7 @@ impl Reading {
     }
 }
 
-impl Cluster {
+impl ApiServer {
     pub(crate) fn address(&self) -> control::ClusterAddress {
         control::ClusterAddress {
             kubeconfig: self.kubeconfig.clone(),
@@ -329,13 +338,18 @@ impl Cluster {
         }
     }
 
-    pub(crate) fn options(&self) -> control::ClusterOptions {
-        let scope = match (self.watch_namespace.as_str(), self.watch_namespace_selector.as_str()) {
+    pub(crate) fn scope(&self) -> Scope {
+        match (self.watch_namespace.as_str(), self.watch_namespace_selector.as_str()) {
             ("", "") => Scope::All,
             ("", selector) => Scope::Selector(selector.to_owned()),
             (namespace, _) => Scope::Namespace(namespace.to_owned()),
-        };
-        control::ClusterOptions { scope, state_dir: self.state_dir.clone() }
+        }
+    }
+}
+
+impl Cluster {
+    pub(crate) fn options(&self) -> control::ClusterOptions {
+        control::ClusterOptions { scope: self.api_server.scope(), state_dir: self.state_dir.clone() }
     }
 }
 

@@ -59,7 +59,7 @@ async fn serve(options: cli::Serve) -> anyhow::Result<ExitCode> {
     let grace = Duration::from_secs(options.shutdown_grace_period);
     let bootstrap = Bootstrap::new(&options)?;
     let cluster = match options.manifests.as_slice() {
-        [] => Some(Connection::open(&options.cluster.address()).await?),
+        [] => Some(Connection::open(&options.cluster.api_server.address()).await?),
         _ => None,
     };
     let (programmed, served) = watch::channel(None);

@@ -14,7 +14,7 @@ use wire::client_hello::{Peek, server_name};
 use crate::buffer::Buffer;
 use crate::deadline::{Deadline, Elapsed};
 use crate::limits::LAST_REQUEST_GRACE;
-use crate::proxy_header;
+use crate::proxy_header::{self, Introduced};
 use crate::socket::{Socket, look_until_enough};
 use crate::tls::{self, ClientTls, Refused, ServerConfigs};
 use crate::tunnel::{End, tunnel};
@@ -33,13 +33,12 @@ pub(crate) enum Established {
     /// HTTP can be spoken on it.
     Ready {
         socket: Socket,
-        /// Who is at the other end: the peer, or whom a PROXY header that is believed names.
-        peer: SocketAddr,
+        client: Introduced,
         /// What is known of a client that came over TLS.
         tls: Option<Box<ClientTls>>,
     },
     /// The client speaks HTTP where it ought to speak TLS, and has begun with these bytes.
-    PlainHttp { socket: Socket, peer: SocketAddr, said: Buffer },
+    PlainHttp { socket: Socket, client: Introduced, said: Buffer },
     /// It is over: it failed, or it was passed on to an endpoint.
     Over,
 }
@@ -53,8 +52,8 @@ pub(crate) async fn establish(
     deadline: &Deadline,
 ) -> Established {
     let established = match introduce(worker, peer, &stream, deadline).await {
-        Ok(peer) if listener.is_tls() => establish_tls(worker, listener, stream, peer, deadline).await,
-        Ok(peer) => Ok(Established::Ready { socket: Socket::clear(stream), peer, tls: None }),
+        Ok(client) if listener.is_tls() => establish_tls(worker, listener, stream, client, deadline).await,
+        Ok(client) => Ok(Established::Ready { socket: Socket::clear(stream), client, tls: None }),
         Err(reason) => Err(reason),
     };
     established.unwrap_or_else(|reason| {
@@ -69,10 +68,12 @@ async fn introduce(
     peer: SocketAddr,
     stream: &TcpStream,
     deadline: &Deadline,
-) -> Result<SocketAddr, Reason> {
+) -> Result<Introduced, Reason> {
     let config = worker.config();
     let settings = config.settings();
-    let Some(timeout) = settings.client.proxy_header_timeout else { return Ok(peer) };
+    let Some(timeout) = settings.client.proxy_header_timeout else {
+        return Ok(Introduced { peer, port: None });
+    };
     let addresses = proxy_header::read(stream, deadline, timeout).await?;
     Ok(proxy_header::client(peer, addresses, &settings.forwarded))
 }
@@ -81,7 +82,7 @@ async fn establish_tls(
     worker: &Rc<Worker>,
     listener: ListenerId,
     stream: TcpStream,
-    peer: SocketAddr,
+    client: Introduced,
     deadline: &Deadline,
 ) -> Result<Established, Reason> {
     if !await_first_byte(worker, listener, &stream, deadline).await {
@@ -101,12 +102,12 @@ async fn establish_tls(
     let mut handshake = pin!(tls::accept(stream, server_configs, &entry, buffer));
     let result = deadline.guard(|cx| handshake.as_mut().poll(cx)).await;
     match result.map_err(|Elapsed| Reason::HandshakeTimeout)? {
-        Ok((session, client)) => {
-            worker.recorder.borrow().handshake(client.handshake());
-            Ok(Established::Ready { socket: Socket::tls(session), peer, tls: Some(client) })
+        Ok((session, tls)) => {
+            worker.recorder.borrow().handshake(tls.handshake());
+            Ok(Established::Ready { socket: Socket::tls(session), client, tls: Some(tls) })
         }
         Err(Refused::PlainHttp(stream, said)) => {
-            Ok(Established::PlainHttp { socket: Socket::clear(stream), peer, said })
+            Ok(Established::PlainHttp { socket: Socket::clear(stream), client, said })
         }
         Err(Refused::Failed(reason)) => Err(reason),
         Err(Refused::Gone) => Ok(Established::Over),

@@ -149,8 +149,8 @@ impl<'a> Exchange<'a> {
     }
 
     /// The changes to the head of the response, whoever made it.
-    pub(crate) fn response_edits(&self, status: u16) -> HeadEdits<'_> {
-        let mut edits = filters::response(self.config.settings(), self.conn.tls.is_some());
+    pub(crate) fn response_edits(&self, status: u16, without_hsts: bool) -> HeadEdits<'_> {
+        let mut edits = filters::response(self.config.settings(), self.conn.tls.is_some() && !without_hsts);
         if let Some(route) = self.route.get() {
             filters::response::apply(route.response_filters.as_slice(), self.origin(), &mut edits);
         }

@@ -44,18 +44,28 @@ fn take(stream: &TcpStream, seen: &mut usize) -> io::Result<Header> {
     Ok(header)
 }
 
+/// The client of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Introduced {
+    /// Who is at the other end: the peer, or whom a PROXY header names.
+    pub(crate) peer: SocketAddr,
+    /// The port that a PROXY header says it connected to.
+    pub(crate) port: Option<u16>,
+}
+
 /// The client of a connection: whom the header names, where the peer is one that is believed.
 pub(crate) fn client(
     peer: SocketAddr,
     addresses: Option<Addresses>,
     settings: &ForwardedSettings,
-) -> SocketAddr {
+) -> Introduced {
     let is_trusted = || settings.trusted.iter().any(|network| network.contains(&peer.ip().to_canonical()));
     match addresses {
-        Some(Addresses { source, .. }) if is_trusted() => {
-            SocketAddr::new(source.ip().to_canonical(), source.port())
-        }
-        _ => peer,
+        Some(Addresses { source, destination }) if is_trusted() => Introduced {
+            peer: SocketAddr::new(source.ip().to_canonical(), source.port()),
+            port: Some(destination.port()),
+        },
+        _ => Introduced { peer, port: None },
     }
 }
 
@@ -163,8 +173,10 @@ mod tests {
             trusted: vec![network.parse().unwrap()],
             ..ForwardedSettings::default()
         };
-        assert_eq!(client(peer, addresses, &settings("10.0.0.0/8")), "192.0.2.7:4711".parse().unwrap());
-        assert_eq!(client(peer, addresses, &settings("10.1.0.0/16")), peer);
-        assert_eq!(client(peer, None, &settings("10.0.0.0/8")), peer);
+        let named = Introduced { peer: "192.0.2.7:4711".parse().unwrap(), port: Some(80) };
+        assert_eq!(client(peer, addresses, &settings("10.0.0.0/8")), named);
+        let unnamed = Introduced { peer, port: None };
+        assert_eq!(client(peer, addresses, &settings("10.1.0.0/16")), unnamed);
+        assert_eq!(client(peer, None, &settings("10.0.0.0/8")), unnamed);
     }
 }

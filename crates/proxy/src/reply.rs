@@ -13,6 +13,8 @@ pub(crate) struct Answer {
     fields: Vec<(&'static str, String)>,
     /// Plain text; none where the head is all, without a length even: gRPC's trailers-only response.
     body: Option<String>,
+    /// It goes without `Strict-Transport-Security`: in ingress-nginx it is made before a location is found.
+    pub(crate) without_hsts: bool,
 }
 
 /// nginx's status for a client that went away; it is logged, not sent.
@@ -31,7 +33,6 @@ pub(crate) fn status(reason: Reason) -> u16 {
         Reason::AuthFailed | Reason::BodyUnheld => 500,
         Reason::UnsupportedExpectation => 417,
         Reason::Misdirected => 421,
-        Reason::HeadTooLarge => 431,
         Reason::UnsupportedProtocol => 501,
         Reason::UnsupportedVersion => 505,
         Reason::NoEndpoints
@@ -72,7 +73,13 @@ impl Answer {
             Reason::ClientCertificateSubject => "403 Forbidden: client certificate unauthorized\n".to_owned(),
             _ => format!("{status} {}\n", phrase(status)),
         };
-        Self::new(status, body)
+        let without_hsts = matches!(
+            reason,
+            Reason::ClientCertificateMissing
+                | Reason::ClientCertificateBad
+                | Reason::ClientCertificateSubject
+        );
+        Self { without_hsts, ..Self::new(status, body) }
     }
 
     /// The answer to a load balancer's health check.
@@ -91,7 +98,7 @@ impl Answer {
 
     /// The answer to a preflight of CORS, as ingress-nginx gives it.
     pub(crate) fn preflight() -> Self {
-        let answer = Self { status: 204, fields: Vec::new(), body: None };
+        let answer = Self { body: None, ..Self::new(204, String::new()) };
         answer
             .with("Content-Type", "text/plain charset=UTF-8".to_owned())
             .with("Content-Length", "0".to_owned())
@@ -105,6 +112,11 @@ impl Answer {
     /// A redirect.
     pub(crate) fn redirect(status: u16, location: String) -> Self {
         Self::new(status, format!("{status} {}\n", phrase(status))).with("Location", location)
+    }
+
+    /// The same answer without `Strict-Transport-Security`.
+    pub(crate) fn leave_out_hsts(self) -> Self {
+        Self { without_hsts: true, ..self }
     }
 
     /// The same answer for a client that speaks gRPC: a response of trailers only. The codes are those of gRPC's
@@ -126,7 +138,7 @@ impl Answer {
             _ => UNKNOWN,
         };
         let message = format!("{} {}", self.status, phrase(self.status));
-        let answer = Self { status: 200, fields: Vec::new(), body: None };
+        let answer = Self { body: None, without_hsts: self.without_hsts, ..Self::new(200, String::new()) };
         Some(
             answer
                 .with("Content-Type", "application/grpc".to_owned())
@@ -164,7 +176,7 @@ impl Answer {
     }
 
     fn new(status: u16, body: String) -> Self {
-        Self { status, fields: Vec::new(), body: Some(body) }
+        Self { status, fields: Vec::new(), body: Some(body), without_hsts: false }
     }
 
     fn with(mut self, name: &'static str, value: String) -> Self {
@@ -200,7 +212,6 @@ fn phrase(status: u16) -> &'static str {
         417 => "Expectation Failed",
         421 => "Misdirected Request",
         429 => "Too Many Requests",
-        431 => "Request Header Fields Too Large",
         500 => "Internal Server Error",
         501 => "Not Implemented",
         502 => "Bad Gateway",

@@ -134,7 +134,8 @@ impl Receiver<'_, '_> {
     /// The head for the client. What it takes to write it is not kept while the response is sent.
     fn write_head(&self, response: &Response, delivery: Delivery, received: &Buffer) -> Buffer {
         let (exchange, mut head) = (self.exchange, Buffer::small(&self.exchange.worker.buffers));
-        let (mut edits, date) = (exchange.response_edits(response.status), || exchange.worker.date());
+        let mut edits = exchange.response_edits(response.status, false);
+        let date = || exchange.worker.date();
         if let Some(policy) = &self.forward.transfer.response {
             let origin = || exchange.redirect_origin();
             filters::response::translate(policy, received.data(), &response.fields, origin, &mut edits);

@@ -194,7 +194,7 @@ impl<'a> Exchange<'a> {
 
     /// The route that takes the request.
     fn find_route(&self) -> Result<(&'a HostTable, &'a Arc<Route>), Stop> {
-        if self.request.form == TargetForm::Authority {
+        if self.request.form == TargetForm::Authority || &self.head[self.request.method.clone()] == b"TRACE" {
             return Err(Reason::MethodNotAllowed.into());
         }
         let path = self.path_to_route();
@@ -405,7 +405,7 @@ impl<'a> Exchange<'a> {
         };
         let grpc = if self.is_grpc() { answer.in_grpc() } else { None };
         let answer = grpc.as_ref().unwrap_or(answer);
-        let what = (answer, &self.response_edits(answer.status));
+        let what = (answer, &self.response_edits(answer.status, answer.without_hsts));
         let sent = send_answer(self.worker, arrival, what, option, !self.is_head(), &self.report).await;
         match (sent, keep_alive, body_is_past) {
             (true, true, _) => AfterRequest::KeepAlive,

@@ -5,8 +5,8 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use testkit::Connection;
 use testkit::manifest::{Ingress, service};
+use testkit::{Connection, Port};
 
 use crate::{FOREBAY, setup};
 
@@ -32,6 +32,7 @@ fn what_cannot_be_used_is_said_in_one_line() {
     let taken = TcpListener::bind("[::]:0").or_else(|_| TcpListener::bind("0.0.0.0:0")).expect("a free port");
     let port = taken.local_addr().expect("it listens").port();
     let (http, admin) = (format!("--http-port={port}"), format!("--healthz-port={port}"));
+    let silent = Port::tcp();
     for (arguments, said) in [
         (&["serve", "--manifests", &file, "--http-prot=1"][..], "did you mean --http-port?"),
         (&["serv"], "did you mean serve?"),
@@ -47,6 +48,9 @@ fn what_cannot_be_used_is_said_in_one_line() {
         (&["serve", "--manifests", &file, "--http-port=0", &admin], &format!(":{port}")),
         (&["check", "/nonexistent"], "/nonexistent"),
         (&["check"], "PATH"),
+        (&["check", "--kubeconfig=/nonexistent"], "/nonexistent"),
+        (&["check", &file, "--kubeconfig=/nonexistent"], "cannot be used with"),
+        (&["check", &format!("--apiserver-host=http://{}", silent.address())], "does not list ingresses"),
         (&["payload", &format!("--port={port}"), "--host=0.0.0.0"], &format!(":{port}")),
     ] {
         let (code, stdout, stderr) = run(arguments);

@@ -47,6 +47,43 @@ fn a_load_balancer_says_who_the_client_is() {
     }
 }
 
+/// What came to port 443 of the load balancer came over TLS, though it has ended that.
+#[test]
+fn the_port_at_the_load_balancer_is_the_clients() {
+    for (header, lines) in [
+        (
+            V1,
+            [
+                "X-Forwarded-Port: 443",
+                "X-Forwarded-Proto: https",
+                "X-Forwarded-Scheme: https",
+                "X-Scheme: https",
+            ],
+        ),
+        (
+            b"PROXY TCP4 203.0.113.7 10.0.0.1 4711 8000\r\n",
+            [
+                "X-Forwarded-Port: 8000",
+                "X-Forwarded-Proto: http",
+                "X-Forwarded-Scheme: http",
+                "X-Scheme: http",
+            ],
+        ),
+    ] {
+        let upstream = Upstream::new();
+        let forebay = start(&upstream, "127.0.0.0/8");
+        let mut client = forebay.client();
+        client.send(header);
+        client.send(GET);
+        let (mut peer, head) = upstream.accept_request();
+        peer.send(OK);
+        assert_eq!(client.read_response().status, 200);
+        for line in lines {
+            assert!(head.lines().any(|told| told == line), "{line}: {head}");
+        }
+    }
+}
+
 #[test]
 fn it_comes_before_tls() {
     let upstream = Upstream::new();

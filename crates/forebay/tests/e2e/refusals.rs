@@ -146,6 +146,17 @@ fn a_malformed_chunk_that_comes_later_breaks_the_request_off() {
     assert_eq!(peer.ending(), Ending::Reset);
 }
 
+/// As nginx does: it would show whoever asks what a proxy in between adds to a request (RFC 9110 section 9.3.8).
+#[test]
+fn a_trace_is_refused() {
+    let upstream = Upstream::new();
+    let forebay = serving(&upstream);
+    let mut client = forebay.client();
+    client.send("TRACE / HTTP/1.1\r\nHost: web.test\r\n\r\n");
+    assert_eq!(client.read_response().status, 405);
+    assert!(upstream.is_left_alone());
+}
+
 #[test]
 fn what_is_too_long_is_refused_before_all_of_it_has_come() {
     let upstream = Upstream::new();
@@ -153,14 +164,14 @@ fn what_is_too_long_is_refused_before_all_of_it_has_come() {
     let long = "a".repeat(9000);
     refused(&forebay, format!("GET /{long}"), 414, "line_too_long");
     refused(&forebay, format!("GET /{long} HTTP/1.1\r\nHost: web.test\r\n\r\n"), 414, "line_too_long");
-    refused(&forebay, format!("GET / HTTP/1.1\r\nHost: web.test\r\nX: {long}"), 431, "head_too_large");
+    refused(&forebay, format!("GET / HTTP/1.1\r\nHost: web.test\r\nX: {long}"), 400, "head_too_large");
     let many = format!("X: {}\r\n", "a".repeat(8000)).repeat(5);
-    refused(&forebay, format!("GET / HTTP/1.1\r\nHost: web.test\r\n{many}"), 431, "head_too_large");
+    refused(&forebay, format!("GET / HTTP/1.1\r\nHost: web.test\r\n{many}"), 400, "head_too_large");
     let short_fields = "X: a\r\n".repeat(300);
     refused(
         &forebay,
         format!("GET / HTTP/1.1\r\nHost: web.test\r\n{short_fields}\r\n"),
-        431,
+        400,
         "head_too_large",
     );
     assert!(upstream.is_left_alone());

@@ -183,6 +183,9 @@ fn clients_over_tls_are_told_to_stay() {
     };
     let forebay = setup().endpoint(upstream.address()).start();
     assert_eq!(hsts(&forebay, "/").as_deref(), Some("max-age=31536000; includeSubDomains"));
+    let rooted = setup().endpoint(upstream.address()).annotation("app-root", "/app").start();
+    assert_eq!(hsts(&rooted, "/"), None, "ingress-nginx answers this before it has found a location");
+    assert!(hsts(&rooted, "/app").is_some());
     let nobody = setup().start();
     assert_eq!(hsts(&nobody, "/").as_deref(), Some("max-age=31536000; includeSubDomains"), "errors too");
     let forebay = setup()

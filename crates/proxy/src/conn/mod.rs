@@ -13,12 +13,16 @@ use crate::tls::ClientTls;
 
 pub(crate) use serve::serve;
 
+const HTTPS_PORT: u16 = 443;
+
 /// A client connection, as the requests on it see it.
 pub(crate) struct Conn {
     /// What is known of a client that came over TLS.
     pub(crate) tls: Option<Box<ClientTls>>,
     /// Who is at the other end.
     pub(crate) peer: SocketAddr,
+    /// The port that a PROXY header says the client connected to.
+    pub(crate) named_port: Option<u16>,
     /// The listener that it came in at.
     pub(crate) listener: ListenerId,
     /// Where it was accepted.
@@ -36,8 +40,13 @@ impl Conn {
         if self.tls.is_some() { "https" } else { "http" }
     }
 
+    /// Endpoints are told port 443 of every client that came over TLS, whatever the listener's port, and what came to 443 at a load
+    /// balancer came over TLS there: as in ingress-nginx.
     pub(crate) fn via(&self) -> Via {
-        Via { peer: self.peer.ip(), port: self.local.port(), scheme: self.scheme() }
+        let own_scheme = self.scheme();
+        let own_port = if self.tls.is_some() { HTTPS_PORT } else { self.local.port() };
+        let scheme = if self.named_port == Some(HTTPS_PORT) { "https" } else { own_scheme };
+        Via { peer: self.peer.ip(), port: self.named_port.unwrap_or(own_port), scheme, own_scheme }
     }
 
     pub(crate) fn count_request(&self) {

@@ -34,6 +34,7 @@ pub(crate) fn serve(
     let mut conn = Conn {
         tls: None,
         peer,
+        named_port: None,
         listener,
         local,
         serial: open.worker().next_serial(),
@@ -49,12 +50,12 @@ pub(crate) fn serve(
             Socket::clear(stream)
         } else {
             match Box::pin(accept::establish(worker, listener, stream, peer, &deadline)).await {
-                Established::Ready { socket, peer, tls } => {
-                    (conn.peer, conn.tls) = (peer, tls);
+                Established::Ready { socket, client, tls } => {
+                    (conn.peer, conn.named_port, conn.tls) = (client.peer, client.port, tls);
                     socket
                 }
-                Established::PlainHttp { socket, peer, said } => {
-                    conn.peer = peer;
+                Established::PlainHttp { socket, client, said } => {
+                    conn.peer = client.peer;
                     return Box::pin(refuse_plain_http(worker, &conn, &socket, &deadline, &said)).await;
                 }
                 Established::Over => return,

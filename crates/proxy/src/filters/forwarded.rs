@@ -35,10 +35,12 @@ pub(crate) struct Forwarded<'a> {
 pub(crate) struct Via {
     /// Who is at the other end of the connection, or whom a PROXY header names.
     pub(crate) peer: IpAddr,
-    /// Port that it was accepted at.
+    /// Port that endpoints are told.
     pub(crate) port: u16,
-    /// `http` or `https`.
+    /// `http` or `https`, as far as the client's side is known.
     pub(crate) scheme: &'static str,
+    /// The same of this connection.
+    pub(crate) own_scheme: &'static str,
 }
 
 /// The lines that were written last on a connection, and what they depended on.
@@ -70,7 +72,6 @@ impl<'a> Forwarded<'a> {
         let peer_ip = via.peer.to_canonical();
         let believed = settings.use_incoming && is_trusted(peer_ip, settings);
         let reported = |known| if believed { value(known) } else { None };
-        let own_scheme = via.scheme.as_bytes();
         let incoming_for = value(Known::XForwardedFor);
         Self {
             client: client_address(head, request, peer_ip, settings),
@@ -78,8 +79,8 @@ impl<'a> Forwarded<'a> {
                 .and_then(|hosts| field::list(hosts).next())
                 .filter(|host| wire::host::is_valid(host))
                 .unwrap_or(&head[request.host.clone()]),
-            scheme: reported(Known::XForwardedProto).unwrap_or(own_scheme),
-            own_scheme,
+            scheme: reported(Known::XForwardedProto).unwrap_or(via.scheme.as_bytes()),
+            own_scheme: via.own_scheme.as_bytes(),
             port: reported(Known::XForwardedPort).map_or(Port::Own(via.port), Port::Reported),
             original_for: incoming_for,
             original_host: value(Known::XForwardedHost),
@@ -245,7 +246,7 @@ mod tests {
         let head = format!("GET / HTTP/1.1\r\nHost: a:81\r\n{fields}\r\n");
         let limits = RequestLimits { line_bytes_max: 8192, head_bytes_max: 8192 };
         let request = parse_request(head.as_bytes(), limits, Fields::default()).unwrap().unwrap();
-        let via = Via { peer: IpAddr::from([10, 0, 0, 9]), port: 80, scheme: "http" };
+        let via = Via { peer: IpAddr::from([10, 0, 0, 9]), port: 80, scheme: "http", own_scheme: "http" };
         let mut out = Buffer::empty(&Rc::new(Buffers::default()));
         Forwarded::of(head.as_bytes(), &request, via, settings)
             .write(None, &mut HeadWriter::new(&mut out, 0));

@@ -82,7 +82,7 @@ async fn prepare(
     let mut client = peer;
     if service.stream.accepts_proxy_header {
         let addresses = proxy_header::read(&stream, &deadline, STREAM_PROXY_HEADER_TIMEOUT).await?;
-        client = proxy_header::client(peer, addresses, &config.settings().forwarded);
+        client = proxy_header::client(peer, addresses, &config.settings().forwarded).peer;
         outcome.client = client.ip();
     }
     let (endpoint, upstream) = connect(worker, &config, service.cluster(&config)?, &deadline).await?;

@@ -6,6 +6,7 @@
 mod away;
 mod bad_input;
 mod chart;
+mod check;
 mod namespaces;
 mod pods;
 mod rights;

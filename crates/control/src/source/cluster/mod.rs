@@ -69,6 +69,15 @@ pub struct Condition {
     pub from_disk: bool,
 }
 
+impl Condition {
+    /// Whether all that is still waited for has failed.
+    pub(crate) fn is_hopeless(&self) -> bool {
+        let has_failed =
+            |name: &String| self.troubles.iter().any(|trouble| trouble.starts_with(name.as_str()));
+        !self.waiting.is_empty() && self.waiting.iter().all(has_failed)
+    }
+}
+
 /// A cluster's objects.
 pub(crate) struct Cluster {
     client: Client,
@@ -148,6 +157,11 @@ impl Cluster {
     /// The objects, once all first lists are complete.
     pub(crate) fn index(&self) -> Option<&Index> {
         self.waiting().next().is_none().then_some(&self.index)
+    }
+
+    /// Whether all objects are there, the Secrets included that were named after their namespace was listed.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.index().is_some() && self.secrets.fetches.is_empty()
     }
 
     /// Whether an object changed, since the last call, that translation depends on.

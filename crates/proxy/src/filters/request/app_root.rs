@@ -10,7 +10,7 @@ pub(super) fn apply(path: &str, request: &RequestView<'_>) -> FilterResult {
         return FilterResult::Continue;
     }
     let (scheme, host) = (text(request.forwarded.own_scheme), text(request.host));
-    FilterResult::Answer(Answer::redirect(302, format!("{scheme}://{host}{path}")))
+    FilterResult::Answer(Answer::redirect(302, format!("{scheme}://{host}{path}")).leave_out_hsts())
 }
 
 #[cfg(test)]

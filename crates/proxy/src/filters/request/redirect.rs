@@ -7,15 +7,15 @@ use crate::filters::{FilterResult, RequestView};
 use crate::reply::Answer;
 
 pub(super) fn apply(redirect: &Redirect, request: &RequestView<'_>) -> FilterResult {
-    let location = match &redirect.to {
-        RedirectTarget::Url(url) => url.clone(),
+    let to = |location| Answer::redirect(redirect.status, location);
+    FilterResult::Answer(match &redirect.to {
+        RedirectTarget::Url(url) => to(url.clone()),
         RedirectTarget::Path { path, names_port } => {
             let port = names_port.then_some(request.port);
-            own_origin(request.forwarded.own_scheme, request.host, port) + path
+            to(own_origin(request.forwarded.own_scheme, request.host, port) + path)
         }
-        RedirectTarget::Host(host) => at_host(host, request),
-    };
-    FilterResult::Answer(Answer::redirect(redirect.status, location))
+        RedirectTarget::Host(host) => to(at_host(host, request)).leave_out_hsts(),
+    })
 }
 
 /// The scheme and the port are those that a trusted hop reported, if one did.
