@@ -109,12 +109,8 @@ impl Running {
         };
         let deadline = Deadline::new(&worker.deadlines);
         deadline.cap(worker.clock.now().after(MIRROR_TIME_MAX));
-        // An idle connection may turn out to be dead; what else goes wrong, nobody learns of.
-        for is_fresh in [false, true] {
-            let what = (&request, rest.as_deref());
-            if ask(&worker, &endpoint, is_fresh, what, &deadline, |_, _| ()).await.is_ok() {
-                return;
-            }
-        }
+        // What goes wrong, nobody learns of; and a copy that may have arrived is not sent again.
+        let what = (&request, rest.as_deref());
+        let _ = ask(&worker, &endpoint, (false, false), what, &deadline, |_, _| ()).await;
     }
 }

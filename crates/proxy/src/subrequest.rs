@@ -14,17 +14,19 @@ use crate::upstream::{Call, Endpoint, Request, ResponseTimer};
 use crate::worker::Worker;
 
 /// Sends a request, and after its bytes the rest of its body if there is any; `read` takes what it needs of the response's head. The body of
-/// the response is passed over. `is_fresh` asks for a connection that nobody has used.
+/// the response is passed over. `is_fresh` asks for a connection that nobody has used; `can_be_repeated` says that it does no harm where an
+/// idle one turns out to be dead.
 pub(crate) async fn ask<T>(
     worker: &Worker,
     endpoint: &Endpoint,
-    is_fresh: bool,
+    (is_fresh, can_be_repeated): (bool, bool),
     (request, rest): (&Request<'_>, Option<&HeldBody>),
     deadline: &Deadline,
     read: impl FnOnce(&[u8], &Response) -> T,
 ) -> Result<T, Fault> {
     let timeouts = request.timeouts;
-    let mut call = Call::open(&worker.pool, endpoint, is_fresh, true, timeouts.connect, deadline).await?;
+    let (pool, connect) = (&worker.pool, timeouts.connect);
+    let mut call = Call::open(pool, endpoint, is_fresh, can_be_repeated, connect, deadline).await?;
     call.send(request, deadline).await?;
     if let Some(rest) = rest {
         let outgoing = Outgoing { sink: call.sink(Framing::Raw), timeout: timeouts.send };

@@ -127,7 +127,7 @@ async fn ask(exchange: &Exchange<'_>, auth: &ExternalAuth) -> Result<Verdict, Fa
     for tried in 0..AUTH_TRIES_MAX {
         let Some(endpoint) = cluster.pick(|_| false, &worker.random, worker.clock.now()) else { break };
         let read = |head: &[u8], response: &Response| verdict(&auth.check, head, response);
-        match subrequest::ask(worker, endpoint, tried > 0, (&request, None), &deadline, read).await {
+        match subrequest::ask(worker, endpoint, (tried > 0, true), (&request, None), &deadline, read).await {
             Err(fault) if fault.retry != Retry::Never && is_worth_another(fault.reason) => last = fault,
             answered => return answered,
         }

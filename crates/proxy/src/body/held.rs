@@ -130,6 +130,7 @@ impl HeldBody {
         };
         let (written, mut piece) =
             tokio::task::spawn_blocking(write).await.expect("a write neither panics nor is aborted");
+        self.store.note_written(written.as_ref().map(|_| ()));
         match written {
             Ok(file) => {
                 self.file = Some(file);
@@ -138,8 +139,7 @@ impl HeldBody {
                 self.memory = piece;
                 true
             }
-            Err(error) => {
-                tracing::warn!(%error, "a request's body cannot be written to --body-buffer-dir");
+            Err(_) => {
                 self.memory = piece;
                 false
             }

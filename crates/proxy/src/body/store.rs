@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
 use rustix::io::Errno;
@@ -16,12 +16,19 @@ pub(crate) struct BodyStore {
     left: AtomicUsize,
     /// Number of the next file, where a file needs a name to begin with.
     next: AtomicU64,
+    /// The last file could not be written.
+    is_failing: AtomicBool,
 }
 
 impl BodyStore {
     /// `folder` is where files are made; without one, there is memory alone.
     pub(crate) fn new(folder: Option<OwnedFd>) -> Self {
-        Self { folder, left: AtomicUsize::new(HELD_BYTES_MAX), next: AtomicU64::new(0) }
+        Self {
+            folder,
+            left: AtomicUsize::new(HELD_BYTES_MAX),
+            next: AtomicU64::new(0),
+            is_failing: AtomicBool::new(false),
+        }
     }
 
     /// Whether a body with this length can be kept. `memory` is how many bytes of it may be in memory where there are files.
@@ -58,6 +65,11 @@ impl BodyStore {
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {}
             opened => return Ok(opened?),
         }
+        self.file_without_its_name(folder, mode)
+    }
+
+    /// A file that loses its name as soon as it is open.
+    fn file_without_its_name(&self, folder: &OwnedFd, mode: Mode) -> io::Result<OwnedFd> {
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let name = format!("forebay-body-{}-{number}", std::process::id());
@@ -72,11 +84,38 @@ impl BodyStore {
             }
         }
     }
+
+    /// Tells that a file could not be written, once until one can be again.
+    pub(super) fn note_written(&self, written: Result<(), &io::Error>) {
+        let is_failing = written.is_err();
+        if self.is_failing.swap(is_failing, Ordering::Relaxed) == is_failing {
+            return;
+        }
+        match written {
+            Ok(()) => tracing::info!("bodies of requests can be written to --body-buffer-dir again"),
+            Err(error) => {
+                tracing::warn!(%error, "bodies of requests cannot be written to --body-buffer-dir");
+            }
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_have_no_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || rustix::fs::open(folder.path(), OFlags::DIRECTORY, Mode::empty()).unwrap();
+        let store = BodyStore::new(Some(open()));
+        let mode = Mode::RUSR | Mode::WUSR;
+        let files = [store.file().unwrap(), store.file_without_its_name(&open(), mode).unwrap()];
+        for file in &files {
+            assert_eq!(rustix::io::pwrite(file, b"abc", 0), Ok(3));
+        }
+        assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+    }
 
     #[test]
     fn memory_is_taken_once() {
