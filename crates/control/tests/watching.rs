@@ -117,6 +117,41 @@ async fn a_file_is_replaced_at_once() {
     .await;
 }
 
+/// As in ingress-nginx, a change that has an Ingress ignored does not take away what it was before.
+#[tokio::test]
+async fn the_version_that_was_accepted_last_stays_in_force() {
+    let limited = |host: &str, limit: &str| {
+        format!(
+            "apiVersion: networking.k8s.io/v1\nkind: Ingress\n\
+             metadata: {{name: limited, annotations: {{nginx.ingress.kubernetes.io/limit-rps: {limit:?}}}}}\n\
+             spec: {{rules: [{{host: {host}}}]}}\n"
+        )
+    };
+    in_folder(async |root| {
+        let file = root.join("a.yaml");
+        fs::write(&file, limited("a", "many")).unwrap();
+        let mut running = Running::start(&[&file]);
+        running.until(&[], true).await;
+        fs::write(&file, limited("a", "10")).unwrap();
+        running.until(&["a"], false).await;
+        for (host, limit) in [("b", "many"), ("c", "more")] {
+            fs::write(&file, limited(host, limit)).unwrap();
+            let translation = running.until(&["a"], true).await;
+            let problems: Vec<_> = translation.problems.iter().map(ToString::to_string).collect();
+            assert!(problems.iter().any(|told| told.contains("limit-rps")), "{problems:?}");
+            assert!(problems.iter().any(|told| told.contains("stays in force")), "{problems:?}");
+        }
+        fs::write(&file, limited("d", "10")).unwrap();
+        running.until(&["d"], false).await;
+        fs::write(&file, "").unwrap();
+        running.until(&[], false).await;
+        fs::write(&file, limited("d", "many")).unwrap();
+        let translation = running.until(&[], true).await;
+        assert!(translation.problems.iter().all(|told| !told.to_string().contains("stays in force")));
+    })
+    .await;
+}
+
 /// The test replaces the files as the kubelet updates a mounted `ConfigMap`.
 #[tokio::test]
 async fn a_mounted_configmap_is_swapped_as_a_whole() {

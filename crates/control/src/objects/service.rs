@@ -59,6 +59,16 @@ impl Service {
         self.spec.kind.as_deref() == Some("ExternalName")
     }
 
+    /// The port of TCP that a backend of an Ingress names: by its number or name, or, as in ingress-nginx, by those of its Pods' port.
+    pub fn backend_port(&self, wanted: &PortRef) -> Option<&ServicePort> {
+        let is_wanted = |port: &ServicePort| match wanted {
+            PortRef::Number(number) => port.port == *number,
+            PortRef::Name(name) => port.name.as_ref() == Some(name),
+        };
+        let mut ports = self.spec.ports.iter().filter(|port| is_of(Transport::Tcp, port.protocol.as_deref()));
+        ports.find(|port| is_wanted(port) || port.target_port.as_ref() == Some(wanted))
+    }
+
     /// The port that a backend names. TCP and UDP may use the same number, so that the transport has to be given.
     pub fn port(&self, wanted: &PortRef, transport: Transport) -> Option<&ServicePort> {
         self.spec.ports.iter().filter(|port| is_of(transport, port.protocol.as_deref())).find(|port| {

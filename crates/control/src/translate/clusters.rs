@@ -97,7 +97,7 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
                 |outside| outside.value.trim_end_matches('.').to_owned(),
             )
         };
-        let port_of_service = service.and_then(|service| service.port(port, Transport::Tcp));
+        let port_of_service = service.and_then(|service| service.backend_port(port));
         let protocol = draft.resolve(port_of_service, own_name, tls_of_host);
         if protocol.is_unverified() {
             self.problems.extend(draft.unverified.clone());

@@ -123,7 +123,11 @@ impl Inputs<'_> {
         if service.is_external() {
             return self.outside(service, wanted, purpose);
         }
-        let Some(port) = service.port(wanted, transport) else {
+        let port = match purpose {
+            Purpose::Http => service.backend_port(wanted),
+            Purpose::Passthrough | Purpose::Stream(_) | Purpose::Auth => service.port(wanted, transport),
+        };
+        let Some(port) = port else {
             return Found::Nothing(format!(
                 "Service {name} has no {}port {wanted} (it has {}): {outcome}",
                 if transport == Transport::Udp { "UDP " } else { "" },

@@ -333,7 +333,7 @@ impl Made<'_> {
         let mut problems: Vec<_> =
             all.chain(&self.streams.value(ONLY).problems).filter(|&problem| told.insert(problem)).collect();
         problems.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
-        problems.into_iter().cloned().collect()
+        problems.into_iter().cloned().chain(self.ingresses.problems_of_kept()).collect()
     }
 
     fn skipped(&self) -> Skipped {

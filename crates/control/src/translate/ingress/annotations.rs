@@ -14,6 +14,7 @@ use crate::objects::{At, Ingress, Sourced};
 use crate::outcome::Outcome;
 use crate::problem::{Problem, Reason, Severity};
 use crate::translate::table::{is_default, suggestion};
+use crate::translate::value;
 
 /// All annotations, by concern.
 const CONCERNS: &[&[Annotation]] = &[
@@ -145,8 +146,7 @@ fn outcome(annotation: &Annotation, value: &str) -> Outcome {
 }
 
 /// Annotations for which ingress-nginx has values that Forebay does not support.
-const FEWER_VALUES: &[&str] =
-    &["backend-protocol", "proxy-ssl-ciphers", "proxy-ssl-protocols", "ssl-ciphers"];
+const FEWER_VALUES: &[&str] = &["backend-protocol", "proxy-ssl-ciphers", "proxy-ssl-protocols"];
 
 /// Annotations of which an empty value is no absent one, unless it has their former name.
 const EMPTY_IS_BAD: &[&str] = &["allowlist-source-range", "denylist-source-range"];
@@ -185,6 +185,13 @@ fn apply(settings: &mut Settings, key: &str, name: &str, value: &At<String>, hin
             }
         },
         _ if is_default(value, annotation.default) => None,
+        Effect::Ignored(_)
+            if annotation.bad_value == BadValue::IgnoresIngress && value::boolean(value).is_err() =>
+        {
+            let what = format!("annotation {key}: {value:?} is no boolean");
+            let (severity, message) = refuse(settings, annotation.bad_value, key, &what);
+            Some((severity, Reason::Annotation, message))
+        }
         Effect::Ignored(why) => {
             Some((Severity::Notice, Reason::NoEffect, format!("annotation {key} has no effect: {why}")))
         }

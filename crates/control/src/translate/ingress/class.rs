@@ -16,6 +16,8 @@ pub(in crate::translate) enum Class {
     Ours,
     /// It is of our class, but left out.
     Refused,
+    /// It is of our class, and left out for an annotation. The version of it that was accepted last stays in force.
+    NotAccepted,
     /// Another controller serves it.
     Other,
 }

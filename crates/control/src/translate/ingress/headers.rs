@@ -14,7 +14,7 @@ annotations! {
     "connection-proxy-header", Location, "", Supported(|s, v| set(&mut s.headers.connection, value::connection_header(v).map(Some))), IgnoresIngress,
         "Connection header towards endpoints.";
     "custom-headers", Location, "", Unsupported, "ConfigMap with headers for responses.";
-    "http2-push-preload", Location, "false", Ignored("HTTP/2 push is gone from browsers, and from nginx since 1.25"),
+    "http2-push-preload", Location, "false", Ignored("HTTP/2 push is gone from browsers, and from nginx since 1.25"), IgnoresIngress,
         "Pushes preloaded resources.";
     "upstream-vhost", Location, "", Supported(|s, v| set(&mut s.headers.host, host(v).map(Some))), IgnoresIngress,
         "Host header towards endpoints.";

@@ -5,12 +5,13 @@ use model::CipherSuite;
 use super::annotation::Effect::Supported;
 use super::annotation::Scope::Ingress;
 use super::annotation::annotations;
+use crate::translate::characters::consists_of;
 use crate::translate::ciphers;
 use crate::translate::claim::{PassthroughClaim, TlsClaim};
 use crate::translate::value::{self, Taken, set};
 
 annotations! {
-    "ssl-ciphers", Ingress, "", Supported(ssl_ciphers),
+    "ssl-ciphers", Ingress, "", Supported(ssl_ciphers), IgnoresIngress,
         "Cipher suites of TLS 1.2 of the host.";
     "ssl-passthrough", Ingress, "false", Supported(|s, v| set(&mut s.host_tls.passthrough, value::boolean(v))), IgnoresIngress,
         "Passes TLS on unopened, with `--enable-ssl-passthrough`.";
@@ -35,7 +36,15 @@ pub(super) fn apply(settings: &Settings, tls: &mut TlsClaim) {
 }
 
 fn ssl_ciphers(settings: &mut super::Settings, text: &str) -> Taken {
-    let (suites, remark) = ciphers::parse(text)?;
-    settings.host_tls.ciphers = Some(suites);
-    Ok(remark)
+    if !consists_of(&text.replace(' ', ""), &["!:+-"]) {
+        return Err(format!("{text:?} is no list of cipher suites"));
+    }
+    match ciphers::parse(text) {
+        Ok((suites, remark)) => {
+            settings.host_tls.ciphers = Some(suites);
+            Ok(remark)
+        }
+        // In ingress-nginx no change of any Ingress would count any more.
+        Err(why) => Ok(Some(format!("{why}; the default is used"))),
+    }
 }

@@ -38,7 +38,7 @@ mod timeouts;
 mod tracing;
 mod upstream_tls;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
@@ -117,6 +117,8 @@ pub(super) struct Ingresses {
     all: Vec<u32>,
     /// The numbers of those that are served, the oldest first.
     ours: Vec<u32>,
+    /// Former versions that are served in place of the present ones, which are not accepted.
+    kept: Vec<Arc<Sourced<Ingress>>>,
 }
 
 /// An Ingress, hashed and compared by its address in memory. An Ingress that does not change keeps its address, and no other can
@@ -143,26 +145,46 @@ impl Ingresses {
         revisions: &Revisions,
         number_of_host: &mut impl FnMut(HostName) -> u32,
     ) {
-        let Self { parsed, all, ours } = self;
-        let mut is_changed = false;
-        let mut numbers = Vec::with_capacity(all.len());
-        for ingress in inputs.ingresses() {
+        let Self { parsed, all, ours, kept } = self;
+        let is_changed = Cell::new(false);
+        let mut look_at = |parsed: &mut Memo<_, _>, ingress: &Arc<Sourced<Ingress>>| {
             let number = parsed.number(ByAddress(Arc::clone(ingress)), revisions);
-            is_changed |= parsed.get(
+            let is_new = parsed.get(
                 number,
                 revisions,
                 |_| true,
                 |ByAddress(ingress), _| parse(ingress, base, inputs, number_of_host),
             );
-            numbers.push(number);
+            is_changed.set(is_changed.get() || is_new);
+            number
+        };
+        let numbers: Vec<_> = inputs.ingresses().map(|ingress| look_at(parsed, ingress)).collect();
+        let is_other = is_changed.get() || numbers != *all;
+        if is_other {
+            let served = ours.iter().map(|&number| &parsed.key(number).0);
+            *kept = former_versions(parsed, &numbers, served);
         }
-        if is_changed || numbers != *all {
+        let former: Vec<_> = kept.iter().map(|ingress| look_at(parsed, ingress)).collect();
+        if is_other || is_changed.get() {
             let is_ours = |&number: &u32| parsed.value(number).class == Class::Ours;
-            let found: Vec<_> = numbers.iter().copied().filter(is_ours).collect();
+            kept.retain({
+                let mut former = former.iter();
+                move |_| former.next().is_some_and(is_ours)
+            });
+            let found: Vec<_> = numbers.iter().chain(&former).copied().filter(is_ours).collect();
             let by_age = order::by_age(found.iter().map(|&number| &*parsed.key(number).0));
             *ours = by_age.into_iter().map(|place| found[place as usize]).collect();
             *all = numbers;
         }
+    }
+
+    /// Says of each former version that it stays in force.
+    pub(super) fn problems_of_kept(&self) -> impl Iterator<Item = Problem> {
+        self.kept.iter().map(|ingress| {
+            let message =
+                "the version before it stays in force, as in ingress-nginx, until this process ends";
+            Problem::of(Severity::Warning, ingress, message).because(Reason::Annotation)
+        })
     }
 
     /// All Ingresses, in the order of the index.
@@ -204,6 +226,31 @@ impl Ingresses {
     }
 }
 
+/// The versions among those `served` so far of the Ingresses whose present version is not accepted.
+fn former_versions<'o>(
+    parsed: &Memo<ByAddress, ParsedIngress>,
+    numbers: &[u32],
+    served: impl Iterator<Item = &'o Arc<Sourced<Ingress>>>,
+) -> Vec<Arc<Sourced<Ingress>>> {
+    let is_not_accepted = |&&number: &&u32| parsed.value(number).class == Class::NotAccepted;
+    let present: HashMap<_, _> = numbers
+        .iter()
+        .filter(is_not_accepted)
+        .map(|&number| &parsed.key(number).0)
+        .map(|ingress| (ingress.key(), ingress))
+        .collect();
+    if present.is_empty() {
+        return Vec::new();
+    }
+    let is_former = |served: &&Arc<Sourced<Ingress>>| {
+        let is_earlier = |now: &&Arc<Sourced<Ingress>>| {
+            now.metadata.uid == served.metadata.uid && !Arc::ptr_eq(now, served)
+        };
+        present.get(&served.key()).is_some_and(is_earlier)
+    };
+    served.filter(is_former).map(Arc::clone).collect()
+}
+
 fn parse(
     ingress: &Sourced<Ingress>,
     base: &Settings,
@@ -223,7 +270,7 @@ fn parse(
             ..settings.balancing
         };
         if settings.guards.ignores_ingress {
-            class = Class::Refused;
+            class = Class::NotAccepted;
         } else if !settings.canary.is_canary {
             rules::check(ingress, &mut problems);
             for name in hosts_of(ingress) {
