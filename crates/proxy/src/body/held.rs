@@ -131,19 +131,14 @@ impl HeldBody {
         let (written, mut piece) =
             tokio::task::spawn_blocking(write).await.expect("a write neither panics nor is aborted");
         self.store.note_written(written.as_ref().map(|_| ()));
-        match written {
-            Ok(file) => {
-                self.file = Some(file);
-                self.in_file += piece.len() as u64;
-                piece.clear();
-                self.memory = piece;
-                true
-            }
-            Err(_) => {
-                self.memory = piece;
-                false
-            }
+        let is_written = written.is_ok();
+        if let Ok(file) = written {
+            self.file = Some(file);
+            self.in_file += piece.len() as u64;
+            piece.clear();
         }
+        self.memory = piece;
+        is_written
     }
 
     /// Sends it, again and again if need be. `is_all` says that nothing follows.

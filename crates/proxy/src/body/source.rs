@@ -202,14 +202,11 @@ impl Incoming<'_> {
             }
             // The buffer is held only while there is something to put into it.
             buffer.release();
-            let read = match to {
-                Some(&Outgoing { sink: Sink::Http2(sender), timeout }) => {
-                    read_into_room((socket, self.timeout), buffer, (sender, timeout), deadline).await?
-                }
-                _ => {
-                    let read = deadline.within(self.timeout, |cx| socket.poll_fill(cx, buffer)).await;
-                    read.map_err(|Elapsed| RelayError::ReadTimeout)?.map_err(|_| RelayError::Read)?
-                }
+            let read = if let Some(&Outgoing { sink: Sink::Http2(sender), timeout }) = to {
+                read_into_room((socket, self.timeout), buffer, (sender, timeout), deadline).await?
+            } else {
+                let read = deadline.within(self.timeout, |cx| socket.poll_fill(cx, buffer)).await;
+                read.map_err(|Elapsed| RelayError::ReadTimeout)?.map_err(|_| RelayError::Read)?
             };
             if read == 0 {
                 decoder.finish().map_err(RelayError::Invalid)?;

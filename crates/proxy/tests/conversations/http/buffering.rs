@@ -281,9 +281,9 @@ fn grpc_is_never_held_back() {
 
 #[test]
 fn an_answer_before_the_end_of_the_body_leaves_no_connection_behind() {
-    let upstream = Upstream::new();
     // More than the sockets take that nobody reads from.
     const LONGER: usize = 24 << 20;
+    let upstream = Upstream::new();
     let world = world(&upstream, |forward| forward.transfer.request_buffer_bytes = Some(LONGER as u64));
     let mut client = world.http_client();
     client.send(format!("PUT /a HTTP/1.1\r\nHost: web.test\r\nContent-Length: {LONGER}\r\n\r\n"));

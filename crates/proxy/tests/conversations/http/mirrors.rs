@@ -125,9 +125,9 @@ fn nothing_of_a_copy_shows() {
 
 #[test]
 fn a_body_that_is_not_kept_is_not_copied() {
+    const LONG: usize = 3 << 20;
     let house = House::new(copy(), |_| ());
     let mut client = house.world.http_client();
-    const LONG: usize = 3 << 20;
     client.send(format!("POST /a HTTP/1.1\r\nHost: web.test\r\nContent-Length: {LONG}\r\n\r\n"));
     let mut sender = client.sender();
     let sending = std::thread::spawn(move || sender.send(vec![b'x'; LONG]));

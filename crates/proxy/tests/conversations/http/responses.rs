@@ -20,8 +20,8 @@ fn asked(policy: ResponsePolicy, request: &str) -> (World, Connection, Connectio
     (world, client, peer)
 }
 
-fn substitution(from: &str, to: &str) -> Option<Substitution> {
-    Some(Substitution { from: from.to_owned(), to: to.to_owned() })
+fn substitution(from: &str, to: &str) -> Substitution {
+    Substitution { from: from.to_owned(), to: to.to_owned() }
 }
 
 fn cookies(response: &Response) -> Vec<&str> {
@@ -136,9 +136,9 @@ fn a_body_is_sent_no_faster_than_its_pace() {
 #[test]
 fn places_are_named_as_those_outside_know_them() {
     let policy = ResponsePolicy {
-        location: substitution("http://in.test/", "https://out.test/x/"),
-        cookie_domain: substitution("in.test", "out.test"),
-        cookie_path: substitution("/a", "/"),
+        location: Some(substitution("http://in.test/", "https://out.test/x/")),
+        cookie_domain: Some(substitution("in.test", "out.test")),
+        cookie_path: Some(substitution("/a", "/")),
         ..ResponsePolicy::default()
     };
     let (_world, mut client, mut peer) = asked(policy, GET);
@@ -160,7 +160,7 @@ fn places_are_named_as_those_outside_know_them() {
 
 #[test]
 fn a_place_that_becomes_a_path_names_the_host_that_was_asked() {
-    let location = substitution("http://in.test/", "/");
+    let location = Some(substitution("http://in.test/", "/"));
     let (_world, mut client, mut peer) = asked(
         ResponsePolicy { location, ..ResponsePolicy::default() },
         "GET / HTTP/1.1\r\nHost: Web.test:81\r\n\r\n",
