@@ -12,7 +12,8 @@ use anyhow::{Context, Result, bail};
 use field_cases::Quota;
 use serde_json::Value;
 
-use crate::child::{Program, free_address, get, this_program};
+use crate::ask::get;
+use crate::child::{Program, free_address, this_program};
 use crate::interrupt::Interrupt;
 
 /// Short, so that a server that has used up its share waits milliseconds and not tenths of a second.

@@ -4,7 +4,6 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -25,7 +24,6 @@ use crate::interrupt::Interrupt;
 
 const START_LIMIT: Duration = Duration::from_secs(10);
 const STOP_LIMIT: Duration = Duration::from_secs(3);
-const READ_LIMIT: Duration = Duration::from_secs(5);
 
 /// A program that runs in a process group of its own, which ends with this value.
 pub(crate) struct Program {
@@ -171,20 +169,6 @@ fn end_with_parent() -> Result<()> {
 /// An address on loopback where nothing listens now.
 pub(crate) fn free_address() -> Result<SocketAddr> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
-}
-
-/// The body of a GET on a connection of its own.
-pub(crate) fn get(address: SocketAddr, path: &str) -> Result<String> {
-    let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(READ_LIMIT))?;
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    let (head, body) = answer.split_once("\r\n\r\n").context("no HTTP answer")?;
-    if !head.starts_with("HTTP/1.1 200") {
-        bail!("{address}{path}: {}", head.lines().next().unwrap_or_default());
-    }
-    Ok(body.into())
 }
 
 /// Connects and resets: a connection that is closed would stay in `TIME_WAIT` and be counted against the proxy.

@@ -3,6 +3,7 @@
 //! Must not be in here: anything that ships.
 
 mod adversary;
+mod ask;
 mod backend;
 mod chart;
 mod child;

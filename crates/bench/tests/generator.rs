@@ -52,6 +52,24 @@ fn a_number_of_requests_is_sent_exactly() {
 }
 
 #[test]
+fn variants_take_turns() {
+    let lengths = |outcome: &Outcome| (outcome.answered, outcome.body_bytes);
+    for requests_per_connection in [None, Some(1), Some(2)] {
+        let (outcome, _) = run("/{}", |plan| {
+            plan.variants = ["0", "1k", "10k"].map(Into::into).into();
+            (plan.connections, plan.requests_per_connection) = (2, requests_per_connection);
+            (plan.requests, plan.duration) = (Some(30), LONG);
+        });
+        assert_eq!(lengths(&outcome), (30, 110 * 1024), "{requests_per_connection:?}");
+    }
+    let outcome = run_h2("/{}", 3, |plan| {
+        plan.variants = ["0", "1k"].map(Into::into).into();
+        (plan.requests, plan.duration) = (Some(30), LONG);
+    });
+    assert_eq!(lengths(&outcome), (30, 15 * 1024));
+}
+
+#[test]
 fn without_keep_alive_each_request_has_its_connection() {
     let (outcome, counts) = run("/1k", |plan| {
         (plan.connections, plan.expect) = (10, KILOBYTE);

@@ -60,6 +60,14 @@ pub(crate) enum Figure {
     P99Flooded,
     /// A second, meanwhile.
     Handshakes,
+    Refused,
+    /// Microseconds, while every request is copied.
+    P50Mirrored,
+    P99Mirrored,
+    /// A second, of the copies.
+    Dropped,
+    /// Mebibytes that became resident meanwhile.
+    GrownMib,
 }
 
 /// The figures of one peer in one round, or their medians.
@@ -103,6 +111,11 @@ impl Figure {
             Figure::P50Flooded => "p50 us, flooded",
             Figure::P99Flooded => "p99 us, flooded",
             Figure::Handshakes => "handshakes/s meanwhile",
+            Figure::Refused => "wrong passwords/s refused meanwhile",
+            Figure::P50Mirrored => "p50 us, mirrored",
+            Figure::P99Mirrored => "p99 us, mirrored",
+            Figure::Dropped => "dropped copies/s",
+            Figure::GrownMib => "MiB grown meanwhile",
         }
     }
 
@@ -120,7 +133,7 @@ impl Figure {
             | Figure::CpuH2c
             | Figure::CpuHttp1Closed
             | Figure::CpuH2cClosed => format!("{value:.1}"),
-            Figure::OpenedPercent => format!("{value:.2}"),
+            Figure::OpenedPercent | Figure::GrownMib => format!("{value:.2}"),
             _ => format!("{value:.0}"),
         }
     }

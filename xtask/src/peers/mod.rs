@@ -4,6 +4,7 @@
 //! Must not be in here: how one peer is measured.
 
 pub(crate) mod certificate;
+mod feature;
 mod figures;
 mod measure;
 pub(crate) mod page;

@@ -11,7 +11,9 @@ use cluster::Client;
 use serde_json::json;
 
 use super::Findings;
-use super::stage::{Asker, Forebay, NICENESS, SPACE, Stage, ingress, many_addresses, many_name, service};
+use super::stage::{
+    Asker, Forebay, NICENESS, SPACE, Stage, annotations, ingress, many_addresses, many_name, service,
+};
 
 const SAMPLES: u32 = 100;
 /// Changes a second, by so many threads.
@@ -43,6 +45,14 @@ pub(super) fn busy(stage: &mut Stage) -> Result<Findings> {
     let mut findings = findings(&samples?, &[(99, 50)]);
     findings.figure("changes/s", format!("{changes:.0}"));
     Ok(findings)
+}
+
+pub(super) fn annotated(stage: &mut Stage) -> Result<Findings> {
+    stage.annotate()?;
+    let forebay = stage.forebay()?;
+    stage.await_annotated(&forebay, 0)?;
+    let samples = samples(stage, &forebay)?;
+    Ok(findings(&samples, &[(99, 50)]))
 }
 
 /// Does something while objects change; what came of it, and how many changed a second.
@@ -108,7 +118,10 @@ fn sample(stage: &Stage, forebay: &Forebay, number: u32) -> Result<Sample> {
     thread::sleep(PAUSE);
     stage.interrupt.check()?;
     let host = format!("sample-{number}.test");
-    let object = ingress(&format!("sample-{number}"), &host, "sample");
+    let mut object = ingress(&format!("sample-{number}"), &host, "sample");
+    if stage.is_annotated {
+        object["metadata"]["annotations"] = annotations(number);
+    }
     let path = cluster::collection("Ingress", SPACE)?;
     let mut asker = Asker::new(forebay.http, &host);
     let called = Instant::now();

@@ -48,7 +48,8 @@ struct Measure {
     run: fn(&mut Stage) -> Result<Findings>,
 }
 
-/// All of them, in the order of the report. What wants an empty cluster comes before what fills it.
+/// All of them, in the order of the report. What wants an empty cluster comes before what fills it, and what wants no annotations
+/// before what adds them.
 const MEASURES: &[Measure] = &[
     Measure {
         name: "create-idle",
@@ -73,7 +74,7 @@ const MEASURES: &[Measure] = &[
     Measure {
         name: "start-5000",
         what: "start to ready with 5,000 Ingresses, 5,000 Services and 10,000 endpoints",
-        run: start::to_ready,
+        run: start::plain,
     },
     Measure {
         name: "create-busy",
@@ -84,6 +85,16 @@ const MEASURES: &[Measure] = &[
         name: "traffic-under-change",
         what: "5,000 requests/s with 5,000 Ingresses, quiet and while 100 objects change every second",
         run: traffic::under_change,
+    },
+    Measure {
+        name: "start-annotated",
+        what: "start to ready as in start-5000, with ten annotations on each of the 5,000 Ingresses",
+        run: start::annotated,
+    },
+    Measure {
+        name: "create-annotated",
+        what: "as create-idle with ten annotations, while there are 5,000 Ingresses with as many",
+        run: change::annotated,
     },
 ];
 

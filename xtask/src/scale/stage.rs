@@ -15,8 +15,9 @@ use cluster::{Client, Cluster, NODE_ADDRESS, Options, api_version};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::ask::{self, Question};
 use crate::backend::Backend;
-use crate::child::{self, Program, free_address};
+use crate::child::{Program, free_address};
 use crate::interrupt::Interrupt;
 use crate::machine::Cpus;
 use crate::peers::forebay_binary;
@@ -45,6 +46,8 @@ pub(super) struct Stage {
     pub(super) folder: TempDir,
     percent: u32,
     is_filled: bool,
+    /// Whether the Ingresses of many have annotations, and so those that are made beside them.
+    pub(super) is_annotated: bool,
 }
 
 /// A running Forebay.
@@ -66,7 +69,17 @@ impl Stage {
         // The API refuses endpoints on loopback; the node's own address will do.
         let address = TcpListener::bind((NODE_ADDRESS, 0))?.local_addr()?;
         let backend = Backend::start_at(address, "payload", &cpus.load, folder.path(), &interrupt)?;
-        Ok(Stage { client, cpus, interrupt, backend, cluster, folder, percent, is_filled: false })
+        Ok(Stage {
+            client,
+            cpus,
+            interrupt,
+            backend,
+            cluster,
+            folder,
+            percent,
+            is_filled: false,
+            is_annotated: false,
+        })
     }
 
     pub(super) fn kubeconfig(&self) -> PathBuf {
@@ -95,7 +108,7 @@ impl Stage {
         command.args(["--healthz-port", &admin.port().to_string(), "--controller-class", CONTROLLER]);
         let begun = Instant::now();
         let program = Program::start("forebay", command, &[], self.folder.path())?;
-        await_that(&self.interrupt, "Forebay to be ready", || Ok(child::get(admin, "/readyz").is_ok()))?;
+        await_that(&self.interrupt, "Forebay to be ready", || Ok(ask::get(admin, "/readyz").is_ok()))?;
         Ok(Forebay { program, http, started: begun.elapsed() })
     }
 
@@ -103,6 +116,24 @@ impl Stage {
     pub(super) fn await_host(&self, forebay: &Forebay, host: &str) -> Result<()> {
         let mut asker = Asker::new(forebay.http, host);
         await_that(&self.interrupt, host, || Ok(asker.status()? == 200))
+    }
+
+    /// Waits until the annotations of a host are in force: those that an answer shows.
+    pub(super) fn await_annotated(&self, forebay: &Forebay, number: u32) -> Result<()> {
+        let (host, origin) = (many_host(number), format!("https://team-{number}.example.com"));
+        let question = Question {
+            host: &host,
+            headers: &[("Origin", &origin)],
+            // Rewritten, it is 1 KB.
+            path: "/1m",
+            ..Question::default()
+        };
+        await_that(&self.interrupt, &host, || {
+            let answer = question.ask(forebay.http)?;
+            let is_allowed = answer.header("Access-Control-Allow-Origin") == Some(&origin);
+            let is_kept = answer.header("Set-Cookie").is_some();
+            Ok(answer.status == 200 && is_allowed && is_kept && answer.body.len() == 1024)
+        })
     }
 
     /// Waits until the cluster is as it is to be.
@@ -116,26 +147,48 @@ impl Stage {
         if self.is_filled {
             return Ok(());
         }
-        let (many, backend, kubeconfig) = (self.many(), self.backend.address, self.kubeconfig());
-        eprintln!("making {many} Ingresses, as many Services, and twice as many endpoints");
-        let fill = |filler: u32| -> Result<()> {
-            let client = Client::new(&kubeconfig)?;
-            for number in (filler..many).step_by(FILLERS as usize) {
-                self.interrupt.check()?;
-                for object in many_objects(number, backend) {
-                    client.post(&collection(&object)?, &object)?;
-                }
-            }
-            Ok(())
-        };
-        thread::scope(|scope| {
-            let fillers: Vec<_> = (0..FILLERS).map(|filler| scope.spawn(move || fill(filler))).collect();
-            fillers
-                .into_iter()
-                .try_for_each(|filler| filler.join().map_err(|_| anyhow!("a thread panicked"))?)
+        let backend = self.backend.address;
+        eprintln!("making {} Ingresses, as many Services, and twice as many endpoints", self.many());
+        self.for_each_of_many(|client, number| {
+            many_objects(number, backend)
+                .iter()
+                .try_for_each(|object| client.post(&collection(object)?, object).map(drop))
         })?;
         self.is_filled = true;
         Ok(())
+    }
+
+    /// The same with annotations on every Ingress.
+    pub(super) fn annotate(&mut self) -> Result<()> {
+        self.fill()?;
+        if !self.is_annotated {
+            eprintln!("annotating {} Ingresses", self.many());
+            self.for_each_of_many(|client, number| {
+                let metadata =
+                    json!({"name": many_name(number), "namespace": SPACE, "annotations": annotations(number)});
+                client.merge(&json!({"kind": "Ingress", "metadata": metadata})).map(drop)
+            })?;
+            self.is_annotated = true;
+        }
+        Ok(())
+    }
+
+    /// Does something with each of many, on several connections to the API server.
+    fn for_each_of_many(&self, work: impl Fn(&Client, u32) -> Result<()> + Sync) -> Result<()> {
+        let work = |filler: u32| -> Result<()> {
+            let client = Client::new(&self.kubeconfig())?;
+            (filler..self.many()).step_by(FILLERS as usize).try_for_each(|number| {
+                self.interrupt.check()?;
+                work(&client, number)
+            })
+        };
+        thread::scope(|scope| {
+            let work = &work;
+            let fillers: Vec<_> = (0..FILLERS).map(|filler| scope.spawn(move || work(filler))).collect();
+            fillers
+                .into_iter()
+                .try_for_each(|filler| filler.join().map_err(|_| anyhow!("a thread panicked"))?)
+        })
     }
 }
 
@@ -217,6 +270,26 @@ pub(super) fn many_host(number: u32) -> String {
 pub(super) fn many_addresses(number: u32, backend: SocketAddr) -> [IpAddr; 2] {
     let nobody = Ipv4Addr::new(10, 245, (number / PLACES) as u8, (number % PLACES) as u8 + 1);
     [backend.ip(), nobody.into()]
+}
+
+/// Ten annotations as people have them, none of which keeps the asker out; some differ by Ingress.
+pub(super) fn annotations(number: u32) -> Value {
+    let pairs = [
+        ("affinity", "cookie".to_owned()),
+        ("cors-allow-origin", format!("https://team-{number}.example.com, https://*.example.org")),
+        ("enable-cors", "true".into()),
+        ("limit-rps", (1000 + number % 10).to_string()),
+        ("proxy-body-size", "8m".into()),
+        ("proxy-connect-timeout", "3".into()),
+        ("proxy-read-timeout", (61 + number % 60).to_string()),
+        ("rewrite-target", "/$1".into()),
+        ("use-regex", "true".into()),
+        ("whitelist-source-range", format!("127.0.0.0/8, 10.0.0.0/8, 192.0.2.{}/32", number % 256)),
+    ];
+    pairs
+        .map(|(name, value)| (format!("nginx.ingress.kubernetes.io/{name}"), Value::from(value)))
+        .into_iter()
+        .collect()
 }
 
 fn many_objects(number: u32, backend: SocketAddr) -> [Value; 3] {

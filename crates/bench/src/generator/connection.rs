@@ -20,8 +20,9 @@ pub(super) struct Connection {
     reader: ResponseReader,
     /// When opening began; none once the server has accepted the connection and the TLS handshake, if any, is complete.
     opening: Option<Instant>,
-    /// Requests begun on this connection.
+    /// Requests begun on this connection, and the variant of the last one.
     begun: u64,
+    variant: usize,
 }
 
 /// ```text
@@ -89,6 +90,7 @@ impl Connection {
     pub(super) fn start(&mut self, due: Duration, begun: Duration, around: &Around, token: usize) -> Turn {
         let opened = if self.stream.is_none() { self.open(around, token) } else { Ok(()) };
         self.begun += 1;
+        self.variant = around.requests.next_variant();
         self.state = State::Sending { due, begun, sent: 0 };
         let mut turn = Turn::default();
         match opened {
@@ -125,7 +127,7 @@ impl Connection {
         let (State::Sending { due, mut begun, sent }, Some(stream)) = (self.state, &mut self.stream) else {
             return;
         };
-        let (bytes, _) = around.requests.nth(self.begun);
+        let (bytes, _) = around.requests.nth(self.begun, self.variant);
         match stream.send(&bytes[sent..]) {
             Ok(0) => {}
             Ok(count) => {
@@ -185,7 +187,7 @@ impl Connection {
         match self.reader.feed(bytes, around.requests.is_head, &mut turn.body_bytes) {
             Ok(None) => self.state = State::Awaiting { due, begun, first_byte: Some(first_byte) },
             Ok(Some(response)) => {
-                let closing = around.requests.nth(self.begun).1 || !response.persists;
+                let closing = around.requests.nth(self.begun, self.variant).1 || !response.persists;
                 self.state = if closing { State::Closing } else { State::Idle };
                 let times = Times { due, begun, first_byte, end: now };
                 turn.news = Some(News::Answered { times, response, closing });

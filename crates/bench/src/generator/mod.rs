@@ -14,21 +14,24 @@ mod schedule;
 mod sequence;
 mod session;
 mod stream;
+mod texts;
 mod transport;
 mod worker;
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::thread;
 
 pub use outcome::{Errors, Latency, Outcome, Phases};
-pub use plan::{Expect, Pace, Plan, Protocol, Status};
+pub use plan::{Expect, Pace, Plan, Protocol, Status, VARIANT};
 pub use progress::{Progress, SoFar};
 use rustls::CertificateError;
 
 use crate::tls::TlsError;
 use clock::Clock;
 use plan::Share;
+use texts::Texts;
 use worker::Worker;
 
 /// Why a plan has no outcome.
@@ -101,11 +104,13 @@ pub fn run(plan: &Plan) -> Result<Outcome, GeneratorError> {
 /// When a generator thread panics.
 pub fn run_watched(plan: &Plan, progress: &Progress) -> Result<Outcome, GeneratorError> {
     let threads = plan.threads.clamp(1, plan.connections.max(1));
+    let texts = Arc::new(Texts::new(plan)?);
     let clock = Clock::start();
     let parts: Vec<_> = thread::scope(|scope| {
         let running: Vec<_> = (0..threads)
             .map(|index| {
-                scope.spawn(move || Worker::new(plan, progress, Share { index, of: threads }, clock)?.run())
+                let (texts, share) = (&texts, Share { index, of: threads });
+                scope.spawn(move || Worker::new(plan, texts, progress, share, clock)?.run())
             })
             .collect();
         running.into_iter().map(|thread| thread.join().expect("a worker does not panic")).collect()

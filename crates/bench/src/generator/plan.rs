@@ -3,9 +3,13 @@
 //! Must not be in here: defaults that depend on the machine.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::tls::Tls;
+
+/// The place of a variant in the path and in the values of headers.
+pub const VARIANT: &str = "{}";
 
 /// The requests to send, their pace, and the responses to expect.
 #[derive(Clone, Debug)]
@@ -24,6 +28,8 @@ pub struct Plan {
     pub method: String,
     /// Headers besides Host, Content-Length and Connection.
     pub headers: Vec<(String, String)>,
+    /// Texts that requests have in turn in place of [`VARIANT`]; none where all requests are alike. All requests are made before the start.
+    pub variants: Arc<[String]>,
     /// The request's body; empty for none.
     pub body: Vec<u8>,
     /// Number of connections in use at once.
@@ -117,11 +123,19 @@ impl Plan {
         Plan { targets: vec![target], path: path.into(), ..Plan::default() }
     }
 
-    /// The request's bytes.
-    pub(super) fn request(&self, closing: bool) -> Vec<u8> {
-        let Plan { method, path, host, body, .. } = self;
+    /// Which variants there are: one that changes nothing where all requests are alike.
+    pub(super) fn variants(&self) -> impl Iterator<Item = &str> {
+        let alike = self.variants.is_empty().then_some(VARIANT);
+        alike.into_iter().chain(self.variants.iter().map(String::as_str))
+    }
+
+    /// The bytes of the request with this variant.
+    pub(super) fn request(&self, variant: &str, closing: bool) -> Vec<u8> {
+        let Plan { method, host, body, .. } = self;
+        let path = self.path.replace(VARIANT, variant);
         let mut lines = vec![format!("{method} {path} HTTP/1.1"), format!("Host: {host}")];
-        lines.extend(self.headers.iter().map(|(name, value)| format!("{name}: {value}")));
+        let headers = self.headers.iter();
+        lines.extend(headers.map(|(name, value)| format!("{name}: {}", value.replace(VARIANT, variant))));
         if !body.is_empty() {
             lines.push(format!("Content-Length: {}", body.len()));
         }
@@ -142,6 +156,7 @@ impl Default for Plan {
             path: "/".into(),
             method: "GET".into(),
             headers: Vec::new(),
+            variants: Arc::default(),
             body: Vec::new(),
             connections: 1,
             requests_per_connection: None,
@@ -192,14 +207,14 @@ mod tests {
     fn a_request_is_what_the_plan_says() {
         let plan = Plan {
             method: "POST".into(),
-            headers: vec![("X-A".into(), "1".into())],
+            headers: vec![("X-A".into(), "a{}c".into())],
             body: b"hi".into(),
             ..Plan::default()
         };
-        let request = String::from_utf8(plan.request(true)).expect("text");
+        let request = String::from_utf8(plan.request("b", true)).expect("text");
         assert_eq!(
             request,
-            "POST / HTTP/1.1\r\nHost: localhost\r\nX-A: 1\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi"
+            "POST / HTTP/1.1\r\nHost: localhost\r\nX-A: abc\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi"
         );
     }
 }

@@ -2,13 +2,16 @@
 //!
 //! Must not be in here: times.
 
+use std::cell::Cell;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{Method, Request, Uri};
+use http::Request;
 
 use super::GeneratorError;
 use super::plan::{Plan, Protocol, Share};
+use super::texts::Texts;
 use super::transport::ALPN_H2;
 use crate::tls::Clients;
 
@@ -18,10 +21,9 @@ pub(super) struct Requests {
     targets: Vec<SocketAddr>,
     /// TLS clients, one for each connection; none for plain TCP.
     pub(super) tls: Option<Clients>,
-    keeping: Vec<u8>,
-    closing: Vec<u8>,
-    /// The request for HTTP/2; empty for HTTP/1.
-    pub(super) head: Request<()>,
+    texts: Arc<Texts>,
+    /// The variant of the next request. The threads begin at different ones.
+    next: Cell<usize>,
     pub(super) body: Bytes,
     pub(super) per_connection: u64,
     pub(super) is_head: bool,
@@ -29,19 +31,23 @@ pub(super) struct Requests {
 
 impl Requests {
     /// The requests of a thread with this number of connections.
-    pub(super) fn new(plan: &Plan, share: Share, connections: usize) -> Result<Requests, GeneratorError> {
-        let (protocols, head): (&[&[u8]], _) = match plan.protocol {
-            Protocol::Http1 => (&[], Request::default()),
-            Protocol::Http2 { .. } => (&[ALPN_H2], head(plan)?),
+    pub(super) fn new(
+        plan: &Plan,
+        texts: &Arc<Texts>,
+        share: Share,
+        connections: usize,
+    ) -> Result<Requests, GeneratorError> {
+        let protocols: &[&[u8]] = match plan.protocol {
+            Protocol::Http1 => &[],
+            Protocol::Http2 { .. } => &[ALPN_H2],
         };
         let targets =
             plan.targets.iter().cycle().skip(share.index).step_by(share.of).take(plan.targets.len());
         Ok(Requests {
             targets: targets.copied().collect(),
             tls: plan.tls.as_ref().map(|tls| Clients::new(tls, protocols, connections)).transpose()?,
-            keeping: plan.request(false),
-            closing: plan.request(true),
-            head,
+            texts: Arc::clone(texts),
+            next: Cell::new(plan.variants.len() * share.index / share.of),
             body: Bytes::copy_from_slice(&plan.body),
             per_connection: plan.requests_per_connection.unwrap_or(u64::MAX),
             is_head: plan.method == "HEAD",
@@ -53,22 +59,22 @@ impl Requests {
         self.targets[token % self.targets.len()]
     }
 
-    /// The request with the number `begun` on its connection, and whether it is the last one there.
-    pub(super) fn nth(&self, begun: u64) -> (&[u8], bool) {
-        let last = begun >= self.per_connection;
-        (if last { &self.closing } else { &self.keeping }, last)
+    /// The number of the next request's variant.
+    pub(super) fn next_variant(&self) -> usize {
+        let next = self.next.get();
+        let after = next + 1;
+        self.next.set(if after < self.texts.keeping.len() { after } else { 0 });
+        next
     }
-}
 
-fn head(plan: &Plan) -> Result<Request<()>, http::Error> {
-    let scheme = if plan.tls.is_some() { "https" } else { "http" };
-    let uri = Uri::builder().scheme(scheme).authority(&*plan.host).path_and_query(&*plan.path).build()?;
-    let mut request = Request::builder().method(Method::from_bytes(plan.method.as_bytes())?).uri(uri);
-    for (name, value) in &plan.headers {
-        request = request.header(name, value);
+    /// The request with the number `begun` on its connection, and whether it is the last one there.
+    pub(super) fn nth(&self, begun: u64, variant: usize) -> (&[u8], bool) {
+        let last = begun >= self.per_connection;
+        (if last { &self.texts.closing[variant] } else { &self.texts.keeping[variant] }, last)
     }
-    if !plan.body.is_empty() {
-        request = request.header(http::header::CONTENT_LENGTH, plan.body.len());
+
+    /// The next request for HTTP/2.
+    pub(super) fn next_head(&self) -> Request<()> {
+        self.texts.heads[self.next_variant()].clone()
     }
-    request.body(())
 }

@@ -183,7 +183,7 @@ impl Session {
             }
             let requests = &around.requests;
             let Ok((answer, mut stream)) =
-                sender.send_request(requests.head.clone(), requests.body.is_empty())
+                sender.send_request(requests.next_head(), requests.body.is_empty())
             else {
                 continue;
             };

@@ -17,6 +17,7 @@ use super::requests::Requests;
 use super::response::Response;
 use super::schedule::Schedule;
 use super::session::{Report, Session};
+use super::texts::Texts;
 use super::{GeneratorError, Outcome};
 use crate::cpu::CpuTime;
 use crate::epoll::{Epoll, Events, Ready};
@@ -69,6 +70,7 @@ struct Sessions {
 impl<'p> Worker<'p> {
     pub(super) fn new(
         plan: &'p Plan,
+        texts: &Arc<Texts>,
         progress: &'p Progress,
         share: Share,
         clock: Clock,
@@ -85,7 +87,7 @@ impl<'p> Worker<'p> {
                 (Connections::Http2(Sessions { all, ..Sessions::default() }), count * streams.max(1))
             }
         };
-        let requests = Requests::new(plan, share, count)?;
+        let requests = Requests::new(plan, texts, share, count)?;
         Ok(Worker {
             plan,
             progress,

@@ -177,6 +177,9 @@ fn connections_are_not_kept_where_none_may_be() {
         assert_eq!(peer.ending(), Ending::Reset);
     }
     assert_eq!(upstream_metric(&forebay, "evicted_total"), 0, "to keep none was asked for");
+    forebay.client().send(GET);
+    let (_, head) = upstream.accept_request();
+    assert!(head.contains("\r\nConnection: close\r\n"), "{head}");
 }
 
 #[test]

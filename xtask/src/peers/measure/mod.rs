@@ -2,6 +2,7 @@
 //!
 //! Must not be in here: goals, and the order of the rounds.
 
+mod feature;
 mod h2;
 mod stream;
 mod tls;
@@ -15,10 +16,11 @@ use anyhow::{Context, Result, bail, ensure};
 use bench::generator::{Expect, Outcome, Pace, Plan, Status};
 
 use super::certificate::Certificates;
+use super::feature::Feature;
 use super::figures::{self, Figure, Figures};
 use super::proxy::{Clients, HOST, Peer, Running, Setup, Upstream};
+use crate::ask;
 use crate::backend::{Accepted, Backend};
-use crate::child;
 use crate::interrupt::Interrupt;
 use crate::load::{self, ForebayBench, Wrk};
 use crate::machine::{self, Cpus};
@@ -59,10 +61,11 @@ pub(crate) struct Bench<'a> {
 
 impl Bench<'_> {
     fn backends(&self, count: usize) -> Result<Vec<Backend>> {
-        let start = |index| {
-            Backend::start(&format!("payload-{index}"), &self.cpus.load, self.folder, &self.interrupt)
-        };
-        (0..count).map(start).collect()
+        (0..count).map(|index| self.backend(&format!("payload-{index}"))).collect()
+    }
+
+    fn backend(&self, name: &str) -> Result<Backend> {
+        Backend::start(name, &self.cpus.load, self.folder, &self.interrupt)
     }
 
     fn setup<'a>(&'a self, upstreams: &'a [SocketAddr]) -> Setup<'a> {
@@ -75,6 +78,8 @@ impl Bench<'_> {
             logs: false,
             keepalive: None,
             other_ingresses: 4,
+            feature: Feature::default(),
+            services: Vec::new(),
             folder: self.folder,
         }
     }
@@ -96,13 +101,18 @@ impl Bench<'_> {
     /// Carries the plan out twice: shortly, to warm up, then for the figures of generator and proxy.
     fn spent_on(&self, running: &Running, plan: &Plan) -> Result<Figures> {
         self.generate(&Plan { duration: WARM_UP, ..plan.clone() })?;
+        Ok(self.spent(running, plan)?.1)
+    }
+
+    /// The same without a warm-up, and what the generator saw.
+    fn spent(&self, running: &Running, plan: &Plan) -> Result<(Outcome, Figures)> {
         let program = running.program.as_ref().context("nobody to measure")?;
         let before = program.cpu_time()?;
         let outcome = self.generate(plan)?;
         let spent = program.cpu_time()? - before;
         let mut figures = figures::of_outcome(&outcome);
         figures.extend(figures::of_cpu(spent, outcome.answered));
-        Ok(figures)
+        Ok((outcome, figures))
     }
 
     fn open_loop(&self, target: SocketAddr, connections: usize) -> Plan {
@@ -290,7 +300,7 @@ fn tuned_keepalive(peer: Peer) -> Option<u32> {
 
 /// The sum of one of Forebay's metrics over its labels.
 pub(crate) fn metric(admin: SocketAddr, name: &str) -> Result<f64> {
-    let metrics = child::get(admin, "/metrics")?;
+    let metrics = ask::get(admin, "/metrics")?;
     let samples: Vec<f64> = metrics
         .lines()
         .filter(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' '])))

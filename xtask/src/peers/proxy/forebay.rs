@@ -2,21 +2,18 @@
 //!
 //! Must not be in here: tuning. What is set is what the other peers do too.
 
-use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 
+use super::manifests::{Ingress, Pairs, SETTINGS, config_map, secret, service};
 use super::{Clients, HOST, Setup, Upstream, write};
-use crate::peers::certificate::Certificate;
 
 /// Where the certificate is, and in which `ConfigMap` the ports of TCP services are.
 const SECRET: &str = "web-tls";
-const STREAMS: &str = "bench/streams";
+const STREAMS: &str = "streams";
 
 pub(super) fn command(setup: &Setup, address: SocketAddr, admin: SocketAddr) -> Result<Command> {
     let manifests = write(setup, "manifests.yaml", &manifests(setup, address.port()))?;
@@ -24,7 +21,10 @@ pub(super) fn command(setup: &Setup, address: SocketAddr, admin: SocketAddr) -> 
     let mut command = Command::new(forebay_binary()?);
     command.arg("serve").arg("--manifests").arg(manifests);
     command.args(["--endpoints", &format!("default/web={}", endpoints.join(","))]);
-    command.args(["--configmap", "bench/forebay", "--workers", &setup.workers.to_string()]);
+    for (name, address) in &setup.services {
+        command.args(["--endpoints", &format!("default/{name}={address}")]);
+    }
+    command.args(["--configmap", &format!("{SETTINGS}/forebay"), "--workers", &setup.workers.to_string()]);
     command.args(["--healthz-port", &admin.port().to_string()]);
     // 0 is any free port.
     let port = address.port().to_string();
@@ -35,7 +35,7 @@ pub(super) fn command(setup: &Setup, address: SocketAddr, admin: SocketAddr) -> 
     };
     command.args(["--http-port", http, "--https-port", https]);
     if setup.upstream == Upstream::Tcp {
-        command.args(["--tcp-services-configmap", STREAMS]);
+        command.args(["--tcp-services-configmap", &format!("{SETTINGS}/{STREAMS}")]);
     }
     if matches!(setup.clients, Clients::Tls(_)) {
         // For wrk, which names an address and so no host.
@@ -65,68 +65,70 @@ pub(crate) fn forebay_of(profile: &str) -> Result<PathBuf> {
 }
 
 fn manifests(setup: &Setup, port: u16) -> String {
-    let protocol = if setup.upstream == Upstream::H2c { "\n    appProtocol: kubernetes.io/h2c" } else { "" };
-    let mut yaml = config_map("forebay", &settings(setup));
-    let _ = write!(
-        yaml,
-        "---\napiVersion: v1\nkind: Service\nmetadata:\n  name: web\n  namespace: default\n\
-         spec:\n  ports:\n  - port: 80\n    targetPort: 80{protocol}\n"
-    );
+    let protocol = (setup.upstream == Upstream::H2c).then_some("kubernetes.io/h2c");
+    let mut yaml = config_map("forebay", &settings(setup)) + &service("web", protocol);
+    setup.services.iter().for_each(|(name, _)| yaml.push_str(&service(name, None)));
     if setup.upstream == Upstream::Tcp {
-        yaml.push_str(&config_map("streams", &format!("\n  \"{port}\": default/web:80")));
+        let port = port.to_string();
+        yaml.push_str(&config_map(STREAMS, &[(port.as_str(), "default/web:80".to_owned())]));
     }
     if let Clients::Tls(certificate) = setup.clients {
-        yaml.push_str(&secret(certificate));
+        let files = [("tls.crt", certificate.chain.clone()), ("tls.key", certificate.key.clone())];
+        yaml.push_str(&secret(SECRET, "kubernetes.io/tls", &files));
     }
-    yaml.push_str(&ingress("web", HOST, setup));
+    let feature = &setup.feature.manifests;
+    yaml.push_str(&feature.objects);
+    let plain: Pairs = match setup.upstream {
+        Upstream::Grpc => vec![("backend-protocol", "GRPC".into())],
+        _ => Vec::new(),
+    };
+    let annotations = [plain.as_slice(), &feature.annotations].concat();
+    let web = Ingress {
+        name: "web",
+        host: HOST,
+        service: "web",
+        annotations: &annotations,
+        expressions: &feature.expressions,
+        secret: matches!(setup.clients, Clients::Tls(_)).then_some(SECRET),
+    };
+    web.write(&mut yaml);
+    if !feature.canary.is_empty() {
+        Ingress { name: "canary", service: "canary", annotations: &feature.canary, ..web }.write(&mut yaml);
+    }
     for index in 0..setup.other_ingresses {
-        yaml.push_str(&ingress(&format!("other-{index}"), &format!("other-{index}.test.com"), setup));
+        let (name, host) = (format!("other-{index}"), other_host(index));
+        let other = Ingress {
+            name: &name,
+            host: &host,
+            service: "web",
+            annotations: &plain,
+            expressions: &[],
+            secret: None,
+        };
+        other.write(&mut yaml);
     }
     yaml
 }
 
-fn settings(setup: &Setup) -> String {
-    let mut settings = format!("\n  disable-access-log: \"{}\"", !setup.logs);
+/// The host of one of the other Ingresses.
+pub(crate) fn other_host(index: usize) -> String {
+    format!("other-{index}.test.com")
+}
+
+fn settings(setup: &Setup) -> Pairs {
     // As the other peers have it: connections last for as long as the measurement.
-    settings.push_str("\n  keep-alive-requests: \"100000000\"\n  upstream-keepalive-requests: \"100000000\"");
+    let mut settings: Pairs = vec![
+        ("disable-access-log", (!setup.logs).to_string()),
+        ("keep-alive-requests", "100000000".into()),
+        ("upstream-keepalive-requests", "100000000".into()),
+    ];
     if let Some(keepalive) = setup.keepalive {
-        let _ = write!(settings, "\n  upstream-keepalive-connections: \"{keepalive}\"");
+        settings.push(("upstream-keepalive-connections", keepalive.to_string()));
     }
     if matches!(setup.clients, Clients::Tls(_)) {
         // The other peers do not add this header.
-        settings.push_str("\n  hsts: \"false\"");
+        settings.push(("hsts", "false".into()));
     }
+    settings.extend(setup.feature.manifests.settings.iter().cloned());
     settings
-}
-
-fn config_map(name: &str, data: &str) -> String {
-    format!(
-        "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  namespace: bench\ndata:{data}\n"
-    )
-}
-
-fn secret(certificate: &Certificate) -> String {
-    format!(
-        "---\napiVersion: v1\nkind: Secret\nmetadata:\n  name: {SECRET}\n  namespace: default\n\
-         type: kubernetes.io/tls\ndata:\n  tls.crt: {}\n  tls.key: {}\n",
-        STANDARD.encode(&certificate.chain),
-        STANDARD.encode(&certificate.key)
-    )
-}
-
-fn ingress(name: &str, host: &str, setup: &Setup) -> String {
-    let annotations = if setup.upstream == Upstream::Grpc {
-        "\n  annotations:\n    nginx.ingress.kubernetes.io/backend-protocol: GRPC"
-    } else {
-        ""
-    };
-    let tls = match setup.clients {
-        Clients::Tls(_) if host == HOST => format!("\n  tls:\n  - hosts: [{host}]\n    secretName: {SECRET}"),
-        _ => String::new(),
-    };
-    format!(
-        "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata:\n  name: {name}\n  namespace: default{annotations}\n\
-         spec:{tls}\n  rules:\n  - host: {host}\n    http:\n      paths:\n      - path: /\n        pathType: Prefix\n\
-         \x20       backend:\n          service:\n            name: web\n            port:\n              number: 80\n"
-    )
 }

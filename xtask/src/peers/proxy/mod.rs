@@ -4,6 +4,7 @@
 
 mod forebay;
 mod haproxy;
+pub(crate) mod manifests;
 mod nginx;
 
 use std::fs;
@@ -14,11 +15,12 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::certificate::Certificate;
+use super::feature::Feature;
 use super::unstable;
 use crate::child::{Program, free_address, this_program};
 use crate::interrupt::Interrupt;
 
-pub(crate) use forebay::{forebay_binary, forebay_of};
+pub(crate) use forebay::{forebay_binary, forebay_of, other_host};
 
 /// The host that all load asks for.
 pub(crate) const HOST: &str = "web.test.com";
@@ -77,6 +79,10 @@ pub(crate) struct Setup<'a> {
     pub(crate) keepalive: Option<u32>,
     /// How many Ingresses there are besides the one that is asked for.
     pub(crate) other_ingresses: usize,
+    /// What the one that is asked for has more than a backend; for nginx and Forebay only.
+    pub(crate) feature: Feature,
+    /// Where Services besides `web` are.
+    pub(crate) services: Vec<(&'static str, SocketAddr)>,
     pub(crate) folder: &'a Path,
 }
 

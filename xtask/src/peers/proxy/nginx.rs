@@ -2,6 +2,7 @@
 //!
 //! Must not be in here: what the other peers are told.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::process::Command;
@@ -9,13 +10,10 @@ use std::process::Command;
 use anyhow::{Result, bail};
 
 use super::{Clients, HOST, Peer, Setup, Upstream, write};
+use crate::peers::feature::Directives;
 
 pub(super) fn command(peer: Peer, setup: &Setup, address: SocketAddr) -> Result<Command> {
     let folder = setup.folder.display();
-    let servers: String = setup.upstreams.iter().fold(String::new(), |mut servers, upstream| {
-        let _ = writeln!(servers, "    server {upstream};");
-        servers
-    });
     let log = if setup.logs {
         // Buffered, which ingress-nginx does not do: nginx at its best.
         format!("{folder}/nginx-access.log upstreaminfo buffer=64k flush=1s")
@@ -24,6 +22,7 @@ pub(super) fn command(peer: Peer, setup: &Setup, address: SocketAddr) -> Result<
     };
     let (listen, tls) = listen(peer, setup);
     let (module, pass) = pass(setup.upstream)?;
+    let Directives { http, server, files, .. } = &setup.feature.directives;
     let config = format!(
         include_str!("nginx.conf"),
         HOST = HOST,
@@ -34,10 +33,15 @@ pub(super) fn command(peer: Peer, setup: &Setup, address: SocketAddr) -> Result<
         tls = tls,
         module = module,
         pass = pass,
-        servers = servers,
+        upstreams = upstreams(setup),
+        http = http,
+        server = server,
+        locations = locations(module, setup),
         workers = setup.workers,
-        keepalive = setup.keepalive.unwrap_or(512),
     );
+    for (name, text) in files {
+        write(setup, name, text)?;
+    }
     let file = write(setup, "nginx.conf", &config)?;
     let mut command = peer.command()?;
     command.arg("-c").arg(file).arg("-p").arg(setup.folder);
@@ -63,15 +67,57 @@ fn listen(peer: Peer, setup: &Setup) -> (&'static str, String) {
     }
 }
 
+/// The groups of servers.
+fn upstreams(setup: &Setup) -> String {
+    let web = setup.upstreams.iter().map(|address| ("web", address));
+    let others = setup.services.iter().map(|(name, address)| (*name, address));
+    let groups = web.chain(others).fold(BTreeMap::<_, String>::new(), |mut groups, (name, address)| {
+        let _ = writeln!(groups.entry(name).or_default(), "    server {address};");
+        groups
+    });
+    let keepalive = setup.keepalive.unwrap_or(512);
+    groups.into_iter().fold(String::new(), |mut text, (name, servers)| {
+        let choice = if name == "web" { &setup.feature.directives.upstream } else { "" };
+        let _ = write!(
+            text,
+            "  upstream {name} {{\n{servers}{choice}    keepalive {keepalive}; keepalive_requests 100000000; \
+             keepalive_timeout 60s;\n  }}\n"
+        );
+        text
+    })
+}
+
+/// The locations whose requests are passed on.
+fn locations(module: &str, setup: &Setup) -> String {
+    let Directives { location, expressions, group, .. } = &setup.feature.directives;
+    let scheme = if module == "grpc" { "grpc" } else { "http" };
+    let group = group.unwrap_or("web");
+    let one = |place: &str, rewrite: &str| {
+        format!(
+            "    location {place} {{\n{rewrite}{location}      {module}_pass {scheme}://{group};\n    }}\n"
+        )
+    };
+    if expressions.is_empty() {
+        return one("/", "");
+    }
+    let all = expressions.iter();
+    all.map(|(expression, target)| {
+        one(
+            &format!("~* \"^{expression}\""),
+            &format!("      rewrite \"(?i){expression}\" {target} break;\n"),
+        )
+    })
+    .collect()
+}
+
 /// The module that passes requests on, and what it is told besides headers.
 fn pass(upstream: Upstream) -> Result<(&'static str, &'static str)> {
     match upstream {
         Upstream::Http1 => Ok((
             "proxy",
-            "      proxy_pass http://web; proxy_http_version 1.1; proxy_buffering off;\n      \
-             proxy_set_header Connection \"\";",
+            "    proxy_http_version 1.1; proxy_buffering off;\n    proxy_set_header Connection \"\";\n",
         )),
-        Upstream::Grpc => Ok(("grpc", "      grpc_pass grpc://web;")),
+        Upstream::Grpc => Ok(("grpc", "")),
         Upstream::H2c => bail!("nginx 1.22 has HTTP/2 to upstreams for gRPC only"),
         Upstream::Tcp => bail!("Debian's nginx-light has no stream module"),
     }

@@ -2,6 +2,7 @@
 //!
 //! Must not be in here: how anything is measured.
 
+mod features;
 mod http1;
 mod protocols;
 
@@ -59,6 +60,13 @@ pub(crate) const GROUPS: &[Group] = &[
         // All of these together take about nine minutes.
         rounds: 3,
         duration: Duration::from_secs(2),
+    },
+    Group {
+        name: "features",
+        title: "What Ingresses ask for",
+        workloads: features::WORKLOADS,
+        rounds: 3,
+        duration: Duration::from_secs(3),
     },
 ];
 

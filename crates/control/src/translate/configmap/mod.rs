@@ -7,7 +7,7 @@ pub use keys::KEYS;
 use std::time::Duration;
 
 use model::log::Escape;
-use model::{Networks, Settings};
+use model::{ConnectionHeader, Networks, PoolCap, Settings};
 
 use super::ingress::Settings as Defaults;
 use super::inputs::Inputs;
@@ -194,6 +194,10 @@ impl Global {
     /// Adds the settings that several keys decide together.
     fn finish(mut self) -> Self {
         self.defaults.retries.on.non_idempotent |= self.retry_non_idempotent;
+        if self.settings.upstream.cap == PoolCap::Fixed(0) {
+            // As in ingress-nginx, endpoints are told that connections are not kept.
+            self.defaults.headers.connection = Some(ConnectionHeader::Close);
+        }
         self.settings.tls.strict_transport_security = self.hsts.value();
         let ProxyProtocol { used, header_timeout } = self.proxy_protocol;
         self.settings.client.proxy_header_timeout = used.then_some(header_timeout);

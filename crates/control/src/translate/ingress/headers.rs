@@ -24,7 +24,7 @@ annotations! {
 #[derive(Clone, Debug, Default)]
 pub(in crate::translate) struct Settings {
     /// Value of `Connection` towards endpoints; none to leave it to the proxy.
-    connection: Option<ConnectionHeader>,
+    pub(in crate::translate) connection: Option<ConnectionHeader>,
     /// `Host` towards endpoints, if it is not the client's.
     host: Option<Template>,
 }

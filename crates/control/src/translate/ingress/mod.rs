@@ -74,7 +74,7 @@ pub(super) struct Settings {
     cors: cors::Settings,
     pub(super) guards: guards::Settings,
     hashing: balancing::Settings,
-    headers: headers::Settings,
+    pub(super) headers: headers::Settings,
     host_tls: host_tls::Settings,
     pub(super) limits: limits::Settings,
     logging: logging::Settings,
