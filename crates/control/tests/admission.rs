@@ -253,7 +253,7 @@ fn what_may_come_later_is_no_reason_to_refuse() {
         "CREATE",
         &annotated(json!({
             "nginx.ingress.kubernetes.io/enable-modsecurity": "true",
-            "nginx.ingress.kubernetes.io/proxy-buffering": "on",
+            "nginx.ingress.kubernetes.io/proxy-busy-buffers-size": "8k",
             "nginx.ingress.kubernetes.io/proxy-raed-timeout": "3",
         })),
     );
@@ -261,7 +261,7 @@ fn what_may_come_later_is_no_reason_to_refuse() {
     assert_eq!(
         warnings,
         [
-            "annotation nginx.ingress.kubernetes.io/proxy-buffering has no effect: responses are streamed, with backpressure",
+            "annotation nginx.ingress.kubernetes.io/proxy-busy-buffers-size has no effect: all that is read ahead of a client may be on its way to it",
             "annotation nginx.ingress.kubernetes.io/proxy-raed-timeout is unknown, and has no effect; did you mean \
              \"proxy-read-timeout\"?",
             "annotation nginx.ingress.kubernetes.io/enable-modsecurity asks for a web application firewall, of which there is \

@@ -217,7 +217,11 @@ fn describe(translation: &Translation, folder: &Path) -> String {
                              error: true, timeout: true, invalid_header: false, statuses: [], non_idempotent: false }, \
                              tries: Some(3), timeout: None }, body_bytes_max: Some(1048576), connection_header: None";
                 let debug = describe_forward(forward);
-                if !debug.contains(plain) || forward.sets_affinity_cookie || forward.head.is_some() {
+                if !debug.contains(plain)
+                    || forward.sets_affinity_cookie
+                    || forward.head.is_some()
+                    || debug.contains("transfer")
+                {
                     details.push(format!("  {debug}\n"));
                 }
             }
@@ -314,6 +318,10 @@ fn describe_forward(forward: &model::Forward) -> String {
     let debug =
         format!("{forward:?}").replace("request: None, ", "").replace(", sets_affinity_cookie: false", "");
     let debug = debug.replace(", head: None", "");
+    // What ingress-nginx does where nobody says anything.
+    let usual = ", transfer: Transfer { request_buffer_bytes: Some(8192), uses_http_1_0: false, \
+                 response_head_bytes_max: 4096, response: None, mirror: None }";
+    let debug = debug.replace(usual, "");
     let backends = format!("backends: {:?}", forward.backends);
     debug.replace(&backends, &format!("cluster: {id:?}"))
 }

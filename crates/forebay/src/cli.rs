@@ -143,6 +143,10 @@ pub(crate) struct Serve {
     /// Local address for connections to endpoints. May be given several times: each has a port range of its own.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) upstream_source_address: Vec<IpAddr>,
+    /// Folder for the bodies of requests that are read whole before a Pod is asked and are longer than client-body-buffer-size
+    /// [default: none: bodies above 1 MiB are passed on as they come].
+    #[arg(long, value_name = "PATH")]
+    pub(crate) body_buffer_dir: Option<PathBuf>,
     /// Seconds between SIGTERM, which fails /healthz at once, and the end of accepting.
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub(crate) shutdown_grace_period: u64,

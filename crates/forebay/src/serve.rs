@@ -3,8 +3,11 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::fs;
 use std::io::IsTerminal;
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -252,6 +255,7 @@ impl Bootstrap {
                 format!("--upstream-source-address {source} is not an address of this machine")
             })?;
         }
+        let body_folder = options.body_buffer_dir.as_deref().map(body_folder).transpose()?;
         let workers = machine::worker_cpus(options.workers)?;
         let descriptors = machine::Descriptors::share_out(workers.len());
         let registry = Registry::new(metrics_options(&options.metrics, &options.reading));
@@ -274,6 +278,7 @@ impl Bootstrap {
             proxy: proxy::Options {
                 workers,
                 source_addresses: options.upstream_source_address.clone(),
+                body_folder,
                 budget: descriptors.worker,
                 hostname: machine::hostname(),
             },
@@ -281,6 +286,14 @@ impl Bootstrap {
             side_connections: descriptors.side_connections,
         })
     }
+}
+
+/// Opens the folder for bodies. That it takes files shows now, and not when the first long body comes.
+fn body_folder(path: &Path) -> anyhow::Result<OwnedFd> {
+    let cannot = || format!("--body-buffer-dir {}: files cannot be made there", path.display());
+    let trial = path.join(format!("forebay-trial-{}", std::process::id()));
+    fs::File::create(&trial).and_then(|_| fs::remove_file(&trial)).with_context(cannot)?;
+    Ok(fs::File::open(path).with_context(cannot)?.into())
 }
 
 /// Who the admin server talks to. The names of our own Services are told by their form.

@@ -33,6 +33,7 @@ mod settings;
 mod stream;
 pub mod template;
 mod tls;
+mod transfer;
 mod unit;
 
 use std::sync::Arc;
@@ -78,6 +79,7 @@ pub use tls::{
     Authorities, Certificate, CertificateInfo, CipherSuite, KeyEncoding, PrivateKey, TlsSettings,
     TlsVersions, UpstreamTls,
 };
+pub use transfer::{Mirror, MirrorCopy, Pace, ResponsePolicy, Substitution, Transfer};
 pub use unit::{InvalidUnit, parse_duration, parse_seconds, parse_size};
 
 /// A whole configuration, as one source or several together describe it. What models have in common they share: two pointers to

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::template::Template;
 use crate::{
     Access, Backends, Conditions, ErrorPages, Expression, InvalidPattern, Precedence, RequestFilters,
-    ResponseFilters, Script,
+    ResponseFilters, Script, Transfer,
 };
 
 /// What is done with the requests for some paths of a host. [`Route::new`] makes one that asks for nothing but its action.
@@ -212,6 +212,8 @@ pub struct Forward {
     pub sets_affinity_cookie: bool,
     /// What the endpoint is told otherwise than by default. On the heap, since most routes have nothing of the kind.
     pub head: Option<Box<UpstreamHead>>,
+    /// How requests and responses are passed between the client and the endpoint.
+    pub transfer: Transfer,
 }
 
 /// Headers to an endpoint in place of those that every endpoint gets. A header whose text comes to nothing is left out.

@@ -66,6 +66,7 @@ table! {
         "handled" => ConnectionsHandled, "Client connections that were served rather than refused by a limit.";
         "requests" => Requests, "Requests of which a head was read.";
         "series_dropped" => SeriesDropped, "Requests that no series had room for.";
+        "mirrors_dropped" => MirrorsDropped, "Copies of requests that were not sent.";
         "log_lines_dropped" => LogLinesDropped, "Lines of the access log that the writer had no room for.";
     }
 }

@@ -100,6 +100,7 @@ reasons! {
         "descriptors_exhausted" => DescriptorsExhausted, "No file descriptor is left for a connection to the endpoint.";
         "handshake_limit" => HandshakeLimit, "There are as many TLS handshakes in progress as there may be.";
         "password_limit" => PasswordLimit, "There are as many passwords to verify as there may be.";
+        "body_unheld" => BodyUnheld, "A body that has to be read whole before it is sent could not be kept.";
         "connection_limit" => ConnectionLimit, "There are as many client connections as there may be.";
     }
 }

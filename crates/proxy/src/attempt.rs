@@ -11,7 +11,8 @@ use wire::h1::{Body, BodyDecoder, InvalidBody};
 
 use crate::access::client_certificate;
 use crate::body::{
-    Framing, Incoming, Meter, Outgoing, RelayError, Sink, Source, relay, take_frames, transcode,
+    Framing, HeldBody, Incoming, Kept, Meter, Outgoing, RelayError, Sink, Source, hold, relay, take_frames,
+    transcode,
 };
 use crate::buffer::Buffer;
 use crate::client::{self, Client, Timeout};
@@ -19,8 +20,9 @@ use crate::deadline::Elapsed;
 use crate::errors;
 use crate::exchange::{AfterRequest, Exchange};
 use crate::fault::{Fault, Retry};
-use crate::head::{HeadEdits, RequestOptions, write_request_head};
+use crate::head::{BodyLength, HeadEdits, RequestOptions, end_request_head, write_request_head};
 use crate::limits::{FAILED_RESPONSE_TIME, LARGE_BUFFER_BYTES};
+use crate::mirror;
 use crate::response::{Received, Receiver};
 use crate::script;
 use crate::upstream::{Call, Endpoint, Request, ResponseTimer};
@@ -40,6 +42,10 @@ pub(crate) struct Outbound<'x, 'a> {
     framing: Framing,
     /// Whether endpoints are spoken to in HTTP/2.
     speaks_http2: bool,
+    /// Whether the head still awaits the length of the body.
+    awaits_length: bool,
+    /// What was read before an endpoint is asked, after what is in `bytes`.
+    held: Option<Rc<HeldBody>>,
 }
 
 /// What an endpoint is told on a route's behalf.
@@ -67,7 +73,7 @@ fn set_on_request<'e>(heads: &'e HeadSettings, exchange: &Exchange<'_>, edits: &
 }
 
 /// The head of a request as endpoints get it, with room for its body.
-fn write_head(exchange: &Exchange<'_>, forward: &Forward) -> Buffer {
+fn write_head(exchange: &Exchange<'_>, forward: &Forward, awaits_length: bool) -> Buffer {
     let (request, settings) = (exchange.request, exchange.config.settings());
     let mut bytes = Buffer::small(&exchange.worker.buffers);
     let host = forward.head.as_ref().and_then(|head| head.host.as_ref());
@@ -106,6 +112,8 @@ fn write_head(exchange: &Exchange<'_>, forward: &Forward) -> Buffer {
         is_upgrade: exchange.is_upgrade(),
         names: settings.client.header_names,
         is_bodiless: is_bodiless(exchange),
+        is_http_1_0: forward.transfer.uses_http_1_0,
+        awaits_length,
     };
     write_request_head(exchange.head, request, &options, &edits, &mut bytes);
     bytes
@@ -126,6 +134,31 @@ fn is_bodiless(exchange: &Exchange<'_>) -> bool {
     exchange.error_page.get().is_some_and(|page| page.is_bodiless.get())
 }
 
+/// Whether a body is read whole before an endpoint is asked. What both sides may say to each other at the same time is not.
+fn is_held(exchange: &Exchange<'_>, forward: &Forward, speaks_http2: bool) -> bool {
+    let (request, transfer) = (exchange.request, &forward.transfer);
+    let is_copied = || transfer.mirror.as_ref().is_some_and(|mirror| mirror.copy.has_body);
+    let needs_length = || transfer.uses_http_1_0 && request.fields.chunked;
+    let is_wanted = transfer.request_buffer_bytes.is_some() || is_copied() || needs_length();
+    is_wanted
+        && request.has_body()
+        && !is_bodiless(exchange)
+        && !speaks_http2
+        && !exchange.has_grpc_content()
+        && fits(exchange, forward)
+}
+
+/// Whether a body can be kept, as far as its length is known. One that has come with its head needs no other place.
+fn fits(exchange: &Exchange<'_>, forward: &Forward) -> bool {
+    let length = exchange.request.fields.content_length.unwrap_or(0);
+    let memory = forward.transfer.request_buffer_bytes.unwrap_or(0);
+    let fits = exchange.worker.bodies.has_place_for(length, memory);
+    if !fits && exchange.worker.is_to_tell_of_unheld() {
+        tell_of_unheld(exchange);
+    }
+    fits
+}
+
 impl<'x, 'a> Outbound<'x, 'a> {
     pub(crate) fn new(
         exchange: &'x Exchange<'a>,
@@ -133,17 +166,31 @@ impl<'x, 'a> Outbound<'x, 'a> {
         rest: &'x mut Buffer,
     ) -> Result<Self, Reason> {
         let request = exchange.request;
-        let bytes = write_head(exchange, forward);
+        let speaks_http2 = speaks_http2(exchange);
+        let awaits_length = request.fields.chunked && is_held(exchange, forward, speaks_http2);
+        let bytes = write_head(exchange, forward, awaits_length);
         let body = if request.fields.chunked {
             Body::Chunked
         } else {
             Body::of_length(request.fields.content_length.unwrap_or(0))
         };
-        let speaks_http2 = speaks_http2(exchange);
-        let framing = framing(exchange, speaks_http2);
+        let framing = if awaits_length { Framing::Raw } else { framing(exchange, speaks_http2) };
         let (body, head_len) = (BodyDecoder::new(body), bytes.len());
-        let mut outbound = Self { exchange, forward, bytes, head_len, body, rest, framing, speaks_http2 };
-        if !is_bodiless(exchange) {
+        let mut outbound = Self {
+            exchange,
+            forward,
+            bytes,
+            head_len,
+            body,
+            rest,
+            framing,
+            speaks_http2,
+            awaits_length,
+            held: None,
+        };
+        if awaits_length {
+            outbound.measure_what_has_come()?;
+        } else if !is_bodiless(exchange) {
             outbound.take_what_has_come()?;
         }
         Ok(outbound)
@@ -152,18 +199,60 @@ impl<'x, 'a> Outbound<'x, 'a> {
     /// The same request for the backend of errors, with what is kept of its body. Where not all of it can be sent again, none of it is.
     pub(crate) fn readdress(self, forward: &'x Forward) -> Self {
         let exchange = self.exchange;
+        let progress = &exchange.progress;
         let speaks_http2 = speaks_http2(exchange);
-        let framing = framing(exchange, speaks_http2);
-        let is_kept = exchange.progress.can_send_again() && framing == self.framing;
+        let is_measured =
+            exchange.request.fields.chunked && self.framing == Framing::Raw && progress.is_body_done();
+        let framing = if is_measured { Framing::Raw } else { framing(exchange, speaks_http2) };
+        let is_kept = progress.can_send_again() && framing == self.framing;
         if let Some(page) = exchange.error_page.get().filter(|_| !is_kept && exchange.request.has_body()) {
             page.is_bodiless.set(true);
         }
-        let mut bytes = write_head(exchange, forward);
+        let begin = &self.bytes.data()[self.head_len..];
+        let mut bytes = write_head(exchange, forward, is_kept && is_measured);
+        if is_kept && is_measured {
+            let rest = self.held.as_ref().map_or(0, |held| held.len());
+            end_request_head(BodyLength::Known(begin.len() as u64 + rest), &mut bytes);
+        }
         let head_len = bytes.len();
         if is_kept {
-            bytes.extend(&self.bytes.data()[self.head_len..]);
+            bytes.extend(begin);
         }
-        Self { forward, bytes, head_len, framing, speaks_http2, ..self }
+        let held = self.held.filter(|_| is_kept);
+        Self { forward, bytes, head_len, framing, speaks_http2, awaits_length: false, held, ..self }
+    }
+
+    /// Ends a head that awaits the length of the body, if all of the body has come.
+    fn measure_what_has_come(&mut self) -> Result<(), Reason> {
+        let (exchange, progress) = (self.exchange, &self.exchange.progress);
+        progress.note_body_begun();
+        let meter = request_meter(exchange, self.forward);
+        let mut content = Buffer::small(&exchange.worker.buffers);
+        let done = match exchange.client {
+            Client::Http1(_) => transcode(self.rest, &mut self.body, Framing::Raw, &meter, &mut content),
+            Client::Http2(stream) => take_frames(&stream.body, Framing::Raw, &meter, &mut content),
+        };
+        if done.map_err(|error| request_fault(&error).reason)? {
+            self.end_head(BodyLength::Known(content.len() as u64));
+            self.bytes.extend(content.data());
+            progress.note_body_whole();
+        } else if !content.is_empty() {
+            let mut held = self.store();
+            held.begin(content.data());
+            self.held = Some(Rc::new(held));
+        }
+        Ok(())
+    }
+
+    fn end_head(&mut self, length: BodyLength) {
+        end_request_head(length, &mut self.bytes);
+        self.head_len = self.bytes.len();
+        self.awaits_length = false;
+    }
+
+    fn store(&self) -> HeldBody {
+        let memory = self.forward.transfer.request_buffer_bytes.unwrap_or(0);
+        HeldBody::new(&self.exchange.worker.bodies, memory)
     }
 
     fn take_what_has_come(&mut self) -> Result<(), Reason> {
@@ -187,10 +276,70 @@ impl<'x, 'a> Outbound<'x, 'a> {
     /// is waited for as is kept. Of a stream of an HTTP/2 session nothing is waited for: the
     /// endpoint may be the one to speak first, as in gRPC.
     pub(crate) async fn await_body(&mut self) -> Result<(), Reason> {
-        if self.has_enough_of_body() || self.speaks_http2 || is_bodiless(self.exchange) {
+        if self.exchange.progress.is_body_done() || is_bodiless(self.exchange) {
+            return Ok(());
+        }
+        if self.awaits_length || is_held(self.exchange, self.forward, self.speaks_http2) {
+            return Box::pin(self.hold_body()).await;
+        }
+        if self.has_enough_of_body() || self.speaks_http2 {
             return Ok(());
         }
         Box::pin(self.await_body_begin()).await
+    }
+
+    /// Reads the rest of the body. Where there is no room for all of it, it is passed on as it comes.
+    async fn hold_body(&mut self) -> Result<(), Reason> {
+        let Exchange { client, deadline, progress, worker, .. } = self.exchange;
+        let timeout = self.exchange.config.settings().client.body_timeout;
+        if self.is_invitation_due() {
+            let invitation = Timeout { deadline, send_timeout: timeout };
+            invite(*client, invitation).await.map_err(|_| Reason::ClientAborted)?;
+        }
+        let begun = self.held.take().and_then(Rc::into_inner);
+        let mut held = begun.unwrap_or_else(|| self.store());
+        let source = match client {
+            Client::Http1(socket) => Source::Http1 { socket, buffer: self.rest, decoder: &mut self.body },
+            Client::Http2(stream) => Source::stream(&stream.body),
+        };
+        let meter = request_meter(self.exchange, self.forward);
+        let kept = hold(Incoming { source, timeout }, &mut held, &meter, deadline).await;
+        let kept = kept.map_err(|error| request_fault(&error).reason)?;
+        match (kept, self.awaits_length) {
+            (Kept::Whole, true) => self.end_head(BodyLength::Known(held.len())),
+            (Kept::Beginning, true) if self.forward.transfer.uses_http_1_0 => return Err(Reason::BodyUnheld),
+            (Kept::Beginning, true) => {
+                self.end_head(BodyLength::Unknown);
+                self.framing = Framing::Chunked;
+            }
+            (_, false) => {}
+        }
+        match kept {
+            Kept::Whole => progress.note_body_whole(),
+            Kept::Beginning if worker.is_to_tell_of_unheld() => tell_of_unheld(self.exchange),
+            Kept::Beginning => {}
+        }
+        match held.in_memory() {
+            // One write takes all of it.
+            Some(rest) if kept == Kept::Whole && self.bytes.len() + rest.len() <= LARGE_BUFFER_BYTES => {
+                self.bytes.extend(rest);
+            }
+            _ => self.held = Some(Rc::new(held)),
+        }
+        Ok(())
+    }
+
+    /// Whether the client waits to be told that its body is wanted.
+    fn is_invitation_due(&self) -> bool {
+        let Exchange { request, report, .. } = self.exchange;
+        request.expects_continue && report.received_body.get() == 0 && self.rest.is_empty()
+    }
+
+    /// The body for a copy of the request; none where it is not all here.
+    pub(crate) fn content(&self) -> Option<mirror::Content<'_>> {
+        let is_all = self.exchange.progress.is_body_done() && self.framing == Framing::Raw;
+        is_all
+            .then(|| mirror::Content { begin: &self.bytes.data()[self.head_len..], rest: self.held.clone() })
     }
 
     /// Whether no more of the body is waited for.
@@ -209,7 +358,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
     async fn await_body_begin(&mut self) -> Result<(), Reason> {
         let (client, deadline) = (self.exchange.client, self.exchange.deadline);
         let timeout = self.exchange.config.settings().client.body_timeout;
-        if self.exchange.request.expects_continue && self.rest.is_empty() {
+        if self.is_invitation_due() {
             let invitation = Timeout { deadline, send_timeout: timeout };
             invite(client, invitation).await.map_err(|_| Reason::ClientAborted)?;
         }
@@ -314,7 +463,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
             bytes: self.bytes.data(),
             head_len: self.head_len,
             has_body: exchange.request.has_body(),
-            is_whole: self.is_whole(),
+            is_whole: self.held.is_none() && self.is_whole(),
             framing: self.framing,
             takes_trailers: exchange.request.fields.find(wire::Known::Te).is_some(),
             timeouts: forward.timeouts,
@@ -335,9 +484,10 @@ impl<'x, 'a> Outbound<'x, 'a> {
             None => race(pin!(receiver.receive(None)), pin!(client_gone(exchange, timer))).await,
             Some(begun) => {
                 let sink = call.sink(request.framing);
-                let (rest, body) = (&mut *self.rest, &mut self.body);
+                let (rest, body, held) = (&mut *self.rest, &mut self.body, self.held.as_deref());
+                exchange.progress.note_sending(held.is_some());
                 let upload = Box::pin(
-                    Upload { exchange, forward, sink, begun, timer, rest, body }.upload_then_watch(),
+                    Upload { exchange, forward, sink, begun, held, timer, rest, body }.upload_then_watch(),
                 );
                 race(pin!(receiver.receive(None)), pin!(upload)).await
             }
@@ -346,7 +496,8 @@ impl<'x, 'a> Outbound<'x, 'a> {
 
     fn finish(&self, call: Call<'_>, received: &Received) -> AfterRequest {
         let body_done = self.exchange.progress.is_body_done();
-        let is_to_close = self.forward.connection_header == Some(ConnectionHeader::Close);
+        let is_to_close = self.forward.connection_header == Some(ConnectionHeader::Close)
+            || self.forward.transfer.uses_http_1_0;
         let is_reusable = received.reusable && body_done && !is_to_close;
         call.finish(is_reusable, received.idle_max, received.closes_in_order);
         match (body_done, received.keep_alive) {
@@ -385,6 +536,8 @@ struct Upload<'x, 'a> {
     sink: Sink<'x>,
     /// What is kept of the body for another try, where it does not go with the head.
     begun: &'x [u8],
+    /// What is kept besides.
+    held: Option<&'x HeldBody>,
     /// For the response, which is due once the request is sent.
     timer: &'x ResponseTimer<'x>,
     rest: &'x mut Buffer,
@@ -406,13 +559,17 @@ impl Upload<'_, '_> {
     }
 
     async fn send(self) -> Result<(), RelayError> {
-        let Self { exchange, forward, sink, begun, rest, body, .. } = self;
+        let Self { exchange, forward, sink, begun, held, rest, body, .. } = self;
         let (worker, progress) = (exchange.worker, &exchange.progress);
         let timeout = exchange.config.settings().client.body_timeout;
         let deadline = exchange.deadline.another();
         let outgoing = Outgoing { sink, timeout: forward.timeouts.send };
         let is_all = progress.is_body_done();
-        outgoing.write(begun, is_all, &deadline).await?;
+        outgoing.write(begun, is_all && held.is_none(), &deadline).await?;
+        if let Some(held) = held {
+            held.send(&outgoing, is_all, &deadline).await?;
+            progress.note_sending(false);
+        }
         if is_all {
             return Ok(());
         }
@@ -470,7 +627,20 @@ fn request_fault(error: &RelayError) -> Fault {
         RelayError::TooLarge => Fault::never(Reason::BodyTooLarge),
         RelayError::Write => Fault::sent(Reason::UpstreamReset),
         RelayError::WriteTimeout => Fault::sent(Reason::UpstreamSendTimeout),
+        RelayError::Store => Fault::never(Reason::BodyUnheld),
     }
+}
+
+#[cold]
+fn tell_of_unheld(exchange: &Exchange<'_>) {
+    let labels = exchange.route.get().map(|route| &*route.labels);
+    let name = |label: fn(&model::Labels) -> &str| labels.map(label).unwrap_or_default();
+    let (namespace, ingress) = (name(|labels| &labels.namespace), name(|labels| &labels.object));
+    tracing::warn!(
+        namespace,
+        ingress,
+        "a request's body is passed on as it comes: there is no room to read it whole; see --body-buffer-dir"
+    );
 }
 
 fn failure(reason: Reason) -> Option<Failure> {

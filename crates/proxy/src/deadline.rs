@@ -129,6 +129,11 @@ impl Deadline {
         another
     }
 
+    /// The present time.
+    pub(crate) fn now(&self) -> Moment {
+        self.deadlines.clock.now()
+    }
+
     /// Lets no wait from now on last longer than until then, whatever its own time.
     pub(crate) fn cap(&self, latest: Moment) {
         self.deadlines.slots.borrow_mut().state[self.index].cap = latest;

@@ -3,10 +3,11 @@
 use std::cell::Cell;
 use std::time::Duration;
 
+use model::ResponsePolicy;
 use observe::Reason;
 use wire::h1::InvalidBody;
 
-use crate::body::{Framing, Incoming, Meter, Outgoing, RelayError, Source, relay};
+use crate::body::{Framing, Incoming, Meter, Outgoing, RelayError, Source, Stages, relay};
 use crate::buffer::Buffer;
 use crate::client::{self, Client, Timeout};
 use crate::fault::Fault;
@@ -32,6 +33,8 @@ pub(crate) struct Outcome<'d> {
     pub(crate) framing: Framing,
     /// For the body's source, between two reads.
     pub(crate) read_timeout: Duration,
+    /// What the route asks for; none for nothing.
+    pub(crate) policy: Option<&'d ResponsePolicy>,
 }
 
 impl Recipient<'_> {
@@ -57,23 +60,37 @@ impl Recipient<'_> {
         note_slow();
         let source = std::mem::replace(&mut response.body, Source::Bytes(&[]));
         let incoming = Incoming { source, timeout: response.read_timeout };
-        Box::pin(self.send_rest(incoming, response.framing)).await
+        Box::pin(self.send_rest(incoming, response.framing, response.policy)).await
     }
 
     /// Sends the head, and with it what has come of the body. True if that is all.
     async fn send_first(&self, socket: &Socket, response: &mut Outcome<'_>) -> Result<bool, Fault> {
-        let Outcome { head, body, framing, .. } = response;
-        let joined = body.join(*framing, &self.meter(), head);
+        let Outcome { head, body, framing, policy, .. } = response;
+        let has_pace = policy.is_some_and(|policy| policy.pace.is_some());
+        let joined = if has_pace && !body.is_done() {
+            Ok((0, false))
+        } else {
+            body.join(*framing, &self.meter(), head)
+        };
         let (beside, is_done) = joined.map_err(|error| response_fault(&error))?;
         client::write(socket, &[head.data(), body.front(beside)], self.timeout).await?;
         body.consume(beside);
         Ok(is_done)
     }
 
-    async fn send_rest(&self, incoming: Incoming<'_>, framing: Framing) -> Result<(), Fault> {
+    async fn send_rest(
+        &self,
+        incoming: Incoming<'_>,
+        framing: Framing,
+        policy: Option<&ResponsePolicy>,
+    ) -> Result<(), Fault> {
         let outgoing = Outgoing { sink: self.client.sink(framing), timeout: self.timeout.send_timeout };
-        let relayed = relay(incoming, outgoing, self.meter(), self.timeout.deadline, self.pipes);
-        relayed.await.map_err(|error| response_fault(&error))
+        let (meter, deadline) = (self.meter(), self.timeout.deadline);
+        let relayed = match Stages::of(policy) {
+            None => relay(incoming, outgoing, meter, deadline, self.pipes).await,
+            Some(stages) => Box::pin(stages.relay(incoming, outgoing, meter, deadline)).await,
+        };
+        relayed.map_err(|error| response_fault(&error))
     }
 
     fn meter(&self) -> Meter<'_> {
@@ -88,7 +105,7 @@ fn response_fault(error: &RelayError) -> Fault {
     Fault::never(match error {
         RelayError::Read | RelayError::Invalid(InvalidBody::Truncated) => Reason::UpstreamReset,
         RelayError::ReadTimeout => Reason::UpstreamReadTimeout,
-        RelayError::Invalid(_) | RelayError::TooLarge => Reason::UpstreamBadResponse,
+        RelayError::Invalid(_) | RelayError::TooLarge | RelayError::Store => Reason::UpstreamBadResponse,
         RelayError::Write => Reason::ClientAborted,
         RelayError::WriteTimeout => Reason::SendTimeout,
     })

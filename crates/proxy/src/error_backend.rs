@@ -2,7 +2,7 @@
 //!
 //! A fault here is answered plainly: no other backend is asked because of it.
 
-use model::{Action, Backends, Forward, RetryPolicy, Route};
+use model::{Action, Backends, Forward, RetryPolicy, Route, Transfer};
 use observe::Reason;
 
 use crate::attempt::Outbound;
@@ -56,8 +56,18 @@ fn backend<'a>(exchange: &Exchange<'a>) -> Option<(&'a Cluster, Forward)> {
         connection_header: None,
         sets_affinity_cookie: false,
         head: None,
+        transfer: own.map(|own| of_errors(&own.transfer)).unwrap_or_default(),
     };
     Some((exchange.go_to(id), forward))
+}
+
+/// How messages pass: what the route asks for the sake of its own endpoints does not hold.
+fn of_errors(own: &Transfer) -> Transfer {
+    Transfer {
+        request_buffer_bytes: own.request_buffer_bytes,
+        response_head_bytes_max: own.response_head_bytes_max,
+        ..Transfer::default()
+    }
 }
 
 fn own_forward(route: &Route) -> Option<&Forward> {

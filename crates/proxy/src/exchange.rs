@@ -219,6 +219,17 @@ impl<'a> Exchange<'a> {
         edits
     }
 
+    /// Scheme and host as nginx names them before a path that it redirects to; empty where the route's redirects are relative.
+    pub(crate) fn redirect_origin(&self) -> String {
+        let form = self.route.get().map(|route| route.slash_redirect).unwrap_or_default();
+        let port = form.names_port.then_some(self.conn.local.port());
+        if form.relative {
+            String::new()
+        } else {
+            filters::own_origin(self.forwarded.own_scheme, self.host(), port)
+        }
+    }
+
     pub(crate) fn is_head(&self) -> bool {
         &self.head[self.request.method.clone()] == b"HEAD"
     }
@@ -236,8 +247,12 @@ impl<'a> Exchange<'a> {
 
     /// Whether the client speaks gRPC, and has to be told of faults in its terms.
     pub(crate) fn is_grpc(&self) -> bool {
+        self.client.is_http2() && self.has_grpc_content()
+    }
+
+    /// Whether its content is that of gRPC, in whichever version of HTTP.
+    pub(crate) fn has_grpc_content(&self) -> bool {
         let content_type = self.request.fields.find_name(self.head, b"content-type");
-        self.client.is_http2()
-            && content_type.is_some_and(|field| field.value(self.head).starts_with(b"application/grpc"))
+        content_type.is_some_and(|field| field.value(self.head).starts_with(b"application/grpc"))
     }
 }

@@ -3,7 +3,7 @@
 //! One thread per CPU, each with an event loop of its own; a request never leaves the thread that it came in on. The
 //! modules stand in the order of a request's way through them: see `docs/life-of-a-request.md`.
 //!
-//! Never in here: Kubernetes types, YAML, the filesystem.
+//! Never in here: Kubernetes types, YAML, the filesystem but for nameless files in a folder that it is given.
 
 mod thread;
 mod ticker;
@@ -47,6 +47,10 @@ mod head;
 
 mod upstream;
 
+mod subrequest;
+
+mod mirror;
+
 mod attempt;
 mod error_backend;
 mod errors;
@@ -73,6 +77,7 @@ mod buffer;
 mod clock;
 mod deadline;
 mod pipe;
+mod places;
 mod random;
 mod socket;
 mod spare;
@@ -80,6 +85,7 @@ mod sys;
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -92,6 +98,7 @@ use observe::log::{Kind, Writer};
 use routing::Snapshot;
 use tokio::sync::{Notify, watch};
 
+use crate::body::BodyStore;
 use crate::clients::Clients;
 use crate::clock::Clock;
 use crate::deadline::Deadlines;
@@ -161,6 +168,8 @@ impl Proxy {
         let (stopping, stops) = watch::channel(false);
         let shared_pool = SharedPool::new(options.workers.len());
         let clients = Clients::start()?;
+        let folder = options.body_folder.as_ref().map(OwnedFd::try_clone).transpose()?;
+        let bodies = Arc::new(BodyStore::new(folder));
         let ticks: Vec<Arc<Notify>> = options.workers.iter().map(|_| Arc::default()).collect();
         let ticker = Ticker::start(ticks.clone())?;
         let mut proxy = Self {
@@ -182,6 +191,7 @@ impl Proxy {
             let (shared_pool, registry, sources) =
                 (Arc::clone(&shared_pool), Arc::clone(registry), options.source_addresses.clone());
             let (hostname, budget, clients) = (Arc::clone(&hostname), options.budget, Arc::clone(&clients));
+            let bodies = Arc::clone(&bodies);
             let run = move || {
                 let deadlines = Deadlines::new(clock.clone());
                 let sources = Sources::new(sources);
@@ -189,7 +199,8 @@ impl Proxy {
                     Pool::new(index, clock.clone(), Rc::clone(&deadlines), shared_pool, registry, sources);
                 let time = TimeCache::new(TimeZone::system());
                 let log = Log { sink, streams, time, hostname, pid: std::process::id() };
-                thread::run(thread, WorkerParts { clock, deadlines, pool, clients, recorder, log, budget })
+                let parts = WorkerParts { clock, deadlines, pool, clients, bodies, recorder, log, budget };
+                thread::run(thread, parts)
             };
             proxy.threads.push(std::thread::Builder::new().name(format!("worker {index}")).spawn(run)?);
         }

@@ -9,8 +9,10 @@ pub(crate) const LARGE_BUFFER_BYTES: usize = 16 << 10;
 /// Bytes in the buffers of one size that a worker keeps for later. A request that waits for its response holds two small
 /// ones; what is not kept is allocated and zeroed anew.
 pub(crate) const BUFFER_BYTES_KEPT_MAX: usize = 8 << 20;
-/// Bytes of an endpoint's response head.
+/// Bytes of the response head of an endpoint that speaks HTTP/2, or of a service that is asked about a request.
 pub(crate) const RESPONSE_HEAD_BYTES_MAX: usize = 64 << 10;
+/// Bytes of a response head in HTTP/1, whatever a route allows.
+pub(crate) const ROUTE_RESPONSE_HEAD_BYTES_MAX: usize = 4 << 20;
 /// Interim (1xx) responses before the final one.
 pub(crate) const INTERIM_RESPONSES_MAX: u32 = 16;
 /// Heads that a worker keeps the memory of, for requests and for responses each.
@@ -46,6 +48,25 @@ pub(crate) const TUNNEL_READS_PER_TURN_MAX: u32 = 16;
 pub(crate) const PIPE_BYTES: usize = 1 << 20;
 /// Empty pipes that a worker keeps for later.
 pub(crate) const PIPES_KEPT_MAX: usize = 64;
+
+/// Bytes of memory for the bodies of requests that are read whole before an endpoint is asked, of all workers together. Where nothing
+/// is left, bodies go to files, or are passed on as they come.
+pub(crate) const HELD_BYTES_MAX: usize = 128 << 20;
+/// Bytes in which that memory is taken, and in which files are written and read.
+pub(crate) const HELD_STEP_BYTES: usize = 64 << 10;
+/// Bytes of such a body where there is no folder for files, unless the route allows more; what is longer is passed on as it comes.
+pub(crate) const UNSPOOLED_BYTES_MAX: usize = 1 << 20;
+/// Time between two complaints that bodies are passed on which ought to be read whole.
+pub(crate) const UNHELD_TOLD_INTERVAL: Duration = Duration::from_secs(60);
+/// Threads of a worker for files.
+pub(crate) const FILE_THREADS_MAX: usize = 4;
+/// Bytes of a response that are read ahead of its client.
+pub(crate) const READ_AHEAD_BYTES_MAX: usize = 1 << 20;
+
+/// Copies of requests that a worker has at work; each holds some 20 KB, and shares a longer body with its request.
+pub(crate) const MIRRORS_MAX: usize = 256;
+/// Time for a copy of a request and its response.
+pub(crate) const MIRROR_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// Connections that a worker accepts before others get a turn.
 pub(crate) const ACCEPTS_PER_TURN_MAX: usize = 64;
@@ -119,8 +140,9 @@ pub(crate) const CLIENTS_LIMITED_MAX: usize = 100_000;
 pub(crate) const AUTH_ANSWERS_MAX: usize = 10_000;
 /// Bytes of headers of such an answer; a longer one is not kept.
 pub(crate) const AUTH_ANSWER_BYTES_MAX: usize = 8 << 10;
-/// Bytes of an auth service's body that are passed over; after more its connection is closed.
-pub(crate) const AUTH_BODY_BYTES_MAX: usize = 64 << 10;
+/// Bytes of the body that a service answers with, or that answers the copy of a request, which are passed over; after more the
+/// connection is closed.
+pub(crate) const SUBREQUEST_BODY_BYTES_MAX: usize = 64 << 10;
 /// Calls of auth services for one request, where connections break.
 pub(crate) const AUTH_TRIES_MAX: u32 = 3;
 

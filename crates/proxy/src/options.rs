@@ -1,6 +1,7 @@
 //! What a proxy is started with.
 
 use std::net::IpAddr;
+use std::os::fd::OwnedFd;
 
 /// What does not change while a proxy runs.
 #[derive(Debug)]
@@ -11,6 +12,8 @@ pub struct Options {
     pub source_addresses: Vec<IpAddr>,
     /// What one worker may have open.
     pub budget: Budget,
+    /// Folder for the bodies of requests that are too long to be kept in memory; none to keep none of these.
+    pub body_folder: Option<OwnedFd>,
     /// The machine's name, for the access log.
     pub hostname: String,
 }

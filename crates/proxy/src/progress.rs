@@ -7,6 +7,8 @@ use std::cell::Cell;
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     body: Cell<RequestBody>,
+    /// Of what is kept, some is still on its way to the endpoint.
+    is_sending: Cell<bool>,
     /// The client has been sent the beginning of a final response.
     is_answered: Cell<bool>,
 }
@@ -55,6 +57,11 @@ impl Progress {
         self.advance(&[RequestBody::Streaming], RequestBody::Passed);
     }
 
+    /// What is kept is sent beside the wait for the response.
+    pub(crate) fn note_sending(&self, is_sending: bool) {
+        self.is_sending.set(is_sending);
+    }
+
     /// The client is being sent a final response.
     pub(crate) fn note_answered(&self) {
         self.is_answered.set(true);
@@ -68,6 +75,11 @@ impl Progress {
     /// Whether nothing of the body is still to come from the client.
     pub(crate) fn is_body_done(&self) -> bool {
         matches!(self.body.get(), RequestBody::Whole | RequestBody::Passed)
+    }
+
+    /// Whether nothing of the request is still to be sent to the endpoint.
+    pub(crate) fn is_request_sent(&self) -> bool {
+        self.is_body_done() && !self.is_sending.get()
     }
 
     /// Whether the client has seen part of a final response: from then on a fault can only break it off.

@@ -36,7 +36,7 @@ pub(crate) fn status(reason: Reason) -> u16 {
         Reason::MethodNotAllowed => 405,
         Reason::BodyTooLarge => 413,
         Reason::LineTooLong => 414,
-        Reason::AuthFailed => 500,
+        Reason::AuthFailed | Reason::BodyUnheld => 500,
         Reason::UnsupportedExpectation => 417,
         Reason::Misdirected => 421,
         Reason::UnsupportedProtocol => 501,

@@ -17,7 +17,7 @@ use crate::fault::Fault;
 use crate::filters;
 use crate::h2::tunnel_stream;
 use crate::head::{Delivery, HeadEdits, write_interim_head, write_response_head};
-use crate::limits::INTERIM_RESPONSES_MAX;
+use crate::limits::{INTERIM_RESPONSES_MAX, ROUTE_RESPONSE_HEAD_BYTES_MAX};
 use crate::script;
 use crate::tunnel::{End, tunnel};
 use crate::upstream::h1::keep_alive_hint;
@@ -101,8 +101,11 @@ impl Receiver<'_, '_> {
     /// Reads heads up to the final one, or one that switches protocols; passes interim ones on.
     async fn final_head(&self, response: &mut Response, buffer: &mut Buffer) -> Result<(), Fault> {
         let exchange = self.exchange;
+        let bytes_max = self.forward.transfer.response_head_bytes_max;
+        let bytes_max = (bytes_max as usize).min(ROUTE_RESPONSE_HEAD_BYTES_MAX);
+        let how = (!exchange.client.is_http2(), bytes_max);
         for _ in 0..=INTERIM_RESPONSES_MAX {
-            self.call.head(response, buffer, !exchange.client.is_http2(), self.timer).await?;
+            self.call.head(response, buffer, how, self.timer).await?;
             if !response.is_interim() || response.status == 101 {
                 return Ok(());
             }
@@ -129,7 +132,7 @@ impl Receiver<'_, '_> {
     async fn deliver(&self, response: &Response, mut buffer: Buffer) -> Result<Received, Fault> {
         let exchange = self.exchange;
         // One that begins before its request has been written is the answer to who knows what: no other request follows there.
-        let answers_whole_request = exchange.progress.is_body_done();
+        let answers_whole_request = exchange.progress.is_request_sent();
         let body = response.body(exchange.is_head());
         let delivery = self.delivery(response, body);
         let idle_max = keep_alive_hint(buffer.data(), response);
@@ -143,6 +146,7 @@ impl Receiver<'_, '_> {
             body: self.call.source(body, &mut buffer, &mut decoder),
             framing: delivery.framing,
             read_timeout: self.forward.timeouts.read,
+            policy: self.forward.transfer.response.as_deref(),
         };
         exchange.recipient().deliver(&mut outcome, || self.timer.note_slow()).await?;
         Ok(Received {
@@ -162,6 +166,10 @@ impl Receiver<'_, '_> {
         let (exchange, mut head) = (self.exchange, Buffer::small(&self.exchange.worker.buffers));
         let mut edits = exchange.response_edits(response.status, false);
         let date = || exchange.worker.date();
+        if let Some(policy) = &self.forward.transfer.response {
+            let origin = || exchange.redirect_origin();
+            filters::response::translate(policy, received.data(), &response.fields, origin, &mut edits);
+        }
         script::edit_response(exchange, response.status, &mut edits);
         script::hide(exchange, &mut edits);
         if let Some(heads) = &exchange.config.settings().heads {

@@ -28,6 +28,7 @@ use crate::fault::Fault;
 use crate::filters::{self, FilterResult, Forwarded, RequestView};
 use crate::head::{HeadEdits, connection_option};
 use crate::lookup;
+use crate::mirror;
 use crate::progress::Progress;
 use crate::record;
 use crate::reply::{self, Answer, CLIENT_CLOSED_REQUEST, NO_RESPONSE};
@@ -125,7 +126,7 @@ async fn send_answer(
     let timeout = Timeout { deadline, send_timeout };
     let recipient = Recipient { client, timeout, sent: &report.sent_body, pipes: &worker.pipes };
     let (status, body, read_timeout) = (answer.status, Source::Bytes(body), send_timeout);
-    let mut outcome = Outcome { status, head, body, framing: Framing::Raw, read_timeout };
+    let mut outcome = Outcome { status, head, body, framing: Framing::Raw, read_timeout, policy: None };
     recipient.deliver(&mut outcome, || ()).await.is_ok()
 }
 
@@ -382,17 +383,13 @@ impl<'a> Exchange<'a> {
 
     /// The redirect that nginx makes to a location whose name ends in a slash when just that is missing.
     fn add_slash(&self, route: &Route) -> Answer {
-        let form = route.slash_redirect;
         let mut target = Vec::new();
         wire::path::escape(route.path.path().as_bytes(), &mut target);
         if let Some(query) = wire::path::query_of_target(self.request.origin_target(self.head)) {
             target.push(b'?');
             wire::path::escape_unprintable(query, &mut target);
         }
-        let port = form.names_port.then_some(self.conn.local.port());
-        let origin = filters::own_origin(self.forwarded.own_scheme, self.host(), port);
-        let origin = if form.relative { String::new() } else { origin };
-        Answer::redirect(301, origin + &String::from_utf8_lossy(&target))
+        Answer::redirect(301, self.redirect_origin() + &String::from_utf8_lossy(&target))
     }
 
     /// Tries endpoints until one answers or no other try is allowed.
@@ -407,6 +404,9 @@ impl<'a> Exchange<'a> {
         }
         let mut outbound = Outbound::new(self, forward, rest)?;
         outbound.await_body().await?;
+        if let Some(mirror) = &forward.transfer.mirror {
+            mirror::send(self, mirror, forward.timeouts, outbound.content());
+        }
         let mut last_reason = Reason::NoEndpoints;
         let reason = loop {
             let Some(endpoint) = self.pick(cluster) else { break last_reason };

@@ -10,7 +10,7 @@ use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::{Notify, watch};
 
 use crate::clock::Clock;
-use crate::limits::{EVENT_INTERVAL, TICKS_PER_SWEEP};
+use crate::limits::{EVENT_INTERVAL, FILE_THREADS_MAX, TICKS_PER_SWEEP};
 use crate::listener::{FirstSockets, Listeners};
 use crate::worker::{Published, Worker, WorkerParts};
 
@@ -98,6 +98,7 @@ fn runtime(clock: Clock) -> io::Result<LocalRuntime> {
     Builder::new_current_thread()
         .enable_io()
         .event_interval(EVENT_INTERVAL)
+        .max_blocking_threads(FILE_THREADS_MAX)
         .on_thread_unpark(move || clock.update())
         .build_local(LocalOptions::default())
 }

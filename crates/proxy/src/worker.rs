@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::template::Variable;
 use model::{ClusterId, HostName, Labels, ListenerId, Settings};
@@ -19,13 +20,18 @@ use rustix::event::{EventfdFlags, eventfd};
 use tokio::sync::Notify;
 use wire::h1::{Request, RequestLimits, Response};
 
+use crate::body::BodyStore;
 use crate::buffer::Buffers;
 use crate::clients::Clients;
 use crate::clock::{Clock, Moment};
 use crate::deadline::{Deadline, Deadlines};
-use crate::limits::{IDLE_CLOSED_PER_TURN, SHORTAGE_TOLD_INTERVAL, TICKS_PER_SWEEP, UDP_SESSIONS_MAX};
+use crate::limits::{
+    IDLE_CLOSED_PER_TURN, MIRRORS_MAX, SHORTAGE_TOLD_INTERVAL, TICKS_PER_SWEEP, UDP_SESSIONS_MAX,
+    UNHELD_TOLD_INTERVAL,
+};
 use crate::options::Budget;
 use crate::pipe::Pipes;
+use crate::places::Places;
 use crate::random::Random;
 use crate::spare::Spare;
 use crate::tls::{HandshakeLimiter, TlsListeners};
@@ -42,6 +48,10 @@ pub(crate) struct Worker {
     pub(crate) handshakes: HandshakeLimiter,
     /// What is known of clients, shared by all workers.
     pub(crate) clients: Arc<Clients>,
+    /// Room for bodies that are read whole, shared by all workers.
+    pub(crate) bodies: Arc<BodyStore>,
+    /// Copies of requests that are at work.
+    pub(crate) mirrors: Places,
     pub(crate) recorder: RefCell<Recorder>,
     /// For requests that no route took.
     pub(crate) no_labels: Arc<Labels>,
@@ -61,6 +71,8 @@ pub(crate) struct Worker {
     spare_descriptor: RefCell<Option<OwnedFd>>,
     /// When it was last told that there are too few descriptors.
     told_of_shortage: Cell<Option<Moment>>,
+    /// When it was last told that a body is passed on which ought to be read whole.
+    told_of_unheld: Cell<Option<Moment>>,
     serial: Cell<u64>,
     ticks: Cell<u64>,
     /// A connection has been closed.
@@ -114,6 +126,7 @@ pub(crate) struct WorkerParts {
     pub(crate) deadlines: Rc<Deadlines>,
     pub(crate) pool: Pool,
     pub(crate) clients: Arc<Clients>,
+    pub(crate) bodies: Arc<BodyStore>,
     pub(crate) recorder: Recorder,
     pub(crate) log: Log,
     pub(crate) budget: Budget,
@@ -132,6 +145,8 @@ impl Worker {
             pool: parts.pool,
             handshakes: HandshakeLimiter::default(),
             clients: parts.clients,
+            bodies: parts.bodies,
+            mirrors: Places::new(MIRRORS_MAX),
             recorder: RefCell::new(parts.recorder),
             no_labels: Arc::new(Labels { host: HostName::Any.to_string(), ..Labels::default() }),
             log: RefCell::new(parts.log),
@@ -146,6 +161,7 @@ impl Worker {
             budget: parts.budget,
             spare_descriptor: RefCell::new(spare_descriptor()),
             told_of_shortage: Cell::new(None),
+            told_of_unheld: Cell::new(None),
             serial: Cell::new(0),
             ticks: Cell::new(0),
             closed: Notify::new(),
@@ -278,10 +294,19 @@ impl Worker {
 
     /// Whether it is time to tell that there are too few descriptors: true once a minute at most.
     pub(crate) fn is_to_tell_of_shortage(&self) -> bool {
+        self.is_to_tell(&self.told_of_shortage, SHORTAGE_TOLD_INTERVAL)
+    }
+
+    /// The same of a body that is passed on though it ought to be read whole.
+    pub(crate) fn is_to_tell_of_unheld(&self) -> bool {
+        self.is_to_tell(&self.told_of_unheld, UNHELD_TOLD_INTERVAL)
+    }
+
+    fn is_to_tell(&self, told: &Cell<Option<Moment>>, interval: Duration) -> bool {
         let now = self.clock.now();
-        let is_due = self.told_of_shortage.get().is_none_or(|at| now.since(at) >= SHORTAGE_TOLD_INTERVAL);
+        let is_due = told.get().is_none_or(|at| now.since(at) >= interval);
         if is_due {
-            self.told_of_shortage.set(Some(now));
+            told.set(Some(now));
         }
         is_due
     }

@@ -57,7 +57,7 @@ fn compile_settings(settings: &Settings, previous: Option<&Snapshot>) -> Arc<Set
 mod tests {
     use model::{
         Action, Backends, Balance, Cluster, ClusterId, DirectResponse, Forward, Host, HostName, Labels,
-        ListenerId, ListenerKind, PathMatch, RetryPolicy, Route, Timeouts,
+        ListenerId, ListenerKind, PathMatch, RetryPolicy, Route, Timeouts, Transfer,
     };
 
     use super::*;
@@ -83,6 +83,7 @@ mod tests {
             connection_header: None,
             sets_affinity_cookie: false,
             head: None,
+            transfer: Transfer::default(),
         })
     }
 

@@ -5,8 +5,8 @@ use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 
 use model::{
-    Access, Action, Backend, Backends, Canary, Cluster, ErrorPages, ExternalAuth, Forward, HostTls, Route,
-    Stream,
+    Access, Action, Backend, Backends, Canary, Cluster, ErrorPages, ExternalAuth, Forward, HostTls, Mirror,
+    Route, Stream, Transfer,
 };
 
 use crate::host::Hosts;
@@ -95,12 +95,23 @@ impl Digest {
                     connection_header,
                     sets_affinity_cookie,
                     head,
+                    transfer,
                 } = forward;
                 self.add_backends(snapshot, backends);
                 self.add(&(timeouts, retry, body_bytes_max, connection_header, sets_affinity_cookie, head));
+                self.add_transfer(snapshot, transfer);
             }
             Action::Respond(fixed) => self.add(fixed),
             Action::NotFound => self.add(&"not found"),
+        }
+    }
+
+    fn add_transfer(&mut self, snapshot: &Snapshot, transfer: &Transfer) {
+        let Transfer { request_buffer_bytes, uses_http_1_0, response_head_bytes_max, response, mirror } =
+            transfer;
+        self.add(&(request_buffer_bytes, uses_http_1_0, response_head_bytes_max, response));
+        if let Some(Mirror { cluster, copy }) = mirror.as_deref() {
+            self.add(&(snapshot.cluster(*cluster), copy));
         }
     }
 

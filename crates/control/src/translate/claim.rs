@@ -9,8 +9,9 @@ use std::sync::Arc;
 use model::template::Template;
 use model::{
     AddressSet, Alias, BasicAuth, Block, CanaryRules, Certificate, CertificateInfo, CipherSuite, ClientAuth,
-    ClientCertificate, ClientLimits, ConnectionHeader, Cors, ExternalCheck, HostName, Networks, PathMatch,
-    RequestFilter, RetryPolicy, Satisfy, SlashRedirect, Timeouts, TlsRedirect, UpstreamHead, UpstreamTls,
+    ClientCertificate, ClientLimits, ConnectionHeader, Cors, ExternalCheck, HostName, MirrorCopy, Networks,
+    PathMatch, RequestFilter, RetryPolicy, Satisfy, SlashRedirect, Timeouts, TlsRedirect, Transfer,
+    UpstreamHead, UpstreamTls,
 };
 
 use super::snippet::OfHost;
@@ -145,6 +146,9 @@ pub(super) struct DraftRoute {
     pub(super) rewrite: Option<RewriteDraft>,
     /// Headers to endpoints that differ from the default.
     pub(super) head: UpstreamHead,
+    /// How requests and responses are passed on; where copies go is known with their cluster.
+    pub(super) transfer: Transfer,
+    pub(super) mirror: Option<MirrorDraft>,
     pub(super) slash_redirect: SlashRedirect,
     /// Filters that depend on nothing else of the host.
     pub(super) filters: Vec<RequestFilter>,
@@ -236,7 +240,14 @@ pub(super) struct ExternalDraft {
     pub(super) check: Arc<ExternalCheck>,
 }
 
-/// Where an auth service is.
+/// Where copies of requests go, and how they are made.
+#[derive(Clone, Debug)]
+pub(super) struct MirrorDraft {
+    pub(super) service: AuthService,
+    pub(super) copy: Arc<MirrorCopy>,
+}
+
+/// Where a service is that a URL names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct AuthService {
     /// A name in lower case, or an address.
@@ -291,6 +302,8 @@ impl DraftRoute {
             uses_regex: false,
             rewrite: None,
             head: UpstreamHead::default(),
+            transfer: Transfer::default(),
+            mirror: None,
             slash_redirect: SlashRedirect::default(),
             filters: Vec::new(),
             tls_redirect: None,

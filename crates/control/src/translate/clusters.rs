@@ -177,9 +177,9 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
         self.get(name, port, Purpose::Stream(transport), UpstreamProtocol::default())
     }
 
-    /// The cluster of an auth service. A Service of the cluster that is known is used as it is, without the DNS; any other host is
+    /// The cluster of a service that a URL names: an auth service, or where copies of requests go. A Service of the cluster that is known is used as it is, without the DNS; any other host is
     /// resolved as an external name.
-    pub(super) fn for_auth(&mut self, auth: &AuthService) -> (ClusterId, Option<String>) {
+    pub(super) fn for_url(&mut self, auth: &AuthService) -> (ClusterId, Option<String>) {
         let tls = || UpstreamTls { name: auth.host.clone(), send_name: true, ..UpstreamTls::default() };
         let encryption =
             if auth.is_encrypted { Encryption::Always(Arc::new(tls())) } else { Encryption::Never };

@@ -18,12 +18,12 @@ use std::sync::Arc;
 
 use model::{
     Access, Action, Alias, Backends, ErrorPages, ExternalAuth, Forward, Host, HostName, HostScript, HostTls,
-    Labels, PathKind, PathMatch, Redirect, RedirectTarget, RequestFilter, RequestFilters, ResponseFilter,
-    ResponseFilters, Route, Script, UpstreamHead,
+    Labels, Mirror, PathKind, PathMatch, Redirect, RedirectTarget, RequestFilter, RequestFilters,
+    ResponseFilter, ResponseFilters, Route, Script, Transfer, UpstreamHead,
 };
 
 use super::claim::{
-    CanaryClaim, Claim, DraftRoute, ExternalDraft, HostCertificate, NamedPort, RouteOrigin, www,
+    CanaryClaim, Claim, DraftRoute, ExternalDraft, HostCertificate, MirrorDraft, NamedPort, RouteOrigin, www,
 };
 use super::clusters::ClusterQueries;
 use crate::names::{NsName, ObjectRef, PortRef};
@@ -455,6 +455,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         };
         let mut head = draft.head.clone();
         head.forwarded_prefix = head.forwarded_prefix.filter(|_| is_rewritten);
+        let mirror = draft.mirror.as_ref().map(|mirror| Box::new(self.mirror(mirror, &draft.place)));
         let forward = Forward {
             backends,
             timeouts: draft.timeouts,
@@ -463,6 +464,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
             connection_header: draft.connection_header,
             sets_affinity_cookie: draft.sets_affinity_cookie,
             head: Some(head).filter(|head| *head != UpstreamHead::default()).map(Box::new),
+            transfer: Transfer { mirror, ..draft.transfer.clone() },
         };
         Some((Action::Forward(forward), fault))
     }
@@ -549,9 +551,19 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         Some((host, place.into()))
     }
 
+    /// Where copies of a route's requests go.
+    fn mirror(&mut self, draft: &MirrorDraft, place: &Place) -> Mirror {
+        let (cluster, fault) = self.clusters.for_url(&draft.service);
+        if let Some(fault) = fault {
+            let problem = Problem::in_place(Severity::Warning, place, format!("mirror-target: {fault}"));
+            self.problems.push(problem.because(Reason::Missing));
+        }
+        Mirror { cluster, copy: Arc::clone(&draft.copy) }
+    }
+
     /// The auth service of a route. Without an address it lets nobody in.
     fn external(&mut self, draft: &ExternalDraft, place: &Place) -> ExternalAuth {
-        let (cluster, fault) = self.clusters.for_auth(&draft.service);
+        let (cluster, fault) = self.clusters.for_url(&draft.service);
         if let Some(fault) = fault {
             let problem = Problem::in_place(Severity::Error, place, format!("auth service: {fault}"));
             self.problems.push(problem.because(Reason::Missing));
@@ -604,6 +616,7 @@ mod tests {
             connection_header,
             sets_affinity_cookie: false,
             head: None,
+            transfer: Transfer::default(),
         };
         Arc::new(Route::new(path, Action::Forward(forward), Arc::default()))
     }

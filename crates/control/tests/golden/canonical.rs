@@ -24,14 +24,18 @@ pub(crate) fn canonical(translation: &Translation) -> impl PartialEq + use<> {
                 }
                 Action::Forward(_) | Action::Respond(_) | Action::NotFound => Vec::new(),
             };
+            let mirror = match &mut route.action {
+                Action::Forward(forward) => forward.transfer.mirror.as_deref_mut(),
+                Action::Respond(_) | Action::NotFound => None,
+            };
+            let mirror: Vec<_> = mirror.map(|it| named(&mut it.cluster)).into_iter().collect();
             let of_errors: Vec<_> = route.error_pages.as_mut().map_or_else(Vec::new, |pages| {
                 let pages = Arc::make_mut(pages);
                 pages.backends.iter_mut().chain(&mut pages.fallback).map(named).collect()
             });
             let auth = route.access.as_mut().and_then(|access| access.external.as_mut());
-            let auth =
-                auth.map(|auth| self::cluster(&model, std::mem::replace(&mut auth.cluster, anonymous)));
-            (route, clusters, of_errors, auth)
+            let auth: Vec<_> = auth.map(|it| named(&mut it.cluster)).into_iter().collect();
+            (route, [clusters, mirror, of_errors, auth].concat())
         };
         (host.name.clone(), tls, passthrough, host.routes.iter().map(route).collect::<Vec<_>>())
     };

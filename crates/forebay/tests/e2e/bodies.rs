@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use testkit::{Connection, Ending, Upstream};
 
-use crate::{GET, OK, serving, setup};
+use crate::{GET, OK, setup, streaming};
 
 const POST_CHUNKED: &str = "POST / HTTP/1.1\r\nHost: web.test\r\nTransfer-Encoding: chunked\r\n\r\n";
 
@@ -29,7 +29,7 @@ fn answered(
 #[test]
 fn a_request_body_with_a_length_goes_on_as_it_comes() {
     let upstream = Upstream::new();
-    let forebay = serving(&upstream);
+    let forebay = streaming(&upstream);
     let mut client = forebay.client();
     client.send("PUT / HTTP/1.1\r\nHost: web.test\r\nContent-Length: 6\r\n\r\nab");
     let (mut peer, head) = upstream.accept_request();
@@ -46,7 +46,7 @@ fn a_request_body_with_a_length_goes_on_as_it_comes() {
 #[test]
 fn chunks_go_on_without_their_extensions_and_with_their_trailers() {
     let upstream = Upstream::new();
-    let forebay = serving(&upstream);
+    let forebay = streaming(&upstream);
     let mut client = forebay.client();
     client.send(POST_CHUNKED);
     client.send("3;ext=\"1\"\r\nabc\r\n");
@@ -64,7 +64,7 @@ fn chunks_go_on_without_their_extensions_and_with_their_trailers() {
 #[test]
 fn a_chunked_body_that_comes_with_its_head_goes_on_at_once() {
     let upstream = Upstream::new();
-    let forebay = serving(&upstream);
+    let forebay = streaming(&upstream);
     for (body, seen) in
         [("0\r\n\r\n", "0\r\n\r\n"), ("1\r\na\r\n2\r\nbc\r\n0\r\n\r\n", "1\r\na\r\n2\r\nbc\r\n0\r\n\r\n")]
     {
@@ -80,7 +80,7 @@ fn a_chunked_body_that_comes_with_its_head_goes_on_at_once() {
 #[test]
 fn a_chunked_response_goes_on_as_it_comes_with_its_trailers() {
     let upstream = Upstream::new();
-    let forebay = serving(&upstream);
+    let forebay = streaming(&upstream);
     let head = "HTTP/1.1 200 OK\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n";
     let (mut client, mut peer) = answered(&upstream, forebay.client(), GET, head);
     assert!(client.read_head().contains("\r\nTrailer: X-Sum\r\n"), "the head does not wait for the body");
@@ -95,7 +95,7 @@ fn a_chunked_response_goes_on_as_it_comes_with_its_trailers() {
 #[test]
 fn a_response_that_ends_with_its_connection_ends_in_chunks() {
     let upstream = Upstream::new();
-    let forebay = serving(&upstream);
+    let forebay = streaming(&upstream);
     let (mut client, mut peer) = answered(&upstream, forebay.client(), GET, "HTTP/1.1 200 OK\r\n\r\nab");
     assert!(client.read_head().contains("\r\nTransfer-Encoding: chunked\r\n"));
     peer.send("cd");
@@ -112,7 +112,7 @@ fn a_response_that_ends_with_its_connection_ends_in_chunks() {
 #[test]
 fn responses_without_a_body_have_none_whatever_their_headers_say() {
     let upstream = Upstream::new();
-    let forebay = serving(&upstream);
+    let forebay = streaming(&upstream);
     let mut client = forebay.client();
     client.send("HEAD / HTTP/1.1\r\nHost: web.test\r\n\r\n");
     let (mut peer, _) = upstream.accept_request();
@@ -140,7 +140,7 @@ fn responses_without_a_body_have_none_whatever_their_headers_say() {
 #[test]
 fn a_client_of_http_10_gets_no_chunks() {
     let upstream = Upstream::new();
-    let forebay = serving(&upstream);
+    let forebay = streaming(&upstream);
     let request = "GET / HTTP/1.0\r\nHost: web.test\r\nConnection: keep-alive\r\n\r\n";
     let answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n";
     let (mut client, mut peer) = answered(&upstream, forebay.client(), request, answer);
@@ -167,7 +167,7 @@ fn a_client_of_http_10_gets_no_chunks() {
 #[test]
 fn a_client_is_invited_to_send_its_body_before_an_endpoint_is_troubled() {
     let upstream = Upstream::new();
-    let forebay = serving(&upstream);
+    let forebay = streaming(&upstream);
     let mut client = forebay.client();
     client.send("PUT / HTTP/1.1\r\nHost: web.test\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
     assert_eq!(client.read_head(), "HTTP/1.1 100 Continue\r\n\r\n");
@@ -202,7 +202,7 @@ fn a_client_is_not_invited_to_what_will_be_refused() {
 #[test]
 fn early_hints_pass_to_those_who_understand_them() {
     let upstream = Upstream::new();
-    let forebay = serving(&upstream);
+    let forebay = streaming(&upstream);
     let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n";
     let (mut client, mut peer) = answered(&upstream, forebay.client(), GET, hints);
     assert_eq!(client.read_head(), hints);
@@ -219,7 +219,7 @@ fn early_hints_pass_to_those_who_understand_them() {
 #[test]
 fn a_megabyte_arrives_as_it_was_sent_in_both_directions() {
     let upstream = Upstream::new();
-    let forebay = serving(&upstream);
+    let forebay = streaming(&upstream);
     let body = &megabyte();
     let mut client = forebay.client();
     let mut sender = client.sender();
@@ -241,7 +241,7 @@ fn a_megabyte_arrives_as_it_was_sent_in_both_directions() {
 #[test]
 fn a_megabyte_in_chunks_arrives_as_it_was_sent() {
     let upstream = Upstream::new();
-    let forebay = serving(&upstream);
+    let forebay = streaming(&upstream);
     let body = megabyte();
     let chunks: Vec<u8> = body
         .chunks(70_001)
@@ -264,7 +264,11 @@ const IN_FLIGHT_BYTES_MAX: usize = 256 << 20;
 #[test]
 fn an_upstream_that_does_not_read_holds_its_client_back() {
     let upstream = Upstream::new();
-    let forebay = setup().endpoint(upstream.address()).annotation("proxy-body-size", "0").start();
+    let forebay = setup()
+        .endpoint(upstream.address())
+        .annotation("proxy-request-buffering", "off")
+        .annotation("proxy-body-size", "0")
+        .start();
     for framing in ["Content-Length: 1000000000\r\n", "Transfer-Encoding: chunked\r\n"] {
         let mut client = forebay.client();
         client.send(format!("POST / HTTP/1.1\r\nHost: web.test\r\n{framing}\r\n"));
@@ -284,7 +288,7 @@ fn an_upstream_that_does_not_read_holds_its_client_back() {
 #[test]
 fn a_client_that_does_not_read_holds_its_upstream_back() {
     let upstream = Upstream::new();
-    let forebay = serving(&upstream);
+    let forebay = streaming(&upstream);
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n";
     let (_client, mut peer) = answered(&upstream, Connection::narrow_to(forebay.address()), GET, head);
     let sent = peer.send_until_blocked(Duration::from_millis(300), 2 * IN_FLIGHT_BYTES_MAX);
@@ -294,7 +298,7 @@ fn a_client_that_does_not_read_holds_its_upstream_back() {
 #[test]
 fn a_response_may_come_before_the_request_has_ended() {
     let upstream = Upstream::new();
-    let forebay = serving(&upstream);
+    let forebay = streaming(&upstream);
     let mut client = forebay.client();
     client.send("POST / HTTP/1.1\r\nHost: web.test\r\nContent-Length: 1000\r\n\r\nabc");
     let (mut peer, _) = upstream.accept_request();
@@ -309,7 +313,7 @@ fn a_response_may_come_before_the_request_has_ended() {
 #[test]
 fn an_echo_flows_both_ways_at_once() {
     let upstream = Upstream::new();
-    let forebay = serving(&upstream);
+    let forebay = streaming(&upstream);
     let mut client = forebay.client();
     client.send(POST_CHUNKED);
     client.send("1\r\n0\r\n");
@@ -355,7 +359,11 @@ fn a_body_that_is_announced_is_waited_for_before_an_endpoint_is_asked() {
 #[test]
 fn an_upload_may_take_longer_than_its_answer() {
     let upstream = Upstream::new();
-    let forebay = setup().endpoint(upstream.address()).annotation("proxy-read-timeout", "1").start();
+    let forebay = setup()
+        .endpoint(upstream.address())
+        .annotation("proxy-request-buffering", "off")
+        .annotation("proxy-read-timeout", "1")
+        .start();
     for (head, piece, end) in [
         ("Content-Length: 30", "0123456789", ""),
         ("Transfer-Encoding: chunked", "a\r\n0123456789\r\n", "0\r\n\r\n"),
@@ -385,7 +393,7 @@ fn an_upload_may_take_longer_than_its_answer() {
 #[test]
 fn requests_that_come_together_are_answered_in_their_order() {
     let upstream = Upstream::new();
-    let forebay = serving(&upstream);
+    let forebay = streaming(&upstream);
     let mut client = forebay.client();
     client.send(
         "GET /1 HTTP/1.1\r\nHost: web.test\r\n\r\nPOST /2 HTTP/1.1\r\nHost: web.test\r\nContent-Length: 3\r\n\r\nabc\

@@ -181,7 +181,7 @@ spec:
         &(ingress("plain", &name("proxy-read-timeout", "10"))
             + &ingress(
                 "tuned",
-                &[name("proxy-read-timeout", "20"), name("proxy-buffers-number", "8")].join(", "),
+                &[name("proxy-read-timeout", "20"), name("proxy-busy-buffers-size", "8k")].join(", "),
             )
             + &ingress("wrong", &name("proxy-read-timeout", "10s"))
             + &ingress("guarded", &guarded)
@@ -200,7 +200,7 @@ spec:
     ] {
         assert!(rows.iter().any(|found| found == row), "{row} in {stdout}");
     }
-    assert!(rows.iter().any(|row| row.starts_with("proxy-buffers-number 1 without effect: ")), "{stdout}");
+    assert!(rows.iter().any(|row| row.starts_with("proxy-busy-buffers-size 1 without effect: ")), "{stdout}");
     assert!(stdout.ends_with("\n3 of 4 Ingresses behave as before; 1 needs a look\n"), "{stdout}");
     let page = std::fs::read_to_string(page).expect("a page");
     assert!(

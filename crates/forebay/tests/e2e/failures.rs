@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use testkit::{Canned, Ending, Forebay, Refusing, Setup, Upstream};
 
-use crate::{GET, OK, serving, setup};
+use crate::{GET, OK, serving, setup, streaming};
 
 const POST: &str = "POST / HTTP/1.1\r\nHost: web.test\r\nContent-Length: 4\r\n\r\nbody";
 
@@ -91,6 +91,7 @@ fn an_endpoint_that_takes_nothing_of_a_body_runs_out_of_time() {
     let forebay = setup()
         .endpoint(upstream.address())
         .annotation("proxy-body-size", "0")
+        .annotation("proxy-request-buffering", "off")
         .annotation("proxy-send-timeout", "1")
         .start();
     let mut client = forebay.client();
@@ -169,7 +170,7 @@ fn what_may_not_be_done_twice_is_tried_twice_where_that_is_asked_for() {
 #[test]
 fn a_body_that_has_been_passed_on_and_not_kept_cannot_be_sent_again() {
     let (upstream, setup) = endpoints(2);
-    let forebay = setup.start();
+    let forebay = setup.annotation("proxy-request-buffering", "off").start();
     let mut client = forebay.client();
     client.send("PUT / HTTP/1.1\r\nHost: web.test\r\nContent-Length: 10\r\n\r\nhello");
     let (mut peer, _) = upstream.accept_request();
@@ -279,7 +280,7 @@ fn interim_responses_without_end_make_a_bad_gateway() {
 #[test]
 fn a_client_that_goes_away_takes_its_request_along() {
     let upstream = Upstream::new();
-    let forebay = serving(&upstream);
+    let forebay = streaming(&upstream);
     let mut client = forebay.client();
     client.send(GET);
     let (mut peer, _) = upstream.accept_request();

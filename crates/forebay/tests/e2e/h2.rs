@@ -5,7 +5,7 @@ use testkit::frames::{FrameClient, Outcome, flag, frame, head, header_block, kin
 use testkit::{Canned, Forebay, H2Client, Upstream};
 
 use crate::failures::awaits_fault;
-use crate::{OK, serving, setup};
+use crate::{OK, serving, setup, streaming};
 
 // Error codes (RFC 9113 section 7).
 pub(crate) const NO_ERROR: u32 = 0;
@@ -305,7 +305,7 @@ fn a_host_that_says_the_same_as_the_authority_is_one_host() {
 #[test]
 fn content_of_another_length_than_told_is_never_taken_for_whole() {
     let upstream = Upstream::new();
-    let forebay = serving(&upstream);
+    let forebay = streaming(&upstream);
     for (content, flags) in
         [(&b"our"[..], flag::END_STREAM), (b"oo long", flag::END_STREAM), (b"oo long", flag::NONE)]
     {
@@ -465,7 +465,11 @@ fn a_client_that_stalls_before_its_request_runs_out_of_time() {
 #[test]
 fn content_that_stalls_runs_out_of_time() {
     let upstream = Upstream::new();
-    let forebay = setup().endpoint(upstream.address()).setting("client-body-timeout", "1").start();
+    let forebay = setup()
+        .endpoint(upstream.address())
+        .annotation("proxy-request-buffering", "off")
+        .setting("client-body-timeout", "1")
+        .start();
     let mut client = frames(&forebay);
     client.send_head(1, &fields("POST", "/"), false);
     client.send(kind::DATA, flag::NONE, 1, b"some");

@@ -7,7 +7,7 @@ use testkit::{Canned, Connection, Ending, PATIENCE, Upstream};
 
 use crate::failures::awaits_fault;
 use crate::h2::{ENHANCE_YOUR_CALM, INITIAL_WINDOW_SIZE, NO_ERROR, WHOLE, fields, frames, get_block};
-use crate::{OK, serving, setup};
+use crate::{OK, serving, setup, streaming};
 
 /// Rapid resets (CVE-2023-44487), slowly enough for each request to reach an endpoint: each costs it a connection.
 #[test]
@@ -86,7 +86,7 @@ fn a_head_that_comes_byte_by_byte_is_not_waited_for() {
 #[test]
 fn a_body_of_trailers_only_passes() {
     let upstream = Upstream::new();
-    let forebay = serving(&upstream);
+    let forebay = streaming(&upstream);
     let mut client = frames(&forebay);
     client.send_head(1, &fields("POST", "/"), false);
     client.send_head(1, &[(b"x-sum", b"0")], true);

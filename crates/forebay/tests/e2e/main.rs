@@ -16,6 +16,7 @@ mod h2_cost;
 mod heads;
 mod life;
 mod matrix;
+mod mirror;
 mod namespace;
 mod pairs;
 mod paths;
@@ -44,6 +45,11 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 fn setup() -> Setup {
     Setup::new(FOREBAY)
+}
+
+/// `web.test` leads to this upstream, which gets bodies as they come.
+fn streaming(upstream: &Upstream) -> Forebay {
+    setup().endpoint(upstream.address()).annotation("proxy-request-buffering", "off").start()
 }
 
 /// `web.test` leads to this upstream, all settings being as they are by default.

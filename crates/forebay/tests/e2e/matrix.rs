@@ -55,6 +55,73 @@ fn converse(client: Protocol, upstream: Protocol) {
     a_client_that_goes_away_is_seen_to(&pair);
     requests_do_not_wait_for_each_other(&pair);
     assert!(pair.is_left_alone(), "each request was taken once");
+    let folder = tempfile::tempdir().unwrap();
+    let to = format!("--body-buffer-dir={}", folder.path().display());
+    let buffering = Pair::with(client, upstream, |setup| setup.arguments([to]));
+    content_is_read_whole(&buffering, upstream);
+    let delivering = Pair::with(client, upstream, |setup| {
+        setup
+            .annotation("proxy-buffering", "on")
+            .annotation("proxy-buffer-size", "64k")
+            .annotation("limit-rate", "100000")
+            .annotation("proxy-redirect-from", "http://in.test/")
+            .annotation("proxy-redirect-to", "https://out.test/")
+            .annotation("proxy-cookie-path", "/a /")
+    });
+    responses_are_read_ahead(&delivering);
+}
+
+/// An endpoint of HTTP/1 is asked when all of a body has come; one of HTTP/2, which may speak first, as soon as may be.
+fn content_is_read_whole(pair: &Pair, upstream: Protocol) {
+    let content = &*large();
+    let mut client = pair.client();
+    let mut exchange = client.begin("PUT", "/", &[], Framing::Open);
+    exchange.send(&content[..1000]);
+    let early = upstream.is_http2.then(|| pair.accept());
+    if early.is_none() {
+        let mut other = pair.client();
+        let mut overtaking = other.get("/other");
+        let mut peer = pair.accept();
+        assert_eq!(peer.path, "/other");
+        peer.answer(200, b"ok");
+        assert_eq!(overtaking.response().1.content, b"ok");
+        assert!(pair.is_left_alone());
+    }
+    let mut peer = thread::scope(|scope| {
+        scope.spawn(|| {
+            exchange.send(&content[1000..]);
+            exchange.finish(&[("x-sum", "1")]);
+        });
+        let mut peer = early.unwrap_or_else(|| pair.accept());
+        let received = peer.read_to_end();
+        assert!(received.content == *content && received.trailers.is_some());
+        peer
+    });
+    let length = (!upstream.is_http2).then(|| LARGE_BYTES.to_string());
+    assert_eq!(peer.header("content-length"), length);
+    peer.answer(200, b"ok");
+    assert_eq!(exchange.response().1.content, b"ok");
+}
+
+fn responses_are_read_ahead(pair: &Pair) {
+    let content = &*large();
+    for framing in [Framing::Open, Framing::Length(LARGE_BYTES)] {
+        let mut client = pair.client();
+        let mut exchange = client.get("/");
+        let mut peer = pair.accept();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let headers = [("location", "http://in.test/a"), ("set-cookie", "b=1; Path=/a/c")];
+                peer.respond(201, &headers, framing);
+                peer.send(content);
+                peer.finish(&[]);
+            });
+            let (head, received) = exchange.response();
+            assert_eq!(head.header("location").as_deref(), Some("https://out.test/a"));
+            assert_eq!(head.header("set-cookie").as_deref(), Some("b=1; Path=//c"));
+            assert!(received.content == *content && received.trailers.is_some(), "{framing:?}");
+        });
+    }
 }
 
 fn heads_pass(pair: &Pair) {

@@ -4,8 +4,8 @@
 
 use h2::Reason;
 use testkit::{
-    Authority, BodyReceiver, BodySender, Call, Connection, Forebay, H2Client, H2Peer, H2Upstream, TlsClient,
-    TlsServer, Trailers, Upstream,
+    Authority, BodyReceiver, BodySender, Call, Connection, Forebay, H2Client, H2Peer, H2Upstream, Setup,
+    TlsClient, TlsServer, Trailers, Upstream,
 };
 
 use crate::setup;
@@ -89,7 +89,13 @@ enum Side {
 }
 
 impl Pair {
+    /// A proxy that passes bodies on as they come.
     pub(crate) fn start(client: Protocol, upstream: Protocol) -> Self {
+        Self::with(client, upstream, |setup| setup.annotation("proxy-request-buffering", "off"))
+    }
+
+    /// A proxy that is set up in another way.
+    pub(crate) fn with(client: Protocol, upstream: Protocol, change: impl FnOnce(Setup) -> Setup) -> Self {
         let certificate = Authority::new("authority").server(&["web.test"]);
         let server = upstream.is_tls.then(|| TlsServer::new(&certificate));
         let listener = if upstream.is_http2 {
@@ -107,11 +113,11 @@ impl Pair {
             (true, false) => "GRPC",
             (true, true) => "GRPCS",
         };
-        let forebay = setup()
+        let setup = setup()
             .endpoint(address)
             .annotation("backend-protocol", protocol)
-            .annotation("proxy-body-size", "0")
-            .start();
+            .annotation("proxy-body-size", "0");
+        let forebay = change(setup).start();
         let tls = TlsClient::new("web.test").alpn(if client.is_http2 { &["h2"] } else { &["http/1.1"] });
         Self { client, forebay, listener, tls }
     }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use testkit::{Connection, Ending, Forebay, Upstream};
 
-use crate::{GET, OK, serving, setup};
+use crate::{GET, OK, serving, setup, streaming};
 
 /// Sends bytes, expects an answer with this status and the end of the connection, and awaits the count.
 fn refused(forebay: &Forebay, bytes: impl AsRef<[u8]>, status: u16, reason: &str) {
@@ -136,7 +136,7 @@ fn a_malformed_chunk_that_comes_with_its_head_reaches_no_endpoint() {
 #[test]
 fn a_malformed_chunk_that_comes_later_breaks_the_request_off() {
     let upstream = Upstream::new();
-    let forebay = serving(&upstream);
+    let forebay = streaming(&upstream);
     let mut client = forebay.client();
     client.send("POST / HTTP/1.1\r\nHost: web.test\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n");
     let (mut peer, _) = upstream.accept_request();
@@ -180,7 +180,11 @@ fn what_is_too_long_is_refused_before_all_of_it_has_come() {
 #[test]
 fn a_body_longer_than_allowed_is_refused_by_its_length_and_by_its_chunks() {
     let upstream = Upstream::new();
-    let forebay = setup().endpoint(upstream.address()).annotation("proxy-body-size", "10").start();
+    let forebay = setup()
+        .endpoint(upstream.address())
+        .annotation("proxy-body-size", "10")
+        .annotation("proxy-request-buffering", "off")
+        .start();
     let post = "POST / HTTP/1.1\r\nHost: web.test\r\n";
     refused(&forebay, format!("{post}Content-Length: 1000000\r\n\r\n"), 413, "body_too_large");
     let chunked = format!("{post}Transfer-Encoding: chunked\r\n\r\n6\r\nhello \r\n5\r\nworld\r\n");
@@ -234,7 +238,11 @@ fn a_connection_on_which_no_request_begins_is_closed_without_a_word() {
 #[test]
 fn a_body_that_stands_still_is_refused() {
     let upstream = Upstream::new();
-    let forebay = setup().endpoint(upstream.address()).setting("client-body-timeout", "1").start();
+    let forebay = setup()
+        .endpoint(upstream.address())
+        .annotation("proxy-request-buffering", "off")
+        .setting("client-body-timeout", "1")
+        .start();
     let mut client = forebay.client();
     client.send("POST / HTTP/1.1\r\nHost: web.test\r\nContent-Length: 10\r\n\r\nabc");
     let (mut peer, _) = upstream.accept_request();

@@ -173,6 +173,8 @@ impl Registry {
         let count = |counter| sum(workers, |worker| worker.counter(counter));
         page.family(&names::SERIES_DROPPED);
         page.sample(names::SERIES_DROPPED.name, "", count(Counter::SeriesDropped));
+        page.family(&names::MIRRORS_DROPPED);
+        page.sample(names::MIRRORS_DROPPED.name, "", count(Counter::MirrorsDropped));
         let lost = self.log_lines_lost.load(Ordering::Relaxed);
         page.family(&names::LOG_DROPPED);
         page.sample(names::LOG_DROPPED.name, "", count(Counter::LogLinesDropped) + lost);

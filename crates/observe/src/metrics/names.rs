@@ -69,6 +69,7 @@ metrics! {
     FAULTS: Counter, "forebay_faults_total", "What went wrong, by whose fault it is and by reason";
     TLS_HANDSHAKES: Counter, "forebay_tls_handshakes_total", "Handshakes with clients that were completed, in full or resumed, and by the type of our key";
     SERIES_DROPPED: Counter, "forebay_metrics_series_dropped_total", "Requests that no series of the request metrics had room for";
+    MIRRORS_DROPPED: Counter, "forebay_mirrors_dropped_total", "Copies of requests (mirror-target) that there was no room or no endpoint for";
     LOG_DROPPED: Counter, "forebay_access_log_dropped_lines_total", "Lines of the access log that could not be written, or not soon enough";
     EVENTS_DROPPED: Counter, "forebay_events_dropped_total", "Events on objects that there was no room for among those waiting to be published";
     UPSTREAM_OPENED: Counter, "forebay_upstream_connections_opened_total", "Connections that were opened";

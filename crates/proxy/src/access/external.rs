@@ -9,24 +9,23 @@ use std::sync::Arc;
 use model::{Action, ExternalAuth, ExternalCheck, Timeouts};
 use observe::Reason;
 use observe::access::Try;
-use wire::h1::{Body, BodyDecoder, Decoded, Response};
+use wire::h1::Response;
 
 use super::client_certificate;
 use crate::body::Framing;
 use crate::buffer::Buffer;
 use crate::clients::{Admitted, Key, Verdict};
 use crate::clock::Moment;
-use crate::deadline::Deadline;
 use crate::exchange::Exchange;
 use crate::fault::{Fault, Retry};
 use crate::filters::FilterResult;
 use crate::head::{HeadEdits, Subrequest, write_subrequest_head};
-use crate::limits::{AUTH_BODY_BYTES_MAX, AUTH_TRIES_MAX, INTERIM_RESPONSES_MAX};
+use crate::limits::AUTH_TRIES_MAX;
 use crate::record::record_auth;
 use crate::reply::{Answer, status as status_of};
 use crate::script;
-use crate::upstream::h1::keep_alive_hint;
-use crate::upstream::{Call, Request, ResponseTimer};
+use crate::subrequest::{self, visible};
+use crate::upstream::Request;
 use crate::values;
 
 /// Asks whether a request is let in, and notes what follows from the answer.
@@ -169,12 +168,8 @@ async fn ask(
     for tried in 0..AUTH_TRIES_MAX {
         let Some(endpoint) = cluster.pick(|_| false, &worker.random, worker.clock.now()) else { break };
         *asked = Some(endpoint.address);
-        let opened = Call::open(&worker.pool, endpoint, tried > 0, true, timeouts.connect, &deadline).await;
-        let answered = match opened {
-            Ok(call) => converse(exchange, &auth.check, call, &request, &deadline).await,
-            Err(fault) => Err(fault),
-        };
-        match answered {
+        let read = |head: &[u8], response: &Response| verdict(&auth.check, head, response);
+        match subrequest::ask(worker, endpoint, (tried > 0, true), (&request, None), &deadline, read).await {
             Err(fault) if fault.retry != Retry::Never && is_worth_another(fault.reason) => last = fault,
             answered => return answered,
         }
@@ -191,80 +186,6 @@ fn timeouts(exchange: &Exchange<'_>) -> Timeouts {
     match exchange.route.get().map(|route| &route.action) {
         Some(Action::Forward(forward)) => forward.timeouts,
         _ => Timeouts::default(),
-    }
-}
-
-async fn converse(
-    exchange: &Exchange<'_>,
-    check: &ExternalCheck,
-    mut call: Call<'_>,
-    request: &Request<'_>,
-    deadline: &Deadline,
-) -> Result<Verdict, Fault> {
-    let worker = exchange.worker;
-    call.send(request, deadline).await?;
-    let timer = ResponseTimer::new(deadline, request.timeouts.read, true);
-    let (mut buffer, mut response) = (Buffer::empty(&worker.buffers), worker.responses.take());
-    let verdict = final_head(&call, &mut response, &mut buffer, &timer).await;
-    let verdict = verdict.map(|()| self::verdict(check, buffer.data(), &response));
-    if verdict.is_ok() {
-        let body = response.body(check.method.as_deref() == Some("HEAD"));
-        let idle_max = keep_alive_hint(buffer.data(), &response);
-        buffer.consume(response.len);
-        let is_past = drain(&call, body, &mut buffer, request.timeouts, deadline).await;
-        call.finish(is_past && response.is_persistent(), idle_max, false);
-    }
-    worker.responses.keep(response);
-    verdict
-}
-
-async fn final_head(
-    call: &Call<'_>,
-    response: &mut Response,
-    buffer: &mut Buffer,
-    timer: &ResponseTimer<'_>,
-) -> Result<(), Fault> {
-    for _ in 0..=INTERIM_RESPONSES_MAX {
-        call.head(response, buffer, true, timer).await?;
-        if !response.is_interim() || response.status == 101 {
-            return Ok(());
-        }
-        buffer.consume(response.len);
-    }
-    Err(Fault::sent(Reason::UpstreamBadResponse))
-}
-
-/// Passes over a body, so that the connection can be used again. False where that is not worth it.
-async fn drain(
-    call: &Call<'_>,
-    body: Body,
-    buffer: &mut Buffer,
-    timeouts: Timeouts,
-    deadline: &Deadline,
-) -> bool {
-    let Some(socket) = call.own_socket().filter(|_| body != Body::UntilClose) else { return false };
-    let (mut decoder, mut passed) = (BodyDecoder::new(body), 0);
-    loop {
-        match decoder.decode(buffer.data()) {
-            Ok(Decoded::End { skip, .. }) => {
-                buffer.consume(skip);
-                return buffer.is_empty();
-            }
-            Ok(Decoded::Data { skip, len }) => {
-                buffer.consume(skip + len);
-                passed += len;
-                if passed > AUTH_BODY_BYTES_MAX {
-                    return false;
-                }
-                continue;
-            }
-            Ok(Decoded::More { skip }) => buffer.consume(skip),
-            Err(_) => return false,
-        }
-        match deadline.within(timeouts.read, |cx| socket.poll_fill(cx, buffer)).await {
-            Ok(Ok(read)) if read > 0 => {}
-            _ => return false,
-        }
     }
 }
 
@@ -309,19 +230,6 @@ fn write_head(exchange: &Exchange<'_>, check: &ExternalCheck, out: &mut Buffer) 
     write_subrequest_head(head, request, &subrequest, &edits, out);
 }
 
-/// A text as part of a URL: what would end it, or the line that it is in, is escaped. A value such as `$uri` may hold anything.
-fn visible(text: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    for &byte in text {
-        if byte.is_ascii_graphic() {
-            out.push(byte);
-        } else {
-            out.extend_from_slice(format!("%{byte:02X}").as_bytes());
-        }
-    }
-    out
-}
-
 /// A text as the value of a header.
 fn without_controls(mut text: Vec<u8>) -> Vec<u8> {
     text.retain(|byte| !byte.is_ascii_control());
@@ -334,7 +242,6 @@ mod tests {
 
     #[test]
     fn no_value_ends_its_line() {
-        assert_eq!(visible(b"/a b\r\nX: y\x00\xff"), b"/a%20b%0D%0AX:%20y%00%FF");
         assert_eq!(without_controls(b"a\r\nX: y\x00".to_vec()), b"aX: y");
     }
 }

@@ -4,25 +4,30 @@
 //! Source: socket with decoder | stream | bytes ──▶ Sink: HTTP/1, raw or in chunks | HTTP/2
 //! ```
 //!
-//! Between the two nothing changes a body today, so that small ones are copied and large ones are spliced from socket to socket. What
-//! changes, slows or copies bodies will stand there, in [`relay`], which passes on one [event](BodyEvent) of the source after the other; only
-//! without it may a body pass that is not looked at.
+//! Where nothing stands between the two, small bodies are copied and large ones are spliced from socket to socket ([`relay`]). What slows a
+//! body, or reads it ahead, stands between them ([`Stages`]); what is to be sent again, or to several, is read whole first ([`hold`]).
 //!
 //! Never in here: heads.
 
+mod held;
 mod relay;
 mod sink;
 mod source;
 mod splice;
+mod stages;
+mod store;
 
 use std::cell::Cell;
 use std::time::Duration;
 
 use wire::h1::InvalidBody;
 
+pub(crate) use held::{HeldBody, Kept, hold};
 pub(crate) use relay::relay;
 pub(crate) use sink::Sink;
 pub(crate) use source::{Source, take_frames, transcode};
+pub(crate) use stages::Stages;
+pub(crate) use store::BodyStore;
 
 /// Where a body comes from.
 pub(crate) struct Incoming<'a> {
@@ -70,6 +75,8 @@ pub(crate) enum RelayError {
     Write,
     /// Its receiver was too slow.
     WriteTimeout,
+    /// What was kept of it cannot be read.
+    Store,
 }
 
 /// What is next of a body.

@@ -16,7 +16,7 @@ pub(crate) async fn relay(
     pipes: &Pipes,
 ) -> Result<(), RelayError> {
     loop {
-        match incoming.next(&outgoing, deadline).await? {
+        match incoming.next(Some(&outgoing), deadline).await? {
             BodyEvent::Content { skip, len } => {
                 meter.count(len)?;
                 let is_last = incoming.is_last();

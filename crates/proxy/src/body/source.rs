@@ -176,9 +176,11 @@ impl<'a> Source<'a> {
 // === impl Incoming ===
 
 impl Incoming<'_> {
+    /// Waits for what is next. `to` is where it goes at once, if it does: then no more is read than there is room for, and what is large
+    /// is left to the kernel.
     pub(super) async fn next(
         &mut self,
-        outgoing: &Outgoing<'_>,
+        to: Option<&Outgoing<'_>>,
         deadline: &Deadline,
     ) -> Result<BodyEvent, RelayError> {
         let (socket, buffer, decoder) = match &mut self.source {
@@ -194,21 +196,17 @@ impl Incoming<'_> {
                 Decoded::More { skip } => buffer.consume(skip),
             }
             if buffer.is_empty()
-                && let Some(length) = spliceable(socket, decoder, outgoing)
+                && let Some(length) = to.and_then(|to| spliceable(socket, decoder, to))
             {
                 return Ok(BodyEvent::Large { length });
             }
             // The buffer is held only while there is something to put into it.
             buffer.release();
-            let read = match outgoing.sink {
-                Sink::Http1 { .. } => {
-                    let read = deadline.within(self.timeout, |cx| socket.poll_fill(cx, buffer)).await;
-                    read.map_err(|Elapsed| RelayError::ReadTimeout)?.map_err(|_| RelayError::Read)?
-                }
-                Sink::Http2(sender) => {
-                    let to = (sender, outgoing.timeout);
-                    read_into_room((socket, self.timeout), buffer, to, deadline).await?
-                }
+            let read = if let Some(&Outgoing { sink: Sink::Http2(sender), timeout }) = to {
+                read_into_room((socket, self.timeout), buffer, (sender, timeout), deadline).await?
+            } else {
+                let read = deadline.within(self.timeout, |cx| socket.poll_fill(cx, buffer)).await;
+                read.map_err(|Elapsed| RelayError::ReadTimeout)?.map_err(|_| RelayError::Read)?
             };
             if read == 0 {
                 decoder.finish().map_err(RelayError::Invalid)?;

@@ -1,11 +1,13 @@
 //! What is changed in the head of a response, whoever made it.
 
+mod addresses;
 mod cors;
 
 use model::template::Template;
 use model::{HeadSettings, ResponseFilter, ServerHeader, Settings};
 
 use crate::head::{HeadEdits, SERVER};
+pub(crate) use addresses::translate;
 pub(crate) use cors::preflight;
 
 /// The changes to the head of a response. `is_tls` says whether the client is spoken to over TLS.

@@ -15,7 +15,7 @@ use wire::hop_by_hop::is_listed;
 use wire::{Field, Known};
 
 use crate::buffer::Buffer;
-pub(crate) use request::{RequestOptions, write_request_head};
+pub(crate) use request::{BodyLength, RequestOptions, end_request_head, write_request_head};
 pub(crate) use response::{Delivery, connection_option, write_interim_head, write_response_head};
 pub(crate) use subrequest::{Subrequest, write_subrequest_head};
 
@@ -92,6 +92,18 @@ impl<'a> HeadEdits<'a> {
     pub(crate) fn sets(&self, name: &str) -> bool {
         let mut changes = self.edits.iter().filter(|edit| !edit.is_addition);
         changes.any(|edit| edit.value.is_some() && edit.name.eq_ignore_ascii_case(name))
+    }
+}
+
+#[cfg(test)]
+impl HeadEdits<'_> {
+    /// The changes as lines; a name alone for fields that do not pass.
+    pub(crate) fn told(&self) -> Vec<String> {
+        let line = |Edit { name, value, .. }: &Edit<'_>| match value {
+            Some(value) => format!("{name}: {}", String::from_utf8_lossy(value)),
+            None => (*name).to_owned(),
+        };
+        self.edits.iter().map(line).collect()
     }
 }
 

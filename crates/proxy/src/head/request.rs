@@ -31,6 +31,18 @@ pub(crate) struct RequestOptions<'a> {
     pub(crate) names: HeaderNames,
     /// Whether a body that the client has announced does not follow: its length is then 0.
     pub(crate) is_bodiless: bool,
+    /// Whether the endpoint is spoken to in HTTP/1.0.
+    pub(crate) is_http_1_0: bool,
+    /// Whether the length of a body that came in chunks is written later, and with it the [end of the head](end_request_head).
+    pub(crate) awaits_length: bool,
+}
+
+/// How long the body is of a request whose head awaits its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyLength {
+    Known(u64),
+    /// It goes in chunks.
+    Unknown,
 }
 
 /// Appends the head of a request as the endpoint is to see it: the client's lines after ours.
@@ -45,7 +57,8 @@ pub(crate) fn write_request_head(
     let method = &head[request.method.clone()];
     let target = options.target.unwrap_or_else(|| request.origin_target(head));
     let host = options.host.unwrap_or(options.forwarded.host);
-    writer.write([method, b" ", target, b" HTTP/1.1\r\nHost: ", host, b"\r\n"]);
+    let version: &[u8] = if options.is_http_1_0 { b" HTTP/1.0\r\nHost: " } else { b" HTTP/1.1\r\nHost: " };
+    writer.write([method, b" ", target, version, host, b"\r\n"]);
     if let Some(id) = options.request_id.filter(|_| !edits.replaces(b"X-Request-ID")) {
         writer.write([b"X-Request-ID: ", id, b"\r\n"]);
     }
@@ -69,12 +82,27 @@ pub(crate) fn write_request_head(
             || !passes_name(field, head, options.names)
     });
     write_request_connection(head, request, options, &mut writer);
-    let end: &[u8] = match (options.is_bodiless, request.fields.chunked) {
-        (true, _) => b"Content-Length: 0\r\n\r\n",
-        (false, true) => b"Transfer-Encoding: chunked\r\n\r\n",
-        (false, false) => b"\r\n",
-    };
-    writer.write([end]);
+    match (request.fields.chunked, options.awaits_length) {
+        _ if options.is_bodiless => end_with_length(BodyLength::Known(0), &mut writer),
+        (false, _) => writer.end(),
+        (true, false) => end_with_length(BodyLength::Unknown, &mut writer),
+        (true, true) => {}
+    }
+}
+
+/// Appends the end of a head that awaits the length of its body.
+pub(crate) fn end_request_head(length: BodyLength, out: &mut Buffer) {
+    end_with_length(length, &mut HeadWriter::new(out, 0));
+}
+
+fn end_with_length(length: BodyLength, writer: &mut HeadWriter<'_>) {
+    match length {
+        BodyLength::Known(length) => {
+            writer.field("Content-Length", itoa::Buffer::new().format(length).as_bytes());
+            writer.end();
+        }
+        BodyLength::Unknown => writer.write([b"Transfer-Encoding: chunked\r\n\r\n"]),
+    }
 }
 
 fn write_request_connection(

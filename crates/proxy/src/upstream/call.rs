@@ -138,18 +138,19 @@ impl<'e> Call<'e> {
         }
     }
 
-    /// Waits for the next response head, interim or final; it stays at the front of `buffer`, and `response` says what it is. `is_eager` where as much of the body may be
-    /// read along with it as has come.
+    /// Waits for the next response head, interim or final; it stays at the front of `buffer`, and `response` says what it is. `is_eager`
+    /// where as much of the body may be read along with it as has come; `bytes_max` is how long the head may be in HTTP/1.
     pub(crate) async fn head(
         &self,
         response: &mut Response,
         buffer: &mut Buffer,
-        is_eager: bool,
+        (is_eager, bytes_max): (bool, usize),
         timer: &ResponseTimer<'_>,
     ) -> Result<(), Fault> {
         match &self.line {
             Line::Http1(connection, _) => {
-                super::h1::read_response_head(connection.socket(), response, buffer, is_eager, timer).await
+                let how = (is_eager, bytes_max);
+                super::h1::read_response_head(connection.socket(), response, buffer, how, timer).await
             }
             Line::Http2(_, call) => Box::pin(of_sent(call.as_deref()).head(response, buffer, timer)).await,
         }

@@ -10,20 +10,19 @@ use super::timer::ResponseTimer;
 use crate::buffer::Buffer;
 use crate::deadline::Elapsed;
 use crate::fault::Fault;
-use crate::limits::RESPONSE_HEAD_BYTES_MAX;
 use crate::socket::Socket;
 
 /// Reads a response head; it stays at the front of `buffer`, and `response` says what it is. `is_eager` where the body may be read along
-/// with it as far as it has come: what a stream of HTTP/2 has no room for would be kept meanwhile.
+/// with it as far as it has come: what a stream of HTTP/2 has no room for would be kept meanwhile. The head may have `bytes_max` bytes.
 pub(crate) async fn read_response_head(
     socket: &Socket,
     response: &mut Response,
     buffer: &mut Buffer,
-    is_eager: bool,
+    (is_eager, bytes_max): (bool, usize),
     timer: &ResponseTimer<'_>,
 ) -> Result<(), Fault> {
     loop {
-        if !buffer.is_empty() && parse(response, buffer)? {
+        if !buffer.is_empty() && parse(response, buffer, bytes_max)? {
             return Ok(());
         }
         let read = timer.within(|cx| {
@@ -37,9 +36,10 @@ pub(crate) async fn read_response_head(
     }
 }
 
-fn parse(response: &mut Response, buffer: &Buffer) -> Result<bool, Fault> {
+fn parse(response: &mut Response, buffer: &Buffer, bytes_max: usize) -> Result<bool, Fault> {
     let is_whole = response.parse(buffer.data()).map_err(|_| Fault::sent(Reason::UpstreamBadResponse))?;
-    if !is_whole && buffer.len() > RESPONSE_HEAD_BYTES_MAX {
+    let len = if is_whole { response.len } else { buffer.len() };
+    if len > bytes_max {
         return Err(Fault::sent(Reason::UpstreamHeadTooLarge));
     }
     Ok(is_whole)

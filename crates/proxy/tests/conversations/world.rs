@@ -2,12 +2,14 @@
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use model::{
     Action, Backends, Cluster, ClusterId, Endpoint, EndpointState, Forward, Host, HostName, HostTls, Labels,
-    Listener, ListenerKind, Model, PathMatch, Protocol, RetryPolicy, Route, Stream, Timeouts, Transport,
+    Listener, ListenerKind, Model, PathMatch, Protocol, RetryPolicy, Route, Stream, Timeouts, Transfer,
+    Transport,
 };
 use observe::log::Writer;
 use observe::{MetricsOptions, Process, Registry};
@@ -40,12 +42,21 @@ impl World {
 
     /// A host `web.test` over HTTP with these endpoints, changed before it starts.
     pub(crate) fn http(endpoints: &[SocketAddr], change: impl FnOnce(&mut Model)) -> Self {
+        Self::http_with_folder(None, endpoints, change)
+    }
+
+    /// The same with a folder for bodies.
+    pub(crate) fn http_with_folder(
+        folder: Option<OwnedFd>,
+        endpoints: &[SocketAddr],
+        change: impl FnOnce(&mut Model),
+    ) -> Self {
         let model = Model {
             listeners: vec![http(0, host("web.test"))],
             clusters: [cluster(endpoints)].into_iter().collect(),
             ..Model::default()
         };
-        Self::run(None, model, change)
+        Self::run(None, folder, model, change)
     }
 
     fn start(transport: Transport, endpoints: &[SocketAddr], change: impl FnOnce(&mut Model)) -> Self {
@@ -58,10 +69,15 @@ impl World {
             listeners: vec![stream(port.number(), transport)],
             ..Model::default()
         };
-        Self::run(Some(port), model, change)
+        Self::run(Some(port), None, model, change)
     }
 
-    fn run(port: Option<Port>, mut model: Model, change: impl FnOnce(&mut Model)) -> Self {
+    fn run(
+        port: Option<Port>,
+        body_folder: Option<OwnedFd>,
+        mut model: Model,
+        change: impl FnOnce(&mut Model),
+    ) -> Self {
         // What a test leaves open is not waited for in the end.
         model.settings.client.shutdown_timeout = Duration::from_millis(100);
         change(&mut model);
@@ -72,6 +88,7 @@ impl World {
         let options = Options {
             workers: vec![None],
             source_addresses: Vec::new(),
+            body_folder,
             budget: Budget { connections: 1000, datagram_sessions: 1000 },
             hostname: "test".to_owned(),
         };
@@ -111,9 +128,14 @@ impl World {
 
     /// A client of HTTP.
     pub(crate) fn http_client(&self) -> Connection {
+        Connection::to(self.http_address())
+    }
+
+    /// Where clients of HTTP connect to.
+    pub(crate) fn http_address(&self) -> SocketAddr {
         let (id, address) = self.proxy.as_ref().unwrap().addresses()[0];
         assert_eq!(id.kind, ListenerKind::Http);
-        Connection::to(([127, 0, 0, 1], address.port()).into())
+        ([127, 0, 0, 1], address.port()).into()
     }
 
     pub(crate) fn client(&self) -> Connection {
@@ -202,6 +224,7 @@ pub(crate) fn host(name: &str) -> Host {
         connection_header: None,
         sets_affinity_cookie: false,
         head: None,
+        transfer: Transfer::default(),
     };
     let route = Route::new(PathMatch::root(), Action::Forward(forward), Arc::default());
     Host {

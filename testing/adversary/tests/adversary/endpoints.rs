@@ -319,7 +319,8 @@ fn answers_before_the_request_has_ended(_: &Run) {
     const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
     let rest = "GET /smuggled HTTP/1.1\r\nHost: web.test\r\n\r\n";
     let upstream = Upstream::new();
-    let forebay = binary::setup().endpoint(upstream.address()).start();
+    let setup = binary::setup().endpoint(upstream.address());
+    let forebay = setup.annotation("proxy-request-buffering", "off").start();
     let framings = [
         (format!("Content-Length: {}", 5 + rest.len()), "hello".to_owned(), rest.to_owned()),
         (

@@ -46,6 +46,7 @@ fn waiting_for(upstream: std::net::SocketAddr) -> testkit::Setup {
         .endpoint(upstream)
         .annotation("proxy-read-timeout", "1")
         .annotation("proxy-next-upstream", "off")
+        .annotation("proxy-request-buffering", "off")
 }
 
 fn upload(framing: &str, is_chunked: bool) {

@@ -18,11 +18,10 @@ use crate::translate::header::{self, Side};
 use crate::translate::ingress::access::address_set;
 use crate::translate::ingress::annotation::Risk;
 use crate::translate::ingress::auth::external;
-use crate::translate::ingress::{errors, limits, redirect};
+use crate::translate::ingress::{bodies, errors, limits, redirect, responses};
 
 const TUNING: &str = "it tunes nginx, and has no counterpart here";
 const DEAD: &str = "ingress-nginx reads it and does nothing with it";
-const STREAMED: &str = "bodies are streamed, with backpressure";
 const WORKERS: &str = "there is one pinned worker for each CPU that the process may use; see --workers";
 const CURVES: &str = "X25519MLKEM768, X25519, P-256 and P-384 are offered";
 const NO_DH: &str = "key exchange is by elliptic curves only";
@@ -67,7 +66,8 @@ keys! {
     "brotli-level", "4", Unsupported, "Level of brotli.";
     "brotli-min-length", "20", Unsupported, "Shortest body to compress.";
     "brotli-types", "", Unsupported, "Media types to compress.";
-    "client-body-buffer-size", "8k", Ignored(STREAMED), "Request body kept in memory.";
+    "client-body-buffer-size", "8k", Supported(|g, v| set(&mut g.defaults.bodies.buffer_bytes, value::size(v))),
+        "Request body kept in memory; a longer one goes to a file, where `--body-buffer-dir` names a folder.";
     "client-body-timeout", "60", Supported(|g, v| set(&mut g.settings.client.body_timeout, value::seconds(v))),
         "Seconds between two reads of a request body.";
     "client-header-buffer-size", "1k", Ignored(TUNING), "First buffer of a request head.";
@@ -207,8 +207,10 @@ keys! {
         "Status of connections over the limit.";
     "limit-conn-zone-variable", "$binary_remote_addr", Supported(|g, v| set(&mut g.defaults.limits.key, limits::key(v))),
         "What requests are counted by, for `limit-rps`, `limit-rpm` and `limit-connections`. One for which it comes to nothing is not limited.";
-    "limit-rate", "0", Unsupported, "Speed of a response in KiB/s.";
-    "limit-rate-after", "0", Unsupported, "KiB of a response before it holds.";
+    "limit-rate", "0", Supported(|g, v| set(&mut g.defaults.responses.rate_kib, value::number(v))),
+        "Speed of a response in KiB/s, with `proxy-buffering` on; 0 for no limit.";
+    "limit-rate-after", "0", Supported(|g, v| set(&mut g.defaults.responses.rate_after_kib, value::number(v))),
+        "KiB of a response before it holds.";
     "limit-req-status-code", "503", Supported(|g, v| set(&mut g.defaults.limits.rate_status, limits::status(v))),
         "Status of requests over the rate.";
     "load-balance", "round_robin", Supported(|g, v| set(&mut g.defaults.balancing.balance, value::balance(v))),
@@ -254,18 +256,24 @@ keys! {
         "Sends X-Original-URI.";
     "proxy-body-size", "1m", Supported(|g, v| set(&mut g.defaults.bodies.bytes_max, value::size(v).map(positive))),
         "Longest request body; 0 for no limit.";
-    "proxy-buffer-size", "4k", Ignored(STREAMED), "Longest response head.";
-    "proxy-buffering", "off", Ignored(STREAMED), "Buffers responses.";
-    "proxy-buffers-number", "4", Ignored(STREAMED), "Buffers for a response.";
-    "proxy-busy-buffers-size", "", Ignored(STREAMED), "Buffers that may be busy sending.";
+    "proxy-buffer-size", "4k", Supported(|g, v| set(&mut g.defaults.responses.head_bytes_max, responses::head_bytes(v))),
+        "Longest response head; a longer one is answered with 502.";
+    "proxy-buffering", "off", Supported(|g, v| set(&mut g.defaults.responses.reads_ahead, value::on_off(v))),
+        "Reads responses ahead of clients that are slow.";
+    "proxy-buffers-number", "4", Supported(|g, v| set(&mut g.defaults.responses.buffers, value::number(v))),
+        "How much is read ahead, in units of `proxy-buffer-size`.";
+    "proxy-busy-buffers-size", "", Ignored(responses::ALL_MAY_BE_BUSY), "Buffers that may be busy sending.";
     "proxy-connect-timeout", "5", Supported(|g, v| set(&mut g.defaults.timeouts.connect, value::seconds(v))),
         "Seconds for an endpoint to accept the connection.";
-    "proxy-cookie-domain", "off", Unsupported, "Rewrites the Domain of cookies.";
-    "proxy-cookie-path", "off", Unsupported, "Rewrites the Path of cookies.";
+    "proxy-cookie-domain", "off", Supported(|g, v| set(&mut g.defaults.responses.cookie_domain, responses::cookie_domain(v))),
+        "Rewrites the Domain of cookies: `FROM TO`.";
+    "proxy-cookie-path", "off", Supported(|g, v| set(&mut g.defaults.responses.cookie_path, responses::cookie_path(v))),
+        "Rewrites the beginning of the Path of cookies: `FROM TO`.";
     "proxy-headers-hash-bucket-size", "64", Ignored(TUNING), "Size of a hash table.";
     "proxy-headers-hash-max-size", "512", Ignored(TUNING), "Size of a hash table.";
-    "proxy-http-version", "1.1", Unsupported, "HTTP version towards endpoints.";
-    "proxy-max-temp-file-size", "1024m", Ignored(STREAMED), "Disk space for a response.";
+    "proxy-http-version", "1.1", Supported(|g, v| set(&mut g.defaults.bodies.uses_http_1_0, bodies::is_http_1_0(v))),
+        "HTTP version towards endpoints: 1.1 or 1.0.";
+    "proxy-max-temp-file-size", "1024m", Ignored(responses::IN_MEMORY), "Disk space for a response.";
     "proxy-next-upstream", "error timeout", Supported(|g, v| set(&mut g.defaults.retries.on, value::retry_on(v))),
         "What counts as a failed try.";
     "proxy-next-upstream-timeout", "0", Supported(|g, v| set(&mut g.defaults.retries.timeout, value::seconds(v).map(positive))),
@@ -278,9 +286,11 @@ keys! {
         "Seconds between two reads of a response.";
     "proxy-real-ip-cidr", "0.0.0.0/0", Supported(|g, v| set(&mut g.settings.forwarded.trusted, value::networks(v).map(everybody))),
         "Networks of the peers that are trusted; 0.0.0.0/0 stands for everybody, by IPv6 too.";
-    "proxy-redirect-from", "off", Unsupported, "Prefix of Location to replace.";
-    "proxy-redirect-to", "off", Unsupported, "What replaces it.";
-    "proxy-request-buffering", "on", Ignored(STREAMED),
+    "proxy-redirect-from", "off", Supported(|g, v| set(&mut g.defaults.responses.redirect_from, responses::redirect_part(v))),
+        "Beginning of Location, and of the URL in Refresh, to replace.";
+    "proxy-redirect-to", "off", Supported(|g, v| set(&mut g.defaults.responses.redirect_to, responses::redirect_part(v))),
+        "What replaces it.";
+    "proxy-request-buffering", "on", Supported(|g, v| set(&mut g.defaults.bodies.are_buffered, value::on_off(v))),
         "Reads request bodies before endpoints are contacted.";
     "proxy-send-timeout", "60", Supported(|g, v| set(&mut g.defaults.timeouts.send, value::seconds(v))),
         "Seconds between two writes of a request.";

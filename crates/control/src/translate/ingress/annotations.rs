@@ -7,8 +7,8 @@ use super::Settings;
 use super::annotation::{Annotation, BadValue, Effect};
 use super::{
     access, affinity, auth, balancing, bodies, canary, client_certificates, cors, errors, fastcgi, firewall,
-    headers, host_tls, limits, logging, mirror, redirect, retries, rewrite, snippets, timeouts, tracing,
-    upstream_tls,
+    headers, host_tls, limits, logging, mirror, redirect, responses, retries, rewrite, snippets, timeouts,
+    tracing, upstream_tls,
 };
 use crate::objects::{At, Ingress, Sourced};
 use crate::options::Options;
@@ -37,6 +37,7 @@ const CONCERNS: &[&[Annotation]] = &[
     logging::ANNOTATIONS,
     mirror::ANNOTATIONS,
     redirect::ANNOTATIONS,
+    responses::ANNOTATIONS,
     retries::ANNOTATIONS,
     rewrite::ANNOTATIONS,
     snippets::ANNOTATIONS,

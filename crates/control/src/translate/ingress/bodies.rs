@@ -1,43 +1,50 @@
-//! Bodies of requests and responses.
+//! Bodies of requests, and the version of HTTP in which endpoints get them.
 
-use super::annotation::Effect::{Ignored, Supported};
+use super::annotation::Effect::Supported;
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
 use crate::translate::claim::DraftRoute;
-use crate::translate::value::{self, positive, set};
+use crate::translate::value::{self, Parsed, positive, set};
 
 annotations! {
-    "client-body-buffer-size", Location, "8k", Ignored("bodies are streamed, not buffered"),
-        "Request body kept in memory.";
+    "client-body-buffer-size", Location, "8k", Supported(|s, v| set(&mut s.bodies.buffer_bytes, value::size(v))), IgnoresIngress,
+        "Request body kept in memory; a longer one goes to a file, where `--body-buffer-dir` names a folder.";
     "proxy-body-size", Location, "1m", Supported(|s, v| set(&mut s.bodies.bytes_max, value::size(v).map(positive))),
         "Longest request body; 0 for no limit.", Medium;
-    "proxy-buffer-size", Location, "4k", Ignored("response heads have a limit of their own"),
-        "Longest response head.";
-    "proxy-buffering", Location, "off", Ignored("responses are streamed, with backpressure"),
-        "Buffers responses.";
-    "proxy-buffers-number", Location, "4", Ignored("responses are streamed, with backpressure"),
-        "Buffers for a response.";
-    "proxy-busy-buffers-size", Location, "", Ignored("responses are streamed, with backpressure"),
-        "Buffers that may be busy sending.";
-    "proxy-max-temp-file-size", Location, "1024m", Ignored("nothing is spooled to disk"),
-        "Disk space for a response.";
-    "proxy-request-buffering", Location, "on", Ignored("request bodies are streamed, with backpressure"),
+    "proxy-http-version", Location, "1.1", Supported(|s, v| set(&mut s.bodies.uses_http_1_0, is_http_1_0(v))),
+        "HTTP version towards endpoints: 1.1 or 1.0.";
+    "proxy-request-buffering", Location, "on", Supported(|s, v| set(&mut s.bodies.are_buffered, value::on_off(v))),
         "Reads request bodies before endpoints are contacted.";
 }
 
-/// Settings of bodies.
+/// Settings of requests' bodies.
 #[derive(Clone, Debug)]
 pub(in crate::translate) struct Settings {
-    /// Longest request body, in bytes; none for no limit.
+    /// Longest body, in bytes; none for no limit.
     pub(in crate::translate) bytes_max: Option<u64>,
+    /// Bodies are read whole before an endpoint is asked.
+    pub(in crate::translate) are_buffered: bool,
+    /// Bytes of such a body that are kept in memory.
+    pub(in crate::translate) buffer_bytes: u64,
+    pub(in crate::translate) uses_http_1_0: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { bytes_max: Some(1 << 20) }
+        Self { bytes_max: Some(1 << 20), are_buffered: true, buffer_bytes: 8 << 10, uses_http_1_0: false }
     }
 }
 
 pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
     route.body_bytes_max = settings.bytes_max;
+    route.transfer.request_buffer_bytes = settings.are_buffered.then_some(settings.buffer_bytes);
+    route.transfer.uses_http_1_0 = settings.uses_http_1_0;
+}
+
+pub(in crate::translate) fn is_http_1_0(text: &str) -> Parsed<bool> {
+    match text.trim() {
+        "1.0" => Ok(true),
+        "1.1" => Ok(false),
+        _ => Err(format!("{text:?} is neither \"1.0\" nor \"1.1\"")),
+    }
 }

@@ -5,7 +5,7 @@ use model::{HostName, PathMatch};
 use super::rules::{path_match, rules_for};
 use super::{
     Annotated, access, affinity, auth, bodies, certificates, cors, errors, guards, headers, host_tls, limits,
-    logging, redirect, retries, rewrite, snippets, timeouts, upstream_tls,
+    logging, mirror, redirect, responses, retries, rewrite, snippets, timeouts, upstream_tls,
 };
 use crate::names::NsName;
 use crate::objects::{At, Backend, Ingress, IngressPath, IngressRule, Sourced};
@@ -120,6 +120,8 @@ pub(super) fn apply_to_any(annotated: &Annotated, route: &mut DraftRoute) {
     headers::apply(&settings.headers, annotated.custom_headers.as_ref(), route);
     limits::apply(&settings.limits, route);
     logging::apply(&settings.logging, route);
+    mirror::apply(&settings.mirror, route);
+    responses::apply(&settings.responses, route);
     retries::apply(&settings.retries, route);
     snippets::apply(&annotated.snippets, route);
     timeouts::apply(&settings.timeouts, route);

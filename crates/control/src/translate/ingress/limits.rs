@@ -7,7 +7,7 @@ use model::template::Template;
 use model::{AddressSet, ClientLimits, Rate};
 
 use super::access::address_set;
-use super::annotation::Effect::{AliasOf, Supported, Unsupported};
+use super::annotation::Effect::{AliasOf, Supported};
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
 use crate::translate::claim::DraftRoute;
@@ -20,8 +20,6 @@ annotations! {
         "Burst, as a multiple of the rate.";
     "limit-connections", Location, "0", Supported(|s, v| set(&mut s.limits.connections, value::number(v))), IgnoresIngress,
         "Requests of one client at a time.";
-    "limit-rate", Location, "0", Unsupported, "Speed of a response in KiB/s.";
-    "limit-rate-after", Location, "0", Unsupported, "KiB of a response before `limit-rate` holds.";
     "limit-rpm", Location, "0", Supported(|s, v| set(&mut s.limits.per_minute, value::number(v))), IgnoresIngress,
         "Requests of one client in a minute.";
     "limit-rps", Location, "0", Supported(|s, v| set(&mut s.limits.per_second, value::number(v))), IgnoresIngress,

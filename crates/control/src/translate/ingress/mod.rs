@@ -10,7 +10,7 @@ pub(super) mod annotation;
 pub mod annotations;
 pub(super) mod auth;
 mod balancing;
-mod bodies;
+pub(super) mod bodies;
 mod canary;
 mod certificates;
 mod claims;
@@ -29,6 +29,7 @@ mod mirror;
 mod named;
 pub(crate) mod order;
 pub(super) mod redirect;
+pub(super) mod responses;
 mod retries;
 mod rewrite;
 mod rules;
@@ -81,7 +82,9 @@ pub(super) struct Settings {
     host_tls: host_tls::Settings,
     pub(super) limits: limits::Settings,
     pub(super) logging: logging::Settings,
+    mirror: mirror::Settings,
     pub(super) redirect: redirect::Settings,
+    pub(super) responses: responses::Settings,
     pub(super) retries: RetryPolicy,
     rewrite: rewrite::Settings,
     pub(super) screening: screening::Settings,
@@ -345,6 +348,7 @@ impl Annotated {
             let problem = line.map(|value| Problem::at(Severity::Warning, ingress, value, message));
             problems.extend(problem.map(|problem| problem.because(Reason::NoEffect)));
         }
+        settings.responses.check(ingress, prefix, problems);
         let client_auth =
             settings.client_certificates.resolve(ingress, prefix, crosses_namespaces, inputs, problems);
         settings.errors.resolve(ingress, prefix, inputs, problems);

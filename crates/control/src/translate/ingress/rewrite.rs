@@ -1,9 +1,9 @@
-//! Other paths, hosts and cookies than those of the request.
+//! Other paths and hosts than those of the request.
 
 use model::template::Template;
 use model::{Alias, HostName, Pattern};
 
-use super::annotation::Effect::{Supported, Unsupported};
+use super::annotation::Effect::Supported;
 use super::annotation::Scope::{Ingress, Location};
 use super::annotation::annotations;
 use crate::translate::characters::{NAME, consists_of};
@@ -11,10 +11,6 @@ use crate::translate::claim::{DraftRoute, RewriteDraft};
 use crate::translate::value::{self, Parsed, Taken, set};
 
 annotations! {
-    "proxy-cookie-domain", Location, "off", Unsupported, "Rewrites the Domain of cookies.", Medium;
-    "proxy-cookie-path", Location, "off", Unsupported, "Rewrites the Path of cookies.", Medium;
-    "proxy-redirect-from", Location, "off", Unsupported, "Prefix of Location to replace.", Medium;
-    "proxy-redirect-to", Location, "off", Unsupported, "What replaces it.", Medium;
     "rewrite-target", Ingress, "", Supported(|s, v| set(&mut s.rewrite.target, target(v).map(Some))),
         "Path that the endpoint gets instead.", Medium;
     "server-alias", Ingress, "", Supported(server_alias), IgnoresIngress,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use model::{CipherSuite, TlsVersions, UpstreamTls};
 
-use super::annotation::Effect::{Supported, Unsupported};
+use super::annotation::Effect::Supported;
 use super::annotation::Scope::{Ingress, Location};
 use super::annotation::annotations;
 use super::named::{Fault, secret_name};
@@ -20,7 +20,6 @@ use crate::translate::value::{self, Parsed, Taken, set};
 annotations! {
     "backend-protocol", Location, "", Supported(|s, v| set(&mut s.upstream_tls.protocol, protocol(v).map(Some))),
         "What the endpoints speak: HTTP, HTTPS, AUTO_HTTP, GRPC or GRPCS.";
-    "proxy-http-version", Location, "1.1", Unsupported, "HTTP version towards endpoints.";
     "proxy-ssl-ciphers", Ingress, "DEFAULT", Supported(ciphers),
         "Cipher suites of TLS 1.2 towards endpoints.", Medium;
     "proxy-ssl-name", Ingress, "", Supported(|s, v| set(&mut s.upstream_tls.name, Ok(value::name(v)))),

@@ -5,11 +5,14 @@ mod affinity;
 mod answers;
 mod auth;
 mod bodies;
+mod buffering;
 mod calls;
 mod canary;
 mod errors;
 mod heads;
 mod listeners;
+mod mirrors;
+mod responses;
 
 use model::{Action, Forward, Model, Route};
 use testkit::Connection;

@@ -201,7 +201,7 @@ fn status(text: &str) -> Parsed<u16> {
 }
 
 /// Takes an absolute URL apart: the service, and path and query. The host has to be known beforehand, so that it holds no variables.
-fn parse_url(url: &str) -> Parsed<(AuthService, Template)> {
+pub(in crate::translate::ingress) fn parse_url(url: &str) -> Parsed<(AuthService, Template)> {
     let (scheme, rest) = url.split_once("://").ok_or_else(|| format!("{url:?} is no absolute URL"))?;
     let is_encrypted = match scheme {
         "http" => false,

@@ -1,0 +1,90 @@
+//! How requests and responses are passed between clients and endpoints. Never in here: which endpoints.
+
+use std::sync::Arc;
+
+use crate::ClusterId;
+use crate::template::Template;
+
+/// How a request and its response are passed between a client and an endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// A request's body is read whole before an endpoint is asked, and so many bytes of it are kept in memory: a longer one goes to a
+    /// file. None to pass bodies on as they come (nginx: `proxy_request_buffering`, `client_body_buffer_size`).
+    pub request_buffer_bytes: Option<u64>,
+    /// Endpoints are spoken to in HTTP/1.0, unless they speak HTTP/2: one request for each connection, and no chunks.
+    pub uses_http_1_0: bool,
+    /// Longest head of an endpoint's response in HTTP/1, in bytes: the status line and all lines up to the empty one, which counts too.
+    pub response_head_bytes_max: u64,
+    /// What is done with responses; none for nothing. On the heap, since most routes have none.
+    pub response: Option<Box<ResponsePolicy>>,
+    /// Where copies of requests go; none for nowhere.
+    pub mirror: Option<Box<Mirror>>,
+}
+
+impl Default for Transfer {
+    /// Bodies are passed on as they come.
+    fn default() -> Self {
+        Self {
+            request_buffer_bytes: None,
+            uses_http_1_0: false,
+            response_head_bytes_max: 64 << 10,
+            response: None,
+            mirror: None,
+        }
+    }
+}
+
+/// What is done with the responses of endpoints.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResponsePolicy {
+    /// Bytes of a body that are read from the endpoint before the client takes them; 0 to read what the client takes.
+    pub read_ahead_bytes: u64,
+    /// How fast a body is sent; none for as fast as the client takes it.
+    pub pace: Option<Pace>,
+    /// What is changed in `Location` and in the URL of `Refresh`.
+    pub location: Option<Substitution>,
+    /// What is changed in the `Domain` of cookies.
+    pub cookie_domain: Option<Substitution>,
+    /// What is changed in the `Path` of cookies.
+    pub cookie_path: Option<Substitution>,
+}
+
+/// A text in place of another. Whether that is a whole value or its beginning is said where it is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Substitution {
+    /// What is replaced.
+    pub from: String,
+    /// What takes its place.
+    pub to: String,
+}
+
+/// How fast a body is sent (nginx: `limit_rate`, `limit_rate_after`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// Bytes in a second.
+    pub bytes_per_second: u64,
+    /// Bytes at the beginning that are sent at once.
+    pub after_bytes: u64,
+}
+
+/// Copies of requests, whose responses nobody sees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mirror {
+    /// Who gets them.
+    pub cluster: ClusterId,
+    /// How they are made.
+    pub copy: Arc<MirrorCopy>,
+}
+
+/// How the copy of a request is made: with its method and its client's headers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MirrorCopy {
+    /// Value of `Host`.
+    pub host: Template,
+    /// Path and query.
+    pub target: Template,
+    /// Whether the request's query is added to the target.
+    pub adds_query: bool,
+    /// Whether it has the request's body.
+    pub has_body: bool,
+}
