@@ -243,6 +243,7 @@ fn describe(translation: &Translation, folder: &Path) -> String {
             if !route.access_log {
                 details.push("  not in the access log\n".to_owned());
             }
+            details.extend(route.tracing.iter().map(|tracing| format!("  {tracing:?}\n")));
             if !details.is_empty() {
                 write!(text, "\n{} {:?}\n{}", host.name, route.path, details.concat()).unwrap();
             }

@@ -516,6 +516,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
                 host: self.name.to_string(),
             }),
             access_log: draft.access_log,
+            tracing: draft.tracing.clone(),
             slash_redirect: draft.slash_redirect,
             path,
         }));
