@@ -12,6 +12,7 @@ mod guests;
 mod locations;
 mod terms;
 
+use std::cell::OnceCell;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -162,7 +163,7 @@ struct Merge<'m, 'c, 'a> {
     /// The object whose snippet holds for the host.
     script_by: Option<ObjectRef>,
     /// What is done with all requests to the host, once that has been asked.
-    host_script: Option<Option<Arc<HostScript>>>,
+    host_script: OnceCell<Option<Arc<HostScript>>>,
     aliases: Vec<Alias>,
     /// The longest path of the object whose `app_root` holds.
     app_root_by: (usize, String),
@@ -223,7 +224,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
             catch_all: None,
             client_auth_by: None,
             script_by: None,
-            host_script: None,
+            host_script: OnceCell::new(),
             aliases: Vec::new(),
             app_root_by: (0, String::new()),
             www_redirect: None,
@@ -524,7 +525,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
 
     /// What snippets ask for.
     fn script(&mut self, draft: &DraftRoute) -> Option<Box<Script>> {
-        let host = self.host_script.get_or_insert_with(|| self.terms.host_script(draft)).clone();
+        let host = self.host_script.get_or_init(|| self.terms.host_script(draft)).clone();
         let adds_headers = draft.access.external.is_some();
         let script = Script { host, route: draft.script.location.clone(), adds_headers };
         (!script.is_empty()).then(|| Box::new(script))
