@@ -55,14 +55,13 @@ impl TraceShare {
     pub fn of(ratio: f64) -> Option<Self> {
         let is_share = (0.0..=1.0).contains(&ratio);
         #[expect(clippy::cast_sign_loss, reason = "it is not below 0")]
-        is_share.then(|| Self((ratio * Self::ALL.0 as f64) as u64))
+        is_share.then_some(Self((ratio * Self::ALL.0 as f64) as u64))
     }
 
     /// Whether a trace is part of it: the last eight bytes of its id are random, and compared with as large a part of their range, as in
     /// the SDKs of OpenTelemetry.
     pub fn contains(self, trace_id: [u8; 16]) -> bool {
-        let [.., a, b, c, d, e, f, g, h] = trace_id;
-        u64::from_be_bytes([a, b, c, d, e, f, g, h]) >> 1 < self.0
+        (u128::from_be_bytes(trace_id) as u64) >> 1 < self.0
     }
 }
 

@@ -54,7 +54,7 @@ fn leave_span(exchange: &Exchange<'_>, trace: &Trace<'_>, took: Duration) {
     let name = operation.filter(|name| !name.is_empty()).unwrap_or_else(path);
     let state = trace.state(head, request).filter(|state| state.len() <= SPAN_TEXT_BYTES_MAX);
     let end = worker.clock.unix();
-    worker.spans.put(Box::new(Span {
+    worker.spans.put(Span {
         name: clip(&name),
         trace_id: context.trace_id,
         span_id: context.span_id,
@@ -74,7 +74,7 @@ fn leave_span(exchange: &Exchange<'_>, trace: &Trace<'_>, took: Duration) {
         client: exchange.forwarded.client,
         client_port: conn.peer.port(),
         server_port: conn.local.port(),
-    }));
+    });
 }
 
 /// As much of a text as a span holds.

@@ -131,5 +131,5 @@ fn texts(attributes: &[KeyValue]) -> Vec<(String, String)> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }

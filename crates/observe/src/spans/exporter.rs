@@ -191,9 +191,9 @@ impl Collector {
     }
 
     /// Sends a batch; false where it is not taken in time.
-    async fn send(&mut self, batch: Vec<Box<Span>>) -> bool {
+    async fn send(&mut self, batch: Vec<Span>) -> bool {
         let Some(client) = &self.client else { return false };
-        let batch = batch.into_iter().map(|span| otlp::span_data(*span, &self.scope)).collect();
+        let batch = batch.into_iter().map(|span| otlp::span_data(span, &self.scope)).collect();
         let sent = timeout(SPAN_EXPORT_TIMEOUT, client.export(batch)).await;
         let failure = match sent {
             Ok(Ok(())) => None,

@@ -17,13 +17,13 @@ pub struct SpanSink(Arc<Shared>);
 /// The other end, from which spans are taken.
 #[derive(Debug)]
 pub(super) struct Queue {
-    spans: UnboundedReceiver<Box<Span>>,
+    spans: UnboundedReceiver<Span>,
     shared: Arc<Shared>,
 }
 
 #[derive(Debug)]
 struct Shared {
-    spans: UnboundedSender<Box<Span>>,
+    spans: UnboundedSender<Span>,
     waiting: AtomicUsize,
     /// How many may wait; 0 where nothing is sent.
     max: AtomicUsize,
@@ -57,7 +57,7 @@ impl SpanSink {
     }
 
     /// Leaves a span to be sent, or drops and counts it where too many wait.
-    pub fn put(&self, span: Box<Span>) {
+    pub fn put(&self, span: Span) {
         let Shared { spans, waiting, max, batch_max, due, registry } = &*self.0;
         let before = waiting.fetch_add(1, Ordering::Relaxed);
         if before >= max.load(Ordering::Relaxed) || spans.send(span).is_err() {
@@ -94,7 +94,7 @@ impl Queue {
     }
 
     /// Takes a batch, or what there is.
-    pub(super) fn take(&mut self) -> Vec<Box<Span>> {
+    pub(super) fn take(&mut self) -> Vec<Span> {
         let batch_max = self.shared.batch_max.load(Ordering::Relaxed);
         let spans = &mut self.spans;
         let batch: Vec<_> = std::iter::from_fn(|| spans.try_recv().ok()).take(batch_max).collect();
@@ -126,8 +126,8 @@ mod tests {
     use super::*;
     use crate::{MetricsOptions, Process};
 
-    fn span() -> Box<Span> {
-        Box::new(Span {
+    fn span() -> Span {
+        Span {
             name: Vec::new(),
             trace_id: [1; 16],
             span_id: [2; 8],
@@ -147,7 +147,7 @@ mod tests {
             client: IpAddr::V4(Ipv4Addr::LOCALHOST),
             client_port: 1,
             server_port: 2,
-        })
+        }
     }
 
     fn dropped(registry: &Registry) -> u64 {

@@ -17,7 +17,7 @@ annotations! {
     "enable-opentelemetry", Location, "false", Supported(|s, v| set(&mut s.tracing.is_on, value::boolean(v).map(Some))),
         "Traces requests.";
     "opentelemetry-operation-name", Location, "", Supported(operation_name), IgnoresIngress,
-        "Name of a span; without it, the path of the rule.";
+        "Name of a span; without it, the path of the rule.", Medium;
     "opentelemetry-trust-incoming-span", Location, "true", Supported(trust), "Takes the client's span as parent.";
 }
 
