@@ -68,6 +68,8 @@ mod reply;
 
 mod values;
 
+mod edits;
+
 mod record;
 
 mod limits;
