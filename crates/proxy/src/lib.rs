@@ -70,6 +70,8 @@ mod reply;
 
 mod values;
 
+mod edits;
+
 mod record;
 
 mod limits;
