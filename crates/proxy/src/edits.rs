@@ -3,26 +3,37 @@
 //!
 //! Never in here: how a head is written.
 
+use model::ResponseFilter;
+
 use crate::exchange::Exchange;
 use crate::filters;
 use crate::head::HeadEdits;
+use crate::reply::Scope;
 use crate::values;
 
 impl Exchange<'_> {
     /// The changes to the head of the response, whoever made it.
-    pub(crate) fn response_edits(&self, status: u16, without_hsts: bool) -> HeadEdits<'_> {
+    pub(crate) fn response_edits(&self, status: u16, scope: Scope) -> HeadEdits<'_> {
         let settings = self.config.settings();
         if settings.heads.is_some() {
             // For variables.
             self.report.status.set(status);
         }
         let expand = |template: &_| values::expand_field(self, template);
-        let mut edits = filters::response(settings, self.conn.tls.is_some() && !without_hsts, expand);
-        let is_of_route = self.script.get().is_none_or(|script| !script.is_of_host);
-        if let Some(route) = self.route.get().filter(|_| is_of_route) {
-            filters::response::apply(route.response_filters.as_slice(), self.origin(), &mut edits);
+        let scope = self.final_scope(scope);
+        let has_hsts = self.conn.tls.is_some() && matches!(scope, Scope::Location | Scope::Closed);
+        let mut edits = filters::response(settings, has_hsts, expand);
+        let has_filter = |filter: &&ResponseFilter| match scope {
+            Scope::Location => true,
+            Scope::Signin => matches!(filter, ResponseFilter::Cors(_)),
+            Scope::Closed | Scope::Host => false,
+        };
+        if let Some(route) = self.route.get() {
+            let filters = route.response_filters.as_slice().iter().filter(has_filter);
+            filters::response::apply(filters, self.origin(), &mut edits);
         }
-        for cookie in self.admitted.get().into_iter().flat_map(|admitted| admitted.cookies_for(status)) {
+        let admitted = self.admitted.get().filter(|_| scope != Scope::Host);
+        for cookie in admitted.into_iter().flat_map(|admitted| admitted.cookies_for(status)) {
             edits.add("Set-Cookie", cookie.as_slice());
         }
         if let Some(cookie) = self.affinity_cookie.take() {
@@ -32,5 +43,12 @@ impl Exchange<'_> {
             edits.add("WWW-Authenticate", challenge.as_slice());
         }
         edits
+    }
+
+    /// Where a response is made after all: neither a backend of errors nor the snippet of a host answers within a location.
+    pub(crate) fn final_scope(&self, scope: Scope) -> Scope {
+        let is_of_host =
+            self.error_page.get().is_some() || self.script.get().is_some_and(|script| script.is_of_host);
+        if is_of_host { Scope::Host } else { scope }
     }
 }

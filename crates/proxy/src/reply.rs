@@ -13,8 +13,20 @@ pub(crate) struct Answer {
     fields: Vec<(&'static str, String)>,
     /// Plain text; none where the head is all, without a length even: gRPC's trailers-only response.
     body: Option<String>,
-    /// It goes without `Strict-Transport-Security`: in ingress-nginx it is made before a location is found.
-    pub(crate) without_hsts: bool,
+    pub(crate) scope: Scope,
+}
+
+/// Which headers of the configuration an answer has: in nginx, those of the block that it is made in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// A location: those of its route, and `Strict-Transport-Security`.
+    Location,
+    /// A location that is closed: `Strict-Transport-Security`, and none of its route.
+    Closed,
+    /// The location that sends clients to where they sign in: those of CORS.
+    Signin,
+    /// The host, before a location is found or after it was left: those that all answers have.
+    Host,
 }
 
 /// nginx's status for a client that went away; it is logged, not sent.
@@ -79,13 +91,18 @@ impl Answer {
             Reason::ClientCertificateSubject => "403 Forbidden: client certificate unauthorized\n".to_owned(),
             _ => format!("{status} {}\n", phrase(status)),
         };
-        let without_hsts = matches!(
-            reason,
+        let scope = match reason {
             Reason::ClientCertificateMissing
-                | Reason::ClientCertificateBad
-                | Reason::ClientCertificateSubject
-        );
-        Self { without_hsts, ..Self::new(status, body) }
+            | Reason::ClientCertificateBad
+            | Reason::ClientCertificateSubject
+            | Reason::Misdirected
+            | Reason::Forbidden
+            | Reason::HeaderDenied
+            | Reason::MethodNotAllowed => Scope::Host,
+            Reason::Unavailable => Scope::Closed,
+            _ => Scope::Location,
+        };
+        Self::new(status, body).of(scope)
     }
 
     /// The answer of the default backend that is built in.
@@ -95,7 +112,7 @@ impl Answer {
 
     /// The answer to a load balancer's health check.
     pub(crate) fn healthy() -> Self {
-        Self::new(200, String::new())
+        Self::new(200, String::new()).of(Scope::Host)
     }
 
     /// The answer to a client that is not let in, with the challenges that it has to meet.
@@ -147,9 +164,9 @@ impl Answer {
         Self::new(status, format!("{status} {}\n", phrase(status))).with("Location", location)
     }
 
-    /// The same answer without `Strict-Transport-Security`.
-    pub(crate) fn leave_out_hsts(self) -> Self {
-        Self { without_hsts: true, ..self }
+    /// The same answer, made in another block.
+    pub(crate) fn of(self, scope: Scope) -> Self {
+        Self { scope, ..self }
     }
 
     /// The same answer for a client that speaks gRPC: a response of trailers only. The codes are those of gRPC's
@@ -171,7 +188,7 @@ impl Answer {
             _ => UNKNOWN,
         };
         let message = format!("{} {}", self.status, phrase(self.status));
-        let answer = Self { body: None, without_hsts: self.without_hsts, ..Self::new(200, String::new()) };
+        let answer = Self { body: None, scope: self.scope, ..Self::new(200, String::new()) };
         Some(
             answer
                 .with("Content-Type", "application/grpc".to_owned())
@@ -223,7 +240,7 @@ impl Answer {
     }
 
     fn new(status: u16, body: String) -> Self {
-        Self { status, fields: Vec::new(), body: Some(body), without_hsts: false }
+        Self { status, fields: Vec::new(), body: Some(body), scope: Scope::Location }
     }
 
     fn with(mut self, name: &'static str, value: String) -> Self {

@@ -18,6 +18,7 @@ use crate::filters;
 use crate::h2::tunnel_stream;
 use crate::head::{Delivery, HeadEdits, write_interim_head, write_response_head};
 use crate::limits::{INTERIM_RESPONSES_MAX, ROUTE_RESPONSE_HEAD_BYTES_MAX};
+use crate::reply::Scope;
 use crate::script;
 use crate::tunnel::{End, tunnel};
 use crate::upstream::h1::keep_alive_hint;
@@ -164,13 +165,13 @@ impl Receiver<'_, '_> {
     /// The head for the client. What it takes to write it is not kept while the response is sent.
     fn write_head(&self, response: &Response, delivery: Delivery, received: &Buffer) -> Buffer {
         let (exchange, mut head) = (self.exchange, Buffer::small(&self.exchange.worker.buffers));
-        let mut edits = exchange.response_edits(response.status, false);
+        let mut edits = exchange.response_edits(response.status, Scope::Location);
         let date = || exchange.worker.date();
         if let Some(policy) = &self.forward.transfer.response {
             let origin = || exchange.redirect_origin();
             filters::response::translate(policy, received.data(), &response.fields, origin, &mut edits);
         }
-        script::edit_response(exchange, response.status, &mut edits);
+        script::edit_response(exchange, response.status, Scope::Location, &mut edits);
         script::hide(exchange, &mut edits);
         if let Some(heads) = &exchange.config.settings().heads {
             filters::response::hide(heads, &mut edits);
@@ -216,7 +217,7 @@ impl Receiver<'_, '_> {
         write_interim_head(
             buffer.data(),
             response,
-            &exchange.response_edits(response.status, false),
+            &exchange.response_edits(response.status, Scope::Location),
             &mut out,
         );
         // In HTTP/2 the tunnel is the content of a response that succeeds (RFC 8441 section 5).

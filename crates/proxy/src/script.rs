@@ -3,7 +3,7 @@
 //! Never in here: where a request goes on, which is `serve`'s.
 
 use model::template::{Part, Template, Variable};
-use model::{AfterRewrite, Block, Check, Return, ReturnContent, ScriptRewrite, Step, Test};
+use model::{AfterRewrite, Block, Check, Headers, Return, ReturnContent, ScriptRewrite, Step, Test};
 use observe::Reason;
 use wire::path::{climbs, escape, escape_if, escape_unprintable, of_target, query_of_target};
 
@@ -11,7 +11,7 @@ use crate::exchange::Exchange;
 use crate::filters::{own_origin, printable};
 use crate::head::HeadEdits;
 use crate::limits::SCRIPT_VALUE_BYTES_MAX;
-use crate::reply::{Answer, NO_RESPONSE};
+use crate::reply::{Answer, NO_RESPONSE, Scope};
 use crate::script_state::ScriptState;
 use crate::values;
 
@@ -216,9 +216,32 @@ pub(crate) fn current_path<'s>(exchange: &'s Exchange<'_>, state: &'s ScriptStat
 // === heads ===
 
 /// What scripts change in the head of a response with this status, whoever made it.
-pub(crate) fn edit_response<'e>(exchange: &'e Exchange<'_>, status: u16, edits: &mut HeadEdits<'e>) {
+pub(crate) fn edit_response<'e>(
+    exchange: &'e Exchange<'_>,
+    status: u16,
+    scope: Scope,
+    edits: &mut HeadEdits<'e>,
+) {
     let Some(state) = exchange.script.get() else { return };
-    let changes = state.headers().flat_map(|headers| &headers.response);
+    if exchange.final_scope(scope) == Scope::Location {
+        // Of several levels only the innermost one that adds headers does so.
+        let script = exchange.route.get().and_then(|route| route.script.as_deref());
+        let inherited = script.is_some_and(|script| script.adds_headers && script.host.is_some());
+        edit_as(exchange, status, state.headers(), usize::from(inherited), edits);
+    } else {
+        edit_as(exchange, status, state.outer_headers(), 0, edits);
+    }
+}
+
+/// Changes a head as some levels say. The first `inherited` of them add no headers.
+fn edit_as<'e>(
+    exchange: &'e Exchange<'_>,
+    status: u16,
+    levels: impl DoubleEndedIterator<Item = &'e Headers> + Clone,
+    inherited: usize,
+    edits: &mut HeadEdits<'e>,
+) {
+    let changes = levels.clone().flat_map(|headers| &headers.response);
     for edit in changes.filter(|edit| edit.statuses.is_empty() || edit.statuses.contains(&status)) {
         let value = edit.value.as_ref().map(|value| values::expand_field(exchange, value));
         match value.filter(|value| !value.is_empty()) {
@@ -226,11 +249,7 @@ pub(crate) fn edit_response<'e>(exchange: &'e Exchange<'_>, status: u16, edits: 
             None => edits.remove(&edit.name),
         }
     }
-    // Of several levels only the innermost one that adds headers does so.
-    let script = exchange.route.get().and_then(|route| route.script.as_deref());
-    let adds_headers = !state.is_of_host && script.is_some_and(|script| script.adds_headers);
-    let inherited = usize::from(adds_headers && script.is_some_and(|script| script.host.is_some()));
-    let levels = state.headers().skip(inherited);
+    let levels = levels.skip(inherited);
     let added = levels.filter(|headers| !headers.added.is_empty()).last().map(|headers| &headers.added);
     for header in added.into_iter().flatten().filter(|header| header.is_for(status)) {
         let value = values::expand_field(exchange, &header.value);

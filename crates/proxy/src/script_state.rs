@@ -86,4 +86,10 @@ impl<'a> ScriptState<'a> {
     pub(crate) fn headers(&self) -> impl DoubleEndedIterator<Item = &'a Headers> + Clone {
         [self.outer, self.inner, self.condition].into_iter().flatten()
     }
+
+    /// Those that hold for a response that is made outside of the route's location.
+    pub(crate) fn outer_headers(&self) -> impl DoubleEndedIterator<Item = &'a Headers> + Clone {
+        let inner = if self.is_of_host { [self.inner, self.condition] } else { [None, None] };
+        self.outer.into_iter().chain(inner.into_iter().flatten())
+    }
 }

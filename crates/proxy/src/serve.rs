@@ -98,7 +98,7 @@ pub(crate) async fn refuse(worker: &Rc<Worker>, arrival: RequestStart<'_>, reaso
     let option = connection_option(claimed_version(head), false);
     let is_head = head.trim_ascii_start().starts_with(b"HEAD ");
     let expand = |template: &_| values::expand_refused(worker, conn, template);
-    let edits = filters::response(config.settings(), conn.tls.is_some(), expand);
+    let edits = filters::response(config.settings(), false, expand);
     let sent = send_answer(worker, arrival, (&Answer::to(reason), &edits), option, !is_head, &report).await;
     record::record_refused(worker, config, conn, head, &report, reason);
     if sent { AfterRequest::Linger } else { AfterRequest::Close }
@@ -279,12 +279,16 @@ impl<'a> Exchange<'a> {
                 self.begin_trace(route.tracing.as_ref());
                 Ok((host, route))
             }
-            Resolution::AddSlash(route) => {
+            Resolution::AddSlash(host, route) => {
                 let is_first = self.route.replace(Some(route)).is_none();
                 self.begin_trace(route.tracing.as_ref());
-                if is_first && route.script.is_some() {
-                    self.answer_of_host(route)?;
+                if is_first {
+                    self.check_host(host, route)?;
+                    if route.script.is_some() {
+                        self.answer_of_host(route)?;
+                    }
                 }
+                self.check_length(route)?;
                 Err(self.add_slash(route).into())
             }
             Resolution::UnknownHost => {
@@ -504,8 +508,8 @@ impl<'a> Exchange<'a> {
         };
         let grpc = if self.is_grpc() { answer.in_grpc() } else { None };
         let answer = grpc.as_ref().unwrap_or(answer);
-        let mut edits = self.response_edits(answer.status, answer.without_hsts);
-        script::edit_response(self, answer.status, &mut edits);
+        let mut edits = self.response_edits(answer.status, answer.scope);
+        script::edit_response(self, answer.status, answer.scope, &mut edits);
         let what = (answer, &edits);
         let sent = send_answer(self.worker, arrival, what, option, !self.is_head(), &self.report).await;
         match (sent, keep_alive, body_is_past) {

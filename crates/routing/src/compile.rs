@@ -172,7 +172,7 @@ mod tests {
         let model = serving(vec![host("a", vec![route("/foo/", forward(0))])]);
         let snapshot = compile(&model, None, 1);
         assert!(
-            matches!(snapshot.resolve(HTTP, b"a", b"/foo", |_| true), Resolution::AddSlash(route) if route.path.path() == "/foo/")
+            matches!(snapshot.resolve(HTTP, b"a", b"/foo", |_| true), Resolution::AddSlash(_, route) if route.path.path() == "/foo/")
         );
     }
 

@@ -37,8 +37,8 @@ pub(crate) enum Content {
 pub enum Resolution<'a> {
     /// This route of this host takes it.
     Route(&'a HostTable, &'a Arc<Route>),
-    /// The path is that of this route but for a final slash: redirect there with 301 (nginx, `auto_redirect`).
-    AddSlash(&'a Arc<Route>),
+    /// The path is that of this route of this host but for a final slash: redirect there with 301 (nginx, `auto_redirect`).
+    AddSlash(&'a HostTable, &'a Arc<Route>),
     /// Nothing is served for the host.
     UnknownHost,
     /// The host is known, and none of its routes takes the request.
@@ -63,7 +63,7 @@ impl Snapshot {
         let complies = |route: usize| table.routes()[route].conditions.as_deref().is_none_or(&accepts);
         match table.find(path, complies) {
             Some(Found::Route(route)) => Resolution::Route(table, &table.routes()[route]),
-            Some(Found::AddSlash(route)) => Resolution::AddSlash(&table.routes()[route]),
+            Some(Found::AddSlash(route)) => Resolution::AddSlash(table, &table.routes()[route]),
             None => Resolution::UnknownPath,
         }
     }

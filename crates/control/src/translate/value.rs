@@ -24,9 +24,9 @@ pub(super) fn positive<T: Default + PartialEq>(value: T) -> Option<T> {
     (value != T::default()).then_some(value)
 }
 
-/// A boolean in the forms of Go's `strconv.ParseBool`, which ingress-nginx uses.
+/// A boolean in the forms of Go's `strconv.ParseBool`, which ingress-nginx uses: a blank beside it makes it none.
 pub(super) fn boolean(text: &str) -> Parsed<bool> {
-    match text.trim() {
+    match text {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
         "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(false),
         _ => Err(format!("{text:?} is neither \"true\" nor \"false\"")),
@@ -61,7 +61,11 @@ pub(super) fn tls_versions(text: &str) -> Parsed<(TlsVersions, Option<String>)> 
     Ok((versions, remark))
 }
 
+/// Seconds without a unit. A blank beside the number makes it none.
 pub(super) fn seconds(text: &str) -> Parsed<Duration> {
+    if text != text.trim() {
+        return Err(format!("{text:?} is not a whole number of seconds: it has a blank"));
+    }
     model::parse_seconds(text).map_err(|error| error.to_string())
 }
 
@@ -73,8 +77,9 @@ pub(super) fn size(text: &str) -> Parsed<u64> {
     model::parse_size(text).map_err(|error| error.to_string())
 }
 
+/// A whole number as Go's `strconv.Atoi` reads it: a blank beside it makes it none.
 pub(super) fn number<T: std::str::FromStr>(text: &str) -> Parsed<T> {
-    text.trim().parse().map_err(|_| format!("{text:?} is not a whole number"))
+    text.parse().map_err(|_| format!("{text:?} is not a whole number"))
 }
 
 /// What ingress-nginx lets into a name, a URL, a text with variables and a regular expression, beside letters and digits.
@@ -91,6 +96,11 @@ pub(super) fn characters(text: &str, others: &str) -> Parsed<String> {
         Some(wrong) => Err(format!("{text:?} has a character that is not allowed: {wrong:?}")),
         None => Ok(value.to_owned()),
     }
+}
+
+/// A text of letters, digits and some other characters. Spaces are left out of the check, and within the text they stay.
+pub(super) fn spaced(text: &str, others: &str) -> Parsed<String> {
+    characters(&text.replace(' ', ""), others).map(|_| text.trim().to_owned())
 }
 
 /// A name; none if the text is empty.

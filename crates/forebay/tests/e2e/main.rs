@@ -1,5 +1,6 @@
 //! The whole proxy over loopback: raw bytes in at one end, raw bytes out at the other, the real binary between them.
 
+mod access;
 mod bench;
 mod bench_compare;
 mod bodies;

@@ -1,7 +1,7 @@
 //! Regular expressions for paths, rewrites and redirects.
 
 use testkit::manifest::{Ingress, service};
-use testkit::{Canned, Connection, Forebay, H2Client, Response, Setup};
+use testkit::{Canned, Connection, Forebay, H2Client, Response, Setup, TlsClient};
 
 use crate::setup;
 
@@ -184,6 +184,10 @@ fn names_with_and_without_www_lead_to_each_other() {
     let port = world.forebay.address().port();
     assert_eq!(world.redirect("www.a.test", "/x/?y=z"), (308, format!("http://a.test:{port}/x/?y=z")));
     assert_eq!(world.redirect("b.test", "/x/"), (308, format!("http://www.b.test:{port}/x")));
+    let port = world.forebay.https_address().port();
+    let response = world.forebay.tls_client(&TlsClient::new("b.test")).get("b.test", "/x/?y");
+    let location = Some(format!("https://www.b.test:{port}/x/?y"));
+    assert_eq!((response.status, response.header("location")), (308, location), "the port of the listener");
     for host in ["a.test", "www.b.test", "c.test", "www.c.test"] {
         assert_eq!(world.get(host, "/").status, 200, "{host}");
     }

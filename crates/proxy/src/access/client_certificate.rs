@@ -12,7 +12,7 @@ use observe::Reason;
 
 use crate::filters::FilterResult;
 use crate::head::HeadEdits;
-use crate::reply::Answer;
+use crate::reply::{Answer, Scope};
 use crate::tls::{ClientTls, ServerConfigs, Verdict};
 
 /// A client over TLS, and what is needed to judge its certificate.
@@ -42,7 +42,7 @@ pub(super) fn check(demand: &ClientCertificate, client: Option<&ClientCertContex
     let Ok(verdict) = verdict else { return FilterResult::Refuse(Reason::Misdirected) };
     if let Some(reason) = objection(demand.verify, verdict) {
         return match &demand.error_page {
-            Some(url) => FilterResult::Answer(Answer::redirect(302, url.clone())),
+            Some(url) => FilterResult::Answer(Answer::redirect(302, url.clone()).of(Scope::Host)),
             None => FilterResult::Refuse(reason),
         };
     }

@@ -22,7 +22,7 @@ use crate::filters::FilterResult;
 use crate::head::{HeadEdits, Subrequest, write_subrequest_head};
 use crate::limits::AUTH_TRIES_MAX;
 use crate::record::record_auth;
-use crate::reply::{Answer, status as status_of};
+use crate::reply::{Answer, Scope, status as status_of};
 use crate::script;
 use crate::subrequest::{self, visible};
 use crate::upstream::Request;
@@ -112,7 +112,8 @@ fn conclude(
         }
         (401, Some(signin)) => {
             let location = visible(&values::expand(exchange, signin));
-            FilterResult::Answer(Answer::redirect(302, String::from_utf8_lossy(&location).into_owned()))
+            let answer = Answer::redirect(302, String::from_utf8_lossy(&location).into_owned());
+            FilterResult::Answer(answer.of(Scope::Signin))
         }
         (status @ (401 | 403), _) => FilterResult::Answer(Answer::refusal(status, &verdict.challenges)),
         _ => FilterResult::Refuse(Reason::AuthFailed),

@@ -11,6 +11,7 @@ use observe::Reason;
 use crate::clients::Admitted;
 use crate::exchange::Exchange;
 use crate::filters::FilterResult;
+use crate::reply::Answer;
 pub(crate) use client_certificate::ClientCertContext;
 
 /// Asks what guards the host, and whether the route is closed. `client` is what its connection says of it, if it came over TLS.
@@ -70,6 +71,14 @@ async fn combine(exchange: &Exchange<'_>, access: &Access, admitted: &mut Admitt
         match external::check(exchange, auth, admitted).await {
             FilterResult::Continue => return FilterResult::Continue,
             FilterResult::Answer(answer) if answer.status == 403 && refusal != FilterResult::Continue => {}
+            FilterResult::Answer(answer) if answer.status == 401 => {
+                let mut challenges = match &refusal {
+                    FilterResult::Answer(basic) => basic.challenges(),
+                    _ => Vec::new(),
+                };
+                challenges.extend(answer.challenges());
+                return FilterResult::Answer(Answer::refusal(401, &challenges));
+            }
             other => return other,
         }
     }

@@ -108,11 +108,11 @@ impl<'a> Forwarded<'a> {
         }
     }
 
-    /// The port that endpoints are told.
-    pub(crate) fn port(&self) -> String {
+    /// The port that a trusted hop reported, if one did.
+    pub(crate) fn reported_port(&self) -> Option<&'a [u8]> {
         match self.port {
-            Port::Own(port) => port.to_string(),
-            Port::Reported(port) => port.escape_ascii().to_string(),
+            Port::Own(_) => None,
+            Port::Reported(port) => Some(port),
         }
     }
 

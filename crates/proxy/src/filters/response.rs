@@ -55,7 +55,11 @@ fn set<'e>(heads: &'e HeadSettings, expand: impl Fn(&Template) -> Vec<u8>, edits
 }
 
 /// Runs the response filters of a route. `origin` is that of the page that asks.
-pub(crate) fn apply<'e>(filters: &'e [ResponseFilter], origin: Option<&'e [u8]>, edits: &mut HeadEdits<'e>) {
+pub(crate) fn apply<'e>(
+    filters: impl Iterator<Item = &'e ResponseFilter>,
+    origin: Option<&'e [u8]>,
+    edits: &mut HeadEdits<'e>,
+) {
     for filter in filters {
         match filter {
             ResponseFilter::Cors(cors) => cors::apply(cors, origin, edits),

@@ -106,7 +106,7 @@ fn agree(model: &Model, snapshot: &Snapshot, host: &str, path: &str) {
         Resolution::UnknownHost => "no host".to_owned(),
         Resolution::UnknownPath => format!("{} without a route", table()),
         Resolution::Route(host, route) => format!("{} {:?}", name(host), route.path),
-        Resolution::AddSlash(route) => format!("{} slash {:?}", table(), route.path),
+        Resolution::AddSlash(_, route) => format!("{} slash {:?}", table(), route.path),
     };
     assert_eq!(found, expected, "{host:?} {path:?}");
 }

@@ -20,15 +20,15 @@ annotations! {
     "session-cookie-conditional-samesite-none", Ingress, "false",
         Supported(|s, v| set(&mut s.affinity.cookie.omits_none_for_old_browsers, value::boolean(v))),
         "Leaves SameSite=None out for old browsers.";
-    "session-cookie-domain", Ingress, "", Supported(|s, v| set(&mut s.affinity.cookie.domain, value::characters(v, value::NAME).map(Some))),
+    "session-cookie-domain", Ingress, "", Supported(|s, v| set(&mut s.affinity.cookie.domain, value::spaced(v, value::NAME).map(Some))),
         "Domain of the affinity cookie.", Medium;
-    "session-cookie-expires", Ingress, "", Supported(|s, v| set(&mut s.affinity.cookie.expires, value::number(v).map(Some))),
+    "session-cookie-expires", Ingress, "", Supported(|s, v| set(&mut s.affinity.cookie.expires, value::number(v.trim()).map(Some))),
         "Expires of the affinity cookie, in seconds.", Medium;
-    "session-cookie-max-age", Ingress, "", Supported(|s, v| set(&mut s.affinity.cookie.max_age, value::number(v).map(Some))),
+    "session-cookie-max-age", Ingress, "", Supported(|s, v| set(&mut s.affinity.cookie.max_age, value::number(v.trim()).map(Some))),
         "Max-Age of the affinity cookie.", Medium;
-    "session-cookie-name", Ingress, "INGRESSCOOKIE", Supported(|s, v| set(&mut s.affinity.cookie.name, value::characters(v, value::NAME))),
+    "session-cookie-name", Ingress, "INGRESSCOOKIE", Supported(|s, v| set(&mut s.affinity.cookie.name, value::spaced(v, value::NAME))),
         "Name of the affinity cookie.", Medium;
-    "session-cookie-path", Ingress, "", Supported(|s, v| set(&mut s.affinity.cookie.path, value::characters(v, value::URL).map(Some))),
+    "session-cookie-path", Ingress, "", Supported(|s, v| set(&mut s.affinity.cookie.path, value::spaced(v, value::URL).map(Some))),
         "Path of the affinity cookie.", Medium;
     "session-cookie-samesite", Ingress, "", Supported(|s, v| set(&mut s.affinity.cookie.same_site, same_site(v).map(Some))),
         "SameSite of the affinity cookie.";

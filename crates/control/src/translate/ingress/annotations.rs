@@ -110,7 +110,13 @@ pub(super) fn read(
                     Some(without_effect(&mut settings, annotation, key, value))
                 }
                 Some(_) if settings.screening.drops(name) => Some(dropped(key)),
-                _ => apply(&mut settings, key, name, value, &mut hints),
+                _ => match missing_leader(ingress, prefix, name) {
+                    Some(leader) => {
+                        let message = format!("annotation {key} has no effect without {leader}");
+                        Some((Severity::Notice, Reason::NoEffect, message))
+                    }
+                    None => apply(&mut settings, key, name, value, &mut hints),
+                },
             }
         } else {
             FOREIGN_PREFIXES.iter().find(|(foreign, _)| *foreign == their_prefix).map(|(_, whose)| {
@@ -123,6 +129,20 @@ pub(super) fn read(
         }
     }
     settings
+}
+
+/// The annotation without which ingress-nginx does not even look at another one, if the Ingress lacks it.
+fn missing_leader(ingress: &Sourced<Ingress>, prefix: &str, name: &str) -> Option<&'static str> {
+    let leaders: &[_] = match name {
+        "auth-secret-type" => &["auth-type"],
+        "auth-realm" => &["auth-type", "auth-secret"],
+        _ => return None,
+    };
+    let is_missing = |leader: &str| {
+        let value = ingress.metadata.annotations.get(&format!("{prefix}/{leader}"));
+        value.is_none_or(|value| value.value.is_empty())
+    };
+    leaders.iter().copied().find(|leader| is_missing(leader))
 }
 
 /// What becomes of each annotation of an Ingress that has our prefix and a name that ingress-nginx knows.
@@ -143,6 +163,8 @@ pub(in crate::translate) fn judge(
         };
         let outcome = if base.screening.refusal(name, &value.value).is_some() {
             Outcome::BadValue("the Ingress is ignored".to_owned())
+        } else if let Some(leader) = missing_leader(ingress, prefix, name) {
+            Outcome::WithoutEffect(format!("it counts beside {leader}"))
         } else if base.screening.drops(name) {
             Outcome::BadValue("it is left out, since allow-snippet-annotations is not true".to_owned())
         } else if let Some(fault) = faults.iter().find(|(faulty, _)| *faulty == name) {

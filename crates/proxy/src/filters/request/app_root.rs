@@ -2,7 +2,7 @@
 
 use super::printable;
 use crate::filters::{FilterResult, RequestView};
-use crate::reply::Answer;
+use crate::reply::{Answer, Scope};
 
 /// nginx has `return 302 $scheme://$http_host<path>`: the host is named as the client does, with its port.
 pub(super) fn apply(path: &str, request: &RequestView<'_>) -> FilterResult {
@@ -10,7 +10,7 @@ pub(super) fn apply(path: &str, request: &RequestView<'_>) -> FilterResult {
         return FilterResult::Continue;
     }
     let (scheme, host) = (printable(request.forwarded.own_scheme), printable(request.host));
-    FilterResult::Answer(Answer::redirect(302, format!("{scheme}://{host}{path}")).leave_out_hsts())
+    FilterResult::Answer(Answer::redirect(302, format!("{scheme}://{host}{path}")).of(Scope::Host))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use model::{Redirect, RedirectTarget};
 
 use super::{own_origin, printable};
 use crate::filters::{FilterResult, RequestView};
-use crate::reply::Answer;
+use crate::reply::{Answer, Scope};
 
 pub(super) fn apply(redirect: &Redirect, request: &RequestView<'_>) -> FilterResult {
     let to = |location| Answer::redirect(redirect.status, location);
@@ -15,14 +15,14 @@ pub(super) fn apply(redirect: &Redirect, request: &RequestView<'_>) -> FilterRes
             let port = names_port.then_some(request.port);
             to(own_origin(request.forwarded.own_scheme, request.host, port) + path)
         }
-        RedirectTarget::Host(host) => to(at_host(host, request)).leave_out_hsts(),
+        RedirectTarget::Host(host) => to(at_host(host, request)).of(Scope::Host),
     })
 }
 
-/// The scheme and the port are those that a trusted hop reported, if one did.
+/// The scheme and the port are those that a trusted hop reported, if one did; else the port is that of the listener, over TLS too.
 fn at_host(host: &str, request: &RequestView<'_>) -> String {
     let scheme = printable(request.forwarded.scheme);
-    let port = printable(request.forwarded.port().as_bytes());
+    let port = request.forwarded.reported_port().map_or_else(|| request.port.to_string(), printable);
     let target = request.target.strip_suffix(b"/").unwrap_or(request.target);
     format!("{scheme}://{host}:{port}{}", printable(target))
 }

@@ -1,0 +1,29 @@
+//! Properties that must hold for every expression and every text. The fuzz target and the smoke test call the same function.
+
+use model::Expression;
+
+/// The first line of the input is an expression, the rest is what a client sends. Nothing causes a panic; what groups have found is
+/// within the text; and the shorter way of expressions that texts begin with finds what the longer one does.
+pub(crate) fn expression(input: &[u8]) {
+    let end = input.iter().position(|&byte| byte == b'\n').unwrap_or(input.len());
+    let (expression, text) = (&input[..end], &input[(end + 1).min(input.len())..]);
+    let Ok(expression) = std::str::from_utf8(expression) else { return };
+    for made in
+        [Expression::anywhere(expression), Expression::case_sensitive(expression)].into_iter().flatten()
+    {
+        check(&made, text);
+    }
+    let Ok(at_start) = Expression::at_start(expression) else { return };
+    check(&at_start, text);
+    let anywhere = Expression::anywhere(&format!("^{expression}")).expect("it is the same expression");
+    assert_eq!(at_start.is_match(text), anywhere.is_match(text), "{expression:?}");
+}
+
+fn check(expression: &Expression, text: &[u8]) {
+    let captures = expression.captures(text);
+    assert_eq!(captures.is_some(), expression.is_match(text), "{:?}", expression.as_str());
+    let found = captures.iter().flat_map(|captures| (0..=9).filter_map(|group| captures.get(group)));
+    for range in found {
+        assert!(text.get(range.clone()).is_some(), "{:?}: {range:?}", expression.as_str());
+    }
+}
