@@ -162,6 +162,7 @@ pub(crate) fn blank_record(conn: &Conn) -> Record<'_> {
         tries: &[],
         request_id: None,
         labels: None,
+        index: "",
         named: &(),
     }
 }

@@ -11,6 +11,7 @@
 
 mod certificate;
 mod connection;
+pub mod fcgi;
 mod forebay;
 pub mod frames;
 mod h2_client;

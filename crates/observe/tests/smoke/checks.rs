@@ -154,6 +154,7 @@ fn record<'a>(
         tries: if is_known { tries } else { &[] },
         request_id: value,
         labels: is_known.then_some(labels),
+        index: "",
         hostname: text,
         pid: 1,
         named,
