@@ -37,7 +37,7 @@ cluster: tools ## Start a Kubernetes cluster, in namespaces of its own, until Ct
 	cargo build --quiet --package forebay
 	@cargo xtask cluster up
 
-conformance: tools ## Run h2spec, gRPC's interoperability tests, testssl.sh, ws and Redis against Forebay
+conformance: tools ## Run h2spec, gRPC's interoperability tests, testssl.sh, ws, Redis and PHP-FPM against Forebay
 	cargo build --quiet --package forebay
 	cargo xtask conformance
 

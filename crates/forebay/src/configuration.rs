@@ -1,8 +1,8 @@
 //! `/configuration`: the Snapshot in force, as JSON.
 
 use model::{
-    Access, Action, Backends, Certificate, ClientCertificate, ClusterId, Encryption, EndpointState,
-    ErrorPages, HostTls, HttpVersion, PathKind, RequestFilter, ResponseFilter, Route, Satisfy,
+    Access, Action, AppProtocol, Backends, Certificate, ClientCertificate, ClusterId, Encryption,
+    EndpointState, ErrorPages, HostTls, PathKind, RequestFilter, ResponseFilter, Route, Satisfy,
 };
 use routing::{HostTable, Listener, Snapshot};
 use serde_json::{Value, json};
@@ -170,10 +170,11 @@ fn cluster(cluster: &model::Cluster) -> Value {
 /// The protocol towards the endpoints, by its name in `backend-protocol`.
 fn protocol(cluster: &model::Cluster) -> &'static str {
     match (cluster.version, &cluster.encryption) {
-        (HttpVersion::Http1, Encryption::Never) => "HTTP",
-        (HttpVersion::Http1, Encryption::Always(_)) => "HTTPS",
+        (AppProtocol::Http1, Encryption::Never) => "HTTP",
+        (AppProtocol::Http1, Encryption::Always(_)) => "HTTPS",
         (_, Encryption::AsClient(_)) => "AUTO_HTTP",
-        (HttpVersion::Http2, Encryption::Never) => "GRPC",
-        (HttpVersion::Http2, Encryption::Always(_)) => "GRPCS",
+        (AppProtocol::FastCgi, _) => "FCGI",
+        (AppProtocol::Http2, Encryption::Never) => "GRPC",
+        (AppProtocol::Http2, Encryption::Always(_)) => "GRPCS",
     }
 }

@@ -1,16 +1,29 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// Only clients with a name and a password of these (RFC 7617).
+/// Only clients with a name and a password of these.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BasicAuth {
+    /// How a client shows that it knows its password.
+    pub scheme: PasswordScheme,
     /// What clients are told that the password is for.
     pub realm: String,
     /// Who may.
     pub users: Arc<Users>,
 }
 
-/// Names with the hashes of their passwords, as Apache's `htpasswd` writes them. The hashes are never shown.
+/// How a client shows that it knows a password.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PasswordScheme {
+    /// It sends the password (RFC 7617).
+    #[default]
+    Basic,
+    /// It sends a hash of the password and of what the server has said (RFC 7616 with MD5 and `qop=auth`).
+    Digest,
+}
+
+/// Names with the hashes of their passwords: as Apache's `htpasswd` writes them, or for [`PasswordScheme::Digest`] the MD5 of name, realm
+/// and password in hexadecimal digits, as `htdigest` does. The hashes are never shown.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Users {
     /// By name.

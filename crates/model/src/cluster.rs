@@ -59,8 +59,8 @@ pub struct Cluster {
     pub name: String,
     /// How one endpoint is picked.
     pub balance: Balance,
-    /// The version of HTTP that the endpoints speak.
-    pub version: HttpVersion,
+    /// What the endpoints speak.
+    pub version: AppProtocol,
     /// Whether they speak it over TLS.
     pub encryption: Encryption,
     /// Where the requests can go. By convention an address occurs at most once; one that occurs twice would be
@@ -87,14 +87,16 @@ pub enum EndpointState {
     Draining,
 }
 
-/// Versions of HTTP towards endpoints.
+/// What is spoken with endpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum HttpVersion {
+pub enum AppProtocol {
     /// HTTP/1.1 (RFC 9112)
     #[default]
     Http1,
     /// HTTP/2 (RFC 9113): by ALPN over TLS, with prior knowledge in clear.
     Http2,
+    /// `FastCGI` 1.0, in clear. Applications are told what [`FastCgi`](crate::FastCgi) says.
+    FastCgi,
 }
 
 /// Whether endpoints are spoken to over TLS.

@@ -20,6 +20,7 @@ mod cors;
 mod error_pages;
 mod expression;
 mod external_auth;
+mod fast_cgi;
 mod filter;
 mod host;
 mod host_name;
@@ -43,16 +44,17 @@ pub use access::{Access, AddressRule, ClientCertificate, Networks, Satisfy};
 pub use address_set::AddressSet;
 pub use affinity::{Affinity, AffinityCookie, AffinityMode, HashBy};
 pub use backend::{Backend, Backends, NoWeight, Split};
-pub use basic_auth::{BasicAuth, Users};
+pub use basic_auth::{BasicAuth, PasswordScheme, Users};
 pub use blocked::{BlockedHeaders, BlockedValue};
 pub use canary::{Canary, CanaryHeader, CanaryHeaderRule, CanaryRules, CanaryWeight};
 pub use client_limits::{ClientLimits, Rate};
-pub use cluster::{Balance, Cluster, ClusterId, Clusters, Encryption, Endpoint, EndpointState, HttpVersion};
+pub use cluster::{AppProtocol, Balance, Cluster, ClusterId, Clusters, Encryption, Endpoint, EndpointState};
 pub use condition::{Condition, Conditions, Precedence, ValueMatch};
 pub use cors::{Cors, Origin, Origins};
 pub use error_pages::ErrorPages;
 pub use expression::{Captures, Expression, TooManySteps};
 pub use external_auth::{ExternalAuth, ExternalAuthCache, ExternalCheck};
+pub use fast_cgi::FastCgi;
 pub use filter::{
     DuplicateFilter, Filters, Redirect, RedirectTarget, RequestFilter, RequestFilters, ResponseFilter,
     ResponseFilters, Rewrite, TlsRedirect,

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::template::Template;
 use crate::{
-    Access, Backends, Conditions, ErrorPages, Expression, InvalidPattern, Precedence, RequestFilters,
-    ResponseFilters, Script, Tracing, Transfer,
+    Access, Backends, Conditions, ErrorPages, Expression, FastCgi, InvalidPattern, Precedence,
+    RequestFilters, ResponseFilters, Script, Tracing, Transfer,
 };
 
 /// What is done with the requests for some paths of a host. [`Route::new`] makes one that asks for nothing but its action.
@@ -226,6 +226,8 @@ pub struct UpstreamHead {
     pub host: Option<Template>,
     /// `X-Forwarded-Prefix`, in place of the client's.
     pub forwarded_prefix: Option<Template>,
+    /// What endpoints that speak `FastCGI` are told beside the headers; none where it is the standard parameters.
+    pub fast_cgi: Option<Arc<FastCgi>>,
 }
 
 /// How long an endpoint may take.

@@ -117,6 +117,11 @@ variables! {
     "location_path" => LocationPath, "Path of the rule.";
     "server_addr" => ServerAddr, "Address that the client connected to.";
     "server_port" => ServerPort, "Port that the client connected to.";
+    "server_name" => ServerName, "The rule's host; `_` where it has none.";
+    "https" => Https, "`on` where the client's connection is encrypted.";
+    "document_root" => DocumentRoot, "`/usr/local/nginx/html`, as ingress-nginx has it.";
+    "fastcgi_script_name" => FastCgiScriptName, "Normalised path, and the name of `fastcgi-index` where it ends in a slash.";
+    "fastcgi_path_info" => FastCgiPathInfo, "Nothing: what splits it off the path cannot be set.";
     "hostname" => Hostname, "Name of the machine.";
     "pid" => Pid, "Process id.";
     "opentelemetry_trace_id" => OpentelemetryTraceId, "Id of the trace, where the request is traced.";

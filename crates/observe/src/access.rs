@@ -73,6 +73,8 @@ pub struct Record<'a> {
     pub traceparent: Option<&'a [u8; 55]>,
     /// The labels of the route.
     pub labels: Option<&'a Labels>,
+    /// What the name of a `FastCGI` script has at its end where the path ends in a slash.
+    pub index: &'a str,
     /// Name of the machine.
     pub hostname: &'a str,
     /// Process id.

@@ -5,7 +5,7 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 
-use model::{ConnectionHeader, Forward, HeadSettings, HttpVersion, UpstreamHead};
+use model::{AppProtocol, ConnectionHeader, Forward, HeadSettings, UpstreamHead};
 use observe::{Failure, Reason};
 use wire::h1::{Body, BodyDecoder, InvalidBody};
 
@@ -15,6 +15,7 @@ use crate::body::{
     transcode,
 };
 use crate::buffer::Buffer;
+use crate::cgi;
 use crate::client::{self, Client, Timeout};
 use crate::deadline::Elapsed;
 use crate::errors;
@@ -40,8 +41,10 @@ pub(crate) struct Outbound<'x, 'a> {
     /// What has been read of it.
     rest: &'x mut Buffer,
     framing: Framing,
-    /// Whether endpoints are spoken to in HTTP/2.
-    speaks_http2: bool,
+    /// What endpoints speak.
+    protocol: AppProtocol,
+    /// What those are told that speak `FastCGI`, beside the head.
+    params: Option<Box<[u8]>>,
     /// Whether the head still awaits the length of the body.
     awaits_length: bool,
     /// What was read before an endpoint is asked, after what is in `bytes`.
@@ -122,14 +125,33 @@ fn write_head(exchange: &Exchange<'_>, forward: &Forward, awaits_length: bool) -
     bytes
 }
 
-fn speaks_http2(exchange: &Exchange<'_>) -> bool {
+/// What the endpoints speak.
+fn protocol(exchange: &Exchange<'_>) -> AppProtocol {
     let version = |cluster| exchange.config.snapshot.cluster(cluster).version;
-    exchange.cluster.get().map(version) == Some(HttpVersion::Http2)
+    exchange.cluster.get().map(version).unwrap_or_default()
 }
 
-/// How the body goes to an endpoint. Frames need no chunks.
-fn framing(exchange: &Exchange<'_>, speaks_http2: bool) -> Framing {
-    if exchange.request.fields.chunked && !speaks_http2 { Framing::Chunked } else { Framing::Raw }
+/// How the body goes to an endpoint. Frames and records need no chunks.
+fn framing(exchange: &Exchange<'_>, protocol: AppProtocol) -> Framing {
+    let is_in_chunks = exchange.request.fields.chunked && protocol == AppProtocol::Http1;
+    if is_in_chunks { Framing::Chunked } else { Framing::Raw }
+}
+
+/// Whether an endpoint has to be told the length of a body.
+fn needs_length(forward: &Forward, protocol: AppProtocol) -> bool {
+    forward.transfer.uses_http_1_0 || protocol == AppProtocol::FastCgi
+}
+
+/// What an application is told beside the `head`; none where the endpoints are none.
+fn params(
+    exchange: &Exchange<'_>,
+    forward: &Forward,
+    protocol: AppProtocol,
+    head: &Buffer,
+) -> Option<Box<[u8]>> {
+    let fast_cgi = || forward.head.as_ref().and_then(|head| head.fast_cgi.as_deref());
+    let is_told = protocol == AppProtocol::FastCgi;
+    is_told.then(|| cgi::params(exchange, fast_cgi(), head.data()).into_boxed_slice())
 }
 
 /// Whether the request goes on without its body.
@@ -138,16 +160,16 @@ fn is_bodiless(exchange: &Exchange<'_>) -> bool {
 }
 
 /// Whether a body is read whole before an endpoint is asked. What both sides may say to each other at the same time is not.
-fn is_held(exchange: &Exchange<'_>, forward: &Forward, speaks_http2: bool) -> bool {
+fn is_held(exchange: &Exchange<'_>, forward: &Forward, protocol: AppProtocol) -> bool {
     let (request, transfer) = (exchange.request, &forward.transfer);
     let is_copied = || transfer.mirror.as_ref().is_some_and(|mirror| mirror.copy.has_body);
-    let needs_length = || transfer.uses_http_1_0 && request.fields.chunked;
-    let is_wanted = transfer.request_buffer_bytes.is_some() || is_copied() || needs_length();
+    let is_measured = || needs_length(forward, protocol) && request.fields.chunked;
+    let is_wanted = transfer.request_buffer_bytes.is_some() || is_copied() || is_measured();
     is_wanted
         && request.has_body()
         && !is_bodiless(exchange)
-        && !speaks_http2
-        && !exchange.has_grpc_content()
+        && protocol != AppProtocol::Http2
+        && (protocol == AppProtocol::FastCgi || !exchange.has_grpc_content())
         && fits(exchange, forward)
 }
 
@@ -169,15 +191,16 @@ impl<'x, 'a> Outbound<'x, 'a> {
         rest: &'x mut Buffer,
     ) -> Result<Self, Reason> {
         let request = exchange.request;
-        let speaks_http2 = speaks_http2(exchange);
-        let awaits_length = request.fields.chunked && is_held(exchange, forward, speaks_http2);
+        let protocol = protocol(exchange);
+        let awaits_length = request.fields.chunked && is_held(exchange, forward, protocol);
         let bytes = write_head(exchange, forward, awaits_length);
+        let params = params(exchange, forward, protocol, &bytes);
         let body = if request.fields.chunked {
             Body::Chunked
         } else {
             Body::of_length(request.fields.content_length.unwrap_or(0))
         };
-        let framing = if awaits_length { Framing::Raw } else { framing(exchange, speaks_http2) };
+        let framing = if awaits_length { Framing::Raw } else { framing(exchange, protocol) };
         let (body, head_len) = (BodyDecoder::new(body), bytes.len());
         let mut outbound = Self {
             exchange,
@@ -187,7 +210,8 @@ impl<'x, 'a> Outbound<'x, 'a> {
             body,
             rest,
             framing,
-            speaks_http2,
+            protocol,
+            params,
             awaits_length,
             held: None,
         };
@@ -203,10 +227,10 @@ impl<'x, 'a> Outbound<'x, 'a> {
     pub(crate) fn readdress(self, forward: &'x Forward) -> Self {
         let exchange = self.exchange;
         let progress = &exchange.progress;
-        let speaks_http2 = speaks_http2(exchange);
+        let protocol = protocol(exchange);
         let is_measured =
             exchange.request.fields.chunked && self.framing == Framing::Raw && progress.is_body_done();
-        let framing = if is_measured { Framing::Raw } else { framing(exchange, speaks_http2) };
+        let framing = if is_measured { Framing::Raw } else { framing(exchange, protocol) };
         let is_kept = progress.can_send_again() && framing == self.framing;
         if let Some(page) = exchange.error_page.get().filter(|_| !is_kept && exchange.request.has_body()) {
             page.is_bodiless.set(true);
@@ -218,11 +242,12 @@ impl<'x, 'a> Outbound<'x, 'a> {
             end_request_head(BodyLength::Known(begin.len() as u64 + rest), &mut bytes);
         }
         let head_len = bytes.len();
+        let params = params(exchange, forward, protocol, &bytes);
         if is_kept {
             bytes.extend(begin);
         }
         let held = self.held.filter(|_| is_kept);
-        Self { forward, bytes, head_len, framing, speaks_http2, awaits_length: false, held, ..self }
+        Self { forward, bytes, head_len, framing, protocol, params, awaits_length: false, held, ..self }
     }
 
     /// Ends a head that awaits the length of the body, if all of the body has come.
@@ -282,10 +307,10 @@ impl<'x, 'a> Outbound<'x, 'a> {
         if self.exchange.progress.is_body_done() || is_bodiless(self.exchange) {
             return Ok(());
         }
-        if self.awaits_length || is_held(self.exchange, self.forward, self.speaks_http2) {
+        if self.awaits_length || is_held(self.exchange, self.forward, self.protocol) {
             return Box::pin(self.hold_body()).await;
         }
-        if self.has_enough_of_body() || self.speaks_http2 {
+        if self.has_enough_of_body() || self.protocol == AppProtocol::Http2 {
             return Ok(());
         }
         Box::pin(self.await_body_begin()).await
@@ -310,7 +335,9 @@ impl<'x, 'a> Outbound<'x, 'a> {
         let kept = kept.map_err(|error| request_fault(&error).reason)?;
         match (kept, self.awaits_length) {
             (Kept::Whole, true) => self.end_head(BodyLength::Known(held.len())),
-            (Kept::Beginning, true) if self.forward.transfer.uses_http_1_0 => return Err(Reason::BodyUnheld),
+            (Kept::Beginning, true) if needs_length(self.forward, self.protocol) => {
+                return Err(Reason::BodyUnheld);
+            }
             (Kept::Beginning, true) => {
                 self.end_head(BodyLength::Unknown);
                 self.framing = Framing::Chunked;
@@ -465,6 +492,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
         let request = Request {
             bytes: self.bytes.data(),
             head_len: self.head_len,
+            params: self.params.as_deref().unwrap_or_default(),
             has_body: exchange.request.has_body(),
             is_whole: self.held.is_none() && self.is_whole(),
             framing: self.framing,

@@ -78,6 +78,7 @@ mod limits;
 mod options;
 
 mod buffer;
+mod cgi;
 mod clock;
 mod deadline;
 mod pipe;

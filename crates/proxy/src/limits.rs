@@ -157,6 +157,8 @@ pub(crate) const REROUTES_MAX: usize = 10;
 pub(crate) const PASSWORDS_WAITING_MAX: usize = 64;
 /// Passwords that are known to be right, all workers together.
 pub(crate) const PASSWORDS_KNOWN_MAX: usize = 100_000;
+/// Nonces of digest authentication that have been used and could be used again, all workers together; further clients are refused.
+pub(crate) const NONCES_USED_MAX: usize = 50_000;
 /// Cost of a bcrypt hash that is computed: 2 to the power of it, some seconds.
 pub(crate) const BCRYPT_COST_MAX: u32 = 16;
 /// Rounds of a crypt hash that are computed: some seconds.

@@ -149,7 +149,9 @@ impl Receiver<'_, '_> {
             read_timeout: self.forward.timeouts.read,
             policy: self.forward.transfer.response.as_deref(),
         };
-        exchange.recipient().deliver(&mut outcome, || self.timer.note_slow()).await?;
+        let delivered = exchange.recipient().deliver(&mut outcome, || self.timer.note_slow()).await;
+        self.call.note_source_left(decoder);
+        delivered?;
         Ok(Received {
             // More than was announced is no beginning of a next response.
             reusable: answers_whole_request

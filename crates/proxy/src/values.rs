@@ -164,6 +164,7 @@ pub(crate) fn blank_record(conn: &Conn) -> Record<'_> {
         request_id: None,
         traceparent: None,
         labels: None,
+        index: "",
         named: &(),
     }
 }

@@ -12,6 +12,7 @@
 mod certificate;
 mod collector;
 mod connection;
+pub mod fcgi;
 mod forebay;
 pub mod frames;
 mod h2_client;

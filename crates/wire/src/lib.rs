@@ -4,6 +4,7 @@
 
 pub mod client_hello;
 pub mod date;
+pub mod fcgi;
 pub mod field;
 pub mod h1;
 pub mod h2;

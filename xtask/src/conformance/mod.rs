@@ -3,6 +3,7 @@
 //! Must not be in here: our own tests; they are the crates'.
 
 mod h2spec;
+mod php;
 mod stage;
 mod suites;
 mod tools;
@@ -33,10 +34,12 @@ enum Suite {
     Websocket,
     /// redis-benchmark and redis-server through a TCP service.
     Redis,
+    /// PHP-FPM, by `FastCGI`.
+    Php,
 }
 
 impl Suite {
-    const ALL: [Self; 5] = [Self::H2spec, Self::Grpc, Self::Offer, Self::Websocket, Self::Redis];
+    const ALL: [Self; 6] = [Self::H2spec, Self::Grpc, Self::Offer, Self::Websocket, Self::Redis, Self::Php];
 
     /// Runs it; what is to be said of it.
     fn run(self, stage: &Stage) -> Result<String> {
@@ -46,6 +49,7 @@ impl Suite {
             Self::Offer => suites::offer(stage),
             Self::Websocket => suites::websocket(stage),
             Self::Redis => suites::redis(stage),
+            Self::Php => php::run(stage),
         }
     }
 }

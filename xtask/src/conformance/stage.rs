@@ -54,7 +54,7 @@ impl Stage {
         let manifests = folder.join("manifests");
         fs::create_dir(&manifests)?;
         fs::copy(tools.testing.join("manifests.yaml"), manifests.join("manifests.yaml"))?;
-        fs::write(manifests.join("made.yaml"), made(certificate, redis))?;
+        fs::write(manifests.join("made.yaml"), made(certificate, redis, folder))?;
         let mut command = Command::new(binary()?);
         command.arg("serve").arg("--manifests").arg(&manifests);
         command.args(["--default-ssl-certificate", "default/certificate"]);
@@ -107,6 +107,8 @@ impl Behind {
         let mut command = tools.node_script("websocket/server.cjs");
         command.args([websocket.ip().to_string(), websocket.port().to_string()]);
         start("websocket", websocket, command)?;
+        let php = free_address()?;
+        start("php", php, php_fpm(tools, php, folder)?)?;
         let web = Backend::start("web", &[], folder, interrupt)?;
         Ok(Behind { web, redis: Backend::start_redis(&[], folder, interrupt)?, others })
     }
@@ -118,16 +120,36 @@ impl Behind {
     }
 }
 
+/// PHP-FPM at an address, with its scripts in the folder `php`.
+fn php_fpm(tools: &Tools, address: SocketAddr, folder: &Path) -> Result<Command> {
+    let scripts = folder.join("php");
+    fs::create_dir(&scripts)?;
+    fs::copy(tools.testing.join("php/index.php"), scripts.join("index.php"))?;
+    let configuration = folder.join("php-fpm.conf");
+    let text = format!(
+        "[global]\nerror_log = /dev/stderr\ndaemonize = no\n\
+         [www]\nuser = root\nlisten = {address}\npm = static\npm.max_children = 2\n"
+    );
+    fs::write(&configuration, text)?;
+    let mut command = tools.php_fpm()?;
+    // In the foreground, by root if that is who asks, and without the machine's settings.
+    command.args(["-F", "-R", "-n", "-y"]).arg(configuration);
+    Ok(command)
+}
+
 /// The objects that are made for a run.
-fn made(certificate: &Certificate, redis: SocketAddr) -> String {
+fn made(certificate: &Certificate, redis: SocketAddr, folder: &Path) -> String {
     let [chain, key] = [&certificate.chain, &certificate.key].map(|pem| BASE64_STANDARD.encode(pem));
     format!(
         "apiVersion: v1\nkind: Secret\ntype: kubernetes.io/tls\nmetadata: {{namespace: default, name: certificate}}\n\
          data: {{tls.crt: {chain}, tls.key: {key}}}\n---\n\
          apiVersion: v1\nkind: Secret\nmetadata: {{namespace: default, name: authority}}\ndata: {{ca.crt: {chain}}}\n---\n\
          apiVersion: v1\nkind: ConfigMap\nmetadata: {{namespace: default, name: tcp-services}}\n\
-         data: {{\"{}\": \"default/redis:6379\"}}\n",
-        redis.port()
+         data: {{\"{}\": \"default/redis:6379\"}}\n---\n\
+         apiVersion: v1\nkind: ConfigMap\nmetadata: {{namespace: default, name: php}}\n\
+         data: {{SCRIPT_FILENAME: \"{}${{fastcgi_script_name}}\", PATH_INFO: $fastcgi_script_name}}\n",
+        redis.port(),
+        folder.display()
     )
 }
 

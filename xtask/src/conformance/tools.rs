@@ -49,6 +49,7 @@ impl Tools {
         let tools = Tools { testing: root.join("testing"), cache: cluster::cache()?.join("tools") };
         tools.build_go()?;
         tools.fetch_node()?;
+        tools.fetch_php()?;
         Ok(tools)
     }
 
@@ -91,6 +92,53 @@ impl Tools {
         let mut command = Command::new("npm");
         command.current_dir(&to).args(["ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]);
         must_succeed(command)
+    }
+}
+
+/// PHP-FPM of the Debian that is there: unpacked into the cache with what it needs and the machine does not have.
+impl Tools {
+    /// The program, with its libraries.
+    pub(super) fn php_fpm(&self) -> Result<Command> {
+        let folder = self.cache.join("php");
+        let mut programs: Vec<PathBuf> = Vec::new();
+        for sbin in [folder.join("usr/sbin"), PathBuf::from("/usr/sbin")] {
+            let Ok(entries) = fs::read_dir(sbin) else { continue };
+            let entries = entries.filter_map(|entry| Some(entry.ok()?.path()));
+            programs.extend(entries.filter(|path| {
+                path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("php-fpm"))
+            }));
+        }
+        let program = programs.into_iter().next().context("there is no php-fpm")?;
+        let mut command = Command::new(program);
+        let libraries = folder.join("usr/lib").join(format!("{}-linux-gnu", env::consts::ARCH));
+        command.env("LD_LIBRARY_PATH", libraries);
+        Ok(command)
+    }
+
+    fn fetch_php(&self) -> Result<()> {
+        if self.php_fpm().is_ok() {
+            return Ok(());
+        }
+        let (folder, beside) = (self.cache.join("php"), self.cache.join("php.part"));
+        let _ = fs::remove_dir_all(&beside);
+        fs::create_dir_all(beside.join("packages"))?;
+        let output = Command::new("apt-get")
+            .args(["install", "--print-uris", "-qq", "--no-install-recommends", "php-fpm"])
+            .output()
+            .context("cannot ask apt-get for php-fpm")?;
+        let listed = String::from_utf8_lossy(&output.stdout).into_owned();
+        // 'URI' NAME_VERSION_ARCHITECTURE.deb SIZE HASH
+        let names = listed.lines().filter_map(|line| line.split(' ').nth(1)?.split('_').next());
+        let mut command = Command::new("apt-get");
+        command.current_dir(beside.join("packages")).args(["download", "-qq"]).args(names);
+        must_succeed(command).context("Debian's php-fpm")?;
+        for package in fs::read_dir(beside.join("packages"))? {
+            let mut command = Command::new("dpkg");
+            command.arg("-x").arg(package?.path()).arg(&beside);
+            must_succeed(command)?;
+        }
+        let _ = fs::remove_dir_all(&folder);
+        Ok(fs::rename(beside, folder)?)
     }
 }
 

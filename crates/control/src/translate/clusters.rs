@@ -3,7 +3,7 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use model::{Affinity, Cluster, ClusterId, Encryption, HttpVersion, Transport, UpstreamTls};
+use model::{Affinity, AppProtocol, Cluster, ClusterId, Encryption, Transport, UpstreamTls};
 
 use super::backend_settings::{BackendConsensus, BackendSettings};
 use super::claim::AuthService;
@@ -183,7 +183,7 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
         let tls = || UpstreamTls { name: auth.host.clone(), send_name: true, ..UpstreamTls::default() };
         let encryption =
             if auth.is_encrypted { Encryption::Always(Arc::new(tls())) } else { Encryption::Never };
-        let protocol = UpstreamProtocol { version: HttpVersion::Http1, encryption };
+        let protocol = UpstreamProtocol { version: AppProtocol::Http1, encryption };
         let overrides = &self.inputs.options.endpoints;
         let is_known = |name: &NsName| {
             self.inputs.service(name).is_some() || overrides.iter().any(|given| given.service == *name)

@@ -1,9 +1,9 @@
-//! The protocol towards endpoints: the version of HTTP, and TLS.
+//! The protocol towards endpoints: a version of HTTP or `FastCGI`, and TLS.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use model::{Encryption, HttpVersion, UpstreamTls};
+use model::{AppProtocol, Encryption, UpstreamTls};
 
 use crate::objects::ServicePort;
 use crate::problem::Problem;
@@ -11,7 +11,7 @@ use crate::problem::Problem;
 /// The protocol towards the endpoints of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct UpstreamProtocol {
-    pub(super) version: HttpVersion,
+    pub(super) version: AppProtocol,
     pub(super) encryption: Encryption,
 }
 
@@ -24,6 +24,7 @@ pub(super) enum Protocol {
     AutoHttp,
     Grpc,
     Grpcs,
+    Fcgi,
 }
 
 /// What a route asks of the connections to its endpoints, before its Service is known.
@@ -45,10 +46,11 @@ impl Protocol {
         matches!(self, Self::Https | Self::AutoHttp | Self::Grpcs)
     }
 
-    fn version(self) -> HttpVersion {
+    fn version(self) -> AppProtocol {
         match self {
-            Self::Http | Self::Https | Self::AutoHttp => HttpVersion::Http1,
-            Self::Grpc | Self::Grpcs => HttpVersion::Http2,
+            Self::Http | Self::Https | Self::AutoHttp => AppProtocol::Http1,
+            Self::Grpc | Self::Grpcs => AppProtocol::Http2,
+            Self::Fcgi => AppProtocol::FastCgi,
         }
     }
 }
@@ -65,7 +67,7 @@ impl UpstreamDraft {
         let Some(protocol) = self.protocol else {
             let speaks_http2 =
                 port.and_then(|port| port.app_protocol.as_deref()) == Some("kubernetes.io/h2c");
-            let version = if speaks_http2 { HttpVersion::Http2 } else { HttpVersion::Http1 };
+            let version = if speaks_http2 { AppProtocol::Http2 } else { AppProtocol::Http1 };
             return UpstreamProtocol { version, encryption: Encryption::Never };
         };
         if !protocol.encrypts() {

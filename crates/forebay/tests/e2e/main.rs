@@ -11,6 +11,7 @@ mod doctor;
 mod endpoints;
 mod error_pages;
 mod failures;
+mod fcgi;
 mod grpc;
 mod h2;
 mod h2_cost;

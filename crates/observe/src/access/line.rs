@@ -22,6 +22,9 @@ pub fn expand(template: &Template, record: &Record<'_>, out: &mut Vec<u8>) {
     Line { out, escape: Escape::None, missing: b"" }.template(template, record);
 }
 
+/// Where nginx of ingress-nginx would look for files.
+const DOCUMENT_ROOT: &str = "/usr/local/nginx/html";
+
 struct Line<'a> {
     out: &'a mut Vec<u8>,
     escape: Escape,
@@ -73,6 +76,10 @@ impl Line<'_> {
             }
             Variable::ServerAddr => self.ip(record.server.ip()),
             Variable::ServerPort => self.number(record.server.port()),
+            Variable::Https => self.bytes((record.scheme == "https").then_some(b"on")),
+            Variable::DocumentRoot => self.text(DOCUMENT_ROOT),
+            Variable::FastCgiScriptName => self.script_name(record.path, record.index),
+            Variable::FastCgiPathInfo => self.missing(),
             Variable::Hostname => self.text(record.hostname),
             Variable::Pid => self.number(record.pid),
             Variable::BestHttpHost => self.bytes(record.forwarded.map(|(host, _)| host)),
@@ -105,7 +112,8 @@ impl Line<'_> {
             | Variable::IngressName
             | Variable::ServiceName
             | Variable::ServicePort
-            | Variable::LocationPath => self.label(variable, record.labels),
+            | Variable::LocationPath
+            | Variable::ServerName => self.label(variable, record.labels),
         }
     }
 
@@ -126,8 +134,16 @@ impl Line<'_> {
             Variable::IngressName => &labels.object,
             Variable::ServiceName => &labels.service,
             Variable::ServicePort => &labels.service_port,
+            Variable::ServerName => &labels.host,
             _ => &labels.path,
         });
+    }
+
+    fn script_name(&mut self, path: Option<&[u8]>, index: &str) {
+        self.bytes(path);
+        if path.is_some_and(|path| path.ends_with(b"/")) {
+            self.text(index);
+        }
     }
 
     /// Appends a value for each try, in the form of nginx's lists.
@@ -317,6 +333,7 @@ mod tests {
             request_id: Some(b"cafe"),
             traceparent: Some(b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
             labels: None,
+            index: "index.php",
             hostname: "pod-1",
             pid: 7,
             named: &Agent,

@@ -155,6 +155,7 @@ fn record<'a>(
         traceparent: None,
         request_id: value,
         labels: is_known.then_some(labels),
+        index: "",
         hostname: text,
         pid: 1,
         named,

@@ -157,6 +157,7 @@ async fn ask(
     let request = Request {
         bytes: head.data(),
         head_len: head.len(),
+        params: &[],
         has_body: false,
         is_whole: true,
         framing: Framing::Raw,

@@ -2,10 +2,11 @@
 
 mod basic;
 pub(crate) mod client_certificate;
+mod digest;
 mod external;
 mod limits;
 
-use model::{Access, Satisfy};
+use model::{Access, PasswordScheme, Satisfy};
 use observe::Reason;
 
 use crate::clients::Admitted;
@@ -60,7 +61,11 @@ async fn combine(exchange: &Exchange<'_>, access: &Access, admitted: &mut Admitt
         return refusal;
     }
     if let Some(basic) = &access.basic {
-        match basic::check(exchange, basic).await {
+        let checked = match basic.scheme {
+            PasswordScheme::Basic => basic::check(exchange, basic).await,
+            PasswordScheme::Digest => digest::check(exchange, basic),
+        };
+        match checked {
             FilterResult::Continue if is_any => return FilterResult::Continue,
             FilterResult::Answer(answer) if is_any => refusal = FilterResult::Answer(answer),
             FilterResult::Continue => {}

@@ -50,6 +50,8 @@ pub(crate) enum Framing {
     Raw,
     /// In chunks.
     Chunked,
+    /// In records of `FastCGI`, of which an empty one is the end. Only what is written to a sink has this form.
+    Records,
 }
 
 /// What is counted and bounded while a body passes.

@@ -1,5 +1,6 @@
 //! Where a body goes.
 
+use wire::fcgi::{self, RECORD_CONTENT_BYTES_MAX};
 use wire::h1::chunk_head;
 use wire::hop_by_hop::may_trail;
 
@@ -40,6 +41,9 @@ impl Outgoing<'_> {
                 let end: &[u8] = if is_last { b"\r\n0\r\n\r\n" } else { b"\r\n" };
                 self.write_slices(socket, &[&head[start..], content, end], deadline).await
             }
+            Sink::Http1 { socket, framing: Framing::Records } => {
+                Box::pin(self.write_records(socket, content, is_last, deadline)).await
+            }
             Sink::Http2(sender) => {
                 let mut rest = content;
                 self.send(sender, &mut rest, is_last, deadline).await
@@ -67,12 +71,30 @@ impl Outgoing<'_> {
                 write_last_chunk_to(trailers, &mut |bytes| end.extend_from_slice(bytes));
                 self.write_slices(socket, &[&end], deadline).await
             }
+            Sink::Http1 { socket, framing: Framing::Records } => {
+                self.write_slices(socket, &[&fcgi::STDIN_END], deadline).await
+            }
             Sink::Http2(sender) => {
                 let mut kept = Vec::with_capacity(trailers.len());
                 keep_trailers(trailers, &mut |bytes| kept.extend_from_slice(bytes));
                 sender.finish(&kept).map_err(|_| RelayError::Write)
             }
         }
+    }
+
+    async fn write_records(
+        &self,
+        socket: &Socket,
+        content: &[u8],
+        is_last: bool,
+        deadline: &Deadline,
+    ) -> Result<(), RelayError> {
+        let mut records = content.chunks(RECORD_CONTENT_BYTES_MAX).peekable();
+        while let Some(record) = records.next() {
+            let end: &[u8] = if is_last && records.peek().is_none() { &fcgi::STDIN_END } else { &[] };
+            self.write_slices(socket, &[&fcgi::stdin_header(record.len()), record, end], deadline).await?;
+        }
+        Ok(())
     }
 
     async fn write_slices(
@@ -87,7 +109,7 @@ impl Outgoing<'_> {
 }
 
 pub(super) fn append(out: &mut Buffer, content: &[u8], framing: Framing) {
-    if framing == Framing::Raw {
+    if framing != Framing::Chunked {
         return out.extend(content);
     }
     let (head, start) = chunk_head(content.len());

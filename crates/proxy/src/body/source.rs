@@ -122,8 +122,10 @@ impl<'a> Source<'a> {
             Self::Http1 { buffer, decoder, .. } if framing == Framing::Chunked => {
                 return Ok((0, transcode(buffer, decoder, framing, meter, out)?));
             }
-            // Chunks that an HTTP/1.0 client cannot read are taken apart by the relay.
-            Self::Http1 { decoder: BodyDecoder::Chunked(_), .. } => return Ok((0, false)),
+            // Chunks that an HTTP/1.0 client cannot read are taken apart by the relay, and so are records.
+            Self::Http1 { decoder: BodyDecoder::Chunked(_) | BodyDecoder::FastCgi(_), .. } => {
+                return Ok((0, false));
+            }
             Self::Http1 { buffer, decoder, .. } => {
                 match decoder.decode(buffer.data()).map_err(RelayError::Invalid)? {
                     Decoded::Data { len, .. } => len,

@@ -5,6 +5,7 @@
 mod admitted;
 mod auth_cache;
 mod limiter;
+mod nonces;
 mod password;
 mod verifier;
 
@@ -14,12 +15,14 @@ use std::sync::Arc;
 pub(crate) use admitted::Admitted;
 pub(crate) use auth_cache::{AuthCache, Key, Verdict};
 use limiter::Limiter;
+pub(crate) use nonces::{NonceUse, Nonces};
 pub(crate) use verifier::{Overloaded, Verifier};
 
 /// What the checks of clients remember.
 pub(crate) struct Clients {
     pub(crate) answers: AuthCache,
     pub(crate) verifier: Verifier,
+    pub(crate) nonces: Nonces,
     pub(crate) limiter: Arc<Limiter>,
 }
 
@@ -27,6 +30,7 @@ impl Clients {
     /// Nothing is known yet.
     pub(crate) fn start() -> io::Result<Arc<Self>> {
         let (answers, limiter) = (AuthCache::default(), Arc::default());
-        Ok(Arc::new(Self { answers, verifier: Verifier::start()?, limiter }))
+        let (verifier, nonces) = (Verifier::start()?, Nonces::new()?);
+        Ok(Arc::new(Self { answers, verifier, nonces, limiter }))
     }
 }

@@ -40,7 +40,7 @@ pub(super) fn matches(password: &[u8], hash: &str) -> bool {
     }
 }
 
-fn equals(a: &[u8], b: &[u8]) -> bool {
+pub(super) fn equals(a: &[u8], b: &[u8]) -> bool {
     verify_slices_are_equal(a, b).is_ok()
 }
 

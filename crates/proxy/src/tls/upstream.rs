@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use model::{CipherSuite, HttpVersion, UpstreamTls};
+use model::{AppProtocol, CipherSuite, UpstreamTls};
 use parking_lot::Mutex;
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -36,7 +36,7 @@ pub(crate) struct ConnectorConfigs(Mutex<HashMap<Key, Arc<ConnectorConfig>>>);
 /// A TLS configuration towards endpoints.
 pub(crate) struct ConnectorConfig {
     settings: Arc<UpstreamTls>,
-    version: HttpVersion,
+    version: AppProtocol,
     config: OnceLock<Result<ClientConfig, Error>>,
 }
 
@@ -56,7 +56,7 @@ pub(crate) enum NoSession {
 }
 
 #[derive(Clone)]
-struct Key(Arc<UpstreamTls>, HttpVersion);
+struct Key(Arc<UpstreamTls>, AppProtocol);
 
 impl PartialEq for Key {
     fn eq(&self, other: &Self) -> bool {
@@ -74,7 +74,7 @@ impl Hash for Key {
 
 impl ConnectorConfigs {
     /// The configuration for these settings. It takes a lock, so do not call it for each request.
-    pub(crate) fn get(&self, settings: &Arc<UpstreamTls>, version: HttpVersion) -> Arc<ConnectorConfig> {
+    pub(crate) fn get(&self, settings: &Arc<UpstreamTls>, version: AppProtocol) -> Arc<ConnectorConfig> {
         let new = || ConnectorConfig { settings: Arc::clone(settings), version, config: OnceLock::new() };
         let mut configs = self.0.lock();
         Arc::clone(configs.entry(Key(Arc::clone(settings), version)).or_insert_with(|| Arc::new(new())))
@@ -117,10 +117,11 @@ impl ConnectorConfig {
             None => config.with_no_client_auth(),
         };
         config.enable_sni = settings.send_name;
-        config.alpn_protocols = vec![match self.version {
-            HttpVersion::Http1 => b"http/1.1".to_vec(),
-            HttpVersion::Http2 => b"h2".to_vec(),
-        }];
+        config.alpn_protocols = match self.version {
+            AppProtocol::Http1 => vec![b"http/1.1".to_vec()],
+            AppProtocol::Http2 => vec![b"h2".to_vec()],
+            AppProtocol::FastCgi => Vec::new(),
+        };
         Ok(config)
     }
 }

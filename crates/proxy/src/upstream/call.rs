@@ -1,4 +1,4 @@
-//! One request to one endpoint, whatever version of HTTP that speaks: the only place where the versions differ towards endpoints.
+//! One request to one endpoint, whatever that speaks: the only place where the versions of HTTP, and `FastCGI`, differ towards endpoints.
 //!
 //! Bytes of a head and of a body go in, and come out. Never in here: clients, routes, and whether a fault is worth another try.
 
@@ -6,12 +6,13 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use model::{HttpVersion, Timeouts};
+use model::{AppProtocol, Timeouts};
 use observe::Reason;
 use wire::h1::{Body, BodyDecoder, Response};
 
 use super::connect::Connection;
 use super::error::NoConnection;
+use super::fcgi;
 use super::h2::{self, Session};
 use super::pool::{Endpoint, LivenessCheck, Pool, PooledConnection};
 use super::timer::ResponseTimer;
@@ -29,6 +30,8 @@ pub(crate) struct Request<'r> {
     pub(crate) bytes: &'r [u8],
     /// How much of `bytes` is the head.
     pub(crate) head_len: usize,
+    /// What an endpoint that speaks `FastCGI` is told beside the head, as its parameters are written; nothing for others.
+    pub(crate) params: &'r [u8],
     /// Whether a body is announced, be it an empty one.
     pub(crate) has_body: bool,
     /// Whether `bytes` is all of it.
@@ -55,6 +58,8 @@ enum Line {
     Http1(Connection, Option<Duration>),
     /// A share of a session, and the call on it once the head has been sent.
     Http2(Rc<Session>, Option<Box<h2::Call>>),
+    /// A connection for this request alone, and how long it took to open.
+    FastCgi(Box<fcgi::Call>, Option<Duration>),
 }
 
 impl<'e> Call<'e> {
@@ -70,7 +75,12 @@ impl<'e> Call<'e> {
     ) -> Result<Self, Fault> {
         let check = if can_be_repeated { LivenessCheck::EventLoop } else { LivenessCheck::Socket };
         let (line, is_reused) = match endpoint.protocol.version {
-            HttpVersion::Http1 => {
+            AppProtocol::FastCgi => {
+                let PooledConnection { connection, connect_time } =
+                    Box::pin(connect(pool, endpoint, check, connect_timeout, deadline)).await?;
+                (Line::FastCgi(Box::new(fcgi::Call::new(connection, endpoint.address)), connect_time), false)
+            }
+            AppProtocol::Http1 => {
                 let idle = if is_fresh { None } else { pool.take_idle(endpoint, check) };
                 let PooledConnection { mut connection, connect_time } = match idle {
                     Some(lease) => lease,
@@ -79,7 +89,7 @@ impl<'e> Call<'e> {
                 connection.requests += 1;
                 (Line::Http1(connection, connect_time), connect_time.is_none())
             }
-            HttpVersion::Http2 => {
+            AppProtocol::Http2 => {
                 let session = Box::pin(share_session(pool, endpoint, connect_timeout, deadline)).await?;
                 let is_reused = session.note_use();
                 (Line::Http2(session, None), is_reused)
@@ -92,7 +102,7 @@ impl<'e> Call<'e> {
     /// How long it took to connect; none where that was not for this request alone.
     pub(crate) fn connect_time(&self) -> Option<Duration> {
         match self.line {
-            Line::Http1(_, connect_time) => connect_time,
+            Line::Http1(_, connect_time) | Line::FastCgi(_, connect_time) => connect_time,
             Line::Http2(..) => None,
         }
     }
@@ -101,16 +111,12 @@ impl<'e> Call<'e> {
     pub(crate) async fn send(&mut self, request: &Request<'_>, deadline: &Deadline) -> Result<(), Fault> {
         match &mut self.line {
             Line::Http1(connection, _) => {
-                let mut unwritten = Unwritten::new(&[request.bytes]);
-                let timeout = request.timeouts.send;
-                match connection.socket().write_all(&mut unwritten, timeout, deadline).await {
-                    Ok(Ok(())) => Ok(()),
-                    Ok(Err(_)) if unwritten.len() == request.bytes.len() => {
-                        Err(Fault::unsent(Reason::UpstreamReset))
-                    }
-                    Ok(Err(_)) => Err(Fault::sent(Reason::UpstreamReset)),
-                    Err(Elapsed) => Err(Fault::sent(Reason::UpstreamSendTimeout)),
-                }
+                write(connection.socket(), request.bytes, request.timeouts.send, deadline).await
+            }
+            Line::FastCgi(call, _) => {
+                let parts = request.bytes.split_at(request.head_len);
+                let records = fcgi::records(parts, request.params, request.is_whole);
+                Box::pin(write(call.socket(), &records, request.timeouts.send, deadline)).await
             }
             Line::Http2(session, call) => {
                 let head = &request.bytes[..request.head_len];
@@ -124,7 +130,7 @@ impl<'e> Call<'e> {
     /// what is missing of it; none where nothing is.
     pub(crate) fn unsent<'r>(&self, request: &Request<'r>) -> Option<&'r [u8]> {
         match self.line {
-            Line::Http1(..) => (!request.is_whole).then_some(&[]),
+            Line::Http1(..) | Line::FastCgi(..) => (!request.is_whole).then_some(&[]),
             // The content of a stream waits for room that the endpoint grants.
             Line::Http2(..) => (!request.is_head_only()).then(|| &request.bytes[request.head_len..]),
         }
@@ -135,6 +141,7 @@ impl<'e> Call<'e> {
         match &self.line {
             Line::Http1(connection, _) => Sink::Http1 { socket: connection.socket(), framing },
             Line::Http2(_, call) => Sink::Http2(of_sent(call.as_deref()).sender()),
+            Line::FastCgi(call, _) => Sink::Http1 { socket: call.socket(), framing: Framing::Records },
         }
     }
 
@@ -153,6 +160,9 @@ impl<'e> Call<'e> {
                 super::h1::read_response_head(connection.socket(), response, buffer, how, timer).await
             }
             Line::Http2(_, call) => Box::pin(of_sent(call.as_deref()).head(response, buffer, timer)).await,
+            Line::FastCgi(call, _) => {
+                Box::pin(call.head(response, buffer, (is_eager, bytes_max), timer)).await
+            }
         }
     }
 
@@ -167,6 +177,17 @@ impl<'e> Call<'e> {
             Line::Http1(connection, _) => Source::Http1 { socket: connection.socket(), buffer, decoder },
             Line::Http2(..) if body == Body::Empty => Source::Bytes(&[]),
             Line::Http2(_, call) => Source::stream(of_sent(call.as_deref()).body()),
+            Line::FastCgi(call, _) => {
+                *decoder = call.decoder(body);
+                Source::Http1 { socket: call.socket(), buffer, decoder }
+            }
+        }
+    }
+
+    /// Takes the decoder of the response's body back, be that at its end or not.
+    pub(crate) fn note_source_left(&self, decoder: BodyDecoder) {
+        if let Line::FastCgi(call, _) = &self.line {
+            call.take_back(decoder);
         }
     }
 
@@ -174,14 +195,14 @@ impl<'e> Call<'e> {
     pub(crate) fn own_socket(&self) -> Option<&Socket> {
         match &self.line {
             Line::Http1(connection, _) => Some(connection.socket()),
-            Line::Http2(..) => None,
+            Line::Http2(..) | Line::FastCgi(..) => None,
         }
     }
 
     /// Whether a fault may be no more than an idle connection that had died. `calls` is how many have been made for the try.
     pub(crate) fn was_dead(&self, fault: Fault, calls: u32) -> bool {
         let may_be_dead = match self.line {
-            Line::Http1(..) => self.is_reused,
+            Line::Http1(..) | Line::FastCgi(..) => self.is_reused,
             // An endpoint that is leaving may send even a fresh session away, and has not looked at the request then.
             Line::Http2(..) => {
                 (self.is_reused || fault.retry == Retry::Unsent) && calls < HTTP2_SESSIONS_PER_TRY_MAX
@@ -219,6 +240,16 @@ impl Request<'_> {
 
 fn of_sent(call: Option<&h2::Call>) -> &h2::Call {
     call.expect("what follows a head is asked for once it has been sent")
+}
+
+async fn write(socket: &Socket, bytes: &[u8], timeout: Duration, deadline: &Deadline) -> Result<(), Fault> {
+    let mut unwritten = Unwritten::new(&[bytes]);
+    match socket.write_all(&mut unwritten, timeout, deadline).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) if unwritten.len() == bytes.len() => Err(Fault::unsent(Reason::UpstreamReset)),
+        Ok(Err(_)) => Err(Fault::sent(Reason::UpstreamReset)),
+        Err(Elapsed) => Err(Fault::sent(Reason::UpstreamSendTimeout)),
+    }
 }
 
 async fn connect(

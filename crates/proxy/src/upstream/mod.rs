@@ -8,6 +8,7 @@ mod call;
 mod choose;
 mod connect;
 mod error;
+mod fcgi;
 pub(crate) mod h1;
 mod h2;
 mod pool;

@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use model::{Encryption, HttpVersion, UpstreamTls};
+use model::{AppProtocol, Encryption, UpstreamTls};
 
 use crate::tls::upstream::{ConnectorConfig, ConnectorConfigs};
 
@@ -12,7 +12,7 @@ use crate::tls::upstream::{ConnectorConfig, ConnectorConfigs};
 #[derive(Clone, Default)]
 pub(crate) struct Protocol {
     /// The version of HTTP.
-    pub(crate) version: HttpVersion,
+    pub(crate) version: AppProtocol,
     /// What it is spoken over, if not in clear.
     pub(crate) tls: Option<Arc<ConnectorConfig>>,
 }

@@ -2,6 +2,7 @@
 
 use super::chunked::Chunked;
 use super::decoded::{Decoded, InvalidBody};
+use crate::fcgi::{Content, ContentPiece};
 
 /// How a message's body is delimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub enum BodyDecoder {
     Chunked(Chunked),
     /// Everything is content.
     UntilClose,
+    /// See [`Content`]: of a response that did not come by HTTP. On the heap, since hardly any does.
+    FastCgi(Box<Content>),
 }
 
 impl BodyDecoder {
@@ -51,6 +54,7 @@ impl BodyDecoder {
             Self::Length(remaining) => *remaining == 0,
             Self::Chunked(chunked) => chunked.is_done(),
             Self::UntilClose => false,
+            Self::FastCgi(content) => content.is_done(),
         }
     }
 
@@ -69,6 +73,12 @@ impl BodyDecoder {
             Self::Chunked(chunked) => chunked.decode(input),
             Self::UntilClose if input.is_empty() => Ok(Decoded::More { skip: 0 }),
             Self::UntilClose => Ok(Decoded::Data { skip: 0, len: input.len() }),
+            Self::FastCgi(content) => match content.decode(input) {
+                Ok(ContentPiece::Data { skip, len }) => Ok(Decoded::Data { skip, len }),
+                Ok(ContentPiece::More { skip }) => Ok(Decoded::More { skip }),
+                Ok(ContentPiece::End { skip }) => Ok(Decoded::End { skip, trailers: skip }),
+                Err(_) => Err(InvalidBody::Record),
+            },
         }
     }
 

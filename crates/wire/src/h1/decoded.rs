@@ -9,6 +9,9 @@ pub enum InvalidBody {
     /// Trailer fields that are malformed, or too many.
     #[error("malformed trailers")]
     Trailers,
+    /// Not of the form of `FastCGI`, or shorter than announced.
+    #[error("malformed record")]
+    Record,
     /// The connection ended first.
     #[error("ended before its end")]
     Truncated,

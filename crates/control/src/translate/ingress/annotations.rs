@@ -202,7 +202,7 @@ fn outcome(annotation: &Annotation, value: &str) -> Outcome {
 }
 
 /// Annotations for which ingress-nginx has values that Forebay does not support.
-const FEWER_VALUES: &[&str] = &["backend-protocol", "proxy-ssl-ciphers", "proxy-ssl-protocols"];
+const FEWER_VALUES: &[&str] = &["proxy-ssl-ciphers", "proxy-ssl-protocols"];
 
 /// Annotations of which an empty value is no absent one, unless it has their former name.
 const EMPTY_IS_BAD: &[&str] = &["allowlist-source-range", "denylist-source-range"];

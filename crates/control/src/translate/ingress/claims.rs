@@ -4,8 +4,9 @@ use model::{HostName, PathMatch};
 
 use super::rules::{path_match, rules_for};
 use super::{
-    Annotated, access, affinity, auth, bodies, certificates, cors, errors, guards, headers, host_tls, limits,
-    logging, mirror, redirect, responses, retries, rewrite, snippets, timeouts, tracing, upstream_tls,
+    Annotated, access, affinity, auth, bodies, certificates, cors, errors, fastcgi, guards, headers,
+    host_tls, limits, logging, mirror, redirect, responses, retries, rewrite, snippets, timeouts, tracing,
+    upstream_tls,
 };
 use crate::names::NsName;
 use crate::objects::{At, Backend, Ingress, IngressPath, IngressRule, Sourced};
@@ -127,6 +128,7 @@ pub(super) fn apply_to_any(annotated: &Annotated, route: &mut DraftRoute) {
     timeouts::apply(&settings.timeouts, route);
     tracing::apply(&settings.tracing, route);
     upstream_tls::apply(&annotated.upstream, route);
+    fastcgi::apply(&annotated.fast_cgi, route);
 }
 
 struct Claimant<'i> {

@@ -45,7 +45,7 @@ use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::{HostName, PathMatch, RetryPolicy, Timeouts};
+use model::{FastCgi, HostName, PathMatch, RetryPolicy, Timeouts};
 use smallvec::SmallVec;
 
 use super::backend_settings::BackendSettings;
@@ -75,6 +75,7 @@ pub(super) struct Settings {
     client_certificates: client_certificates::Settings,
     cors: cors::Settings,
     pub(super) errors: errors::Settings,
+    fastcgi: fastcgi::Settings,
     pub(super) firewall: firewall::Settings,
     pub(super) guards: guards::Settings,
     hashing: balancing::Settings,
@@ -118,6 +119,8 @@ struct Annotated {
     client_auth: Option<Parsed<ClientAuthPolicy>>,
     /// Headers of the responses of its locations.
     custom_headers: Option<headers::CustomHeaders>,
+    /// What endpoints that speak `FastCGI` are told.
+    fast_cgi: Arc<FastCgi>,
     /// The authentication of users at its locations.
     auth: auth::Resolved,
     snippets: snippets::Resolved,
@@ -362,7 +365,10 @@ impl Annotated {
             problems.push(problem);
             None
         });
-        Self { settings, upstream, client_auth, custom_headers, auth, snippets }
+        let fastcgi = settings.fastcgi.clone();
+        let guards = &mut settings.guards;
+        let fast_cgi = fastcgi.resolve(ingress, prefix, crosses_namespaces, inputs, guards, problems);
+        Self { settings, upstream, client_auth, custom_headers, fast_cgi, auth, snippets }
     }
 
     /// The settings of a route without an Ingress.
@@ -371,7 +377,8 @@ impl Annotated {
         let mut settings = base.clone();
         let (snippets, _) = settings.snippets.resolve();
         settings.guards.of_locations.extend(settings.firewall.denial(options.waf_unenforced));
-        Self { settings, upstream, client_auth: None, custom_headers: None, auth, snippets }
+        let fast_cgi = Arc::default();
+        Self { settings, upstream, client_auth: None, custom_headers: None, fast_cgi, auth, snippets }
     }
 }
 

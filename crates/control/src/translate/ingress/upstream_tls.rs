@@ -19,7 +19,7 @@ use crate::translate::value::{self, Parsed, Taken, set};
 
 annotations! {
     "backend-protocol", Location, "", Supported(|s, v| set(&mut s.upstream_tls.protocol, protocol(v).map(Some))),
-        "What the endpoints speak: HTTP, HTTPS, AUTO_HTTP, GRPC or GRPCS.";
+        "What the endpoints speak: HTTP, HTTPS, AUTO_HTTP, GRPC, GRPCS or FCGI.";
     "proxy-ssl-ciphers", Ingress, "DEFAULT", Supported(ciphers),
         "Cipher suites of TLS 1.2 towards endpoints.", Medium;
     "proxy-ssl-name", Ingress, "", Supported(|s, v| set(&mut s.upstream_tls.name, Ok(value::name(v)))),
@@ -182,8 +182,8 @@ fn protocol(text: &str) -> Parsed<Protocol> {
         "AUTO_HTTP" => Ok(Protocol::AutoHttp),
         "GRPC" => Ok(Protocol::Grpc),
         "GRPCS" => Ok(Protocol::Grpcs),
-        "FCGI" => Err("FastCGI is not yet supported".to_owned()),
-        _ => Err(format!("{text:?} is none of HTTP, HTTPS, AUTO_HTTP, GRPC and GRPCS")),
+        "FCGI" => Ok(Protocol::Fcgi),
+        _ => Err(format!("{text:?} is none of HTTP, HTTPS, AUTO_HTTP, GRPC, GRPCS and FCGI")),
     }
 }
 

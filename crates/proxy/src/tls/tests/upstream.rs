@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::net::IpAddr;
 
-use model::HttpVersion;
+use model::AppProtocol;
 
 use super::super::session::Session;
 use super::super::upstream::{ConnectorConfigs, NoSession};
@@ -17,7 +17,7 @@ fn dial(settings: UpstreamTls, certificate: &Arc<Certificate>) -> Result<(Option
             TlsSettings { default_certificate: Some(Arc::clone(certificate)), ..TlsSettings::default() };
         let snapshot = compiled(Vec::new(), defaults);
         let server_configs = configured(&snapshot, &shared_tls(), None);
-        let profile = ConnectorConfigs::default().get(&Arc::new(settings), HttpVersion::Http1);
+        let profile = ConnectorConfigs::default().get(&Arc::new(settings), AppProtocol::Http1);
         let connector = profile.connector(IpAddr::V4(Ipv4Addr::LOCALHOST))?;
         let (mut name, mut resumed) = (None, 0);
         for _ in 0..2 {
@@ -80,19 +80,19 @@ fn equal_settings_are_one_profile_and_others_are_not() {
     let get = |name: &str, version| {
         profiles.get(&Arc::new(UpstreamTls { name: name.to_owned(), ..UpstreamTls::default() }), version)
     };
-    let one = get("a", HttpVersion::Http1);
-    assert!(Arc::ptr_eq(&one, &get("a", HttpVersion::Http1)));
-    assert!(!Arc::ptr_eq(&one, &get("b", HttpVersion::Http1)));
-    assert!(!Arc::ptr_eq(&one, &get("a", HttpVersion::Http2)));
+    let one = get("a", AppProtocol::Http1);
+    assert!(Arc::ptr_eq(&one, &get("a", AppProtocol::Http1)));
+    assert!(!Arc::ptr_eq(&one, &get("b", AppProtocol::Http1)));
+    assert!(!Arc::ptr_eq(&one, &get("a", AppProtocol::Http2)));
     profiles.sweep();
-    assert!(Arc::ptr_eq(&one, &get("a", HttpVersion::Http1)), "it is in use");
+    assert!(Arc::ptr_eq(&one, &get("a", AppProtocol::Http1)), "it is in use");
 }
 
 #[test]
 fn an_endpoint_that_speaks_no_tls_is_found_out() {
     run(async {
         let (near, far) = loopback().await;
-        let profile = ConnectorConfigs::default().get(&Arc::default(), HttpVersion::Http1);
+        let profile = ConnectorConfigs::default().get(&Arc::default(), AppProtocol::Http1);
         let connector = profile.connector(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
         far.try_write(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
         assert_eq!(connector.handshake(near).await.err(), Some(NoSession::HandshakeFailed));

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use md5::{Digest, Md5};
 use model::template::Template;
 use model::{
     Access, AddressSet, BasicAuth, ClusterId, ExternalAuth, ExternalAuthCache, ExternalCheck, Networks,
-    Satisfy, Users,
+    PasswordScheme, Satisfy, Users,
 };
-use testkit::{Connection, Refusing, Upstream};
+use testkit::{Connection, Refusing, Response, Upstream};
 
 use super::{GET, OK, await_fault, forward, route};
 use crate::world::{World, cluster};
@@ -281,7 +282,8 @@ fn password() -> Access {
     let user = |name: &str, hash: &str| (name.to_owned(), hash.to_owned());
     let users = vec![user("a", "$apr1$saltsalt$LrttParrLPdxvgutaSXWJ0"), user("b", "{PLAIN}plain")];
     let users = Arc::new(Users::new(users, [1; 32]));
-    Access { basic: Some(BasicAuth { realm: "Members".to_owned(), users }), ..Access::default() }
+    let scheme = PasswordScheme::Basic;
+    Access { basic: Some(BasicAuth { scheme, realm: "Members".to_owned(), users }), ..Access::default() }
 }
 
 fn with(authorization: &str) -> String {
@@ -337,7 +339,7 @@ fn a_changed_password_counts_at_once() {
             let users = vec![("a".to_owned(), "$1$saltsalt$9xy1btjgzLYfb7hivXtC/x".to_owned())];
             let users = Arc::new(Users::new(users, [2; 32]));
             route.access = Some(Box::new(Access {
-                basic: Some(BasicAuth { realm: String::new(), users }),
+                basic: Some(BasicAuth { scheme: PasswordScheme::Basic, realm: String::new(), users }),
                 ..Access::default()
             }));
         });
@@ -382,4 +384,65 @@ fn questions_are_logged_only_where_that_is_wanted() {
         assert!(of_service.iter().all(|line| line.contains("\"GET /a HTTP/1.1\" 401 ")), "{log}");
         assert_eq!(log.lines().count(), 1 + usize::from(auth), "{log}");
     }
+}
+
+// === passwords that are not sent ===
+
+fn md5(text: &str) -> String {
+    format!("{:032x}", u128::from_be_bytes(Md5::digest(text).into()))
+}
+
+/// `a` with the password `secret`.
+fn digest() -> Access {
+    let users = vec![("a".to_owned(), md5("a:Members:secret"))];
+    let users = Arc::new(Users::new(users, [1; 32]));
+    let scheme = PasswordScheme::Digest;
+    Access { basic: Some(BasicAuth { scheme, realm: "Members".to_owned(), users }), ..Access::default() }
+}
+
+/// What a client asks with that has been given this nonce, for `/a`.
+fn digested(password: &str, nonce: &str, count: u32) -> String {
+    let (nc, hash, request) = (format!("{count:08x}"), md5(&format!("a:Members:{password}")), md5("GET:/a"));
+    let response = md5(&format!("{hash}:{nonce}:{nc}:c:auth:{request}"));
+    with(&format!(
+        "Digest username=\"a\", realm=\"Members\", nonce=\"{nonce}\", uri=\"/a\", qop=auth, nc={nc}, cnonce=\"c\", \
+         response=\"{response}\", algorithm=MD5"
+    ))
+}
+
+/// The nonce of a challenge, and whether an answer was right but for the nonce.
+fn challenge(response: &Response) -> (String, bool) {
+    assert_eq!(response.status, 401);
+    let challenge = response.header("WWW-Authenticate").unwrap();
+    let rest = challenge.strip_prefix("Digest algorithm=\"MD5\", qop=\"auth\", realm=\"Members\", nonce=\"");
+    let (nonce, rest) = rest.unwrap_or_else(|| panic!("{challenge}")).split_once('"').unwrap();
+    (nonce.to_owned(), rest == ", stale=\"true\"")
+}
+
+#[test]
+fn a_password_may_be_shown_without_being_sent() {
+    let house = House::new(digest());
+    let mut client = house.world.http_client();
+    let (nonce, is_stale) = challenge(&client.ask(GET));
+    assert!(!is_stale);
+    let mut peer = None;
+    for count in [1, 2, 7] {
+        client.send(digested("secret", &nonce, count));
+        let peer = peer.get_or_insert_with(|| house.upstream.accept());
+        let head = peer.read_head();
+        assert!(!head.to_lowercase().contains("authorization"), "{head}");
+        peer.send(OK);
+        assert_eq!(client.read_response().said(), (200, "ok"));
+    }
+    for count in [2, 20] {
+        let (other, is_stale) = challenge(&client.ask(&digested("secret", &nonce, count)));
+        assert!(is_stale && other != nonce, "no request is good twice, and no nonce for ever");
+    }
+    let other_target = digested("secret", &nonce, 3).replacen("GET /a ", "GET /b ", 1);
+    let wrong = digested("wrong", &nonce, 3);
+    for request in [&wrong, &other_target, &with(RIGHT[0]), &with("Digest nonsense")] {
+        assert!(!challenge(&client.ask(request)).1, "{request}");
+    }
+    let (_, is_stale) = challenge(&client.ask(&digested("secret", "dcd98b7102dd2f0e8b11d0f600bfb0c093", 1)));
+    assert!(is_stale, "a nonce of somebody else, such as another replica");
 }

@@ -9,6 +9,7 @@ mod buffering;
 mod calls;
 mod canary;
 mod errors;
+mod fcgi;
 mod heads;
 mod listeners;
 mod mirrors;

@@ -1,9 +1,9 @@
-//! Authentication by the passwords in a Secret (`auth-type: basic`).
+//! Authentication by the passwords in a Secret (`auth-type`).
 
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, digest};
-use model::{BasicAuth, Users};
+use model::{BasicAuth, PasswordScheme, Users};
 
 use super::super::named::{Fault, secret_name};
 use crate::names::NsName;
@@ -15,19 +15,12 @@ use crate::translate::value::{Parsed, name};
 /// The annotations of passwords.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Settings {
-    pub(super) kind: Option<Kind>,
+    pub(super) kind: Option<PasswordScheme>,
     /// `[namespace/]name` of the Secret.
     pub(super) secret: Option<String>,
     /// Each key of the Secret is a user; otherwise one key holds them all.
     pub(super) is_map: bool,
     pub(super) realm: String,
-}
-
-/// The values of `auth-type`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Basic,
-    Digest,
 }
 
 /// The key of a Secret that holds all users.
@@ -41,17 +34,11 @@ impl Settings {
         crosses_namespaces: bool,
         inputs: &Inputs<'_>,
     ) -> Result<Option<BasicAuth>, (&'static str, Fault)> {
-        match self.kind {
-            None => return Ok(None),
-            Some(Kind::Basic) => {}
-            Some(Kind::Digest) => {
-                let why = "digest authentication is not supported".to_owned();
-                return Err(("auth-type", (Reason::Unsupported, why)));
-            }
-        }
-        let users =
-            self.users(namespace, crosses_namespaces, inputs).map_err(|fault| ("auth-secret", fault))?;
-        Ok(Some(BasicAuth { realm: self.realm.clone(), users: Arc::new(users) }))
+        let Some(scheme) = self.kind else { return Ok(None) };
+        let users = self
+            .users(scheme, namespace, crosses_namespaces, inputs)
+            .map_err(|fault| ("auth-secret", fault))?;
+        Ok(Some(BasicAuth { scheme, realm: self.realm.clone(), users: Arc::new(users) }))
     }
 
     /// Whether a Secret is named and nobody is asked.
@@ -59,7 +46,13 @@ impl Settings {
         self.secret.is_some() && self.kind.is_none()
     }
 
-    fn users(&self, namespace: &str, crosses_namespaces: bool, inputs: &Inputs<'_>) -> Result<Users, Fault> {
+    fn users(
+        &self,
+        scheme: PasswordScheme,
+        namespace: &str,
+        crosses_namespaces: bool,
+        inputs: &Inputs<'_>,
+    ) -> Result<Users, Fault> {
         let text = self.secret.as_deref();
         let text =
             text.ok_or_else(|| (Reason::Annotation, "auth-type needs a Secret with users".to_owned()))?;
@@ -74,7 +67,12 @@ impl Settings {
         let text = read.map_err(|why| (Reason::Secret, format!("Secret {key} cannot be used: {why}")))?;
         let mut sum = [0; 32];
         sum.copy_from_slice(digest(&SHA256, &text).as_ref());
-        Ok(Users::new(of_file(&String::from_utf8_lossy(&text)), sum))
+        let text = String::from_utf8_lossy(&text);
+        let users = match scheme {
+            PasswordScheme::Basic => of_file(&text),
+            PasswordScheme::Digest => of_digest_file(&text, &self.realm),
+        };
+        Ok(Users::new(users, sum))
     }
 }
 
@@ -101,10 +99,21 @@ fn of_file(text: &str) -> Vec<(String, String)> {
     users.collect()
 }
 
-pub(super) fn kind(text: &str) -> Parsed<Option<Kind>> {
+/// Lines `user:realm:hash` of one realm, and after another colon whatever one likes. What is no MD5 is the hash of no password.
+fn of_digest_file(text: &str, realm: &str) -> Vec<(String, String)> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
+    let users = lines.filter_map(|line| {
+        let [user, of_realm, hash] = line.splitn(4, ':').collect::<Vec<_>>().get(..3)?.try_into().ok()?;
+        let is_hash = hash.len() == 32 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+        (of_realm == realm && is_hash).then(|| (user.to_owned(), hash.to_ascii_lowercase()))
+    });
+    users.collect()
+}
+
+pub(super) fn kind(text: &str) -> Parsed<Option<PasswordScheme>> {
     match text.trim() {
-        "basic" => Ok(Some(Kind::Basic)),
-        "digest" => Ok(Some(Kind::Digest)),
+        "basic" => Ok(Some(PasswordScheme::Basic)),
+        "digest" => Ok(Some(PasswordScheme::Digest)),
         _ => Err(format!("{text:?} is neither \"basic\" nor \"digest\"")),
     }
 }
@@ -137,6 +146,15 @@ mod tests {
         let user = |name: &str, hash: &str| (name.to_owned(), hash.to_owned());
         let users = of_file("# c:d\n\na:$apr1$x\r\nb:{PLAIN}y:comment\nnonsense\n");
         assert_eq!(users, [user("a", "$apr1$x"), user("b", "{PLAIN}y")]);
+    }
+
+    #[test]
+    fn files_of_users_with_realms() {
+        let hash = "0123456789abcdef0123456789ABCDEF";
+        let text = format!("# x\na:R:{hash}\nb:other:{hash}\nc:R:{hash}:comment\nd:R:short\ne:{hash}\n");
+        let user = |name: &str| (name.to_owned(), hash.to_ascii_lowercase());
+        assert_eq!(of_digest_file(&text, "R"), [user("a"), user("c")]);
+        assert_eq!(of_digest_file(&text, ""), []);
     }
 
     #[test]

@@ -1,0 +1,38 @@
+//! What an application that speaks `FastCGI` is told of a request beside its headers (RFC 3875 section 4.1, with nginx's names).
+
+use model::FastCgi;
+use observe::access::{Record, expand};
+use wire::fcgi::write_pair;
+use wire::path::{normalize, of_target, query_of_target};
+
+use crate::exchange::Exchange;
+use crate::values;
+
+/// The parameters of a request. `head` is the one that was written for the endpoint: its path and query are those that are told, the
+/// client's own being in `REQUEST_URI`.
+pub(crate) fn params(exchange: &Exchange<'_>, fast_cgi: Option<&FastCgi>, head: &[u8]) -> Vec<u8> {
+    let standard;
+    let fast_cgi = if let Some(fast_cgi) = fast_cgi {
+        fast_cgi
+    } else {
+        standard = FastCgi::default();
+        &standard
+    };
+    let target = head.split(|&byte| byte == b' ').nth(1).unwrap_or_default();
+    let path = of_target(target);
+    let path = normalize(path).unwrap_or(path.into());
+    let query = query_of_target(target);
+    let took = exchange.worker.clock.now().since(exchange.report.begin);
+    values::with_record(exchange, took, |record, _| {
+        let record = Record { path: Some(&path), query, index: fast_cgi.index(), ..*record };
+        let (mut params, mut value) = (Vec::new(), Vec::new());
+        for (name, template) in fast_cgi.params() {
+            value.clear();
+            expand(template, &record, &mut value);
+            if !value.is_empty() || !FastCgi::is_left_out_empty(name) {
+                write_pair(name.as_bytes(), &value, &mut params);
+            }
+        }
+        params
+    })
+}
