@@ -72,8 +72,8 @@ fn set_on_request<'e>(heads: &'e HeadSettings, exchange: &Exchange<'_>, edits: &
     }
 }
 
-/// The head of a request as endpoints get it, with room for its body.
-fn write_head(exchange: &Exchange<'_>, forward: &Forward, awaits_length: bool) -> Buffer {
+/// The head of a request as endpoints get it, with room for its body. One that awaits the length of the body has no end.
+pub(crate) fn write_head(exchange: &Exchange<'_>, forward: &Forward, awaits_length: bool) -> Buffer {
     let (request, settings) = (exchange.request, exchange.config.settings());
     let mut bytes = Buffer::small(&exchange.worker.buffers);
     let host = forward.head.as_ref().and_then(|head| head.host.as_ref());
@@ -119,7 +119,8 @@ fn write_head(exchange: &Exchange<'_>, forward: &Forward, awaits_length: bool) -
     bytes
 }
 
-fn speaks_http2(exchange: &Exchange<'_>) -> bool {
+/// Whether the endpoints of the request's cluster are spoken to in HTTP/2.
+pub(crate) fn speaks_http2(exchange: &Exchange<'_>) -> bool {
     let version = |cluster| exchange.config.snapshot.cluster(cluster).version;
     exchange.cluster.get().map(version) == Some(HttpVersion::Http2)
 }
@@ -134,8 +135,13 @@ fn is_bodiless(exchange: &Exchange<'_>) -> bool {
     exchange.error_page.get().is_some_and(|page| page.is_bodiless.get())
 }
 
+/// Whether the length of the body is known only when all of it has come, and has to be said.
+pub(crate) fn awaits_length(exchange: &Exchange<'_>, forward: &Forward, speaks_http2: bool) -> bool {
+    exchange.request.fields.chunked && is_held(exchange, forward, speaks_http2)
+}
+
 /// Whether a body is read whole before an endpoint is asked. What both sides may say to each other at the same time is not.
-fn is_held(exchange: &Exchange<'_>, forward: &Forward, speaks_http2: bool) -> bool {
+pub(crate) fn is_held(exchange: &Exchange<'_>, forward: &Forward, speaks_http2: bool) -> bool {
     let (request, transfer) = (exchange.request, &forward.transfer);
     let is_copied = || transfer.mirror.as_ref().is_some_and(|mirror| mirror.copy.has_body);
     let needs_length = || transfer.uses_http_1_0 && request.fields.chunked;
@@ -167,7 +173,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
     ) -> Result<Self, Reason> {
         let request = exchange.request;
         let speaks_http2 = speaks_http2(exchange);
-        let awaits_length = request.fields.chunked && is_held(exchange, forward, speaks_http2);
+        let awaits_length = awaits_length(exchange, forward, speaks_http2);
         let bytes = write_head(exchange, forward, awaits_length);
         let body = if request.fields.chunked {
             Body::Chunked

@@ -23,6 +23,7 @@ mod h2;
 mod client;
 
 mod serve;
+mod stage;
 
 mod exchange;
 mod progress;
@@ -69,6 +70,8 @@ mod reply;
 mod values;
 
 mod record;
+
+pub mod explain;
 
 mod limits;
 mod options;
