@@ -30,12 +30,11 @@ pub(crate) fn run(options: cli::Explain) -> anyhow::Result<ExitCode> {
         headers: options.headers,
         client: options.client_ip,
     };
-    let told = match &options.admin {
-        Some(url) => admin::ask(url, &question)?,
-        None => {
-            let paths = options.paths.into_iter().chain(options.manifests).collect();
-            tell(&objects(&options.api_server, options.reading, paths)?, &question)?
-        }
+    let told = if let Some(url) = &options.admin {
+        admin::ask(url, &question)?
+    } else {
+        let paths = options.paths.into_iter().chain(options.manifests).collect();
+        tell(&objects(&options.api_server, options.reading, paths)?, &question)?
     };
     let text = match options.output {
         Output::Text => show::text(&told),

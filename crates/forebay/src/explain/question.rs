@@ -1,5 +1,6 @@
 //! A request to explain: what the user says of it, and the head that this makes.
 
+use std::fmt::Write;
 use std::net::IpAddr;
 
 use anyhow::{Context, bail};
@@ -53,9 +54,9 @@ impl Question {
         let is_host =
             |header: &String| header.split(':').next().is_some_and(|name| name.eq_ignore_ascii_case("host"));
         if !self.headers.iter().any(is_host) {
-            head.push_str(&format!("Host: {authority}\r\n"));
+            let _ = write!(head, "Host: {authority}\r\n");
         }
-        self.headers.iter().for_each(|header| head.push_str(&format!("{header}\r\n")));
+        self.headers.iter().for_each(|header| head.extend([header, "\r\n"]));
         head.push_str("\r\n");
         if head.len() > QUESTION_BYTES_MAX {
             bail!("the request is longer than {QUESTION_BYTES_MAX} bytes");
@@ -106,7 +107,7 @@ fn encode(text: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~/:".contains(&byte) {
             out.push(byte.into());
         } else {
-            out.push_str(&format!("%{byte:02X}"));
+            let _ = write!(out, "%{byte:02X}");
         }
     }
     out

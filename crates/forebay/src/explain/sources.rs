@@ -33,182 +33,207 @@ enum Whose {
 }
 
 /// What the step is called, whose annotations count, and the names that can put it there: of annotations and of keys.
+const STEPS: &[(Stage, &str, Whose, &[&str])] = &[
+    (Stage::BlockedHeaders, "blocked headers", Whose::Nobody, &["block-user-agents", "block-referers"]),
+    (Stage::Route, "route", Whose::Host, &["server-alias", "use-regex", "from-to-www-redirect"]),
+    (
+        Stage::HostGuards,
+        "client certificate",
+        Whose::Host,
+        &["auth-tls-secret", "auth-tls-verify-client", "auth-tls-match-cn", "auth-tls-error-page"],
+    ),
+    (
+        Stage::GuardsInClear,
+        "client certificate",
+        Whose::Host,
+        &["auth-tls-secret", "auth-tls-verify-client", "auth-tls-match-cn", "auth-tls-error-page"],
+    ),
+    (Stage::AppRoot, "app root", Whose::Host, &["app-root"]),
+    (Stage::HostScript, "host's snippet", Whose::Host, &["server-snippet"]),
+    (Stage::Place, "location of a snippet", Whose::Host, &["server-snippet"]),
+    (Stage::BodyLength, "body length", Whose::Route, &["proxy-body-size"]),
+    (
+        Stage::Closed,
+        "closed",
+        Whose::Route,
+        &[
+            "auth-secret",
+            "auth-url",
+            "configuration-snippet",
+            "auth-snippet",
+            "enable-modsecurity",
+            "modsecurity-snippet",
+            "enable-owasp-core-rules",
+            "denylist-source-range",
+            "allowlist-source-range",
+            "whitelist-source-range",
+            "enable-owasp-modsecurity-crs",
+            "location-snippet",
+            "server-snippet",
+            "http-snippet",
+        ],
+    ),
+    (
+        Stage::Preflight,
+        "CORS",
+        Whose::Route,
+        &[
+            "enable-cors",
+            "cors-allow-origin",
+            "cors-allow-methods",
+            "cors-allow-headers",
+            "cors-allow-credentials",
+        ],
+    ),
+    (Stage::RouteScript, "snippet", Whose::Route, &["configuration-snippet", "location-snippet"]),
+    (
+        Stage::Redirect,
+        "redirect",
+        Whose::Route,
+        &[
+            "permanent-redirect",
+            "permanent-redirect-code",
+            "temporal-redirect",
+            "temporal-redirect-code",
+            "from-to-www-redirect",
+        ],
+    ),
+    (Stage::Rewrite, "rewrite", Whose::Route, &["rewrite-target"]),
+    (
+        Stage::TlsRedirect,
+        "redirect to TLS",
+        Whose::Route,
+        &[
+            "ssl-redirect",
+            "force-ssl-redirect",
+            "no-tls-redirect-locations",
+            "http-redirect-code",
+            "preserve-trailing-slash",
+        ],
+    ),
+    (
+        Stage::Backend,
+        "backend",
+        Whose::Canary,
+        &[
+            "canary-by-header",
+            "canary-by-header-value",
+            "canary-by-header-pattern",
+            "canary-by-cookie",
+            "canary-weight",
+            "canary-weight-total",
+            "service-upstream",
+            "default-backend",
+        ],
+    ),
+    (
+        Stage::Limits,
+        "limits",
+        Whose::Route,
+        &[
+            "limit-rps",
+            "limit-rpm",
+            "limit-connections",
+            "limit-burst-multiplier",
+            "limit-allowlist",
+            "limit-whitelist",
+            "limit-req-status-code",
+            "limit-conn-status-code",
+            "limit-conn-zone-variable",
+        ],
+    ),
+    (
+        Stage::Networks,
+        "addresses",
+        Whose::Route,
+        &[
+            "denylist-source-range",
+            "allowlist-source-range",
+            "whitelist-source-range",
+            "block-cidrs",
+            "satisfy",
+        ],
+    ),
+    (Stage::BasicAuth, "password", Whose::Route, &["auth-type", "auth-secret", "auth-realm", "satisfy"]),
+    (
+        Stage::ExternalAuth,
+        "auth service",
+        Whose::Route,
+        &[
+            "auth-url",
+            "auth-method",
+            "auth-signin",
+            "auth-snippet",
+            "global-auth-url",
+            "global-auth-signin",
+            "satisfy",
+        ],
+    ),
+    (
+        Stage::Buffering,
+        "request buffering",
+        Whose::Route,
+        &["proxy-request-buffering", "client-body-buffer-size", "mirror-target", "proxy-http-version"],
+    ),
+    (Stage::UpstreamHead, "headers to the endpoint", Whose::Route, &["upstream-vhost", "x-forwarded-prefix"]),
+    (Stage::Mirror, "mirror", Whose::Route, &["mirror-target", "mirror-host", "mirror-request-body"]),
+    (
+        Stage::Balance,
+        "balancing",
+        Whose::Route,
+        &[
+            "affinity",
+            "affinity-mode",
+            "session-cookie-name",
+            "upstream-hash-by",
+            "upstream-hash-by-subset",
+            "load-balance",
+        ],
+    ),
+    (
+        Stage::Timeouts,
+        "timeouts",
+        Whose::Route,
+        &["proxy-connect-timeout", "proxy-send-timeout", "proxy-read-timeout"],
+    ),
+    (
+        Stage::Retries,
+        "tries",
+        Whose::Route,
+        &[
+            "proxy-next-upstream",
+            "proxy-next-upstream-tries",
+            "proxy-next-upstream-timeout",
+            "retry-non-idempotent",
+        ],
+    ),
+    (
+        Stage::Responses,
+        "response",
+        Whose::Route,
+        &[
+            "custom-headers",
+            "enable-cors",
+            "proxy-buffering",
+            "limit-rate",
+            "limit-rate-after",
+            "proxy-redirect-from",
+            "proxy-redirect-to",
+            "proxy-cookie-domain",
+            "proxy-cookie-path",
+        ],
+    ),
+    (
+        Stage::ErrorPages,
+        "error pages",
+        Whose::Route,
+        &["custom-http-errors", "default-backend", "disable-proxy-intercept-errors"],
+    ),
+];
+
 fn names(stage: Stage) -> (&'static str, Whose, &'static [&'static str]) {
-    use Whose::{Canary, Host, Nobody, Route};
-    match stage {
-        Stage::BlockedHeaders => ("blocked headers", Nobody, &["block-user-agents", "block-referers"]),
-        Stage::Route => ("route", Host, &["server-alias", "use-regex", "from-to-www-redirect"]),
-        Stage::HostGuards | Stage::GuardsInClear => (
-            "client certificate",
-            Host,
-            &["auth-tls-secret", "auth-tls-verify-client", "auth-tls-match-cn", "auth-tls-error-page"],
-        ),
-        Stage::AppRoot => ("app root", Host, &["app-root"]),
-        Stage::HostScript => ("host's snippet", Host, &["server-snippet"]),
-        Stage::Place => ("location of a snippet", Host, &["server-snippet"]),
-        Stage::BodyLength => ("body length", Route, &["proxy-body-size"]),
-        Stage::Closed => (
-            "closed",
-            Route,
-            &[
-                "auth-secret",
-                "auth-url",
-                "configuration-snippet",
-                "auth-snippet",
-                "enable-modsecurity",
-                "modsecurity-snippet",
-                "enable-owasp-core-rules",
-                "denylist-source-range",
-                "allowlist-source-range",
-                "whitelist-source-range",
-                "enable-owasp-modsecurity-crs",
-                "location-snippet",
-                "server-snippet",
-                "http-snippet",
-            ],
-        ),
-        Stage::Preflight => (
-            "CORS",
-            Route,
-            &[
-                "enable-cors",
-                "cors-allow-origin",
-                "cors-allow-methods",
-                "cors-allow-headers",
-                "cors-allow-credentials",
-            ],
-        ),
-        Stage::RouteScript => ("snippet", Route, &["configuration-snippet", "location-snippet"]),
-        Stage::Redirect => (
-            "redirect",
-            Route,
-            &[
-                "permanent-redirect",
-                "permanent-redirect-code",
-                "temporal-redirect",
-                "temporal-redirect-code",
-                "from-to-www-redirect",
-            ],
-        ),
-        Stage::Rewrite => ("rewrite", Route, &["rewrite-target"]),
-        Stage::TlsRedirect => (
-            "redirect to TLS",
-            Route,
-            &[
-                "ssl-redirect",
-                "force-ssl-redirect",
-                "no-tls-redirect-locations",
-                "http-redirect-code",
-                "preserve-trailing-slash",
-            ],
-        ),
-        Stage::Backend => (
-            "backend",
-            Canary,
-            &[
-                "canary-by-header",
-                "canary-by-header-value",
-                "canary-by-header-pattern",
-                "canary-by-cookie",
-                "canary-weight",
-                "canary-weight-total",
-                "service-upstream",
-                "default-backend",
-            ],
-        ),
-        Stage::Limits => (
-            "limits",
-            Route,
-            &[
-                "limit-rps",
-                "limit-rpm",
-                "limit-connections",
-                "limit-burst-multiplier",
-                "limit-allowlist",
-                "limit-whitelist",
-                "limit-req-status-code",
-                "limit-conn-status-code",
-                "limit-conn-zone-variable",
-            ],
-        ),
-        Stage::Networks => (
-            "addresses",
-            Route,
-            &[
-                "denylist-source-range",
-                "allowlist-source-range",
-                "whitelist-source-range",
-                "block-cidrs",
-                "satisfy",
-            ],
-        ),
-        Stage::BasicAuth => ("password", Route, &["auth-type", "auth-secret", "auth-realm", "satisfy"]),
-        Stage::ExternalAuth => (
-            "auth service",
-            Route,
-            &[
-                "auth-url",
-                "auth-method",
-                "auth-signin",
-                "auth-snippet",
-                "global-auth-url",
-                "global-auth-signin",
-                "satisfy",
-            ],
-        ),
-        Stage::Buffering => (
-            "request buffering",
-            Route,
-            &["proxy-request-buffering", "client-body-buffer-size", "mirror-target", "proxy-http-version"],
-        ),
-        Stage::UpstreamHead => ("headers to the endpoint", Route, &["upstream-vhost", "x-forwarded-prefix"]),
-        Stage::Mirror => ("mirror", Route, &["mirror-target", "mirror-host", "mirror-request-body"]),
-        Stage::Balance => (
-            "balancing",
-            Route,
-            &[
-                "affinity",
-                "affinity-mode",
-                "session-cookie-name",
-                "upstream-hash-by",
-                "upstream-hash-by-subset",
-                "load-balance",
-            ],
-        ),
-        Stage::Timeouts => {
-            ("timeouts", Route, &["proxy-connect-timeout", "proxy-send-timeout", "proxy-read-timeout"])
-        }
-        Stage::Retries => (
-            "tries",
-            Route,
-            &[
-                "proxy-next-upstream",
-                "proxy-next-upstream-tries",
-                "proxy-next-upstream-timeout",
-                "retry-non-idempotent",
-            ],
-        ),
-        Stage::Responses => (
-            "response",
-            Route,
-            &[
-                "custom-headers",
-                "enable-cors",
-                "proxy-buffering",
-                "limit-rate",
-                "limit-rate-after",
-                "proxy-redirect-from",
-                "proxy-redirect-to",
-                "proxy-cookie-domain",
-                "proxy-cookie-path",
-            ],
-        ),
-        Stage::ErrorPages => (
-            "error pages",
-            Route,
-            &["custom-http-errors", "default-backend", "disable-proxy-intercept-errors"],
-        ),
-    }
+    let found = STEPS.iter().find(|(of, ..)| *of == stage);
+    found.map_or(("step", Whose::Nobody, &[]), |(_, name, whose, names)| (name, *whose, names))
 }
 
 /// What a step is called.
@@ -311,41 +336,11 @@ mod tests {
 
     #[test]
     fn every_name_is_that_of_an_annotation_or_of_a_key() {
-        let all = [
-            Stage::BlockedHeaders,
-            Stage::Route,
-            Stage::HostGuards,
-            Stage::AppRoot,
-            Stage::HostScript,
-            Stage::Place,
-            Stage::BodyLength,
-            Stage::Closed,
-            Stage::Preflight,
-            Stage::RouteScript,
-            Stage::Redirect,
-            Stage::Rewrite,
-            Stage::TlsRedirect,
-            Stage::Backend,
-            Stage::GuardsInClear,
-            Stage::Limits,
-            Stage::Networks,
-            Stage::BasicAuth,
-            Stage::ExternalAuth,
-            Stage::Buffering,
-            Stage::UpstreamHead,
-            Stage::Mirror,
-            Stage::Balance,
-            Stage::Timeouts,
-            Stage::Retries,
-            Stage::Responses,
-            Stage::ErrorPages,
-        ];
         let annotations = ingress::annotations::ANNOTATIONS.iter().map(|annotation| annotation.name);
         let known: Vec<_> = annotations.chain(configmap::KEYS.iter().map(|key| key.name)).collect();
-        for stage in all {
-            let (name, _, names) = names(stage);
+        for (stage, name, _, names) in STEPS {
             assert!(!name.is_empty() && !names.is_empty(), "{stage:?}");
-            for name in names {
+            for name in *names {
                 assert!(known.contains(name), "{stage:?}: {name}");
             }
         }

@@ -105,10 +105,10 @@ pub(crate) fn tell(objects: &Objects, question: &Question) -> anyhow::Result<Tol
         head: sent.head.as_bytes(),
     };
     let explanation = explain::explain(&objects.snapshot, &asked).context("cannot explain")?;
-    Ok(told(objects, question, listener, explanation))
+    Ok(told(objects, question, listener, &explanation))
 }
 
-fn told(objects: &Objects, question: &Question, listener: ListenerId, it: Explanation) -> Told {
+fn told(objects: &Objects, question: &Question, listener: ListenerId, it: &Explanation) -> Told {
     let route = it.route.as_ref();
     let certificate = it.tls.as_ref().map(|tls| match &tls.certificate {
         Some(info) => format!("Secret {}/{}", info.namespace, info.object),

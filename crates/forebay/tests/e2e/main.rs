@@ -9,6 +9,7 @@ mod connections;
 mod doctor;
 mod endpoints;
 mod error_pages;
+mod explain;
 mod failures;
 mod grpc;
 mod h2;

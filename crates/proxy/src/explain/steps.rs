@@ -247,7 +247,8 @@ fn external(exchange: &Exchange<'_>, auth: &ExternalAuth) -> String {
     let (host, target) = (&check.host, text(&check.target));
     let mut said = format!("asks {service}: {method} {target} of {host}; 2xx lets it in");
     if !check.response_headers.is_empty() {
-        said.push_str(&format!(", and the endpoint gets its {}", check.response_headers.join(", ")));
+        said += ", and the endpoint gets its ";
+        said += &check.response_headers.join(", ");
     }
     said
 }

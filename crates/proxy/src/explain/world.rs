@@ -102,7 +102,7 @@ impl World {
                 Some(client)
             }
         };
-        let conn = self.connection(asked, tls);
+        let conn = Self::connection(asked, tls);
         let mut request = Request::default();
         let parsed = request.parse(asked.head, self.config.request_limits()).map_err(reply::malformed);
         let refusal = match parsed {
@@ -138,7 +138,7 @@ impl World {
         Hello::Tls(Box::new(ClientTls::imagined(name.map(Into::into), selection)), shown)
     }
 
-    fn connection(&self, asked: &Asked<'_>, tls: Option<Box<ClientTls>>) -> Conn {
+    fn connection(asked: &Asked<'_>, tls: Option<Box<ClientTls>>) -> Conn {
         let ListenerId { port, .. } = asked.listener;
         let port = if port == 0 { asked.port } else { port };
         Conn {
@@ -188,7 +188,7 @@ impl World {
 
     /// What the request comes to where an auth service does not let it in.
     async fn other_answers(&self, arrival: RequestStart<'_>, request: &Request) -> String {
-        let mut text = String::new();
+        let mut said_of_all = Vec::new();
         for assumed in [401, 403, 500] {
             let Some(exchange) = serve::exchange(&self.worker, arrival, request) else { continue };
             let recording = Recording::assuming(assumed);
@@ -206,9 +206,9 @@ impl World {
                 },
             };
             let name = if assumed == 500 { "anything else".to_owned() } else { assumed.to_string() };
-            text.push_str(&format!("; {name}: {said}"));
+            said_of_all.push(format!("; {name}: {said}"));
         }
-        text
+        said_of_all.concat()
     }
 
     /// What a client gets in place of what it wanted.
@@ -221,16 +221,12 @@ impl World {
         if !is_replaced {
             return Outcome::Answered(self.of_answer(&answer, reason, &exchange.answer_edits(&answer)));
         }
-        match error_backend::backend(exchange) {
-            Some((cluster, forward)) => {
-                let by = destination::one(exchange, &forward, cluster, None);
-                Outcome::Replaced(self.of_answer(&answer, reason, &HeadEdits::default()), Box::new(by))
-            }
-            None => {
-                let answer = Answer::not_found();
-                Outcome::Answered(self.of_answer(&answer, reason, &exchange.answer_edits(&answer)))
-            }
-        }
+        let Some((cluster, forward)) = error_backend::backend(exchange) else {
+            let answer = Answer::not_found();
+            return Outcome::Answered(self.of_answer(&answer, reason, &exchange.answer_edits(&answer)));
+        };
+        let by = destination::one(exchange, &forward, cluster, None);
+        Outcome::Replaced(self.of_answer(&answer, reason, &HeadEdits::default()), Box::new(by))
     }
 
     /// The answer to a request of which not even the head can be used.
