@@ -1,3 +1,5 @@
+//! What holds for the proxy as a whole. Must not be in here: what an object of the cluster can ask for.
+
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 

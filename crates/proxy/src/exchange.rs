@@ -20,12 +20,10 @@ use crate::deadline::Deadline;
 use crate::deliver::Recipient;
 use crate::fault::Retry;
 use crate::filters::{self, Forwarded, Rewritten};
-use crate::head::HeadEdits;
 use crate::progress::Progress;
 use crate::random::Random;
 use crate::report::Report;
 use crate::script_state::ScriptState;
-use crate::values;
 use crate::worker::{Worker, WorkerConfig};
 
 /// What becomes of the client's connection after a request.
@@ -193,30 +191,6 @@ impl<'a> Exchange<'a> {
     /// The origin of the page that asks (Fetch standard, "`Origin` header").
     pub(crate) fn origin(&self) -> Option<&'a [u8]> {
         self.request.fields.find_name(self.head, b"origin").map(|field| field.value(self.head))
-    }
-
-    /// The changes to the head of the response, whoever made it.
-    pub(crate) fn response_edits(&self, status: u16, without_hsts: bool) -> HeadEdits<'_> {
-        let settings = self.config.settings();
-        if settings.heads.is_some() {
-            self.report.status.set(status);
-        }
-        let expand = |template: &_| values::expand_field(self, template);
-        let mut edits = filters::response(settings, self.conn.tls.is_some() && !without_hsts, expand);
-        let is_of_route = self.script.get().is_none_or(|script| !script.is_of_host);
-        if let Some(route) = self.route.get().filter(|_| is_of_route) {
-            filters::response::apply(route.response_filters.as_slice(), self.origin(), &mut edits);
-        }
-        for cookie in self.admitted.get().into_iter().flat_map(|admitted| admitted.cookies_for(status)) {
-            edits.add("Set-Cookie", cookie.as_slice());
-        }
-        if let Some(cookie) = self.affinity_cookie.take() {
-            edits.add("Set-Cookie", Vec::from(cookie.into_boxed_bytes()));
-        }
-        for challenge in self.error_page.get().into_iter().flat_map(|page| &page.challenges) {
-            edits.add("WWW-Authenticate", challenge.as_slice());
-        }
-        edits
     }
 
     /// Scheme and host as nginx names them before a path that it redirects to; empty where the route's redirects are relative.

@@ -69,6 +69,8 @@ mod reply;
 
 mod values;
 
+mod edits;
+
 mod record;
 
 pub mod explain;

@@ -198,7 +198,7 @@ fn new_path(
         match part {
             Part::Text(text) => out.extend_from_slice(text.as_bytes()),
             Part::Variable(Variable::Capture(group)) => {
-                add(state.capture(*group).flatten().unwrap_or_default(), &mut out);
+                add(state.capture(*group).unwrap_or_default(), &mut out);
             }
             Part::Variable(other) => {
                 escape_unprintable(&text(exchange, state, &Template::from(other.clone())), &mut out);

@@ -42,11 +42,15 @@ impl<'a> ScriptState<'a> {
         self.variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_slice())
     }
 
-    /// What a group of the last expression of a script has found; the outer option is none where there was no such expression.
-    pub(crate) fn capture(&self, group: u8) -> Option<Option<&[u8]>> {
-        let captures = self.captures.as_ref()?;
-        let found = usize::from(group).checked_sub(1).and_then(|at| captures.get(at));
-        Some(found.and_then(Option::as_deref))
+    /// Whether an expression of a script has looked at anything.
+    pub(crate) fn has_captures(&self) -> bool {
+        self.captures.is_some()
+    }
+
+    /// What a group of the last expression of a script has found.
+    pub(crate) fn capture(&self, group: u8) -> Option<&[u8]> {
+        let at = usize::from(group).checked_sub(1)?;
+        self.captures.as_ref()?.get(at)?.as_deref()
     }
 
     /// Begins with the program of a host, or of a place within it.

@@ -226,8 +226,8 @@ impl Named for NamedValues<'_, '_> {
         let path =
             self.script.and_then(|script| script.path()).unwrap_or_else(|| self.exchange.client_path());
         let is_rewritten = rewritten.get().is_some_and(|rewritten| rewritten.target.is_some());
-        if let Some(found) = self.script.and_then(|script| script.capture(group)).filter(|_| !is_rewritten) {
-            return found;
+        if let Some(script) = self.script.filter(|script| script.has_captures() && !is_rewritten) {
+            return script.capture(group);
         }
         let captures = || {
             let expression = route.get().and_then(|route| route.path.expression());

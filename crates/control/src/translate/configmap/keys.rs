@@ -51,7 +51,7 @@ keys! {
         "Obeys annotations that hold nginx configuration.";
     "annotation-value-word-blocklist", "", Supported(|g, v| set(&mut g.defaults.screening.blocked_words, Ok(value::list(v)))),
         "Words that no annotation may hold: its Ingress is ignored.";
-    "annotations-risk-level", "High", Supported(risk_level),
+    "annotations-risk-level", "High", Supported(|g, v| Ok(risk_level(g, v))),
         "Highest risk of annotations: Ingresses with others are ignored.";
     "app-root", "", Supported(|g, v| set(&mut g.defaults.redirect.app_root, redirect::app_root(v).map(Some))),
         "Redirects `/` to this path.";
@@ -413,9 +413,8 @@ fn unquoted(item: &str) -> &str {
     within('"').or_else(|| within('\'')).unwrap_or(item)
 }
 
-/// In nginx a rule for all of IPv4 covers all peers. Our listeners take IPv6 too, so that all of IPv6 is added.
-/// As in ingress-nginx, what is no risk is the lowest.
-fn risk_level(global: &mut Global, text: &str) -> Taken {
+/// As in ingress-nginx, what is no risk is the lowest. Returns a remark about that.
+fn risk_level(global: &mut Global, text: &str) -> Option<String> {
     let risk = match text.trim().to_ascii_lowercase().as_str() {
         "critical" => Some(Risk::Critical),
         "high" => Some(Risk::High),
@@ -424,9 +423,7 @@ fn risk_level(global: &mut Global, text: &str) -> Taken {
         _ => None,
     };
     global.defaults.screening.risk_max = risk.unwrap_or(Risk::Low);
-    Ok(risk
-        .is_none()
-        .then(|| format!("{text:?} is none of Critical, High, Medium and Low, and counts as Low")))
+    risk.is_none().then(|| format!("{text:?} is none of Critical, High, Medium and Low, and counts as Low"))
 }
 
 fn wants_firewall(global: &mut Global, key: &'static str, wanted: value::Parsed<bool>) -> Taken {
@@ -436,6 +433,7 @@ fn wants_firewall(global: &mut Global, key: &'static str, wanted: value::Parsed<
     Ok(None)
 }
 
+/// In nginx a rule for all of IPv4 covers all peers. Our listeners take IPv6 too, so that all of IPv6 is added.
 fn everybody(mut networks: Vec<IpNet>) -> Vec<IpNet> {
     let [v4, v6] = [IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())];
     if networks.contains(&v4) && !networks.contains(&v6) {

@@ -136,7 +136,7 @@ impl Tokens<'_> {
 
     /// Passes over `len` bytes.
     fn pass(&mut self, len: usize) {
-        let lines = self.rest().as_bytes()[..len].iter().filter(|&&byte| byte == b'\n').count();
+        let lines = memchr::memchr_iter(b'\n', &self.rest().as_bytes()[..len]).count();
         self.line += u32::try_from(lines).unwrap_or(u32::MAX);
         self.at += len;
     }

@@ -36,9 +36,10 @@ impl Reader<'_> {
                 .unwrap_or(("", path)),
             _ => return Err(directive.fault("needs a path, and a modifier before it if there is one")),
         };
-        let literal = |make: fn(String) -> ScriptPath| match path.starts_with('/') {
-            true => Ok(make(path.to_owned())),
-            false => Err(directive.fault(format!("has {path:?}, which is no path"))),
+        let literal = |make: fn(String) -> ScriptPath| {
+            let is_path = path.starts_with('/');
+            let fault = || directive.fault(format!("has {path:?}, which is no path"));
+            is_path.then(|| make(path.to_owned())).ok_or_else(fault)
         };
         match modifier {
             "" => literal(ScriptPath::Prefix),

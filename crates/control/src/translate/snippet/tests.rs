@@ -103,9 +103,8 @@ proptest! {
 #[test]
 fn tables_take_values_from_tables_to_a_depth() {
     let text = |count: usize| -> String {
-        (1..=count)
-            .map(|at| format!("map \"${{m{}}}x\" $m{at} {{ default $m{}; a b; }}", at - 1, at - 1))
-            .collect()
+        let table = |at: usize| format!("map \"${{m{}}}x\" $m{at} {{ default $m{}; a b; }}", at - 1, at - 1);
+        (1..=count).map(table).collect::<Vec<_>>().concat()
     };
     let first = "map $host $m0 { default 1; }";
     assert!(http(&format!("{first}{}", text(2))).is_ok());

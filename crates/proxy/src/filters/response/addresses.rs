@@ -118,8 +118,8 @@ mod tests {
 
     use super::*;
 
-    fn substitution(from: &str, to: &str) -> Option<Substitution> {
-        Some(Substitution { from: from.to_owned(), to: to.to_owned() })
+    fn substitution(from: &str, to: &str) -> Substitution {
+        Substitution { from: from.to_owned(), to: to.to_owned() }
     }
 
     /// What takes the place of the fields of a response.
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn beginnings_of_locations_and_of_urls_in_refresh() {
-        let location = substitution("http://in.test/", "https://out.test/x/");
+        let location = Some(substitution("http://in.test/", "https://out.test/x/"));
         let policy = ResponsePolicy { location, ..ResponsePolicy::default() };
         let said = edits(&policy, "Location: http://in.test/a?b\r\nRefresh: 5; URL=http://in.test/c\r\n");
         assert_eq!(said, ["Location: https://out.test/x/a?b", "Refresh: 5; URL=https://out.test/x/c"]);
@@ -147,15 +147,18 @@ mod tests {
 
     #[test]
     fn a_path_alone_is_made_absolute() {
-        let policy =
-            ResponsePolicy { location: substitution("http://in.test/", "/"), ..ResponsePolicy::default() };
+        let policy = ResponsePolicy {
+            location: Some(substitution("http://in.test/", "/")),
+            ..ResponsePolicy::default()
+        };
         assert_eq!(edits(&policy, "Location: http://in.test/a\r\n"), ["Location: http://own.test/a"]);
         assert_eq!(edits(&policy, "Location: /a\r\n"), [""; 0], "as it came");
     }
 
     #[test]
     fn paths_of_cookies_are_literal_beginnings() {
-        let policy = ResponsePolicy { cookie_path: substitution("/a", "/"), ..ResponsePolicy::default() };
+        let policy =
+            ResponsePolicy { cookie_path: Some(substitution("/a", "/")), ..ResponsePolicy::default() };
         assert_eq!(
             edits(&policy, "Set-Cookie: a=/a; PATH=/a/b;Secure\r\nset-cookie: path=/a; Path=/c\r\n"),
             ["Set-Cookie", "Set-Cookie: a=/a; PATH=//b; Secure", "Set-Cookie: path=/a; Path=/c"]
@@ -166,7 +169,7 @@ mod tests {
     #[test]
     fn domains_of_cookies_are_whole() {
         let policy = ResponsePolicy {
-            cookie_domain: substitution("in.test", ".out.test"),
+            cookie_domain: Some(substitution("in.test", ".out.test")),
             ..ResponsePolicy::default()
         };
         let said = |attribute: &str| edits(&policy, &format!("Set-Cookie: a=1; {attribute}\r\n"));

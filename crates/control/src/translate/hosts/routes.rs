@@ -1,0 +1,181 @@
+//! The routes of a host, made from drafts.
+//!
+//! Never in here: which drafts there are.
+
+use std::sync::Arc;
+
+use model::{
+    Access, Action, Backends, ExternalAuth, Forward, Labels, Mirror, RequestFilter, RequestFilters,
+    ResponseFilter, ResponseFilters, Route, Script, Transfer, UpstreamHead,
+};
+
+use super::locations::{self, Location};
+use super::{Declared, Merge, Standing};
+use crate::names::ObjectRef;
+use crate::problem::{Place, Problem, Reason, Severity};
+use crate::translate::claim::{DraftRoute, ExternalDraft, MirrorDraft, NamedPort};
+
+impl Merge<'_, '_, '_> {
+    /// Makes the routes of all drafts.
+    pub(super) fn make_routes(&mut self, askers: &[ObjectRef]) {
+        let mut drafts = std::mem::take(&mut self.drafts);
+        if !locations::are_expressions(&drafts) {
+            for declared in &drafts {
+                let location = Location { path: declared.draft.path.clone(), rewrite: None };
+                self.make(declared, vec![location], askers);
+            }
+            return;
+        }
+        let exact = locations::exact_paths(&drafts);
+        locations::sort(&mut drafts);
+        for declared in &drafts {
+            match locations::expressions(&declared.draft, &exact) {
+                Ok(locations) => self.make(declared, locations, askers),
+                Err(why) => {
+                    let message = format!("{why}; it is left out");
+                    let problem = Problem::in_place(Severity::Error, &declared.draft.place, message);
+                    self.problems.push(problem.because(Reason::Invalid));
+                }
+            }
+        }
+    }
+
+    /// Makes the routes of a draft, and reports what is wrong with its backend. The routes are made in any case.
+    fn make(&mut self, declared: &Declared, locations: Vec<Location>, askers: &[ObjectRef]) {
+        let Declared { number, draft, is_rest } = declared;
+        let standing = number.map(|number| self.standings[number].clone()).unwrap_or_default();
+        let asker = number.map_or(&draft.place.object, |number| &askers[number]);
+        let mut fault = None;
+        for location in locations {
+            let is_rewritten = location.rewrite.is_some();
+            let action = match self.action(draft, is_rewritten) {
+                Some((action, found)) => {
+                    fault = found;
+                    action
+                }
+                None => Action::NotFound,
+            };
+            self.route(draft, location, action, asker, &standing);
+        }
+        if let Some(mut fault) = fault {
+            if draft.errors.default_backend.is_some() {
+                fault = fault.replace("requests are answered 503", "the default-backend serves");
+            }
+            let message = if *is_rest { format!("default backend: {fault}") } else { fault };
+            let problem = Problem::in_place(Severity::Error, &draft.place, message);
+            self.problems.push(problem.because(Reason::Missing));
+        }
+    }
+
+    /// How a draft's requests are forwarded, and what is wrong with its backend; none if it has none.
+    fn action(&mut self, draft: &DraftRoute, is_rewritten: bool) -> Option<(Action, Option<String>)> {
+        let NamedPort { service, port } = draft.backend.as_ref()?;
+        let of_host = self.terms.upstream_tls.as_ref();
+        let (cluster, fault) = self.clusters.for_requests(service, port, &draft.upstream, of_host);
+        let backends = match &draft.canary {
+            None => Backends::One(cluster),
+            Some(canary) => self.with_canary(cluster, draft, canary),
+        };
+        let mut head = draft.head.clone();
+        head.forwarded_prefix = head.forwarded_prefix.filter(|_| is_rewritten);
+        let mirror = draft.mirror.as_ref().map(|mirror| Box::new(self.mirror(mirror, &draft.place)));
+        let forward = Forward {
+            backends,
+            timeouts: draft.timeouts,
+            retry: draft.retry.clone(),
+            body_bytes_max: draft.body_bytes_max,
+            connection_header: draft.connection_header,
+            sets_affinity_cookie: draft.sets_affinity_cookie,
+            head: Some(head).filter(|head| *head != UpstreamHead::default()).map(Box::new),
+            transfer: Transfer { mirror, ..draft.transfer.clone() },
+        };
+        Some((Action::Forward(forward), fault))
+    }
+
+    /// Adds a route for a location of a draft. A route that does nothing but answer 404 is left out: without it, the answer is 404
+    /// as well.
+    fn route(
+        &mut self,
+        draft: &DraftRoute,
+        location: Location,
+        action: Action,
+        asker: &ObjectRef,
+        standing: &Standing,
+    ) {
+        let Location { path, rewrite } = location;
+        let mut access = self.terms.access(draft, standing);
+        access.external =
+            draft.access.external.as_ref().map(|external| self.external(external, &draft.place));
+        let access = Some(access).filter(|access| *access != Access::default());
+        let redirect =
+            draft.tls_redirect.as_ref().and_then(|draft| self.terms.redirect(draft, standing, self.name));
+        let app_root = self.terms.app_root.clone().map(RequestFilter::AppRoot);
+        let own = draft.filters.iter().cloned();
+        let filters: Vec<_> = app_root.into_iter().chain(own).chain(rewrite).chain(redirect).collect();
+        let error_pages = self.error_pages(draft, &action);
+        let is_answered = error_pages.as_ref().is_some_and(|pages| !pages.backends.is_empty());
+        let script = self.script(draft);
+        let response_filters = response_filters(draft);
+        let has_filters = !filters.is_empty() || !response_filters.as_slice().is_empty();
+        let asks_for_nothing = !has_filters && access.is_none() && script.is_none();
+        if action == Action::NotFound && asks_for_nothing && !is_answered {
+            return;
+        }
+        let backend = draft.backend.as_ref();
+        self.routes.push(Arc::new(Route {
+            conditions: None,
+            response_filters,
+            request_filters: RequestFilters::new(filters).expect("each is of another kind"),
+            script,
+            access: access.map(Box::new),
+            action,
+            error_pages,
+            labels: Arc::new(Labels {
+                namespace: asker.namespace.clone(),
+                object: asker.name.clone(),
+                service: backend.map(|backend| backend.service.name.clone()).unwrap_or_default(),
+                service_port: backend.map(|backend| backend.port.to_string()).unwrap_or_default(),
+                path: draft.path.path().to_owned(),
+                host: self.name.to_string(),
+            }),
+            access_log: draft.access_log,
+            slash_redirect: draft.slash_redirect,
+            path,
+        }));
+        self.origins.push(draft.place.clone().into());
+    }
+
+    /// What snippets ask for.
+    fn script(&mut self, draft: &DraftRoute) -> Option<Box<Script>> {
+        let host = self.host_script.get_or_init(|| self.terms.host_script(draft)).clone();
+        let adds_headers = draft.access.external.is_some();
+        let script = Script { host, route: draft.script.location.clone(), adds_headers };
+        (!script.is_empty()).then(|| Box::new(script))
+    }
+
+    /// Where copies of a route's requests go.
+    fn mirror(&mut self, draft: &MirrorDraft, place: &Place) -> Mirror {
+        let (cluster, fault) = self.clusters.for_url(&draft.service);
+        if let Some(fault) = fault {
+            let problem = Problem::in_place(Severity::Warning, place, format!("mirror-target: {fault}"));
+            self.problems.push(problem.because(Reason::Missing));
+        }
+        Mirror { cluster, copy: Arc::clone(&draft.copy) }
+    }
+
+    /// The auth service of a route. Without an address it lets nobody in.
+    fn external(&mut self, draft: &ExternalDraft, place: &Place) -> ExternalAuth {
+        let (cluster, fault) = self.clusters.for_url(&draft.service);
+        if let Some(fault) = fault {
+            let problem = Problem::in_place(Severity::Error, place, format!("auth service: {fault}"));
+            self.problems.push(problem.because(Reason::Missing));
+        }
+        ExternalAuth { cluster, check: Arc::clone(&draft.check) }
+    }
+}
+
+fn response_filters(draft: &DraftRoute) -> ResponseFilters {
+    let cors = draft.cors.clone().map(ResponseFilter::Cors);
+    let headers = draft.custom_headers.clone().map(ResponseFilter::SetHeaders);
+    ResponseFilters::new(cors.into_iter().chain(headers).collect()).expect("each is of another kind")
+}
