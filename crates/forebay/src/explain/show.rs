@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::told::{Source, Told, ToldDestination};
+use super::sources::Source;
+use super::told::{Told, ToldDestination};
 
 /// The whole explanation.
 pub(super) fn text(told: &Told) -> String {

@@ -7,8 +7,7 @@ use control::{RouteOrigin, Translation};
 use model::Route;
 use proxy::explain::Stage;
 use routing::Snapshot;
-
-use super::told::Source;
+use serde::{Deserialize, Serialize};
 
 /// What is served, and the objects that it comes from.
 #[derive(Clone)]
@@ -17,6 +16,16 @@ pub(crate) struct Objects {
     pub(crate) translation: Arc<Translation>,
     /// Prefix of the annotations.
     pub(crate) prefix: Arc<str>,
+}
+
+/// An annotation or a key.
+#[derive(Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub(super) struct Source {
+    pub(super) name: String,
+    pub(super) value: String,
+    pub(super) object: String,
+    pub(super) file: Option<String>,
+    pub(super) line: Option<u32>,
 }
 
 /// Whose annotations count for a step.

@@ -6,7 +6,7 @@ use proxy::explain::{self, Answered, Asked, Explanation, Outcome, Verdict};
 use serde::{Deserialize, Serialize};
 
 use super::Question;
-use super::sources::{self, Objects};
+use super::sources::{self, Objects, Source};
 
 /// What becomes of a request.
 #[derive(Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -59,16 +59,6 @@ pub(super) struct ToldStep {
     pub(super) text: String,
     /// What put it there; nothing where it is so by default.
     pub(super) from: Vec<Source>,
-}
-
-/// An annotation or a key.
-#[derive(Debug, PartialEq, Eq, Deserialize, Serialize)]
-pub(super) struct Source {
-    pub(super) name: String,
-    pub(super) value: String,
-    pub(super) object: String,
-    pub(super) file: Option<String>,
-    pub(super) line: Option<u32>,
 }
 
 #[derive(Debug, PartialEq, Eq, Deserialize, Serialize)]

@@ -117,8 +117,8 @@ impl World {
 
     fn explain(&self, host: &str, (method, target, headers): Request) -> Value {
         let url = format!("http://{host}:{}{target}", self.forebay.address().port());
-        let headers: String = headers.iter().map(|header| format!("&header={}", encode(header))).collect();
-        let asked = format!("/explain?method={method}&url={}{headers}", encode(&url));
+        let headers: Vec<_> = headers.iter().map(|header| format!("&header={}", encode(header))).collect();
+        let asked = format!("/explain?method={method}&url={}{}", encode(&url), headers.concat());
         let response = self.forebay.admin(&asked);
         assert_eq!(response.status, 200, "{asked}: {}", response.text());
         serde_json::from_slice(&response.body).expect("JSON")
@@ -128,7 +128,7 @@ impl World {
     fn send(&self, host: &str, (method, target, headers): Request) -> (String, Vec<(SocketAddr, String)>) {
         let before: Vec<_> = self.upstreams.iter().map(|one| one.heads().len()).collect();
         let port = self.forebay.address().port();
-        let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
+        let headers: String = headers.iter().flat_map(|header| [header, "\r\n"]).collect();
         let mut client = Connection::to(self.forebay.address());
         client.send(format!("{method} {target} HTTP/1.1\r\nHost: {host}:{port}\r\n{headers}\r\n"));
         let head = client.read_head();
@@ -146,7 +146,7 @@ fn ingress(host: &str, annotations: &[(&str, &str)]) -> String {
 }
 
 fn encode(text: &str) -> String {
-    text.bytes().map(|byte| format!("%{byte:02x}")).collect()
+    text.bytes().map(|byte| format!("%{byte:02x}")).collect::<Vec<_>>().concat()
 }
 
 /// A head without the lines that differ from request to request, or that are about the connection.
