@@ -330,6 +330,7 @@ fn describe_forward(forward: &model::Forward) -> String {
 fn filters(route: &model::Route) -> Vec<String> {
     let request = route.request_filters.as_slice().iter().map(|filter| format!("  {filter:?}\n"));
     let mut filters: Vec<String> = request.collect();
+    filters.extend(route.tracing.iter().map(|tracing| format!("  {tracing:?}\n")));
     if let Some(access) = &route.access {
         let model::Access {
             forbidden,

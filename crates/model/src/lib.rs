@@ -33,6 +33,7 @@ mod settings;
 mod stream;
 pub mod template;
 mod tls;
+mod tracing;
 mod transfer;
 mod unit;
 
@@ -79,6 +80,7 @@ pub use tls::{
     Authorities, Certificate, CertificateInfo, CipherSuite, KeyEncoding, PrivateKey, TlsSettings,
     TlsVersions, UpstreamTls,
 };
+pub use tracing::{Sampler, SpanExport, TraceShare, Tracing};
 pub use transfer::{Mirror, MirrorCopy, Pace, ResponsePolicy, Substitution, Transfer};
 pub use unit::{InvalidUnit, parse_duration, parse_seconds, parse_size};
 

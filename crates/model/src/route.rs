@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::template::Template;
 use crate::{
     Access, Backends, Conditions, ErrorPages, Expression, InvalidPattern, Precedence, RequestFilters,
-    ResponseFilters, Script, Transfer,
+    ResponseFilters, Script, Tracing, Transfer,
 };
 
 /// What is done with the requests for some paths of a host. [`Route::new`] makes one that asks for nothing but its action.
@@ -33,6 +33,8 @@ pub struct Route {
     pub labels: Arc<Labels>,
     /// Whether its requests are written to the access log.
     pub access_log: bool,
+    /// How its requests are traced; none where they are not.
+    pub tracing: Option<Arc<Tracing>>,
     /// What clients are told that leave the final slash of its path out.
     pub slash_redirect: SlashRedirect,
 }
@@ -61,6 +63,7 @@ impl Route {
             error_pages: None,
             labels,
             access_log: true,
+            tracing: None,
             slash_redirect: SlashRedirect::default(),
         }
     }

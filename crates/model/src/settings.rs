@@ -1,13 +1,14 @@
 //! What holds for the proxy as a whole. Must not be in here: what an object of the cluster can ask for.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
 
 use crate::log::{Format, Output};
 use crate::template::Template;
-use crate::{BlockedHeaders, ErrorPages, Networks, StreamSettings, TlsSettings};
+use crate::{BlockedHeaders, ErrorPages, Networks, SpanExport, StreamSettings, TlsSettings, Tracing};
 
 /// What holds for the proxy as a whole. The defaults are ingress-nginx's.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,6 +27,10 @@ pub struct Settings {
     pub stream: StreamSettings,
     /// Clients that get nothing at all (`block-cidrs`): asked for requests that no route takes, since routes have their own lists.
     pub blocked: Option<Networks>,
+    /// How requests are traced that no route takes; none where they are not.
+    pub tracing: Option<Arc<Tracing>>,
+    /// Where spans are sent; none to send none. What endpoints are told of traces does not depend on it.
+    pub span_export: Option<Arc<SpanExport>>,
     /// Clients that get nothing at all, by what they say of themselves; none where nobody is refused for that.
     pub blocked_headers: Option<Box<BlockedHeaders>>,
     /// What becomes of errors of requests that no route takes; routes have their own.

@@ -119,6 +119,9 @@ variables! {
     "server_port" => ServerPort, "Port that the client connected to.";
     "hostname" => Hostname, "Name of the machine.";
     "pid" => Pid, "Process id.";
+    "opentelemetry_trace_id" => OpentelemetryTraceId, "Id of the trace, where the request is traced.";
+    "opentelemetry_span_id" => OpentelemetrySpanId, "Id of the request's span, where it is traced.";
+    "opentelemetry_context_traceparent" => OpentelemetryContextTraceparent, "`traceparent` as endpoints are told, where the request is traced.";
     "ssl_protocol" => SslProtocol, "Version of TLS that the client speaks.";
     "ssl_cipher" => SslCipher, "Cipher suite.";
     "ssl_server_name" => SslServerName, "Name that the client asked for in the handshake.";

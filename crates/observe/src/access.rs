@@ -69,6 +69,8 @@ pub struct Record<'a> {
     pub tries: &'a [Try],
     /// The request's id.
     pub request_id: Option<&'a [u8]>,
+    /// `traceparent` as endpoints are told, of a request that is traced.
+    pub traceparent: Option<&'a [u8; 55]>,
     /// The labels of the route.
     pub labels: Option<&'a Labels>,
     /// Name of the machine.

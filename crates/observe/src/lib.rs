@@ -3,8 +3,8 @@
 //! Each worker writes its own cells with plain loads and stores; a scrape reads the cells of all workers and adds them up. Memory
 //! is allocated in advance, between requests: [`Recorder::make_room`].
 //!
-//! Never in here: a lock or an allocation while a request is recorded; reading a clock; IO, except for the thread that writes the
-//! access log.
+//! Never in here: a lock or an allocation while a request is recorded, but for the spans of traced ones; reading a clock; IO, except
+//! for the threads that write the access log and send spans.
 
 #[macro_use]
 mod table;
@@ -14,6 +14,7 @@ pub mod limits;
 pub mod log;
 mod metrics;
 mod reason;
+pub mod spans;
 
 pub use metrics::names::{Kind, METRICS, Metric};
 pub use metrics::{

@@ -1,5 +1,7 @@
 //! Every bound of this crate.
 
+use std::time::Duration;
+
 /// Most request series of one worker: combinations of route, method, status and canary. A request of a further combination is
 /// counted in `forebay_metrics_series_dropped_total` instead. A series takes about 700 bytes with the default buckets.
 pub const SERIES_PER_WORKER_MAX: usize = 16_384;
@@ -23,3 +25,13 @@ pub const LOG_BUFFERS_WAITING_MAX: usize = 64;
 
 /// Number of endpoints with counters above which those of removed endpoints are also cleared outside of a scrape.
 pub const ENDPOINTS_UNTIL_SWEEP: usize = 1024;
+
+/// For a collector to take a batch of spans; OpenTelemetry's default. One that it has not taken by then is dropped.
+pub const SPAN_EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// For the spans that wait when the proxy ends.
+pub const SPAN_FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Bytes of a text in a span, such as the request's target; the rest of it is left out. So spans that wait hold no more memory than
+/// their number says, whatever clients send.
+pub const SPAN_TEXT_BYTES_MAX: usize = 4096;

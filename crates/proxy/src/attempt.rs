@@ -96,6 +96,9 @@ pub(crate) fn write_head(exchange: &Exchange<'_>, forward: &Forward, awaits_leng
     if let Some(head) = &forward.head {
         tell(head, exchange, &mut edits);
     }
+    if let Some(trace) = exchange.trace.get() {
+        trace.tell(&mut edits);
+    }
     script::edit_request(exchange, &mut edits);
     let has_errors = exchange.route.get().is_some_and(|route| route.error_pages.is_some());
     let target = if has_errors { errors::tell(exchange, &mut edits) } else { None };

@@ -24,6 +24,7 @@ use crate::progress::Progress;
 use crate::random::Random;
 use crate::report::Report;
 use crate::script_state::ScriptState;
+use crate::trace::Trace;
 use crate::worker::{Worker, WorkerConfig};
 
 /// What becomes of the client's connection after a request.
@@ -70,6 +71,8 @@ pub(crate) struct Exchange<'a> {
     pub(crate) affinity_cookie: Cell<Option<Box<str>>>,
     /// The response that another backend gives in place of an error, once that is asked.
     pub(crate) error_page: OnceCell<Box<ErrorPage>>,
+    /// Its span, where it is traced.
+    pub(crate) trace: OnceCell<Box<Trace<'a>>>,
     pub(crate) progress: Progress,
     pub(crate) report: Report,
 }

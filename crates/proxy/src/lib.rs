@@ -46,6 +46,8 @@ mod backend;
 
 mod head;
 
+mod trace;
+
 mod upstream;
 
 mod subrequest;
@@ -100,6 +102,7 @@ use model::ListenerId;
 use observe::Registry;
 use observe::access::TimeCache;
 use observe::log::{Kind, Writer};
+use observe::spans::SpanExporter;
 use routing::Snapshot;
 use tokio::sync::{Notify, watch};
 
@@ -126,6 +129,8 @@ pub struct Proxy {
     acknowledged: Arc<Acknowledged>,
     threads: Vec<JoinHandle<io::Result<()>>>,
     ticker: Ticker,
+    /// Sends spans of traced requests.
+    spans: SpanExporter,
 }
 
 /// Tells what a proxy serves.
@@ -169,6 +174,8 @@ impl Proxy {
         let (start, hostname) = (Clock::begin(), Arc::from(options.hostname.as_str()));
         let shared_tls = SharedTls::new(start)?;
         let tls_listeners = TlsListeners::new(&snapshot, &shared_tls, None);
+        let spans = SpanExporter::new(registry);
+        spans.configure(snapshot.settings.span_export.as_ref())?;
         let (published, control) = watch::channel(Published { snapshot, tls_listeners });
         let (stopping, stops) = watch::channel(false);
         let shared_pool = SharedPool::new(options.workers.len());
@@ -185,6 +192,7 @@ impl Proxy {
             acknowledged: Acknowledged::new(options.workers.len()),
             threads: Vec::new(),
             ticker,
+            spans,
         };
         for (index, (&cpu, ticks)) in options.workers.iter().zip(ticks).enumerate() {
             let acknowledgement = Acknowledgement { all: Arc::clone(&proxy.acknowledged), worker: index };
@@ -196,6 +204,7 @@ impl Proxy {
             let (shared_pool, registry, sources) =
                 (Arc::clone(&shared_pool), Arc::clone(registry), options.source_addresses.clone());
             let (hostname, budget, clients) = (Arc::clone(&hostname), options.budget, Arc::clone(&clients));
+            let spans = proxy.spans.sink();
             let bodies = Arc::clone(&bodies);
             let run = move || {
                 let deadlines = Deadlines::new(clock.clone());
@@ -204,7 +213,8 @@ impl Proxy {
                     Pool::new(index, clock.clone(), Rc::clone(&deadlines), shared_pool, registry, sources);
                 let time = TimeCache::new(TimeZone::system());
                 let log = Log { sink, streams, time, hostname, pid: std::process::id() };
-                let parts = WorkerParts { clock, deadlines, pool, clients, bodies, recorder, log, budget };
+                let parts =
+                    WorkerParts { clock, deadlines, pool, clients, bodies, recorder, log, spans, budget };
                 thread::run(thread, parts)
             };
             proxy.threads.push(std::thread::Builder::new().name(format!("worker {index}")).spawn(run)?);
@@ -222,6 +232,9 @@ impl Proxy {
     pub fn publish(&self, snapshot: Arc<Snapshot>) {
         let tls_listeners =
             TlsListeners::new(&snapshot, &self.shared_tls, Some(&self.published.borrow().tls_listeners));
+        if let Err(error) = self.spans.configure(snapshot.settings.span_export.as_ref()) {
+            tracing::error!(%error, "spans are not sent: there is no thread for them");
+        }
         self.published.send_replace(Published { snapshot, tls_listeners });
     }
 
@@ -251,6 +264,8 @@ impl Proxy {
         }
         // Their deadlines, too, were its ticks.
         drop(self.ticker);
+        // All spans have been left, and are sent now.
+        drop(self.spans);
         Ok(())
     }
 }

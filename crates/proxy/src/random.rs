@@ -48,10 +48,15 @@ impl Random {
         (self.next() % bound as u64) as usize
     }
 
+    /// Bytes of which one says nothing about the next.
+    pub(crate) fn id(&self) -> [u8; ID_BYTES] {
+        self.ids.borrow_mut().take()
+    }
+
     /// 32 hexadecimal digits, as `X-Request-ID` has them. One says nothing about the next.
     pub(crate) fn hex_id(&self) -> [u8; 2 * ID_BYTES] {
         let mut id = [0; 2 * ID_BYTES];
-        for (digits, byte) in id.chunks_exact_mut(2).zip(self.ids.borrow_mut().take()) {
+        for (digits, byte) in id.chunks_exact_mut(2).zip(self.id()) {
             digits.copy_from_slice(&HEX[usize::from(byte)]);
         }
         id

@@ -1,14 +1,21 @@
-//! What is told of a request when it is over: metrics and the access log.
+//! What is told of a request when it is over: metrics, the access log, the span of one that is traced.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use observe::access::{Record, Try, write_line};
+use observe::limits::SPAN_TEXT_BYTES_MAX;
+use observe::spans::Span;
 use observe::{Counter, Method, Reason, Sample, UpstreamSample};
+use wire::h1::Version;
 
+use crate::client::Client;
 use crate::conn::Conn;
 use crate::exchange::Exchange;
+use crate::lookup;
 use crate::report::Report;
+use crate::trace::Trace;
 use crate::values;
 use crate::worker::{Log, Worker, WorkerConfig};
 
@@ -27,6 +34,60 @@ pub(crate) fn record(exchange: &Exchange<'_>) {
     let is_wanted = route.map_or(report.is_logged.get(), |route| route.access_log);
     if log.enabled && is_wanted && !is_skipped() {
         write_log(exchange, took);
+    }
+    if let Some(trace) = exchange.trace.get() {
+        leave_span(exchange, trace, took);
+    }
+}
+
+/// Leaves the span of a request to be sent, if it is sampled and there is somebody to send it to.
+#[cold]
+fn leave_span(exchange: &Exchange<'_>, trace: &Trace<'_>, took: Duration) {
+    let Exchange { worker, conn, head, request, .. } = *exchange;
+    let Trace { tracing, context, parent, .. } = trace;
+    if !context.is_sampled() || !worker.spans.is_open() {
+        return;
+    }
+    let route = exchange.route.get();
+    let path = || route.map_or("/", |route| route.labels.path.as_str()).as_bytes().to_vec();
+    let operation = tracing.operation.as_ref().map(|name| values::expand(exchange, name));
+    let name = operation.filter(|name| !name.is_empty()).unwrap_or_else(path);
+    let state = trace.state(head, request).filter(|state| state.len() <= SPAN_TEXT_BYTES_MAX);
+    let end = worker.clock.unix();
+    worker.spans.put(Span {
+        name: clip(&name),
+        trace_id: context.trace_id,
+        span_id: context.span_id,
+        parent: *parent,
+        flags: context.flags,
+        trace_state: state.unwrap_or_default().into_owned(),
+        begin: end.saturating_sub(took),
+        end,
+        method: clip(&head[request.method.clone()]),
+        target: clip(&head[request.target.clone()]),
+        host: clip(exchange.host()),
+        user_agent: lookup::header(head, request, b"user-agent").map(|agent| clip(&agent)),
+        scheme: conn.scheme(),
+        flavor: flavor(exchange),
+        labels: route.map(|route| Arc::clone(&route.labels)),
+        status: exchange.report.status.get(),
+        client: exchange.forwarded.client,
+        client_port: conn.peer.port(),
+        server_port: conn.local.port(),
+    });
+}
+
+/// As much of a text as a span holds.
+fn clip(text: &[u8]) -> Vec<u8> {
+    text[..text.len().min(SPAN_TEXT_BYTES_MAX)].to_vec()
+}
+
+/// The version of HTTP, as spans name it.
+fn flavor(exchange: &Exchange<'_>) -> &'static str {
+    match (exchange.client, exchange.request.version) {
+        (Client::Http2(_), _) => "2.0",
+        (Client::Http1(_), Version::Http11) => "1.1",
+        (Client::Http1(_), Version::Http10) => "1.0",
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use model::{
     Access, Action, BlockedHeaders, BlockedValue, Conditions, Forward, HostName, RequestFilter,
-    ResponseFilter, Route,
+    ResponseFilter, Route, Tracing,
 };
 use observe::Reason;
 use routing::{HostTable, Resolution};
@@ -36,6 +36,7 @@ use crate::report::Report;
 use crate::script::{self, Ended};
 use crate::stage::{Stage, Unwatched, Watch};
 use crate::tls::ClientTls;
+use crate::trace::Trace;
 use crate::upstream::{Cluster, Endpoint};
 use crate::values;
 use crate::worker::Worker;
@@ -94,6 +95,7 @@ pub(crate) fn exchange<'a>(
         id: RequestId::of(head, request, &worker.random, settings.request_id),
         affinity_cookie: Cell::default(),
         error_page: OnceCell::new(),
+        trace: OnceCell::new(),
         progress: Progress::default(),
         report: Report::new(begin, request.len as u64),
     })
@@ -284,10 +286,12 @@ impl<'a> Exchange<'a> {
             }
             Resolution::Route(host, route) => {
                 self.route.set(Some(route));
+                self.begin_trace(route.tracing.as_ref());
                 Ok((host, route))
             }
             Resolution::AddSlash(route) => {
                 let is_first = self.route.replace(Some(route)).is_none();
+                self.begin_trace(route.tracing.as_ref());
                 if is_first && route.script.is_some() {
                     self.answer_of_host(route)?;
                 }
@@ -306,8 +310,17 @@ impl<'a> Exchange<'a> {
         }
     }
 
+    /// Begins the request's span, if it is to have one and has none.
+    fn begin_trace(&self, tracing: Option<&'a Arc<Tracing>>) {
+        if let Some(tracing) = tracing {
+            let Self { head, request, worker, .. } = self;
+            self.trace.get_or_init(|| Box::new(Trace::begin(tracing, head, request, &worker.random)));
+        }
+    }
+
     /// Why a request is refused that no route takes: clients that are blocked everywhere are not told what is served.
     fn unserved(&self, reason: Reason) -> Reason {
+        self.begin_trace(self.config.settings().tracing.as_ref());
         let blocked = self.config.settings().blocked.as_ref();
         let is_blocked = blocked.is_some_and(|blocked| !blocked.admits(self.forwarded.client));
         if is_blocked { Reason::AddressDenied } else { reason }

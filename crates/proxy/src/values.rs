@@ -95,6 +95,7 @@ fn with_values<T>(
         alternative_upstream_name: canary.map_or("", |canary| &canary.name),
         tries: &tries,
         request_id: exchange.id.as_bytes(),
+        traceparent: exchange.trace.get().map(|trace| &trace.traceparent),
         labels: exchange.route.get().map(|route| &*route.labels),
         named: &NamedValues { exchange, script, head, request, response: &response_head },
         ..blank_record(conn)
@@ -161,6 +162,7 @@ pub(crate) fn blank_record(conn: &Conn) -> Record<'_> {
         alternative_upstream_name: "",
         tries: &[],
         request_id: None,
+        traceparent: None,
         labels: None,
         named: &(),
     }

@@ -14,6 +14,7 @@ use model::template::Variable;
 use model::{ClusterId, HostName, Labels, ListenerId, Settings};
 use observe::access::TimeCache;
 use observe::log::Sink;
+use observe::spans::SpanSink;
 use observe::{Counter, Gauge, Reason, Recorder};
 use routing::Snapshot;
 use rustix::event::{EventfdFlags, eventfd};
@@ -56,6 +57,8 @@ pub(crate) struct Worker {
     /// For requests that no route took.
     pub(crate) no_labels: Arc<Labels>,
     pub(crate) log: RefCell<Log>,
+    /// Where spans of traced requests are left.
+    pub(crate) spans: SpanSink,
     config: RefCell<Rc<WorkerConfig>>,
     /// Memory for the heads of requests and responses.
     pub(crate) requests: Spare<Request>,
@@ -129,6 +132,7 @@ pub(crate) struct WorkerParts {
     pub(crate) bodies: Arc<BodyStore>,
     pub(crate) recorder: Recorder,
     pub(crate) log: Log,
+    pub(crate) spans: SpanSink,
     pub(crate) budget: Budget,
 }
 
@@ -150,6 +154,7 @@ impl Worker {
             recorder: RefCell::new(parts.recorder),
             no_labels: Arc::new(Labels { host: HostName::Any.to_string(), ..Labels::default() }),
             log: RefCell::new(parts.log),
+            spans: parts.spans,
             config: RefCell::new(Rc::new(config)),
             requests: Spare::default(),
             responses: Spare::default(),

@@ -71,10 +71,11 @@ impl Digest {
             error_pages,
             labels,
             access_log,
+            tracing,
             slash_redirect,
         } = route;
         self.add(&(path, conditions, request_filters, response_filters, labels, access_log, slash_redirect));
-        self.add(script);
+        self.add(&(script, tracing));
         if let Some(access) = access {
             self.add_access(snapshot, access);
         }

@@ -10,6 +10,7 @@
 )]
 
 mod certificate;
+mod collector;
 mod connection;
 mod forebay;
 pub mod frames;
@@ -31,6 +32,7 @@ mod upstream;
 use std::time::Duration;
 
 pub use certificate::{Authority, Certificate};
+pub use collector::{Batch, Collector, Span};
 pub use connection::{Connection, Ending};
 pub use forebay::{Ended, Forebay, Setup};
 pub use frames::FrameClient;

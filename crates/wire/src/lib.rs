@@ -11,5 +11,6 @@ pub mod hop_by_hop;
 pub mod host;
 pub mod path;
 pub mod proxy_protocol;
+pub mod trace_context;
 
 pub use field::{Field, Known};

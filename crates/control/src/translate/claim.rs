@@ -10,7 +10,7 @@ use model::template::Template;
 use model::{
     AddressSet, Alias, BasicAuth, Block, CanaryRules, Certificate, CertificateInfo, CipherSuite, ClientAuth,
     ClientCertificate, ClientLimits, ConnectionHeader, Cors, ExternalCheck, HostName, MirrorCopy, Networks,
-    PathMatch, RequestFilter, RetryPolicy, Satisfy, SlashRedirect, Timeouts, TlsRedirect, Transfer,
+    PathMatch, RequestFilter, RetryPolicy, Satisfy, SlashRedirect, Timeouts, TlsRedirect, Tracing, Transfer,
     UpstreamHead, UpstreamTls,
 };
 
@@ -164,6 +164,7 @@ pub(super) struct DraftRoute {
     /// Headers of responses.
     pub(super) custom_headers: Option<Arc<[(String, String)]>>,
     pub(super) access_log: bool,
+    pub(super) tracing: Option<Arc<Tracing>>,
     /// What takes a part of its requests.
     pub(super) canary: Option<CanaryDraft>,
     pub(super) errors: ErrorsDraft,
@@ -314,6 +315,7 @@ impl DraftRoute {
             script: ScriptDraft::default(),
             custom_headers: None,
             access_log: true,
+            tracing: None,
             canary: None,
             errors: ErrorsDraft::default(),
         }

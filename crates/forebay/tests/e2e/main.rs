@@ -29,6 +29,7 @@ mod snippets;
 mod streams;
 mod tenants;
 mod tls;
+mod traces;
 mod upgrade;
 mod upstream_tls;
 mod webhook;

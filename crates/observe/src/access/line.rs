@@ -66,6 +66,11 @@ impl Line<'_> {
             Variable::ProxyUpstreamName => self.bytes(record.upstream_name.map(str::as_bytes)),
             Variable::ProxyAlternativeUpstreamName => self.text(record.alternative_upstream_name),
             Variable::ReqId | Variable::RequestId => self.bytes(record.request_id),
+            Variable::OpentelemetryTraceId => self.bytes(record.traceparent.map(|whole| &whole[3..35])),
+            Variable::OpentelemetrySpanId => self.bytes(record.traceparent.map(|whole| &whole[36..52])),
+            Variable::OpentelemetryContextTraceparent => {
+                self.bytes(record.traceparent.map(|whole| &whole[..]));
+            }
             Variable::ServerAddr => self.ip(record.server.ip()),
             Variable::ServerPort => self.number(record.server.port()),
             Variable::Hostname => self.text(record.hostname),
@@ -310,6 +315,7 @@ mod tests {
             alternative_upstream_name: "",
             tries: &[],
             request_id: Some(b"cafe"),
+            traceparent: Some(b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
             labels: None,
             hostname: "pod-1",
             pid: 7,

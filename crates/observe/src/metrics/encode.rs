@@ -178,6 +178,10 @@ impl Registry {
         let lost = self.log_lines_lost.load(Ordering::Relaxed);
         page.family(&names::LOG_DROPPED);
         page.sample(names::LOG_DROPPED.name, "", count(Counter::LogLinesDropped) + lost);
+        page.family(&names::SPANS_SENT);
+        page.sample(names::SPANS_SENT.name, "", self.spans_sent.load(Ordering::Relaxed));
+        page.family(&names::SPANS_DROPPED);
+        page.sample(names::SPANS_DROPPED.name, "", self.spans_dropped.load(Ordering::Relaxed));
         page.family(&names::EVENTS_DROPPED);
         page.sample(names::EVENTS_DROPPED.name, "", self.events_dropped.load(Ordering::Relaxed));
     }

@@ -71,6 +71,8 @@ metrics! {
     SERIES_DROPPED: Counter, "forebay_metrics_series_dropped_total", "Requests that no series of the request metrics had room for";
     MIRRORS_DROPPED: Counter, "forebay_mirrors_dropped_total", "Copies of requests (mirror-target) that there was no room or no endpoint for";
     LOG_DROPPED: Counter, "forebay_access_log_dropped_lines_total", "Lines of the access log that could not be written, or not soon enough";
+    SPANS_SENT: Counter, "forebay_trace_spans_sent_total", "Spans that the collector of traces has taken";
+    SPANS_DROPPED: Counter, "forebay_trace_spans_dropped_total", "Spans that there was no room for among those waiting to be sent, or that the collector did not take";
     EVENTS_DROPPED: Counter, "forebay_events_dropped_total", "Events on objects that there was no room for among those waiting to be published";
     UPSTREAM_OPENED: Counter, "forebay_upstream_connections_opened_total", "Connections that were opened";
     UPSTREAM_REUSED: Counter, "forebay_upstream_connections_reused_total", "Requests that went over an idle connection of the same worker";

@@ -42,6 +42,9 @@ pub struct Registry {
     pub(super) judged: Mutex<(Duration, usize)>,
     /// Access-log lines that the writer thread could not write.
     pub(super) log_lines_lost: AtomicU64,
+    /// Spans that a collector has taken.
+    pub(super) spans_sent: AtomicU64,
+    pub(super) spans_dropped: AtomicU64,
 }
 
 /// Figures that the operating system has of this process at a scrape.
@@ -122,6 +125,8 @@ impl Registry {
             events_dropped: AtomicU64::default(),
             judged: Mutex::default(),
             log_lines_lost: AtomicU64::default(),
+            spans_sent: AtomicU64::default(),
+            spans_dropped: AtomicU64::default(),
         })
     }
 
@@ -196,6 +201,14 @@ impl Registry {
 
     pub(crate) fn log_lines_lost(&self, lines: u64) {
         self.log_lines_lost.fetch_add(lines, Ordering::Relaxed);
+    }
+
+    pub(crate) fn spans_sent(&self, spans: u64) {
+        self.spans_sent.fetch_add(spans, Ordering::Relaxed);
+    }
+
+    pub(crate) fn spans_dropped(&self, spans: u64) {
+        self.spans_dropped.fetch_add(spans, Ordering::Relaxed);
     }
 
     // The functions below serve recorders while a request is recorded.

@@ -152,6 +152,7 @@ fn record<'a>(
         upstream_name: is_known.then_some(text),
         alternative_upstream_name: "",
         tries: if is_known { tries } else { &[] },
+        traceparent: None,
         request_id: value,
         labels: is_known.then_some(labels),
         hostname: text,

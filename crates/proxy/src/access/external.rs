@@ -211,6 +211,9 @@ fn write_head(exchange: &Exchange<'_>, check: &ExternalCheck, out: &mut Buffer) 
         edits.set("X-Request-ID", id);
     }
     edits.remove("X-Forwarded-Proto");
+    if let Some(trace) = exchange.trace.get() {
+        trace.tell(&mut edits);
+    }
     if check.method.is_some() {
         edits.set("X-Original-URI", target);
         edits.set("X-Scheme", forwarded.scheme);

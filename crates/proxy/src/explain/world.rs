@@ -12,6 +12,7 @@ use jiff::tz::TimeZone;
 use model::ListenerId;
 use observe::access::TimeCache;
 use observe::log::{Kind, Writer};
+use observe::spans::SpanExporter;
 use observe::{MetricsOptions, Reason, Registry};
 use routing::Snapshot;
 use tokio::net::TcpStream;
@@ -70,13 +71,15 @@ impl World {
         let (sink, streams) = (writer.sink(Kind::Requests, &recorder), writer.sink(Kind::Streams, &recorder));
         let time = TimeCache::new(TimeZone::system());
         let log = Log { sink, streams, time, hostname: Arc::from(""), pid: std::process::id() };
+        // Nothing is configured for it, so that no span is sent.
+        let spans = SpanExporter::new(&registry).sink();
         let deadlines = Deadlines::new(clock.clone());
         let sources = Sources::new(Vec::new());
         let (shared_pool, timing) = (SharedPool::new(1), Rc::clone(&deadlines));
         let pool = Pool::new(0, clock.clone(), timing, shared_pool, registry, sources);
         let (clients, bodies) = (Clients::start()?, Arc::new(BodyStore::new(None)));
         let budget = Budget { connections: 1, datagram_sessions: 1 };
-        let parts = WorkerParts { clock, deadlines, pool, clients, bodies, recorder, log, budget };
+        let parts = WorkerParts { clock, deadlines, pool, clients, bodies, recorder, log, spans, budget };
         let worker = Worker::new(parts, Published { snapshot: Arc::clone(snapshot), tls_listeners });
         let (ours, _) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;

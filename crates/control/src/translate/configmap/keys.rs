@@ -11,7 +11,7 @@ use model::{BlockedValue, Expression, InvalidPattern, PoolCap};
 
 use super::Effect::{Ignored, Instead, Snippet, Supported, Unsupported};
 use super::value::{self, Taken, positive, set};
-use super::{Global, Key};
+use super::{Global, Key, tracing};
 use crate::names::NsName;
 use crate::translate::ciphers;
 use crate::translate::header::{self, Side};
@@ -26,6 +26,7 @@ const WORKERS: &str = "there is one pinned worker for each CPU that the process 
 const CURVES: &str = "X25519MLKEM768, X25519, P-256 and P-384 are offered";
 const NO_DH: &str = "key exchange is by elliptic curves only";
 const TYPED: &str = "values of annotations are parsed, never pasted into a configuration";
+const OTEL: &str = "no file is read: the otel-* and otlp-* keys say it all";
 const OWN_LOG: &str = "messages go to standard error, by level as the environment variable FOREBAY_LOG says";
 const NO_GEOIP: &str = "there is no database of addresses here, and no $geoip2 variable; look addresses up where the log is read";
 const NO_STATUS: &str = "there is no /nginx_status; what it tells is among the metrics of the admin port";
@@ -102,7 +103,8 @@ keys! {
     "enable-multi-accept", "true", Ignored(TUNING), "Accepts several connections at once.";
     "enable-ocsp", "false", Ignored("nothing is fetched for certificates; clients ask the authority themselves"),
         "Staples OCSP answers.";
-    "enable-opentelemetry", "false", Unsupported, "Traces requests.";
+    "enable-opentelemetry", "false", Supported(|g, v| set(&mut g.defaults.tracing.everywhere, value::boolean(v))),
+        "Traces requests.";
     "enable-owasp-modsecurity-crs", "false", Supported(|g, v| wants_firewall(g, "enable-owasp-modsecurity-crs", value::boolean(v))),
         "Loads the OWASP core rules.";
     "enable-real-ip", "false", Supported(|g, v| set(&mut g.settings.forwarded.real_ip, value::boolean(v))),
@@ -237,19 +239,30 @@ keys! {
         "Paths for which it is not asked.";
     "no-tls-redirect-locations", "/.well-known/acme-challenge", Supported(|g, v| set(&mut g.defaults.redirect.except, Ok(value::list(v)))),
         "Path prefixes that are not redirected to TLS.";
-    "opentelemetry-config", "/etc/ingress-controller/telemetry/opentelemetry.toml", Unsupported,
+    "opentelemetry-config", "/etc/ingress-controller/telemetry/opentelemetry.toml", Ignored(OTEL),
         "Configuration file of tracing.";
-    "opentelemetry-operation-name", "", Unsupported, "Name of a span.";
-    "opentelemetry-trust-incoming-span", "true", Unsupported, "Takes the client's span as parent.";
-    "otel-max-export-batch-size", "512", Unsupported, "Spans of one export.";
-    "otel-max-queuesize", "2048", Unsupported, "Spans that wait.";
-    "otel-sampler", "AlwaysOn", Unsupported, "Which spans are kept.";
-    "otel-sampler-parent-based", "true", Unsupported, "Keeps what the parent keeps.";
-    "otel-sampler-ratio", "0.01", Unsupported, "Share of spans that are kept.";
-    "otel-schedule-delay-millis", "5000", Unsupported, "Time between two exports.";
-    "otel-service-name", "nginx", Unsupported, "Name of the service in spans.";
-    "otlp-collector-host", "", Unsupported, "Host of the collector.";
-    "otlp-collector-port", "4317", Unsupported, "Port of the collector.";
+    "opentelemetry-operation-name", "", Supported(tracing::operation_name),
+        "Name of a span; without it, the path of the rule.";
+    "opentelemetry-trust-incoming-span", "true", Supported(tracing::trust),
+        "Takes the client's span as parent.";
+    "otel-max-export-batch-size", "512", Supported(|g, v| set(&mut g.tracing.export.batch_max, tracing::spans(v))),
+        "Spans that are sent at once.";
+    "otel-max-queuesize", "2048", Supported(|g, v| set(&mut g.tracing.export.queue_max, tracing::spans(v))),
+        "Spans that may wait to be sent; further ones are dropped.";
+    "otel-sampler", "AlwaysOn", Supported(|g, v| set(&mut g.tracing.sampling, tracing::sampling(v))),
+        "Which spans are sent: `AlwaysOn`, `AlwaysOff` or `TraceIdRatioBased`.";
+    "otel-sampler-parent-based", "true", Supported(|g, v| set(&mut g.tracing.follows_parent, value::boolean(v))),
+        "What became of the client's span decides, where there is one.";
+    "otel-sampler-ratio", "0.01", Supported(|g, v| set(&mut g.tracing.share, tracing::ratio(v))),
+        "Share of the traces that `TraceIdRatioBased` sends.";
+    "otel-schedule-delay-millis", "5000", Supported(|g, v| set(&mut g.tracing.export.delay, tracing::milliseconds(v))),
+        "Longest time that a span waits before it is sent.";
+    "otel-service-name", "nginx", Supported(|g, v| set(&mut g.tracing.export.service, Ok(v.trim().to_owned()))),
+        "Name of the service in spans.";
+    "otlp-collector-host", "", Supported(|g, v| set(&mut g.tracing.export.host, tracing::host(v))),
+        "Host of the collector that spans are sent to (OTLP over gRPC, in clear).";
+    "otlp-collector-port", "4317", Supported(|g, v| set(&mut g.tracing.export.port, tracing::port(v))),
+        "Port of the collector.";
     "preserve-trailing-slash", "false", Supported(|g, v| set(&mut g.defaults.redirect.keep_trailing_slash, value::boolean(v))),
         "Keeps a trailing slash when redirecting to TLS.";
     "proxy-add-original-uri-header", "false", Supported(|g, v| set(&mut g.settings.forwarded.original_uri, value::boolean(v))),

@@ -2,6 +2,7 @@
 
 mod keys;
 mod snippets;
+mod tracing;
 
 pub use keys::KEYS;
 
@@ -61,6 +62,7 @@ pub(super) struct Global {
     hsts: Hsts,
     proxy_protocol: ProxyProtocol,
     retry_non_idempotent: bool,
+    tracing: tracing::Keys,
     blocked_headers: BlockedHeaders,
     escape_json: bool,
     escape_none: bool,
@@ -123,6 +125,7 @@ impl Default for Global {
             hsts: Hsts::default(),
             proxy_protocol: ProxyProtocol::default(),
             retry_non_idempotent: false,
+            tracing: tracing::Keys::default(),
             blocked_headers: BlockedHeaders::default(),
             escape_json: false,
             escape_none: false,
@@ -314,6 +317,13 @@ pub(super) fn read(inputs: &Inputs<'_>, problems: &mut Vec<Problem>) -> Global {
         }
         global.defaults.guards.of_locations.push(reason);
     }
+    if let Some(value) = configmap.data.get("enable-opentelemetry")
+        && global.defaults.tracing.everywhere
+        && global.tracing.export.host.is_empty()
+    {
+        let message = "key enable-opentelemetry: without otlp-collector-host no spans are sent".to_owned();
+        tell(value, (Severity::Warning, Reason::NoEffect, message));
+    }
     if let Some(name) = global.defaults.firewall.global
         && let Some(value) = configmap.data.get(name)
     {
@@ -375,6 +385,7 @@ impl Global {
             // As in ingress-nginx, endpoints are told that connections are not kept.
             self.defaults.headers.connection = Some(ConnectionHeader::Close);
         }
+        std::mem::take(&mut self.tracing).finish(&mut self);
         self.settings.tls.strict_transport_security = self.hsts.value();
         let ProxyProtocol { used, header_timeout } = self.proxy_protocol;
         self.settings.client.proxy_header_timeout = used.then_some(header_timeout);

@@ -139,6 +139,7 @@ impl Merge<'_, '_, '_> {
                 host: self.name.to_string(),
             }),
             access_log: draft.access_log,
+            tracing: draft.tracing.clone(),
             slash_redirect: draft.slash_redirect,
             path,
         }));

@@ -5,7 +5,7 @@ use model::{HostName, PathMatch};
 use super::rules::{path_match, rules_for};
 use super::{
     Annotated, access, affinity, auth, bodies, certificates, cors, errors, guards, headers, host_tls, limits,
-    logging, mirror, redirect, responses, retries, rewrite, snippets, timeouts, upstream_tls,
+    logging, mirror, redirect, responses, retries, rewrite, snippets, timeouts, tracing, upstream_tls,
 };
 use crate::names::NsName;
 use crate::objects::{At, Backend, Ingress, IngressPath, IngressRule, Sourced};
@@ -125,6 +125,7 @@ pub(super) fn apply_to_any(annotated: &Annotated, route: &mut DraftRoute) {
     retries::apply(&settings.retries, route);
     snippets::apply(&annotated.snippets, route);
     timeouts::apply(&settings.timeouts, route);
+    tracing::apply(&settings.tracing, route);
     upstream_tls::apply(&annotated.upstream, route);
 }
 

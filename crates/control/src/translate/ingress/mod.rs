@@ -36,7 +36,7 @@ mod rules;
 mod screening;
 pub(super) mod snippets;
 mod timeouts;
-mod tracing;
+pub(super) mod tracing;
 mod upstream_tls;
 
 use std::cell::{Cell, RefCell};
@@ -90,6 +90,7 @@ pub(super) struct Settings {
     pub(super) screening: screening::Settings,
     pub(super) snippets: snippets::Settings,
     pub(super) timeouts: Timeouts,
+    pub(super) tracing: tracing::Settings,
     pub(super) upstream_tls: upstream_tls::Settings,
     /// The characters of values are not checked (`--enable-annotation-validation=false`).
     pub(super) is_lenient: bool,
@@ -339,6 +340,7 @@ impl Annotated {
             settings.guards.of_locations.push(denial);
             problems.push(problem);
         }
+        problems.extend(tracing::problem(&settings.tracing, ingress, prefix));
         if settings.host_tls.passthrough && !options.ssl_passthrough {
             settings.host_tls.passthrough = false;
             let key = format!("{prefix}/ssl-passthrough");

@@ -13,6 +13,7 @@ mod heads;
 mod listeners;
 mod mirrors;
 mod responses;
+mod traces;
 
 use model::{Action, Forward, Model, Route};
 use testkit::Connection;

@@ -1,0 +1,61 @@
+//! The span of a request that is traced, and what others are told of it (W3C Trace Context).
+//!
+//! Never in here: what becomes of the span when the request is over, which is `record`'s.
+
+use std::borrow::Cow;
+
+use model::Tracing;
+use wire::h1::Request;
+use wire::trace_context::{LEN, TraceContext};
+
+use crate::head::HeadEdits;
+use crate::lookup;
+use crate::random::Random;
+
+/// A span on its way. On the heap, since most requests have none.
+pub(crate) struct Trace<'a> {
+    /// How it is traced.
+    pub(crate) tracing: &'a Tracing,
+    /// The span and its trace.
+    pub(crate) context: TraceContext,
+    /// The client's span, where it is believed.
+    pub(crate) parent: Option<[u8; 8]>,
+    /// `traceparent` as endpoints are told.
+    pub(crate) traceparent: [u8; LEN],
+}
+
+impl<'a> Trace<'a> {
+    /// Begins the span of a request: as a part of the client's trace where there is one that counts, or as the first of a trace.
+    pub(crate) fn begin(tracing: &'a Tracing, head: &[u8], request: &Request, random: &Random) -> Self {
+        let incoming = if tracing.trusts_client { incoming(head, request) } else { None };
+        let trace_id = incoming.map_or_else(|| random.id(), |parent| parent.trace_id);
+        let sampler = tracing.sampler;
+        let is_sampled = match incoming {
+            Some(parent) if sampler.follows_parent => parent.is_sampled(),
+            _ => sampler.share.contains(trace_id),
+        };
+        let [span_id @ .., _, _, _, _, _, _, _, _] = random.id();
+        let flags = incoming.map_or(u8::from(is_sampled), |parent| parent.flags_of_child(is_sampled));
+        let context = TraceContext { trace_id, span_id, flags };
+        let parent = incoming.map(|parent| parent.span_id);
+        Self { tracing, context, parent, traceparent: context.write() }
+    }
+
+    /// Tells an endpoint. What the client says of another trace does not pass.
+    pub(crate) fn tell<'e>(&'e self, edits: &mut HeadEdits<'e>) {
+        edits.set("traceparent", &self.traceparent[..]);
+        if self.parent.is_none() {
+            edits.remove("tracestate");
+        }
+    }
+
+    /// What vendors say of the client's trace, which is passed on as it came.
+    pub(crate) fn state<'h>(&self, head: &'h [u8], request: &Request) -> Option<Cow<'h, [u8]>> {
+        self.parent.and_then(|_| lookup::header(head, request, b"tracestate"))
+    }
+}
+
+/// The client's span. More than one is none: their values, joined, are malformed.
+fn incoming(head: &[u8], request: &Request) -> Option<TraceContext> {
+    TraceContext::parse(&lookup::header(head, request, b"traceparent")?)
+}
