@@ -1,5 +1,5 @@
-//! The admin server: `/livez`, `/readyz`, `/healthz`, `/metrics`, `/configuration`, `/doctor`. It runs on its own thread, so that a
-//! scrape delays no request.
+//! The admin server: `/livez`, `/readyz`, `/healthz`, `/metrics`, `/configuration`, `/explain`, `/doctor`. It runs on its own thread, so
+//! that a scrape delays no request.
 
 mod access;
 
@@ -20,8 +20,10 @@ use hyper_util::rt::TokioIo;
 use observe::Registry;
 use proxy::Observer;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 
 use crate::doctor::serving::Findings;
+use crate::explain::{self, Objects, Question};
 use crate::server::{self, Connections, Place};
 use crate::{configuration, machine};
 pub(crate) use access::Access;
@@ -43,6 +45,10 @@ pub(crate) struct Admin {
     pub(crate) health_path: String,
     /// The address that the server listens on.
     pub(crate) address: SocketAddr,
+    /// What is served, for explanations.
+    pub(crate) served: Mutex<Option<Objects>>,
+    /// Who explains; one at a time.
+    pub(crate) explaining: Semaphore,
 }
 
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -62,8 +68,8 @@ async fn serve(listener: TcpListener, admin: Arc<Admin>, connections_max: usize)
 
 async fn converse(admin: Arc<Admin>, stream: TcpStream, peer: IpAddr, place: Place) {
     let service = service_fn(|request| {
-        let response = admin.answer(&request, peer);
-        place.answering(async { Ok::<_, Infallible>(response) })
+        let (admin, place) = (&admin, &place);
+        async move { Ok::<_, Infallible>(place.answering(admin.answer(&request, peer)).await) }
     });
     // An error here means that the client has broken off, which does not matter.
     let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
@@ -75,36 +81,71 @@ pub(crate) fn bind(address: SocketAddr) -> io::Result<StdListener> {
 }
 
 impl Admin {
-    fn answer<B>(&self, request: &Request<B>, peer: IpAddr) -> Response<Full<Bytes>> {
-        let host = request.headers().get(HOST).map(|host| host.to_str().unwrap_or_default());
-        if host.is_some_and(|host| !self.access.is_own_host(host)) {
-            let hint = "this is not the name of an admin server; --admin-host adds names\n";
-            return response(StatusCode::MISDIRECTED_REQUEST, TEXT, hint.to_owned());
-        }
-        if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            let mut refused =
-                response(StatusCode::METHOD_NOT_ALLOWED, TEXT, "nothing can be changed here\n".to_owned());
-            refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-            return refused;
+    async fn answer<B>(&self, request: &Request<B>, peer: IpAddr) -> Response<Full<Bytes>> {
+        if let Some(refusal) = self.refuse(request, peer) {
+            return refusal;
         }
         match request.uri().path() {
-            "/configuration" | "/doctor" if !self.access.may_see_tenants(peer) => {
-                let hint = "this is for the machine itself, as by kubectl port-forward; --admin-allow adds networks\n";
-                response(StatusCode::FORBIDDEN, TEXT, hint.to_owned())
-            }
             "/livez" => response(StatusCode::OK, TEXT, "ok\n".to_owned()),
             "/readyz" | "/healthz" => self.readiness(),
             path if path == self.health_path => self.readiness(),
             "/metrics" if self.metrics => self.metrics(),
             "/configuration" => self.configuration(),
+            "/explain" => self.explain(request.uri().query().unwrap_or_default()).await,
             "/doctor" => match self.findings.json() {
                 Some(findings) => response(StatusCode::OK, JSON, findings),
                 None => response(StatusCode::SERVICE_UNAVAILABLE, TEXT, "not looked yet\n".to_owned()),
             },
             _ => {
-                let hint = "try /livez, /readyz, /metrics, /configuration or /doctor\n";
+                let hint = "try /livez, /readyz, /metrics, /configuration, /explain or /doctor\n";
                 response(StatusCode::NOT_FOUND, TEXT, hint.to_owned())
             }
+        }
+    }
+
+    /// What a client is told that may not have what it asks for.
+    fn refuse<B>(&self, request: &Request<B>, peer: IpAddr) -> Option<Response<Full<Bytes>>> {
+        let host = request.headers().get(HOST).map(|host| host.to_str().unwrap_or_default());
+        if host.is_some_and(|host| !self.access.is_own_host(host)) {
+            let hint = "this is not the name of an admin server; --admin-host adds names\n";
+            return Some(response(StatusCode::MISDIRECTED_REQUEST, TEXT, hint.to_owned()));
+        }
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            let mut refused =
+                response(StatusCode::METHOD_NOT_ALLOWED, TEXT, "nothing can be changed here\n".to_owned());
+            refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return Some(refused);
+        }
+        let tells_of_tenants = matches!(request.uri().path(), "/configuration" | "/doctor" | "/explain");
+        (tells_of_tenants && !self.access.may_see_tenants(peer)).then(|| {
+            let hint =
+                "this is for the machine itself, as by kubectl port-forward; --admin-allow adds networks\n";
+            response(StatusCode::FORBIDDEN, TEXT, hint.to_owned())
+        })
+    }
+
+    /// Explains a request, on a thread of its own: a password may have to be checked for it.
+    async fn explain(&self, query: &str) -> Response<Full<Bytes>> {
+        let unusable = |error: &anyhow::Error| {
+            response(StatusCode::BAD_REQUEST, TEXT, format!("{}\n", crate::in_one_line(error)))
+        };
+        let question = match Question::of_query(query) {
+            Ok(question) => question,
+            Err(error) => return unusable(&error),
+        };
+        let served = self.served.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(served) = served else {
+            return response(
+                StatusCode::SERVICE_UNAVAILABLE,
+                TEXT,
+                "there is nothing served yet\n".to_owned(),
+            );
+        };
+        let _one_at_a_time = self.explaining.acquire().await;
+        match tokio::task::spawn_blocking(move || explain::tell(&served, &question)).await {
+            Ok(Ok(told)) => response(StatusCode::OK, JSON, format!("{:#}\n", serde_json::json!(told))),
+            Ok(Err(error)) => unusable(&error),
+            Err(error) => response(StatusCode::INTERNAL_SERVER_ERROR, TEXT, format!("{error}\n")),
         }
     }
 

@@ -29,6 +29,9 @@ pub(crate) enum Command {
     /// Read manifests, or a cluster, as `serve` would, and print what would be served, every problem, and what changes for who comes
     /// over from ingress-nginx. Changes nothing. Exit status: 0 clean, 1 problems, 2 unusable arguments.
     Check(Box<Check>),
+    /// Tell what becomes of a request, step by step, and which object asks for it: of manifests, of a cluster, or of a running
+    /// Forebay. Sends no request. Exit status: 0 it is served, 1 it is refused or answered with an error, 2 unusable arguments.
+    Explain(Box<Explain>),
     /// Look for what costs QPS on this machine: connections, ports, queues, cgroups, kernel parameters. Changes nothing. Exit
     /// status: 0 clean, 1 warnings, 2 failures.
     Doctor(doctor::Doctor),
@@ -107,7 +110,7 @@ pub(crate) struct Reading {
     /// Port for HTTP; 0 is any free one.
     #[arg(long, value_name = "PORT", default_value_t = 80)]
     pub(crate) http_port: u16,
-    /// Port of the admin server: /healthz, /metrics, /configuration.
+    /// Port of the admin server: /healthz, /metrics, /configuration, /explain.
     #[arg(long, value_name = "PORT", default_value_t = 10254)]
     pub(crate) healthz_port: u16,
 }
@@ -133,7 +136,7 @@ pub(crate) struct Serve {
     /// and of Services of its namespace.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) admin_host: Vec<String>,
-    /// Networks whose peers may see /configuration and /doctor, beside this machine's own. /metrics and the health checks
+    /// Networks whose peers may see /configuration, /explain and /doctor, beside this machine's own. /metrics and the health checks
     /// answer everybody.
     #[arg(long, value_name = "CIDR", value_delimiter = ',')]
     pub(crate) admin_allow: Vec<IpNet>,
@@ -284,7 +287,39 @@ pub(crate) struct Check {
     pub(crate) reading: Reading,
 }
 
-/// The form in which `check` prints its result.
+#[derive(Args, Debug)]
+pub(crate) struct Explain {
+    /// What is asked for, such as https://www.example.com/cart?id=7.
+    #[arg(value_name = "URL")]
+    pub(crate) url: String,
+    /// Files and folders with Kubernetes manifests, in place of a cluster.
+    #[arg(value_name = "PATH", conflicts_with_all = ["kubeconfig", "apiserver_host", "admin"])]
+    pub(crate) paths: Vec<PathBuf>,
+    /// The same, as `serve` has them.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["kubeconfig", "apiserver_host", "admin"])]
+    pub(crate) manifests: Vec<PathBuf>,
+    /// URL of the admin server of a running Forebay, which is asked for what it serves.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["kubeconfig", "apiserver_host"])]
+    pub(crate) admin: Option<String>,
+    /// Method.
+    #[arg(short = 'X', long, value_name = "METHOD", default_value = "GET")]
+    pub(crate) method: String,
+    /// Header of the request. May be given several times.
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
+    pub(crate) headers: Vec<String>,
+    /// Address of the client, or of the proxy that it comes through.
+    #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
+    pub(crate) client_ip: IpAddr,
+    #[command(flatten)]
+    pub(crate) api_server: ApiServer,
+    /// How the result is printed.
+    #[arg(long, value_enum, value_name = "FORM", default_value = "text")]
+    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+}
+
+/// The form in which `check` and `explain` print their results.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub(crate) enum Output {
     /// For people.

@@ -8,6 +8,7 @@ mod configuration;
 #[cfg(test)]
 mod docs;
 mod doctor;
+mod explain;
 mod ignored;
 mod log_output;
 mod machine;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
             serve::run(*options, &passed_over)
         }
         Command::Check(options) => check::run(*options),
+        Command::Explain(options) => explain::run(*options),
         Command::Doctor(options) => doctor::run(options),
         Command::Payload(options) => payload::run(&options),
         Command::Bench(options) => bench::run(*options),

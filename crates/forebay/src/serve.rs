@@ -22,13 +22,14 @@ use observe::{BuildInfo, Controller, MetricsOptions, Registry, log::Writer};
 use proxy::{Observer, Proxy};
 use routing::Snapshot;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tracing::field::display;
 use tracing_subscriber::EnvFilter;
 
 use crate::admin::{self, Access, Admin};
 use crate::cli;
 use crate::doctor::serving::Findings;
+use crate::explain::Objects;
 use crate::ignored::PassedOver;
 use crate::{log_output, machine, webhook};
 
@@ -178,6 +179,7 @@ struct Bootstrap {
     registry: Arc<Registry>,
     proxy: proxy::Options,
     admin: Arc<Admin>,
+    annotations_prefix: Arc<str>,
     /// Connections of the webhook at a time.
     side_connections: usize,
 }
@@ -222,6 +224,12 @@ impl Publisher for ServerBuilder {
         self.bootstrap.registry.set_problems(count(&translation.problems));
         if let Some(server) = &*server {
             let (generation, observer) = (server.snapshot.generation, server.proxy.observer());
+            let served = Objects {
+                snapshot: Arc::clone(&server.snapshot),
+                translation: Arc::clone(&translation),
+                prefix: Arc::clone(&self.bootstrap.annotations_prefix),
+            };
+            *self.bootstrap.admin.served.lock().unwrap_or_else(PoisonError::into_inner) = Some(served);
             let translation = Arc::clone(&translation);
             self.applied.send_replace(Some(Applied { generation, observer, translation }));
         }
@@ -271,6 +279,8 @@ impl Bootstrap {
             access: admin_access(options),
             health_path: options.health_check_path.clone(),
             address: listener.local_addr()?,
+            served: Mutex::default(),
+            explaining: Semaphore::new(1),
         });
         admin::spawn(listener, Arc::clone(&admin), descriptors.side_connections)?;
         Ok(Self {
@@ -283,6 +293,7 @@ impl Bootstrap {
                 hostname: machine::hostname(),
             },
             admin,
+            annotations_prefix: options.reading.annotations_prefix.as_str().into(),
             side_connections: descriptors.side_connections,
         })
     }

@@ -64,6 +64,11 @@ impl CanaryWeight {
         Self { weight, total: total.max(1) }
     }
 
+    /// How many requests of how many it takes.
+    pub fn share(self) -> (u64, u64) {
+        (self.weight.min(self.total), self.total)
+    }
+
     /// Whether a request is for the canary, by a random number.
     pub fn takes(self, random: u64) -> bool {
         random % self.total < self.weight

@@ -75,8 +75,8 @@ fn set_on_request<'e>(heads: &'e HeadSettings, exchange: &Exchange<'_>, edits: &
     }
 }
 
-/// The head of a request as endpoints get it, with room for its body.
-fn write_head(exchange: &Exchange<'_>, forward: &Forward, awaits_length: bool) -> Buffer {
+/// The head of a request as endpoints get it, with room for its body. One that awaits the length of the body has no end.
+pub(crate) fn write_head(exchange: &Exchange<'_>, forward: &Forward, awaits_length: bool) -> Buffer {
     let (request, settings) = (exchange.request, exchange.config.settings());
     let mut bytes = Buffer::small(&exchange.worker.buffers);
     let host = forward.head.as_ref().and_then(|head| head.host.as_ref());
@@ -125,8 +125,8 @@ fn write_head(exchange: &Exchange<'_>, forward: &Forward, awaits_length: bool) -
     bytes
 }
 
-/// What the endpoints speak.
-fn protocol(exchange: &Exchange<'_>) -> AppProtocol {
+/// What the endpoints of the request's cluster speak.
+pub(crate) fn protocol(exchange: &Exchange<'_>) -> AppProtocol {
     let version = |cluster| exchange.config.snapshot.cluster(cluster).version;
     exchange.cluster.get().map(version).unwrap_or_default()
 }
@@ -159,8 +159,13 @@ fn is_bodiless(exchange: &Exchange<'_>) -> bool {
     exchange.error_page.get().is_some_and(|page| page.is_bodiless.get())
 }
 
+/// Whether the length of the body is known only when all of it has come, and has to be said.
+pub(crate) fn awaits_length(exchange: &Exchange<'_>, forward: &Forward, protocol: AppProtocol) -> bool {
+    exchange.request.fields.chunked && is_held(exchange, forward, protocol)
+}
+
 /// Whether a body is read whole before an endpoint is asked. What both sides may say to each other at the same time is not.
-fn is_held(exchange: &Exchange<'_>, forward: &Forward, protocol: AppProtocol) -> bool {
+pub(crate) fn is_held(exchange: &Exchange<'_>, forward: &Forward, protocol: AppProtocol) -> bool {
     let (request, transfer) = (exchange.request, &forward.transfer);
     let is_copied = || transfer.mirror.as_ref().is_some_and(|mirror| mirror.copy.has_body);
     let is_measured = || needs_length(forward, protocol) && request.fields.chunked;
@@ -192,7 +197,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
     ) -> Result<Self, Reason> {
         let request = exchange.request;
         let protocol = protocol(exchange);
-        let awaits_length = request.fields.chunked && is_held(exchange, forward, protocol);
+        let awaits_length = awaits_length(exchange, forward, protocol);
         let bytes = write_head(exchange, forward, awaits_length);
         let params = params(exchange, forward, protocol, &bytes);
         let body = if request.fields.chunked {

@@ -4,7 +4,7 @@ use model::{Action, Backends, Canary, ClusterId, Route};
 use observe::Reason;
 
 use crate::exchange::Exchange;
-use crate::upstream::{Cluster, by_weight, is_for_canary};
+use crate::upstream::{CanaryChoice, Cluster, by_rules, by_weight};
 
 impl<'a> Exchange<'a> {
     /// The cluster whose endpoints may serve the request; none where that needs no endpoint.
@@ -41,13 +41,24 @@ impl<'a> Exchange<'a> {
 
     /// "Mainline without endpoints -> 503 for all; canary without endpoints -> mainline"; "who has a cookie of either stays there,
     /// against header, cookie and weight."
-    fn takes(&self, canary: &Canary) -> bool {
+    pub(crate) fn canary_choice(&self, canary: &Canary) -> CanaryChoice {
         let (mainline, other) = (self.cluster_of(canary.mainline), self.cluster_of(canary.cluster));
-        mainline.len() > 0
-            && other.len() > 0
-            && !self.is_kept_at(mainline)
-            && (self.is_kept_at(other)
-                || is_for_canary(&canary.rules, self.head, self.request, self.worker.random.next()))
+        if mainline.len() == 0 {
+            CanaryChoice::MainlineEmpty
+        } else if other.len() == 0 {
+            CanaryChoice::CanaryEmpty
+        } else if self.is_kept_at(mainline) {
+            CanaryChoice::Kept(false)
+        } else if self.is_kept_at(other) {
+            CanaryChoice::Kept(true)
+        } else {
+            by_rules(&canary.rules, self.head, self.request)
+        }
+    }
+
+    fn takes(&self, canary: &Canary) -> bool {
+        let by_chance = || canary.rules.weight.takes(self.worker.random.next());
+        self.canary_choice(canary).takes().unwrap_or_else(by_chance)
     }
 
     /// Who takes the request where the route's own cluster has no endpoint.

@@ -44,7 +44,7 @@ pub(crate) async fn take_over<'x, 'a>(
 }
 
 /// The first backend that has endpoints, and how it is asked: nothing of what the route asks for itself holds, but its times.
-fn backend<'a>(exchange: &Exchange<'a>) -> Option<(&'a Cluster, Forward)> {
+pub(crate) fn backend<'a>(exchange: &Exchange<'a>) -> Option<(&'a Cluster, Forward)> {
     let backends = &exchange.error_pages()?.backends;
     let id = *backends.iter().find(|&&id| exchange.cluster_of(id).len() > 0)?;
     let own = exchange.route.get().and_then(|route| own_forward(route));

@@ -23,6 +23,7 @@ mod h2;
 mod client;
 
 mod serve;
+mod stage;
 
 mod exchange;
 mod progress;
@@ -73,6 +74,8 @@ mod values;
 mod edits;
 
 mod record;
+
+pub mod explain;
 
 mod limits;
 mod options;

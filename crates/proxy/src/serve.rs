@@ -34,6 +34,7 @@ use crate::record;
 use crate::reply::{self, Answer, CLIENT_CLOSED_REQUEST, NO_RESPONSE};
 use crate::report::Report;
 use crate::script::{self, Ended};
+use crate::stage::{Stage, Unwatched, Watch};
 use crate::tls::ClientTls;
 use crate::trace::Trace;
 use crate::upstream::{Cluster, Endpoint};
@@ -41,7 +42,7 @@ use crate::values;
 use crate::worker::Worker;
 
 /// Why a request goes no further.
-enum Stop {
+pub(crate) enum Stop {
     /// It is answered here. On the heap, so that what nearly no request comes to takes little room on the way of all.
     Answer(Box<Answer>),
     /// It is refused, or has failed.
@@ -58,13 +59,25 @@ pub(crate) async fn serve(
     request: &Request,
     rest: &mut Buffer,
 ) -> AfterRequest {
-    let RequestStart { conn, client, deadline, config, head, begin } = arrival;
-    let target = wire::path::of_target(request.origin_target(head));
-    let Ok(path) = wire::path::normalize(target) else {
+    let Some(exchange) = exchange(worker, arrival, request) else {
         return Box::pin(refuse(worker, arrival, Reason::BadTarget)).await;
     };
+    let next = exchange.run(rest).await;
+    record::record(&exchange);
+    next
+}
+
+/// A request at the beginning of its way; none if it asks for no path that there could be.
+#[inline]
+pub(crate) fn exchange<'a>(
+    worker: &'a Rc<Worker>,
+    arrival: RequestStart<'a>,
+    request: &'a Request,
+) -> Option<Exchange<'a>> {
+    let RequestStart { conn, client, deadline, config, head, begin } = arrival;
+    let path = wire::path::normalize(wire::path::of_target(request.origin_target(head))).ok()?;
     let settings = &config.settings().forwarded;
-    let exchange = Exchange {
+    Some(Exchange {
         worker,
         conn,
         client,
@@ -85,10 +98,7 @@ pub(crate) async fn serve(
         trace: OnceCell::new(),
         progress: Progress::default(),
         report: Report::new(begin, request.len as u64),
-    };
-    let next = exchange.run(rest).await;
-    record::record(&exchange);
-    next
+    })
 }
 
 /// Answers a request of which not even the head could be used.
@@ -214,7 +224,7 @@ impl<'a> Exchange<'a> {
     }
 
     /// Whether a backend of errors answers in place of the proxy.
-    fn is_replaced(&self, stop: &Stop) -> bool {
+    pub(crate) fn is_replaced(&self, stop: &Stop) -> bool {
         let is_replaced = match stop {
             Stop::Answer(answer) => self.replace(answer.status, || answer.challenges(), true),
             Stop::Fault(reason) => self.replace(reply::status(*reason), Vec::new, true),
@@ -227,32 +237,32 @@ impl<'a> Exchange<'a> {
 
     /// The way of a request, step by step. What follows, a try's request, response and delivery, is `attempt`'s.
     async fn pass(&self, rest: &mut Buffer) -> Result<AfterRequest, Stop> {
-        let (forward, cluster) = self.admit().await?;
+        let (forward, cluster) = self.admit(Unwatched).await?;
         self.forward(forward, cluster, rest).await
     }
 
-    /// What comes before an endpoint is asked: who gets there, and which endpoints they are.
-    async fn admit(&self) -> Result<(&'a Forward, &'a Cluster), Stop> {
+    /// What comes before an endpoint is asked: who gets there, and which endpoints they are. `watch` is told of each step.
+    pub(crate) async fn admit(&self, watch: impl Watch) -> Result<(&'a Forward, &'a Cluster), Stop> {
         let found = self.find_route_of(self.client_path());
         if let Some(blocked) = &self.config.settings().blocked_headers {
-            self.check_headers(blocked)?;
+            watch.see(Stage::BlockedHeaders, self.check_headers(blocked))?;
         }
-        let (mut host, mut route) = found?;
-        self.check_host(host, route)?;
+        let (mut host, mut route) = watch.see(Stage::Route, found)?;
+        watch.see(Stage::HostGuards, self.check_host(host, route))?;
         if route.script.is_some() {
-            (host, route) = self.run_scripts(host, route)?;
+            (host, route) = self.run_scripts(host, route, watch)?;
         } else {
             let (app_root, filters) = filters::split_app_root(route.request_filters.as_slice());
-            self.filter(app_root)?;
-            self.check_length(route)?;
-            check_open(route)?;
-            self.preflight(route)?;
-            self.filter(filters)?;
+            self.filter(app_root, watch)?;
+            watch.see(Stage::BodyLength, self.check_length(route))?;
+            watch.see(Stage::Closed, check_open(route))?;
+            watch.see(Stage::Preflight, self.preflight(route))?;
+            self.filter(filters, watch)?;
         }
-        let backend = self.backend(route)?;
+        let backend = watch.see(Stage::Backend, self.backend(route))?;
         if let Some(access) = &route.access {
-            self.check_in_clear(host, access)?;
-            let admitted = Box::pin(access::admit(self, access)).await;
+            watch.see(Stage::GuardsInClear, self.check_in_clear(host, access))?;
+            let admitted = Box::pin(access::admit(self, access, watch)).await;
             Result::<(), Stop>::from(admitted)?;
         }
         match (&route.action, backend) {
@@ -346,7 +356,7 @@ impl<'a> Exchange<'a> {
     }
 
     /// Runs request filters of the route, any of which may answer or refuse.
-    fn filter(&self, filters: &[RequestFilter]) -> Result<(), Stop> {
+    fn filter(&self, filters: &[RequestFilter], watch: impl Watch) -> Result<(), Stop> {
         if filters.is_empty() {
             return Ok(());
         }
@@ -361,7 +371,7 @@ impl<'a> Exchange<'a> {
             rewritten: &self.rewritten,
             expand: &|template| values::expand(self, template),
         };
-        filters::request(filters, &view).into()
+        filters::request(filters, &view, watch).into()
     }
 
     /// Asks what guards the host. A client in clear is asked for a certificate later: it may be sent to
@@ -508,8 +518,7 @@ impl<'a> Exchange<'a> {
         };
         let grpc = if self.is_grpc() { answer.in_grpc() } else { None };
         let answer = grpc.as_ref().unwrap_or(answer);
-        let mut edits = self.response_edits(answer.status, answer.scope);
-        script::edit_response(self, answer.status, answer.scope, &mut edits);
+        let edits = self.answer_edits(answer);
         let what = (answer, &edits);
         let sent = send_answer(self.worker, arrival, what, option, !self.is_head(), &self.report).await;
         match (sent, keep_alive, body_is_past) {
@@ -517,6 +526,13 @@ impl<'a> Exchange<'a> {
             (true, false, false) => AfterRequest::Linger,
             (false, ..) | (true, false, true) => AfterRequest::Close,
         }
+    }
+
+    /// The changes to the head of an answer of our own.
+    pub(crate) fn answer_edits(&self, answer: &Answer) -> HeadEdits<'_> {
+        let mut edits = self.response_edits(answer.status, answer.scope);
+        script::edit_response(self, answer.status, answer.scope, &mut edits);
+        edits
     }
 
     /// Passes over the request's body if it has come with the head; otherwise the connection cannot be used again.

@@ -40,7 +40,7 @@ use std::time::SystemTime;
 use model::Model;
 
 use crate::index::Index;
-use crate::objects::{Ingress, Sourced};
+use crate::objects::{ConfigMap, Ingress, Sourced};
 use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::problem::Problem;
@@ -63,6 +63,8 @@ pub struct Translation {
     pub origins: Vec<Arc<[RouteOrigin]>>,
     /// The Ingresses that are served, the oldest first.
     pub ingresses: Vec<Arc<Sourced<Ingress>>>,
+    /// The `ConfigMap` with the settings; none if there is none.
+    pub configmap: Option<Arc<Sourced<ConfigMap>>>,
     /// The external names whose addresses the model depends on.
     pub names: BTreeSet<String>,
     /// The certificates of hosts, for metrics.

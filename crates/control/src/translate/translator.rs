@@ -23,6 +23,7 @@ use super::inputs::{Inputs, KnownInputs};
 use super::memo::{Memo, Revisions};
 use super::{Translation, streams};
 use crate::index::Index;
+use crate::objects::{ConfigMap, Sourced};
 use crate::options::Options;
 use crate::problem::Problem;
 use crate::resolve::Resolved;
@@ -46,6 +47,8 @@ pub struct Translator {
 /// The settings of the whole proxy.
 struct GlobalPiece {
     global: Global,
+    /// Where the settings come from.
+    configmap: Option<Arc<Sourced<ConfigMap>>>,
     /// The default certificate, for metrics; none if there is none.
     certificate: Option<HostCertificate>,
     problems: Vec<Problem>,
@@ -166,7 +169,9 @@ fn follow_global(memo: &mut Memo<(), GlobalPiece>, inputs: &Inputs<'_>, revision
             global.settings.tls.default_certificate = default.certificate;
             global.settings.stream.response_threshold = inputs.options.stream_response_threshold;
             problems.extend(default.problem);
-            GlobalPiece { global, certificate: default.told, problems }
+            let name = inputs.options.configmap.as_ref();
+            let configmap = name.and_then(|name| inputs.configmap(name)).map(|one| Arc::new(one.clone()));
+            GlobalPiece { global, configmap, certificate: default.told, problems }
         },
     );
     if is_new {
@@ -313,6 +318,7 @@ impl Made<'_> {
             skipped: self.skipped(),
             origins: hosts.into_iter().map(|(_, origins)| origins).collect(),
             ingresses: self.ingresses.objects().cloned().collect(),
+            configmap: self.global.value(ONLY).configmap.clone(),
             names: BTreeSet::new(),
             certificates: self.certificates(),
             valid_until: None,

@@ -7,8 +7,17 @@ use model::{Action, Backends, Cluster, ClusterId, Forward, Host, Listener, Model
 
 /// The translation with clusters in place of their ids.
 pub(crate) fn canonical(translation: &Translation) -> impl PartialEq + use<> {
-    let Translation { model, problems, skipped, origins, ingresses, names, certificates, valid_until } =
-        translation.clone();
+    let Translation {
+        model,
+        problems,
+        skipped,
+        origins,
+        ingresses,
+        configmap,
+        names,
+        certificates,
+        valid_until,
+    } = translation.clone();
     let anonymous = ClusterId(0);
     let host = |host: &Arc<Host>| {
         let mut tls = (*host.tls).clone();
@@ -53,7 +62,7 @@ pub(crate) fn canonical(translation: &Translation) -> impl PartialEq + use<> {
         model.listeners.iter().map(listener).collect::<Vec<_>>(),
         model.settings.clone(),
     );
-    (served, problems, skipped, origins, ingresses, (names, certificates, valid_until))
+    (served, problems, skipped, origins, ingresses, (configmap, names, certificates, valid_until))
 }
 
 fn cluster(model: &Model, id: ClusterId) -> Cluster {

@@ -10,6 +10,7 @@ mod connections;
 mod doctor;
 mod endpoints;
 mod error_pages;
+mod explain;
 mod failures;
 mod fcgi;
 mod grpc;

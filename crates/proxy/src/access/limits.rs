@@ -1,5 +1,7 @@
 //! How much one client may ask for (ingress-nginx: `limit-rps`, `limit-rpm`, `limit-connections`).
 
+use std::net::IpAddr;
+
 use model::ClientLimits;
 use observe::Reason;
 
@@ -11,18 +13,8 @@ use crate::values;
 
 /// "Requests, then connections."
 pub(super) fn check(exchange: &Exchange<'_>, limits: &ClientLimits, admitted: &mut Admitted) -> FilterResult {
-    let (worker, client) = (exchange.worker, exchange.forwarded.client.to_canonical());
-    if limits.exempt.as_ref().is_some_and(|exempt| exempt.contains(client)) {
-        return FilterResult::Continue;
-    }
-    let limiter = &worker.clients.limiter;
-    let subject = match &limits.key {
-        None => client,
-        Some(key) => match values::expand(exchange, key).as_slice() {
-            [] => return FilterResult::Continue,
-            value => limiter.subject(value),
-        },
-    };
+    let (worker, limiter) = (exchange.worker, &exchange.worker.clients.limiter);
+    let Some(subject) = subject(exchange, limits) else { return FilterResult::Continue };
     let key = (subject, limits.zone);
     if !limiter.take(key, &limits.rates, worker.clock.now()) {
         return refuse(exchange, Reason::RateLimit, limits.rate_status);
@@ -34,6 +26,21 @@ pub(super) fn check(exchange: &Exchange<'_>, limits: &ClientLimits, admitted: &m
         }
     }
     FilterResult::Continue
+}
+
+/// Who is counted; none where nobody is.
+pub(crate) fn subject(exchange: &Exchange<'_>, limits: &ClientLimits) -> Option<IpAddr> {
+    let client = exchange.forwarded.client.to_canonical();
+    if limits.exempt.as_ref().is_some_and(|exempt| exempt.contains(client)) {
+        return None;
+    }
+    match &limits.key {
+        None => Some(client),
+        Some(key) => match values::expand(exchange, key).as_slice() {
+            [] => None,
+            value => Some(exchange.worker.clients.limiter.subject(value)),
+        },
+    }
 }
 
 fn refuse(exchange: &Exchange<'_>, reason: Reason, status: u16) -> FilterResult {

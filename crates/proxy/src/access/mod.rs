@@ -4,7 +4,7 @@ mod basic;
 pub(crate) mod client_certificate;
 mod digest;
 mod external;
-mod limits;
+pub(crate) mod limits;
 
 use model::{Access, PasswordScheme, Satisfy};
 use observe::Reason;
@@ -13,6 +13,7 @@ use crate::clients::Admitted;
 use crate::exchange::Exchange;
 use crate::filters::FilterResult;
 use crate::reply::Answer;
+use crate::stage::{Stage, Watch};
 pub(crate) use client_certificate::ClientCertContext;
 
 /// Asks what guards the host, and whether the route is closed. `client` is what its connection says of it, if it came over TLS.
@@ -27,7 +28,7 @@ pub(crate) fn check_host(access: &Access, client: Option<&ClientCertContext<'_>>
 }
 
 /// Asks in turn what guards the route, and notes what follows for the request.
-pub(crate) async fn admit(exchange: &Exchange<'_>, access: &Access) -> FilterResult {
+pub(crate) async fn admit(exchange: &Exchange<'_>, access: &Access, watch: impl Watch) -> FilterResult {
     let mut admitted = Admitted::default();
     let headers = access.external.iter().flat_map(|auth| &auth.check.response_headers);
     headers.for_each(|name| admitted.tell(name, None));
@@ -35,8 +36,11 @@ pub(crate) async fn admit(exchange: &Exchange<'_>, access: &Access) -> FilterRes
         admitted.tell("Authorization", None);
     }
     let limited = access.limits.as_ref().map(|limits| limits::check(exchange, limits, &mut admitted));
+    if let Some(result) = &limited {
+        watch.note(Stage::Limits, *result == FilterResult::Continue);
+    }
     let result = match limited {
-        None | Some(FilterResult::Continue) => combine(exchange, access, &mut admitted).await,
+        None | Some(FilterResult::Continue) => combine(exchange, access, &mut admitted, watch).await,
         Some(refusal) => refusal,
     };
     if !admitted.upstream.is_empty() || !admitted.cookies.is_empty() || admitted.slot.is_some() {
@@ -47,11 +51,18 @@ pub(crate) async fn admit(exchange: &Exchange<'_>, access: &Access) -> FilterRes
 }
 
 /// nginx's `satisfy`: with `any` the first check that lets a client in decides, and a 401 stands before a 403.
-async fn combine(exchange: &Exchange<'_>, access: &Access, admitted: &mut Admitted) -> FilterResult {
+async fn combine(
+    exchange: &Exchange<'_>,
+    access: &Access,
+    admitted: &mut Admitted,
+    watch: impl Watch,
+) -> FilterResult {
     let is_any = access.satisfy == Satisfy::Any;
     let mut refusal = FilterResult::Continue;
     if let Some(networks) = &access.networks {
-        match networks.admits(exchange.forwarded.client) {
+        let is_admitted = networks.admits(exchange.forwarded.client);
+        watch.note(Stage::Networks, is_admitted);
+        match is_admitted {
             true if is_any => return FilterResult::Continue,
             true => {}
             false => refusal = FilterResult::Refuse(Reason::AddressDenied),
@@ -61,11 +72,12 @@ async fn combine(exchange: &Exchange<'_>, access: &Access, admitted: &mut Admitt
         return refusal;
     }
     if let Some(basic) = &access.basic {
-        let checked = match basic.scheme {
+        let result = match basic.scheme {
             PasswordScheme::Basic => basic::check(exchange, basic).await,
             PasswordScheme::Digest => digest::check(exchange, basic),
         };
-        match checked {
+        watch.note(Stage::BasicAuth, result == FilterResult::Continue);
+        match result {
             FilterResult::Continue if is_any => return FilterResult::Continue,
             FilterResult::Answer(answer) if is_any => refusal = FilterResult::Answer(answer),
             FilterResult::Continue => {}
@@ -73,7 +85,9 @@ async fn combine(exchange: &Exchange<'_>, access: &Access, admitted: &mut Admitt
         }
     }
     if let Some(auth) = &access.external {
-        match external::check(exchange, auth, admitted).await {
+        let result = external::check(exchange, auth, admitted, watch).await;
+        watch.note(Stage::ExternalAuth, result == FilterResult::Continue);
+        match result {
             FilterResult::Continue => return FilterResult::Continue,
             FilterResult::Answer(answer) if answer.status == 403 && refusal != FilterResult::Continue => {}
             FilterResult::Answer(answer) if answer.status == 401 => {

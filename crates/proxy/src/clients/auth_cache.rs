@@ -23,6 +23,11 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
+    /// An answer of which nothing but the status is known.
+    pub(crate) fn bare(status: u16) -> Self {
+        Self { status, ..Self::default() }
+    }
+
     /// How much memory it takes, roughly.
     fn bytes(&self) -> usize {
         let of_fields: usize = self.fields.iter().map(|(name, value)| name.len() + value.len()).sum();

@@ -13,6 +13,7 @@ use crate::limits::REROUTES_MAX;
 use crate::reply::Answer;
 use crate::script::{self, Flow};
 use crate::script_state::ScriptState;
+use crate::stage::{Stage, Watch};
 
 /// A request stands at a route.
 type Found<'a> = (&'a HostTable, &'a Arc<Route>);
@@ -20,9 +21,14 @@ type Found<'a> = (&'a HostTable, &'a Arc<Route>);
 impl<'a> Exchange<'a> {
     /// Does what is asked of a route before its backend, at a host with snippets. Returns the route that has the request in the end.
     #[cold]
-    pub(super) fn run_scripts(&self, host: &'a HostTable, route: &'a Arc<Route>) -> Result<Found<'a>, Stop> {
+    pub(super) fn run_scripts(
+        &self,
+        host: &'a HostTable,
+        route: &'a Arc<Route>,
+        watch: impl Watch,
+    ) -> Result<Found<'a>, Stop> {
         let mut state = ScriptState::default();
-        let ended = self.run_levels(&mut state, host, route);
+        let ended = self.run_levels(&mut state, host, route, watch);
         let _ = self.script.set(Box::new(state));
         let ((host, route), flow) = ended?;
         let (_, filters) = filters::split_app_root(route.request_filters.as_slice());
@@ -30,7 +36,7 @@ impl<'a> Exchange<'a> {
         let is_left =
             |filter: &&RequestFilter| flow != Flow::Stay || matches!(filter, RequestFilter::TlsRedirect(_));
         for filter in filters.iter().filter(is_left) {
-            self.filter(std::slice::from_ref(filter))?;
+            self.filter(std::slice::from_ref(filter), watch)?;
         }
         Ok((host, route))
     }
@@ -49,9 +55,10 @@ impl<'a> Exchange<'a> {
     }
 
     /// The route for the path as it is now. What guards its host was asked of another one.
-    fn find_again(&self, state: &ScriptState<'a>) -> Result<Found<'a>, Stop> {
-        let (host, route) = self.find_route_of(script::current_path(self, state))?;
-        self.check_host(host, route)?;
+    fn find_again(&self, state: &ScriptState<'a>, watch: impl Watch) -> Result<Found<'a>, Stop> {
+        let found = self.find_route_of(script::current_path(self, state));
+        let (host, route) = watch.see(Stage::Route, found)?;
+        watch.see(Stage::HostGuards, self.check_host(host, route))?;
         Ok((host, route))
     }
 
@@ -60,17 +67,18 @@ impl<'a> Exchange<'a> {
         state: &mut ScriptState<'a>,
         mut host: &'a HostTable,
         mut route: &'a Arc<Route>,
+        watch: impl Watch,
     ) -> Result<(Found<'a>, Flow), Stop> {
         let (app_root, _) = filters::split_app_root(route.request_filters.as_slice());
-        self.filter(app_root)?;
+        self.filter(app_root, watch)?;
         let of_host = route.script.as_ref().and_then(|script| script.host.as_deref());
         let outer = of_host.map(|of_host| &of_host.block.headers);
         if let Some(of_host) = of_host {
             state.is_of_host = true;
             state.enter(outer, None);
-            script::run(self, state, &of_host.block.steps)?;
+            watch.see(Stage::HostScript, script::run(self, state, &of_host.block.steps))?;
             if state.path().is_some() {
-                (host, route) = self.find_again(state)?;
+                (host, route) = self.find_again(state, watch)?;
             }
         }
         for _ in 0..REROUTES_MAX {
@@ -86,15 +94,16 @@ impl<'a> Exchange<'a> {
             let flow = if let Some(place) = place {
                 state.is_of_host = true;
                 state.enter(outer, Some(&place.block.headers));
-                script::run(self, state, &place.block.steps)?
+                watch.see(Stage::Place, script::run(self, state, &place.block.steps))?
             } else {
                 state.is_of_host = false;
                 let block = route.script.as_ref().and_then(|script| script.route.as_deref());
                 state.enter(outer, block.map(|block| &block.headers));
-                self.check_length(route)?;
-                check_open(route)?;
-                self.preflight(route)?;
-                script::run(self, state, block.map_or(&[][..], |block| &block.steps))?
+                watch.see(Stage::BodyLength, self.check_length(route))?;
+                watch.see(Stage::Closed, check_open(route))?;
+                watch.see(Stage::Preflight, self.preflight(route))?;
+                let steps = block.map_or(&[][..], |block| &block.steps);
+                watch.see(Stage::RouteScript, script::run(self, state, steps))?
             };
             let is_moved = path != script::current_path(self, state);
             let goes_elsewhere = match flow {
@@ -103,7 +112,7 @@ impl<'a> Exchange<'a> {
                 Flow::FindRoute => true,
             };
             match (goes_elsewhere, place) {
-                (true, _) => (host, route) = self.find_again(state)?,
+                (true, _) => (host, route) = self.find_again(state, watch)?,
                 (false, None) => return Ok(((host, route), flow)),
                 (false, Some(place)) => {
                     let networks = place.networks.as_ref();

@@ -82,6 +82,21 @@ impl ClientTls {
         }
     }
 
+    /// A client that has shown no certificate, in a handshake that has not been: what would have been agreed on is not known.
+    pub(crate) fn imagined(server_name: Option<Box<str>>, selection: Selection<'_>) -> Self {
+        Self {
+            server_name,
+            version: "",
+            cipher: "",
+            http2: false,
+            is_resumed: false,
+            certificate: None,
+            host: selection.host.map(|host| host.name().clone()),
+            server_config: Arc::clone(selection.server_config),
+            judged: RefCell::new(None),
+        }
+    }
+
     /// How the handshake is counted.
     pub(crate) fn handshake(&self) -> Handshake {
         self.server_config.handshake(self.is_resumed)

@@ -7,7 +7,10 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use model::{Certificate, CipherSuite, ClientAuth, ClusterId, HostName, HostTls, TlsSettings, VerifyClient};
+use model::{
+    Certificate, CertificateInfo, CipherSuite, ClientAuth, ClusterId, HostName, HostTls, TlsSettings,
+    VerifyClient,
+};
 use observe::Handshake;
 use routing::{HostTable, Hosts};
 use rustls::crypto::CryptoProvider;
@@ -46,6 +49,8 @@ struct Profile {
     any: Option<Arc<Certificate>>,
     provider: Arc<CryptoProvider>,
     certificate: Arc<CertifiedKey>,
+    /// What is known of it; none if it is made up.
+    info: Option<CertificateInfo>,
 }
 
 /// The configuration of one host, or of several with the same settings.
@@ -181,14 +186,19 @@ impl Profile {
     fn new(shared_tls: &Arc<SharedTls>, settings: &TlsSettings, any: Option<Arc<Certificate>>) -> Arc<Self> {
         let provider = provider(&settings.ciphers);
         let configured = [any.as_ref(), settings.default_certificate.as_ref()];
-        let usable =
-            configured.into_iter().flatten().find_map(|certificate| usable_key(certificate, &provider));
+        let usable = configured
+            .into_iter()
+            .flatten()
+            .find_map(|certificate| Some((usable_key(certificate, &provider)?, certificate.info.clone())));
+        let (certificate, info) =
+            usable.map_or_else(|| (Arc::clone(&shared_tls.fake), None), |(key, info)| (key, Some(info)));
         Arc::new(Self {
             shared_tls: Arc::clone(shared_tls),
             settings: settings.clone(),
             any,
             provider,
-            certificate: usable.unwrap_or_else(|| Arc::clone(&shared_tls.fake)),
+            certificate,
+            info,
         })
     }
 
@@ -246,9 +256,19 @@ impl ServerConfig {
         Some(self.trust.get_or_init(|| Trust::new(authorities, *depth)))
     }
 
+    /// What is known of the certificate that is shown; none if it is made up.
+    pub(crate) fn shown(&self) -> Option<&CertificateInfo> {
+        let own = self.certificate.as_ref().filter(|one| usable_key(one, &self.provider()).is_some());
+        own.map(|certificate| &certificate.info).or(self.profile.info.as_ref())
+    }
+
+    fn provider(&self) -> Arc<CryptoProvider> {
+        self.ciphers.as_ref().map_or_else(|| Arc::clone(&self.profile.provider), |suites| provider(suites))
+    }
+
     fn complete(&self) -> Result<Config, Error> {
-        let Profile { shared_tls, settings, provider: common, certificate: default, .. } = &*self.profile;
-        let provider = self.ciphers.as_ref().map_or_else(|| Arc::clone(common), |suites| provider(suites));
+        let Profile { shared_tls, settings, certificate: default, .. } = &*self.profile;
+        let provider = self.provider();
         let suites = self.ciphers.as_ref().unwrap_or(&settings.ciphers);
         let own = self.certificate.as_ref().and_then(|certificate| usable_key(certificate, &provider));
         let key = own.unwrap_or_else(|| Arc::clone(default));

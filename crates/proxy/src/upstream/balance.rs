@@ -108,6 +108,16 @@ impl Cluster {
         self.endpoints.len()
     }
 
+    /// The endpoints to choose from.
+    pub(crate) fn endpoints(&self) -> &[Rc<Endpoint>] {
+        &self.endpoints
+    }
+
+    /// Whether the better of two endpoints is picked.
+    pub(crate) fn compares_times(&self) -> bool {
+        self.compares_times && self.endpoints.len() > 1
+    }
+
     /// Picks an endpoint for which `was_tried` is false; none if there is no other.
     pub(crate) fn pick(
         &self,
@@ -115,7 +125,7 @@ impl Cluster {
         random: &Random,
         now: Moment,
     ) -> Option<&Rc<Endpoint>> {
-        if self.compares_times && self.endpoints.len() > 1 {
+        if self.compares_times() {
             self.better_of_two(was_tried, random, now)
         } else {
             self.next_in_turn(was_tried)
@@ -149,8 +159,18 @@ impl Cluster {
     pub(crate) fn of_hash(&self, hashed: &Hashed, value: &[u8], random: &Random) -> Option<&Rc<Endpoint>> {
         let place = hashed.ring.find(value)?;
         let Some(size) = hashed.by.subset else { return self.endpoints.get(place) };
-        let place = place * size + random.below(size);
-        self.endpoints.get(place % self.endpoints.len())
+        self.of_set(place, size, random.below(size))
+    }
+
+    /// All endpoints that a value may lead to: one, or those of a set.
+    pub(crate) fn all_of_hash(&self, hashed: &Hashed, value: &[u8]) -> Vec<&Rc<Endpoint>> {
+        let Some(place) = hashed.ring.find(value) else { return Vec::new() };
+        let size = hashed.by.subset.unwrap_or(1);
+        (0..size).filter_map(|at| self.of_set(place, size, at)).collect()
+    }
+
+    fn of_set(&self, set: usize, size: usize, at: usize) -> Option<&Rc<Endpoint>> {
+        self.endpoints.get((set * size + at) % self.endpoints.len())
     }
 
     fn next_in_turn(&self, was_tried: impl Fn(&Endpoint) -> bool) -> Option<&Rc<Endpoint>> {

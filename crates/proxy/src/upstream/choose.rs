@@ -20,15 +20,44 @@ pub(crate) fn by_weight(split: &Split, random: u64) -> ClusterId {
     chosen.expect("the weights add up to more than the rest").cluster
 }
 
-/// Whether a request goes to a canary: "header -> cookie -> weight". `head` holds the bytes of its head.
-pub(crate) fn is_for_canary(rules: &CanaryRules, head: &[u8], request: &Request, random: u64) -> bool {
-    let CanaryRules { header, cookie, weight } = rules;
+/// What decides between a mainline and its canary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CanaryChoice {
+    /// The mainline has no endpoint, and then neither of them is asked.
+    MainlineEmpty,
+    /// The canary has no endpoint.
+    CanaryEmpty,
+    /// The client's affinity cookie was given out by the canary, or by the mainline.
+    Kept(bool),
+    /// A header: whether it is for the canary.
+    Header(bool),
+    /// A cookie: whether it is for the canary.
+    Cookie(bool),
+    /// Chance, by the weight.
+    Weight,
+}
+
+impl CanaryChoice {
+    /// Whether the canary takes the request; none where chance decides.
+    pub(crate) fn takes(self) -> Option<bool> {
+        match self {
+            Self::MainlineEmpty | Self::CanaryEmpty => Some(false),
+            Self::Kept(takes) | Self::Header(takes) | Self::Cookie(takes) => Some(takes),
+            Self::Weight => None,
+        }
+    }
+}
+
+/// Which rule of a canary decides for a request: "header -> cookie -> weight". `head` holds the bytes of its head.
+pub(crate) fn by_rules(rules: &CanaryRules, head: &[u8], request: &Request) -> CanaryChoice {
+    let CanaryRules { header, cookie, weight: _ } = rules;
     let by_header = || header.as_ref().and_then(|header| by_header(header, head, request));
     let by_cookie = || {
         let name = cookie.as_ref()?;
         always_or_never(lookup::cookie(head, request, name.as_bytes())?)
     };
-    by_header().or_else(by_cookie).unwrap_or_else(|| weight.takes(random))
+    let decided = by_header().map(CanaryChoice::Header).or_else(|| by_cookie().map(CanaryChoice::Cookie));
+    decided.unwrap_or(CanaryChoice::Weight)
 }
 
 /// What a header decides, if it does.
@@ -68,6 +97,10 @@ mod tests {
         let split = Split::new((0..).zip(weights).map(backend).collect()).unwrap();
         let chosen: Vec<u32> = (0..8).map(|number| by_weight(&split, number).0).collect();
         assert_eq!(chosen, [1, 1, 1, 3, 1, 1, 1, 3]);
+    }
+
+    fn is_for_canary(rules: &CanaryRules, head: &[u8], request: &Request, random: u64) -> bool {
+        by_rules(rules, head, request).takes().unwrap_or_else(|| rules.weight.takes(random))
     }
 
     fn takes(rules: &CanaryRules, fields: &str) -> bool {

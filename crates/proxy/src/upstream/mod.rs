@@ -20,7 +20,8 @@ mod timer;
 
 pub(crate) use balance::{Cluster, ClusterState, Keyed};
 pub(crate) use call::{Call, Request};
-pub(crate) use choose::{by_weight, is_for_canary};
+
+pub(crate) use choose::{CanaryChoice, by_rules, by_weight};
 pub(crate) use connect::{Connection, Sources};
 pub(crate) use pool::{Endpoint, Pool};
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod away;
 mod bad_input;
 mod chart;
 mod check;
+mod explain;
 mod namespaces;
 mod pods;
 mod rights;

@@ -61,8 +61,6 @@ pub(super) enum Effect {
     Supported(fn(&mut Settings, &str) -> Taken),
     /// It has no counterpart here and needs none.
     Ignored(&'static str),
-    /// It is not supported yet.
-    Unsupported,
     /// Another name of an annotation in the table.
     AliasOf(&'static str),
 }
@@ -73,7 +71,6 @@ impl Annotation {
         match self.effect {
             Effect::Supported(_) => "supported".to_owned(),
             Effect::Ignored(why) => format!("ignored: {why}"),
-            Effect::Unsupported => "not yet; reported".to_owned(),
             Effect::AliasOf(name) => format!("another name of {name}"),
         }
     }

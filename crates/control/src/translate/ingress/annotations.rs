@@ -197,7 +197,8 @@ fn outcome(annotation: &Annotation, value: &str) -> Outcome {
         },
         _ if is_default(value, annotation.default) => Outcome::Works,
         Effect::Ignored(why) => Outcome::WithoutEffect(why.to_owned()),
-        Effect::Unsupported | Effect::AliasOf(_) => Outcome::NotYet,
+        // What it is another name of has been looked up.
+        Effect::AliasOf(_) => Outcome::Works,
     }
 }
 
@@ -244,10 +245,8 @@ fn apply(settings: &mut Settings, key: &str, name: &str, value: &At<String>, hin
         Effect::Ignored(why) => {
             Some((Severity::Notice, Reason::NoEffect, format!("annotation {key} has no effect: {why}")))
         }
-        Effect::Unsupported | Effect::AliasOf(_) => {
-            let message = format!("annotation {key} is not yet supported, and has no effect");
-            Some((Severity::Warning, Reason::Unsupported, message))
-        }
+        // What it is another name of has been looked up.
+        Effect::AliasOf(_) => None,
     }
 }
 

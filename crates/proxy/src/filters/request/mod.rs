@@ -13,6 +13,7 @@ use model::RequestFilter;
 #[cfg(test)]
 use super::Forwarded;
 use super::{FilterResult, RequestView};
+use crate::stage::{Stage, Watch};
 
 /// The redirect of `/`, which comes before all else that is asked of a route, and the other filters.
 pub(crate) fn split_app_root(filters: &[RequestFilter]) -> (&[RequestFilter], &[RequestFilter]) {
@@ -20,9 +21,14 @@ pub(crate) fn split_app_root(filters: &[RequestFilter]) -> (&[RequestFilter], &[
 }
 
 /// Runs a route's request filters in their order, until one answers or refuses.
-pub(crate) fn request(filters: &[RequestFilter], request: &RequestView<'_>) -> FilterResult {
+pub(crate) fn request(
+    filters: &[RequestFilter],
+    request: &RequestView<'_>,
+    watch: impl Watch,
+) -> FilterResult {
     for filter in filters {
         let result = apply(filter, request);
+        watch.note(stage(filter), result == FilterResult::Continue);
         if result != FilterResult::Continue {
             return result;
         }
@@ -53,6 +59,15 @@ fn outcome(
     let result = apply(filter, &view);
     let target = rewritten.into_inner().and_then(|rewritten| rewritten.target);
     (result, target.map(|target| String::from_utf8(target).unwrap()))
+}
+
+fn stage(filter: &RequestFilter) -> Stage {
+    match filter {
+        RequestFilter::AppRoot(_) => Stage::AppRoot,
+        RequestFilter::Redirect(_) => Stage::Redirect,
+        RequestFilter::Rewrite(_) => Stage::Rewrite,
+        RequestFilter::TlsRedirect(_) => Stage::TlsRedirect,
+    }
 }
 
 fn apply(filter: &RequestFilter, request: &RequestView<'_>) -> FilterResult {

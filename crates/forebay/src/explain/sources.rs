@@ -1,0 +1,357 @@
+//! Which annotations and keys of the `ConfigMap` put a step there, and the objects that carry them.
+
+use std::sync::Arc;
+
+use control::objects::{At, Ingress, Origin, Sourced};
+use control::{RouteOrigin, Translation};
+use model::Route;
+use proxy::explain::Stage;
+use routing::Snapshot;
+use serde::{Deserialize, Serialize};
+
+/// What is served, and the objects that it comes from.
+#[derive(Clone)]
+pub(crate) struct Objects {
+    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) translation: Arc<Translation>,
+    /// Prefix of the annotations.
+    pub(crate) prefix: Arc<str>,
+}
+
+/// An annotation or a key.
+#[derive(Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub(super) struct Source {
+    pub(super) name: String,
+    pub(super) value: String,
+    pub(super) object: String,
+    pub(super) file: Option<String>,
+    pub(super) line: Option<u32>,
+}
+
+/// Whose annotations count for a step.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// Those of the object that declares the route.
+    Route,
+    /// Those of all objects with the host, since it is one for all of them.
+    Host,
+    /// Those of canaries of the path.
+    Canary,
+    /// Nobody's: there are keys alone.
+    Nobody,
+}
+
+/// What the step is called, whose annotations count, and the names that can put it there: of annotations and of keys.
+const STEPS: &[(Stage, &str, Whose, &[&str])] = &[
+    (Stage::BlockedHeaders, "blocked headers", Whose::Nobody, &["block-user-agents", "block-referers"]),
+    (Stage::Route, "route", Whose::Host, &["server-alias", "use-regex", "from-to-www-redirect"]),
+    (
+        Stage::HostGuards,
+        "client certificate",
+        Whose::Host,
+        &["auth-tls-secret", "auth-tls-verify-client", "auth-tls-match-cn", "auth-tls-error-page"],
+    ),
+    (
+        Stage::GuardsInClear,
+        "client certificate",
+        Whose::Host,
+        &["auth-tls-secret", "auth-tls-verify-client", "auth-tls-match-cn", "auth-tls-error-page"],
+    ),
+    (Stage::AppRoot, "app root", Whose::Host, &["app-root"]),
+    (Stage::HostScript, "host's snippet", Whose::Host, &["server-snippet"]),
+    (Stage::Place, "location of a snippet", Whose::Host, &["server-snippet"]),
+    (Stage::BodyLength, "body length", Whose::Route, &["proxy-body-size"]),
+    (
+        Stage::Closed,
+        "closed",
+        Whose::Route,
+        &[
+            "auth-secret",
+            "auth-url",
+            "configuration-snippet",
+            "auth-snippet",
+            "enable-modsecurity",
+            "modsecurity-snippet",
+            "enable-owasp-core-rules",
+            "denylist-source-range",
+            "allowlist-source-range",
+            "whitelist-source-range",
+            "enable-owasp-modsecurity-crs",
+            "location-snippet",
+            "server-snippet",
+            "http-snippet",
+        ],
+    ),
+    (
+        Stage::Preflight,
+        "CORS",
+        Whose::Route,
+        &[
+            "enable-cors",
+            "cors-allow-origin",
+            "cors-allow-methods",
+            "cors-allow-headers",
+            "cors-allow-credentials",
+        ],
+    ),
+    (Stage::RouteScript, "snippet", Whose::Route, &["configuration-snippet", "location-snippet"]),
+    (
+        Stage::Redirect,
+        "redirect",
+        Whose::Route,
+        &[
+            "permanent-redirect",
+            "permanent-redirect-code",
+            "temporal-redirect",
+            "temporal-redirect-code",
+            "from-to-www-redirect",
+        ],
+    ),
+    (Stage::Rewrite, "rewrite", Whose::Route, &["rewrite-target"]),
+    (
+        Stage::TlsRedirect,
+        "redirect to TLS",
+        Whose::Route,
+        &[
+            "ssl-redirect",
+            "force-ssl-redirect",
+            "no-tls-redirect-locations",
+            "http-redirect-code",
+            "preserve-trailing-slash",
+        ],
+    ),
+    (
+        Stage::Backend,
+        "backend",
+        Whose::Canary,
+        &[
+            "canary-by-header",
+            "canary-by-header-value",
+            "canary-by-header-pattern",
+            "canary-by-cookie",
+            "canary-weight",
+            "canary-weight-total",
+            "service-upstream",
+            "default-backend",
+        ],
+    ),
+    (
+        Stage::Limits,
+        "limits",
+        Whose::Route,
+        &[
+            "limit-rps",
+            "limit-rpm",
+            "limit-connections",
+            "limit-burst-multiplier",
+            "limit-allowlist",
+            "limit-whitelist",
+            "limit-req-status-code",
+            "limit-conn-status-code",
+            "limit-conn-zone-variable",
+        ],
+    ),
+    (
+        Stage::Networks,
+        "addresses",
+        Whose::Route,
+        &[
+            "denylist-source-range",
+            "allowlist-source-range",
+            "whitelist-source-range",
+            "block-cidrs",
+            "satisfy",
+        ],
+    ),
+    (Stage::BasicAuth, "password", Whose::Route, &["auth-type", "auth-secret", "auth-realm", "satisfy"]),
+    (
+        Stage::ExternalAuth,
+        "auth service",
+        Whose::Route,
+        &[
+            "auth-url",
+            "auth-method",
+            "auth-signin",
+            "auth-snippet",
+            "global-auth-url",
+            "global-auth-signin",
+            "satisfy",
+        ],
+    ),
+    (
+        Stage::Buffering,
+        "request buffering",
+        Whose::Route,
+        &["proxy-request-buffering", "client-body-buffer-size", "mirror-target", "proxy-http-version"],
+    ),
+    (Stage::UpstreamHead, "headers to the endpoint", Whose::Route, &["upstream-vhost", "x-forwarded-prefix"]),
+    (Stage::Mirror, "mirror", Whose::Route, &["mirror-target", "mirror-host", "mirror-request-body"]),
+    (
+        Stage::Balance,
+        "balancing",
+        Whose::Route,
+        &[
+            "affinity",
+            "affinity-mode",
+            "session-cookie-name",
+            "upstream-hash-by",
+            "upstream-hash-by-subset",
+            "load-balance",
+        ],
+    ),
+    (
+        Stage::Timeouts,
+        "timeouts",
+        Whose::Route,
+        &["proxy-connect-timeout", "proxy-send-timeout", "proxy-read-timeout"],
+    ),
+    (
+        Stage::Retries,
+        "tries",
+        Whose::Route,
+        &[
+            "proxy-next-upstream",
+            "proxy-next-upstream-tries",
+            "proxy-next-upstream-timeout",
+            "retry-non-idempotent",
+        ],
+    ),
+    (
+        Stage::Responses,
+        "response",
+        Whose::Route,
+        &[
+            "custom-headers",
+            "enable-cors",
+            "proxy-buffering",
+            "limit-rate",
+            "limit-rate-after",
+            "proxy-redirect-from",
+            "proxy-redirect-to",
+            "proxy-cookie-domain",
+            "proxy-cookie-path",
+        ],
+    ),
+    (
+        Stage::ErrorPages,
+        "error pages",
+        Whose::Route,
+        &["custom-http-errors", "default-backend", "disable-proxy-intercept-errors"],
+    ),
+];
+
+fn names(stage: Stage) -> (&'static str, Whose, &'static [&'static str]) {
+    let found = STEPS.iter().find(|(of, ..)| *of == stage);
+    found.map_or(("step", Whose::Nobody, &[]), |(_, name, whose, names)| (name, *whose, names))
+}
+
+/// What a step is called.
+pub(super) fn name(stage: Stage) -> &'static str {
+    names(stage).0
+}
+
+impl Objects {
+    /// The object that declares a route, and where.
+    pub(super) fn origin(&self, route: &Arc<Route>) -> Option<&RouteOrigin> {
+        let all = || {
+            let hosts = self.translation.model.hosts().zip(&self.translation.origins);
+            hosts.flat_map(|(host, origins)| host.routes.iter().zip(origins.iter()))
+        };
+        let same = all().find(|(other, _)| Arc::ptr_eq(other, route));
+        same.or_else(|| all().find(|(other, _)| *other == route)).map(|(_, origin)| origin)
+    }
+
+    /// What puts a step there: annotations of Ingresses, or else keys of the `ConfigMap`. None where it is so by default.
+    pub(super) fn sources(&self, stage: Stage, route: Option<&Arc<Route>>) -> Vec<Source> {
+        let (_, whose, names) = names(stage);
+        let of_annotations = self.carriers(whose, route).flat_map(|ingress| self.annotations(ingress, names));
+        let found: Vec<_> = of_annotations.collect();
+        if !found.is_empty() {
+            return found;
+        }
+        let Some(configmap) = self.translation.configmap.as_deref() else { return Vec::new() };
+        let of = |name: &&str| {
+            let value = configmap.data.get(*name)?;
+            Some(source(name, value, configmap.reference().to_string(), &configmap.origin))
+        };
+        names.iter().filter_map(of).collect()
+    }
+
+    fn carriers<'o>(
+        &'o self,
+        whose: Whose,
+        route: Option<&'o Arc<Route>>,
+    ) -> impl Iterator<Item = &'o Sourced<Ingress>> {
+        let origin = route.and_then(|route| self.origin(route));
+        let declares = move |ingress: &Sourced<Ingress>| {
+            origin.is_some_and(|origin| origin.object == ingress.reference())
+        };
+        let carries = move |ingress: &Sourced<Ingress>| match whose {
+            Whose::Nobody => false,
+            Whose::Route => declares(ingress),
+            Whose::Host => {
+                declares(ingress) || route.is_some_and(|route| has_host(ingress, &route.labels.host))
+            }
+            Whose::Canary => {
+                declares(ingress) || route.is_some_and(|route| self.is_canary_of(ingress, route))
+            }
+        };
+        self.translation.ingresses.iter().map(|ingress| &**ingress).filter(move |ingress| carries(ingress))
+    }
+
+    fn is_canary_of(&self, ingress: &Sourced<Ingress>, route: &Route) -> bool {
+        let paths = ingress.spec.rules.iter().flat_map(|rule| &rule.value.http).flat_map(|http| &http.paths);
+        self.annotation(ingress, "canary").is_some()
+            && has_host(ingress, &route.labels.host)
+            && paths
+                .map(|path| path.value.path.as_deref().unwrap_or("/"))
+                .any(|path| path == route.path.path())
+    }
+
+    fn annotation<'i>(&self, ingress: &'i Sourced<Ingress>, name: &str) -> Option<&'i At<String>> {
+        ingress.metadata.annotations.get(&format!("{}/{name}", self.prefix))
+    }
+
+    fn annotations(&self, ingress: &Sourced<Ingress>, names: &[&str]) -> Vec<Source> {
+        let of = |name: &&str| {
+            let value = self.annotation(ingress, name)?;
+            Some(source(name, value, ingress.reference().to_string(), &ingress.origin))
+        };
+        names.iter().filter_map(of).collect()
+    }
+}
+
+/// Whether an Ingress has a rule for a host, which is `_` for all.
+fn has_host(ingress: &Sourced<Ingress>, host: &str) -> bool {
+    let hosts = ingress.spec.rules.iter().map(|rule| rule.value.host.as_ref().map_or("", |host| &host.value));
+    hosts.map(|name| if name.is_empty() { "_" } else { name }).any(|name| name.eq_ignore_ascii_case(host))
+}
+
+fn source(name: &str, value: &At<String>, object: String, origin: &Origin) -> Source {
+    Source {
+        name: name.to_owned(),
+        value: value.value.clone(),
+        object,
+        file: origin.file.as_ref().map(|file| file.display().to_string()),
+        line: origin.line_of(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use control::translate::{configmap, ingress};
+
+    use super::*;
+
+    #[test]
+    fn every_name_is_that_of_an_annotation_or_of_a_key() {
+        let annotations = ingress::annotations::ANNOTATIONS.iter().map(|annotation| annotation.name);
+        let known: Vec<_> = annotations.chain(configmap::KEYS.iter().map(|key| key.name)).collect();
+        for (stage, name, _, names) in STEPS {
+            assert!(!name.is_empty() && !names.is_empty(), "{stage:?}");
+            for name in *names {
+                assert!(known.contains(name), "{stage:?}: {name}");
+            }
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! An explanation as it is told: what `--output json` and the admin server's `/explain` say, and what the text is made from.
+
+use anyhow::Context;
+use model::{ListenerId, ListenerKind, PathKind};
+use proxy::explain::{self, Answered, Asked, Explanation, Outcome, Verdict};
+use serde::{Deserialize, Serialize};
+
+use super::Question;
+use super::sources::{self, Objects, Source};
+
+/// What becomes of a request.
+#[derive(Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Told {
+    /// Whether the request gets what it asks for, as far as that is known here: no error.
+    pub(crate) is_served: bool,
+    pub(super) method: String,
+    pub(super) url: String,
+    /// The client, behind the proxies that are believed.
+    pub(super) client: String,
+    /// `HTTP :80`
+    pub(super) listener: String,
+    /// The certificate that is shown, over TLS.
+    pub(super) certificate: Option<String>,
+    /// The normalised path.
+    pub(super) path: Option<String>,
+    pub(super) route: Option<ToldRoute>,
+    /// In the order in which they are done.
+    pub(super) steps: Vec<ToldStep>,
+    /// In one sentence.
+    pub(super) outcome: String,
+    /// Status of the answer, where Forebay answers by itself.
+    pub(super) status: Option<u16>,
+    /// Why, where that is an error.
+    pub(super) reason: Option<String>,
+    pub(super) location: Option<String>,
+    /// The answer's head.
+    pub(super) answer: Option<String>,
+    /// Whose endpoints may be asked.
+    pub(super) destinations: Vec<ToldDestination>,
+}
+
+#[derive(Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ToldRoute {
+    pub(super) host: String,
+    pub(super) path: String,
+    pub(super) path_type: String,
+    /// The object that declares it, with file and line.
+    pub(super) from: Option<String>,
+}
+
+#[derive(Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ToldStep {
+    pub(super) step: String,
+    /// `passes`, `changes`, `answers` or `unknown`.
+    pub(super) verdict: String,
+    pub(super) text: String,
+    /// What put it there; nothing where it is so by default.
+    pub(super) from: Vec<Source>,
+}
+
+#[derive(Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub(super) struct ToldDestination {
+    pub(super) upstream: String,
+    /// What the choice is due to, where there are several.
+    pub(super) choice: Option<String>,
+    pub(super) protocol: String,
+    /// How an endpoint is picked.
+    pub(super) how: String,
+    pub(super) endpoints: Vec<String>,
+    /// Those that are not picked for this request at first.
+    pub(super) others: Vec<String>,
+    /// The head that the endpoint gets.
+    pub(super) request: String,
+}
+
+/// Explains a request, and says which objects it is due to.
+///
+/// # Errors
+/// When the question is no request, or nothing is listened at.
+pub(crate) fn tell(objects: &Objects, question: &Question) -> anyhow::Result<Told> {
+    let sent = question.sent()?;
+    let kind = if sent.is_tls { ListenerKind::Https } else { ListenerKind::Http };
+    let listeners =
+        || objects.snapshot.listeners().iter().map(|listener| listener.id).filter(|id| id.kind == kind);
+    let listener = listeners().find(|id| id.port == sent.port).or_else(|| listeners().next());
+    let listener = listener.with_context(|| format!("there is no listener for {}", kind.as_str()))?;
+    let asked = Asked {
+        listener,
+        port: sent.port,
+        client: question.client,
+        server_name: sent.server_name.as_deref(),
+        head: sent.head.as_bytes(),
+    };
+    let explanation = explain::explain(&objects.snapshot, &asked).context("cannot explain")?;
+    Ok(told(objects, question, listener, &explanation))
+}
+
+fn told(objects: &Objects, question: &Question, listener: ListenerId, it: &Explanation) -> Told {
+    let route = it.route.as_ref();
+    let certificate = it.tls.as_ref().map(|tls| match &tls.certificate {
+        Some(info) => format!("Secret {}/{}", info.namespace, info.object),
+        None => "the one that is made up at the start: nobody has configured one for this name".to_owned(),
+    });
+    let steps = it.steps.iter().map(|step| ToldStep {
+        step: sources::name(step.stage).to_owned(),
+        verdict: word(step.verdict).to_owned(),
+        text: step.text.clone(),
+        from: objects.sources(step.stage, route),
+    });
+    let (answer, destinations) = parts(&it.outcome);
+    let is_error = answer.is_some_and(|answer| answer.status >= 400);
+    Told {
+        is_served: !is_error && !matches!(it.outcome, Outcome::NoHandshake | Outcome::Replaced(..)),
+        method: question.method.clone(),
+        url: question.url.clone(),
+        client: it.client.to_string(),
+        listener: format!("{} :{}", listener.kind.as_str(), listener.port),
+        certificate,
+        path: it.path.clone(),
+        route: route.map(|route| ToldRoute {
+            host: route.labels.host.clone(),
+            path: route.path.path().to_owned(),
+            path_type: path_type(route.path.kind()).to_owned(),
+            from: objects.origin(route).map(ToString::to_string),
+        }),
+        steps: steps.collect(),
+        outcome: sentence(&it.outcome),
+        status: answer.map(|answer| answer.status),
+        reason: answer.and_then(|answer| answer.reason).map(|reason| reason.name().to_owned()),
+        location: answer.and_then(Answered::location).map(str::to_owned),
+        answer: answer.map(|answer| answer.head.clone()),
+        destinations: destinations.iter().map(destination).collect(),
+    }
+}
+
+fn destination(to: &explain::Destination) -> ToldDestination {
+    let texts = |addresses: &[std::net::SocketAddr]| addresses.iter().map(ToString::to_string).collect();
+    ToldDestination {
+        upstream: to.upstream.clone(),
+        choice: to.choice.clone(),
+        protocol: to.protocol.to_owned(),
+        how: to.how.clone(),
+        endpoints: texts(&to.endpoints),
+        others: texts(&to.others),
+        request: to.head.clone(),
+    }
+}
+
+fn parts(outcome: &Outcome) -> (Option<&Answered>, &[explain::Destination]) {
+    match outcome {
+        Outcome::NoHandshake => (None, &[]),
+        Outcome::PassedThrough(to) => (None, std::slice::from_ref(to)),
+        Outcome::Answered(answer) => (Some(answer), &[]),
+        Outcome::Replaced(answer, by) => (Some(answer), std::slice::from_ref(by)),
+        Outcome::Forwarded(to) => (None, to),
+    }
+}
+
+fn sentence(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::NoHandshake => "the handshake is refused: no host has this name".to_owned(),
+        Outcome::PassedThrough(to) => {
+            format!("the connection is passed through to {} without being decrypted", to.upstream)
+        }
+        Outcome::Answered(answer) => match (answer.status, answer.location()) {
+            (444, _) => "the connection is closed without an answer".to_owned(),
+            (status, Some(location)) => format!("answered by Forebay: {status}, Location: {location}"),
+            (status, None) => format!("answered by Forebay: {status}"),
+        },
+        Outcome::Replaced(answer, by) => {
+            format!("{} in place of Forebay's own {}: whatever it answers", by.upstream, answer.status)
+        }
+        Outcome::Forwarded(to) => {
+            let names: Vec<_> = to.iter().map(|to| to.upstream.as_str()).collect();
+            format!("passed on to {}", names.join(" or "))
+        }
+    }
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Passes => "passes",
+        Verdict::Changes => "changes",
+        Verdict::Answers => "answers",
+        Verdict::Unknown => "unknown",
+    }
+}
+
+fn path_type(kind: PathKind) -> &'static str {
+    match kind {
+        PathKind::Exact => "Exact",
+        PathKind::Prefix => "Prefix",
+        PathKind::Regex => "Regex",
+    }
+}

@@ -1,0 +1,169 @@
+//! Which endpoints may be asked, how one is picked, and what it is told.
+
+use model::{AppProtocol, Backends, Canary, ClusterId, Encryption, Forward};
+
+use super::Destination;
+use crate::attempt;
+use crate::exchange::{Exchange, RequestId};
+use crate::lookup;
+use crate::upstream::{CanaryChoice, Cluster, Keyed};
+use crate::values;
+
+/// The destinations of a request that is let in. `cluster` is the one that it would go to at this moment.
+pub(super) fn all(exchange: &Exchange<'_>, forward: &Forward, cluster: &Cluster) -> Vec<Destination> {
+    match &forward.backends {
+        Backends::Canary(canary) => of_canary(exchange, forward, canary, cluster),
+        Backends::Split(split) => {
+            let share = |one: &model::Backend| format!("chance: {} of {}", one.weight, split.weight());
+            let taking = split.backends().iter().filter(|one| one.weight > 0);
+            taking.map(|one| one_of(exchange, forward, one.cluster, share(one))).collect()
+        }
+        Backends::One(_) => vec![one(exchange, forward, cluster, None)],
+    }
+}
+
+fn of_canary(
+    exchange: &Exchange<'_>,
+    forward: &Forward,
+    canary: &Canary,
+    cluster: &Cluster,
+) -> Vec<Destination> {
+    let choice = exchange.canary_choice(canary);
+    let (weight, total) = canary.rules.weight.share();
+    let why = match choice {
+        CanaryChoice::Weight if weight > 0 && weight < total => {
+            let ours = format!("canary, by chance: {weight} of {total}");
+            let rest = format!("mainline, by chance: {} of {total}", total - weight);
+            return vec![
+                one_of(exchange, forward, canary.mainline, rest),
+                one_of(exchange, forward, canary.cluster, ours),
+            ];
+        }
+        CanaryChoice::Weight if weight == 0 => "mainline: no rule of the canary takes it".to_owned(),
+        CanaryChoice::Weight => "canary: its weight takes all".to_owned(),
+        decided => describe_choice(canary, decided),
+    };
+    vec![one(exchange, forward, cluster, Some(why))]
+}
+
+/// What decides between a mainline and its canary, in words.
+pub(super) fn describe_choice(canary: &Canary, choice: CanaryChoice) -> String {
+    let who = |takes: bool| if takes { "canary" } else { "mainline" };
+    let header = canary.rules.header.as_ref().map_or("", |header| &header.name);
+    let cookie = canary.rules.cookie.as_deref().unwrap_or_default();
+    let (weight, total) = canary.rules.weight.share();
+    match choice {
+        CanaryChoice::MainlineEmpty => {
+            "the mainline has no endpoint, and then the canary takes nothing".to_owned()
+        }
+        CanaryChoice::CanaryEmpty => "mainline: the canary has no endpoint".to_owned(),
+        CanaryChoice::Kept(takes) => format!("{}: the client's affinity cookie keeps it there", who(takes)),
+        CanaryChoice::Header(takes) => format!("{}: the header {header} decides", who(takes)),
+        CanaryChoice::Cookie(takes) => format!("{}: the cookie {cookie} decides", who(takes)),
+        CanaryChoice::Weight => format!("by chance: the canary takes {weight} of {total}"),
+    }
+}
+
+fn one_of(exchange: &Exchange<'_>, forward: &Forward, id: ClusterId, choice: String) -> Destination {
+    let cluster = exchange.go_to(id);
+    one(exchange, forward, cluster, Some(choice))
+}
+
+/// One destination; the exchange has gone to its cluster.
+pub(super) fn one(
+    exchange: &Exchange<'_>,
+    forward: &Forward,
+    cluster: &Cluster,
+    choice: Option<String>,
+) -> Destination {
+    let id = exchange.cluster.get().expect("a cluster has been chosen");
+    let model = exchange.config.snapshot.cluster(id);
+    let (how, first) = picked(exchange, forward, cluster);
+    let addresses = || cluster.endpoints().iter().map(|endpoint| endpoint.address);
+    let others = addresses().filter(|address| !first.contains(address)).collect();
+    let is_tls = match model.encryption {
+        Encryption::Never => false,
+        Encryption::Always(_) => true,
+        Encryption::AsClient(_) => exchange.conn.tls.is_some(),
+    };
+    let protocol = match (model.version, is_tls) {
+        (AppProtocol::Http1, false) if forward.transfer.uses_http_1_0 => "HTTP/1.0",
+        (AppProtocol::Http1, false) => "HTTP/1.1",
+        (AppProtocol::Http1, true) => "HTTP/1.1 over TLS",
+        (AppProtocol::Http2, false) => "HTTP/2",
+        (AppProtocol::Http2, true) => "HTTP/2 over TLS",
+        (AppProtocol::FastCgi, _) => "FastCGI",
+    };
+    let upstream = model.name.clone();
+    Destination { upstream, choice, protocol, how, endpoints: first, others, head: head(exchange, forward) }
+}
+
+/// The endpoints that a connection is passed through to.
+pub(super) fn of_passthrough(name: &str, cluster: &Cluster) -> Destination {
+    Destination {
+        upstream: name.to_owned(),
+        choice: None,
+        protocol: "as the client speaks",
+        how: in_words(cluster).to_owned(),
+        endpoints: cluster.endpoints().iter().map(|endpoint| endpoint.address).collect(),
+        others: Vec::new(),
+        head: String::new(),
+    }
+}
+
+fn in_words(cluster: &Cluster) -> &'static str {
+    match (cluster.endpoints().len(), cluster.compares_times()) {
+        (0, _) => "there is none",
+        (1, _) => "there is one",
+        (_, true) => "of two at random, the one with the better average response time",
+        (_, false) => "one after the other",
+    }
+}
+
+/// How an endpoint is picked for the request, and those that may be.
+fn picked(
+    exchange: &Exchange<'_>,
+    forward: &Forward,
+    cluster: &Cluster,
+) -> (String, Vec<std::net::SocketAddr>) {
+    let all = || cluster.endpoints().iter().map(|endpoint| endpoint.address).collect();
+    match cluster.keyed() {
+        None => (in_words(cluster).to_owned(), all()),
+        Some(Keyed::Cookie(sticky)) => {
+            let name = &sticky.affinity.cookie.name;
+            let value = lookup::cookie(exchange.head, exchange.request, name.as_bytes());
+            match value.and_then(|value| cluster.of_cookie(sticky, value)) {
+                Some(endpoint) => {
+                    (format!("the one that the cookie {name} leads to"), vec![endpoint.address])
+                }
+                None if forward.sets_affinity_cookie => {
+                    (format!("at random, and the client is given a cookie {name} for it"), all())
+                }
+                None => (format!("at random: the client has no cookie {name}"), all()),
+            }
+        }
+        Some(Keyed::Hash(hashed)) => {
+            let value = values::expand(exchange, &hashed.by.key);
+            let found = cluster.all_of_hash(hashed, &value);
+            let mut found: Vec<_> = found.into_iter().map(|endpoint| endpoint.address).collect();
+            found.sort_unstable();
+            found.dedup();
+            let set = if hashed.by.subset.is_some() { "at random among the set of" } else { "the one of" };
+            (format!("{set} the hash of {:?}", String::from_utf8_lossy(&value)), found)
+        }
+    }
+}
+
+/// The head that an endpoint gets.
+fn head(exchange: &Exchange<'_>, forward: &Forward) -> String {
+    let awaits_length = attempt::awaits_length(exchange, forward, attempt::protocol(exchange));
+    let head = attempt::write_head(exchange, forward, awaits_length);
+    let mut head = String::from_utf8_lossy(head.data()).into_owned();
+    if awaits_length {
+        head.push_str("Content-Length: (that of the body, once it has come)\r\n\r\n");
+    }
+    match &exchange.id {
+        RequestId::Own(id) => head.replace(&*String::from_utf8_lossy(id), "(made for each request)"),
+        RequestId::Incoming(_) | RequestId::None => head,
+    }
+}

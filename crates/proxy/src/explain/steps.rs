@@ -1,0 +1,308 @@
+//! What the steps of a request come to, in words. The steps, their order and what they come to are those that were noted while the request
+//! was taken through them.
+
+use std::time::Duration;
+
+use model::template::Template;
+use model::{Access, Action, Backends, ExternalAuth, Forward, RequestFilter, ResponseFilter, Route};
+
+use super::{Outcome, Step, Verdict, destination};
+use crate::access::limits;
+use crate::attempt;
+use crate::exchange::Exchange;
+use crate::stage::Stage;
+use crate::upstream::Cluster;
+use crate::values;
+
+/// A step that was done.
+#[derive(Clone, Copy)]
+pub(super) struct Noted {
+    pub(super) stage: Stage,
+    pub(super) goes_on: bool,
+}
+
+/// The steps that were done, less those of which nothing is configured.
+pub(super) fn describe(exchange: &Exchange<'_>, noted: &[Noted]) -> Vec<Step> {
+    let last = noted.len().saturating_sub(1);
+    let of = |(at, noted): (usize, &Noted)| {
+        let (verdict, text) = step(exchange, *noted)?;
+        // One check of several may suffice; then only the last word counts.
+        let is_outvoted = verdict == Verdict::Answers && at < last;
+        let verdict = if is_outvoted { Verdict::Passes } else { verdict };
+        let text = if is_outvoted { format!("{text}; another check may") } else { text };
+        Some(Step { stage: noted.stage, verdict, text })
+    };
+    noted.iter().enumerate().filter_map(of).collect()
+}
+
+/// Has the last step say what the client is told.
+pub(super) fn conclude(steps: &mut [Step], outcome: &Outcome) {
+    let (Outcome::Answered(answer) | Outcome::Replaced(answer, _)) = outcome else { return };
+    let Some(last) = steps.last_mut().filter(|step| step.verdict == Verdict::Answers) else { return };
+    let status = answer.status;
+    let told = answer.location().map_or_else(|| status.to_string(), |to| format!("{status} to {to}"));
+    last.text = format!("{told}: {}", last.text);
+}
+
+fn step(exchange: &Exchange<'_>, Noted { stage, goes_on }: Noted) -> Option<(Verdict, String)> {
+    let route = exchange.route.get();
+    let access = route.and_then(|route| route.access.as_deref());
+    let plain = if goes_on { Verdict::Passes } else { Verdict::Answers };
+    let either = |passes: &str, answers: &str| (if goes_on { passes } else { answers }).to_owned();
+    let text = match stage {
+        Stage::BlockedHeaders => {
+            either("User-Agent and Referer are not blocked", "User-Agent or Referer is blocked")
+        }
+        Stage::Route => route_in_words(exchange, route.map(|route| &**route), goes_on),
+        Stage::HostGuards | Stage::GuardsInClear => guards(exchange, access?, stage, goes_on)?,
+        Stage::AppRoot => either("the path is not /", "the path is /"),
+        Stage::HostScript => {
+            either("the snippet of the host lets it pass", "the snippet of the host answers")
+        }
+        Stage::Place => {
+            either("a location of the host's snippet takes it", "a location of the host's snippet answers")
+        }
+        Stage::RouteScript => {
+            route?.script.as_ref()?.route.as_ref()?;
+            return Some(script(exchange, goes_on, plain));
+        }
+        Stage::BodyLength => return body_length(exchange, route?, goes_on),
+        Stage::Closed => access?.unavailable.clone()?,
+        Stage::Preflight => {
+            let is_cors = |filter: &ResponseFilter| matches!(filter, ResponseFilter::Cors(_));
+            route?.response_filters.as_slice().iter().find(|filter| is_cors(filter))?;
+            let verdict = if goes_on { Verdict::Changes } else { Verdict::Answers };
+            let text = either("no preflight; the response gets the headers of CORS", "a preflight of CORS");
+            return Some((verdict, text));
+        }
+        Stage::Redirect => {
+            either("no redirect for this request", "all requests of the route are sent elsewhere")
+        }
+        Stage::Rewrite => return Some(rewrite(exchange, goes_on)),
+        Stage::TlsRedirect => tls_redirect(exchange, route, goes_on),
+        Stage::Backend => return backend(exchange, route?, goes_on),
+        Stage::Limits => return limits_in_words(exchange, access?, goes_on),
+        Stage::Networks => {
+            let client = exchange.forwarded.client;
+            if goes_on { format!("{client} may") } else { format!("{client} may not") }
+        }
+        Stage::BasicAuth => basic(exchange, goes_on),
+        Stage::ExternalAuth => {
+            return Some((Verdict::Unknown, external(exchange, access?.external.as_ref()?)));
+        }
+        Stage::Buffering
+        | Stage::UpstreamHead
+        | Stage::Mirror
+        | Stage::Balance
+        | Stage::Timeouts
+        | Stage::Retries
+        | Stage::Responses
+        | Stage::ErrorPages => return None,
+    };
+    Some((plain, text))
+}
+
+fn route_in_words(exchange: &Exchange<'_>, route: Option<&Route>, goes_on: bool) -> String {
+    let host = String::from_utf8_lossy(exchange.host());
+    match route {
+        Some(route) if goes_on => {
+            let (labels, path) = (&route.labels, &route.path);
+            format!("host {}, path {:?} {}", labels.host, path.kind(), path.path())
+        }
+        Some(route) => format!("the path is that of {} but for the final slash", route.path.path()),
+        None => format!("no route takes host {host:?} with this path and method"),
+    }
+}
+
+/// What guards a host. In clear, it is asked for a certificate only later.
+fn guards(exchange: &Exchange<'_>, access: &Access, stage: Stage, goes_on: bool) -> Option<String> {
+    if let Some(why) = &access.forbidden {
+        return Some(why.clone());
+    }
+    let demand = access.client_certificate.as_ref()?;
+    if (stage == Stage::GuardsInClear) != exchange.conn.tls.is_none() {
+        return None;
+    }
+    let verify = demand.verify;
+    Some(if goes_on {
+        format!("a client without a certificate passes ({verify:?})")
+    } else {
+        format!(
+            "a client without a certificate is refused ({verify:?}); a good one is shown over TLS and lets it pass"
+        )
+    })
+}
+
+fn script(exchange: &Exchange<'_>, goes_on: bool, plain: Verdict) -> (Verdict, String) {
+    let target = exchange.script.get().and_then(|script| script.target.as_deref());
+    match target {
+        Some(target) if goes_on => {
+            (Verdict::Changes, format!("the snippets lead to {}", String::from_utf8_lossy(target)))
+        }
+        _ if goes_on => (plain, "the snippet lets it pass".to_owned()),
+        _ => (plain, "the snippet answers".to_owned()),
+    }
+}
+
+fn body_length(exchange: &Exchange<'_>, route: &Route, goes_on: bool) -> Option<(Verdict, String)> {
+    let Action::Forward(forward) = &route.action else { return None };
+    let max = forward.body_bytes_max?;
+    let fields = &exchange.request.fields;
+    let (verdict, text) = match fields.content_length {
+        Some(length) if !goes_on => (Verdict::Answers, format!("{length} bytes are more than {max}")),
+        Some(length) => (Verdict::Passes, format!("{length} bytes of at most {max}")),
+        None if fields.chunked => {
+            (Verdict::Unknown, format!("the length of the body shows while it comes; above {max} bytes: 413"))
+        }
+        None => (Verdict::Passes, format!("no body; at most {max} bytes")),
+    };
+    Some((verdict, text))
+}
+
+fn rewrite(exchange: &Exchange<'_>, goes_on: bool) -> (Verdict, String) {
+    let target = exchange.rewritten.get().and_then(|rewritten| rewritten.target.as_deref());
+    match target {
+        Some(target) => {
+            (Verdict::Changes, format!("the endpoint is asked for {}", String::from_utf8_lossy(target)))
+        }
+        None if goes_on => (Verdict::Passes, "the pattern is not found in the path".to_owned()),
+        None => (Verdict::Answers, "the target is a URL".to_owned()),
+    }
+}
+
+fn tls_redirect(exchange: &Exchange<'_>, route: Option<&std::sync::Arc<Route>>, goes_on: bool) -> String {
+    if !goes_on {
+        return "the request came in clear".to_owned();
+    }
+    let filters = route.map_or(&[][..], |route| route.request_filters.as_slice());
+    let redirect = filters.iter().find_map(|filter| match filter {
+        RequestFilter::TlsRedirect(redirect) => Some(redirect),
+        _ => None,
+    });
+    let is_https = exchange.conn.tls.is_some() || exchange.forwarded.scheme == b"https";
+    match redirect {
+        _ if is_https => "the request came over TLS".to_owned(),
+        Some(redirect) if redirect.only_for.is_some() => "no certificate is for this name".to_owned(),
+        _ => "no redirect for this request".to_owned(),
+    }
+}
+
+fn backend(exchange: &Exchange<'_>, route: &Route, goes_on: bool) -> Option<(Verdict, String)> {
+    let Action::Forward(forward) = &route.action else { return None };
+    if !goes_on {
+        return Some((Verdict::Answers, "there is no endpoint".to_owned()));
+    }
+    let name = |cluster| exchange.config.snapshot.cluster(cluster).name.clone();
+    let chosen = exchange.cluster.get()?;
+    if !forward.backends.clusters().any(|cluster| cluster == chosen) {
+        return Some((Verdict::Changes, format!("there is no endpoint; {} steps in", name(chosen))));
+    }
+    match &forward.backends {
+        Backends::One(cluster) => Some((Verdict::Passes, name(*cluster))),
+        Backends::Split(_) => {
+            Some((Verdict::Unknown, "by chance, by the weights of the backends".to_owned()))
+        }
+        Backends::Canary(canary) => {
+            let choice = exchange.canary_choice(canary);
+            let verdict = if choice.takes().is_some() { Verdict::Passes } else { Verdict::Unknown };
+            Some((verdict, destination::describe_choice(canary, choice)))
+        }
+    }
+}
+
+fn limits_in_words(exchange: &Exchange<'_>, access: &Access, goes_on: bool) -> Option<(Verdict, String)> {
+    let limits = access.limits.as_ref()?;
+    if limits::subject(exchange, limits).is_none() {
+        return Some((Verdict::Passes, "this client is not limited".to_owned()));
+    }
+    let rates = limits.rates.iter().map(|rate| {
+        format!(
+            "{} a minute and {} at once beside one: else {}",
+            rate.per_minute, rate.burst, limits.rate_status
+        )
+    });
+    let connections =
+        limits.connections.map(|max| format!("{max} at a time: else {}", limits.connections_status));
+    let all: Vec<_> = rates.chain(connections).collect();
+    let verdict = if goes_on { Verdict::Unknown } else { Verdict::Answers };
+    Some((verdict, format!("depends on how much the client asks for ({})", all.join("; "))))
+}
+
+fn basic(exchange: &Exchange<'_>, goes_on: bool) -> String {
+    let has_credentials = exchange.request.fields.find_name(exchange.head, b"authorization").is_some();
+    let text = match (goes_on, has_credentials) {
+        (true, _) => "the password is right",
+        (false, true) => "the credentials are not right",
+        (false, false) => "there are no credentials",
+    };
+    text.to_owned()
+}
+
+fn external(exchange: &Exchange<'_>, auth: &ExternalAuth) -> String {
+    let check = &auth.check;
+    let text =
+        |template: &Template| String::from_utf8_lossy(&values::expand(exchange, template)).into_owned();
+    let service = &exchange.config.snapshot.cluster(auth.cluster).name;
+    let method = check.method.as_deref().unwrap_or("GET");
+    let (host, target) = (&check.host, text(&check.target));
+    let mut said = format!("asks {service}: {method} {target} of {host}; 2xx lets it in");
+    if !check.response_headers.is_empty() {
+        said += ", and the endpoint gets its ";
+        said += &check.response_headers.join(", ");
+    }
+    said
+}
+
+/// What holds for a request that is passed on.
+pub(super) fn of_forward(exchange: &Exchange<'_>, forward: &Forward, cluster: &Cluster) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut add = |stage, verdict, text| steps.push(Step { stage, verdict, text });
+    if exchange.request.has_body() {
+        let is_held = attempt::is_held(exchange, forward, attempt::protocol(exchange));
+        let text = if is_held { "the body is read whole first" } else { "the body is passed on as it comes" };
+        add(Stage::Buffering, Verdict::Passes, text.to_owned());
+    }
+    if forward.head.is_some() {
+        add(Stage::UpstreamHead, Verdict::Changes, "the endpoint is told other headers".to_owned());
+    }
+    if let Some(mirror) = &forward.transfer.mirror {
+        let name = &exchange.config.snapshot.cluster(mirror.cluster).name;
+        let host = values::expand_field(exchange, &mirror.copy.host);
+        let target = values::expand(exchange, &mirror.copy.target);
+        let [host, target] = [host, target].map(|text| String::from_utf8_lossy(&text).into_owned());
+        add(Stage::Mirror, Verdict::Changes, format!("a copy goes to {name}: {target} of {host}"));
+    }
+    if cluster.keyed().is_some() || cluster.compares_times() {
+        add(Stage::Balance, Verdict::Passes, "see the endpoints".to_owned());
+    }
+    let seconds = |time: Duration| format!("{} s", time.as_secs_f64());
+    let times = &forward.timeouts;
+    let text = format!(
+        "{} to connect, {} between two writes, {} between two reads",
+        seconds(times.connect),
+        seconds(times.send),
+        seconds(times.read)
+    );
+    add(Stage::Timeouts, Verdict::Passes, text);
+    let tries =
+        forward.retry.tries.map_or_else(|| "one for each endpoint".to_owned(), |tries| tries.to_string());
+    add(Stage::Retries, Verdict::Passes, format!("tries at most: {tries}"));
+    let of_route = exchange.route.get().is_some_and(|route| !route.response_filters.as_slice().is_empty());
+    if of_route || forward.transfer.response.is_some() {
+        add(
+            Stage::Responses,
+            Verdict::Changes,
+            "the response is changed on its way, or sent at a pace".to_owned(),
+        );
+    }
+    if let Some(pages) = exchange.error_pages().filter(|pages| !pages.statuses().is_empty()) {
+        let names = pages.backends.iter().map(|id| exchange.config.snapshot.cluster(*id).name.as_str());
+        let names: Vec<_> = names.chain(["a plain 404"]).collect();
+        let statuses: Vec<_> = pages.statuses().iter().map(u16::to_string).collect();
+        let whose =
+            if pages.spares_endpoints { "of Forebay's own" } else { "of endpoints and of Forebay's own" };
+        let text = format!("in place of {} {whose}: {}", statuses.join(", "), names.join(", else "));
+        add(Stage::ErrorPages, Verdict::Unknown, text);
+    }
+    steps
+}
