@@ -5,10 +5,10 @@
 use model::{Action, Backends, Forward, RetryPolicy, Route, Transfer};
 use observe::Reason;
 
-use crate::attempt::Outbound;
 use crate::buffer::Buffer;
 use crate::exchange::{AfterRequest, Exchange};
 use crate::limits::ERROR_BACKEND_TRIES_MAX;
+use crate::outbound::Outbound;
 use crate::upstream::{Cluster, Endpoint};
 
 /// Why there is no response of a backend of errors.

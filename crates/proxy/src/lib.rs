@@ -57,6 +57,7 @@ mod mirror;
 mod attempt;
 mod error_backend;
 mod errors;
+mod outbound;
 mod response;
 
 mod deliver;

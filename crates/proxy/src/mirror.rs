@@ -101,7 +101,7 @@ impl Running {
         let request = Request {
             bytes: bytes.data(),
             head_len,
-            params: &[],
+            params: None,
             has_body: rest.is_some() || bytes.len() > head_len,
             is_whole: rest.is_none(),
             framing: Framing::Raw,

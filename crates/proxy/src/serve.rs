@@ -16,7 +16,6 @@ use routing::{HostTable, Resolution};
 use wire::h1::{Request, TargetForm, Version};
 
 use crate::access::{self, ClientCertContext};
-use crate::attempt::Outbound;
 use crate::body::{Framing, Source};
 use crate::buffer::Buffer;
 use crate::client::Timeout;
@@ -29,6 +28,7 @@ use crate::filters::{self, FilterResult, Forwarded, RequestView};
 use crate::head::{HeadEdits, connection_option};
 use crate::lookup;
 use crate::mirror;
+use crate::outbound::Outbound;
 use crate::progress::Progress;
 use crate::record;
 use crate::reply::{self, Answer, CLIENT_CLOSED_REQUEST, NO_RESPONSE};

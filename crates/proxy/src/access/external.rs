@@ -162,7 +162,7 @@ async fn ask(
     let request = Request {
         bytes: head.data(),
         head_len: head.len(),
-        params: &[],
+        params: None,
         has_body: false,
         is_whole: true,
         framing: Framing::Raw,

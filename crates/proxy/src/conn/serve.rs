@@ -259,10 +259,10 @@ mod tests {
         assert!(size <= 768, "{size}");
     }
 
-    /// It is moved to the heap for each request.
+    /// It is moved to the heap for each request. What only some routes ask for takes a pointer.
     #[test]
     fn a_request_is_small() {
         let size = size_of_request(serve_request);
-        assert!(size <= 2_640, "{size}");
+        assert!(size <= 2_664, "{size}");
     }
 }

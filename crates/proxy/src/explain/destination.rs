@@ -3,9 +3,9 @@
 use model::{AppProtocol, Backends, Canary, ClusterId, Encryption, Forward};
 
 use super::Destination;
-use crate::attempt;
 use crate::exchange::{Exchange, RequestId};
 use crate::lookup;
+use crate::outbound;
 use crate::upstream::{CanaryChoice, Cluster, Keyed};
 use crate::values;
 
@@ -156,8 +156,8 @@ fn picked(
 
 /// The head that an endpoint gets.
 fn head(exchange: &Exchange<'_>, forward: &Forward) -> String {
-    let awaits_length = attempt::awaits_length(exchange, forward, attempt::protocol(exchange));
-    let head = attempt::write_head(exchange, forward, awaits_length);
+    let awaits_length = outbound::awaits_length(exchange, forward, outbound::protocol(exchange));
+    let head = outbound::write_head(exchange, forward, awaits_length);
     let mut head = String::from_utf8_lossy(head.data()).into_owned();
     if awaits_length {
         head.push_str("Content-Length: (that of the body, once it has come)\r\n\r\n");

@@ -8,8 +8,8 @@ use model::{Access, Action, Backends, ExternalAuth, Forward, RequestFilter, Resp
 
 use super::{Outcome, Step, Verdict, destination};
 use crate::access::limits;
-use crate::attempt;
 use crate::exchange::Exchange;
+use crate::outbound;
 use crate::stage::Stage;
 use crate::upstream::Cluster;
 use crate::values;
@@ -258,7 +258,7 @@ pub(super) fn of_forward(exchange: &Exchange<'_>, forward: &Forward, cluster: &C
     let mut steps = Vec::new();
     let mut add = |stage, verdict, text| steps.push(Step { stage, verdict, text });
     if exchange.request.has_body() {
-        let is_held = attempt::is_held(exchange, forward, attempt::protocol(exchange));
+        let is_held = outbound::is_held(exchange, forward, outbound::protocol(exchange));
         let text = if is_held { "the body is read whole first" } else { "the body is passed on as it comes" };
         add(Stage::Buffering, Verdict::Passes, text.to_owned());
     }

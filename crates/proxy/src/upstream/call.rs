@@ -23,6 +23,9 @@ use crate::fault::{Fault, Retry};
 use crate::limits::HTTP2_SESSIONS_PER_TRY_MAX;
 use crate::socket::{Socket, Unwritten};
 
+/// Parameters of `FastCGI`, as they are written.
+pub(crate) struct Params(pub(crate) Vec<u8>);
+
 /// A request that can be sent to any endpoint.
 #[derive(Clone, Copy)]
 pub(crate) struct Request<'r> {
@@ -30,8 +33,8 @@ pub(crate) struct Request<'r> {
     pub(crate) bytes: &'r [u8],
     /// How much of `bytes` is the head.
     pub(crate) head_len: usize,
-    /// What an endpoint that speaks `FastCGI` is told beside the head, as its parameters are written; nothing for others.
-    pub(crate) params: &'r [u8],
+    /// What an endpoint that speaks `FastCGI` is told beside the head; nothing for others.
+    pub(crate) params: Option<&'r Params>,
     /// Whether a body is announced, be it an empty one.
     pub(crate) has_body: bool,
     /// Whether `bytes` is all of it.
@@ -115,7 +118,8 @@ impl<'e> Call<'e> {
             }
             Line::FastCgi(call, _) => {
                 let parts = request.bytes.split_at(request.head_len);
-                let records = fcgi::records(parts, request.params, request.is_whole);
+                let params = request.params.map_or(&[][..], |params| &params.0);
+                let records = fcgi::records(parts, params, request.is_whole);
                 Box::pin(write(call.socket(), &records, request.timeouts.send, deadline)).await
             }
             Line::Http2(session, call) => {

@@ -19,7 +19,7 @@ mod sticky;
 mod timer;
 
 pub(crate) use balance::{Cluster, ClusterState, Keyed};
-pub(crate) use call::{Call, Request};
+pub(crate) use call::{Call, Params, Request};
 
 pub(crate) use choose::{CanaryChoice, by_rules, by_weight};
 pub(crate) use connect::{Connection, Sources};
