@@ -29,12 +29,13 @@ fn send(
         return client.call(method, host, target, fields, true).read_response();
     }
     let mut client = if way == "HTTP/1" { forebay.client() } else { forebay.tls_client(&tls) };
-    let fields: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let fields: Vec<_> = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let fields = fields.concat();
     client.ask(&format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n"))
 }
 
 /// A host for each Ingress, named like it, and these documents.
-fn house(setup: Setup, upstream: &Canned, ingresses: &[Ingress], more: String) -> Forebay {
+fn house(setup: Setup, upstream: &Canned, ingresses: &[Ingress], more: &str) -> Forebay {
     let documents = ingresses.iter().map(Ingress::document).collect::<Vec<_>>().join("---\n");
     setup
         .manifest(
@@ -79,7 +80,7 @@ fn lists_and_passwords_hold_for_all_clients() {
             any(with_password(elsewhere(ingress("any-elsewhere")))),
             with_password(elsewhere(ingress("all-elsewhere"))),
         ],
-        users(),
+        &users(),
     );
     for way in WAYS {
         for (host, fields, status) in [
@@ -120,7 +121,7 @@ fn an_auth_service_is_asked_for_all_clients() {
                 .annotation("enable-cors", "true"),
             with_password(asking("any")).annotation("satisfy", "any"),
         ],
-        format!("{}---\n{}", users(), service("auth", &[auth.address()])),
+        &format!("{}---\n{}", users(), service("auth", &[auth.address()])),
     );
     for way in WAYS {
         let response = ask(&forebay, way, "refused.test", "/", &[]);
@@ -170,7 +171,7 @@ fn answers_have_the_headers_of_where_they_are_made() {
             shared("page").annotation("custom-http-errors", "404").annotation("default-backend", "page"),
             below("long").annotation("proxy-body-size", "1"),
         ],
-        service("page", &[page.address()]),
+        &service("page", &[page.address()]),
     );
     let over_tls = ["HTTP/1 over TLS", "HTTP/2 over TLS"];
     for way in over_tls {

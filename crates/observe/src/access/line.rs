@@ -4,9 +4,9 @@ use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use model::Labels;
 use model::log::{Escape, Format};
 use model::template::{Part, Template, Variable};
+use model::{Labels, ValueMap};
 
 use super::{Record, Tls, Try, escape};
 
@@ -69,11 +69,9 @@ impl Line<'_> {
             Variable::ProxyUpstreamName => self.bytes(record.upstream_name.map(str::as_bytes)),
             Variable::ProxyAlternativeUpstreamName => self.text(record.alternative_upstream_name),
             Variable::ReqId | Variable::RequestId => self.bytes(record.request_id),
-            Variable::OpentelemetryTraceId => self.bytes(record.traceparent.map(|whole| &whole[3..35])),
-            Variable::OpentelemetrySpanId => self.bytes(record.traceparent.map(|whole| &whole[36..52])),
-            Variable::OpentelemetryContextTraceparent => {
-                self.bytes(record.traceparent.map(|whole| &whole[..]));
-            }
+            Variable::OpentelemetryTraceId
+            | Variable::OpentelemetrySpanId
+            | Variable::OpentelemetryContextTraceparent => self.trace(variable, record),
             Variable::ServerAddr => self.ip(record.server.ip()),
             Variable::ServerPort => self.number(record.server.port()),
             Variable::Https => self.bytes((record.scheme == "https").then_some(b"on")),
@@ -92,12 +90,7 @@ impl Line<'_> {
             Variable::Argument(name) => self.bytes(record.named.argument(name)),
             Variable::Capture(group) => self.bytes(record.named.capture(*group)),
             Variable::Set(name) => self.bytes(record.named.set(name)),
-            Variable::Mapped(map) => {
-                let (mut text, mut value) = (Vec::new(), Vec::new());
-                expand(map.source(), record, &mut text);
-                expand(map.find(&text), record, &mut value);
-                self.bytes(Some(&value));
-            }
+            Variable::Mapped(map) => self.mapped(map, record),
             Variable::UpstreamAddr
             | Variable::UpstreamResponseLength
             | Variable::UpstreamResponseTime
@@ -115,6 +108,21 @@ impl Line<'_> {
             | Variable::LocationPath
             | Variable::ServerName => self.label(variable, record.labels),
         }
+    }
+
+    fn mapped(&mut self, map: &ValueMap, record: &Record<'_>) {
+        let (mut text, mut value) = (Vec::new(), Vec::new());
+        expand(map.source(), record, &mut text);
+        expand(map.find(&text), record, &mut value);
+        self.bytes(Some(&value));
+    }
+
+    fn trace(&mut self, variable: &Variable, record: &Record<'_>) {
+        self.bytes(record.traceparent.map(|whole| match variable {
+            Variable::OpentelemetryTraceId => &whole[3..35],
+            Variable::OpentelemetrySpanId => &whole[36..52],
+            _ => &whole[..],
+        }));
     }
 
     fn tls(&mut self, variable: &Variable, tls: Option<Tls<'_>>) {
