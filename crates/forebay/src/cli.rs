@@ -289,7 +289,7 @@ pub(crate) struct Check {
 
 #[derive(Args, Debug)]
 pub(crate) struct Explain {
-    /// What is asked for, such as https://www.example.com/cart?id=7.
+    /// What is asked for: scheme, host, path and query.
     #[arg(value_name = "URL")]
     pub(crate) url: String,
     /// Files and folders with Kubernetes manifests, in place of a cluster.

@@ -1,7 +1,7 @@
 //! What would become of a request, and why, without serving it.
 //!
 //! Nothing here decides anything. A request is taken through the functions that serve requests, in a worker that has no clients and
-//! connects to nobody; a [`Watch`](crate::stage::Watch) notes the steps in the order in which they are done. What is not known, because
+//! connects to nobody; a `Watch` notes the steps in the order in which they are done. What is not known, because
 //! it is another service's word, a matter of chance or of what came before, is said to be so.
 
 mod destination;
