@@ -154,6 +154,19 @@ impl Problem {
         Self::in_place(severity, &Place::at(object, value), message)
     }
 
+    /// A problem of an annotation, which is that of the whole object where the object does not carry it.
+    pub(crate) fn of_annotation<T: Resource>(
+        severity: Severity,
+        object: &Sourced<T>,
+        key: &str,
+        message: impl Into<String>,
+    ) -> Self {
+        match object.metadata().annotations.get(key) {
+            Some(value) => Self::at(severity, object, value, message),
+            None => Self::of(severity, object, message),
+        }
+    }
+
     /// A problem at a place.
     pub(crate) fn in_place(severity: Severity, place: &Place, message: impl Into<String>) -> Self {
         let Place { object, uid, file, line } = place;

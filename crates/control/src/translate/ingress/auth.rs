@@ -107,10 +107,7 @@ impl Settings {
         let mut resolved = Resolved::default();
         let mut close = |key: String, line: &str, (reason, why): Fault| {
             let message = format!("{key}: {why}: the locations of this Ingress answer 503");
-            let problem = match ingress.metadata.annotations.get(line) {
-                Some(line) => Problem::at(Severity::Error, ingress, line, message),
-                None => Problem::of(Severity::Error, ingress, message),
-            };
+            let problem = Problem::of_annotation(Severity::Error, ingress, line, message);
             problems.push(problem.because(reason));
             resolved.denials.push(format!("{key} cannot be enforced"));
         };

@@ -66,10 +66,7 @@ impl Settings {
                 }
             };
             let message = format!("annotation {key}: {why}: {what}");
-            let problem = match ingress.metadata.annotations.get(&key) {
-                Some(line) => Problem::at(Severity::Error, ingress, line, message),
-                None => Problem::of(Severity::Error, ingress, message),
-            };
+            let problem = Problem::of_annotation(Severity::Error, ingress, &key, message);
             problems.push(problem.because(reason));
             Vec::new()
         });

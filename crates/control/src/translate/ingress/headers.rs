@@ -62,10 +62,7 @@ impl Settings {
         });
         found.map(Some).map_err(|(reason, why)| {
             let message = format!("annotation {key}: {why}: the locations of this Ingress answer 503");
-            let problem = match ingress.metadata.annotations.get(&key) {
-                Some(line) => Problem::at(Severity::Error, ingress, line, message),
-                None => Problem::of(Severity::Error, ingress, message),
-            };
+            let problem = Problem::of_annotation(Severity::Error, ingress, &key, message);
             Box::new((format!("annotation {key} cannot be read"), problem.because(reason)))
         })
     }

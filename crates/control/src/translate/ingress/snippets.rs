@@ -110,10 +110,7 @@ pub(super) fn close(
     };
     denials.push(format!("annotation {key}: {why}"));
     let message = format!("annotation {key}: {why}: {what} answer 503");
-    let problem = match ingress.metadata.annotations.get(&key) {
-        Some(value) => Problem::at(Severity::Error, ingress, value, message),
-        None => Problem::of(Severity::Error, ingress, message),
-    };
+    let problem = Problem::of_annotation(Severity::Error, ingress, &key, message);
     problems.push(problem.because(Reason::Unsupported));
 }
 
