@@ -6,7 +6,7 @@ export PATH := $(CACHE)/tools/bin:$(PATH)
 RELEASE := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/forebay
 CARGO_DENY := cargo-deny@0.20.2
 
-.PHONY: help demo test lint unit kubernetes instructions advisories cluster conformance field-cases adversary peers peers-kubernetes release
+.PHONY: help demo test lint unit kubernetes instructions advisories cluster conformance field-cases adversary peers peers-kubernetes overload release
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -37,7 +37,7 @@ cluster: tools ## Start a Kubernetes cluster, in namespaces of its own, until Ct
 	cargo build --quiet --package forebay
 	@cargo xtask cluster up
 
-conformance: tools ## Run h2spec, gRPC's interoperability tests, testssl.sh, ws, Redis and PHP-FPM against Forebay
+conformance: tools ## Run h2spec, gRPC's interoperability tests, testssl.sh, ws, Redis, PHP-FPM and more against Forebay
 	cargo build --quiet --package forebay
 	cargo xtask conformance
 
@@ -53,6 +53,9 @@ peers: release ## Measure Forebay beside nginx and HAProxy; says what it needs
 
 peers-kubernetes: release ## Measure Forebay in a cluster: at scale, under change and in trouble
 	cargo xtask peers-kubernetes --write
+
+overload: release ## Overload services behind Forebay, nginx and HAProxy; says what it needs
+	cargo xtask overload --write
 
 advisories: tools ## Look for known vulnerabilities in what is built in; fetches RustSec's database from the internet
 	cargo deny --log-level error check advisories

@@ -5,10 +5,12 @@ const { once } = require('node:events');
 const fs = require('node:fs');
 const { WebSocket } = require('ws');
 
-async function main(url, authority, servername) {
+async function main(url, authority, servername, host) {
   const tls = authority ? { ca: fs.readFileSync(authority), servername } : {};
+  // A page of a host, wherever that is connected to.
+  const page = host ? { headers: { Host: host }, origin: `http://${host}` } : {};
   for (const perMessageDeflate of [false, true]) {
-    const socket = new WebSocket(url, { ...tls, perMessageDeflate });
+    const socket = new WebSocket(url, { ...tls, ...page, perMessageDeflate });
     await once(socket, 'open');
     assert.strictEqual(socket.extensions !== '', perMessageDeflate, 'extensions are agreed upon from end to end');
     const large = Buffer.alloc(3_000_000, 'some text that compresses well, ');

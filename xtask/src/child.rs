@@ -75,6 +75,11 @@ impl Program {
         }
     }
 
+    /// Ends it at once, as a crash would.
+    pub(crate) fn kill(self) {
+        self.signal(Signal::KILL);
+    }
+
     /// Its process id.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
@@ -160,7 +165,7 @@ pub(crate) fn serve_relay(listen: SocketAddr, upstream: SocketAddr) -> Result<()
 }
 
 /// A driver that is killed outright must not leave its servers behind; and a server of many clients needs descriptors.
-fn end_with_parent() -> Result<()> {
+pub(crate) fn end_with_parent() -> Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     crate::machine::raise_descriptor_limit();
     Ok(())

@@ -14,6 +14,7 @@ mod instructions;
 mod interrupt;
 mod load;
 mod machine;
+mod overload;
 mod peers;
 mod scale;
 mod tidy;
@@ -38,6 +39,8 @@ enum Task {
     Peers(peers::Arguments),
     /// Measures Forebay in a cluster: at scale, under change and in trouble.
     PeersKubernetes(scale::Arguments),
+    /// Overloads services, and has clients ask for more than their part.
+    Overload(overload::Arguments),
     /// Serves the examples and runs field case A's experiment.
     Demo(demo::Arguments),
     /// Checks the Helm chart, and what is made from it.
@@ -56,6 +59,13 @@ enum Task {
     /// An HTTP/2 server in the clear, likewise.
     #[command(hide = true)]
     H2c { listen: SocketAddr },
+    /// A server that can do so much and no more, likewise.
+    #[command(hide = true)]
+    Endpoint {
+        listen: SocketAddr,
+        #[command(flatten)]
+        work: overload::endpoint::Work,
+    },
     /// A byte relay, likewise.
     #[command(hide = true)]
     Relay { listen: SocketAddr, upstream: SocketAddr },
@@ -64,6 +74,7 @@ enum Task {
 fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::PeersKubernetes(arguments) => return exit_code(scale::run(&arguments)),
+        Task::Overload(arguments) => return exit_code(overload::run(&arguments)),
         Task::Cluster(arguments) => return exit_code(cluster::run(&arguments)),
         Task::Adversary(arguments) => return exit_code(adversary::run(&arguments)),
         Task::Tidy => tidy::run(),
@@ -74,6 +85,7 @@ fn main() -> ExitCode {
         Task::Conformance(arguments) => conformance::run(&arguments),
         Task::Payload { listen } => child::serve_payload(listen),
         Task::H2c { listen } => child::serve_h2c(listen),
+        Task::Endpoint { listen, work } => overload::endpoint::serve(listen, work),
         Task::Relay { listen, upstream } => child::serve_relay(listen, upstream),
     };
     exit_code(result.map(|()| ExitCode::SUCCESS))

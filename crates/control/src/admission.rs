@@ -8,8 +8,9 @@
 mod dry_run;
 mod verdict;
 
+use std::cell::Cell;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -53,6 +54,15 @@ pub struct Surroundings {
     options: Options,
 }
 
+/// The answer to a request, and what it took.
+#[derive(Debug)]
+pub struct Judgement {
+    /// An `AdmissionReview` again, as JSON.
+    pub answer: Vec<u8>,
+    /// Time in which Ingresses were translated.
+    pub translating: Duration,
+}
+
 impl Surroundings {
     /// The number of Ingresses among these objects.
     pub fn ingresses(&self) -> usize {
@@ -67,7 +77,7 @@ impl Surroundings {
 /// When the body is no review that can be read: see [`Request::parse`].
 pub fn answer(body: &[u8], index: &Index, options: &Options, now: SystemTime) -> Result<Vec<u8>, NotAReview> {
     let request = Request::parse(body)?;
-    Ok(request.judge(&request.surroundings(index, options), now))
+    Ok(request.judge(&request.surroundings(index, options), now).answer)
 }
 
 impl Request {
@@ -105,15 +115,16 @@ impl Request {
         Surroundings { near, options: options.clone() }
     }
 
-    /// Judges the object and returns the answer, which is an `AdmissionReview` again, as JSON.
-    pub fn judge(&self, surroundings: &Surroundings, now: SystemTime) -> Vec<u8> {
+    /// Judges the object.
+    pub fn judge(&self, surroundings: &Surroundings, now: SystemTime) -> Judgement {
         let Surroundings { near, options } = surroundings;
+        let dry_run = DryRun { near, options, now, translating: Cell::default() };
         let verdict = match &self.question {
-            Question::Ingress { object, is_new } => DryRun { near, options, now }.verdict(object, *is_new),
+            Question::Ingress { object, is_new } => dry_run.verdict(object, *is_new),
             Question::Undecodable { head, why } if is_ours(head, near, options) => Verdict::unreadable(why),
             Question::Undecodable { .. } | Question::Nothing => Verdict::default(),
         };
-        verdict.review(&self.uid)
+        Judgement { answer: verdict.review(&self.uid), translating: dry_run.translating.get() }
     }
 }
 

@@ -21,7 +21,7 @@ use crate::reviews::Review;
 use crate::source::Skipped;
 use crate::source::cluster::{Cluster, ClusterOptions, Condition, DiskCache, Scope};
 use crate::source::file_source::FileSource;
-use crate::source::files::{Files, LoadError};
+use crate::source::files::{BuiltIn, Files, LoadError};
 use crate::translate::{Translation, Translator, translate};
 
 /// Longest sleep until a certificate becomes valid or expires. It is bounded because the machine's clock may be set meanwhile.
@@ -160,7 +160,9 @@ pub async fn run_with<R: Resolver>(
     resolver: R,
     publisher: impl Publisher,
 ) -> Result<Infallible, LoadError> {
-    let files = FileSource::start(&options.manifests)?;
+    let mut built_in = Vec::new();
+    built_in.extend(options.serve_files.as_deref().map(|path| served_files(path, &options.ingress_class)));
+    let files = FileSource::start(&options.manifests, &built_in)?;
     match Driver::new(options, Source::Files(Box::new(files)), Pace::FILES, resolver, publisher).run().await {}
 }
 
@@ -177,6 +179,17 @@ pub async fn run_cluster(
     let source = Cluster::new(connection, cluster.scope, &options);
     let source = Source::Cluster(Box::new(ClusterSource::new(source, kept)));
     Driver::new(options, source, Pace::CLUSTER, SystemResolver::new(), publisher).run().await
+}
+
+/// The Ingress for which `--serve-files` stands.
+fn served_files(path: &str, class: &str) -> BuiltIn {
+    let (path, class) = (format!("{path:?}"), format!("{class:?}"));
+    let text = format!(
+        "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata:\n  name: serve-files\n  namespace: default\n  annotations:\n    \
+         kubernetes.io/ingress.class: {class}\n    forebay.io/files: \".\"\nspec:\n  rules:\n  - http:\n      paths:\n      \
+         - path: {path}\n        pathType: Prefix\n        backend: {{}}\n"
+    );
+    BuiltIn { name: "--serve-files", text }
 }
 
 fn add_findings(

@@ -29,7 +29,7 @@ pub mod translate;
 pub use client::{ClusterAddress, ConnectError, Connection};
 pub use driver::{Publisher, Unlisted, check_at, check_cluster, load_at, run, run_cluster, run_with};
 pub use names::{NsName, ObjectRef, PortRef};
-pub use options::{EndpointOverride, Options, Unenforced};
+pub use options::{EndpointOverride, Options, ReplicaOptions, Unenforced};
 pub use problem::{Problem, Reason, Severity};
 pub use reviews::{Busy, Review, Reviews};
 pub use source::cluster::{ClusterOptions, Condition, Scope};

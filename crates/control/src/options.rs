@@ -72,6 +72,25 @@ pub struct Options {
     pub validates_annotations: bool,
     /// What becomes of locations that ask for a web application firewall.
     pub waf_unenforced: Unenforced,
+    /// There is memory for a cache.
+    pub has_cache: bool,
+    /// Who the replicas are that share a cache and limits, for routes that ask for that; none where nobody does.
+    pub replicas: Option<ReplicaOptions>,
+    /// There is a folder whose files are served.
+    pub has_files_root: bool,
+    /// The path at every host at which all files of that folder are served.
+    pub serve_files: Option<String>,
+}
+
+/// Who the replicas are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicaOptions {
+    /// Service whose endpoints are the replicas.
+    pub service: NsName,
+    /// Which of them this process is.
+    pub own: IpAddr,
+    /// They tell each other what they count.
+    pub counts_together: bool,
 }
 
 /// What becomes of what asks for a protection that there is not.
@@ -127,7 +146,24 @@ impl Default for Options {
             deep_inspect: true,
             validates_annotations: true,
             waf_unenforced: Unenforced::default(),
+            has_cache: false,
+            replicas: None,
+            has_files_root: false,
+            serve_files: None,
         }
+    }
+}
+
+impl Options {
+    /// Whether there are replicas that count together.
+    pub(crate) fn counts_with_replicas(&self) -> bool {
+        self.replicas.as_ref().is_some_and(|replicas| replicas.counts_together)
+    }
+
+    /// The same, where all files of the root are served at a path of every host, whatever else there is.
+    #[must_use]
+    pub fn serving_files(self, path: Option<String>) -> Self {
+        Self { serve_files: path, watch_ingress_without_class: true, class_may_be_missing: true, ..self }
     }
 }
 

@@ -14,8 +14,6 @@ pub enum Outcome {
     Differs(String),
     /// It has no effect here, and needs none.
     WithoutEffect(String),
-    /// It has no effect yet.
-    NotYet,
     /// What it guards is closed, since it cannot be enforced.
     Closed(String),
     /// Its value is not one that ingress-nginx accepts. The same becomes of it as there.
@@ -28,7 +26,6 @@ impl fmt::Display for Outcome {
             Self::Works => write!(f, "works"),
             Self::Differs(how) => write!(f, "works in part: {how}"),
             Self::WithoutEffect(why) => write!(f, "without effect: {why}"),
-            Self::NotYet => write!(f, "not yet supported"),
             Self::Closed(what) => write!(f, "closed: {what}"),
             Self::BadValue(why) => write!(f, "bad value, as before: {why}"),
         }

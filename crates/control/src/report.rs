@@ -52,6 +52,7 @@ fn destination(translation: &Translation, route: &Route) -> (String, String) {
     match &route.action {
         Action::Respond(fixed) => (format!("answer {}", fixed.status), String::new()),
         Action::NotFound => ("answer 404".to_owned(), String::new()),
+        Action::Files(files) => (format!("files below /{}", files.folder), String::new()),
         Action::Forward(forward) => match &forward.backends {
             Backends::One(cluster) => {
                 let cluster = translation.model.cluster(*cluster);

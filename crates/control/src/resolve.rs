@@ -6,10 +6,12 @@
 use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{ResolveHosts, ResolverOpts};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 /// The result of each look-up: addresses, or the error.
@@ -23,6 +25,9 @@ pub const KEPT_MAX: Duration = Duration::from_mins(5);
 
 /// Time before a name is looked up again after an error.
 pub const RETRY: Duration = Duration::from_secs(5);
+
+/// Most look-ups at a time. Others wait: each host may have a name of its own that is needed.
+pub const LOOKUPS_MAX: usize = 64;
 
 /// Resolves names.
 pub trait Resolver: Clone + Send + Sync + 'static {
@@ -75,12 +80,14 @@ pub(crate) struct Names<R> {
     resolved: Resolved,
     /// When to look each name up again; none while a look-up is under way.
     due: HashMap<String, Option<Instant>>,
+    turns: Arc<Semaphore>,
     lookups: JoinSet<(String, Answer)>,
 }
 
 impl<R: Resolver> Names<R> {
     pub(crate) fn new(resolver: R) -> Self {
-        Self { resolver, resolved: Resolved::new(), due: HashMap::new(), lookups: JoinSet::new() }
+        let turns = Arc::new(Semaphore::new(LOOKUPS_MAX));
+        Self { resolver, resolved: Resolved::new(), due: HashMap::new(), turns, lookups: JoinSet::new() }
     }
 
     pub(crate) fn resolved(&self) -> &Resolved {
@@ -111,7 +118,13 @@ impl<R: Resolver> Names<R> {
             tokio::select! {
                 Some(done) = self.lookups.join_next() => {
                     let Ok((name, answer)) = done else { continue };
-                    if self.take(name, answer, Instant::now()) {
+                    let mut differs = self.take(name, answer, Instant::now());
+                    // What has come in meanwhile is told of at once: each change is translated.
+                    while let Some(done) = self.lookups.try_join_next() {
+                        let Ok((name, answer)) = done else { continue };
+                        differs |= self.take(name, answer, Instant::now());
+                    }
+                    if differs {
                         return;
                     }
                 }
@@ -130,9 +143,11 @@ impl<R: Resolver> Names<R> {
     }
 
     fn look_up(&mut self, name: &str) {
-        let (name, resolver) = (name.to_owned(), self.resolver.clone());
+        let (name, resolver, turns) = (name.to_owned(), self.resolver.clone(), Arc::clone(&self.turns));
         self.due.insert(name.clone(), None);
         self.lookups.spawn(async move {
+            // Nobody closes the semaphore.
+            let _turn = turns.acquire().await;
             let answer = resolver.look_up(name.clone()).await;
             (name, answer)
         });
@@ -200,6 +215,34 @@ mod tests {
         async fn look_up(&self, _: String) -> Answer {
             std::future::pending().await
         }
+    }
+
+    /// Tells of each look-up that has begun.
+    #[derive(Clone)]
+    struct Telling(tokio::sync::mpsc::UnboundedSender<String>);
+
+    impl Resolver for Telling {
+        async fn look_up(&self, name: String) -> Answer {
+            let _ = self.0.send(name.clone());
+            if name == "first.test" { Ok((Vec::new(), KEPT_MAX)) } else { std::future::pending().await }
+        }
+    }
+
+    #[tokio::test]
+    async fn many_names_are_looked_up_a_few_at_a_time() {
+        let (sender, mut begun) = tokio::sync::mpsc::unbounded_channel();
+        let mut names = Names::new(Telling(sender));
+        let mut needed = BTreeSet::from(["first.test".to_owned()]);
+        names.need(&needed);
+        needed.extend((0..LOOKUPS_MAX + 5).map(|number| format!("{number}.test")));
+        names.need(&needed);
+        names.changed().await;
+        for _ in 0..=LOOKUPS_MAX {
+            begun.recv().await.expect("a look-up");
+        }
+        // The others have had their chance: all tasks run on this thread.
+        tokio::task::yield_now().await;
+        assert!(begun.try_recv().is_err(), "one answered, and as many as may be at a time are waited for");
     }
 
     #[tokio::test]

@@ -86,9 +86,40 @@ fn examples_have_no_errors() {
             "default/web=127.0.0.1:9001".parse().unwrap(),
             "default/web-server-svc=127.0.0.1:9002".parse().unwrap(),
         ],
+        has_cache: true,
         ..Options::default()
     };
     insta::assert_snapshot!(describe(&load_at(&options, now()).unwrap(), &examples));
+}
+
+/// What the page shows can be copied: each block of YAML loads without a problem, and compresses something or takes it apart.
+#[test]
+fn examples_of_the_page_on_compression_load() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/compression.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let blocks = page.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("example.yaml");
+    let rest = "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web}\nspec:\n  ingressClassName: nginx\n  \
+                defaultBackend: {service: {name: web, port: {number: 80}}}\n";
+    let mut count = 0;
+    for block in blocks {
+        std::fs::write(&file, format!("{block}{rest}")).unwrap();
+        let has_settings = block.contains("kind: ConfigMap");
+        let name = "ingress-nginx/ingress-nginx-controller".parse().unwrap();
+        let service = |name: &str| format!("default/{name}=192.0.2.1:80").parse().unwrap();
+        let options = Options {
+            manifests: vec![file.clone()],
+            configmap: has_settings.then_some(name),
+            endpoints: ["web", "downloads", "stored"].map(service).into(),
+            ..Options::default()
+        };
+        let translation = load_at(&options, now()).unwrap();
+        assert!(translation.problems.is_empty(), "{block}: {:?}", translation.problems);
+        assert!(format!("{:?}", translation.model).contains("compression: Some("), "{block}");
+        count += 1;
+    }
+    assert_eq!(count, 3);
 }
 
 /// An annotation or a key that is supported is in one of the cases, where its effect can be read.
@@ -99,6 +130,7 @@ fn what_is_supported_is_in_a_case() {
     collect(&cases, &mut files);
     let text: String = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
     let annotations = control::translate::ingress::annotations::ANNOTATIONS.iter();
+    let annotations = annotations.copied().chain(control::translate::ingress::own::annotations());
     let annotations = annotations.filter(|one| one.is_supported()).map(|one| format!("/{}: ", one.name));
     let keys = control::translate::configmap::KEYS.iter();
     let keys = keys.filter(|key| key.is_supported() && !key.doc.starts_with("F5: "));
@@ -179,6 +211,8 @@ fn options(text: &str) -> Options {
             "zone" => options.zone = Some(value.to_owned()),
             "deep-inspect" => options.deep_inspect = value == "true",
             "enable-annotation-validation" => options.validates_annotations = value == "true",
+            "cache-memory" => options.has_cache = value == "true",
+            "files-root" => options.has_files_root = value == "true",
             "waf-unenforced" => options.waf_unenforced = value.parse().unwrap(),
             "watch-ingress-without-class" => options.watch_ingress_without_class = value == "true",
             other => panic!("no option {other}"),
@@ -211,38 +245,7 @@ fn describe(translation: &Translation, folder: &Path) -> String {
             write!(text, "\n{} {}\n", host.name, tls(&host.tls, model)).unwrap();
         }
         for route in &host.routes {
-            let mut details = filters(route);
-            if let Action::Forward(forward) = &route.action {
-                let plain = "timeouts: Timeouts { connect: 5s, read: 60s, send: 60s }, retry: RetryPolicy { on: RetryOn { \
-                             error: true, timeout: true, invalid_header: false, statuses: [], non_idempotent: false }, \
-                             tries: Some(3), timeout: None }, body_bytes_max: Some(1048576), connection_header: None";
-                let debug = describe_forward(forward);
-                if !debug.contains(plain)
-                    || forward.sets_affinity_cookie
-                    || forward.head.is_some()
-                    || debug.contains("transfer")
-                {
-                    details.push(format!("  {debug}\n"));
-                }
-            }
-            if let Action::Forward(model::Forward { backends: Backends::Canary(canary), .. }) = &route.action
-            {
-                let cluster = &model.cluster(canary.cluster).name;
-                let affinity = &model.cluster(canary.cluster).balance;
-                details.push(format!(
-                    "  canary {} of {cluster}, {affinity:?}: {:?}\n",
-                    canary.name, canary.rules
-                ));
-            }
-            if let Some(pages) = &route.error_pages {
-                details.push(format!("  errors {}\n", error_pages(pages, model)));
-            }
-            details.extend(route.script.iter().map(|script| describe_script(script)));
-            let of_responses = route.response_filters.as_slice().iter();
-            details.extend(of_responses.map(|filter| format!("  {filter:?}\n")));
-            if !route.access_log {
-                details.push("  not in the access log\n".to_owned());
-            }
+            let details = route_details(route, model);
             if !details.is_empty() {
                 write!(text, "\n{} {:?}\n{}", host.name, route.path, details.concat()).unwrap();
             }
@@ -265,6 +268,52 @@ fn describe(translation: &Translation, folder: &Path) -> String {
         write!(text, "\nnames needed: {:?}\n", translation.names).unwrap();
     }
     text.replace(&format!("{}/", folder.display()), "")
+}
+
+/// What is not the default of a route.
+fn route_details(route: &model::Route, model: &Model) -> Vec<String> {
+    let mut details = filters(route);
+    if let Action::Forward(forward) = &route.action {
+        let plain = "timeouts: Timeouts { connect: 5s, read: 60s, send: 60s }, retry: RetryPolicy { on: RetryOn { \
+                     error: true, timeout: true, invalid_header: false, statuses: [], non_idempotent: false }, \
+                     tries: Some(3), timeout: None }, body_bytes_max: Some(1048576), connection_header: None";
+        let debug = describe_forward(forward);
+        if !debug.contains(plain)
+            || forward.sets_affinity_cookie
+            || forward.head.is_some()
+            || debug.contains("transfer")
+        {
+            details.push(format!("  {debug}\n"));
+        }
+    }
+    if let Action::Forward(model::Forward { cache: Some(cache), .. }) = &route.action {
+        details.push(format!("  {cache:?}\n"));
+    }
+    if let Action::Forward(forward) = &route.action {
+        match &forward.overload {
+            Some(overload) if **overload == model::Overload::default() => {}
+            Some(overload) => details.push(format!("  {overload:?}\n")),
+            None => details.push("  overload off\n".to_owned()),
+        }
+    }
+    if let Action::Forward(model::Forward { backends: Backends::Canary(canary), .. }) = &route.action {
+        let cluster = &model.cluster(canary.cluster).name;
+        let affinity = &model.cluster(canary.cluster).balance;
+        details.push(format!("  canary {} of {cluster}, {affinity:?}: {:?}\n", canary.name, canary.rules));
+    }
+    if let Some(pages) = &route.error_pages {
+        details.push(format!("  errors {}\n", error_pages(pages, model)));
+    }
+    details.extend(route.script.iter().map(|script| describe_script(script)));
+    let of_responses = route.response_filters.as_slice().iter();
+    details.extend(of_responses.map(|filter| format!("  {filter:?}\n")));
+    if route.abuse != model::AbuseMode::default() {
+        details.push(format!("  abuse {:?}\n", route.abuse));
+    }
+    if !route.access_log {
+        details.push("  not in the access log\n".to_owned());
+    }
+    details
 }
 
 fn error_pages(pages: &ErrorPages, model: &Model) -> String {
@@ -315,8 +364,12 @@ fn describe_forward(forward: &model::Forward) -> String {
         Backends::Canary(canary) => canary.mainline,
         Backends::Split(_) => panic!("an Ingress names one Service for a path"),
     };
-    let debug =
-        format!("{forward:?}").replace("request: None, ", "").replace(", sets_affinity_cookie: false", "");
+    let forward = &model::Forward { cache: None, overload: None, ..forward.clone() };
+    let debug = format!("{forward:?}")
+        .replace(", cache: None", "")
+        .replace(", overload: None", "")
+        .replace("request: None, ", "")
+        .replace(", sets_affinity_cookie: false", "");
     let debug = debug.replace(", head: None", "");
     // What ingress-nginx does where nobody says anything.
     let usual = ", transfer: Transfer { request_buffer_bytes: Some(8192), uses_http_1_0: false, \
@@ -330,6 +383,9 @@ fn describe_forward(forward: &model::Forward) -> String {
 fn filters(route: &model::Route) -> Vec<String> {
     let request = route.request_filters.as_slice().iter().map(|filter| format!("  {filter:?}\n"));
     let mut filters: Vec<String> = request.collect();
+    if let Action::Files(files) = &route.action {
+        filters.push(format!("  {files:?}\n"));
+    }
     filters.extend(route.tracing.iter().map(|tracing| format!("  {tracing:?}\n")));
     if let Some(access) = &route.access {
         let model::Access {
@@ -337,6 +393,7 @@ fn filters(route: &model::Route) -> Vec<String> {
             client_certificate,
             unavailable,
             limits,
+            quota,
             networks,
             basic,
             external,
@@ -349,6 +406,9 @@ fn filters(route: &model::Route) -> Vec<String> {
             limits
                 .iter()
                 .map(|limits| format!("  {:?}\n", model::ClientLimits { zone: 0, ..limits.clone() })),
+        );
+        filters.extend(
+            quota.iter().map(|quota| format!("  {:?}\n", model::RequestQuota { zone: 0, ..quota.clone() })),
         );
         filters
             .extend(networks.iter().map(|networks| format!("  {networks:?}\n").replace(", rules: []", "")));
@@ -406,10 +466,14 @@ fn upstream_tls(tls: &UpstreamTls) -> String {
 }
 
 fn tls(tls: &HostTls, model: &Model) -> String {
-    let HostTls { certificate, client_auth, ciphers, prefer_server_ciphers, passthrough } = tls;
+    let HostTls { certificate, shown_for, client_auth, ciphers, prefer_server_ciphers, passthrough } = tls;
     let mut parts = Vec::new();
     if let Some(certificate) = certificate {
         parts.push(format!("shows {}", shown(certificate)));
+    }
+    if let Some(names) = shown_for {
+        let names: Vec<_> = names.iter().map(ToString::to_string).collect();
+        parts.push(format!("only for {}", names.join(" ")));
     }
     if let Some(auth) = client_auth {
         let ClientAuth { authorities, verify, depth } = auth;

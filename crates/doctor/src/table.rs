@@ -10,6 +10,7 @@ pub const CHECKS: &[&[Check]] = &[
     // One a line.
     checks::connections::CHECKS,
     checks::clients::CHECKS,
+    checks::abuse::CHECKS,
     checks::ports::CHECKS,
     checks::queues::CHECKS,
     checks::limits::CHECKS,
@@ -22,6 +23,7 @@ pub const CHECKS: &[&[Check]] = &[
     checks::overlay::CHECKS,
     checks::nic::CHECKS,
     checks::kernel::CHECKS,
+    checks::guard::CHECKS,
 ];
 
 /// All checks, one after the other.

@@ -1,7 +1,8 @@
-//! The admin server: `/livez`, `/readyz`, `/healthz`, `/metrics`, `/configuration`, `/explain`, `/doctor`. It runs on its own thread, so
-//! that a scrape delays no request.
+//! The admin server: `/livez`, `/readyz`, `/healthz`, `/metrics`, `/configuration`, `/overload`, `/explain`, `/doctor`, `/abuse`, `/abuse/release`,
+//! `/cache/status`, `/cache/purge`. It runs on its own thread, so that a scrape delays no request.
 
 mod access;
+mod overload;
 
 use std::convert::Infallible;
 use std::fmt::Write;
@@ -13,7 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use control::Condition;
 use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper::header::{ALLOW, CONTENT_TYPE, HOST, HeaderValue};
+use hyper::header::{ALLOW, CONTENT_TYPE, HOST, HeaderValue, ORIGIN};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
@@ -22,6 +23,8 @@ use proxy::Observer;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
+use crate::abuse::{self, Listing, Released};
+use crate::cache::{CacheStatus, Orders, Purged, disk_figures, without_cache};
 use crate::doctor::serving::Findings;
 use crate::explain::{self, Objects, Question};
 use crate::server::{self, Connections, Place};
@@ -91,13 +94,19 @@ impl Admin {
             path if path == self.health_path => self.readiness(),
             "/metrics" if self.metrics => self.metrics(),
             "/configuration" => self.configuration(),
+            "/overload" => response(StatusCode::OK, JSON, overload::describe(&self.registry)),
             "/explain" => self.explain(request.uri().query().unwrap_or_default()).await,
+            "/cache/status" => self.cache_status(),
+            "/cache/purge" => self.purge(request.uri().query().unwrap_or_default()).await,
+            "/abuse" => self.abuse(),
+            "/abuse/release" => self.release(request.uri().query().unwrap_or_default()),
             "/doctor" => match self.findings.json() {
                 Some(findings) => response(StatusCode::OK, JSON, findings),
                 None => response(StatusCode::SERVICE_UNAVAILABLE, TEXT, "not looked yet\n".to_owned()),
             },
             _ => {
-                let hint = "try /livez, /readyz, /metrics, /configuration, /explain or /doctor\n";
+                let hint = "try /livez, /readyz, /metrics, /configuration, /overload, /explain, /doctor, /abuse, /abuse/release, \
+                            /cache/status or /cache/purge\n";
                 response(StatusCode::NOT_FOUND, TEXT, hint.to_owned())
             }
         }
@@ -110,18 +119,53 @@ impl Admin {
             let hint = "this is not the name of an admin server; --admin-host adds names\n";
             return Some(response(StatusCode::MISDIRECTED_REQUEST, TEXT, hint.to_owned()));
         }
-        if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            let mut refused =
-                response(StatusCode::METHOD_NOT_ALLOWED, TEXT, "nothing can be changed here\n".to_owned());
-            refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        let path = request.uri().path();
+        let changes = matches!(path, "/cache/purge" | "/abuse/release");
+        let (methods, allowed, hint): (&[Method], _, _) = if changes {
+            (&[Method::POST], "POST", "this takes POST\n")
+        } else {
+            (&[Method::GET, Method::HEAD], "GET, HEAD", "nothing can be changed here\n")
+        };
+        if !methods.contains(request.method()) {
+            let mut refused = response(StatusCode::METHOD_NOT_ALLOWED, TEXT, hint.to_owned());
+            refused.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
             return Some(refused);
         }
-        let tells_of_tenants = matches!(request.uri().path(), "/configuration" | "/doctor" | "/explain");
+        // A browser sends it with each POST, whatever page has made it do so.
+        if changes && request.headers().contains_key(ORIGIN) {
+            let hint = "nothing is changed for a web page\n";
+            return Some(response(StatusCode::FORBIDDEN, TEXT, hint.to_owned()));
+        }
+        let tells_of_tenants = changes
+            || matches!(
+                path,
+                "/abuse" | "/configuration" | "/overload" | "/doctor" | "/explain" | "/cache/status"
+            );
         (tells_of_tenants && !self.access.may_see_tenants(peer)).then(|| {
             let hint =
                 "this is for the machine itself, as by kubectl port-forward; --admin-allow adds networks\n";
             response(StatusCode::FORBIDDEN, TEXT, hint.to_owned())
         })
+    }
+
+    /// The clients whose behaviour was noticed.
+    fn abuse(&self) -> Response<Full<Bytes>> {
+        let Some(observer) = self.observer.get() else { return nothing_served() };
+        response(StatusCode::OK, JSON, format!("{:#}\n", serde_json::json!(Listing::of(observer))))
+    }
+
+    /// Forgets what is held against clients.
+    fn release(&self, query: &str) -> Response<Full<Bytes>> {
+        let Some(observer) = self.observer.get() else { return nothing_served() };
+        match abuse::whom(query) {
+            Ok(whom) => {
+                let released = serde_json::json!(Released::of(observer, whom));
+                response(StatusCode::OK, JSON, format!("{released:#}\n"))
+            }
+            Err(error) => {
+                response(StatusCode::BAD_REQUEST, TEXT, format!("{}\n", crate::in_one_line(&error)))
+            }
+        }
     }
 
     /// Explains a request, on a thread of its own: a password may have to be checked for it.
@@ -134,19 +178,54 @@ impl Admin {
             Err(error) => return unusable(&error),
         };
         let served = self.served.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(served) = served else {
-            return response(
-                StatusCode::SERVICE_UNAVAILABLE,
-                TEXT,
-                "there is nothing served yet\n".to_owned(),
-            );
-        };
+        let Some(served) = served else { return nothing_served() };
         let _one_at_a_time = self.explaining.acquire().await;
         match tokio::task::spawn_blocking(move || explain::tell(&served, &question)).await {
             Ok(Ok(told)) => response(StatusCode::OK, JSON, format!("{:#}\n", serde_json::json!(told))),
             Ok(Err(error)) => unusable(&error),
             Err(error) => response(StatusCode::INTERNAL_SERVER_ERROR, TEXT, format!("{error}\n")),
         }
+    }
+
+    /// Has the proxy forget what it keeps, on a thread of its own: everything is looked at.
+    async fn purge(&self, query: &str) -> Response<Full<Bytes>> {
+        let orders = Orders::of_query(query).and_then(|orders| orders.purges());
+        let purges = match orders {
+            Ok(purges) => purges,
+            Err(error) => {
+                return response(StatusCode::BAD_REQUEST, TEXT, format!("{}\n", crate::in_one_line(&error)));
+            }
+        };
+        let Some(observer) = self.observer.get().cloned() else { return nothing_served() };
+        let (elsewhere, everywhere) = (observer.clone(), purges.clone());
+        let purge = move || {
+            let purged = Purged {
+                objects: observer.purge(&purges)?,
+                disk: observer.has_disk(),
+                hosts_without_cache: without_cache(&purges, &observer.snapshot()),
+                replicas: 0,
+                replicas_unreached: Vec::new(),
+            };
+            Some(purged)
+        };
+        match tokio::task::spawn_blocking(purge).await {
+            Ok(Some(purged)) => {
+                // Later than here: what has its home here cannot come back from there.
+                let proxy::Elsewhere { told, unreached } = elsewhere.purge_elsewhere(&everywhere).await;
+                let purged = Purged { replicas: told, replicas_unreached: unreached, ..purged };
+                response(StatusCode::OK, JSON, format!("{:#}\n", serde_json::json!(purged)))
+            }
+            Ok(None) => no_cache(),
+            Err(error) => response(StatusCode::INTERNAL_SERVER_ERROR, TEXT, format!("{error}\n")),
+        }
+    }
+
+    /// How full the cache is, and what it did for whom.
+    fn cache_status(&self) -> Response<Full<Bytes>> {
+        let Some(observer) = self.observer.get() else { return nothing_served() };
+        let Some(figures) = observer.cache_figures() else { return no_cache() };
+        let status = CacheStatus::new(&figures, self.registry.cache_totals());
+        response(StatusCode::OK, JSON, format!("{:#}\n", serde_json::json!(status)))
     }
 
     /// Whether requests may come: every worker serves a complete configuration, and this process is not about to stop. Failing
@@ -174,6 +253,10 @@ impl Admin {
     }
 
     fn metrics(&self) -> Response<Full<Bytes>> {
+        if let Some(disk) = self.observer.get().and_then(Observer::cache_figures).and_then(|cache| cache.disk)
+        {
+            self.registry.set_cache_disk(disk_figures(&disk));
+        }
         let mut text = String::new();
         self.registry.encode(&machine::process(), &mut text);
         response(StatusCode::OK, observe::CONTENT_TYPE, text)
@@ -186,6 +269,15 @@ impl Admin {
         let described = configuration::describe(&observer.snapshot(), observer.acknowledged());
         response(StatusCode::OK, JSON, format!("{described:#}\n"))
     }
+}
+
+fn nothing_served() -> Response<Full<Bytes>> {
+    response(StatusCode::SERVICE_UNAVAILABLE, TEXT, "there is nothing served yet\n".to_owned())
+}
+
+fn no_cache() -> Response<Full<Bytes>> {
+    let hint = "there is no cache: this runs without --cache-memory\n";
+    response(StatusCode::CONFLICT, TEXT, hint.to_owned())
 }
 
 fn response(status: StatusCode, content_type: &'static str, body: String) -> Response<Full<Bytes>> {

@@ -1,6 +1,8 @@
 //! The command line. Flags carry ingress-nginx's names and defaults where ingress-nginx has them.
 #![expect(clippy::doc_markdown, reason = "doc comments are help texts, in which backticks would be printed")]
 
+mod abuse;
+
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,6 +15,7 @@ use control::{EndpointOverride, NsName, Scope, Unenforced};
 use ipnet::IpNet;
 
 use crate::{EXIT_UNUSABLE, bench, doctor};
+pub(crate) use abuse::{Abuse, AbuseCommand, Release};
 
 /// A Kubernetes ingress controller with its own HTTP proxy: the ingress that costs no QPS.
 #[derive(Debug, Parser)]
@@ -32,6 +35,10 @@ pub(crate) enum Command {
     /// Tell what becomes of a request, step by step, and which object asks for it: of manifests, of a cluster, or of a running
     /// Forebay. Sends no request. Exit status: 0 it is served, 1 it is refused or answered with an error, 2 unusable arguments.
     Explain(Box<Explain>),
+    /// Look after the cache of a running Forebay.
+    Cache(Cache),
+    /// Look after clients of a running Forebay whose behaviour is far off the others'.
+    Abuse(Abuse),
     /// Look for what costs QPS on this machine: connections, ports, queues, cgroups, kernel parameters. Changes nothing. Exit
     /// status: 0 clean, 1 warnings, 2 failures.
     Doctor(doctor::Doctor),
@@ -107,15 +114,42 @@ pub(crate) struct Reading {
     /// What becomes of locations that ask for ModSecurity, of which there is none: `close` answers 503, `serve` serves them without.
     #[arg(long, value_name = "serve|close", default_value = "close")]
     pub(crate) waf_unenforced: Unenforced,
+    /// Memory for responses that are kept, where a route asks for a cache: `256m`, `2g` [default: none is kept].
+    #[arg(long, value_name = "SIZE", value_parser = cache_memory)]
+    pub(crate) cache_memory: Option<u64>,
+    /// Forebay's own Service, whose endpoints are the replicas that share the cache and count together, for routes that ask for that by
+    /// forebay.io/cache-shared and forebay.io/limit-shared [default: that of --publish-service].
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    pub(crate) replicas_service: Option<NsName>,
+    /// File with the secret by which they know each other, of 32 bytes or more.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) replicas_secret: Option<PathBuf>,
+    /// Which of them this process is [default: the environment variable POD_IP].
+    #[arg(long, value_name = "IP")]
+    pub(crate) replica_address: Option<IpAddr>,
+    /// UDP port at which they tell each other what they count for forebay.io/limit-shared, the same for all [default: each counts
+    /// alone].
+    #[arg(long, value_name = "PORT", requires = "replicas_secret", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) replicas_udp_port: Option<u16>,
+    /// Folder whose files Ingresses may serve by the annotation forebay.io/files, all below it and nothing above [default: none].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) files_root: Option<PathBuf>,
+    /// Folder for responses that are kept beyond those in memory, and beyond a restart; empty, or one of an earlier run.
+    #[arg(long, value_name = "DIR", requires_all = ["cache_disk", "cache_memory"])]
+    pub(crate) cache_folder: Option<PathBuf>,
+    /// How big that folder may become: `10g`.
+    #[arg(long, value_name = "SIZE", value_parser = cache_disk, requires = "cache_folder")]
+    pub(crate) cache_disk: Option<u64>,
     /// Port for HTTP; 0 is any free one.
     #[arg(long, value_name = "PORT", default_value_t = 80)]
     pub(crate) http_port: u16,
-    /// Port of the admin server: /healthz, /metrics, /configuration, /explain.
+    /// Port of the admin server: /healthz, /metrics, /configuration, /overload, /explain.
     #[arg(long, value_name = "PORT", default_value_t = 10254)]
     pub(crate) healthz_port: u16,
 }
 
 #[derive(Args, Debug)]
+#[expect(clippy::struct_field_names, reason = "fields are named as the flags are")]
 pub(crate) struct Serve {
     /// File or folder with Kubernetes manifests, instead of a cluster. Watched; may be given several times.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["kubeconfig", "apiserver_host"])]
@@ -136,8 +170,8 @@ pub(crate) struct Serve {
     /// and of Services of its namespace.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) admin_host: Vec<String>,
-    /// Networks whose peers may see /configuration, /explain and /doctor, beside this machine's own. /metrics and the health checks
-    /// answer everybody.
+    /// Networks whose peers may see /configuration, /overload, /explain, /doctor and /abuse, purge the cache and release clients, beside this
+    /// machine's own. /metrics and the health checks answer everybody.
     #[arg(long, value_name = "CIDR", value_delimiter = ',')]
     pub(crate) admin_allow: Vec<IpNet>,
     /// Worker threads [default: the CPUs that the cgroup and the affinity mask allow].
@@ -150,6 +184,12 @@ pub(crate) struct Serve {
     /// [default: none: bodies above 1 MiB are passed on as they come].
     #[arg(long, value_name = "PATH")]
     pub(crate) body_buffer_dir: Option<PathBuf>,
+    /// Memory for small files of --files-root and for what is known of others: 32m, 0 for none.
+    #[arg(long, value_name = "SIZE", value_parser = model::parse_size, default_value = "32m")]
+    pub(crate) files_memory: u64,
+    /// Path at every host at which all files of --files-root are served, without a manifest.
+    #[arg(long, value_name = "PATH", requires = "files_root", conflicts_with_all = ["kubeconfig", "apiserver_host"])]
+    pub(crate) serve_files: Option<String>,
     /// Seconds between SIGTERM, which fails /healthz at once, and the end of accepting.
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub(crate) shutdown_grace_period: u64,
@@ -319,7 +359,55 @@ pub(crate) struct Explain {
     pub(crate) reading: Reading,
 }
 
-/// The form in which `check` and `explain` print their results.
+#[derive(Args, Debug)]
+pub(crate) struct Cache {
+    #[command(subcommand)]
+    pub(crate) command: CacheCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CacheCommand {
+    /// Forget what is kept: at URLs, below prefixes, of hosts, with tags, or all. All forms may be given several times, and together.
+    /// Exit status: 0 it is forgotten, 1 there was nothing, and no route of a host that is named has a cache, 2 it could not be done.
+    Purge(Purge),
+    /// Tell how full the cache is, in memory and on disk, and what it did for the requests to each Ingress.
+    Status(Asking),
+}
+
+#[derive(Args, Debug)]
+#[group(id = "what", required = true, multiple = true, args = ["url", "prefix", "host", "tag", "all"])]
+pub(crate) struct Purge {
+    /// URL as clients ask for it, in all its variants. Both schemes are meant, and every port.
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Vec<String>,
+    /// Beginning of URLs: `https://shop.example.com/images/`
+    #[arg(long, value_name = "URL")]
+    pub(crate) prefix: Vec<String>,
+    /// Host.
+    #[arg(long, value_name = "HOST")]
+    pub(crate) host: Vec<String>,
+    /// Tag that a response has in Cache-Tag or Surrogate-Key, in any letter case.
+    #[arg(long, value_name = "TAG")]
+    pub(crate) tag: Vec<String>,
+    /// Everything.
+    #[arg(long, conflicts_with_all = ["url", "prefix", "host", "tag"])]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) asking: Asking,
+}
+
+/// Which Forebay is asked, and how its answer is printed.
+#[derive(Args, Debug)]
+pub(crate) struct Asking {
+    /// URL of the admin server of the Forebay that is asked.
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:10254")]
+    pub(crate) admin: String,
+    /// How the result is printed.
+    #[arg(long, value_enum, value_name = "FORM", default_value = "text")]
+    pub(crate) output: Output,
+}
+
+/// The form in which commands print their results.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub(crate) enum Output {
     /// For people.
@@ -354,6 +442,7 @@ impl Cli {
 impl Reading {
     pub(crate) fn into_options(self, manifests: Vec<PathBuf>) -> control::Options {
         let of_files = !manifests.is_empty();
+        let replicas = self.replica_options();
         control::Options {
             manifests,
             ingress_class: self.ingress_class,
@@ -383,6 +472,9 @@ impl Reading {
             deep_inspect: self.deep_inspect,
             validates_annotations: self.enable_annotation_validation,
             waf_unenforced: self.waf_unenforced,
+            has_cache: self.cache_memory.is_some(),
+            replicas,
+            has_files_root: self.files_root.is_some(),
             class_may_be_missing: of_files,
             ..control::Options::default()
         }
@@ -464,33 +556,24 @@ pub(crate) fn explain(error: &clap::Error) -> ExitCode {
     ExitCode::from(EXIT_UNUSABLE)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// A size that is worth a cache.
+fn cache_memory(text: &str) -> Result<u64, String> {
+    size_of_cache(text, proxy::CACHE_BYTES_MIN)
+}
 
-    #[test]
-    fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
-    }
+/// A size that is worth a folder.
+fn cache_disk(text: &str) -> Result<u64, String> {
+    size_of_cache(text, cache_disk::BYTES_MIN)
+}
 
-    #[test]
-    fn of_a_flag_given_twice_the_last_holds_and_lists_grow() {
-        let line =
-            "forebay serve --manifests a --manifests b --workers 1 --http-port 1 --workers 2 --http-port 2";
-        let cli = Cli::try_parse_from(line.split(' ')).unwrap();
-        let Command::Serve(serve) = cli.command else { panic!("not serve") };
-        assert_eq!((serve.workers, serve.reading.http_port, serve.manifests.len()), (Some(2), 2, 2));
-    }
-
-    #[test]
-    fn switches_are_written_as_pflag_has_them() {
-        let parse = |switch: &str| {
-            let cli = Cli::try_parse_from(["forebay", "check", switch, "x.yaml"]).unwrap();
-            let Command::Check(check) = cli.command else { panic!("not check") };
-            check.reading.watch_ingress_without_class
-        };
-        assert_eq!(parse("--watch-ingress-without-class"), Some(true));
-        assert_eq!(parse("--watch-ingress-without-class=false"), Some(false));
-        assert_eq!(parse("--disable-catch-all"), None);
+fn size_of_cache(text: &str, least: u64) -> Result<u64, String> {
+    let bytes = model::parse_size(text).map_err(|error| error.to_string())?;
+    if bytes < least {
+        Err(format!("{text:?} is too little for a cache: at least {}m", least >> 20))
+    } else {
+        Ok(bytes)
     }
 }
+
+#[cfg(test)]
+mod tests;

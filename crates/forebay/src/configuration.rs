@@ -87,17 +87,27 @@ fn error_pages(pages: &ErrorPages, snapshot: &Snapshot) -> Value {
 fn filters(route: &Route) -> Vec<Value> {
     let mut filters: Vec<Value> = route.request_filters.as_slice().iter().map(request_filter).collect();
     if let Some(access) = &route.access {
-        let Access { forbidden, client_certificate, unavailable, limits, networks, basic, external, satisfy } =
-            &**access;
+        let Access {
+            forbidden,
+            client_certificate,
+            unavailable,
+            limits,
+            quota,
+            networks,
+            basic,
+            external,
+            satisfy,
+        } = &**access;
         filters.extend(forbidden.as_ref().map(|reason| json!({"forbidden": reason})));
         filters.extend(client_certificate.as_ref().map(self::client_certificate));
         filters.extend(unavailable.as_ref().map(|reason| json!({"unavailable": reason})));
         filters.extend(limits.as_ref().map(|limits| json!({"limits": format!("{limits:?}")})));
+        filters.extend(quota.as_ref().map(|quota| json!({"quota": format!("{quota:?}")})));
         filters.extend(networks.as_ref().map(|networks| json!({"networks": format!("{networks:?}")})));
         filters.extend(basic.as_ref().map(|basic| json!({"basicAuth": {"realm": basic.realm}})));
         let asked = external.as_ref().map(|auth| &*auth.check);
         filters
-            .extend(asked.map(|check| json!({"externalAuth": {"host": check.host, "method": check.method}})));
+            .extend(asked.map(|check| json!({"externalAuth": {"host": check.host.as_text().unwrap_or("the one asked for"), "method": check.method}})));
         filters.extend((*satisfy == Satisfy::Any).then(|| json!({"satisfy": "any"})));
     }
     filters
@@ -131,6 +141,7 @@ fn action(action: &Action, snapshot: &Snapshot) -> Value {
     match action {
         Action::Respond(fixed) => json!({"respond": fixed.status}),
         Action::NotFound => json!({"respond": 404}),
+        Action::Files(files) => json!({"files": files.folder}),
         Action::Forward(forward) => json!({
             "upstream": upstream(&forward.backends, snapshot),
             "connectTimeoutSeconds": forward.timeouts.connect.as_secs_f64(),

@@ -6,6 +6,7 @@ use std::path::Path;
 use clap::{Arg, CommandFactory};
 use control::translate::configmap::KEYS;
 use control::translate::ingress::annotations::ANNOTATIONS;
+use control::translate::ingress::own;
 use model::log::STREAM_VARIABLES;
 use model::template::VARIABLES;
 use observe::{METRICS, Reason};
@@ -78,6 +79,8 @@ fn compatibility() -> String {
         ["`nginx.ingress.kubernetes.io/`", "risk", "here", "what"],
         annotations,
     );
+    let own = own::annotations().map(|one| [code(one.name), code(one.default), one.doc.to_owned()]);
+    section(&mut page, "Annotations of Forebay", ["`forebay.io/`", "default", "what"], own);
     let keys = KEYS.iter().map(|key| [code(key.name), key.support(), key.doc.to_owned()]);
     section(&mut page, "ConfigMap keys", ["key", "here", "what"], keys);
     let metrics = METRICS.iter().map(|metric| [code(metric.name), metric.help.to_owned()]);

@@ -50,10 +50,11 @@ pub(crate) struct Descriptors {
 }
 
 impl Descriptors {
-    /// Raises the limit as far as possible, and divides the descriptors among this number of workers. Logs a warning if the limit
+    /// Raises the limit as far as possible, and divides the descriptors among this number of workers, beside `kept_open` that files and the
+    /// cache's folder keep. Logs a warning if the limit
     /// is low.
-    pub(crate) fn share_out(workers: usize) -> Self {
-        let shares = Self::of(raise_descriptor_limit(), workers as u64);
+    pub(crate) fn share_out(workers: usize, kept_open: u64) -> Self {
+        let shares = Self::of(raise_descriptor_limit(), workers as u64, kept_open);
         if shares.limit < DESCRIPTORS_WANTED {
             let (limit, connections) = (shares.limit, shares.worker.connections);
             tracing::warn!(
@@ -65,10 +66,12 @@ impl Descriptors {
         shares
     }
 
-    fn of(limit: u64, workers: u64) -> Self {
+    fn of(limit: u64, workers: u64, kept_open: u64) -> Self {
         let side = (limit / 16).clamp(2, SIDE_CONNECTIONS_MAX);
         let fixed = DESCRIPTORS_OF_PROCESS + DESCRIPTORS_OF_WORKER * workers + 2 * side;
-        let left = limit.saturating_sub(fixed.max(DESCRIPTORS_RESERVED.min(limit / 8)));
+        // Clients keep half, however many files there are: an opening that fails costs a file, a connection that does a client.
+        let kept_open = kept_open.min(limit / 2);
+        let left = limit.saturating_sub(fixed.max(DESCRIPTORS_RESERVED.min(limit / 8)) + kept_open);
         let of_worker =
             |eighths: u64| usize::try_from(left * eighths / 8 / workers).unwrap_or(usize::MAX).max(1);
         let of_clients = if limit < DESCRIPTORS_WANTED { 3 } else { 5 };
@@ -154,17 +157,19 @@ mod tests {
 
     #[test]
     fn descriptors_are_shared_out_in_proportion() {
-        for (limit, workers, connections, sessions, side) in [
-            (20_000, 2, 6170, 1234, 64),
-            (1024, 1, 324, 108, 64),
-            (256, 1, 72, 24, 16),
-            (64, 1, 9, 3, 4),
-            (16, 4, 1, 1, 2),
+        for (limit, workers, kept_open, connections, sessions, side) in [
+            (20_000, 2, 0, 6170, 1234, 64),
+            (20_000, 2, 744, 5937, 1187, 64),
+            (1024, 1, 0, 324, 108, 64),
+            (1024, 1, 4096, 132, 44, 64),
+            (256, 1, 0, 72, 24, 16),
+            (64, 1, 0, 9, 3, 4),
+            (16, 4, 0, 1, 1, 2),
         ] {
-            let shares = Descriptors::of(limit, workers);
+            let shares = Descriptors::of(limit, workers, kept_open);
             let worker = proxy::Budget { connections, datagram_sessions: sessions };
             assert_eq!(shares, Descriptors { limit, worker, side_connections: side });
-            let used = workers * (connections + sessions) as u64 + 2 * side as u64;
+            let used = workers * (connections + sessions) as u64 + 2 * side as u64 + kept_open.min(limit / 2);
             assert!(used < limit, "{limit}");
         }
     }

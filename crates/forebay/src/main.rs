@@ -1,7 +1,10 @@
 //! The `forebay` command: reads the command line and runs a command.
 
+mod abuse;
 mod admin;
+mod ask;
 mod bench;
+mod cache;
 mod check;
 mod cli;
 mod configuration;
@@ -9,13 +12,18 @@ mod configuration;
 mod docs;
 mod doctor;
 mod explain;
+mod guard;
 mod ignored;
 mod log_output;
 mod machine;
 mod output;
 mod payload;
+mod query;
+mod replicas;
 mod serve;
 mod server;
+#[cfg(test)]
+mod tested;
 mod webhook;
 
 use std::ffi::OsString;
@@ -47,6 +55,8 @@ fn main() -> ExitCode {
         }
         Command::Check(options) => check::run(*options),
         Command::Explain(options) => explain::run(*options),
+        Command::Cache(options) => cache::run(options.command),
+        Command::Abuse(options) => abuse::run(options.command),
         Command::Doctor(options) => doctor::run(options),
         Command::Payload(options) => payload::run(&options),
         Command::Bench(options) => bench::run(*options),

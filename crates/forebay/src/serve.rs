@@ -17,6 +17,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::Context;
 use control::status::ThisPod;
 use control::{Condition, Connection, NsName, Problem, Publisher, Reason, Review, Severity, Translation};
+use files::{Root, Store};
 use model::ListenerKind;
 use observe::{BuildInfo, Controller, MetricsOptions, Registry, log::Writer};
 use proxy::{Observer, Proxy};
@@ -31,7 +32,7 @@ use crate::cli;
 use crate::doctor::serving::Findings;
 use crate::explain::Objects;
 use crate::ignored::PassedOver;
-use crate::{log_output, machine, webhook};
+use crate::{guard, log_output, machine, replicas, webhook};
 
 /// Environment variable with what is logged: `info`, `debug`, `control=debug,info`.
 const LOG_VARIABLE: &str = "FOREBAY_LOG";
@@ -60,7 +61,9 @@ async fn serve(options: cli::Serve) -> anyhow::Result<ExitCode> {
     let grace = Duration::from_secs(options.shutdown_grace_period);
     let bootstrap = Bootstrap::new(&options)?;
     let cluster = match options.manifests.as_slice() {
-        [] => Some(Connection::open(&options.cluster.api_server.address()).await?),
+        [] if options.serve_files.is_none() => {
+            Some(Connection::open(&options.cluster.api_server.address()).await?)
+        }
         _ => None,
     };
     let (programmed, served) = watch::channel(None);
@@ -118,7 +121,12 @@ async fn control(
     cluster: Option<Connection>,
     builder: ServerBuilder,
 ) -> anyhow::Result<Infallible> {
-    let mut reading = options.reading.into_options(options.manifests);
+    let mut given = options.reading;
+    given.replicas_service = given.replicas_service.or(options.status.publish_service);
+    let mut reading = given.into_options(options.manifests);
+    if options.serve_files.is_some() {
+        reading = reading.serving_files(options.serve_files);
+    }
     let webhook = options.webhook.validating_webhook.rsplit_once(':');
     let webhook = webhook.and_then(|(_, port)| port.parse().ok());
     reading.reserved_ports.extend(webhook.map(|port| (port, "--validating-webhook")));
@@ -264,8 +272,9 @@ impl Bootstrap {
             })?;
         }
         let body_folder = options.body_buffer_dir.as_deref().map(body_folder).transpose()?;
+        let files = files(options)?;
         let workers = machine::worker_cpus(options.workers)?;
-        let descriptors = machine::Descriptors::share_out(workers.len());
+        let descriptors = machine::Descriptors::share_out(workers.len(), kept_open(options));
         let registry = Registry::new(metrics_options(&options.metrics, &options.reading));
         let listener =
             admin::bind(admin_address).with_context(|| format!("cannot listen on {admin_address}"))?;
@@ -289,6 +298,11 @@ impl Bootstrap {
                 workers,
                 source_addresses: options.upstream_source_address.clone(),
                 body_folder,
+                cache_bytes: options.reading.cache_memory,
+                files,
+                cache_disk: cache_disk(options)?,
+                replica_secret: replicas::secret(&options.reading)?,
+                replicas_udp_port: options.reading.replicas_udp_port,
                 budget: descriptors.worker,
                 hostname: machine::hostname(),
             },
@@ -297,6 +311,30 @@ impl Bootstrap {
             side_connections: descriptors.side_connections,
         })
     }
+}
+
+/// Descriptors that files and the cache's folder keep open, at most.
+fn kept_open(options: &cli::Serve) -> u64 {
+    let files = options.reading.files_root.as_ref().map_or(0, |_| files::limits::OPEN_FILES_MAX as u64);
+    let segments = options.reading.cache_disk.map_or(0, |bytes| cache_disk::Size::of(bytes).open_files_max());
+    files + segments
+}
+
+/// Opens the folder of files.
+fn files(options: &cli::Serve) -> anyhow::Result<Option<Arc<Store>>> {
+    let Some(path) = &options.reading.files_root else { return Ok(None) };
+    let root = Root::open(path).context("--files-root")?;
+    let memory = usize::try_from(options.files_memory).unwrap_or(usize::MAX);
+    Ok(Some(Arc::new(Store::new(root, memory))))
+}
+
+/// Opens the cache's folder, if there is to be one.
+fn cache_disk(options: &cli::Serve) -> anyhow::Result<Option<Arc<cache_disk::Disk>>> {
+    let (Some(folder), Some(bytes)) = (&options.reading.cache_folder, options.reading.cache_disk) else {
+        return Ok(None);
+    };
+    let disk = cache_disk::Disk::open(folder, cache_disk::Size::of(bytes)).context("--cache-folder")?;
+    Ok(Some(Arc::new(disk)))
 }
 
 /// Opens the folder for bodies. That it takes files shows now, and not when the first long body comes.
@@ -316,7 +354,7 @@ fn admin_access(options: &cli::Serve) -> Access {
 }
 
 impl Server {
-    fn build(bootstrap: &Bootstrap, translation: &Translation) -> anyhow::Result<Self> {
+    fn build(bootstrap: &Bootstrap, translation: &Arc<Translation>) -> anyhow::Result<Self> {
         let registry = Arc::clone(&bootstrap.registry);
         let log = Writer::spawn(std::io::stdout(), &registry)?;
         log_output::redirect(&log, None, &translation.model.settings);
@@ -325,6 +363,7 @@ impl Server {
             .context("cannot listen")?;
         let admin = Arc::clone(&bootstrap.admin);
         let _ = admin.observer.set(proxy.observer());
+        guard::spawn(proxy.guard()).context("cannot start a thread")?;
         let address = |kind| {
             let found = proxy.addresses().iter().find(|(listener, _)| listener.kind == kind);
             found.map(|(_, address)| display(*address))
@@ -338,7 +377,7 @@ impl Server {
     }
 
     /// Goes over to another configuration.
-    fn apply(&mut self, translation: &Translation) {
+    fn apply(&mut self, translation: &Arc<Translation>) {
         log_output::redirect(&self.log, Some(&self.snapshot.settings), &translation.model.settings);
         let generation = self.snapshot.generation + 1;
         self.snapshot = Arc::new(routing::compile(&translation.model, Some(&self.snapshot), generation));
@@ -347,12 +386,14 @@ impl Server {
         tracing::info!(generation, hosts = translation.model.hosts().count(), "configuration applied");
     }
 
-    fn note_applied(&self, translation: &Translation) {
+    fn note_applied(&self, translation: &Arc<Translation>) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let snapshot = Arc::clone(&self.snapshot);
         self.registry.config_applied(move || snapshot.digest(), now);
         let certificates = translation.certificates.iter().map(|one| (one.host.clone(), one.info.clone()));
         self.registry.set_certificates(certificates.collect());
+        let translation = Arc::clone(translation);
+        self.registry.set_orphans(move || translation.orphans());
     }
 
     /// Fails the health check, waits until that is known, and ends when the last request has.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, ensure};
-use control::admission::{REVIEW_BYTES_MAX, Request as Question};
+use control::admission::{Judgement, REVIEW_BYTES_MAX, Request as Question};
 use control::{Review, Reviews};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Body, Bytes, Incoming};
@@ -19,7 +19,7 @@ use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use observe::Registry;
+use observe::{Judged, Registry};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
@@ -118,15 +118,24 @@ impl Webhook {
             }
         })?;
         let begun = Instant::now();
-        let question = Question::parse(&body.to_bytes())
-            .map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))?;
+        let body = body.to_bytes();
+        let question =
+            Question::parse(&body).map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))?;
         let (question, surroundings) = self
             .reviews
             .surroundings(question)
             .await
             .map_err(|busy| (StatusCode::SERVICE_UNAVAILABLE, busy.to_string()))?;
-        let answer = question.judge(&surroundings, SystemTime::now());
-        self.registry.judged(begun.elapsed(), surroundings.ingresses() + 1);
+        let found = begun.elapsed();
+        let Judgement { answer, translating } = question.judge(&surroundings, SystemTime::now());
+        let roundtrip = begun.elapsed();
+        self.registry.judged(Judged {
+            roundtrip,
+            judging: roundtrip.saturating_sub(found),
+            translation: translating,
+            ingresses: surroundings.ingresses() + 1,
+            review_bytes: body.len(),
+        });
         Ok(answer)
     }
 }

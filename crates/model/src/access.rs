@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 
-use crate::{AddressSet, BasicAuth, ClientLimits, ExternalAuth, Pattern, VerifyClient};
+use crate::{AddressSet, BasicAuth, ClientLimits, ExternalAuth, Pattern, RequestQuota, VerifyClient};
 
 /// Who may use a route. Each field can refuse a request, and they are asked in the order in which they stand here: what guards the host
 /// or closes the route before the [`RequestFilters`](crate::RequestFilters), the others once it is known that the request can be served.
@@ -19,6 +19,8 @@ pub struct Access {
     pub unavailable: Option<String>,
     /// Only so many requests of one client. Counts those that are refused by what comes after it.
     pub limits: Option<ClientLimits>,
+    /// Only so many requests in windows of time, of those who have a value in common.
+    pub quota: Option<RequestQuota>,
     /// Only clients with certain addresses.
     pub networks: Option<Networks>,
     /// Only clients that know a password.

@@ -4,23 +4,23 @@ use crate::Expression;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockedHeaders {
     /// By `User-Agent` (`block-user-agents`).
-    pub user_agents: Vec<BlockedValue>,
+    pub user_agents: Vec<ListedValue>,
     /// By `Referer` (`block-referers`).
-    pub referers: Vec<BlockedValue>,
+    pub referers: Vec<ListedValue>,
 }
 
-/// A value of a header that is refused.
+/// A value of a request in a list, as nginx's `map` has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BlockedValue {
+pub enum ListedValue {
     /// The whole value, whatever its letter case.
     Exact(String),
-    /// A value in which the expression is found. Where that takes too many steps, it counts as found.
+    /// Values in which the expression is found. Where that takes too many steps, it counts as found.
     Pattern(Expression),
 }
 
-impl BlockedValue {
-    /// Whether a client with this value is refused. A header that is missing is empty.
-    pub fn blocks(&self, value: &[u8]) -> bool {
+impl ListedValue {
+    /// Whether it is this value. A header that is missing is empty.
+    pub fn takes(&self, value: &[u8]) -> bool {
         match self {
             Self::Exact(text) => text.as_bytes().eq_ignore_ascii_case(value),
             Self::Pattern(expression) => expression.try_match(value).unwrap_or(true),

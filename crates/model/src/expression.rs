@@ -6,6 +6,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use fancy_regex::BytesMode;
+use regex_automata::meta::{self, BuildError};
+use regex_automata::util::{primitives::NonMaxUsize, syntax};
+use regex_automata::{Anchored, Input};
 
 use crate::pattern::{InvalidPattern, PATTERN_BYTES_MAX};
 
@@ -42,13 +45,16 @@ pub struct TooManySteps;
 enum Engine {
     /// The prefix is all there is.
     Prefix,
-    Linear(regex::bytes::Regex),
+    Linear(meta::Regex),
     Backtracking(fancy_regex::Regex),
 }
 
 /// Where the groups of an expression have matched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Captures([Option<(u32, u32)>; 9]);
+
+/// Slots of a matcher for the whole match and [`Captures`], two for each.
+const SLOTS: usize = 2 * (1 + 9);
 
 /// Steps back that an expression may take in one text.
 const BACKTRACKS_MAX: usize = 10_000;
@@ -103,6 +109,11 @@ impl Expression {
         &self.0.text
     }
 
+    /// What every text begins with that matches, in lower case; empty where nothing is known of it.
+    pub fn prefix(&self) -> &[u8] {
+        &self.0.prefix
+    }
+
     /// Whether a text matches. One that takes too many steps does not.
     pub fn is_match(&self, text: &[u8]) -> bool {
         self.try_match(text).unwrap_or_default()
@@ -130,8 +141,14 @@ impl Expression {
         match &self.0.engine {
             Engine::Prefix => self.is_match(text).then(|| Captures::of(|_| None)),
             Engine::Linear(regex) => {
-                let found = regex.captures(text)?;
-                Some(Captures::of(|group| found.get(group).map(|one| one.range())))
+                let mut slots = [None; SLOTS];
+                // A match at the start is the first one, and is found with less work where the matcher knows that it must begin there.
+                let at_start = Input::new(text).anchored(Anchored::Yes);
+                regex
+                    .search_slots(&at_start, &mut slots)
+                    .or_else(|| regex.search_slots(&Input::new(text), &mut slots))?;
+                let slot = |at: usize| slots[at].map(NonMaxUsize::get);
+                Some(Captures::of(|group| Some(slot(2 * group)?..slot(2 * group + 1)?)))
             }
             Engine::Backtracking(regex) => {
                 let found = regex.captures(text).ok().flatten()?;
@@ -167,15 +184,13 @@ impl Hash for Expression {
 impl Engine {
     fn parse(text: &str, case: LetterCase) -> Result<Self, InvalidPattern> {
         let text = in_our_notation(text);
-        let linear = regex::bytes::RegexBuilder::new(&text)
-            .case_insensitive(case == LetterCase::Ignored)
-            .unicode(false)
-            .size_limit(PATTERN_BYTES_MAX)
-            .build();
-        match linear {
+        match linear(&text, case) {
             Ok(regex) => Ok(Self::Linear(regex)),
-            Err(error @ regex::Error::CompiledTooBig(_)) => Err(InvalidPattern::of(&error)),
-            Err(error) => Self::backtracking(&text, case).map_err(|_| InvalidPattern::of(&error)),
+            Err(error) if error.size_limit().is_some() => Err(InvalidPattern::of(&error.to_string())),
+            Err(error) => Self::backtracking(&text, case).map_err(|_| {
+                let syntax = error.syntax_error().map(ToString::to_string);
+                InvalidPattern::of(&syntax.unwrap_or_else(|| error.to_string()))
+            }),
         }
     }
 
@@ -189,6 +204,13 @@ impl Engine {
             .build();
         built.map(Self::Backtracking)
     }
+}
+
+fn linear(text: &str, case: LetterCase) -> Result<meta::Regex, Box<BuildError>> {
+    let is_insensitive = case == LetterCase::Ignored;
+    let syntax = syntax::Config::new().case_insensitive(is_insensitive).unicode(false).utf8(false);
+    let config = meta::Config::new().utf8_empty(false).nfa_size_limit(Some(PATTERN_BYTES_MAX));
+    meta::Builder::new().configure(config).syntax(syntax).build(text).map_err(Box::new)
 }
 
 impl Captures {
@@ -301,6 +323,15 @@ mod tests {
         assert_eq!((found.get(0), found.get(9), found.get(10)), (None, None, None));
         assert_eq!(Expression::anywhere("b(.)").unwrap().captures(b"/ab7").unwrap().get(1), Some(3..4));
         assert_eq!(at_start("/a").captures(b"/b"), None);
+    }
+
+    #[test]
+    fn the_first_match_counts_wherever_it_is() {
+        let group = |text: &str, path: &[u8]| Expression::anywhere(text).unwrap().captures(path)?.get(1);
+        assert_eq!(group("/(a+)", b"/aa/aaa"), Some(1..3));
+        assert_eq!(group("(b+)", b"/bb/b"), Some(1..3));
+        assert_eq!(group("^/(x|xy)", b"/xy"), Some(1..2), "the branch that is written first");
+        assert_eq!(group("^/(\\d+)$", b"/x/1"), None);
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub struct ExternalAuth {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExternalCheck {
     /// Value of `Host`.
-    pub host: String,
+    pub host: Template,
     /// Path and query.
     pub target: Template,
     /// Method; none for GET. One that is given has the service told the client's target and scheme too.

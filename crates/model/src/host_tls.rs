@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::{Authorities, Certificate, CipherSuite, ClusterId};
+use crate::{Authorities, Certificate, CipherSuite, ClusterId, HostName};
 
 /// How a host is served over TLS.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostTls {
     /// What the host shows; none for the default certificate.
     pub certificate: Option<Arc<Certificate>>,
+    /// The names for which it is shown, of those that lead to the host; none for all. The others are shown the default certificate.
+    pub shown_for: Option<Arc<[HostName]>>,
     /// What clients have to show.
     pub client_auth: Option<ClientAuth>,
     /// TLS 1.2 suites that are offered; none for those of the settings.

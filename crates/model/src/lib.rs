@@ -6,28 +6,35 @@
 //!
 //! Never in here: IO, async, Kubernetes types, protocol bytes.
 
+mod abuse;
 mod access;
 mod address_set;
 mod affinity;
 mod backend;
 mod basic_auth;
 mod blocked;
+mod cache;
 mod canary;
 mod client_limits;
 mod cluster;
+mod compression;
 mod condition;
 mod cors;
 mod error_pages;
 mod expression;
 mod external_auth;
 mod fast_cgi;
+mod files;
 mod filter;
 mod host;
 mod host_name;
 mod host_tls;
 mod listener;
 pub mod log;
+pub mod overload;
 mod pattern;
+mod replicas;
+mod request_quota;
 mod route;
 mod script;
 mod settings;
@@ -40,21 +47,25 @@ mod unit;
 
 use std::sync::Arc;
 
+pub use abuse::{AbuseMode, AbuseSettings, ClientBounds, MinRate};
 pub use access::{Access, AddressRule, ClientCertificate, Networks, Satisfy};
 pub use address_set::AddressSet;
 pub use affinity::{Affinity, AffinityCookie, AffinityMode, HashBy};
 pub use backend::{Backend, Backends, NoWeight, Split};
 pub use basic_auth::{BasicAuth, PasswordScheme, Users};
-pub use blocked::{BlockedHeaders, BlockedValue};
+pub use blocked::{BlockedHeaders, ListedValue};
+pub use cache::{CacheBypass, CacheKeyQuery, CachePolicy};
 pub use canary::{Canary, CanaryHeader, CanaryHeaderRule, CanaryRules, CanaryWeight};
 pub use client_limits::{ClientLimits, Rate};
 pub use cluster::{AppProtocol, Balance, Cluster, ClusterId, Clusters, Encryption, Endpoint, EndpointState};
+pub use compression::{CodingOffer, Compression, ContentCoding};
 pub use condition::{Condition, Conditions, Precedence, ValueMatch};
 pub use cors::{Cors, Origin, Origins};
 pub use error_pages::ErrorPages;
 pub use expression::{Captures, Expression, TooManySteps};
 pub use external_auth::{ExternalAuth, ExternalAuthCache, ExternalCheck};
 pub use fast_cgi::FastCgi;
+pub use files::Files;
 pub use filter::{
     DuplicateFilter, Filters, Redirect, RedirectTarget, RequestFilter, RequestFilters, ResponseFilter,
     ResponseFilters, Rewrite, TlsRedirect,
@@ -63,7 +74,10 @@ pub use host::Host;
 pub use host_name::{Alias, HostName, InvalidHostName};
 pub use host_tls::{ClientAuth, HostTls, VerifyClient};
 pub use listener::{HostList, Listener, ListenerId, ListenerKind, Protocol};
+pub use overload::Overload;
 pub use pattern::{InvalidPattern, Pattern};
+pub use replicas::Replicas;
+pub use request_quota::{QuotaWindow, RequestQuota};
 pub use route::{
     Action, ConnectionHeader, DirectResponse, Forward, InvalidPath, Labels, PathKind, PathMatch, RetryOn,
     RetryPolicy, Route, SlashRedirect, Timeouts, UpstreamHead,

@@ -19,7 +19,7 @@ impl Pattern {
     /// It is malformed, or would take more memory than it may.
     pub fn parse(text: &str) -> Result<Self, InvalidPattern> {
         let built = RegexBuilder::new(text).size_limit(PATTERN_BYTES_MAX).build();
-        built.map(Self).map_err(|error| InvalidPattern::of(&error))
+        built.map(Self).map_err(|error| InvalidPattern::of(&error.to_string()))
     }
 
     /// Whether it is found anywhere in a text.
@@ -29,9 +29,9 @@ impl Pattern {
 }
 
 impl InvalidPattern {
-    pub(crate) fn of(error: &regex::Error) -> Self {
+    /// Of what a matcher says of an expression that it cannot take.
+    pub(crate) fn of(text: &str) -> Self {
         // The lines before show where in the expression; they repeat it.
-        let text = error.to_string();
         let last = text.lines().last().unwrap_or_default();
         Self(last.strip_prefix("error: ").unwrap_or(last).to_owned())
     }

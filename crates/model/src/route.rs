@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::template::Template;
 use crate::{
-    Access, Backends, Conditions, ErrorPages, Expression, FastCgi, InvalidPattern, Precedence,
-    RequestFilters, ResponseFilters, Script, Tracing, Transfer,
+    AbuseMode, Access, Backends, CachePolicy, Conditions, ErrorPages, Expression, FastCgi, Files,
+    InvalidPattern, Overload, Precedence, RequestFilters, ResponseFilters, Script, Tracing, Transfer,
 };
 
 /// What is done with the requests for some paths of a host. [`Route::new`] makes one that asks for nothing but its action.
@@ -31,6 +31,8 @@ pub struct Route {
     pub error_pages: Option<Arc<ErrorPages>>,
     /// What the route is called in metrics and the access log. The same allocation for as long as it stays the same.
     pub labels: Arc<Labels>,
+    /// What is done about clients whose behaviour is far off the others'.
+    pub abuse: AbuseMode,
     /// Whether its requests are written to the access log.
     pub access_log: bool,
     /// How its requests are traced; none where they are not.
@@ -62,6 +64,7 @@ impl Route {
             action,
             error_pages: None,
             labels,
+            abuse: AbuseMode::default(),
             access_log: true,
             tracing: None,
             slash_redirect: SlashRedirect::default(),
@@ -180,9 +183,15 @@ impl fmt::Debug for PathMatch {
 
 /// What a [`Route`] does with a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all routes forward, and each request would follow the box"
+)]
 pub enum Action {
     /// Pass it to an endpoint.
     Forward(Forward),
+    /// Answer it with a file. On the heap, since most routes have none.
+    Files(Box<Files>),
     /// Answer it here.
     Respond(DirectResponse),
     /// Answer it as if no route took it: 404. For what is done before, which is a route's.
@@ -217,6 +226,10 @@ pub struct Forward {
     pub head: Option<Box<UpstreamHead>>,
     /// How requests and responses are passed between the client and the endpoint.
     pub transfer: Transfer,
+    /// Which responses are kept; none for none.
+    pub cache: Option<Arc<CachePolicy>>,
+    /// What is done when more requests come than endpoints can answer; none where nothing is even found out about that.
+    pub overload: Option<Arc<Overload>>,
 }
 
 /// Headers to an endpoint in place of those that every endpoint gets. A header whose text comes to nothing is left out.

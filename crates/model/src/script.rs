@@ -24,6 +24,8 @@ pub struct Script {
 pub struct HostScript {
     /// What is done with every request, and what holds for its responses.
     pub block: Block,
+    /// How many of its steps are done before the redirect of `/` to the root of an application ([`AppRoot`](crate::RequestFilter)).
+    pub steps_before_app_root: usize,
     /// Paths that the host answers itself, in place of its routes.
     pub places: Vec<ScriptPlace>,
 }
@@ -267,7 +269,7 @@ mod tests {
 
     fn places(paths: Vec<ScriptPath>) -> HostScript {
         let place = |path| ScriptPlace { path, block: Block::default(), networks: None };
-        HostScript { block: Block::default(), places: paths.into_iter().map(place).collect() }
+        HostScript { places: paths.into_iter().map(place).collect(), ..HostScript::default() }
     }
 
     #[test]

@@ -7,8 +7,12 @@ use std::time::Duration;
 use ipnet::IpNet;
 
 use crate::log::{Format, Output};
+use crate::overload::Mode;
 use crate::template::Template;
-use crate::{BlockedHeaders, ErrorPages, Networks, SpanExport, StreamSettings, TlsSettings, Tracing};
+use crate::{
+    AbuseSettings, BlockedHeaders, ClientBounds, ErrorPages, ListedValue, Networks, Replicas, SpanExport,
+    StreamSettings, TlsSettings, Tracing,
+};
 
 /// What holds for the proxy as a whole. The defaults are ingress-nginx's.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,6 +27,8 @@ pub struct Settings {
     pub forwarded: ForwardedSettings,
     /// The access log.
     pub access_log: AccessLog,
+    /// Clients whose behaviour is far off the others'.
+    pub abuse: AbuseSettings,
     /// What is passed on as it is.
     pub stream: StreamSettings,
     /// Clients that get nothing at all (`block-cidrs`): asked for requests that no route takes, since routes have their own lists.
@@ -39,6 +45,12 @@ pub struct Settings {
     pub listen: ListenAddresses,
     /// Changes to the heads of all requests and responses; none where there are none, which is what nearly everybody has.
     pub heads: Option<Box<HeadSettings>>,
+    /// Levels of compression stay what they are even where a worker is short of CPU.
+    pub keeps_compression_levels: bool,
+    /// Whether anything is found out, and done, about what the process itself has too little of.
+    pub guard: Mode,
+    /// Who shares the cache of routes that ask for that; none where nobody does.
+    pub replicas: Option<Replicas>,
 }
 
 /// Addresses that ports are listened at. By default all of this machine.
@@ -117,6 +129,8 @@ pub struct ClientSettings {
     pub upgrade_protocols: Vec<String>,
     /// Time for a PROXY header where connections have to begin with one (`use-proxy-protocol`); none where they have not.
     pub proxy_header_timeout: Option<Duration>,
+    /// How slow clients may be, and how many connections there may be.
+    pub bounds: ClientBounds,
 }
 
 impl Default for ClientSettings {
@@ -134,6 +148,7 @@ impl Default for ClientSettings {
             http2_streams_max: 128,
             upgrade_protocols: vec!["websocket".to_owned()],
             proxy_header_timeout: None,
+            bounds: ClientBounds::default(),
         }
     }
 }
@@ -193,6 +208,8 @@ pub struct ForwardedSettings {
     pub original_uri: bool,
     /// Make up an `X-Request-ID` where the client sent none.
     pub request_id: bool,
+    /// Header in which a peer in [`trusted`](Self::trusted) says how important a request is.
+    pub priority_header: Option<Box<str>>,
 }
 
 /// Names of headers that hops in front set.
@@ -215,6 +232,7 @@ impl Default for ForwardedSettings {
             compute_full: false,
             original_uri: false,
             request_id: true,
+            priority_header: None,
         }
     }
 }
@@ -226,8 +244,8 @@ pub struct AccessLog {
     pub enabled: bool,
     /// Of what a line consists.
     pub format: Format,
-    /// Path prefixes of requests that are not logged (`skip-access-log-urls`).
-    pub skip: Vec<String>,
+    /// Targets of requests that are not logged, path and query (`skip-access-log-urls`).
+    pub skip: Vec<ListedValue>,
     /// Requests for hosts that nothing is served for are logged (`enable-access-log-for-default-backend`).
     pub unknown_hosts: bool,
     /// Requests to auth services are logged, beside those that they are about (`enable-auth-access-log`).

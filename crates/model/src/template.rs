@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::Expression;
+use crate::{Captures, Expression};
 
 /// Text with variables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -108,6 +108,7 @@ variables! {
     "upstream_header_time" => UpstreamHeaderTime, "Seconds until the response's head, for each try.";
     "upstream_connect_time" => UpstreamConnectTime, "Seconds until the connection stood, for each try.";
     "upstream_status" => UpstreamStatus, "Status of the response, for each try.";
+    "upstream_cache_status" => UpstreamCacheStatus, "What the cache did: HIT, MISS, EXPIRED, STALE, REVALIDATED, BYPASS.";
     "req_id" => ReqId, "The request's id, as in X-Request-ID.";
     "request_id" => RequestId, "The request's id, as in X-Request-ID.";
     "namespace" => Namespace, "Namespace of the Ingress.";
@@ -186,6 +187,15 @@ impl Template {
         &self.parts
     }
 
+    /// The text, if it has no variables.
+    pub fn as_text(&self) -> Option<&str> {
+        match self.parts.as_slice() {
+            [] => Some(""),
+            [Part::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+
     /// The variables in order.
     pub fn variables(&self) -> impl Iterator<Item = &Variable> {
         self.parts.iter().filter_map(|part| match part {
@@ -222,14 +232,20 @@ impl ValueMap {
         &self.source
     }
 
-    /// The value for a text.
-    pub fn find(&self, text: &[u8]) -> &Template {
+    /// The value for a text; with it what the groups of its expression have found, where the value has any of them.
+    pub fn find(&self, text: &[u8]) -> (&Template, Option<Captures>) {
         let lower = text.to_ascii_lowercase();
         if let Ok(at) = self.exact.binary_search_by(|(known, _)| known.as_bytes().cmp(&lower)) {
-            return &self.exact[at].1;
+            return (&self.exact[at].1, None);
         }
-        let matching = self.patterns.iter().find(|(pattern, _)| pattern.is_match(text));
-        matching.map_or(&self.default, |(_, value)| value)
+        let found = self.patterns.iter().find_map(|(pattern, value)| {
+            if value.has_captures() {
+                pattern.captures(text).map(|captures| (value, Some(captures)))
+            } else {
+                pattern.is_match(text).then_some((value, None))
+            }
+        });
+        found.unwrap_or((&self.default, None))
     }
 
     /// All templates in it.
@@ -237,6 +253,13 @@ impl ValueMap {
         let of_exact = self.exact.iter().map(|(_, value)| value);
         let of_patterns = self.patterns.iter().map(|(_, value)| value);
         of_exact.chain(of_patterns).chain([&self.source, &self.default])
+    }
+}
+
+impl Template {
+    /// Whether it holds what the group of an expression has found.
+    pub fn has_captures(&self) -> bool {
+        self.variables().any(|variable| matches!(variable, Variable::Capture(_)))
     }
 }
 
@@ -334,9 +357,14 @@ mod tests {
     fn texts_come_before_expressions_in_maps() {
         let parse = |text| Template::parse(text).unwrap();
         let exact = [("a.test".to_owned(), parse("1"))].into();
-        let patterns = vec![(Expression::anywhere("^a").unwrap(), parse("2"))];
+        let expression = |text, value| (Expression::anywhere(text).unwrap(), parse(value));
+        let patterns = vec![expression("^a", "2"), expression("^c(.)", "$1")];
         let map = ValueMap::new(parse("$host"), exact, patterns, parse("3"));
-        let find = |text: &str| map.find(text.as_bytes()).clone();
+        let find = |text: &str| map.find(text.as_bytes()).0.clone();
         assert_eq!([find("A.test"), find("ab"), find("b")], [parse("1"), parse("2"), parse("3")]);
+        let (value, captures) = map.find(b"xcd");
+        assert!((value, captures.is_none()) == (&parse("3"), true));
+        let (value, captures) = map.find(b"cd");
+        assert_eq!((value, captures.and_then(|found| found.get(1))), (&parse("$1"), Some(1..2)));
     }
 }

@@ -58,6 +58,11 @@ impl TraceShare {
         is_share.then_some(Self((ratio * Self::ALL.0 as f64) as u64))
     }
 
+    /// How large it is, from 0 to 1.
+    pub fn ratio(self) -> f64 {
+        self.0 as f64 / Self::ALL.0 as f64
+    }
+
     /// Whether a trace is part of it: the last eight bytes of its id are random, and compared with as large a part of their range, as in
     /// the SDKs of OpenTelemetry.
     pub fn contains(self, trace_id: [u8; 16]) -> bool {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::ClusterId;
 use crate::template::Template;
+use crate::{ClusterId, Compression};
 
 /// How a request and its response are passed between a client and an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +47,8 @@ pub struct ResponsePolicy {
     pub cookie_domain: Option<Substitution>,
     /// What is changed in the `Path` of cookies.
     pub cookie_path: Option<Substitution>,
+    /// How contents are coded; none to leave them as they are.
+    pub compression: Option<Arc<Compression>>,
 }
 
 /// A text in place of another. Whether that is a whole value or its beginning is said where it is used.

@@ -5,6 +5,7 @@ mod line;
 mod stream;
 mod time;
 
+use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -65,6 +66,8 @@ pub struct Record<'a> {
     pub upstream_name: Option<&'a str>,
     /// The canary that served the request; empty if none did.
     pub alternative_upstream_name: &'a str,
+    /// What the cache did, where the route has one.
+    pub cache_status: Option<&'a str>,
     /// The tries, in order.
     pub tries: &'a [Try],
     /// The request's id.
@@ -115,8 +118,8 @@ pub struct Try {
 
 /// Looks up the values whose variables contain a name. Names of headers are in lower case.
 pub trait Named {
-    /// A header of the request.
-    fn request(&self, name: &str) -> Option<&[u8]>;
+    /// A header of the request; of one that comes more than once, all values.
+    fn request(&self, name: &str) -> Option<Cow<'_, [u8]>>;
     /// A header of the response to the client.
     fn response(&self, name: &str) -> Option<&[u8]>;
     /// A cookie that the client sent.
@@ -131,7 +134,7 @@ pub trait Named {
 
 /// For a request that could not be parsed: no values.
 impl Named for () {
-    fn request(&self, _: &str) -> Option<&[u8]> {
+    fn request(&self, _: &str) -> Option<Cow<'_, [u8]>> {
         None
     }
 

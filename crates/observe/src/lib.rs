@@ -18,8 +18,10 @@ pub mod spans;
 
 pub use metrics::names::{Kind, METRICS, Metric};
 pub use metrics::{
-    BuildInfo, CONTENT_TYPE, Controller, Counter, EndpointCells, Failure, Gauge, Handshake, LocalCounter,
-    Method, MetricsOptions, PortCells, Process, Recorder, Registry, Sample, StreamCells, StreamCounter,
-    StreamName, UpstreamSample,
+    BuildInfo, CONTENT_TYPE, CacheResult, CacheTotals, ClusterOverload, CodingCells, Controller, Counter,
+    DiskFigures, EndpointCells, EndpointOverload, Failure, Gauge, GuardFigure, Handshake, Judged,
+    LocalCounter, Method, MetricsOptions, Orphan, OverloadCells, PRIORITIES, PortCells, Process, Recoding,
+    Recorder, Registry, Sample, Shortage, StreamCells, StreamCounter, StreamName, UpstreamSample, Wait,
+    Waits,
 };
 pub use reason::{Reason, Side};

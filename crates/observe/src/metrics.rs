@@ -1,10 +1,16 @@
 //! Prometheus metrics: recorded by workers, added up on scrape.
 
+mod abuse;
+mod cache;
+mod coding;
 mod encode;
+mod guard;
+mod guard_page;
 mod histogram;
 mod local_counter;
 pub(crate) mod names;
 mod options;
+mod overload;
 mod recorder;
 mod registry;
 mod sample;
@@ -15,11 +21,15 @@ mod worker_cells;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+pub use cache::{CacheTotals, DiskFigures};
+pub use coding::{CodingCells, Recoding};
 pub use encode::CONTENT_TYPE;
+pub use guard::GuardFigure;
 pub use local_counter::LocalCounter;
 pub use options::{BuildInfo, Controller, MetricsOptions};
+pub use overload::{ClusterOverload, EndpointOverload, OverloadCells, PRIORITIES, Wait, Waits};
 pub use recorder::Recorder;
-pub use registry::{Process, Registry};
+pub use registry::{Judged, Orphan, Process, Registry};
 pub use sample::{Sample, UpstreamSample};
 pub use stream::{StreamCells, StreamCounter, StreamName};
 pub use upstream::{EndpointCells, Failure, PortCells};
@@ -60,6 +70,19 @@ impl Method {
 }
 
 table! {
+    /// What a cache did for a request.
+    CacheResult {
+        "hit" => Hit, "It was answered from the cache.";
+        "miss" => Miss, "It went on to an endpoint, since nothing was kept for it.";
+        "expired" => Expired, "It went on to an endpoint, since what was kept counted no more.";
+        "stale" => Stale, "It was given what was stale.";
+        "revalidated" => Revalidated, "The endpoint said that what is kept still counts.";
+        "collapsed" => Collapsed, "It went along with another one.";
+        "bypass" => Bypass, "The cache has nothing to do with it.";
+    }
+}
+
+table! {
     /// An event that a worker counts.
     Counter {
         "accepted" => ConnectionsAccepted, "Client connections that were accepted.";
@@ -67,7 +90,40 @@ table! {
         "requests" => Requests, "Requests of which a head was read.";
         "series_dropped" => SeriesDropped, "Requests that no series had room for.";
         "mirrors_dropped" => MirrorsDropped, "Copies of requests that were not sent.";
+        "retries_denied" => RetriesDenied, "Tries that a retry budget did not allow.";
+        "abuse_slowed" => AbuseSlowed, "Requests that waited since their client is far off the others.";
+        "abuse_refused" => AbuseRefused, "Requests that were refused for that.";
+        "abuse_closed" => AbuseClosed, "Connections that were closed for that before anything was said on them.";
+        "abuse_would_slow" => AbuseWouldSlow, "Requests that would have waited.";
+        "abuse_would_refuse" => AbuseWouldRefuse, "Requests that would have been refused.";
+        "abuse_would_close" => AbuseWouldClose, "Connections that would have been closed.";
+        "spare_descriptor" => SpareDescriptor, "Connections that were turned away with the descriptor that is kept for that.";
+        "answered" => CacheHomeAnswered, "Requests that another replica answered, at which the object has its home.";
+        "told" => CacheForgetTold, "Changes that another replica was told of, so that it keeps nothing old.";
+        "unreached" => CacheForgetUnreached, "Changes that it was not told of, or not soon enough.";
+        "failed" => CacheHomeFailed, "Requests that it did not answer, or not soon enough, and that went on without it.";
+        "sent" => CountsSent, "Datagrams with counts that were sent to another replica.";
+        "unsent" => CountsUnsent, "Datagrams with counts that could not be sent.";
+        "taken" => CountsTaken, "Datagrams with counts of another replica.";
+        "garbage" => CountsGarbage, "Datagrams that are none with counts.";
+        "forged" => CountsForged, "Datagrams with counts by who does not know the secret.";
+        "stale" => CountsStale, "Datagrams with counts that are too old, or from a clock that is wrong.";
+        "replayed" => CountsReplayed, "Datagrams with counts that have come already, or after a newer one.";
+        "strange" => CountsStrange, "Datagrams from who is no replica.";
         "log_lines_dropped" => LogLinesDropped, "Lines of the access log that the writer had no room for.";
+    }
+}
+
+table! {
+    /// What this process may have too little of.
+    Shortage {
+        "cpu_throttled" => CpuThrottled, "Periods in which the CPU quota of its cgroup was used up, of those in which it ran.";
+        "cpu_stalled" => CpuStalled, "Time in which a thread of its cgroup waited for a CPU (PSI), where the kernel tells.";
+        "memory" => Memory, "Memory of its cgroup that cannot be given back, of the limit.";
+        "descriptors" => Descriptors, "Open files, of `RLIMIT_NOFILE`.";
+        "ports" => Ports, "Local ports towards one endpoint, of the range that there is.";
+        "accept_queue" => AcceptQueue, "Connections that wait to be accepted, of the longest queue there may be.";
+        "loop_lag" => LoopLag, "Time from a tick to its turn in the loop of a worker, of a second.";
     }
 }
 

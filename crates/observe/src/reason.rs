@@ -54,8 +54,11 @@ reasons! {
         "head_too_large" => HeadTooLarge, "The request head is too long.";
         "line_too_long" => LineTooLong, "The request line is too long.";
         "body_too_large" => BodyTooLarge, "The request body is too long.";
+        "head_rate" => HeadRate, "The request head came more slowly than clients may be.";
         "head_timeout" => HeadTimeout, "The request head took too long.";
+        "body_rate" => BodyRate, "The request body came more slowly than clients may be.";
         "body_timeout" => BodyTimeout, "The request body stood still for too long.";
+        "send_rate" => SendRate, "The client took the response more slowly than clients may be.";
         "send_timeout" => SendTimeout, "The client took nothing of the response for too long.";
         "bad_proxy_header" => BadProxyHeader, "A connection does not begin with the PROXY header that it has to begin with.";
         "proxy_header_timeout" => ProxyHeaderTimeout, "The PROXY header took too long.";
@@ -74,7 +77,10 @@ reasons! {
         "header_denied" => HeaderDenied, "The client says that it is a user agent, or comes from a page, that is let in nowhere.";
         "address_denied" => AddressDenied, "The client has an address that the route, or the whole proxy, does not let in.";
         "rate_limit" => RateLimit, "The client asks more often than it may.";
+        "client_excess" => ClientExcess, "There is more to do than can be done, and the client asks for far more than others.";
         "client_connection_limit" => ClientConnectionLimit, "The client has as many requests at work as it may.";
+        "client_connections" => ClientConnections, "The client has as many connections open as it may, and none of them is idle.";
+        "abusive_client" => AbusiveClient, "The client's behaviour is far off the others', and it is refused for a while.";
         "unknown_host" => UnknownHost, "Nothing is served for the host.";
         "unknown_path" => UnknownPath, "No route of the host takes the path.";
     }
@@ -82,14 +88,19 @@ reasons! {
         "connect_refused" => ConnectRefused, "The endpoint refused the connection.";
         "connect_timeout" => ConnectTimeout, "The connection to the endpoint took too long.";
         "connect_failed" => ConnectFailed, "The connection to the endpoint failed in another way.";
+        "connect_paced" => ConnectPaced, "Connections to the endpoints fail, and it was not time for another attempt.";
         "upstream_handshake_failed" => UpstreamHandshakeFailed, "The TLS handshake with the endpoint failed.";
         "upstream_certificate_bad" => UpstreamCertificateBad, "The endpoint's certificate is not good.";
         "upstream_reset" => UpstreamReset, "The endpoint closed the connection before the end of its response.";
         "upstream_read_timeout" => UpstreamReadTimeout, "The endpoint sent nothing for too long.";
         "upstream_send_timeout" => UpstreamSendTimeout, "The endpoint took nothing of the request for too long.";
         "upstream_bad_response" => UpstreamBadResponse, "The endpoint's response is malformed.";
+        "upstream_bad_coding" => UpstreamBadCoding, "The endpoint's response is not what its Content-Encoding says, or grows beyond measure when that is taken away.";
         "upstream_status" => UpstreamStatus, "The endpoint answered with a status that asks for another try.";
         "auth_failed" => AuthFailed, "The auth service gave no answer that lets a request in or refuses it.";
+        "concurrency_limit" => ConcurrencyLimit, "All endpoints have as many requests as they may, and the route has none wait.";
+        "queue_timeout" => QueueTimeout, "The request has waited for too long for a place at an endpoint.";
+        "queue_full" => QueueFull, "All endpoints have as many requests as they may, and as many wait.";
         "upstream_head_too_large" => UpstreamHeadTooLarge, "The endpoint's response head is too long.";
     }
     Forebay {
@@ -99,8 +110,11 @@ reasons! {
         "ports_exhausted" => PortsExhausted, "No local port is left for a connection to the endpoint.";
         "descriptors_exhausted" => DescriptorsExhausted, "No file descriptor is left for a connection to the endpoint.";
         "handshake_limit" => HandshakeLimit, "There are as many TLS handshakes in progress as there may be.";
+        "guard_shed" => GuardShed, "The process is short of something of its own, and requests of more importance go first.";
         "password_limit" => PasswordLimit, "There are as many passwords to verify as there may be.";
         "body_unheld" => BodyUnheld, "A body that has to be read whole before it is sent could not be kept.";
+        "file_unreadable" => FileUnreadable, "A file cannot be read, or has become shorter while it was sent.";
+        "files_gone" => FilesGone, "The folder of `--files-root` is not there.";
         "connection_limit" => ConnectionLimit, "There are as many client connections as there may be.";
     }
 }

@@ -1,7 +1,6 @@
 //! From an accepted connection to one that HTTP can be spoken on: who is really there, and whether it speaks TLS with us.
 
 use std::io;
-use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
 
@@ -11,10 +10,12 @@ use rustix::net::{RecvFlags, recv};
 use tokio::net::TcpStream;
 use wire::client_hello::{Peek, server_name};
 
+use crate::admission;
 use crate::buffer::Buffer;
+use crate::conn::Conn;
 use crate::deadline::{Deadline, Elapsed};
 use crate::limits::LAST_REQUEST_GRACE;
-use crate::proxy_header::{self, Introduced};
+use crate::proxy_header;
 use crate::socket::{Socket, look_until_enough};
 use crate::tls::{self, ClientTls, Refused, ServerConfigs};
 use crate::tunnel::{End, tunnel};
@@ -33,12 +34,11 @@ pub(crate) enum Established {
     /// HTTP can be spoken on it.
     Ready {
         socket: Socket,
-        client: Introduced,
         /// What is known of a client that came over TLS.
         tls: Option<Box<ClientTls>>,
     },
     /// The client speaks HTTP where it ought to speak TLS, and has begun with these bytes.
-    PlainHttp { socket: Socket, client: Introduced, said: Buffer },
+    PlainHttp { socket: Socket, said: Buffer },
     /// It is over: it failed, or it was passed on to an endpoint.
     Over,
 }
@@ -46,45 +46,49 @@ pub(crate) enum Established {
 /// Establishes a connection. What fails is counted here.
 pub(crate) async fn establish(
     worker: &Rc<Worker>,
-    listener: ListenerId,
+    conn: &mut Conn,
     stream: TcpStream,
-    peer: SocketAddr,
     deadline: &Deadline,
 ) -> Established {
-    let established = match introduce(worker, peer, &stream, deadline).await {
-        Ok(client) if listener.is_tls() => establish_tls(worker, listener, stream, client, deadline).await,
-        Ok(client) => Ok(Established::Ready { socket: Socket::clear(stream), client, tls: None }),
+    let established = match introduce(worker, conn, &stream, deadline).await {
+        Ok(()) if conn.listener.is_tls() => establish_tls(worker, conn, stream, deadline).await,
+        Ok(()) => Ok(Established::Ready { socket: Socket::clear(stream), tls: None }),
         Err(reason) => Err(reason),
     };
     established.unwrap_or_else(|reason| {
         worker.recorder.borrow().reason(reason);
+        admission::note_fault(worker, worker.config().settings(), conn.peer.ip(), reason);
         Established::Over
     })
 }
 
-/// Reads who the client is, where a load balancer has to say so first.
+/// Reads who the client is, where a load balancer has to say so first, and lets that client in.
 async fn introduce(
     worker: &Worker,
-    peer: SocketAddr,
+    conn: &mut Conn,
     stream: &TcpStream,
     deadline: &Deadline,
-) -> Result<Introduced, Reason> {
+) -> Result<(), Reason> {
     let config = worker.config();
     let settings = config.settings();
     let Some(timeout) = settings.client.proxy_header_timeout else {
-        return Ok(Introduced { peer, port: None });
+        return Ok(());
     };
     let addresses = proxy_header::read(stream, deadline, timeout).await?;
-    Ok(proxy_header::client(peer, addresses, &settings.forwarded))
+    let client = proxy_header::client(conn.peer, addresses, &settings.forwarded);
+    (conn.peer, conn.named_port) = (client.peer, client.port);
+    conn.place = admission::admit(worker, conn.peer.ip())?;
+    conn.own(deadline);
+    Ok(())
 }
 
 async fn establish_tls(
     worker: &Rc<Worker>,
-    listener: ListenerId,
+    conn: &Conn,
     stream: TcpStream,
-    client: Introduced,
     deadline: &Deadline,
 ) -> Result<Established, Reason> {
+    let listener = conn.listener;
     if !await_first_byte(worker, listener, &stream, deadline).await {
         return Ok(Established::Over);
     }
@@ -94,9 +98,12 @@ async fn establish_tls(
     if let Some(configs) = server_configs.filter(|configs| configs.has_passthrough())
         && let Destination::Elsewhere(cluster) = destination(worker, configs, &stream, deadline).await?
     {
+        // What an endpoint is asked for there counts as one request.
+        conn.count_request();
         pass_on(worker, &config, stream, cluster, deadline).await?;
         return Ok(Established::Over);
     }
+    conn.has_begun_handshake.set(true);
     let entry = worker.handshakes.enter().ok_or(Reason::HandshakeLimit)?;
     let buffer = Buffer::empty(&worker.buffers);
     let mut handshake = pin!(tls::accept(stream, server_configs, &entry, buffer));
@@ -104,10 +111,10 @@ async fn establish_tls(
     match result.map_err(|Elapsed| Reason::HandshakeTimeout)? {
         Ok((session, tls)) => {
             worker.recorder.borrow().handshake(tls.handshake());
-            Ok(Established::Ready { socket: Socket::tls(session), client, tls: Some(tls) })
+            Ok(Established::Ready { socket: Socket::tls(session), tls: Some(tls) })
         }
         Err(Refused::PlainHttp(stream, said)) => {
-            Ok(Established::PlainHttp { socket: Socket::clear(stream), client, said })
+            Ok(Established::PlainHttp { socket: Socket::clear(stream), said })
         }
         Err(Refused::Failed(reason)) => Err(reason),
         Err(Refused::Gone) => Ok(Established::Over),

@@ -7,35 +7,48 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use model::{Action, AffinityCookie};
 
-use crate::exchange::Exchange;
+use crate::exchange::{CookieLine, Exchange};
 use crate::lookup;
-use crate::upstream::{Cluster, Endpoint, Keyed, Sticky};
+use crate::upstream::{Cluster, Keyed, Member, Sticky};
 use crate::values;
 
 impl Exchange<'_> {
-    /// Picks an endpoint by what the request says; none if there is no other to try.
-    pub(crate) fn pick_by_key<'c>(&self, cluster: &'c Cluster, keyed: &Keyed) -> Option<&'c Rc<Endpoint>> {
+    /// Picks an endpoint by what the request says, which `is_fit` unless there is no such endpoint or the request has to stay with another; none
+    /// if there is no endpoint.
+    pub(crate) fn pick_by_key<'c>(
+        &self,
+        cluster: &'c Cluster,
+        keyed: &Keyed,
+        is_fit: impl Fn(&Member) -> bool,
+    ) -> Option<&'c Rc<Member>> {
         match keyed {
-            Keyed::Cookie(sticky) => self.pick_by_cookie(cluster, sticky),
+            Keyed::Cookie(sticky) => self.pick_by_cookie(cluster, sticky, is_fit),
             Keyed::Hash(hashed) => {
                 let value = values::expand(self, &hashed.by.key);
-                cluster.of_hash(hashed, &value, &self.worker.random)
+                cluster.of_hash(hashed, &value, is_fit, &self.worker.random)
             }
         }
     }
 
     /// The endpoint of the client's cookie, however often it fails. A client without one, and one that may be moved from an endpoint
     /// that has failed, is given another endpoint and a cookie for it.
-    fn pick_by_cookie<'c>(&self, cluster: &'c Cluster, sticky: &Sticky) -> Option<&'c Rc<Endpoint>> {
+    fn pick_by_cookie<'c>(
+        &self,
+        cluster: &'c Cluster,
+        sticky: &Sticky,
+        is_fit: impl Fn(&Member) -> bool,
+    ) -> Option<&'c Rc<Member>> {
         let affinity = &sticky.affinity;
         let value = lookup::cookie(self.head, self.request, affinity.cookie.name.as_bytes());
         let known = value.and_then(|value| cluster.of_cookie(sticky, value));
-        let has_failed = self.report.tries_len() > 0;
+        let has_failed = self.report.tries_len() > 0 || known.is_some_and(|member| !is_fit(member));
         if known.is_some() && !(has_failed && affinity.change_on_failure) {
             return known;
         }
-        let was_tried = |endpoint: &Endpoint| self.report.was_tried(endpoint.address);
-        let Some((endpoint, key)) = cluster.pick_with_key(sticky, was_tried, &self.worker.random) else {
+        let untried = |member: &Member| !self.report.was_tried(member.endpoint.address);
+        let random = &self.worker.random;
+        let picked = cluster.pick_with_key(sticky, |member| untried(member) && is_fit(member), random);
+        let Some((member, key)) = picked.or_else(|| cluster.pick_with_key(sticky, untried, random)) else {
             return known;
         };
         if let Some(route) = self.route.get()
@@ -43,9 +56,9 @@ impl Exchange<'_> {
             && forward.sets_affinity_cookie
         {
             let cookie = self.cookie_line(&affinity.cookie, &sticky.value(&key), &route.labels.path);
-            self.affinity_cookie.replace(Some(cookie.into()));
+            self.affinity_cookie.replace(Some(Box::new(CookieLine(cookie))));
         }
-        Some(endpoint)
+        Some(member)
     }
 
     /// Whether the client's cookie was given out for a cluster.

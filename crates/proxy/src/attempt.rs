@@ -15,57 +15,55 @@ use crate::client::{self, Client, Timeout};
 use crate::exchange::{AfterRequest, Exchange};
 use crate::fault::{Fault, Retry};
 use crate::limits::FAILED_RESPONSE_TIME;
-use crate::outbound::{Outbound, invite, is_bodiless, request_fault, request_meter};
+use crate::outbound::{Outbound, invite, is_bodiless, pace_body, request_fault, request_meter};
+use crate::reply;
 use crate::response::{Received, Receiver};
-use crate::upstream::{Call, Endpoint, Request, ResponseTimer};
+use crate::upstream::{Call, Member, Request, ResponseTimer};
 
 impl Outbound<'_, '_> {
-    /// Whether the request can be sent again after a fault.
-    pub(crate) fn is_repeatable(&self, retry: Retry) -> bool {
-        let Exchange { progress, .. } = self.exchange;
-        let is_at_hand = progress.can_send_again() || (is_bodiless(self.exchange) && !progress.is_answered());
-        is_at_hand && self.exchange.may_repeat(self.forward, retry)
-    }
-
     /// Whether nothing of the request is still to come from the client.
     fn is_whole(&self) -> bool {
         self.exchange.progress.is_body_done() || is_bodiless(self.exchange)
     }
 
-    /// Sends the request to an endpoint and its response to the client.
-    pub(crate) async fn attempt(
-        &mut self,
-        endpoint: &Rc<Endpoint>,
-        is_last: bool,
-    ) -> Result<AfterRequest, Fault> {
+    /// Sends the request to an endpoint and its response to the client. It takes the endpoint, since the future of a request would
+    /// hold a reference to it besides.
+    pub(crate) async fn attempt(&mut self, member: Rc<Member>, is_last: bool) -> Result<AfterRequest, Fault> {
         let exchange = self.exchange;
-        exchange.report.begin_try(endpoint.address, exchange.worker.clock.now());
-        let result = self.call(endpoint, is_last).await;
+        exchange.report.begin_try(member.endpoint.address, exchange.worker.clock.now());
+        let result = self.call(&member, is_last).await;
         exchange.report.end_try(exchange.worker.clock.now());
         if let Err(fault) = result {
-            note_failure(endpoint, fault.reason, exchange);
+            exchange.report.note_failed_try(reply::status(fault.reason));
+            note_failure(&member, self.forward, fault.reason, exchange);
         }
         result
     }
 
     /// An idle connection that turns out to be dead is replaced by a fresh one, which is no try of its own: it says nothing about the
     /// endpoint.
-    async fn call(&mut self, endpoint: &Rc<Endpoint>, is_last: bool) -> Result<AfterRequest, Fault> {
-        let (exchange, forward) = (self.exchange, self.forward);
-        let can_be_repeated = self.is_repeatable(Retry::Sent) && self.is_whole();
-        let (pool, timeout) = (&exchange.worker.pool, forward.timeouts.connect);
+    async fn call(&mut self, member: &Member, is_last: bool) -> Result<AfterRequest, Fault> {
+        let exchange = self.exchange;
+        let can_be_repeated = exchange.is_repeatable(self.forward, Retry::Sent) && self.is_whole();
         let mut calls = 0;
         loop {
             let is_fresh = calls > 0;
-            let mut call =
-                Call::open(pool, endpoint, is_fresh, can_be_repeated, timeout, exchange.deadline).await?;
+            // What is held while the endpoint is waited for takes room in the future of all requests: so these are looked up each time.
+            let (pool, timeout) = (&exchange.worker.pool, self.forward.timeouts.connect);
+            let (endpoint, deadline) = (&member.endpoint, exchange.deadline);
+            let mut call = Call::open(pool, endpoint, is_fresh, can_be_repeated, timeout, deadline).await?;
             calls += 1;
+            if call.is_first() {
+                member.health.pacer.note_success();
+            }
             if let Some(took) = call.connect_time() {
                 exchange.report.note_connected(took);
             }
-            match self.converse(&mut call, endpoint, is_last).await {
+            match self.converse(&mut call, member, is_last).await {
                 Ok(received) => return Ok(self.finish(call, &received)),
-                Err(fault) if call.was_dead(fault, calls) && self.is_repeatable(fault.retry) => {
+                Err(fault)
+                    if call.was_dead(fault, calls) && exchange.is_repeatable(self.forward, fault.retry) =>
+                {
                     call.discard();
                 }
                 Err(fault) => {
@@ -91,7 +89,7 @@ impl Outbound<'_, '_> {
     async fn converse(
         &mut self,
         call: &mut Call<'_>,
-        endpoint: &Rc<Endpoint>,
+        member: &Member,
         is_last: bool,
     ) -> Result<Received, Fault> {
         let (exchange, forward) = (self.exchange, self.forward);
@@ -112,7 +110,7 @@ impl Outbound<'_, '_> {
         let own_deadline = unsent.map(|_| exchange.deadline.another());
         let deadline = own_deadline.as_ref().unwrap_or(exchange.deadline);
         let timer = &ResponseTimer::new(deadline, forward.timeouts.read, unsent.is_none());
-        let receiver = Receiver { exchange, forward, endpoint, call, timer, is_last };
+        let receiver = Receiver { exchange, forward, member: Some(member), call, timer, is_last };
         match unsent {
             None if exchange.is_upgrade() && call.own_socket().is_some() => {
                 let gone = client_gone_unanswered(exchange, timer);
@@ -147,11 +145,15 @@ impl Outbound<'_, '_> {
 
 #[cold]
 #[inline(never)]
-fn note_failure(endpoint: &Endpoint, reason: Reason, exchange: &Exchange<'_>) {
+fn note_failure(member: &Member, forward: &Forward, reason: Reason, exchange: &Exchange<'_>) {
     if let Some(failure) = failure(reason) {
-        endpoint.cells.fail(failure);
-        endpoint.note_response(FAILED_RESPONSE_TIME, exchange.worker.clock.now());
+        member.endpoint.cells.fail(failure);
+        member.endpoint.note_response(FAILED_RESPONSE_TIME, exchange.worker.clock.now());
+        if matches!(failure, Failure::ConnectTimeout | Failure::ReadTimeout) {
+            exchange.note_timeout_for_limits(&member.endpoint);
+        }
     }
+    exchange.note_failed_try(member, forward, reason);
 }
 
 /// Runs `main` to its end, or until `side` comes upon a fault that makes its result useless.
@@ -221,7 +223,10 @@ impl Upload<'_, '_> {
             Client::Http2(stream) => Source::stream(&stream.body),
         };
         let incoming = Incoming { source, timeout };
-        relay(incoming, outgoing, request_meter(exchange, forward), &deadline, &worker.pipes).await?;
+        pace_body(exchange, &deadline);
+        let relayed =
+            relay(incoming, outgoing, request_meter(exchange, forward), &deadline, &worker.pipes).await;
+        relayed.map_err(|error| error.of_reading(&deadline))?;
         progress.note_body_passed();
         Ok(())
     }
@@ -237,6 +242,10 @@ async fn client_gone(exchange: &Exchange<'_>, timer: &ResponseTimer<'_>) -> Faul
             Box::pin(client::gone(socket, &exchange.worker.deadlines, is_answered)).await;
         }
         Client::Http2(stream) => poll_fn(|cx| stream.poll_gone(cx)).await,
+    }
+    if exchange.passage().is_some_and(|passage| passage.is_filling.get()) {
+        // What is kept is for others too.
+        pending::<()>().await;
     }
     Fault::never(Reason::ClientAborted)
 }
@@ -258,7 +267,9 @@ fn failure(reason: Reason) -> Option<Failure> {
         Reason::UpstreamReset => Failure::Reset,
         Reason::UpstreamReadTimeout => Failure::ReadTimeout,
         Reason::UpstreamSendTimeout => Failure::SendTimeout,
-        Reason::UpstreamBadResponse | Reason::UpstreamHeadTooLarge => Failure::BadResponse,
+        Reason::UpstreamBadResponse | Reason::UpstreamBadCoding | Reason::UpstreamHeadTooLarge => {
+            Failure::BadResponse
+        }
         _ => return None,
     })
 }

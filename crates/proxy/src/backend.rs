@@ -52,7 +52,7 @@ impl<'a> Exchange<'a> {
         } else if self.is_kept_at(other) {
             CanaryChoice::Kept(true)
         } else {
-            by_rules(&canary.rules, self.head, self.request)
+            by_rules(&canary.rules, self.head, self.request, self.config.settings().client.header_names)
         }
     }
 

@@ -13,6 +13,7 @@ use crate::deadline::{Deadline, Deadlines, Elapsed};
 use crate::fault::Fault;
 use crate::h2::Stream;
 use crate::limits::HALF_CLOSED_GRACE;
+use crate::pace::Direction;
 use crate::socket::{Socket, Unwritten};
 
 /// Where a request came from, and where its response goes.
@@ -82,13 +83,18 @@ pub(crate) async fn gone(socket: &Socket, deadlines: &Rc<Deadlines>, is_answered
 /// Writes to a client that speaks HTTP/1.
 pub(crate) async fn write(socket: &Socket, slices: &[&[u8]], timeout: Timeout<'_>) -> Result<(), Fault> {
     let written = socket.write_all(&mut Unwritten::new(slices), timeout.send_timeout, timeout.deadline).await;
-    client_fault(written.map(|written| written.is_ok()))
+    client_fault(written.map(|written| written.is_ok()), timeout.deadline)
 }
 
-fn client_fault(sent: Result<bool, Elapsed>) -> Result<(), Fault> {
+/// Why a client that has taken nothing for too long is left: it was too slow altogether, or stood still.
+pub(crate) fn too_slow(deadline: &Deadline) -> Reason {
+    if deadline.is_too_slow(Direction::Write) { Reason::SendRate } else { Reason::SendTimeout }
+}
+
+fn client_fault(sent: Result<bool, Elapsed>, deadline: &Deadline) -> Result<(), Fault> {
     match sent {
         Ok(true) => Ok(()),
         Ok(false) => Err(Fault::never(Reason::ClientAborted)),
-        Err(Elapsed) => Err(Fault::never(Reason::SendTimeout)),
+        Err(Elapsed) => Err(Fault::never(too_slow(deadline))),
     }
 }

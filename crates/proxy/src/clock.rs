@@ -80,6 +80,15 @@ impl Moment {
     /// Later than any time that is reached.
     pub(crate) const NEVER: Self = Self(u64::MAX);
 
+    /// When the proxy began, for what has a clock of its own making.
+    #[cfg(test)]
+    pub(crate) const BEGIN: Self = Self(0);
+
+    /// Since the proxy began, for all workers alike.
+    pub(crate) fn since_begin(self) -> Duration {
+        Duration::from_nanos(self.0)
+    }
+
     pub(crate) fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }

@@ -8,7 +8,10 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use model::MinRate;
+
 use crate::clock::{Clock, Moment};
+use crate::pace::{Direction, Pace};
 
 /// The deadlines of a worker.
 pub(crate) struct Deadlines {
@@ -32,11 +35,15 @@ struct State {
     idle: bool,
     /// When each wait ends at the latest; [`Moment::NEVER`] where there is no such limit.
     cap: Moment,
+    /// Whose connection it is, as a number; none where nobody asks.
+    owner: Option<u64>,
+    /// How slow the peer may be, where there is a bound.
+    pace: Option<Box<Pace>>,
 }
 
 impl Default for State {
     fn default() -> Self {
-        Self { waker: None, fired: false, idle: false, cap: Moment::NEVER }
+        Self { waker: None, fired: false, idle: false, cap: Moment::NEVER, owner: None, pace: None }
     }
 }
 
@@ -66,6 +73,14 @@ impl Deadlines {
         self.fire(|slots, index| slots.state[index].idle);
     }
 
+    /// Lets nobody who waits for a next request wait for longer than that from now on.
+    pub(crate) fn hasten_idle(&self, time: Duration) {
+        let latest = self.clock.now().after(time);
+        let Slots { due, state, .. } = &mut *self.slots.borrow_mut();
+        let idle = due.iter_mut().zip(state).filter(|(due, state)| state.idle && **due != Moment::NEVER);
+        idle.for_each(|(due, _)| *due = latest.min(*due));
+    }
+
     /// Wakes some of those who wait for a next request, those first whose time is up first. Returns how many.
     pub(crate) fn fire_idlest(&self, count: usize) -> usize {
         let mut idle: Vec<(Moment, usize)> = {
@@ -85,6 +100,20 @@ impl Deadlines {
             slots.fire(index);
         }
         idle.len()
+    }
+
+    /// Wakes who waits for a next request of this owner, and whose time is up first. False where there is none.
+    pub(crate) fn fire_idlest_of(&self, owner: u64) -> bool {
+        let mut slots = self.slots.borrow_mut();
+        let waiting =
+            slots.due.iter().zip(&slots.state).enumerate().filter(|(_, (due, state))| {
+                state.idle && state.owner == Some(owner) && **due != Moment::NEVER
+            });
+        let idlest = waiting.min_by_key(|(_, (due, _))| **due).map(|(index, _)| index);
+        if let Some(index) = idlest {
+            slots.fire(index);
+        }
+        idlest.is_some()
     }
 
     fn fire(&self, is_due: impl Fn(&Slots, usize) -> bool) {
@@ -132,6 +161,11 @@ impl Deadline {
     /// The present time.
     pub(crate) fn now(&self) -> Moment {
         self.deadlines.clock.now()
+    }
+
+    /// Lets others have a turn.
+    pub(crate) async fn yield_now(&self) {
+        self.deadlines.clock.yield_now().await;
     }
 
     /// Lets no wait from now on last longer than until then, whatever its own time.
@@ -197,6 +231,66 @@ impl Deadline {
             slots.due[self.index] = due.unwrap_or(Moment::NEVER);
         }
         self.poll_elapsed(cx)
+    }
+
+    /// As [`within`](Self::within), for a peer that may have to keep to a least rate; `bytes` is how many have come.
+    pub(crate) fn within_paced<T>(
+        &self,
+        direction: Direction,
+        timeout: Duration,
+        mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
+        bytes: impl Fn(&T) -> usize,
+    ) -> impl Future<Output = Result<T, Elapsed>> {
+        let mut is_set = false;
+        poll_fn(move |cx| match poll(cx) {
+            Poll::Ready(output) => {
+                self.note_passed(direction, bytes(&output));
+                Poll::Ready(Ok(output))
+            }
+            Poll::Pending => {
+                if !std::mem::replace(&mut is_set, true) {
+                    self.start_paced(direction, timeout);
+                }
+                self.poll_elapsed(cx).map(|()| Err(Elapsed))
+            }
+        })
+    }
+
+    /// Sets the deadline for a wait of at most this time, or of what a least rate leaves of it.
+    pub(crate) fn start_paced(&self, direction: Direction, timeout: Duration) {
+        let now = self.now();
+        let mut slots = self.deadlines.slots.borrow_mut();
+        let pace = slots.state[self.index].pace.as_mut().filter(|pace| pace.direction == direction);
+        let timeout = pace.map_or(timeout, |pace| pace.wait(timeout, now));
+        drop(slots);
+        self.set(timeout, false);
+    }
+
+    /// So many bytes have come, or have been taken.
+    pub(crate) fn note_passed(&self, direction: Direction, bytes: usize) {
+        let now = self.now();
+        let mut slots = self.deadlines.slots.borrow_mut();
+        if let Some(pace) = slots.state[self.index].pace.as_mut().filter(|pace| pace.direction == direction) {
+            pace.pass(bytes, now);
+        }
+    }
+
+    /// Has the peer keep to a least rate from now on; none for no such rate.
+    pub(crate) fn pace(&self, direction: Direction, rate: Option<MinRate>) {
+        let pace = rate.map(|rate| Box::new(Pace::new(direction, rate)));
+        self.deadlines.slots.borrow_mut().state[self.index].pace = pace;
+    }
+
+    /// Whether it is the least rate that the last wait of this kind ended for, if it ended for want of time.
+    pub(crate) fn is_too_slow(&self, direction: Direction) -> bool {
+        let slots = self.deadlines.slots.borrow();
+        let pace = slots.state[self.index].pace.as_ref();
+        pace.is_some_and(|pace| pace.direction == direction && pace.is_decisive)
+    }
+
+    /// Says whose connection it is that waits.
+    pub(crate) fn set_owner(&self, owner: u64) {
+        self.deadlines.slots.borrow_mut().state[self.index].owner = Some(owner);
     }
 
     /// Sets the deadline without waiting for anything.

@@ -50,7 +50,13 @@ impl Recipient<'_> {
                 let is_done = response.body.is_done();
                 let sent = stream.respond(response.status, response.head.data(), is_done);
                 sent.map_err(|_| Fault::never(Reason::ClientAborted))?;
+                let has_pace = response.policy.is_some_and(|policy| policy.pace.is_some());
                 is_done
+                    || (!has_pace
+                        && response
+                            .body
+                            .send_now(stream.sender(), &self.meter())
+                            .map_err(|error| response_fault(&error))?)
             }
         };
         response.head.clear();
@@ -90,7 +96,10 @@ impl Recipient<'_> {
             None => relay(incoming, outgoing, meter, deadline, self.pipes).await,
             Some(stages) => Box::pin(stages.relay(incoming, outgoing, meter, deadline)).await,
         };
-        relayed.map_err(|error| response_fault(&error))
+        relayed.map_err(|error| match error {
+            RelayError::WriteTimeout => Fault::never(client::too_slow(deadline)),
+            error => response_fault(&error),
+        })
     }
 
     fn meter(&self) -> Meter<'_> {
@@ -101,10 +110,12 @@ impl Recipient<'_> {
 /// The client has seen part of the response: nothing can be tried again.
 #[cold]
 #[inline(never)]
-fn response_fault(error: &RelayError) -> Fault {
+pub(crate) fn response_fault(error: &RelayError) -> Fault {
     Fault::never(match error {
         RelayError::Read | RelayError::Invalid(InvalidBody::Truncated) => Reason::UpstreamReset,
-        RelayError::ReadTimeout => Reason::UpstreamReadTimeout,
+        RelayError::ReadTimeout | RelayError::ReadTooSlow => Reason::UpstreamReadTimeout,
+        RelayError::Coding => Reason::UpstreamBadCoding,
+        RelayError::File => Reason::FileUnreadable,
         RelayError::Invalid(_) | RelayError::TooLarge | RelayError::Store => Reason::UpstreamBadResponse,
         RelayError::Write => Reason::ClientAborted,
         RelayError::WriteTimeout => Reason::SendTimeout,

@@ -36,8 +36,12 @@ impl Exchange<'_> {
         for cookie in admitted.into_iter().flat_map(|admitted| admitted.cookies_for(status)) {
             edits.add("Set-Cookie", cookie.as_slice());
         }
-        if let Some(cookie) = self.affinity_cookie.take() {
-            edits.add("Set-Cookie", Vec::from(cookie.into_boxed_bytes()));
+        if let Some(told) = admitted.and_then(|admitted| admitted.quota.as_ref()) {
+            edits.add("RateLimit-Policy", told.policy.as_bytes());
+            edits.add("RateLimit", told.left.as_bytes());
+        }
+        if let Some(cookie) = self.affinity_cookie.take().map(|line| line.0) {
+            edits.add("Set-Cookie", cookie.into_bytes());
         }
         for challenge in self.error_page.get().into_iter().flat_map(|page| &page.challenges) {
             edits.add("WWW-Authenticate", challenge.as_slice());

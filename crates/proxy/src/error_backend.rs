@@ -2,6 +2,8 @@
 //!
 //! A fault here is answered plainly: no other backend is asked because of it.
 
+use std::rc::Rc;
+
 use model::{Action, Backends, Forward, RetryPolicy, Route, Transfer};
 use observe::Reason;
 
@@ -9,7 +11,7 @@ use crate::buffer::Buffer;
 use crate::exchange::{AfterRequest, Exchange};
 use crate::limits::ERROR_BACKEND_TRIES_MAX;
 use crate::outbound::Outbound;
-use crate::upstream::{Cluster, Endpoint};
+use crate::upstream::{Cluster, Member};
 
 /// Why there is no response of a backend of errors.
 pub(crate) enum NoPage {
@@ -57,6 +59,8 @@ pub(crate) fn backend<'a>(exchange: &Exchange<'a>) -> Option<(&'a Cluster, Forwa
         sets_affinity_cookie: false,
         head: None,
         transfer: own.map(|own| of_errors(&own.transfer)).unwrap_or_default(),
+        cache: None,
+        overload: None,
     };
     Some((exchange.go_to(id), forward))
 }
@@ -73,7 +77,7 @@ fn of_errors(own: &Transfer) -> Transfer {
 fn own_forward(route: &Route) -> Option<&Forward> {
     match &route.action {
         Action::Forward(forward) => Some(forward),
-        Action::Respond(_) | Action::NotFound => None,
+        Action::Files(_) | Action::Respond(_) | Action::NotFound => None,
     }
 }
 
@@ -89,13 +93,14 @@ async fn tries(
     let mut number = 0;
     loop {
         number += 1;
-        let was_tried = |endpoint: &Endpoint| exchange.report.was_tried(endpoint.address);
-        let endpoint = cluster.pick(was_tried, random, now).or_else(|| cluster.pick(|_| false, random, now));
-        let endpoint = endpoint.ok_or(Reason::NoEndpoints)?;
-        match outbound.attempt(endpoint, true).await {
+        let is_untried = |member: &Member| !exchange.report.was_tried(member.endpoint.address);
+        let member = cluster
+            .pick_member(is_untried, random, now)
+            .or_else(|| cluster.pick_member(|_| true, random, now))
+            .ok_or(Reason::NoEndpoints)?;
+        match outbound.attempt(Rc::clone(member), true).await {
             Ok(next) => return Ok(next),
-            Err(fault)
-                if number < ERROR_BACKEND_TRIES_MAX && exchange.may_retry(fault, forward, outbound) => {}
+            Err(fault) if number < ERROR_BACKEND_TRIES_MAX && exchange.may_retry(fault, forward) => {}
             Err(fault) => return Err(fault.reason),
         }
     }

@@ -4,7 +4,7 @@
 
 use std::cell::Cell;
 
-use model::ErrorPages;
+use model::{ErrorPages, HeaderNames};
 use wire::h1::TargetForm;
 
 use crate::exchange::{ErrorPage, Exchange};
@@ -24,6 +24,7 @@ impl<'a> Exchange<'a> {
     ) -> bool {
         let may_be_replaced = status != CLIENT_CLOSED_REQUEST
             && self.error_page.get().is_none()
+            && self.guest.get().is_none()
             && !self.progress.is_answered()
             && self.request.form != TargetForm::Authority;
         let is_replaced = |pages: &ErrorPages| pages.replaces(status) && (is_own || !pages.spares_endpoints);
@@ -37,6 +38,11 @@ impl<'a> Exchange<'a> {
             spent: Cell::new(None),
         };
         self.error_page.set(Box::new(page)).is_ok()
+    }
+
+    /// Whether another backend answers in place of an endpoint's response with this status.
+    pub(crate) fn replaces(&self, status: u16) -> bool {
+        self.error_pages().is_some_and(|pages| pages.replaces(status) && !pages.spares_endpoints)
     }
 
     /// Whether another backend may have to answer in place of endpoints.
@@ -67,9 +73,10 @@ pub(crate) fn tell<'e>(exchange: &'e Exchange<'_>, edits: &mut HeadEdits<'e>) ->
         None => return None,
     };
     edits.set("X-Code", status.to_string().into_bytes());
-    match lookup::header(exchange.head, exchange.request, b"accept") {
-        Some(accept) => edits.set("X-Format", accept),
-        None => edits.remove("X-Format"),
+    // nginx sends no header without a value.
+    match lookup::header_variable(exchange.head, exchange.request, b"accept", HeaderNames::Plain) {
+        Some(accept) if !accept.is_empty() => edits.set("X-Format", accept),
+        _ => edits.remove("X-Format"),
     }
     let labels = exchange.route.get().map(|route| &*route.labels);
     let label = |of: fn(&model::Labels) -> &String| labels.map_or("", |labels| of(labels));
@@ -79,7 +86,6 @@ pub(crate) fn tell<'e>(exchange: &'e Exchange<'_>, edits: &mut HeadEdits<'e>) ->
         ("X-Service-Name", label(|labels| &labels.service)),
         ("X-Service-Port", label(|labels| &labels.service_port)),
     ] {
-        // nginx sends no header without a value.
         if value.is_empty() {
             edits.remove(name);
         } else {

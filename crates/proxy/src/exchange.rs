@@ -8,23 +8,29 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Action, Backends, Canary, ClusterId, Forward, Route};
+use model::{AbuseMode, Action, Backends, Canary, ClusterId, Forward, Route};
 use wire::Known;
 use wire::h1::{Request, TargetForm};
 
+use crate::admission;
+use crate::cache::{Concern, Passage, Told};
 use crate::client::{Client, Timeout};
 use crate::clients::Admitted;
+use crate::clients::abuse::ClientKey;
 use crate::clock::Moment;
 use crate::conn::Conn;
 use crate::deadline::Deadline;
 use crate::deliver::Recipient;
 use crate::fault::Retry;
 use crate::filters::{self, Forwarded, Rewritten};
+use crate::pace::Direction;
 use crate::progress::Progress;
 use crate::random::Random;
+use crate::replicas::Guest;
 use crate::report::Report;
 use crate::script_state::ScriptState;
 use crate::trace::Trace;
+use crate::upstream::Place;
 use crate::worker::{Worker, WorkerConfig};
 
 /// What becomes of the client's connection after a request.
@@ -68,14 +74,23 @@ pub(crate) struct Exchange<'a> {
     /// What the checks of its client have found out, where that is anything.
     pub(crate) admitted: OnceCell<Box<Admitted>>,
     /// What the client is to be told of the endpoint that it was given.
-    pub(crate) affinity_cookie: Cell<Option<Box<str>>>,
+    pub(crate) affinity_cookie: Cell<Option<Box<CookieLine>>>,
     /// The response that another backend gives in place of an error, once that is asked.
     pub(crate) error_page: OnceCell<Box<ErrorPage>>,
+    /// What the cache of its route has to do with it, where there is one.
+    pub(crate) cache: OnceCell<Concern>,
+    /// It is another replica's, and asks for what has its home here.
+    pub(crate) guest: OnceCell<Box<Guest>>,
     /// Its span, where it is traced.
     pub(crate) trace: OnceCell<Box<Trace<'a>>>,
+    /// Its place at the endpoint that is being tried, where the route has limits.
+    pub(crate) place: Cell<Option<Place>>,
     pub(crate) progress: Progress,
     pub(crate) report: Report,
 }
+
+/// The value of a `Set-Cookie`; behind one pointer, since few requests have one.
+pub(crate) struct CookieLine(pub(crate) String);
 
 /// A response that a backend of errors gives in place of another.
 pub(crate) struct ErrorPage {
@@ -140,6 +155,15 @@ impl<'a> Exchange<'a> {
         &self.head[self.request.host.clone()]
     }
 
+    /// The client that it is counted for, where this is done about clients that are far off the others; none where it is not counted.
+    #[inline]
+    pub(crate) fn counted_client(&self, mode: AbuseMode) -> Option<ClientKey> {
+        if mode == AbuseMode::Off {
+            return None;
+        }
+        admission::of_request(self.config.settings(), self.forwarded.client, self.conn.peer.ip())
+    }
+
     /// The canary that serves the request, if one does.
     pub(crate) fn canary(&self) -> Option<&'a Canary> {
         let Action::Forward(Forward { backends: Backends::Canary(canary), .. }) = &self.route.get()?.action
@@ -147,6 +171,26 @@ impl<'a> Exchange<'a> {
             return None;
         };
         (self.cluster.get() == Some(canary.cluster)).then_some(canary)
+    }
+
+    /// What its route's cache has to do with it, if that is more than to answer it.
+    pub(crate) fn passage(&self) -> Option<&Passage> {
+        match self.cache.get() {
+            Some(Concern::Passage(passage)) => Some(passage),
+            Some(Concern::Hit(_)) | None => None,
+        }
+    }
+
+    /// Notes for how long the response is still fresh, which is told.
+    pub(crate) fn tell_ttl(&self, ttl: i64) {
+        if let Some(passage) = self.passage() {
+            passage.tell(|told| told.ttl = Some(ttl));
+        }
+    }
+
+    /// What is told of what its route's cache did.
+    pub(crate) fn told(&self) -> Option<Told> {
+        self.cache.get().map(Concern::told)
     }
 
     /// The path by which routes are told apart, as the client has asked for it.
@@ -218,6 +262,10 @@ impl<'a> Exchange<'a> {
 
     /// Where the response goes.
     pub(crate) fn recipient(&self) -> Recipient<'_> {
+        let rate = self.config.settings().client.bounds.read_rate_min;
+        if rate.is_some() && !self.has_grpc_content() {
+            self.deadline.pace(Direction::Write, rate);
+        }
         let (client, timeout) = (self.client, self.timeout());
         Recipient { client, timeout, sent: &self.report.sent_body, pipes: &self.worker.pipes }
     }

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use model::MinRate;
 use observe::Reason;
 use wire::h1::{Request, RequestLimits};
 
 use crate::buffer::Buffer;
 use crate::deadline::{Deadline, Elapsed};
+use crate::pace::time_for;
 use crate::reply;
 use crate::socket::Socket;
 
@@ -25,10 +27,10 @@ pub(crate) async fn read_request(
     buffer: &mut Buffer,
     request: &mut Request,
     limits: RequestLimits,
-    timeout: Duration,
+    (timeout, rate_min): (Duration, Option<MinRate>),
     deadline: &Deadline,
 ) -> Result<(), NoRequest> {
-    let mut is_timed = false;
+    let mut begun = None;
     loop {
         if is_worth_parsing(buffer.data(), limits) {
             let parsed = request.parse(buffer.data(), limits);
@@ -37,10 +39,17 @@ pub(crate) async fn read_request(
             }
         }
         // Nearly all heads have come whole.
-        if !std::mem::replace(&mut is_timed, true) {
-            deadline.start(timeout);
+        let time_for_rate = rate_min.map(|rate| rate.grace + time_for(buffer.len(), rate));
+        let is_new = begun.is_none();
+        let begun = *begun.get_or_insert_with(|| deadline.now());
+        if is_new || rate_min.is_some() {
+            let allowed = time_for_rate.map_or(timeout, |time| time.min(timeout));
+            deadline.start(allowed.saturating_sub(deadline.now().since(begun)));
         }
         match deadline.guard(|cx| socket.poll_fill_small(cx, buffer)).await {
+            Err(Elapsed) if time_for_rate.is_some_and(|time| time < timeout) => {
+                return Err(NoRequest::Refused(Reason::HeadRate));
+            }
             Err(Elapsed) => return Err(NoRequest::Refused(Reason::HeadTimeout)),
             Ok(Ok(0) | Err(_)) => return Err(NoRequest::Gone),
             Ok(Ok(_)) => {}

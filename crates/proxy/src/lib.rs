@@ -3,7 +3,7 @@
 //! One thread per CPU, each with an event loop of its own; a request never leaves the thread that it came in on. The
 //! modules stand in the order of a request's way through them: see `docs/life-of-a-request.md`.
 //!
-//! Never in here: Kubernetes types, YAML, the filesystem but for nameless files in a folder that it is given.
+//! Never in here: Kubernetes types, YAML, the filesystem but for nameless files in a folder that it is given, and files that `files` opens for it.
 
 mod thread;
 mod ticker;
@@ -12,6 +12,7 @@ mod worker;
 mod listener;
 
 mod accept;
+mod admission;
 mod proxy_header;
 mod tls;
 
@@ -21,6 +22,11 @@ mod h1;
 mod h2;
 
 mod client;
+
+mod cache;
+mod cache_head;
+mod caching;
+mod replicas;
 
 mod serve;
 mod stage;
@@ -41,8 +47,11 @@ mod script_state;
 mod access;
 mod clients;
 
+pub mod guard;
+
 mod affinity;
 mod backend;
+mod pick;
 
 mod head;
 
@@ -58,7 +67,14 @@ mod attempt;
 mod error_backend;
 mod errors;
 mod outbound;
+mod overload;
+mod present;
+mod recode;
 mod response;
+
+mod folder;
+mod forms;
+mod parts;
 
 mod deliver;
 
@@ -79,12 +95,14 @@ mod record;
 pub mod explain;
 
 mod limits;
+mod load;
 mod options;
 
 mod buffer;
 mod cgi;
 mod clock;
 mod deadline;
+mod pace;
 mod pipe;
 mod places;
 mod random;
@@ -96,30 +114,42 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
+use aws_lc_rs::rand::{SecureRandom, SystemRandom};
 use jiff::tz::TimeZone;
 use model::ListenerId;
 use observe::Registry;
 use observe::access::TimeCache;
-use observe::log::{Kind, Writer};
+use observe::log::{Kind, Sink, Writer};
 use observe::spans::SpanExporter;
 use routing::Snapshot;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 use crate::body::BodyStore;
+use crate::cache::Cache;
 use crate::clients::Clients;
-use crate::clock::Clock;
+use crate::clients::abuse::Abuse;
+use crate::clock::{Clock, Start};
 use crate::deadline::Deadlines;
+use crate::forms::Forms;
+use crate::guard::GuardHandle;
+use crate::limits::{CACHE_FORMS_SHARE, FILE_FORMS_BYTES_MAX};
 use crate::listener::Bound;
+use crate::replicas::{Announcer, CountExchange, CountParts, CountThread};
 use crate::thread::{Acknowledged, Acknowledgement, Control, WorkerThread};
 use crate::ticker::Ticker;
 use crate::tls::{SharedTls, TlsListeners};
 use crate::upstream::{Pool, SharedPool, Sources};
 use crate::worker::{Log, Published, WorkerParts};
 
+pub use crate::cache::{CacheFigures, Purge};
+pub use crate::clients::abuse::{ClientKey, NoClient, NoticedClient};
+pub use crate::limits::CACHE_BYTES_MIN;
+use crate::options::Share;
 pub use crate::options::{Budget, Options};
+pub use crate::replicas::{Elsewhere, ReplicaSecret};
 
 /// A running proxy.
 pub struct Proxy {
@@ -128,7 +158,15 @@ pub struct Proxy {
     /// What handshakes of all generations have in common.
     shared_tls: Arc<SharedTls>,
     stopping: watch::Sender<bool>,
+    guard: GuardHandle,
     acknowledged: Arc<Acknowledged>,
+    /// The workers have it, and with them it ends.
+    cache: Weak<Cache>,
+    /// What is known of the behaviour of clients, and where the time of that begins.
+    abuse: (Weak<Abuse>, Start),
+    announcer: Announcer,
+    /// Tells other replicas what is counted, where they count together.
+    counting: Option<CountThread>,
     threads: Vec<JoinHandle<io::Result<()>>>,
     ticker: Ticker,
     /// Sends spans of traced requests.
@@ -140,9 +178,44 @@ pub struct Proxy {
 pub struct Observer {
     published: watch::Receiver<Published>,
     acknowledged: Arc<Acknowledged>,
+    cache: Weak<Cache>,
+    abuse: (Weak<Abuse>, Start),
+    announcer: Announcer,
 }
 
 impl Observer {
+    /// The clients whose behaviour was noticed, those first against whom something is held.
+    pub fn noticed_clients(&self) -> Vec<NoticedClient> {
+        let (abuse, start) = &self.abuse;
+        abuse.upgrade().map(|abuse| abuse.list(Clock::new(*start).now())).unwrap_or_default()
+    }
+
+    /// Forgets what is held against a client, or against all. Returns against how many something was.
+    pub fn release_client(&self, client: Option<ClientKey>) -> usize {
+        self.abuse.0.upgrade().map_or(0, |abuse| abuse.release(client))
+    }
+
+    /// Forgets what is kept and one of these is about, in both tiers. Whoever asks for it once this has returned is given nothing of what was
+    /// asked for before. Returns how many responses were in memory; none without a cache. It looks at everything that is in memory.
+    pub fn purge(&self, purges: &[Purge]) -> Option<u64> {
+        self.cache.upgrade().map(|cache| cache.purge(purges))
+    }
+
+    /// Has all other replicas forget the same, where a cache is shared. It needs a runtime with timers.
+    pub async fn purge_elsewhere(&self, purges: &[Purge]) -> Elsewhere {
+        self.announcer.purge(&self.snapshot(), purges).await
+    }
+
+    /// Whether what is kept is on disk too.
+    pub fn has_disk(&self) -> bool {
+        self.cache.upgrade().is_some_and(|cache| cache.store().has_tier())
+    }
+
+    /// How full the cache is. None without one. It takes locks that requests take too, for some steps each.
+    pub fn cache_figures(&self) -> Option<CacheFigures> {
+        self.cache.upgrade().map(|cache| cache.figures())
+    }
+
     /// The configuration in force.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         Arc::clone(&self.published.borrow().snapshot)
@@ -171,52 +244,64 @@ impl Proxy {
         registry: &Arc<Registry>,
         log: &Writer,
     ) -> io::Result<Self> {
-        let Bound { addresses, by_worker: mut sockets } =
-            listener::bind_first(&snapshot, options.workers.len())?;
-        let (start, hostname) = (Clock::begin(), Arc::from(options.hostname.as_str()));
-        let shared_tls = SharedTls::new(start)?;
+        let (workers, start) = (options.workers.len(), Clock::begin());
+        let Bound { addresses, by_worker: mut sockets } = listener::bind_first(&snapshot, workers)?;
+        let (shared_tls, spans) = (SharedTls::new(start)?, spans(registry, &snapshot)?);
         let tls_listeners = TlsListeners::new(&snapshot, &shared_tls, None);
-        let spans = SpanExporter::new(registry);
-        spans.configure(snapshot.settings.span_export.as_ref())?;
         let (published, control) = watch::channel(Published { snapshot, tls_listeners });
-        let (stopping, stops) = watch::channel(false);
-        let shared_pool = SharedPool::new(options.workers.len());
-        let clients = Clients::start()?;
-        let folder = options.body_folder.as_ref().map(OwnedFd::try_clone).transpose()?;
-        let bodies = Arc::new(BodyStore::new(folder));
-        let ticks: Vec<Arc<Notify>> = options.workers.iter().map(|_| Arc::default()).collect();
-        let ticker = Ticker::start(ticks.clone())?;
+        let ((stopping, stops), shared_pool) = (watch::channel(false), SharedPool::new(workers));
+        let (bodies, clients, (cache, forms)) = (bodies(options)?, Clients::start(workers)?, memory(options));
+        let guard = GuardHandle::new(workers, start, registry, (control.clone(), &addresses));
         let mut proxy = Self {
             addresses,
             published,
             shared_tls,
             stopping,
-            acknowledged: Acknowledged::new(options.workers.len()),
+            acknowledged: Acknowledged::new(workers),
+            cache: cache.as_ref().map(Arc::downgrade).unwrap_or_default(),
+            abuse: (Arc::downgrade(&clients.abuse), start),
+            announcer: Announcer::new(options.replica_secret.clone(), start),
+            counting: counting(options, &clients, &control, start, registry)?,
             threads: Vec::new(),
-            ticker,
+            ticker: ticker(&guard, &clients.abuse, start, registry)?,
+            guard,
             spans,
         };
-        for (index, (&cpu, ticks)) in options.workers.iter().zip(ticks).enumerate() {
+        for (index, &cpu) in options.workers.iter().enumerate() {
             let acknowledgement = Acknowledgement { all: Arc::clone(&proxy.acknowledged), worker: index };
-            let control = Control { published: control.clone(), stopping: stops.clone() };
+            let control =
+                Control { published: control.clone(), stopping: stops.clone(), relief: proxy.guard.orders() };
+            let (ticks, told_of_shortage) = (proxy.guard.tick(index), proxy.guard.told_of_shortage());
             let thread = WorkerThread { cpu, sockets: sockets.remove(0), control, acknowledgement, ticks };
             let (clock, recorder) = (Clock::new(start), registry.recorder());
-            let sink = log.sink(Kind::Requests, &recorder);
-            let streams = log.sink(Kind::Streams, &recorder);
+            let (sink, streams) = (log.sink(Kind::Requests, &recorder), log.sink(Kind::Streams, &recorder));
             let (shared_pool, registry, sources) =
                 (Arc::clone(&shared_pool), Arc::clone(registry), options.source_addresses.clone());
-            let (hostname, budget, clients) = (Arc::clone(&hostname), options.budget, Arc::clone(&clients));
-            let spans = proxy.spans.sink();
-            let bodies = Arc::clone(&bodies);
+            let (hostname, clients) = (Arc::from(options.hostname.as_str()), Arc::clone(&clients));
+            let (bodies, spans, budget) = (Arc::clone(&bodies), proxy.spans.sink(), options.budget);
+            let (files, cache, forms) = (options.files.clone(), cache.clone(), forms.clone());
+            let replica_secret = options.replica_secret.clone();
             let run = move || {
                 let deadlines = Deadlines::new(clock.clone());
-                let sources = Sources::new(sources);
-                let pool =
-                    Pool::new(index, clock.clone(), Rc::clone(&deadlines), shared_pool, registry, sources);
-                let time = TimeCache::new(TimeZone::system());
-                let log = Log { sink, streams, time, hostname, pid: std::process::id() };
-                let parts =
-                    WorkerParts { clock, deadlines, pool, clients, bodies, recorder, log, spans, budget };
+                let (sources, timing) = (Sources::new(sources), Rc::clone(&deadlines));
+                let pool = Pool::new(index, clock.clone(), timing, shared_pool, registry, sources);
+                let parts = WorkerParts {
+                    clock,
+                    deadlines,
+                    pool,
+                    clients,
+                    bodies,
+                    files,
+                    cache,
+                    forms,
+                    replica_secret,
+                    recorder,
+                    log: log_of(sink, streams, hostname),
+                    spans,
+                    budget,
+                    told_of_shortage,
+                    share: Share { index: index as u32, of: workers as u32 },
+                };
                 thread::run(thread, parts)
             };
             proxy.threads.push(std::thread::Builder::new().name(format!("worker {index}")).spawn(run)?);
@@ -242,7 +327,18 @@ impl Proxy {
 
     /// For those who want to know what is served.
     pub fn observer(&self) -> Observer {
-        Observer { published: self.published.subscribe(), acknowledged: Arc::clone(&self.acknowledged) }
+        Observer {
+            published: self.published.subscribe(),
+            acknowledged: Arc::clone(&self.acknowledged),
+            cache: self.cache.clone(),
+            abuse: self.abuse.clone(),
+            announcer: self.announcer.clone(),
+        }
+    }
+
+    /// For who measures what the process has too little of.
+    pub fn guard(&self) -> GuardHandle {
+        self.guard.clone()
     }
 
     /// Stops accepting, and has every worker end once its requests are done or their time is up.
@@ -264,10 +360,83 @@ impl Proxy {
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
+        drop(self.counting);
         // Their deadlines, too, were its ticks.
         drop(self.ticker);
         // All spans have been left, and are sent now.
         drop(self.spans);
         Ok(())
     }
+}
+
+/// What sends spans of traced requests.
+fn spans(registry: &Arc<Registry>, snapshot: &Snapshot) -> io::Result<SpanExporter> {
+    let spans = SpanExporter::new(registry);
+    spans.configure(snapshot.settings.span_export.as_ref())?;
+    Ok(spans)
+}
+
+/// The thread that tells other replicas what is counted, where they count together.
+fn counting(
+    options: &Options,
+    clients: &Arc<Clients>,
+    published: &watch::Receiver<Published>,
+    start: Start,
+    registry: &Arc<Registry>,
+) -> io::Result<Option<CountThread>> {
+    let (Some(secret), Some(port)) = (&options.replica_secret, options.replicas_udp_port) else {
+        return Ok(None);
+    };
+    let mut replica = [0; 8];
+    SystemRandom::new().fill(&mut replica).map_err(|_| io::Error::other("no randomness"))?;
+    let parts = CountParts {
+        exchange: CountExchange::new(secret.clone(), u64::from_be_bytes(replica)),
+        port,
+        clients: Arc::clone(clients),
+        published: published.clone(),
+        clock: Clock::new(start),
+        recorder: registry.recorder(),
+    };
+    CountThread::start(parts).map(Some)
+}
+
+/// A worker's end of the access log.
+fn log_of(sink: Sink, streams: Sink, hostname: Arc<str>) -> Log {
+    Log { sink, streams, time: TimeCache::new(TimeZone::system()), hostname, pid: std::process::id() }
+}
+
+/// Tells the workers that time passes, and judges clients beside that.
+fn ticker(
+    guard: &GuardHandle,
+    abuse: &Arc<Abuse>,
+    start: Start,
+    registry: &Arc<Registry>,
+) -> io::Result<Ticker> {
+    Ticker::start(guard.ticks(), Clock::new(start), judging(abuse, start, registry))
+}
+
+/// Judges clients by what the workers have counted, at each tick.
+fn judging(abuse: &Arc<Abuse>, start: Start, registry: &Arc<Registry>) -> impl FnMut() + Send + 'static {
+    let (abuse, registry, clock) = (Arc::downgrade(abuse), Arc::clone(registry), Clock::new(start));
+    move || {
+        clock.update();
+        if let Some(figures) = abuse.upgrade().and_then(|abuse| abuse.tick(clock.now())) {
+            registry.set_abuse(figures.clients, figures.bytes);
+        }
+    }
+}
+
+/// Where bodies of requests are kept that are read whole.
+fn bodies(options: &Options) -> io::Result<Arc<BodyStore>> {
+    let folder = options.body_folder.as_ref().map(OwnedFd::try_clone).transpose()?;
+    Ok(Arc::new(BodyStore::new(folder)))
+}
+
+/// The cache, and what keeps compressed forms of what is in memory.
+fn memory(options: &Options) -> (Option<Arc<Cache>>, Option<Arc<Forms>>) {
+    let for_forms = options.cache_bytes.unwrap_or(0) / CACHE_FORMS_SHARE;
+    let cache = |bytes| Cache::with_disk(bytes - for_forms, options.cache_disk.clone());
+    let for_files = if options.files.is_some() { FILE_FORMS_BYTES_MAX } else { 0 };
+    let forms = Some(for_forms + for_files).filter(|&bytes| bytes > 0).map(Forms::new);
+    (options.cache_bytes.map(cache), forms)
 }

@@ -79,6 +79,16 @@ pub(crate) const SHORTAGE_TOLD_INTERVAL: Duration = Duration::from_secs(60);
 /// Bytes of a client's request that are read when it is turned away: what is left unread resets the connection, and the reset
 /// may overtake the answer.
 pub(crate) const REFUSED_BYTES_READ: usize = 4 << 10;
+/// Connections that are turned away in a row with the spare descriptor.
+pub(crate) const SPARE_ACCEPTS_MAX: usize = 64;
+/// Time for which a connection waits for its next request while the process is short of room for connections.
+pub(crate) const GUARD_KEEP_ALIVE_MAX: Duration = Duration::from_secs(2);
+/// Costly steps of handshakes of a worker in a tick while the process is short of what they cost. An RSA signature takes a
+/// millisecond, so that it is a fifth of the time at most.
+pub(crate) const GUARD_HANDSHAKES_PER_TICK: u32 = 20;
+/// Seconds after which who was refused may come again, at least, and so many more at random.
+pub(crate) const GUARD_RETRY_AFTER: usize = 1;
+pub(crate) const GUARD_RETRY_JITTER: usize = 3;
 /// Pause after an accept that failed for want of descriptors or memory.
 pub(crate) const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
@@ -136,6 +146,65 @@ pub(crate) const HTTP2_SESSIONS_PER_TRY_MAX: u32 = 4;
 
 /// Clients whose requests are counted, all workers together; those that have not come for longest are forgotten.
 pub(crate) const CLIENTS_LIMITED_MAX: usize = 100_000;
+/// Counters of `limit-requests`, all workers together; those that have not been used for longest are forgotten. Each takes some 80 bytes, and
+/// some 100 more for each other replica where all count together.
+pub(crate) const QUOTA_COUNTERS_MAX: usize = 100_000;
+/// Time between two times that a replica tells the others what it counts.
+pub(crate) const QUOTA_TELL_INTERVAL: Duration = Duration::from_millis(50);
+/// Datagrams in which it does so at a time; what has no room in them comes the next time.
+pub(crate) const QUOTA_TOLD_MAX: usize = 64;
+/// Bytes of one of them, which no usual network takes apart.
+pub(crate) const REPLICA_DATAGRAM_BYTES_MAX: usize = 1200;
+/// Replicas whose counts are known at a time.
+pub(crate) const REPLICAS_MAX: usize = 64;
+/// Time between two tries to open the socket for it.
+pub(crate) const REPLICA_BIND_INTERVAL: Duration = Duration::from_secs(1);
+/// Rows of the sketch in which a worker counts what clients do within a window.
+pub(crate) const ABUSE_SKETCH_ROWS: usize = 3;
+/// Counters in each of them. Two clients are taken for one by all rows with a chance of one in 4096 to the power of three.
+pub(crate) const ABUSE_SKETCH_CELLS: usize = 4096;
+/// Clients that are counted one by one within a window, once the sketch of a worker has noticed them, all workers together.
+pub(crate) const ABUSE_TRACKED_MAX: usize = 16_384;
+/// Clients that are judged, all workers together; the least busy of those that nothing is held against go first.
+pub(crate) const ABUSE_CLIENTS_MAX: usize = 100_000;
+/// Ticks of a window, at whose end what was counted is judged.
+pub(crate) const ABUSE_TICKS_PER_WINDOW: u64 = 10;
+/// Windows of one worker that wait to be judged; a worker goes on counting in its present one where there are more.
+pub(crate) const ABUSE_WINDOWS_WAITING_MAX: usize = 2;
+/// Clients that have to be active for any of them to be far off the others by their rate.
+pub(crate) const ABUSE_ACTIVE_CLIENTS_MIN: usize = 10;
+/// Requests a second below which nobody is far off.
+pub(crate) const ABUSE_RATE_MIN: f32 = 50.0;
+/// How many times the median of active clients a rate has to be.
+pub(crate) const ABUSE_MEDIANS_MIN: f32 = 20.0;
+/// Part of all requests, or of all faults of a kind, that a client has to have.
+pub(crate) const ABUSE_PART_MIN: f32 = 0.02;
+/// Part of a client's own requests or connections that has to be faulty.
+pub(crate) const ABUSE_SHARE_MIN: f32 = 0.5;
+/// How many times the others' share that has to be.
+pub(crate) const ABUSE_SHARE_FACTOR: f32 = 4.0;
+/// Errors, connections without a request and handshakes without one, each a second, below which nobody is far off.
+pub(crate) const ABUSE_FAULTS_MIN: f32 = 10.0;
+/// Times a second that a client was too slow, below which nobody is far off.
+pub(crate) const ABUSE_SLOW_MIN: f32 = 1.0;
+/// Requests and connections of the others a second without which there is nothing to compare a share with.
+pub(crate) const ABUSE_OTHERS_MIN: f32 = 1.0;
+/// Time by which a request of a client that is slowed waits.
+pub(crate) const ABUSE_DELAY: Duration = Duration::from_millis(500);
+/// Requests of a worker that wait so; further ones of such clients are refused.
+pub(crate) const ABUSE_DELAYED_MAX: usize = 1024;
+/// Time for which a client is refused first. It doubles each time.
+pub(crate) const ABUSE_REFUSAL_TIME: Duration = Duration::from_secs(10);
+/// Longest time for which a client is refused.
+pub(crate) const ABUSE_REFUSAL_TIME_MAX: Duration = Duration::from_secs(600);
+/// Time without an offence after which one refusal is forgotten.
+pub(crate) const ABUSE_FORGIVEN_AFTER: Duration = Duration::from_secs(60);
+/// Parts of the table of connections by client, so that workers seldom wait for each other.
+pub(crate) const CLIENT_CONNECTIONS_SHARDS: usize = 64;
+/// Clients of whom an idle connection is looked for on other workers, at a time.
+pub(crate) const CLIENT_EVICTIONS_MAX: usize = 1024;
+/// Most time that a client which was faster may have gained for later.
+pub(crate) const RATE_ALLOWANCE_MAX: Duration = Duration::from_secs(60);
 /// Answers of auth services that are kept, all workers together.
 pub(crate) const AUTH_ANSWERS_MAX: usize = 10_000;
 /// Bytes of headers of such an answer; a longer one is not kept.
@@ -145,6 +214,11 @@ pub(crate) const AUTH_ANSWER_BYTES_MAX: usize = 8 << 10;
 pub(crate) const SUBREQUEST_BODY_BYTES_MAX: usize = 64 << 10;
 /// Calls of auth services for one request, where connections break.
 pub(crate) const AUTH_TRIES_MAX: u32 = 3;
+
+/// Bytes of a file that are read at a time, for TLS and HTTP/2.
+pub(crate) const FILE_READ_BYTES: usize = LARGE_BUFFER_BYTES;
+/// Bytes of a file that the kernel is told to send at a time, once they are in the page cache.
+pub(crate) const SENDFILE_BYTES: u64 = 1 << 20;
 
 /// Tries of a backend of errors for one request.
 pub(crate) const ERROR_BACKEND_TRIES_MAX: u32 = 3;
@@ -174,3 +248,171 @@ pub(crate) const DATAGRAM_BYTES_MAX: usize = 65_535;
 pub(crate) const UDP_SESSIONS_MAX: usize = 8192;
 /// Time for which a client's datagrams are kept away from an endpoint that refused one of them.
 pub(crate) const UDP_FAILURE_MEMORY: Duration = Duration::from_secs(10);
+
+/// Bytes of the coders at work of one worker, at most; further responses go as they are.
+pub(crate) const CODER_BYTES_MAX: usize = 256 << 20;
+/// Coders of each coding that a worker keeps for later.
+pub(crate) const CODERS_KEPT_MAX: usize = 16;
+/// Bytes that are compressed or taken apart before other requests of the worker get a turn.
+pub(crate) const CODED_BYTES_PER_TURN: u64 = 64 << 10;
+/// Bits of the window of gzip, which has no larger one.
+pub(crate) const GZIP_WINDOW_BITS: u8 = 15;
+/// Bytes of an encoder of gzip with this window.
+pub(crate) const GZIP_STATE_BYTES: usize = 288 << 10;
+/// Bits of the window of brotli: 512 KiB, as nginx's module has it.
+pub(crate) const BROTLI_WINDOW_BITS: u32 = 19;
+/// The same for contents that are known to be short.
+pub(crate) const BROTLI_WINDOW_BITS_MIN: u32 = 12;
+/// Bytes of an encoder of brotli with this window, up to level 9.
+pub(crate) const BROTLI_STATE_BYTES: usize = 4 << 20;
+/// The same from level 10 on.
+pub(crate) const BROTLI_STATE_BYTES_HIGH: usize = 24 << 20;
+/// Bits of the window of zstd: 512 KiB.
+pub(crate) const ZSTD_WINDOW_BITS: u32 = 19;
+/// Bytes of an encoder of zstd with this window, up to level 9.
+pub(crate) const ZSTD_STATE_BYTES: usize = 6 << 20;
+/// The same from level 10 on.
+pub(crate) const ZSTD_STATE_BYTES_HIGH: usize = 16 << 20;
+/// Bits of the largest window of zstd that is taken from an endpoint: 8 MiB, as RFC 9659 has it.
+pub(crate) const ZSTD_DECODED_WINDOW_BITS: u32 = 23;
+/// Bytes of a decoder: the largest window of brotli, and what is beside it.
+pub(crate) const DECODER_STATE_BYTES: usize = 17 << 20;
+/// Bytes that come of one byte when a coding is taken away, over all of a content but its beginning. What grows more is a bomb.
+pub(crate) const DECODED_RATIO_MAX: u64 = 256;
+/// Bytes at the beginning of such a content for which the ratio does not count.
+pub(crate) const DECODED_BYTES_FREE: u64 = 1 << 20;
+/// Bytes of such a content, whatever it came from.
+pub(crate) const DECODED_BYTES_MAX: u64 = 4 << 30;
+/// Steps by which levels of compression fall to the lowest one while a worker is short of CPU.
+pub(crate) const EASE_STEPS_MAX: u8 = 4;
+/// Thousandths of a worker's time from which on it is short of CPU.
+pub(crate) const LOAD_PERMILLE_HIGH: u16 = 850;
+/// Thousandths of a worker's time below which levels come back.
+pub(crate) const LOAD_PERMILLE_LOW: u16 = 600;
+/// Milliseconds by which a tick may be late before the worker counts as short of CPU.
+pub(crate) const EASE_LATE_MAX_MS: u32 = 50;
+/// Ticks between two steps down.
+pub(crate) const EASE_TICKS_DOWN: u8 = 5;
+/// Ticks between two steps up: more, so that levels do not swing.
+pub(crate) const EASE_TICKS_UP: u8 = 20;
+/// Least memory for a cache, in bytes.
+pub const CACHE_BYTES_MIN: u64 = 1 << 20;
+/// Bytes of a body that is not kept and has several readers, which the fastest of them may be ahead of the slowest.
+pub(crate) const SHARED_WINDOW_BYTES: usize = 1 << 20;
+/// Responses that are kept for one URL, each for other requests.
+pub(crate) const CACHE_VARIANTS_MAX: usize = 32;
+/// Time for which requests for what turned out to be nobody else's do not wait for each other.
+pub(crate) const CACHE_PASS_TIME: Duration = Duration::from_secs(60);
+/// URLs of which that is remembered.
+pub(crate) const CACHE_PASSES_MAX: usize = 10_000;
+/// Requests of a worker that bring a stale response up to date for nobody in particular; further ones are left to a later request.
+pub(crate) const CACHE_REFRESHES_MAX: usize = 256;
+/// Longest time for one of these.
+pub(crate) const CACHE_REFRESH_TIME_MAX: Duration = Duration::from_secs(300);
+/// Bytes of the URL and the tags by which a response can be purged. What has more is not kept.
+pub(crate) const CACHE_LABELS_BYTES_MAX: usize = 16 << 10;
+/// Purges that are remembered for the sake of requests that began before. What began before an older one is not kept.
+pub(crate) const CACHE_PURGES_MAX: usize = 1000;
+/// Places in which the last changes of pages by clients are noted, by a hash, for the same sake. Pages that share one lose a response now and then.
+pub(crate) const CACHE_CHANGES: usize = 4096;
+/// How long a purge waits for the disk; it counts at once in any case.
+pub(crate) const CACHE_PURGE_WAIT_MAX: Duration = Duration::from_secs(5);
+/// Bytes of a content in memory whose compressed forms are kept; a longer one is compressed each time that it is sent.
+pub(crate) const FORM_CONTENT_BYTES_MAX: u64 = 1 << 20;
+/// The part of the memory for the cache that is for compressed forms of what it keeps: one in so many bytes.
+pub(crate) const CACHE_FORMS_SHARE: u64 = 16;
+/// Bytes of the compressed forms of small files, at most.
+pub(crate) const FILE_FORMS_BYTES_MAX: u64 = 16 << 20;
+/// Bytes of a body that is put together to one piece once all of it has come.
+pub(crate) const CACHE_PIECE_BYTES: usize = 256 << 10;
+
+/// Between two comparisons of a cluster's endpoints with each other, as long as there are requests.
+pub(crate) const OUTLIER_REVIEW_INTERVAL: Duration = Duration::from_millis(250);
+/// Errors in a row before an endpoint is left out.
+pub(crate) const OUTLIER_ERRORS_IN_ROW_MIN: u32 = 5;
+/// Requests of the last seconds that its share of errors is found from, and as many of the other endpoints.
+pub(crate) const OUTLIER_REQUESTS_MIN: f64 = 20.0;
+/// Responses that its latency is found from.
+pub(crate) const OUTLIER_SAMPLES_MIN: u32 = 10;
+/// Comparisons in a row that find it slow before it is left out.
+pub(crate) const OUTLIER_SLOW_REVIEWS: u32 = 2;
+/// Latency below which no endpoint is slower than another.
+pub(crate) const OUTLIER_LATENCY_MIN: Duration = Duration::from_millis(1);
+/// Age at which a latency is forgotten, and time in which the responses have to come that it is found from.
+pub(crate) const OUTLIER_AGE_MAX: Duration = Duration::from_secs(10);
+/// Time for which an endpoint is left out at first; it doubles with each time.
+pub(crate) const EJECTION_FIRST: Duration = Duration::from_secs(1);
+/// Time to which that grows.
+pub(crate) const EJECTION_MAX: Duration = Duration::from_secs(6);
+/// Time for which an endpoint has to be well for one ejection to be forgotten.
+pub(crate) const EJECTION_FORGOTTEN_AFTER: Duration = Duration::from_secs(10);
+/// Requests in a row that an endpoint has to answer well to take its share again.
+pub(crate) const PROBES_GOOD: u32 = 3;
+/// Time after which another such request is sent though nothing was heard of the last one.
+pub(crate) const PROBE_TIME_MAX: Duration = Duration::from_secs(2);
+/// Seconds of which requests and further tries are counted for a retry budget.
+pub(crate) const RETRY_BUDGET_SECONDS: usize = 10;
+/// Further tries in a second that a retry budget always allows.
+pub(crate) const RETRIES_FREE_PER_SECOND: u64 = 3;
+/// Connects to an endpoint that fail in a row before the next ones are paced.
+pub(crate) const CONNECT_PACED_AFTER: u32 = 3;
+/// Time between two of them at first; it doubles with each that fails.
+pub(crate) const CONNECT_PACE_FIRST: Duration = Duration::from_millis(100);
+/// Time to which that grows.
+pub(crate) const CONNECT_PACE_MAX: Duration = Duration::from_secs(1);
+/// Time to connect to another replica.
+pub(crate) const REPLICA_CONNECT_TIME: Duration = Duration::from_millis(250);
+/// Time for another replica to begin its response; what has its home there is asked of an endpoint here then.
+pub(crate) const REPLICA_RESPONSE_TIME: Duration = Duration::from_secs(2);
+/// Time for which a worker does not ask a replica that has failed, or wait for it.
+pub(crate) const REPLICA_REST: Duration = Duration::from_secs(5);
+/// Bytes of what a replica tells another about a request, or has it forget, before it is written in letters.
+pub(crate) const REPLICA_MARK_BYTES_MAX: usize = 3 << 10;
+/// How old the request of another replica may be, or how far ahead its clock.
+pub(crate) const REPLICA_MARK_AGE_MAX: Duration = Duration::from_secs(30);
+/// Changes that a worker is telling other replicas at a time, each of them counted.
+pub(crate) const REPLICA_ORDERS_MAX: usize = 1000;
+/// Longest time for one of these.
+pub(crate) const REPLICA_ORDER_TIME_MAX: Duration = Duration::from_secs(5);
+/// Longest time for a purge at another replica.
+pub(crate) const REPLICA_PURGE_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Requests that an endpoint has at a time at least where its limit is found, from one worker.
+pub(crate) const LIMIT_MIN: f64 = 1.0;
+/// Requests that an endpoint may have at a time as soon as its limit is found, from one worker.
+pub(crate) const LIMIT_FIRST: f64 = 10.0;
+/// Requests to which such a limit grows at most, from one worker.
+pub(crate) const LIMIT_MAX: f64 = 10_000.0;
+/// Latency below which an endpoint is not asked for too much, whatever it takes when it is idle.
+pub(crate) const LIMIT_LATENCY_MIN: Duration = Duration::from_millis(1);
+/// Responses that a decision about a limit needs.
+pub(crate) const LIMIT_SAMPLES_MIN: u32 = 15;
+/// Time in which they have to come; of a lower rate nothing is concluded.
+pub(crate) const LIMIT_WINDOW_TIME_MAX: Duration = Duration::from_secs(4);
+/// Responses that a measurement of the latency without load needs.
+pub(crate) const LIMIT_PROBE_SAMPLES: u32 = 8;
+/// Age of an endpoint's latency without load at which that is measured anew.
+pub(crate) const LIMIT_BASE_AGE_MAX: Duration = Duration::from_secs(30);
+/// The same of one that is doubted.
+pub(crate) const LIMIT_DOUBT_TIME: Duration = Duration::from_secs(1);
+/// Time for such a measurement.
+pub(crate) const LIMIT_PROBE_TIME_MAX: Duration = Duration::from_secs(2);
+/// Requests that wait at a worker for places at the endpoints of one cluster.
+pub(crate) const QUEUE_REQUESTS_MAX: usize = 1024;
+/// Bytes of memory that they hold together.
+pub(crate) const QUEUE_BYTES_MAX: usize = 16 << 20;
+/// Rows of the sketch of what clients ask a cluster for, and cells of a row: 6 KB for a cluster whose limits are kept.
+pub(crate) const FAIR_ROWS: usize = 3;
+pub(crate) const FAIR_CELLS: usize = 1024;
+/// Requests of late below which a client asks for no more than others.
+pub(crate) const FAIR_ASKED_MIN: f64 = 20.0;
+/// How many times as much as the mean of the others a client asks for who is served after them.
+pub(crate) const FAIR_MUCH: f64 = 4.0;
+/// The same for one whose own excess it is that it is refused.
+pub(crate) const FAIR_FAR: f64 = 16.0;
+/// Part of the time that one may wait, which is all that is left of it once the queue has not been empty for so long: a tenth.
+pub(crate) const QUEUE_OVERFULL_SHARE: u32 = 10;
+/// Seconds after which those who are refused because of overload are told to come again, at most: each is told another number.
+pub(crate) const RETRY_AFTER_SECONDS_MAX: usize = 3;
+/// Time for which a queue has not been empty before the last who came is served first.
+pub(crate) const QUEUE_STRESS_AFTER: Duration = Duration::from_millis(100);

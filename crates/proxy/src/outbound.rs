@@ -2,9 +2,12 @@
 //!
 //! Never in here: a try.
 
+use std::io;
 use std::rc::Rc;
+use std::task::Context;
+use std::time::Duration;
 
-use model::{AppProtocol, Forward, HeadSettings, UpstreamHead};
+use model::{AppProtocol, Forward, HeadSettings, HeaderNames, UpstreamHead};
 use observe::Reason;
 use wire::h1::{Body, BodyDecoder, InvalidBody};
 
@@ -13,15 +16,21 @@ use crate::body::{
     Framing, HeldBody, Incoming, Kept, Meter, RelayError, Source, hold, take_frames, transcode,
 };
 use crate::buffer::Buffer;
+use crate::cache_head;
 use crate::cgi;
 use crate::client::{Client, Timeout};
-use crate::deadline::Elapsed;
+use crate::deadline::{Deadline, Elapsed};
 use crate::errors;
 use crate::exchange::Exchange;
 use crate::fault::Fault;
-use crate::head::{BodyLength, HeadEdits, RequestOptions, end_request_head, write_request_head};
+use crate::head::{
+    BodyLength, HeadEdits, RequestOptions, Subrequest, end_request_head, write_request_head,
+    write_subrequest_head,
+};
 use crate::limits::LARGE_BUFFER_BYTES;
 use crate::mirror;
+use crate::pace::Direction;
+use crate::replicas;
 use crate::script;
 use crate::upstream::Params;
 use crate::values;
@@ -74,13 +83,27 @@ fn set_on_request<'e>(heads: &'e HeadSettings, exchange: &Exchange<'_>, edits: &
 
 /// The head of a request as endpoints get it, with room for its body. One that awaits the length of the body has no end.
 pub(crate) fn write_head(exchange: &Exchange<'_>, forward: &Forward, awaits_length: bool) -> Buffer {
-    let (request, settings) = (exchange.request, exchange.config.settings());
-    let mut bytes = Buffer::small(&exchange.worker.buffers);
+    write_head_with(exchange, forward, awaits_length, |edits| cache_head::edit_request(exchange, edits))
+}
+
+/// `Host`, where it is neither the client's nor a trusted hop's.
+pub(crate) fn host(exchange: &Exchange<'_>, forward: &Forward) -> Option<Vec<u8>> {
     let host = forward.head.as_ref().and_then(|head| head.host.as_ref());
     let host = host.map(|host| values::expand_field(exchange, host)).filter(|host| !host.is_empty());
-    let host = script::host(exchange).or(host);
+    script::host(exchange).or(host)
+}
+
+/// Path and query.
+pub(crate) fn target<'e>(exchange: &'e Exchange<'_>) -> &'e [u8] {
+    let rewritten = || exchange.rewritten.get().and_then(|rewritten| rewritten.target.as_deref());
+    let scripted = || exchange.script.get().and_then(|script| script.target.as_deref());
+    rewritten().or_else(scripted).unwrap_or_else(|| exchange.request.origin_target(exchange.head))
+}
+
+/// What is said to endpoints beside what the client says; on request the trace too, which is another one for each request.
+pub(crate) fn edits<'e>(exchange: &'e Exchange<'_>, forward: &Forward, tells_trace: bool) -> HeadEdits<'e> {
     let mut edits = HeadEdits::default();
-    if let Some(heads) = &settings.heads {
+    if let Some(heads) = &exchange.config.settings().heads {
         set_on_request(heads, exchange, &mut edits);
     }
     let access = exchange.route.get().and_then(|route| route.access.as_deref());
@@ -96,10 +119,28 @@ pub(crate) fn write_head(exchange: &Exchange<'_>, forward: &Forward, awaits_leng
     if let Some(head) = &forward.head {
         tell(head, exchange, &mut edits);
     }
-    if let Some(trace) = exchange.trace.get() {
+    if let Some(trace) = exchange.trace.get().filter(|_| tells_trace) {
         trace.tell(&mut edits);
     }
     script::edit_request(exchange, &mut edits);
+    edits
+}
+
+/// The head of a request as endpoints get it, with changes of one's own.
+pub(crate) fn write_head_with(
+    exchange: &Exchange<'_>,
+    forward: &Forward,
+    awaits_length: bool,
+    change: impl FnOnce(&mut HeadEdits<'_>),
+) -> Buffer {
+    if exchange.guest.get().is_some() {
+        return write_head_of_guest(exchange, change);
+    }
+    let (request, settings) = (exchange.request, exchange.config.settings());
+    let mut bytes = Buffer::small(&exchange.worker.buffers);
+    let host = host(exchange, forward);
+    let mut edits = edits(exchange, forward, true);
+    change(&mut edits);
     let has_errors = exchange.route.get().is_some_and(|route| route.error_pages.is_some());
     let target = if has_errors { errors::tell(exchange, &mut edits) } else { None };
     let rewritten = || exchange.rewritten.get().and_then(|rewritten| rewritten.target.as_deref());
@@ -122,6 +163,24 @@ pub(crate) fn write_head(exchange: &Exchange<'_>, forward: &Forward, awaits_leng
     bytes
 }
 
+/// The head of another replica's request, which is as endpoints are to get it.
+#[cold]
+fn write_head_of_guest(exchange: &Exchange<'_>, change: impl FnOnce(&mut HeadEdits<'_>)) -> Buffer {
+    let (head, request) = (exchange.head, exchange.request);
+    let mut edits = HeadEdits::default();
+    change(&mut edits);
+    edits.remove(replicas::NAME);
+    let subrequest = Subrequest {
+        method: &head[request.method.clone()],
+        target: request.origin_target(head),
+        host: exchange.host(),
+        names: HeaderNames::All,
+    };
+    let mut bytes = Buffer::small(&exchange.worker.buffers);
+    write_subrequest_head(head, request, &subrequest, &edits, &mut bytes);
+    bytes
+}
+
 /// What the endpoints of the request's cluster speak.
 pub(crate) fn protocol(exchange: &Exchange<'_>) -> AppProtocol {
     let version = |cluster| exchange.config.snapshot.cluster(cluster).version;
@@ -140,7 +199,7 @@ fn needs_length(forward: &Forward, protocol: AppProtocol) -> bool {
 }
 
 /// What an application is told beside the `head`; none where the endpoints are none.
-fn params(
+pub(crate) fn params(
     exchange: &Exchange<'_>,
     forward: &Forward,
     protocol: AppProtocol,
@@ -333,8 +392,11 @@ impl<'x, 'a> Outbound<'x, 'a> {
             Client::Http2(stream) => Source::stream(&stream.body),
         };
         let meter = request_meter(self.exchange, self.forward);
+        pace_body(self.exchange, deadline);
         let kept = hold(Incoming { source, timeout }, &mut held, &meter, deadline).await;
-        let kept = kept.map_err(|error| request_fault(&error).reason)?;
+        let kept = kept.map_err(|error| request_fault(&error.of_reading(deadline)).reason);
+        deadline.pace(Direction::Read, None);
+        let kept = kept?;
         match (kept, self.awaits_length) {
             (Kept::Whole, true) => self.end_head(BodyLength::Known(held.len())),
             (Kept::Beginning, true) if needs_length(self.forward, self.protocol) => {
@@ -374,6 +436,12 @@ impl<'x, 'a> Outbound<'x, 'a> {
             .then(|| mirror::Content { begin: &self.bytes.data()[self.head_len..], rest: self.held.clone() })
     }
 
+    /// Bytes of memory that it holds.
+    pub(crate) fn bytes_held(&self) -> usize {
+        let rest = self.held.as_ref().and_then(|held| held.in_memory()).map_or(0, <[u8]>::len);
+        self.bytes.len() + rest
+    }
+
     /// Whether no more of the body is waited for.
     fn has_enough_of_body(&self) -> bool {
         let Exchange { progress, report, .. } = self.exchange;
@@ -394,13 +462,27 @@ impl<'x, 'a> Outbound<'x, 'a> {
             let invitation = Timeout { deadline, send_timeout: timeout };
             invite(client, invitation).await.map_err(|_| Reason::ClientAborted)?;
         }
+        pace_body(self.exchange, deadline);
+        let begun = self.await_body_in_time((client, timeout), deadline).await;
+        deadline.pace(Direction::Read, None);
+        begun
+    }
+
+    async fn await_body_in_time(
+        &mut self,
+        (client, timeout): (Client<'_>, Duration),
+        deadline: &Deadline,
+    ) -> Result<(), Reason> {
         while !self.has_enough_of_body() {
             let read = match client {
                 Client::Http1(socket) => {
-                    deadline.within(timeout, |cx| socket.poll_fill_small(cx, self.rest)).await
+                    let poll = |cx: &mut Context<'_>| socket.poll_fill_small(cx, self.rest);
+                    let bytes = |read: &io::Result<usize>| *read.as_ref().unwrap_or(&0);
+                    deadline.within_paced(Direction::Read, timeout, poll, bytes).await
                 }
                 Client::Http2(stream) => {
-                    match deadline.within(timeout, |cx| stream.body.poll_ready(cx)).await {
+                    let poll = |cx: &mut Context<'_>| stream.body.poll_ready(cx);
+                    match deadline.within_paced(Direction::Read, timeout, poll, |_| 0).await {
                         Ok(false) => return self.take_what_has_come(),
                         Ok(true) => Ok(Ok(1)),
                         Err(Elapsed) => Err(Elapsed),
@@ -408,6 +490,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
                 }
             };
             match read {
+                Err(Elapsed) if deadline.is_too_slow(Direction::Read) => return Err(Reason::BodyRate),
                 Err(Elapsed) => return Err(Reason::BodyTimeout),
                 Ok(Ok(0) | Err(_)) => return Err(Reason::ClientAborted),
                 Ok(Ok(_)) => self.take_what_has_come()?,
@@ -426,15 +509,24 @@ pub(crate) fn request_meter<'x>(exchange: &'x Exchange<'_>, forward: &Forward) -
     Meter { content: &exchange.report.received_body, max: forward.body_bytes_max }
 }
 
+/// Has the client keep to the least rate while the body is read, where there is one. What gRPC sends comes when there is something to say.
+pub(crate) fn pace_body(exchange: &Exchange<'_>, deadline: &Deadline) {
+    let rate = exchange.config.settings().client.bounds.send_rate_min;
+    if rate.is_some() && !exchange.has_grpc_content() {
+        deadline.pace(Direction::Read, rate);
+    }
+}
+
 pub(crate) fn request_fault(error: &RelayError) -> Fault {
     match error {
         RelayError::Read | RelayError::Invalid(InvalidBody::Truncated) => Fault::never(Reason::ClientAborted),
         RelayError::ReadTimeout => Fault::never(Reason::BodyTimeout),
+        RelayError::ReadTooSlow => Fault::never(Reason::BodyRate),
         RelayError::Invalid(_) => Fault::never(Reason::BadChunk),
         RelayError::TooLarge => Fault::never(Reason::BodyTooLarge),
         RelayError::Write => Fault::sent(Reason::UpstreamReset),
         RelayError::WriteTimeout => Fault::sent(Reason::UpstreamSendTimeout),
-        RelayError::Store => Fault::never(Reason::BodyUnheld),
+        RelayError::Store | RelayError::Coding | RelayError::File => Fault::never(Reason::BodyUnheld),
     }
 }
 

@@ -48,6 +48,11 @@ impl Random {
         (self.next() % bound as u64) as usize
     }
 
+    /// A number from 0 on, and below 1.
+    pub(crate) fn chance(&self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
     /// Bytes of which one says nothing about the next.
     pub(crate) fn id(&self) -> [u8; ID_BYTES] {
         self.ids.borrow_mut().take()

@@ -29,8 +29,14 @@ pub(crate) fn record(exchange: &Exchange<'_>) {
     let labels = route.map_or(&worker.no_labels, |route| &route.labels);
     recorder.request(labels, &sample(exchange, took));
     drop(recorder);
+    let mode = route.map_or(exchange.config.settings().abuse.mode, |route| route.abuse);
+    if let Some(client) = exchange.counted_client(mode) {
+        let is_error = report.status.get() >= 400 && !report.is_refused_for_abuse.get();
+        worker.abuse.count_request(client, is_error);
+    }
     let log = &exchange.config.settings().access_log;
-    let is_skipped = || log.skip.iter().any(|prefix| exchange.path.starts_with(prefix.as_bytes()));
+    let target = || exchange.request.origin_target(exchange.head);
+    let is_skipped = || log.skip.iter().any(|skipped| skipped.takes(target()));
     let is_wanted = route.map_or(report.is_logged.get(), |route| route.access_log);
     if log.enabled && is_wanted && !is_skipped() {
         write_log(exchange, took);
@@ -106,6 +112,8 @@ fn sample<'a>(exchange: &Exchange<'a>, took: Duration) -> Sample<'a> {
             response: one.response_time,
         }),
         canary: exchange.canary().map(|canary| &canary.name),
+        // What another replica has asked for is counted there, where its Ingress is known.
+        cache: exchange.told().filter(|_| exchange.guest.get().is_none()).map(|told| told.result()),
     }
 }
 

@@ -4,6 +4,7 @@ use observe::Reason;
 
 use crate::buffer::Buffer;
 use crate::head::{HeadEdits, HeadWriter, SERVER};
+use crate::replicas;
 
 /// An answer without an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,8 +39,9 @@ pub(crate) const NO_RESPONSE: u16 = 444;
 /// The status that a client gets for each reason.
 pub(crate) fn status(reason: Reason) -> u16 {
     match reason {
-        Reason::ClientAborted | Reason::SendTimeout => CLIENT_CLOSED_REQUEST,
-        Reason::HeadTimeout | Reason::BodyTimeout => 408,
+        Reason::ClientAborted | Reason::SendTimeout | Reason::SendRate => CLIENT_CLOSED_REQUEST,
+        Reason::HeadTimeout | Reason::HeadRate | Reason::BodyTimeout | Reason::BodyRate => 408,
+        Reason::AbusiveClient | Reason::ClientConnections | Reason::ClientExcess => 429,
         Reason::Forbidden
         | Reason::ClientCertificateSubject
         | Reason::AddressDenied
@@ -48,18 +50,24 @@ pub(crate) fn status(reason: Reason) -> u16 {
         Reason::MethodNotAllowed => 405,
         Reason::BodyTooLarge => 413,
         Reason::LineTooLong => 414,
-        Reason::AuthFailed | Reason::BodyUnheld => 500,
+        Reason::AuthFailed | Reason::BodyUnheld | Reason::FileUnreadable => 500,
         Reason::UnsupportedExpectation => 417,
         Reason::Misdirected => 421,
         Reason::UnsupportedProtocol => 501,
         Reason::UnsupportedVersion => 505,
         Reason::NoEndpoints
+        | Reason::ConnectPaced
         | Reason::Unavailable
+        | Reason::FilesGone
         | Reason::ConnectionLimit
         | Reason::PasswordLimit
+        | Reason::GuardShed
         | Reason::RateLimit
         | Reason::ClientConnectionLimit
-        | Reason::DescriptorsExhausted => 503,
+        | Reason::DescriptorsExhausted
+        | Reason::ConcurrencyLimit
+        | Reason::QueueTimeout
+        | Reason::QueueFull => 503,
         Reason::ConnectTimeout | Reason::UpstreamReadTimeout | Reason::UpstreamSendTimeout => 504,
         Reason::ConnectRefused
         | Reason::ConnectFailed
@@ -69,9 +77,22 @@ pub(crate) fn status(reason: Reason) -> u16 {
         | Reason::UpstreamReset
         | Reason::UpstreamStatus
         | Reason::UpstreamBadResponse
+        | Reason::UpstreamBadCoding
         | Reason::UpstreamHeadTooLarge => 502,
         _ => 400,
     }
+}
+
+/// Whether it is overload that a request is refused for: another time it may be served.
+pub(crate) fn is_overload(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::ConnectPaced
+            | Reason::ConcurrencyLimit
+            | Reason::QueueTimeout
+            | Reason::QueueFull
+            | Reason::ClientExcess
+    )
 }
 
 impl Answer {
@@ -105,6 +126,21 @@ impl Answer {
         Self::new(status, body).of(scope)
     }
 
+    /// The same answer, with the time after which the client may ask again (RFC 9110 section 10.2.3).
+    pub(crate) fn after_seconds(self, seconds: u64) -> Self {
+        self.with("Retry-After", seconds.to_string())
+    }
+
+    /// The answer to another replica that has had something forgotten.
+    pub(crate) fn forgotten() -> Self {
+        Self::text(204, "", String::new()).with(replicas::NAME, "forgotten".to_owned()).of(Scope::Host)
+    }
+
+    /// The answer to a request that is content with what is kept, where nothing is (RFC 9111 section 5.2.1.7).
+    pub(crate) fn not_cached() -> Self {
+        Self::with_status(504)
+    }
+
     /// The answer of the default backend that is built in.
     pub(crate) fn not_found() -> Self {
         Self::new(404, format!("404 {}\n", phrase(404)))
@@ -112,7 +148,7 @@ impl Answer {
 
     /// The answer to a load balancer's health check.
     pub(crate) fn healthy() -> Self {
-        Self::new(200, String::new()).of(Scope::Host)
+        Self::text(200, "text/html", String::new()).of(Scope::Host)
     }
 
     /// The answer to a client that is not let in, with the challenges that it has to meet.
@@ -122,6 +158,11 @@ impl Answer {
             answer = answer.with("WWW-Authenticate", String::from_utf8_lossy(challenge).into_owned());
         }
         answer
+    }
+
+    /// The same answer, with how many seconds later it makes sense to ask again.
+    pub(crate) fn retry_after(self, seconds: u64) -> Self {
+        self.with("Retry-After", seconds.to_string())
     }
 
     /// The answer to a preflight of CORS, as ingress-nginx gives it.
@@ -142,21 +183,27 @@ impl Answer {
         Self::new(status, format!("{status} {}\n", phrase(status)))
     }
 
+    /// The answer to a method that is not served, with those that are.
+    pub(crate) fn method_not_allowed(allowed: &str) -> Self {
+        Self::with_status(405).with("Allow", allowed.to_owned())
+    }
+
+    /// The answer to a request for which something is short at the moment. It may come again after so many seconds.
+    pub(crate) fn come_again(reason: Reason, seconds: usize) -> Self {
+        Self::to(reason).with("Retry-After", seconds.to_string())
+    }
+
     /// No answer: the connection is closed.
     pub(crate) fn none() -> Self {
         Self::new(NO_RESPONSE, String::new())
     }
 
-    /// A text of a media type; none for plain text. Statuses without content have none (RFC 9110 sections 15.3.5 and 15.4.5).
-    pub(crate) fn text(status: u16, media_type: Option<&str>, text: String) -> Self {
+    /// A text of a media type. Statuses without content have none (RFC 9110 sections 15.3.5 and 15.4.5).
+    pub(crate) fn text(status: u16, media_type: &str, text: String) -> Self {
         if matches!(status, 204 | 304) {
             return Self { body: None, ..Self::new(status, String::new()) };
         }
-        let answer = Self::new(status, text);
-        match media_type {
-            Some(media_type) => answer.with("Content-Type", media_type.to_owned()),
-            None => answer,
-        }
+        Self::new(status, text).with("Content-Type", media_type.to_owned())
     }
 
     /// A redirect.

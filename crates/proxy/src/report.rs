@@ -15,8 +15,8 @@ use crate::clock::Moment;
 pub(crate) struct Report {
     /// When its first byte was seen.
     pub(crate) begin: Moment,
-    /// Bytes of its head.
-    received_head: u64,
+    /// Bytes of its head. A head has less than 4 GB, and a narrow number finds room beside other ones.
+    received_head: u32,
     /// Bytes of its body.
     pub(crate) received_body: Cell<u64>,
     /// Status sent to the client.
@@ -30,13 +30,15 @@ pub(crate) struct Report {
     sent_before_try: Cell<u64>,
     /// Whether it is written to the access log though no route takes it.
     pub(crate) is_logged: Cell<bool>,
+    /// Whether it was refused for what its client did before.
+    pub(crate) is_refused_for_abuse: Cell<bool>,
 }
 
 impl Report {
     pub(crate) fn new(begin: Moment, received_head: u64) -> Self {
         Self {
             begin,
-            received_head,
+            received_head: u32::try_from(received_head).unwrap_or(u32::MAX),
             received_body: Cell::new(0),
             status: Cell::new(0),
             sent_head: Cell::new(0),
@@ -46,6 +48,7 @@ impl Report {
             try_begin: Cell::new(begin),
             sent_before_try: Cell::new(0),
             is_logged: Cell::new(true),
+            is_refused_for_abuse: Cell::new(false),
         }
     }
 
@@ -76,6 +79,13 @@ impl Report {
         took
     }
 
+    /// "A server cannot be contacted": nginx has the status of what the client would be told as that of the endpoint, if none came.
+    pub(crate) fn note_failed_try(&self, status: u16) {
+        if matches!(status, 502 | 504) {
+            self.with_try(|one| one.status = one.status.or(Some(status)));
+        }
+    }
+
     pub(crate) fn end_try(&self, now: Moment) {
         let took = now.since(self.try_begin.get());
         let bytes = self.sent_body.get() - self.sent_before_try.get();
@@ -83,6 +93,17 @@ impl Report {
             one.response_time = Some(took);
             one.response_bytes = bytes;
         });
+    }
+
+    /// Time since the try was begun; none once the head of its response has come.
+    pub(crate) fn time_without_head(&self, now: Moment) -> Option<Duration> {
+        let has_head = self.tries.borrow().last().is_none_or(|one| one.header_time.is_some());
+        (!has_head).then(|| now.since(self.try_begin.get()))
+    }
+
+    /// Time since the try was begun.
+    pub(crate) fn try_time(&self, now: Moment) -> Duration {
+        now.since(self.try_begin.get())
     }
 
     pub(crate) fn was_tried(&self, address: SocketAddr) -> bool {
@@ -100,7 +121,7 @@ impl Report {
     }
 
     pub(crate) fn request_bytes(&self) -> u64 {
-        self.received_head + self.received_body.get()
+        u64::from(self.received_head) + self.received_body.get()
     }
 
     pub(crate) fn sent_bytes(&self) -> u64 {

@@ -1,34 +1,34 @@
 //! The response of an endpoint on its way to the client.
 
-use std::rc::Rc;
 use std::time::Duration;
 
-use model::Forward;
+use model::{Forward, ResponsePolicy};
 use observe::Reason;
 use wire::Field;
 use wire::h1::{Body, BodyDecoder, Decoded, Response, Version};
 
-use crate::body::Framing;
 use crate::buffer::Buffer;
+use crate::caching;
+use crate::caching::receive::{self, Taken};
 use crate::client::{self, Client};
-use crate::deliver::Outcome;
 use crate::exchange::{Exchange, Spent};
 use crate::fault::Fault;
-use crate::filters;
 use crate::h2::tunnel_stream;
-use crate::head::{Delivery, HeadEdits, write_interim_head, write_response_head};
+use crate::head::{HeadEdits, write_interim_head};
 use crate::limits::{INTERIM_RESPONSES_MAX, ROUTE_RESPONSE_HEAD_BYTES_MAX};
+use crate::present::Own;
+use crate::recode::{self, Recode};
 use crate::reply::Scope;
-use crate::script;
 use crate::tunnel::{End, tunnel};
 use crate::upstream::h1::keep_alive_hint;
-use crate::upstream::{Call, Endpoint, ResponseTimer};
+use crate::upstream::{Call, Member, ResponseTimer};
 
 /// Receives the response to a request that has been sent.
 pub(crate) struct Receiver<'x, 'a> {
     pub(crate) exchange: &'x Exchange<'a>,
     pub(crate) forward: &'x Forward,
-    pub(crate) endpoint: &'x Rc<Endpoint>,
+    /// Whose response it is; none where that is another replica.
+    pub(crate) member: Option<&'x Member>,
     pub(crate) call: &'x Call<'x>,
     pub(crate) timer: &'x ResponseTimer<'x>,
     /// Whether the client gets the response whatever its status.
@@ -56,23 +56,38 @@ impl Receiver<'_, '_> {
         let mut response = worker.responses.take();
         self.final_head(&mut response, &mut buffer).await?;
         let took = self.exchange.report.note_header(response.status, worker.clock.now());
-        self.endpoint.note_response(took, worker.clock.now());
+        if let Some(member) = self.member {
+            member.endpoint.note_response(took, worker.clock.now());
+            if self.forward.overload.is_some() {
+                self.exchange.note_answer(member, self.forward, response.status, took);
+                self.exchange.note_head_for_limits(&member.endpoint, &response, buffer.data(), took);
+            }
+        }
         let received = match (response.status, upgrade) {
             (101, Some(rest)) if self.switches_as_asked(buffer.data(), &response) => {
                 Box::pin(self.switch(&response, buffer, rest)).await
             }
             (101, _) => Err(Fault::sent(Reason::UpstreamBadResponse)),
-            (status, _) if !self.is_last && self.forward.retry.on.statuses.contains(&status) => {
-                Err(Fault::sent(Reason::UpstreamStatus))
+            (status, _) if self.is_tried_again(status) => Err(Fault::sent(Reason::UpstreamStatus)),
+            (500.., _) if caching::is_rescued(self.exchange, response.status) => {
+                Err(Fault::never(Reason::UpstreamStatus))
             }
             (300.., _) if self.is_replaced(&response, buffer.data()) => {
                 self.note_spent(&response, buffer);
                 Err(Fault::never(Reason::UpstreamStatus))
             }
-            _ => self.deliver(&response, buffer).await,
+            _ => self.deliver(&response, &mut buffer).await,
         };
         worker.responses.keep(response);
         received
+    }
+
+    /// Whether another endpoint is asked because of a status. Where none may be asked, the response is the client's.
+    fn is_tried_again(&self, status: u16) -> bool {
+        !self.is_last
+            && self.forward.retry.on.statuses.contains(&status)
+            && self.exchange.may_retry(Fault::sent(Reason::UpstreamStatus), self.forward)
+            && self.exchange.take_retry(self.forward)
     }
 
     /// Whether the client is given another response instead.
@@ -130,80 +145,84 @@ impl Receiver<'_, '_> {
         named.peek().is_some() && named.all(is_asked_for)
     }
 
-    async fn deliver(&self, response: &Response, mut buffer: Buffer) -> Result<Received, Fault> {
+    /// Delivers a response whose head has come.
+    pub(crate) async fn deliver(&self, response: &Response, buffer: &mut Buffer) -> Result<Received, Fault> {
         let exchange = self.exchange;
-        // One that begins before its request has been written is the answer to who knows what: no other request follows there.
-        let answers_whole_request = exchange.progress.is_request_sent();
-        let body = response.body(exchange.is_head());
-        let delivery = self.delivery(response, body);
-        let idle_max = keep_alive_hint(buffer.data(), response);
-        let head = self.write_head(response, delivery, &buffer);
-        self.note_head(response.status, head.data());
+        if exchange.passage().is_some() && exchange.error_page.get().is_none() {
+            let taken = Box::pin(receive::take(exchange, self.forward, self.call, response, buffer)).await?;
+            if let Taken::Yes { keep_alive, is_read } = taken {
+                let is_reusable = is_read && response.is_persistent() && buffer.is_empty();
+                return Ok(Received {
+                    reusable: is_reusable && exchange.progress.is_request_sent(),
+                    keep_alive,
+                    idle_max: None,
+                    closes_in_order: false,
+                });
+            }
+        }
+        let compression = self.forward.transfer.response.as_ref().and_then(|it| it.compression.as_ref());
+        let recode = compression.and_then(|it| recode::plan(self.exchange, it, response, buffer.data()));
+        match recode {
+            None => self.deliver_as_it_is(response, buffer).await,
+            Some(recode) => Box::pin(self.deliver_recoded(response, buffer, recode)).await,
+        }
+    }
+
+    async fn deliver_as_it_is(&self, response: &Response, buffer: &mut Buffer) -> Result<Received, Fault> {
+        let way = Way::of(self.exchange, response, buffer.data());
+        let presented =
+            self.exchange.present(&self.own(response, buffer.data(), way.body, None), |_| (), |_, _| ());
         buffer.consume(response.len);
-        let mut decoder = BodyDecoder::new(body);
-        let mut outcome = Outcome {
-            status: response.status,
-            head,
-            body: self.call.source(body, &mut buffer, &mut decoder),
-            framing: delivery.framing,
-            read_timeout: self.forward.timeouts.read,
-            policy: self.forward.transfer.response.as_deref(),
-        };
-        let delivered = exchange.recipient().deliver(&mut outcome, || self.timer.note_slow()).await;
+        let mut decoder = BodyDecoder::new(way.body);
+        let source = self.call.source(way.body, buffer, &mut decoder);
+        let keep_alive = presented.delivery.keep_alive;
+        let mut outcome = presented.with(source, self.forward.timeouts.read, self.policy());
+        let delivered = self.exchange.recipient().deliver(&mut outcome, || self.timer.note_slow()).await;
+        drop(outcome);
         self.call.note_source_left(decoder);
         delivered?;
-        Ok(Received {
-            // More than was announced is no beginning of a next response.
-            reusable: answers_whole_request
-                && response.is_persistent()
-                && body != Body::UntilClose
-                && buffer.is_empty(),
-            keep_alive: delivery.keep_alive,
-            idle_max,
-            closes_in_order: false,
-        })
+        Ok(way.received(keep_alive, buffer.is_empty()))
     }
 
-    /// The head for the client. What it takes to write it is not kept while the response is sent.
-    fn write_head(&self, response: &Response, delivery: Delivery, received: &Buffer) -> Buffer {
-        let (exchange, mut head) = (self.exchange, Buffer::small(&self.exchange.worker.buffers));
-        let mut edits = exchange.response_edits(response.status, Scope::Location);
-        let date = || exchange.worker.date();
-        if let Some(policy) = &self.forward.transfer.response {
-            let origin = || exchange.redirect_origin();
-            filters::response::translate(policy, received.data(), &response.fields, origin, &mut edits);
-        }
-        script::edit_response(exchange, response.status, Scope::Location, &mut edits);
-        script::hide(exchange, &mut edits);
-        if let Some(heads) = &exchange.config.settings().heads {
-            filters::response::hide(heads, &mut edits);
-        }
-        write_response_head(received.data(), response, delivery, &edits, date, &mut head);
-        head
+    /// Delivers a response whose content may be in another coding than the endpoint's.
+    async fn deliver_recoded(
+        &self,
+        response: &Response,
+        buffer: &mut Buffer,
+        mut recode: Recode,
+    ) -> Result<Received, Fault> {
+        let way = Way::of(self.exchange, response, buffer.data());
+        // What has come of the content is read before the head is written.
+        let head = buffer.data()[..response.len].to_vec();
+        buffer.consume(response.len);
+        let mut decoder = BodyDecoder::new(way.body);
+        let source = self.call.source(way.body, buffer, &mut decoder);
+        let (len, timeout) = (response.fields.content_length, self.forward.timeouts.read);
+        let (source, framed) =
+            recode::begin(self.exchange, &mut recode, (source, way.body), len, timeout).await?;
+        let own = self.own(response, &head, framed, Some(recode));
+        let presented = self.exchange.present(&own, |_| (), |_, _| ());
+        let keep_alive = presented.delivery.keep_alive;
+        let mut outcome = presented.with(source, timeout, self.policy());
+        let delivered = self.exchange.recipient().deliver(&mut outcome, || self.timer.note_slow()).await;
+        drop(outcome);
+        self.call.note_source_left(decoder);
+        delivered?;
+        Ok(way.received(keep_alive, buffer.is_empty()))
     }
 
-    /// How the body's end is told to a client that may not know chunks.
-    fn delivery(&self, response: &Response, body: Body) -> Delivery {
-        let (exchange, version) = (self.exchange, self.exchange.request.version);
-        let has_length = matches!(body, Body::Empty | Body::Length(_));
-        let is_raw = has_length || version == Version::Http10 || exchange.client.is_http2();
-        let framing = if is_raw { Framing::Raw } else { Framing::Chunked };
-        // A response that refuses the request while its body is still being sent will not see the end of it.
-        let is_refusal = response.status >= 400 || exchange.error_page.get().is_some();
-        let refused_early = is_refusal && !exchange.progress.is_body_done();
-        let keep_alive =
-            exchange.may_keep_alive() && (has_length || framing == Framing::Chunked) && !refused_early;
-        Delivery { framing, keep_alive, version }
+    fn policy(&self) -> Option<&ResponsePolicy> {
+        self.forward.transfer.response.as_deref()
     }
 
-    fn note_head(&self, status: u16, head: &[u8]) {
-        let report = &self.exchange.report;
-        report.status.set(status);
-        report.sent_head.set(head.len() as u64);
-        self.exchange.progress.note_answered();
-        if self.exchange.config.logs_response_headers {
-            *report.response_head.borrow_mut() = head.to_vec();
-        }
+    fn own<'r>(
+        &'r self,
+        response: &'r Response,
+        head: &'r [u8],
+        body: Body,
+        recode: Option<Recode>,
+    ) -> Own<'r> {
+        Own { response, head, status: None, body, policy: self.policy(), recode, is_last: false }
     }
 
     /// Passes on the agreement to speak another protocol, and then whatever is spoken.
@@ -224,7 +243,7 @@ impl Receiver<'_, '_> {
         );
         // In HTTP/2 the tunnel is the content of a response that succeeds (RFC 8441 section 5).
         let status = if exchange.client.is_http2() { 200 } else { response.status };
-        self.note_head(status, out.data());
+        exchange.note_head(status, out.data());
         buffer.consume(response.len);
         let idle = timeouts.read.max(timeouts.send);
         let passed = match exchange.client {
@@ -249,6 +268,37 @@ impl Receiver<'_, '_> {
             idle_max: None,
             closes_in_order: passed.is_complete,
         })
+    }
+}
+
+/// What is known of a response while it is delivered.
+#[derive(Clone, Copy)]
+struct Way {
+    body: Body,
+    idle_max: Option<Duration>,
+    is_reusable: bool,
+}
+
+impl Way {
+    fn of(exchange: &Exchange<'_>, response: &Response, head: &[u8]) -> Self {
+        let body = response.body(exchange.is_head());
+        // One that begins before its request has been written is the answer to who knows what: no other request follows there.
+        let answers_whole_request = exchange.progress.is_request_sent();
+        Self {
+            body,
+            idle_max: keep_alive_hint(head, response),
+            is_reusable: answers_whole_request && response.is_persistent() && body != Body::UntilClose,
+        }
+    }
+
+    /// More than was announced is no beginning of a next response.
+    fn received(self, keep_alive: bool, nothing_follows: bool) -> Received {
+        Received {
+            reusable: self.is_reusable && nothing_follows,
+            keep_alive,
+            idle_max: self.idle_max,
+            closes_in_order: false,
+        }
     }
 }
 

@@ -92,17 +92,22 @@ fn holds(exchange: &Exchange<'_>, state: &mut ScriptState<'_>, test: &Test) -> b
 fn answer(exchange: &Exchange<'_>, state: &ScriptState<'_>, with: &Return) -> Answer {
     match &with.content {
         ReturnContent::Nothing if with.status == NO_RESPONSE => Answer::none(),
-        ReturnContent::Nothing if with.status < 300 => Answer::text(with.status, None, String::new()),
+        // What is no fault has no page, but a text that is empty.
+        ReturnContent::Nothing if with.status < 400 => of_media_type(state, with.status, String::new()),
         ReturnContent::Nothing => Answer::with_status(with.status),
         ReturnContent::Text(template) => {
             let body = String::from_utf8_lossy(&text(exchange, state, template)).into_owned();
-            let media_type = state.headers().rev().find_map(|headers| headers.media_type.as_deref());
-            Answer::text(with.status, Some(media_type.unwrap_or("text/html")), body)
+            of_media_type(state, with.status, body)
         }
         ReturnContent::Location(template) => {
             Answer::redirect(with.status, location(exchange, state, &text(exchange, state, template)))
         }
     }
+}
+
+fn of_media_type(state: &ScriptState<'_>, status: u16, body: String) -> Answer {
+    let media_type = state.headers().rev().find_map(|headers| headers.media_type.as_deref());
+    Answer::text(status, media_type.unwrap_or("text/html"), body)
 }
 
 /// A target as a client is to see it: a path becomes a URL of the host, unless the route wants it as it is.

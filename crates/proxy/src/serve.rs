@@ -1,52 +1,66 @@
 //! The path of a request, whatever the protocols on both sides: route -> filters -> access -> backend -> tries -> record; a fault or an answer of
 //! our own leaves it anywhere.
 
+mod behaviour;
+mod cached;
+mod home;
 mod scripted;
+mod shed;
+mod stop;
 
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use model::{
-    Access, Action, BlockedHeaders, BlockedValue, Conditions, Forward, HostName, RequestFilter,
-    ResponseFilter, Route, Tracing,
+    Access, Action, BlockedHeaders, CachePolicy, Conditions, Files, Forward, HostName, ListedValue,
+    RequestFilter, ResponseFilter, Route, Tracing,
 };
 use observe::Reason;
 use routing::{HostTable, Resolution};
 use wire::h1::{Request, TargetForm, Version};
 
 use crate::access::{self, ClientCertContext};
+use crate::admission;
 use crate::body::{Framing, Source};
 use crate::buffer::Buffer;
+use crate::caching::{self, Looked};
 use crate::client::Timeout;
 use crate::conditions;
 use crate::deliver::{Outcome, Recipient};
-use crate::error_backend::{self, NoPage};
+use crate::error_backend;
 use crate::exchange::{AfterRequest, Exchange, RequestId, RequestStart};
-use crate::fault::Fault;
-use crate::filters::{self, FilterResult, Forwarded, RequestView};
+use crate::fault::Retry;
+use crate::filters::{self, Forwarded, RequestView};
 use crate::head::{HeadEdits, connection_option};
+use crate::limits::RETRY_AFTER_SECONDS_MAX;
 use crate::lookup;
 use crate::mirror;
-use crate::outbound::Outbound;
+use crate::outbound::{Outbound, is_bodiless};
+use crate::overload::Picked;
+use crate::pace::Direction;
 use crate::progress::Progress;
 use crate::record;
+use crate::replicas;
 use crate::reply::{self, Answer, CLIENT_CLOSED_REQUEST, NO_RESPONSE};
 use crate::report::Report;
-use crate::script::{self, Ended};
+use crate::script;
 use crate::stage::{Stage, Unwatched, Watch};
 use crate::tls::ClientTls;
 use crate::trace::Trace;
-use crate::upstream::{Cluster, Endpoint};
+use crate::upstream::Cluster;
 use crate::values;
 use crate::worker::Worker;
+pub(crate) use stop::Stop;
 
-/// Why a request goes no further.
-pub(crate) enum Stop {
-    /// It is answered here. On the heap, so that what nearly no request comes to takes little room on the way of all.
-    Answer(Box<Answer>),
-    /// It is refused, or has failed.
-    Fault(Reason),
+/// Who answers a request that is let in.
+pub(crate) enum Target<'a> {
+    /// One of these endpoints.
+    Endpoints(&'a Forward, &'a Cluster),
+    /// What the cache keeps: there is no endpoint at the moment.
+    Kept(&'a Forward, &'a Arc<CachePolicy>),
+    /// A file.
+    Files(&'a Files),
 }
 
 /// Where load balancers ask whether the proxy is there: on every host that is not served by name, as in ingress-nginx.
@@ -95,7 +109,10 @@ pub(crate) fn exchange<'a>(
         id: RequestId::of(head, request, &worker.random, settings.request_id),
         affinity_cookie: Cell::default(),
         error_page: OnceCell::new(),
+        cache: OnceCell::new(),
+        guest: OnceCell::new(),
         trace: OnceCell::new(),
+        place: Cell::new(None),
         progress: Progress::default(),
         report: Report::new(begin, request.len as u64),
     })
@@ -111,6 +128,7 @@ pub(crate) async fn refuse(worker: &Rc<Worker>, arrival: RequestStart<'_>, reaso
     let edits = filters::response(config.settings(), false, expand);
     let sent = send_answer(worker, arrival, (&Answer::to(reason), &edits), option, !is_head, &report).await;
     record::record_refused(worker, config, conn, head, &report, reason);
+    admission::note_refused(worker, config.settings(), conn.peer.ip(), reason);
     if sent { AfterRequest::Linger } else { AfterRequest::Close }
 }
 
@@ -142,49 +160,6 @@ async fn send_answer(
     recipient.deliver(&mut outcome, || ()).await.is_ok()
 }
 
-impl From<Reason> for Stop {
-    #[cold]
-    fn from(reason: Reason) -> Self {
-        Self::Fault(reason)
-    }
-}
-
-impl From<Answer> for Stop {
-    #[cold]
-    fn from(answer: Answer) -> Self {
-        Self::Answer(Box::new(answer))
-    }
-}
-
-impl From<NoPage> for Stop {
-    fn from(none: NoPage) -> Self {
-        match none {
-            NoPage::BuiltIn => Answer::not_found().into(),
-            NoPage::Failed(reason) => reason.into(),
-        }
-    }
-}
-
-impl From<Ended> for Stop {
-    #[cold]
-    fn from(ended: Ended) -> Self {
-        match ended {
-            Ended::Answer(answer) => answer.into(),
-            Ended::Refuse(reason) => reason.into(),
-        }
-    }
-}
-
-impl From<FilterResult> for Result<(), Stop> {
-    fn from(result: FilterResult) -> Self {
-        match result {
-            FilterResult::Continue => Ok(()),
-            FilterResult::Answer(answer) => Err(answer.into()),
-            FilterResult::Refuse(reason) => Err(reason.into()),
-        }
-    }
-}
-
 /// Asks whether a route is closed.
 fn check_open(route: &Route) -> Result<(), Stop> {
     let is_closed = route.access.as_ref().is_some_and(|access| access.unavailable.is_some());
@@ -197,10 +172,15 @@ impl<'a> Exchange<'a> {
         let passed = self.pass(rest).await;
         // What has to be said may be said though the time is up.
         self.deadline.uncap();
-        match passed {
+        let next = match passed {
             Ok(next) => next,
             Err(stop) => Box::pin(self.conclude(stop, rest)).await,
+        };
+        if self.config.settings().client.bounds.read_rate_min.is_some() {
+            // It was for this response.
+            self.deadline.pace(Direction::Write, None);
         }
+        next
     }
 
     /// Answers a request that goes no further, or has another backend answer it.
@@ -225,6 +205,10 @@ impl<'a> Exchange<'a> {
 
     /// Whether a backend of errors answers in place of the proxy.
     pub(crate) fn is_replaced(&self, stop: &Stop) -> bool {
+        if self.report.is_refused_for_abuse.get() {
+            // No other backend is to work for such a client.
+            return false;
+        }
         let is_replaced = match stop {
             Stop::Answer(answer) => self.replace(answer.status, || answer.challenges(), true),
             Stop::Fault(reason) => self.replace(reply::status(*reason), Vec::new, true),
@@ -237,12 +221,40 @@ impl<'a> Exchange<'a> {
 
     /// The way of a request, step by step. What follows, a try's request, response and delivery, is `attempt`'s.
     async fn pass(&self, rest: &mut Buffer) -> Result<AfterRequest, Stop> {
-        let (forward, cluster) = self.admit(Unwatched).await?;
+        if let Some(replica) = self.admit_replica() {
+            return Box::pin(self.serve_replica(replica, rest)).await;
+        }
+        // What is not held while endpoints are waited for takes no room in the future of all requests.
+        let (forward, cluster) = match self.admit(Unwatched).await? {
+            Target::Endpoints(forward, cluster) => (forward, cluster),
+            Target::Kept(forward, policy) => {
+                let kept = Box::pin(caching::serve_without_endpoint(self, forward, policy)).await?;
+                return kept.ok_or_else(|| Reason::NoEndpoints.into());
+            }
+            Target::Files(files) => return Box::pin(self.serve_files(files, rest)).await,
+        };
+        if let Some(policy) = &forward.cache {
+            let next = match caching::look(self, forward, policy) {
+                Some(Looked::Hit(object)) => caching::give_hit(self, forward, object).await?,
+                Some(Looked::Sought(sought)) if policy.is_shared => {
+                    Box::pin(self.ask_home(forward, policy, sought)).await?
+                }
+                Some(Looked::Sought(sought)) => sought.await?,
+                None => None,
+            };
+            if let Some(next) = next {
+                return Ok(next);
+            }
+        }
+        self.check_guard(forward)?;
         self.forward(forward, cluster, rest).await
     }
 
     /// What comes before an endpoint is asked: who gets there, and which endpoints they are. `watch` is told of each step.
-    pub(crate) async fn admit(&self, watch: impl Watch) -> Result<(&'a Forward, &'a Cluster), Stop> {
+    pub(crate) async fn admit(&self, watch: impl Watch) -> Result<Target<'a>, Stop> {
+        if !self.worker.abuse.is_quiet() {
+            Box::pin(self.check_behaviour()).await?;
+        }
         let found = self.find_route_of(self.client_path());
         if let Some(blocked) = &self.config.settings().blocked_headers {
             watch.see(Stage::BlockedHeaders, self.check_headers(blocked))?;
@@ -259,18 +271,33 @@ impl<'a> Exchange<'a> {
             watch.see(Stage::Preflight, self.preflight(route))?;
             self.filter(filters, watch)?;
         }
-        let backend = watch.see(Stage::Backend, self.backend(route))?;
+        let backend = match watch.see(Stage::Backend, self.backend(route)) {
+            // What is kept needs none, but the client has to pass the checks.
+            Err(Reason::NoEndpoints) if self.kept_by(route).is_some() => None,
+            backend => backend?,
+        };
         if let Some(access) = &route.access {
             watch.see(Stage::GuardsInClear, self.check_in_clear(host, access))?;
             let admitted = Box::pin(access::admit(self, access, watch)).await;
             Result::<(), Stop>::from(admitted)?;
         }
         match (&route.action, backend) {
-            (Action::Forward(forward), Some(cluster)) => Ok((forward, cluster)),
-            (Action::Forward(_), None) => Err(Reason::NoEndpoints.into()),
+            (Action::Forward(forward), Some(cluster)) => Ok(Target::Endpoints(forward, cluster)),
+            (Action::Files(files), _) => Ok(Target::Files(files)),
+            (Action::Forward(forward), None) => match self.kept_by(route) {
+                Some(policy) => Ok(Target::Kept(forward, policy)),
+                None => Err(Reason::NoEndpoints.into()),
+            },
             (Action::Respond(fixed), _) => Err(Answer::direct(fixed).into()),
             (Action::NotFound, _) => Err(Reason::UnknownPath.into()),
         }
+    }
+
+    /// What the cache does for a route, if there is one.
+    #[cold]
+    fn kept_by<'r>(&self, route: &'r Route) -> Option<&'r Arc<CachePolicy>> {
+        let Action::Forward(forward) = &route.action else { return None };
+        forward.cache.as_ref().filter(|_| self.worker.cache.is_some())
     }
 
     /// The route that takes a path of the request's host.
@@ -333,9 +360,9 @@ impl<'a> Exchange<'a> {
     /// Refuses clients that say themselves that they are not wanted, whatever they ask for.
     #[cold]
     fn check_headers(&self, blocked: &BlockedHeaders) -> Result<(), Stop> {
-        let is_blocked = |name: &[u8], values: &[BlockedValue]| {
+        let is_blocked = |name: &[u8], values: &[ListedValue]| {
             let value = lookup::header(self.head, self.request, name).unwrap_or_default();
-            values.iter().any(|blocked| blocked.blocks(&value))
+            values.iter().any(|blocked| blocked.takes(&value))
         };
         if is_blocked(b"user-agent", &blocked.user_agents) || is_blocked(b"referer", &blocked.referers) {
             return Err(Reason::HeaderDenied.into());
@@ -434,59 +461,59 @@ impl<'a> Exchange<'a> {
         if let Some(mirror) = &forward.transfer.mirror {
             mirror::send(self, mirror, forward.timeouts, outbound.content());
         }
-        let mut last_reason = Reason::NoEndpoints;
+        if forward.overload.is_some() {
+            cluster.state().retries.note_request(self.worker.clock.now());
+        }
+        let mut last_reason = None;
         let reason = loop {
-            let Some(endpoint) = self.pick(cluster) else { break last_reason };
+            let member = match self.pick(cluster, forward) {
+                Picked::Member(member) => Rc::clone(member),
+                Picked::None => break last_reason.unwrap_or_else(|| Self::why_none_is_picked(cluster)),
+                Picked::Full(only) => {
+                    match Box::pin(self.await_place(cluster, forward, only, &outbound)).await {
+                        Ok(member) => member,
+                        Err(reason) => break reason,
+                    }
+                }
+            };
             let is_last = !self.has_another(cluster, forward);
-            match outbound.attempt(endpoint, is_last).await {
+            let attempted = outbound.attempt(member, is_last).await;
+            drop(self.place.take());
+            match attempted {
                 Ok(next) => return Ok(next),
-                Err(fault) if !is_last && self.may_retry(fault, forward, &outbound) => {
-                    last_reason = fault.reason;
+                Err(fault)
+                    if !is_last
+                        && self.may_retry(fault, forward)
+                        && self.is_within_budget(fault, forward) =>
+                {
+                    last_reason = Some(fault.reason);
                 }
                 Err(fault) => break fault.reason,
             }
         };
+        if self.passage().is_some() {
+            let rescued = Box::pin(caching::rescue(self, forward, reason)).await;
+            if let Some(next) = rescued.map_err(|fault| Stop::from(fault.reason))? {
+                return Ok(next);
+            }
+        }
         if self.error_page.get().is_some() || self.is_replaced(&Stop::Fault(reason)) {
             return Ok(Box::pin(error_backend::take_over(self, outbound)).await?);
         }
         Err(reason.into())
     }
 
-    fn pick<'c>(&self, cluster: &'c Cluster) -> Option<&'c Rc<Endpoint>> {
-        let was_tried = |endpoint: &Endpoint| self.report.was_tried(endpoint.address);
-        let (random, now) = (&self.worker.random, self.worker.clock.now());
-        match cluster.keyed() {
-            None => cluster.pick(was_tried, random, now).or_else(|| cluster.pick(|_| false, random, now)),
-            Some(keyed) => self.pick_by_key(cluster, keyed),
-        }
-    }
-
-    /// Whether the policy leaves room for a try after the next one. Where all endpoints have been tried, they are tried again, as in
-    /// ingress-nginx; a policy without a number tries each of them once.
-    fn has_another(&self, cluster: &Cluster, forward: &Forward) -> bool {
-        let tries = self.report.tries_len() as u32 + 1;
-        let elapsed = self.worker.clock.now().since(self.report.begin);
-        forward.retry.tries.map_or_else(|| (tries as usize) < cluster.len(), |max| tries < max)
-            && forward.retry.timeout.is_none_or(|max| elapsed < max)
-    }
-
-    /// nginx's `proxy_next_upstream`: whether the fault counts, and whether to repeat the request does no harm. There is no other try
-    /// once the time of the whole request is up.
-    pub(crate) fn may_retry(&self, fault: Fault, forward: &Forward, outbound: &Outbound<'_, '_>) -> bool {
-        let on = &forward.retry.on;
-        let counts = match fault.reason {
-            Reason::ConnectTimeout | Reason::UpstreamReadTimeout | Reason::UpstreamSendTimeout => on.timeout,
-            Reason::UpstreamBadResponse | Reason::UpstreamHeadTooLarge => on.invalid_header,
-            Reason::UpstreamStatus => true,
-            _ => on.error,
-        };
-        let is_in_time = |timeout| self.worker.clock.now().since(self.report.begin) < timeout;
-        counts && forward.timeouts.request.is_none_or(is_in_time) && outbound.is_repeatable(fault.retry)
+    /// Whether the request can be sent again after a fault.
+    pub(crate) fn is_repeatable(&self, forward: &Forward, retry: Retry) -> bool {
+        let is_at_hand =
+            self.progress.can_send_again() || (is_bodiless(self) && !self.progress.is_answered());
+        is_at_hand && self.may_repeat(forward, retry)
     }
 
     /// Answers a fault, where the client can still be answered.
     async fn fail(&self, reason: Reason, rest: &mut Buffer) -> AfterRequest {
         self.worker.recorder.borrow().reason(reason);
+        admission::note_fault(self.worker, self.config.settings(), self.forwarded.client, reason);
         if self.progress.is_answered() {
             self.client.break_off();
             return AfterRequest::Abort;
@@ -496,7 +523,13 @@ impl<'a> Exchange<'a> {
             self.client.break_off();
             return AfterRequest::Abort;
         }
-        self.answer(&Answer::to(reason), rest).await
+        let answer = Answer::to(reason);
+        if !reply::is_overload(reason) {
+            return self.answer(&answer, rest).await;
+        }
+        // Who is refused together need not come back together.
+        let seconds = 1 + self.worker.random.below(RETRY_AFTER_SECONDS_MAX) as u64;
+        self.answer(&answer.after_seconds(seconds), rest).await
     }
 
     async fn answer(&self, answer: &Answer, rest: &mut Buffer) -> AfterRequest {
@@ -532,11 +565,14 @@ impl<'a> Exchange<'a> {
     pub(crate) fn answer_edits(&self, answer: &Answer) -> HeadEdits<'_> {
         let mut edits = self.response_edits(answer.status, answer.scope);
         script::edit_response(self, answer.status, answer.scope, &mut edits);
+        if self.guest.get().is_some() {
+            edits.set(replicas::NAME, home::NO_ANSWER);
+        }
         edits
     }
 
     /// Passes over the request's body if it has come with the head; otherwise the connection cannot be used again.
-    fn pass_over_body(&self, rest: &mut Buffer) -> bool {
+    pub(crate) fn pass_over_body(&self, rest: &mut Buffer) -> bool {
         if self.progress.has_body_begun() || self.request.fields.chunked {
             return self.progress.is_body_done();
         }

@@ -13,6 +13,7 @@ use tokio::net::TcpStream;
 
 use crate::buffer::Buffer;
 use crate::deadline::{Deadline, Elapsed};
+use crate::pace::Direction;
 use crate::tls::Session;
 
 /// Borrowed only while it is polled, so that a body can be sent while the answer to it is read.
@@ -236,16 +237,19 @@ impl Socket {
         timeout: Duration,
         deadline: &Deadline,
     ) -> Result<io::Result<()>, Elapsed> {
-        let mut left = usize::MAX;
-        let written = deadline.within(timeout, |cx| {
+        let mut left = unwritten.len();
+        let poll = |cx: &mut Context<'_>| {
             let written = self.poll_write_all(cx, unwritten);
-            if written.is_pending() && unwritten.len() < left {
+            if unwritten.len() < left {
+                deadline.note_passed(Direction::Write, left - unwritten.len());
                 left = unwritten.len();
-                deadline.start(timeout);
+                if written.is_pending() {
+                    deadline.start_paced(Direction::Write, timeout);
+                }
             }
             written
-        });
-        written.await
+        };
+        deadline.within_paced(Direction::Write, timeout, poll, |_| 0).await
     }
 
     /// Says to the peer that no more will come.

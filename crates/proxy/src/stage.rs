@@ -48,6 +48,8 @@ pub enum Stage {
     Buffering,
     /// Headers that endpoints get in place of the client's.
     UpstreamHead,
+    /// What is kept may answer, and what is answered may be kept.
+    Cache,
     /// A copy of the request goes elsewhere.
     Mirror,
     /// How an endpoint is picked.
@@ -56,10 +58,16 @@ pub enum Stage {
     Timeouts,
     /// When another endpoint is tried.
     Retries,
+    /// How many requests endpoints have at a time, and how long others wait.
+    Overload,
     /// What is changed in responses.
     Responses,
+    /// The content codings of responses.
+    Codings,
     /// Whose responses take the place of errors.
     ErrorPages,
+    /// The request becomes a span, of which the endpoint is told.
+    Tracing,
 }
 
 /// Is told of the steps of a request.

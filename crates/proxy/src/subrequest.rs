@@ -48,7 +48,7 @@ pub(crate) async fn ask<T>(
     result
 }
 
-async fn final_head(
+pub(crate) async fn final_head(
     call: &Call<'_>,
     response: &mut Response,
     buffer: &mut Buffer,

@@ -1,5 +1,8 @@
 //! System calls that no safe wrapper offers. The only module with unsafe code.
-#![expect(unsafe_code, reason = "socket options and control messages that rustix and socket2 do not have")]
+#![expect(
+    unsafe_code,
+    reason = "socket options, control messages and a scheduling policy that rustix and socket2 do not have"
+)]
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -37,6 +40,22 @@ fn set_on(socket: &impl AsFd, level: libc::c_int, option: libc::c_int) -> io::Re
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
+
+/// Has the calling thread run where no other one wants the CPU (`SCHED_IDLE`, sched(7)), or with the lowest priority where that is
+/// forbidden. Needs no rights, and cannot be taken back without some.
+pub(crate) fn yield_to_others() -> io::Result<()> {
+    // SAFETY: all of its fields are numbers, for which zero is a value; SCHED_IDLE allows the priority 0 only.
+    let parameter: libc::sched_param = unsafe { std::mem::zeroed() };
+    // SAFETY: the call reads `parameter` and is about the calling thread alone, which 0 stands for.
+    if unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameter) } == 0 {
+        return Ok(());
+    }
+    // On Linux the nice value is a thread's own.
+    rustix::process::nice(NICE_MAX).map(drop).map_err(io::Error::from)
+}
+
+/// The nice value of the lowest priority.
+const NICE_MAX: i32 = 19;
 
 /// A datagram that was received.
 #[derive(Clone, Copy, Debug)]

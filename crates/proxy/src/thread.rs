@@ -9,9 +9,12 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::{Notify, watch};
 
+use crate::admission;
 use crate::clock::Clock;
+use crate::guard::Relief;
 use crate::limits::{EVENT_INTERVAL, FILE_THREADS_MAX, TICKS_PER_SWEEP};
 use crate::listener::{FirstSockets, Listeners};
+use crate::ticker::Tick;
 use crate::worker::{Published, Worker, WorkerParts};
 
 /// What is told to all workers.
@@ -20,6 +23,8 @@ pub(crate) struct Control {
     pub(crate) published: watch::Receiver<Published>,
     /// Whether to stop.
     pub(crate) stopping: watch::Receiver<bool>,
+    /// What is to be done about shortages.
+    pub(crate) relief: watch::Receiver<Relief>,
 }
 
 /// The generation of the configuration that each worker serves.
@@ -76,7 +81,7 @@ pub(crate) struct WorkerThread {
     /// Where it tells which configuration it serves.
     pub(crate) acknowledgement: Acknowledgement,
     /// Notified once per tick.
-    pub(crate) ticks: Arc<Notify>,
+    pub(crate) ticks: Arc<Tick>,
 }
 
 /// Runs a worker to its end.
@@ -104,7 +109,7 @@ fn runtime(clock: Clock) -> io::Result<LocalRuntime> {
 }
 
 async fn serve(thread: WorkerThread, parts: WorkerParts) -> io::Result<()> {
-    let Control { mut published, mut stopping } = thread.control;
+    let Control { mut published, mut stopping, mut relief } = thread.control;
     let first = published.borrow_and_update().clone();
     let generation = first.snapshot.generation;
     let worker = Worker::new(parts, first);
@@ -125,6 +130,7 @@ async fn serve(thread: WorkerThread, parts: WorkerParts) -> io::Result<()> {
                 listeners.install(&worker);
                 thread.acknowledgement.note(generation);
             }
+            Ok(()) = relief.changed() => worker.relieve(*relief.borrow_and_update()),
             _ = stopping.wait_for(|stop| *stop) => break,
         }
     }
@@ -136,10 +142,12 @@ async fn serve(thread: WorkerThread, parts: WorkerParts) -> io::Result<()> {
     Ok(())
 }
 
-async fn tick(worker: Rc<Worker>, listeners: Rc<Listeners>, ticks: Arc<Notify>) {
+async fn tick(worker: Rc<Worker>, listeners: Rc<Listeners>, ticks: Arc<Tick>) {
     for count in 1_u64.. {
-        ticks.notified().await;
+        ticks.wait().await;
         worker.tick();
+        ticks.seen(worker.clock.now());
+        admission::close_wanted(&worker);
         if count.is_multiple_of(TICKS_PER_SWEEP) {
             listeners.retry(&worker);
         }

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use model::Tracing;
+use model::{TraceShare, Tracing};
 use wire::h1::Request;
 use wire::trace_context::{LEN, TraceContext};
 
@@ -39,6 +39,24 @@ impl<'a> Trace<'a> {
         let context = TraceContext { trace_id, span_id, flags };
         let parent = incoming.map(|parent| parent.span_id);
         Self { tracing, context, parent, traceparent: context.write() }
+    }
+
+    /// Whether the span is sent, where that is the same for every such request; none where it is a matter of the trace's number, which is made up.
+    pub(crate) fn is_sent(&self) -> Option<bool> {
+        let share = self.tracing.sampler.share;
+        let is_settled = self.parent.is_some() || share == TraceShare::ALL || share == TraceShare::NONE;
+        is_settled.then(|| self.context.is_sampled())
+    }
+
+    /// `traceparent` with what is the same for every such request.
+    pub(crate) fn known(&self) -> String {
+        const MADE: &str = "(made for each request)";
+        let text = String::from_utf8_lossy(&self.traceparent);
+        let parts: Vec<_> = text.split('-').collect();
+        let [version, trace, _, flags] = *parts.as_slice() else { return MADE.to_owned() };
+        let trace = if self.parent.is_some() { trace } else { MADE };
+        let flags = if self.is_sent().is_some() { flags } else { "(by chance 00 or 01)" };
+        format!("{version}-{trace}-{MADE}-{flags}")
     }
 
     /// Tells an endpoint. What the client says of another trace does not pass.

@@ -61,10 +61,11 @@ fn with_values<T>(
     let canary = exchange.canary();
     let only = || match &exchange.route.get()?.action {
         model::Action::Forward(forward) => forward.backends.only(),
-        model::Action::Respond(_) | model::Action::NotFound => None,
+        model::Action::Files(_) | model::Action::Respond(_) | model::Action::NotFound => None,
     };
     let upstream = canary.map(|canary| canary.mainline).or_else(|| exchange.cluster.get()).or_else(only);
     let upstream = upstream.map(|cluster| exchange.config.snapshot.cluster(cluster).name.as_str());
+    let upstream = upstream.or_else(|| is_for_nobody(exchange).then_some(DEFAULT_BACKEND));
     let user = basic_user(head, request);
     let (line, protocol) = match (exchange.client, request.version) {
         (Client::Http2(_), _) => (request_line_http2(head, request).into(), "HTTP/2.0"),
@@ -93,6 +94,7 @@ fn with_values<T>(
         request_time: took,
         upstream_name: upstream,
         alternative_upstream_name: canary.map_or("", |canary| &canary.name),
+        cache_status: exchange.told().map(|told| told.name()),
         tries: &tries,
         request_id: exchange.id.as_bytes(),
         traceparent: exchange.trace.get().map(|trace| &trace.traceparent),
@@ -101,6 +103,17 @@ fn with_values<T>(
         ..blank_record(conn)
     };
     act(&record, sink)
+}
+
+/// ingress-nginx's name for its built-in default backend, which answers where no Ingress names a Service.
+const DEFAULT_BACKEND: &str = "upstream-default-backend";
+
+/// Whether there is nobody to send a request to.
+fn is_for_nobody(exchange: &Exchange<'_>) -> bool {
+    match exchange.route.get() {
+        Some(route) => route.action == model::Action::NotFound,
+        None => exchange.report.status.get() == 404,
+    }
 }
 
 /// A text as the value of a header: what could end its line is escaped.
@@ -160,6 +173,7 @@ pub(crate) fn blank_record(conn: &Conn) -> Record<'_> {
         connection_requests: conn.requests.get(),
         upstream_name: None,
         alternative_upstream_name: "",
+        cache_status: None,
         tries: &[],
         request_id: None,
         traceparent: None,
@@ -206,8 +220,9 @@ struct NamedValues<'a, 'x> {
 }
 
 impl Named for NamedValues<'_, '_> {
-    fn request(&self, name: &str) -> Option<&[u8]> {
-        self.request.fields.find_name(self.head, name.as_bytes()).map(|field| field.value(self.head))
+    fn request(&self, name: &str) -> Option<Cow<'_, [u8]>> {
+        let names = self.exchange.config.settings().client.header_names;
+        lookup::header_variable(self.head, self.request, name.as_bytes(), names)
     }
 
     fn response(&self, name: &str) -> Option<&[u8]> {
@@ -217,11 +232,11 @@ impl Named for NamedValues<'_, '_> {
         })
     }
     fn cookie(&self, name: &str) -> Option<&[u8]> {
-        lookup::cookie(self.head, self.request, name.as_bytes())
+        lookup::cookie_variable(self.head, self.request, name.as_bytes())
     }
 
     fn argument(&self, name: &str) -> Option<&[u8]> {
-        lookup::parameter(self.head, self.request, name.as_bytes())
+        lookup::parameter_variable(self.head, self.request, name.as_bytes())
     }
 
     fn capture(&self, group: u8) -> Option<&[u8]> {

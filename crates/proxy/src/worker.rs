@@ -2,12 +2,15 @@
 //!
 //! Nothing in here is shared with other workers but the idle upstream connections, which another may take.
 
+mod upkeep;
+
 use std::cell::{Cell, OnceCell, RefCell};
 use std::future::Future;
 use std::os::fd::OwnedFd;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use model::template::Variable;
@@ -21,22 +24,28 @@ use rustix::event::{EventfdFlags, eventfd};
 use tokio::sync::Notify;
 use wire::h1::{Request, RequestLimits, Response};
 
-use crate::body::BodyStore;
+use crate::body::{BodyStore, Coders};
 use crate::buffer::Buffers;
+use crate::cache::Cache;
 use crate::clients::Clients;
+use crate::clients::abuse::AbuseCounter;
 use crate::clock::{Clock, Moment};
 use crate::deadline::{Deadline, Deadlines};
+use crate::forms::Forms;
+use crate::guard::Relief;
 use crate::limits::{
-    IDLE_CLOSED_PER_TURN, MIRRORS_MAX, SHORTAGE_TOLD_INTERVAL, TICKS_PER_SWEEP, UDP_SESSIONS_MAX,
+    CACHE_REFRESHES_MAX, IDLE_CLOSED_PER_TURN, MIRRORS_MAX, SHORTAGE_TOLD_INTERVAL, UDP_SESSIONS_MAX,
     UNHELD_TOLD_INTERVAL,
 };
-use crate::options::Budget;
+use crate::load::LoadMeter;
+use crate::options::{Budget, Share};
 use crate::pipe::Pipes;
 use crate::places::Places;
 use crate::random::Random;
+use crate::replicas::{Peers, ReplicaSecret};
 use crate::spare::Spare;
 use crate::tls::{HandshakeLimiter, TlsListeners};
-use crate::upstream::{Cluster, ClusterState, Pool};
+use crate::upstream::{Cluster, ClusterLimits, ClusterState, Pool};
 
 /// What a worker owns.
 pub(crate) struct Worker {
@@ -46,11 +55,28 @@ pub(crate) struct Worker {
     pub(crate) pipes: Pipes,
     pub(crate) random: Random,
     pub(crate) pool: Pool,
+    /// Clusters whose limits have something to do on ticks.
+    limited: RefCell<Vec<Rc<ClusterLimits>>>,
     pub(crate) handshakes: HandshakeLimiter,
     /// What is known of clients, shared by all workers.
     pub(crate) clients: Arc<Clients>,
+    /// What clients do, as far as this worker sees it.
+    pub(crate) abuse: AbuseCounter,
     /// Room for bodies that are read whole, shared by all workers.
     pub(crate) bodies: Arc<BodyStore>,
+    /// Responses that are kept, shared by all workers; none where there is no memory for any.
+    pub(crate) cache: Option<Arc<Cache>>,
+    /// Compressed forms of what is in memory, shared by all workers; none where nothing is.
+    pub(crate) forms: Option<Arc<Forms>>,
+    /// Other replicas of this Forebay.
+    pub(crate) peers: Peers,
+    /// Requests that bring what is kept up to date.
+    pub(crate) refreshes: Places,
+    /// What compresses and takes compression away.
+    pub(crate) coders: Rc<Coders>,
+    load: LoadMeter,
+    /// Files that are served, shared by all workers; none where there is no root for them.
+    pub(crate) files: Option<Arc<::files::Store>>,
     /// Copies of requests that are at work.
     pub(crate) mirrors: Places,
     pub(crate) recorder: RefCell<Recorder>,
@@ -70,12 +96,19 @@ pub(crate) struct Worker {
     leaving: Cell<usize>,
     datagram_sessions: Cell<usize>,
     budget: Budget,
+    /// What is done about what the process has too little of.
+    relief: Cell<Relief>,
+    share: Share,
     /// A descriptor that is given up to take and turn away a connection when there are no others.
     spare_descriptor: RefCell<Option<OwnedFd>>,
-    /// When it was last told that there are too few descriptors.
-    told_of_shortage: Cell<Option<Moment>>,
+    /// When any worker last told that there are too few descriptors, in nanoseconds since the proxy began; 0 for never.
+    told_of_shortage: Arc<AtomicU64>,
+    /// When it was last told that a client has too many connections.
+    told_of_client_connections: Cell<Option<Moment>>,
     /// When it was last told that a body is passed on which ought to be read whole.
     told_of_unheld: Cell<Option<Moment>>,
+    /// When it was last told that levels of compression fall.
+    told_of_ease: Cell<Option<Moment>>,
     serial: Cell<u64>,
     ticks: Cell<u64>,
     /// A connection has been closed.
@@ -130,10 +163,17 @@ pub(crate) struct WorkerParts {
     pub(crate) pool: Pool,
     pub(crate) clients: Arc<Clients>,
     pub(crate) bodies: Arc<BodyStore>,
+    pub(crate) files: Option<Arc<::files::Store>>,
+    pub(crate) cache: Option<Arc<Cache>>,
+    pub(crate) forms: Option<Arc<Forms>>,
+    pub(crate) replica_secret: Option<ReplicaSecret>,
     pub(crate) recorder: Recorder,
     pub(crate) log: Log,
     pub(crate) spans: SpanSink,
     pub(crate) budget: Budget,
+    /// When any worker last told that there are too few descriptors.
+    pub(crate) told_of_shortage: Arc<AtomicU64>,
+    pub(crate) share: Share,
 }
 
 impl Worker {
@@ -147,9 +187,18 @@ impl Worker {
             pipes: Pipes::default(),
             random: Random::new(),
             pool: parts.pool,
+            limited: RefCell::default(),
             handshakes: HandshakeLimiter::default(),
+            abuse: AbuseCounter::new(&parts.clients.abuse),
             clients: parts.clients,
             bodies: parts.bodies,
+            cache: parts.cache,
+            forms: parts.forms,
+            peers: Peers::new(parts.replica_secret),
+            refreshes: Places::new(CACHE_REFRESHES_MAX),
+            coders: Coders::new(parts.recorder.codings()),
+            load: LoadMeter::default(),
+            files: parts.files,
             mirrors: Places::new(MIRRORS_MAX),
             recorder: RefCell::new(parts.recorder),
             no_labels: Arc::new(Labels { host: HostName::Any.to_string(), ..Labels::default() }),
@@ -164,9 +213,13 @@ impl Worker {
             leaving: Cell::new(0),
             datagram_sessions: Cell::new(0),
             budget: parts.budget,
+            share: parts.share,
             spare_descriptor: RefCell::new(spare_descriptor()),
-            told_of_shortage: Cell::new(None),
+            told_of_shortage: parts.told_of_shortage,
+            relief: Cell::default(),
+            told_of_client_connections: Cell::new(None),
             told_of_unheld: Cell::new(None),
+            told_of_ease: Cell::new(None),
             serial: Cell::new(0),
             ticks: Cell::new(0),
             closed: Notify::new(),
@@ -212,7 +265,8 @@ impl Worker {
     fn make_ready<'a>(&self, upstream: &'a Upstream) -> &'a Cluster {
         upstream.ready.get_or_init(|| {
             let endpoints = upstream.model.endpoints.len();
-            let state = upstream.state.get_or_init(|| ClusterState::new(endpoints, &self.random));
+            let new = || ClusterState::new(endpoints, &self.random, self.clock.now());
+            let state = upstream.state.get_or_init(new);
             let cluster = Cluster::new(&upstream.model, state, &self.pool);
             cluster.join();
             if !upstream.is_in_force.get() {
@@ -220,20 +274,6 @@ impl Worker {
             }
             cluster
         })
-    }
-
-    /// What has to be done now and then: deadlines, the log, room for metrics, old connections.
-    pub(crate) fn tick(&self) {
-        self.clock.update();
-        self.deadlines.sweep();
-        let Log { sink, streams, .. } = &mut *self.log.borrow_mut();
-        sink.flush();
-        streams.flush();
-        self.recorder.borrow_mut().make_room();
-        self.ticks.set(self.ticks.get() + 1);
-        if self.ticks.get().is_multiple_of(TICKS_PER_SWEEP) {
-            self.pool.sweep();
-        }
     }
 
     /// Whether connections begin with a PROXY header.
@@ -281,25 +321,45 @@ impl Worker {
     /// counted.
     pub(crate) fn has_room(&self) -> bool {
         let has_room =
-            self.connections.get() - self.leaving.get() < self.budget.connections || self.make_room();
+            self.connections.get() - self.leaving.get() < self.connections_max() || self.make_room();
         if !has_room {
             self.recorder.borrow().reason(Reason::ConnectionLimit);
         }
         has_room
     }
 
+    /// Client connections that it may have: its share of what there may be in all, as far as there are descriptors.
+    fn connections_max(&self) -> usize {
+        let bound = self.config.borrow().settings().client.bounds.connections;
+        bound.map_or(usize::MAX, |bound| self.share.of(bound.get())).min(self.budget.connections)
+    }
+
+    /// How many workers there are.
+    pub(crate) fn workers(&self) -> u32 {
+        self.share.of
+    }
+
     /// Closes some of the connections that wait for a request, those first that have waited for longest. Some, since to find one
     /// all have to be looked at. True if there are any.
     pub(crate) fn make_room(&self) -> bool {
-        let count = (self.budget.connections / IDLE_CLOSED_PER_TURN).max(1);
+        let count = (self.connections_max() / IDLE_CLOSED_PER_TURN).max(1);
         let told = self.deadlines.fire_idlest(count);
         self.leaving.set((self.leaving.get() + told).min(self.connections.get()));
         told > 0
     }
 
-    /// Whether it is time to tell that there are too few descriptors: true once a minute at most.
+    /// Whether it is time to tell that there are too few descriptors: true once a minute at most, for one of all workers.
     pub(crate) fn is_to_tell_of_shortage(&self) -> bool {
-        self.is_to_tell(&self.told_of_shortage, SHORTAGE_TOLD_INTERVAL)
+        let now = (self.clock.now().since_begin().as_nanos() as u64).max(1);
+        let told = self.told_of_shortage.load(Ordering::Relaxed);
+        let is_due = told == 0 || now.saturating_sub(told) >= SHORTAGE_TOLD_INTERVAL.as_nanos() as u64;
+        is_due
+            && self.told_of_shortage.compare_exchange(told, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// The same of clients that have too many connections.
+    pub(crate) fn is_to_tell_of_client_connections(&self) -> bool {
+        self.is_to_tell(&self.told_of_client_connections, SHORTAGE_TOLD_INTERVAL)
     }
 
     /// The same of a body that is passed on though it ought to be read whole.
@@ -316,13 +376,12 @@ impl Worker {
         is_due
     }
 
-    /// Does something for which a descriptor is needed though there are none.
-    pub(crate) fn with_spare_descriptor(&self, act: impl FnOnce()) {
+    /// Does something for which a descriptor is needed though there are none. False where the spare one is gone too, or nothing was done.
+    pub(crate) fn with_spare_descriptor(&self, act: impl FnOnce() -> bool) -> bool {
         let mut spare = self.spare_descriptor.borrow_mut();
-        if spare.take().is_some() {
-            act();
-        }
+        let is_done = spare.take().is_some() && act();
         *spare = spare_descriptor();
+        is_done
     }
 
     // Sessions of datagrams.
@@ -467,7 +526,7 @@ mod tests {
     #[test]
     fn what_is_known_of_a_cluster_lives_on_while_its_name_stays() {
         let first = WorkerConfig::new(published("a", 1), None);
-        let state = ClusterState::new(3, &Random::seeded(0));
+        let state = ClusterState::new(3, &Random::seeded(0), Clock::new(Clock::begin()).now());
         let set = first.clusters[0].as_ref().unwrap().state.set(Rc::clone(&state));
         assert!(set.is_ok());
         let state_in = |config: &WorkerConfig| config.clusters[0].as_ref().unwrap().state.get().cloned();

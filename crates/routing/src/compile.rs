@@ -84,6 +84,8 @@ mod tests {
             sets_affinity_cookie: false,
             head: None,
             transfer: Transfer::default(),
+            cache: None,
+            overload: None,
         })
     }
 

@@ -54,9 +54,10 @@ impl Digest {
     // Each names all fields, so that a new one cannot be forgotten here.
 
     fn add_tls(&mut self, snapshot: &Snapshot, tls: &HostTls) {
-        let HostTls { certificate, client_auth, ciphers, prefer_server_ciphers, passthrough } = tls;
+        let HostTls { certificate, shown_for, client_auth, ciphers, prefer_server_ciphers, passthrough } =
+            tls;
         let passthrough: Option<&Cluster> = passthrough.map(|cluster| &**snapshot.cluster(cluster));
-        self.add(&(certificate, client_auth, ciphers, prefer_server_ciphers, passthrough));
+        self.add(&(certificate, shown_for, client_auth, ciphers, prefer_server_ciphers, passthrough));
     }
 
     fn add_route(&mut self, snapshot: &Snapshot, route: &Route) {
@@ -70,12 +71,13 @@ impl Digest {
             action,
             error_pages,
             labels,
+            abuse,
             access_log,
             tracing,
             slash_redirect,
         } = route;
         self.add(&(path, conditions, request_filters, response_filters, labels, access_log, slash_redirect));
-        self.add(&(script, tracing));
+        self.add(&(script, tracing, abuse));
         if let Some(access) = access {
             self.add_access(snapshot, access);
         }
@@ -97,11 +99,23 @@ impl Digest {
                     sets_affinity_cookie,
                     head,
                     transfer,
+                    cache,
+                    overload,
                 } = forward;
                 self.add_backends(snapshot, backends);
-                self.add(&(timeouts, retry, body_bytes_max, connection_header, sets_affinity_cookie, head));
+                self.add(&(
+                    timeouts,
+                    retry,
+                    body_bytes_max,
+                    connection_header,
+                    sets_affinity_cookie,
+                    head,
+                    cache,
+                    overload,
+                ));
                 self.add_transfer(snapshot, transfer);
             }
+            Action::Files(files) => self.add(files),
             Action::Respond(fixed) => self.add(fixed),
             Action::NotFound => self.add(&"not found"),
         }
@@ -117,9 +131,18 @@ impl Digest {
     }
 
     fn add_access(&mut self, snapshot: &Snapshot, access: &Access) {
-        let Access { forbidden, client_certificate, unavailable, limits, networks, basic, external, satisfy } =
-            access;
-        self.add(&(forbidden, client_certificate, unavailable, limits, networks, basic, satisfy));
+        let Access {
+            forbidden,
+            client_certificate,
+            unavailable,
+            limits,
+            quota,
+            networks,
+            basic,
+            external,
+            satisfy,
+        } = access;
+        self.add(&(forbidden, client_certificate, unavailable, limits, quota, networks, basic, satisfy));
         if let Some(ExternalAuth { cluster, check }) = external {
             self.add(&(snapshot.cluster(*cluster), check));
         }

@@ -41,10 +41,18 @@ impl Ingress {
         self
     }
 
-    /// An annotation of ingress-nginx, without its prefix.
+    /// A rule for a host without paths.
+    #[must_use]
+    pub fn rule(mut self, host: &str) -> Self {
+        self.rules.push(json!({"host": host}));
+        self
+    }
+
+    /// An annotation of ingress-nginx without its prefix, or any other by its whole name.
     #[must_use]
     pub fn annotation(mut self, name: &str, value: &str) -> Self {
-        self.annotations.insert(format!("nginx.ingress.kubernetes.io/{name}"), value.into());
+        let prefix = if name.contains('/') { "" } else { "nginx.ingress.kubernetes.io/" };
+        self.annotations.insert(format!("{prefix}{name}"), value.into());
         self
     }
 

@@ -26,6 +26,18 @@ impl Metrics {
         samples.map(|sample| sample.value.parse::<u64>().expect("a whole number")).sum()
     }
 
+    /// The number of a metric's samples that have these labels.
+    pub fn count(&self, name: &str, labels: &[(&str, &str)]) -> usize {
+        self.samples.iter().filter(|sample| sample.is(name, labels)).count()
+    }
+
+    /// The value of a metric's only sample.
+    pub fn value(&self, name: &str) -> f64 {
+        let found: Vec<&Sample> = self.samples.iter().filter(|sample| sample.is(name, &[])).collect();
+        let [only] = found[..] else { panic!("{} samples of {name}", found.len()) };
+        only.value.parse().expect("a number")
+    }
+
     /// The labels of a metric's only sample that has these.
     pub fn labels(&self, name: &str, labels: &[(&str, &str)]) -> Vec<(&str, &str)> {
         let found: Vec<&Sample> = self.samples.iter().filter(|sample| sample.is(name, labels)).collect();

@@ -2,7 +2,9 @@
 //!
 //! Never in here: sockets, clocks, randomness, tokio. What depends on the time takes it as an argument.
 
+pub mod cache;
 pub mod client_hello;
+pub mod coding;
 pub mod date;
 pub mod fcgi;
 pub mod field;
@@ -12,6 +14,7 @@ pub mod hop_by_hop;
 pub mod host;
 pub mod path;
 pub mod proxy_protocol;
+pub mod rendezvous;
 pub mod trace_context;
 
 pub use field::{Field, Known};

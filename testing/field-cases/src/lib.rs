@@ -12,6 +12,7 @@
 pub mod counters;
 pub mod inside;
 
+mod cpu;
 mod namespace;
 mod program;
 mod quota;

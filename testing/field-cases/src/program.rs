@@ -14,6 +14,8 @@ use anyhow::{Context, Result, bail};
 use rustix::net::sockopt::set_socket_linger;
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::cpu;
+
 const START_LIMIT: Duration = Duration::from_secs(20);
 const STOP_LIMIT: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(5);
@@ -73,6 +75,11 @@ impl Program {
     /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Time on a CPU that its processes have used.
+    pub fn cpu_time(&self) -> Result<Duration> {
+        cpu::time_of_group(self.pid())
     }
 
     fn log_tail(&self) -> String {

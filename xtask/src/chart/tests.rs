@@ -65,6 +65,20 @@ fn values_for_ingress_nginx_install_without_its_image_hooks_and_probes() {
 }
 
 #[test]
+fn long_bodies_have_a_volume_where_the_values_say() {
+    const FOLDER: &str = "/var/cache/forebay/bodies";
+    let objects = rendered("", &["controller.bodyBuffer.enabled=true"]);
+    let container = container(&objects);
+    assert!(arguments(&container).contains(&&*format!("--body-buffer-dir={FOLDER}")));
+    let mounts = container["volumeMounts"].as_array().unwrap();
+    assert!(mounts.contains(&json!({"name": "bodies", "mountPath": FOLDER})), "{mounts:?}");
+    let volumes = &objects.get("Deployment", "forebay-controller")["spec"]["template"]["spec"]["volumes"];
+    assert_eq!(*volumes, json!([{"name": "bodies", "emptyDir": {"sizeLimit": "10Gi"}}]));
+    let without = self::container(&rendered("", &[]));
+    assert!(arguments(&without).iter().all(|argument| !argument.starts_with("--body-buffer-dir")));
+}
+
+#[test]
 fn secrets_are_read_where_the_values_say() {
     let namespaces = |objects: &Objects| -> Vec<String> {
         let bindings = objects.of_kind("RoleBinding").filter(|it| it["roleRef"]["name"] == "forebay-secrets");

@@ -2,10 +2,13 @@
 //!
 //! Must not be in here: our own tests; they are the crates'.
 
+mod applications;
 mod h2spec;
+mod http_cache;
 mod php;
 mod stage;
 mod suites;
+mod talk;
 mod tools;
 
 use anyhow::{Result, bail};
@@ -36,10 +39,29 @@ enum Suite {
     Redis,
     /// PHP-FPM, by `FastCGI`.
     Php,
+    /// The public suite for HTTP caches.
+    HttpCache,
+    /// oauth2-proxy as the service of `auth-url`, with a provider of `OpenID` Connect.
+    Signin,
+    /// An application below a path, as Grafana is.
+    Subpath,
+    /// Ingresses as cert-manager makes them for HTTP-01 challenges.
+    Challenges,
 }
 
 impl Suite {
-    const ALL: [Self; 6] = [Self::H2spec, Self::Grpc, Self::Offer, Self::Websocket, Self::Redis, Self::Php];
+    const ALL: [Self; 10] = [
+        Self::H2spec,
+        Self::Grpc,
+        Self::Offer,
+        Self::Websocket,
+        Self::Redis,
+        Self::Php,
+        Self::HttpCache,
+        Self::Signin,
+        Self::Subpath,
+        Self::Challenges,
+    ];
 
     /// Runs it; what is to be said of it.
     fn run(self, stage: &Stage) -> Result<String> {
@@ -50,6 +72,10 @@ impl Suite {
             Self::Websocket => suites::websocket(stage),
             Self::Redis => suites::redis(stage),
             Self::Php => php::run(stage),
+            Self::HttpCache => http_cache::run(stage),
+            Self::Signin => applications::signin(stage),
+            Self::Subpath => applications::subpath(stage),
+            Self::Challenges => applications::challenges(stage),
         }
     }
 }

@@ -20,6 +20,10 @@ use crate::peers::certificate::{Certificate, Certificates, Key};
 /// The name in the certificates.
 pub(super) const HOST: &str = "conformance.test";
 
+/// Where a challenge is to be answered, and with what.
+pub(super) const CHALLENGE: &str = "challenged.test/.well-known/acme-challenge/token-1_a";
+pub(super) const KEY: &str = "token-1_a.thumbprint";
+
 /// Everything that runs meanwhile. Fields are dropped in this order: the proxy first, what is behind it last.
 pub(super) struct Stage {
     #[expect(dead_code, reason = "held so that it runs")]
@@ -54,6 +58,7 @@ impl Stage {
         let manifests = folder.join("manifests");
         fs::create_dir(&manifests)?;
         fs::copy(tools.testing.join("manifests.yaml"), manifests.join("manifests.yaml"))?;
+        fs::copy(tools.testing.join("applications/manifests.yaml"), manifests.join("applications.yaml"))?;
         fs::write(manifests.join("made.yaml"), made(certificate, redis, folder))?;
         let mut command = Command::new(binary()?);
         command.arg("serve").arg("--manifests").arg(&manifests);
@@ -109,6 +114,7 @@ impl Behind {
         start("websocket", websocket, command)?;
         let php = free_address()?;
         start("php", php, php_fpm(tools, php, folder)?)?;
+        start_applications(tools, start)?;
         let web = Backend::start("web", &[], folder, interrupt)?;
         Ok(Behind { web, redis: Backend::start_redis(&[], folder, interrupt)?, others })
     }
@@ -118,6 +124,58 @@ impl Behind {
         let others = self.others.iter().map(|(name, address, _)| (*name, *address));
         [("web", self.web.address), ("redis", self.redis.address)].into_iter().chain(others).collect()
     }
+}
+
+/// Starts the applications, as Services of these names.
+fn start_applications(
+    tools: &Tools,
+    mut start: impl FnMut(&'static str, SocketAddr, Command) -> Result<()>,
+) -> Result<()> {
+    const CLIENT: [&str; 2] = ["forebay", "secret"];
+    let script = |path: &str, address: SocketAddr, more: &[&str]| {
+        let mut command = tools.node_script(path);
+        command.args([address.ip().to_string(), address.port().to_string()]).args(more);
+        command
+    };
+    for (name, root, serves_from_sub_path) in [
+        ("page", "http://signin.test/", "false"),
+        ("rewritten", "http://rewritten.test/grafana/", "false"),
+        ("whole", "http://whole.test/grafana/", "true"),
+    ] {
+        let address = free_address()?;
+        start(name, address, script("applications/dashboard.cjs", address, &[root, serves_from_sub_path]))?;
+    }
+    let (host, token) = CHALLENGE.split_once("/.well-known/acme-challenge/").context("a challenge")?;
+    let solver = free_address()?;
+    let command = script("applications/solver.cjs", solver, &[host, token, KEY]);
+    start("cm-acme-http-solver-6k2lm", solver, command)?;
+    let (provider, auth) = (free_address()?, free_address()?);
+    start("provider", provider, script("applications/provider.cjs", provider, &CLIENT))?;
+    start("auth", auth, oauth2_proxy(tools, auth, provider, CLIENT))
+}
+
+/// oauth2-proxy at an address, with the provider at another one, and the options that its documentation has for ingress-nginx.
+fn oauth2_proxy(
+    tools: &Tools,
+    address: SocketAddr,
+    provider: SocketAddr,
+    [client, secret]: [&str; 2],
+) -> Command {
+    let mut command = tools.go_program("oauth2-proxy");
+    command.args([
+        "--provider=oidc",
+        "--reverse-proxy=true",
+        "--set-xauthrequest=true",
+        "--upstream=static://202",
+    ]);
+    command.args(["--email-domain=*", "--cookie-secure=false", "--cookie-domain=signin.test"]);
+    command.args(["--whitelist-domain=signin.test", "--skip-provider-button=true"]);
+    command.args(["--insecure-oidc-allow-unverified-email=true", "--silence-ping-logging=true"]);
+    command.arg("--redirect-url=http://signin.test/oauth2/callback");
+    command.arg("--cookie-secret=of-this-test-only-and-32-bytes-!");
+    command.args([format!("--client-id={client}"), format!("--client-secret={secret}")]);
+    command.args([format!("--http-address={address}"), format!("--oidc-issuer-url=http://{provider}")]);
+    command
 }
 
 /// PHP-FPM at an address, with its scripts in the folder `php`.
@@ -154,7 +212,7 @@ fn made(certificate: &Certificate, redis: SocketAddr, folder: &Path) -> String {
 }
 
 /// The one that was built for the tests.
-fn binary() -> Result<PathBuf> {
+pub(super) fn binary() -> Result<PathBuf> {
     // This program is in the target folder too, in the one of its profile.
     let program = std::env::current_exe()?;
     let target = program.ancestors().nth(2).context("this program is not in a target folder")?;

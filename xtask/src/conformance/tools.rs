@@ -22,6 +22,7 @@ const GO_PROGRAMS: &[(&str, &str)] = &[
     ("h2spec", "github.com/summerwind/h2spec/cmd/h2spec"),
     ("grpc-interop-client", "google.golang.org/grpc/interop/client"),
     ("grpc-interop-server", "google.golang.org/grpc/interop/server"),
+    ("oauth2-proxy", "github.com/oauth2-proxy/oauth2-proxy/v7"),
 ];
 
 /// Programs that have to be there, and where they come from on Debian.
@@ -48,8 +49,11 @@ impl Tools {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace's folder")?;
         let tools = Tools { testing: root.join("testing"), cache: cluster::cache()?.join("tools") };
         tools.build_go()?;
-        tools.fetch_node()?;
-        tools.fetch_php()?;
+        tools.fetch_node("websocket", "node", "ws")?;
+        tools.fetch_node("http-cache", "http-cache", "http-cache-tests")?;
+        if tools.php_fpm().is_err() {
+            tools.fetch_debian("php", "php-fpm")?;
+        }
         Ok(tools)
     }
 
@@ -78,11 +82,18 @@ impl Tools {
         Ok(())
     }
 
-    fn fetch_node(&self) -> Result<()> {
-        let (from, to) = (self.testing.join("websocket"), self.cache.join("node"));
+    /// The packages that a folder of the cache holds.
+    pub(super) fn node_modules(&self, folder: &str) -> PathBuf {
+        self.cache.join(folder).join("node_modules")
+    }
+
+    /// Fetches what the lock file in a folder of `testing` pins, `package` among it.
+    fn fetch_node(&self, from: &str, to: &str, package: &str) -> Result<()> {
+        let (from, to) = (self.testing.join(from), self.cache.join(to));
         fs::create_dir_all(&to)?;
-        let lock = fs::read(from.join("package-lock.json")).context("testing/websocket/package-lock.json")?;
-        let is_there = to.join("node_modules/ws").is_dir();
+        let lock = fs::read(from.join("package-lock.json"))
+            .with_context(|| from.join("package-lock.json").display().to_string())?;
+        let is_there = to.join("node_modules").join(package).is_dir();
         if is_there && fs::read(to.join("package-lock.json")).is_ok_and(|there| there == lock) {
             return Ok(());
         }
@@ -95,9 +106,9 @@ impl Tools {
     }
 }
 
-/// PHP-FPM of the Debian that is there: unpacked into the cache with what it needs and the machine does not have.
+/// Programs of the Debian that is there: unpacked into the cache with what they need and the machine does not have.
 impl Tools {
-    /// The program, with its libraries.
+    /// PHP-FPM, with its libraries.
     pub(super) fn php_fpm(&self) -> Result<Command> {
         let folder = self.cache.join("php");
         let mut programs: Vec<PathBuf> = Vec::new();
@@ -109,37 +120,40 @@ impl Tools {
             }));
         }
         let program = programs.into_iter().next().context("there is no php-fpm")?;
-        let mut command = Command::new(program);
-        let libraries = folder.join("usr/lib").join(format!("{}-linux-gnu", env::consts::ARCH));
-        command.env("LD_LIBRARY_PATH", libraries);
-        Ok(command)
+        Ok(with_libraries(&program, &folder))
     }
 
-    fn fetch_php(&self) -> Result<()> {
-        if self.php_fpm().is_ok() {
-            return Ok(());
-        }
-        let (folder, beside) = (self.cache.join("php"), self.cache.join("php.part"));
+    /// Unpacks a package, and what it needs beside what is installed, into a folder of the cache.
+    fn fetch_debian(&self, folder: &str, package: &str) -> Result<()> {
+        let (folder, beside) = (self.cache.join(folder), self.cache.join(format!("{folder}.part")));
         let _ = fs::remove_dir_all(&beside);
         fs::create_dir_all(beside.join("packages"))?;
         let output = Command::new("apt-get")
-            .args(["install", "--print-uris", "-qq", "--no-install-recommends", "php-fpm"])
+            .args(["install", "--print-uris", "-qq", "--no-install-recommends", package])
             .output()
-            .context("cannot ask apt-get for php-fpm")?;
+            .with_context(|| format!("cannot ask apt-get for {package}"))?;
         let listed = String::from_utf8_lossy(&output.stdout).into_owned();
         // 'URI' NAME_VERSION_ARCHITECTURE.deb SIZE HASH
         let names = listed.lines().filter_map(|line| line.split(' ').nth(1)?.split('_').next());
         let mut command = Command::new("apt-get");
         command.current_dir(beside.join("packages")).args(["download", "-qq"]).args(names);
-        must_succeed(command).context("Debian's php-fpm")?;
-        for package in fs::read_dir(beside.join("packages"))? {
+        must_succeed(command).with_context(|| format!("Debian's {package}"))?;
+        for file in fs::read_dir(beside.join("packages"))? {
             let mut command = Command::new("dpkg");
-            command.arg("-x").arg(package?.path()).arg(&beside);
+            command.arg("-x").arg(file?.path()).arg(&beside);
             must_succeed(command)?;
         }
         let _ = fs::remove_dir_all(&folder);
         Ok(fs::rename(beside, folder)?)
     }
+}
+
+/// A program with the libraries that were unpacked beside it.
+fn with_libraries(program: &Path, folder: &Path) -> Command {
+    let mut command = Command::new(program);
+    let libraries = folder.join("usr/lib").join(format!("{}-linux-gnu", env::consts::ARCH));
+    command.env("LD_LIBRARY_PATH", libraries);
+    command
 }
 
 fn is_installed(program: &str) -> bool {

@@ -31,6 +31,20 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         start: |setup| http1(with_5000_ingresses(unlogged(setup)), GET),
     },
     Scenario { name: "http1-post", start: |setup| http1(unlogged(setup), POST) },
+    Scenario { name: "http1-regex", start: |setup| http1(unlogged(with_50_expressions(setup)), GET) },
+    Scenario { name: "http1-networks", start: |setup| http1(unlogged(with_1000_networks(setup)), GET) },
+    Scenario {
+        name: "http1-cors",
+        start: |setup| http1(unlogged(setup).annotation("enable-cors", "true"), FROM_PAGE),
+    },
+    Scenario {
+        name: "http1-affinity",
+        start: |setup| http1(unlogged(setup).annotation("affinity", "cookie"), WITH_COOKIE),
+    },
+    Scenario {
+        name: "http1-limit-rps",
+        start: |setup| http1(unlogged(setup).annotation("limit-rps", "1000000"), GET),
+    },
     Scenario { name: "http1-new-connection", start: |setup| new_connections(unlogged(setup)) },
     Scenario { name: "https", start: |setup| https(unlogged(setup)) },
     Scenario { name: "h2-http1", start: |setup| h2_http1(unlogged(setup)) },
@@ -42,6 +56,11 @@ const HOST: &str = "web.test";
 const BODY_BYTES: usize = 1024;
 const GET: &str =
     "GET /path/to/page?query=1 HTTP/1.1\r\nHost: web.test\r\nUser-Agent: instructions\r\nAccept: */*\r\n";
+const FROM_PAGE: &str = "GET /path/to/page HTTP/1.1\r\nHost: web.test\r\nUser-Agent: instructions\r\n\
+    Origin: https://page.test\r\n";
+/// It names no endpoint, so that the client is given a new one each time.
+const WITH_COOKIE: &str = "GET /path/to/page HTTP/1.1\r\nHost: web.test\r\nUser-Agent: instructions\r\n\
+    Cookie: theme=dark; INGRESSCOOKIE=1700000000.123.45.678901|0123456789abcdef0123456789abcdef\r\n";
 const POST: &str = "POST /path/to/page HTTP/1.1\r\nHost: web.test\r\nUser-Agent: instructions\r\nAccept: */*\r\n\
     Content-Type: application/octet-stream\r\nContent-Length: 1024\r\n";
 
@@ -88,6 +107,26 @@ fn with_5000_ingresses(setup: Setup) -> Setup {
     let ingress =
         |index| Ingress::new(&name(index)).path(&format!("{}.test", name(index)), "Prefix", "/", "web");
     setup.manifest("others.yaml", (0..5_000).map(|index| ingress(index).document()).collect::<String>())
+}
+
+/// The last of them takes the request.
+fn with_50_expressions(setup: Setup) -> Setup {
+    let ingress =
+        Ingress::new("expressions").annotation("use-regex", "true").annotation("rewrite-target", "/$2");
+    let number = |number| format!("/app-{number:02}/v([0-9]+)/(.*)");
+    let ingress =
+        (0..49).fold(ingress, |ingress, at| ingress.path(HOST, "ImplementationSpecific", &number(at), "web"));
+    setup.manifest(
+        "expressions.yaml",
+        ingress.path(HOST, "ImplementationSpecific", "/(path)/(.*)", "web").document(),
+    )
+}
+
+/// The client's is in the middle.
+fn with_1000_networks(setup: Setup) -> Setup {
+    let network = |number: u32| format!("{}.{}.0.0/16", 77 + number / 10, number % 10);
+    let networks: Vec<_> = (0..1000).map(network).collect();
+    setup.annotation("whitelist-source-range", &networks.join(","))
 }
 
 // The conversations.

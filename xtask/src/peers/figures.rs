@@ -68,6 +68,23 @@ pub(crate) enum Figure {
     Dropped,
     /// Mebibytes that became resident meanwhile.
     GrownMib,
+    /// CPU microseconds per request that is passed on, beside those that are answered from the cache.
+    CpuProxied,
+    /// Requests that reached the backend.
+    AskedBackend,
+    /// Milliseconds until the last of many had its answer.
+    LastMillis,
+    /// Percent of the requests that did not reach the backend, and what a cache of as many bytes would have that drops what was used
+    /// least recently.
+    HitPercent,
+    LruPercent,
+    /// Resident memory over the size that the cache may have.
+    ResidentShare,
+    /// Milliseconds from a start until something was found on disk, and what there was, in gibibytes.
+    DiskHitMillis,
+    DiskGib,
+    /// Percent of the contents that are left of them.
+    LeftPercent,
 }
 
 /// The figures of one peer in one round, or their medians.
@@ -116,6 +133,15 @@ impl Figure {
             Figure::P99Mirrored => "p99 us, mirrored",
             Figure::Dropped => "dropped copies/s",
             Figure::GrownMib => "MiB grown meanwhile",
+            Figure::CpuProxied => "CPU us/request, passed on",
+            Figure::AskedBackend => "requests to the backend",
+            Figure::LastMillis => "ms until the last answer",
+            Figure::HitPercent => "% hits",
+            Figure::LruPercent => "% hits of an LRU",
+            Figure::ResidentShare => "resident / size of the cache",
+            Figure::DiskHitMillis => "ms until a hit from the disk",
+            Figure::DiskGib => "GiB on disk",
+            Figure::LeftPercent => "% of the bytes left",
         }
     }
 
@@ -125,6 +151,11 @@ impl Figure {
             Figure::Cpu
             | Figure::CpuUser
             | Figure::CpuSystem
+            | Figure::CpuProxied
+            | Figure::HitPercent
+            | Figure::LruPercent
+            | Figure::DiskGib
+            | Figure::LeftPercent
             | Figure::CpuClosed
             | Figure::CpuFew
             | Figure::CpuMany
@@ -133,7 +164,7 @@ impl Figure {
             | Figure::CpuH2c
             | Figure::CpuHttp1Closed
             | Figure::CpuH2cClosed => format!("{value:.1}"),
-            Figure::OpenedPercent | Figure::GrownMib => format!("{value:.2}"),
+            Figure::OpenedPercent | Figure::GrownMib | Figure::ResidentShare => format!("{value:.2}"),
             _ => format!("{value:.0}"),
         }
     }

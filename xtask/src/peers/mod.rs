@@ -4,6 +4,7 @@
 //! Must not be in here: how one peer is measured.
 
 pub(crate) mod certificate;
+mod contents;
 mod feature;
 mod figures;
 mod measure;
@@ -11,7 +12,7 @@ pub(crate) mod page;
 mod proxy;
 pub(crate) mod report;
 mod tools;
-mod unstable;
+pub(crate) mod unstable;
 mod workload;
 
 use std::path::Path;
@@ -27,9 +28,10 @@ use figures::Results;
 use measure::Bench;
 use page::Block;
 use proxy::HOST;
+use unstable::Part;
 use workload::{GROUPS, Group, Workload};
 
-pub(crate) use proxy::{Peer, forebay_binary, forebay_of};
+pub(crate) use proxy::{Peer, forebay_binary, forebay_of, manifests};
 
 /// Where `--write` puts the figures.
 pub(crate) const PAGE: &str = "docs/performance.md";
@@ -49,9 +51,21 @@ pub(crate) struct Arguments {
     /// How long one measurement lasts; without it as the group has it.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     seconds: Option<u16>,
+    /// How much is on disk for cache-restart, in gibibytes.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    disk_gib: u32,
+    /// How many objects there are in cache-zipf. A slow machine cannot fill a cache for a tenth of a million in half a minute.
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1_000..=10_000_000))]
+    zipf_objects: u32,
     /// Put the figures of what is measured, with machine and command, into docs/performance.md; others stay there.
     #[arg(long)]
     write: bool,
+}
+
+/// Why a peer is not measured.
+struct Missing {
+    peer: Peer,
+    why: String,
 }
 
 /// A workload, as often and as long as it is measured now.
@@ -65,17 +79,18 @@ struct Job {
 /// not an error: machines differ.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let jobs = arguments.jobs()?;
-    let peers = arguments.peers()?;
+    let mut peers = arguments.peers()?;
     let workloads: Vec<_> = jobs.iter().map(|job| job.workload).collect();
+    let missing = leave_out_missing(&mut peers, &workloads);
     tools::check(&workloads, &peers)?;
     let folder = tempfile::tempdir()?;
-    let mut bench = prepare(&folder, &peers)?;
+    let mut bench = prepare(&folder, &peers, arguments)?;
     let mut failed = Vec::new();
     for job in jobs {
         bench.seconds = job.duration;
         match measure(&job, &peers, &bench) {
             Ok(results) => {
-                let source = arguments.source(&job, &peers);
+                let source = arguments.source(&job, &peers, &missing);
                 let section = report::section(job.workload, &results, &source);
                 println!("{section}");
                 if arguments.write {
@@ -92,22 +107,37 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if failed.is_empty() { Ok(()) } else { bail!("not measured: {}", failed.join(", ")) }
 }
 
+/// Leaves out the peers that some workload is to be measured on and that cannot be had here.
+fn leave_out_missing(peers: &mut Vec<Peer>, workloads: &[&Workload]) -> Vec<Missing> {
+    let mut missing = Vec::new();
+    peers.retain(|peer| {
+        let is_measured = workloads.iter().any(|workload| workload.peers.contains(peer));
+        let Some(Err(error)) = is_measured.then(|| peer.fetch()) else { return true };
+        eprintln!("not measured: {}: {error:#}", peer.name());
+        missing.push(Missing { peer: *peer, why: format!("{error:#}") });
+        false
+    });
+    missing
+}
+
 fn block() -> Block {
     let groups = GROUPS.iter().map(|group| (group.title, group.names().collect())).collect();
     Block { command: "peers", groups }
 }
 
-fn prepare<'a>(folder: &'a TempDir, peers: &[Peer]) -> Result<Bench<'a>> {
+fn prepare<'a>(folder: &'a TempDir, peers: &[Peer], arguments: &Arguments) -> Result<Bench<'a>> {
     if peers.contains(&Peer::Forebay) {
         forebay_binary().context("or leave it out: --without forebay")?;
     }
     if peers.iter().any(|peer| peer.is_of_unstable()) {
-        unstable::prepare().context("or leave them out: --without nginx haproxy")?;
+        unstable::prepare(Part::Proxies).context("or leave them out: --without nginx haproxy")?;
     }
     machine::raise_descriptor_limit();
     Ok(Bench {
         cpus: Cpus::choose()?,
         seconds: Duration::ZERO,
+        zipf_objects: arguments.zipf_objects as usize,
+        disk_gib: arguments.disk_gib,
         folder: folder.path(),
         certificates: Certificates::make(HOST, folder.path())?,
         interrupt: Interrupt::install()?,
@@ -126,6 +156,16 @@ fn measure(job: &Job, peers: &[Peer], bench: &Bench) -> Result<Results> {
         }
     }
     Ok(results)
+}
+
+/// Who ought to be measured and is not.
+fn not_measured(workload: &Workload, missing: &[Missing]) -> String {
+    let missing = missing.iter().filter(|missing| workload.peers.contains(&missing.peer));
+    let missing = missing.map(|missing| format!("{} ({})", missing.peer.name(), missing.why));
+    let is_cache = workload.peers.contains(&Peer::Varnish);
+    let never = is_cache.then(|| "Traffic Server (Debian's unstable suite has no package of it)".to_owned());
+    let all: Vec<_> = missing.chain(never).collect();
+    if all.is_empty() { String::new() } else { format!("not measured: {}", all.join(", ")) }
 }
 
 impl Arguments {
@@ -164,8 +204,17 @@ impl Arguments {
             .collect())
     }
 
-    /// Where the figures of a workload come from: the command that measures it alone, and the machine.
-    fn source(&self, job: &Job, peers: &[Peer]) -> String {
+    /// The options of a workload that has a size of its own.
+    fn size_of(&self, workload: &str) -> String {
+        match workload {
+            "cache-zipf" => format!(" --zipf-objects {}", self.zipf_objects),
+            "cache-restart" => format!(" --disk-gib {}", self.disk_gib),
+            _ => String::new(),
+        }
+    }
+
+    /// Where the figures of a workload come from: the command that measures it alone, and the machine. And of whom there are none.
+    fn source(&self, job: &Job, peers: &[Peer], missing: &[Missing]) -> String {
         let without = match self.without.as_slice() {
             [] => String::new(),
             peers => format!(" --without {}", peers.join(" ")),
@@ -173,12 +222,14 @@ impl Arguments {
         let Job { workload, rounds, duration } = job;
         let parts = [
             format!(
-                "`cargo xtask peers --only {}{without} --rounds {rounds} --seconds {}`",
+                "`cargo xtask peers --only {}{without} --rounds {rounds} --seconds {}{}`",
                 workload.name,
-                duration.as_secs()
+                duration.as_secs(),
+                self.size_of(workload.name)
             ),
             machine::describe(),
             tools::versions(workload, peers),
+            not_measured(workload, missing),
         ];
         let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         parts.join("; ")

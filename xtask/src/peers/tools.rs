@@ -20,6 +20,7 @@ struct Tool {
 const TOOLS: &[Tool] = &[
     Tool { program: "nginx", version_flag: "-v", package: "nginx-light" },
     Tool { program: "haproxy", version_flag: "-v", package: "haproxy" },
+    Tool { program: "varnishd", version_flag: "-V", package: "varnish" },
     Tool { program: "wrk", version_flag: "-v", package: "wrk" },
     Tool { program: "h2load", version_flag: "--version", package: "nghttp2-client" },
     Tool { program: "redis-server", version_flag: "--version", package: "redis-server" },
@@ -43,13 +44,13 @@ pub(super) fn check(workloads: &[&Workload], peers: &[Peer]) -> Result<()> {
 /// The versions of all that measures this workload.
 pub(super) fn versions(workload: &Workload, peers: &[Peer]) -> String {
     let needed = needs(workload, peers);
-    let of_unstable = workload.peers.iter().filter(|peer| peer.is_of_unstable() && peers.contains(peer));
-    let of_unstable = of_unstable.filter_map(|peer| first_line(peer.command().ok()?, "-v"));
+    let fetched = workload.peers.iter().filter(|peer| peers.contains(peer));
+    let fetched = fetched.filter_map(|peer| first_line(peer.command().ok()?, peer.version_flag()?));
     let installed = TOOLS
         .iter()
         .filter(|tool| needed.contains(&tool.program))
         .filter_map(|tool| first_line(Command::new(tool.program), tool.version_flag));
-    of_unstable.chain(installed).collect::<Vec<_>>().join("; ")
+    fetched.chain(installed).collect::<Vec<_>>().join("; ")
 }
 
 fn needs(workload: &Workload, peers: &[Peer]) -> Vec<&'static str> {
@@ -66,9 +67,14 @@ fn first_line(mut program: Command, flag: &str) -> Option<String> {
     let output = program.arg(flag).output().ok()?;
     let text = [output.stdout, output.stderr].concat();
     let line = String::from_utf8_lossy(&text).lines().next()?.to_owned();
-    // HAProxy, wrk and Redis add their home page, features and build.
-    let line = line.split(" - ").next()?.split(" [").next()?.split(" sha=").next()?;
-    Some(line.trim_start_matches("nginx version: ").into())
+    // HAProxy, wrk, Redis and Caddy add their home page, features, build and sum.
+    let line = line.split(" - ").next()?.split(" [").next()?.split(" sha=").next()?.split(" h1:").next()?;
+    Some(
+        ["nginx version: ", "Server version: "]
+            .iter()
+            .fold(line, |line, it| line.trim_start_matches(it))
+            .into(),
+    )
 }
 
 #[cfg(test)]

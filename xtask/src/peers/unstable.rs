@@ -1,5 +1,5 @@
-//! nginx and `HAProxy` of Debian's unstable suite: what people run today, where the stable suite's are years old. They are unpacked into the
-//! user's cache once, and run by the loader and with the libraries of their own suite.
+//! nginx, `HAProxy` and Apache of Debian's unstable suite: what people run today, where the stable suite's are years old. They are unpacked into
+//! the user's cache once, and run by the loader and with the libraries of their own suite.
 //!
 //! Must not be in here: how they are configured.
 
@@ -9,36 +9,72 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-const PROGRAMS: &str = "nginx,haproxy";
+/// Packages that are unpacked together, into a folder of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// What everything is compared with.
+    Proxies,
+    /// Apart, so that who cannot have it has the others.
+    Apache,
+}
+
 /// Where the loader and the libraries are in the suite.
 const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 const LOADER: &str = "ld-linux-x86-64.so.2";
 
+impl Part {
+    fn packages(self) -> &'static str {
+        match self {
+            Part::Proxies => "nginx,haproxy,libnginx-mod-http-brotli-filter,libnginx-mod-http-zstd-filter",
+            Part::Apache => "apache2-bin",
+        }
+    }
+
+    fn folder(self) -> Result<PathBuf> {
+        let name = match self {
+            Part::Proxies => "debian-unstable",
+            Part::Apache => "debian-unstable-apache",
+        };
+        Ok(cluster::cache()?.join(name))
+    }
+}
+
 /// A program of the suite, which has been [prepared](prepare).
-pub(super) fn command(program: &str) -> Result<Command> {
-    let folder = folder()?;
+pub(crate) fn command(part: Part, program: &str) -> Result<Command> {
+    let folder = part.folder()?;
     let libraries = folder.join(LIBRARIES);
     let mut command = Command::new(libraries.join(LOADER));
     command.arg("--library-path").arg(libraries).arg(folder.join("usr/sbin").join(program));
     Ok(command)
 }
 
-/// Unpacks the suite where it is not there yet. A newer one is had by deleting the folder.
-pub(super) fn prepare() -> Result<()> {
-    let folder = folder()?;
+/// The file of a module of nginx.
+pub(super) fn module(name: &str) -> Result<PathBuf> {
+    Ok(Part::Proxies.folder()?.join("usr/lib/nginx/modules").join(name))
+}
+
+/// The folder of Apache's modules.
+pub(super) fn apache_modules() -> Result<PathBuf> {
+    Ok(Part::Apache.folder()?.join("usr/lib/apache2/modules"))
+}
+
+/// Unpacks a part where it is not there yet. A newer one is had by deleting its folder.
+pub(crate) fn prepare(part: Part) -> Result<()> {
+    let folder = part.folder()?;
     if folder.is_dir() {
         return Ok(());
     }
     ensure!(cfg!(target_arch = "x86_64"), "Debian's unstable suite is looked for on x86-64 only");
     let mirror = mirror()?;
-    eprintln!("unpacking {PROGRAMS} of Debian's unstable suite into {}", folder.display());
+    let packages = part.packages();
+    eprintln!("unpacking {packages} of Debian's unstable suite into {}", folder.display());
     let beside = folder.with_extension("part");
     if beside.exists() {
         fs::remove_dir_all(&beside)?;
     }
     fs::create_dir_all(&beside)?;
     let output = Command::new("debootstrap")
-        .args(["--variant=minbase", &format!("--include={PROGRAMS}"), "sid"])
+        .args(["--variant=minbase", &format!("--include={packages}"), "sid"])
         .arg(&beside)
         .arg(&mirror)
         .output()
@@ -49,10 +85,6 @@ pub(super) fn prepare() -> Result<()> {
         bail!("debootstrap, which has to be run by root, ended with {}: {last}", output.status);
     }
     Ok(fs::rename(beside, folder)?)
-}
-
-fn folder() -> Result<PathBuf> {
-    Ok(cluster::cache()?.join("debian-unstable"))
 }
 
 /// The mirror that this machine's apt is configured with.

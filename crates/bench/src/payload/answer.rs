@@ -47,7 +47,7 @@ pub(super) struct Answers {
 impl Answers {
     pub(super) fn new() -> Answers {
         let fixed = SIZES.map(|size| {
-            let body: Vec<u8> = PIECE.iter().copied().cycle().take(size).collect();
+            let body = pieces(size);
             [Persistence::Implied, Persistence::Close, Persistence::KeepAlive]
                 .map(|persistence| response(200, TEXT, &body, persistence, false))
         });
@@ -71,10 +71,8 @@ pub(super) fn script(request: &Request, counts: Counts, peer: Option<SocketAddr>
         Step::Send(response(status, kind, body, request.persistence(), request.is_head))
     };
     match &request.resource {
-        Resource::Static(index) => {
-            let body: Vec<u8> = PIECE.iter().copied().cycle().take(SIZES[*index]).collect();
-            [answer(200, TEXT, &body)].into()
-        }
+        Resource::Static(index) => [answer(200, TEXT, &pieces(SIZES[*index]))].into(),
+        Resource::Bytes(length) => [answer(200, TEXT, &pieces(*length))].into(),
         Resource::Delay(delay) => {
             let body = format!("delayed by {} ms\n", delay.as_millis());
             [Step::Wait(*delay), answer(200, TEXT, body.as_bytes())].into()
@@ -90,6 +88,13 @@ pub(super) fn script(request: &Request, counts: Counts, peer: Option<SocketAddr>
         }
         Resource::Missing => [answer(404, TEXT, b"nothing here\n")].into(),
     }
+}
+
+/// A body of so many bytes. Copied in large steps: byte by byte it would take the time of a benchmark of a cache, of which each miss has one of its own.
+fn pieces(len: usize) -> Vec<u8> {
+    let mut body = PIECE.repeat(len.div_ceil(PIECE.len()));
+    body.truncate(len);
+    body
 }
 
 /// The response to bytes that are not a valid request.

@@ -12,6 +12,7 @@ pub const RESOURCES: &[(&str, &str)] = &[
     ("/1k", "1 KB (also /, /1kb and /1k.bin)"),
     ("/10k", "10 KB"),
     ("/1m", "1 MB"),
+    ("/bytes/N/NAME", "N bytes, at most 10 MB, whatever the name"),
     ("/delay/MS", "answers after MS milliseconds"),
     ("/status/CODE", "answers with that status"),
     ("/echo", "the request that was seen, as JSON"),
@@ -25,6 +26,8 @@ pub(super) const SIZES: [usize; 4] = [0, 1024, 10 * 1024, 1024 * 1024];
 
 const PIECES_DEFAULT: usize = 10;
 const PIECES_MAX: usize = 10_000;
+/// Longest body of `/bytes`.
+const BYTES_MAX: usize = 10 * 1024 * 1024;
 const DELAY_MAX: Duration = Duration::from_hours(1);
 
 /// The resource that a request names.
@@ -32,6 +35,8 @@ const DELAY_MAX: Duration = Duration::from_hours(1);
 pub(super) enum Resource {
     /// The static body with this index in [`SIZES`].
     Static(usize),
+    /// A body of so many bytes.
+    Bytes(usize),
     Delay(Duration),
     Status(u16),
     Echo(Box<Seen>),
@@ -62,6 +67,10 @@ impl Resource {
             "" | "1k" | "1kb" | "1k.bin" => Some(Resource::Static(1)),
             "10k" => Some(Resource::Static(2)),
             "1m" => Some(Resource::Static(3)),
+            "bytes" => {
+                let length = argument.split('/').next().and_then(|text| text.parse().ok());
+                length.filter(|length| *length <= BYTES_MAX).map(Resource::Bytes)
+            }
             "delay" => number.map(|ms| Resource::Delay(Duration::from_millis(ms as u64).min(DELAY_MAX))),
             "status" => {
                 number.filter(|code| (200..600).contains(code)).map(|code| Resource::Status(code as u16))
@@ -94,6 +103,9 @@ mod tests {
             ("/", Resource::Static(1)),
             ("/1k.bin?x=/delay/9", Resource::Static(1)),
             ("/delay/250", Resource::Delay(Duration::from_millis(250))),
+            ("/bytes/7/x", Resource::Bytes(7)),
+            ("/bytes/7", Resource::Bytes(7)),
+            ("/bytes/99999999", Resource::Missing),
             ("/status/503", Resource::Status(503)),
             ("/status/99", Resource::Missing),
             ("/chunked", Resource::Chunked(10)),

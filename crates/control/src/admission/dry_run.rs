@@ -1,9 +1,10 @@
 //! Translates one Ingress together with the objects around it, without serving the result, and collects the problems that it would
 //! have.
 
+use std::cell::Cell;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use model::HostName;
 
@@ -85,6 +86,8 @@ pub(super) struct DryRun<'a> {
     pub(super) near: &'a Index,
     pub(super) options: &'a Options,
     pub(super) now: SystemTime,
+    /// Time that translations have taken so far.
+    pub(super) translating: Cell<Duration>,
 }
 
 impl DryRun<'_> {
@@ -166,7 +169,9 @@ impl DryRun<'_> {
     }
 
     fn problems(&self, index: &Index, ingress: &Sourced<Ingress>) -> Vec<Problem> {
+        let begun = Instant::now();
         let translation = translate(index, self.options, &Resolved::new(), self.now);
+        self.translating.update(|before| before + begun.elapsed());
         let reference = Some(ingress.reference());
         translation.problems.into_iter().filter(|problem| problem.object == reference).collect()
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::Skipped;
-use super::files::{Files, LoadError};
+use super::files::{BuiltIn, Files, LoadError};
 use super::watch::Watch;
 use crate::index::Index;
 use crate::problem::Problem;
@@ -24,10 +24,11 @@ pub(crate) struct FileSource {
 
 impl FileSource {
     /// Starts the watch, then reads the files once more, so that no change after this is missed.
-    pub(crate) fn start(manifests: &[PathBuf]) -> Result<Self, LoadError> {
+    pub(crate) fn start(manifests: &[PathBuf], built_in: &[BuiltIn]) -> Result<Self, LoadError> {
         let path = || manifests.first().cloned().unwrap_or_default();
         let watch = Watch::new().map_err(|source| LoadError::Watch { path: path(), source })?;
-        let files = Files::open(manifests)?;
+        let mut files = Files::open(manifests)?;
+        files.add(built_in);
         let (index, duplicates) = (Index::default(), Vec::new());
         let mut following = Self { files, watch, index, duplicates, writers_end: None };
         following.try_look()?;

@@ -48,6 +48,16 @@ pub struct Files {
     by_path: BTreeMap<PathBuf, File>,
     extent: Extent,
     folder_problems: Vec<Problem>,
+    /// Manifests that are in no file.
+    built_in: Vec<File>,
+}
+
+/// A manifest that is in no file: a flag stands for it.
+pub(crate) struct BuiltIn {
+    /// The flag.
+    pub(crate) name: &'static str,
+    /// The manifest.
+    pub(crate) text: String,
 }
 
 /// The paths at which a change can change the content of the source. All are absolute.
@@ -85,9 +95,23 @@ impl Files {
             by_path: BTreeMap::new(),
             extent: Extent::default(),
             folder_problems: Vec::new(),
+            built_in: Vec::new(),
         };
         files.refresh(&HashSet::new());
         Ok(files)
+    }
+
+    /// Adds manifests that are in no file.
+    pub(crate) fn add(&mut self, manifests: &[BuiltIn]) {
+        self.built_in.extend(manifests.iter().map(|BuiltIn { name, text }| {
+            let mut file = File::default();
+            file.parse(Path::new(name), text);
+            file
+        }));
+    }
+
+    fn files(&self) -> impl Iterator<Item = &File> {
+        self.by_path.values().chain(&self.built_in)
     }
 
     /// Looks at everything again, except for files that are open for writing. Returns whether anything changed.
@@ -110,12 +134,12 @@ impl Files {
 
     /// The objects in force, ordered by the path of their file and their place in it.
     pub fn objects(&self) -> impl Iterator<Item = &Object> {
-        self.by_path.values().flat_map(|file| &file.manifest.objects)
+        self.files().flat_map(|file| &file.manifest.objects)
     }
 
     /// The files that cannot be parsed.
     pub fn problems(&self) -> impl Iterator<Item = &Problem> {
-        self.folder_problems.iter().chain(self.by_path.values().filter_map(|file| file.broken.as_ref()))
+        self.folder_problems.iter().chain(self.files().filter_map(|file| file.broken.as_ref()))
     }
 
     /// The numbers of objects of unsupported kinds.
@@ -170,7 +194,11 @@ impl File {
             Ok(text) => text,
             Err(error) => return self.breaks(path, None, &format!("is not UTF-8: {}", error.utf8_error())),
         };
-        match Manifest::parse(&Arc::from(path), &text) {
+        self.parse(path, &text)
+    }
+
+    fn parse(&mut self, path: &Path, text: &str) -> bool {
+        match Manifest::parse(&Arc::from(path), text) {
             Ok(manifest) => {
                 self.manifest = manifest;
                 self.broken = None;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use model::template::Template;
 use model::{
-    AddressSet, Alias, BasicAuth, Block, CanaryRules, Certificate, CertificateInfo, CipherSuite, ClientAuth,
-    ClientCertificate, ClientLimits, ConnectionHeader, Cors, ExternalCheck, HostName, MirrorCopy, Networks,
-    PathMatch, RequestFilter, RetryPolicy, Satisfy, SlashRedirect, Timeouts, TlsRedirect, Tracing, Transfer,
-    UpstreamHead, UpstreamTls,
+    AbuseMode, AddressSet, Alias, BasicAuth, Block, CachePolicy, CanaryRules, Certificate, CertificateInfo,
+    CipherSuite, ClientAuth, ClientCertificate, ClientLimits, ConnectionHeader, Cors, ExternalCheck, Files,
+    HostName, MirrorCopy, Networks, Overload, PathMatch, RequestFilter, RequestQuota, RetryPolicy, Satisfy,
+    SlashRedirect, Timeouts, TlsRedirect, Tracing, Transfer, UpstreamHead, UpstreamTls,
 };
 
 use super::snippet::OfHost;
@@ -148,7 +148,11 @@ pub(super) struct DraftRoute {
     pub(super) head: UpstreamHead,
     /// How requests and responses are passed on; where copies go is known with their cluster.
     pub(super) transfer: Transfer,
+    pub(super) cache: Option<Arc<CachePolicy>>,
+    pub(super) overload: Option<Arc<Overload>>,
     pub(super) mirror: Option<MirrorDraft>,
+    /// Files that answer in place of the backend; what is left out of paths is decided with the path.
+    pub(super) files: Option<Files>,
     pub(super) slash_redirect: SlashRedirect,
     /// Filters that depend on nothing else of the host.
     pub(super) filters: Vec<RequestFilter>,
@@ -163,6 +167,7 @@ pub(super) struct DraftRoute {
     pub(super) script: ScriptDraft,
     /// Headers of responses.
     pub(super) custom_headers: Option<Arc<[(String, String)]>>,
+    pub(super) abuse: AbuseMode,
     pub(super) access_log: bool,
     pub(super) tracing: Option<Arc<Tracing>>,
     /// What takes a part of its requests.
@@ -226,6 +231,7 @@ pub(super) struct RewriteDraft {
 #[derive(Clone, Debug, Default)]
 pub(super) struct AccessDraft {
     pub(super) limits: Option<ClientLimits>,
+    pub(super) quota: Option<RequestQuota>,
     pub(super) networks: Option<Networks>,
     /// Clients that are refused where nothing else is said of addresses.
     pub(super) blocked: Option<Arc<AddressSet>>,
@@ -237,8 +243,27 @@ pub(super) struct AccessDraft {
 /// An auth service as an object asks for it.
 #[derive(Clone, Debug)]
 pub(super) struct ExternalDraft {
-    pub(super) service: AuthService,
+    pub(super) place: AuthPlace,
     pub(super) check: Arc<ExternalCheck>,
+}
+
+/// Where an auth service is.
+#[derive(Clone, Debug)]
+pub(super) enum AuthPlace {
+    /// Where the URL says.
+    Known(AuthService),
+    /// The URL leaves it to the host of the route.
+    OfHost(AuthOfHost),
+}
+
+/// The place of an auth service whose URL has variables in its host.
+#[derive(Clone, Debug)]
+pub(super) struct AuthOfHost {
+    pub(super) host: Template,
+    pub(super) port: u16,
+    pub(super) is_encrypted: bool,
+    /// The path that is asked for, where no variable is in it.
+    pub(super) path: Option<String>,
 }
 
 /// Where copies of requests go, and how they are made.
@@ -278,6 +303,12 @@ pub struct RouteOrigin {
 }
 
 impl AuthService {
+    /// Whether a text may be the name of a service's host, or its address.
+    pub(super) fn is_host(text: &str) -> bool {
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        !text.is_empty() && !text.contains("..") && text.bytes().all(is_name)
+    }
+
     /// The Service, if the host is the name that the cluster's DNS has for one.
     pub(super) fn service(&self) -> Option<NsName> {
         let name = self.host.trim_end_matches('.');
@@ -304,7 +335,10 @@ impl DraftRoute {
             rewrite: None,
             head: UpstreamHead::default(),
             transfer: Transfer::default(),
+            cache: None,
+            overload: None,
             mirror: None,
+            files: None,
             slash_redirect: SlashRedirect::default(),
             filters: Vec::new(),
             tls_redirect: None,
@@ -314,6 +348,7 @@ impl DraftRoute {
             cors: None,
             script: ScriptDraft::default(),
             custom_headers: None,
+            abuse: AbuseMode::default(),
             access_log: true,
             tracing: None,
             canary: None,

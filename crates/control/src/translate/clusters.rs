@@ -1,5 +1,6 @@
 //! The clusters behind backends: one for each Service port, purpose and protocol.
 
+use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -52,6 +53,8 @@ struct Made {
     settings: BackendSettings,
     /// What is wrong with the reference to it, such as a missing Service.
     fault: Option<String>,
+    /// Nothing is known of the Service by its name.
+    is_missing: bool,
     /// A problem of the Service, whatever refers to it.
     problem: Option<Box<Problem>>,
 }
@@ -75,6 +78,13 @@ impl Clusters {
 
     pub(super) fn model(&self) -> &model::Clusters {
         &self.model
+    }
+
+    /// The Services that backends name and that do not exist.
+    pub(super) fn missing(&self) -> BTreeSet<NsName> {
+        let numbers = (0..self.made.end() as u32).filter(|&number| self.made.has(number));
+        let missing = numbers.filter(|&number| self.made.value(number).is_missing);
+        missing.map(|number| self.made.key(number).service.clone()).collect()
     }
 }
 
@@ -111,6 +121,20 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
         self.get(name, port, Purpose::Http, protocol)
     }
 
+    /// The cluster of a Service's port for questions to it; none where these cannot be asked: they are asked over HTTP/1, and with or without
+    /// TLS whatever the client does.
+    pub(super) fn for_questions(
+        &mut self,
+        (name, port): (&NsName, &PortRef),
+        draft: &UpstreamDraft,
+        tls_of_host: Option<&Arc<UpstreamTls>>,
+    ) -> Option<(ClusterId, Option<String>)> {
+        let protocol = self.protocol(name, port, draft, tls_of_host);
+        let is_for_all = !matches!(protocol.encryption, Encryption::AsClient(_));
+        let is_fit = protocol.version == AppProtocol::Http1 && is_for_all;
+        is_fit.then(|| self.get(name, port, Purpose::Http, protocol))
+    }
+
     fn protocol(
         &mut self,
         name: &NsName,
@@ -119,15 +143,8 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
         tls_of_host: Option<&Arc<UpstreamTls>>,
     ) -> UpstreamProtocol {
         let service = self.inputs.service(name);
-        let own_name = || {
-            let outside = service.filter(|it| it.is_external()).and_then(|it| it.spec.external_name.as_ref());
-            outside.map_or_else(
-                || format!("{}.{}.svc", name.name, name.namespace),
-                |outside| outside.value.trim_end_matches('.').to_owned(),
-            )
-        };
         let port_of_service = service.and_then(|service| service.backend_port(port));
-        let protocol = draft.resolve(port_of_service, own_name, tls_of_host);
+        let protocol = draft.resolve(port_of_service, tls_of_host);
         if protocol.is_unverified() {
             self.problems.extend(draft.unverified.clone());
         }
@@ -285,5 +302,7 @@ fn make(key: &Key, settings: BackendSettings, inputs: &Inputs<'_>) -> (Made, Clu
     let (version, encryption) = (*version, encryption.clone());
     endpoints.shrink_to_fit();
     let cluster = Cluster { name, balance: settings.picks(), version, encryption, endpoints };
-    (Made { settings, fault, problem: problem.map(Box::new) }, cluster)
+    let is_of_service = !matches!(purpose, Purpose::Auth);
+    let is_missing = is_of_service && cluster.endpoints.is_empty() && inputs.service(service).is_none();
+    (Made { settings, fault, is_missing, problem: problem.map(Box::new) }, cluster)
 }

@@ -6,6 +6,7 @@
 //!
 //! Never in here: the kinds of objects.
 
+mod auth_services;
 mod canaries;
 mod errors;
 mod guests;
@@ -18,8 +19,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use model::{
-    Action, Alias, ErrorPages, Host, HostName, HostScript, HostTls, Labels, PathKind, PathMatch, Redirect,
-    RedirectTarget, RequestFilter, RequestFilters, Route,
+    Action, Alias, Certificate, ErrorPages, Host, HostName, HostScript, HostTls, Labels, PathKind, PathMatch,
+    Redirect, RedirectTarget, RequestFilter, RequestFilters, Route,
 };
 
 use super::claim::{CanaryClaim, Claim, DraftRoute, HostCertificate, NamedPort, RouteOrigin, www};
@@ -39,6 +40,13 @@ pub(super) struct Merged {
     pub(super) problems: Vec<Problem>,
 }
 
+/// What a host without TLS of its own has of the wildcard that its name belongs to.
+#[derive(Clone, Debug)]
+pub(super) struct WildcardTls {
+    /// What the wildcard shows; none for the default certificate.
+    pub(super) certificate: Option<Arc<Certificate>>,
+}
+
 /// What hosts have in common.
 pub(super) struct Defaults<'d> {
     /// TLS of the hosts for which no object configures anything: most of them, so that they share it.
@@ -51,18 +59,18 @@ pub(super) struct Defaults<'d> {
     pub(super) error_pages: &'d RefCell<HashSet<Arc<ErrorPages>>>,
 }
 
-/// Merges the claims of a host, which come with that of the oldest object first. `wildcard_has_tls`: an object serves the wildcard that
-/// the name belongs to over TLS, so that its certificate is found for the name.
+/// Merges the claims of a host, which come with that of the oldest object first. `wildcard`: an object serves the wildcard that
+/// the name belongs to over TLS, so that its certificate is found for the name if that has none of its own.
 pub(super) fn merge(
     name: &HostName,
     claims: Vec<Claim>,
     canaries: &[CanaryClaim],
     defaults: &Defaults<'_>,
-    wildcard_has_tls: bool,
+    wildcard: Option<&WildcardTls>,
     clusters: &mut ClusterQueries<'_, '_>,
 ) -> Merged {
     let mut merge = Merge::new(name, &claims, defaults, clusters);
-    merge.terms.wildcard_has_tls = wildcard_has_tls;
+    merge.terms.wildcard_has_tls = wildcard.is_some();
     for (number, claim) in claims.iter().enumerate() {
         if merge.owner_before(claim).is_none() {
             merge.declare(number, claim);
@@ -73,8 +81,15 @@ pub(super) fn merge(
             merge.declare_guest(number, claim, &owner);
         }
     }
+    if let Some(wildcard) = wildcard.filter(|_| !merge.terms.has_tls) {
+        merge.tls.certificate.clone_from(&wildcard.certificate);
+    }
     let askers: Vec<_> = claims.iter().map(|claim| claim.place.object.clone()).collect();
     let rest_of = merge.source_of_rest();
+    if let Some((number, _)) = &merge.catch_all {
+        // ingress-nginx reads default backends before it reads rules: a rule for "/" comes second, however old it is.
+        merge.declared.insert(PathMatch::root(), *number);
+    }
     let mut rest = None;
     for (number, claim) in claims.into_iter().enumerate() {
         if rest_of == Some(number) {
@@ -88,7 +103,7 @@ pub(super) fn merge(
     }
     merge.attach_canaries(canaries, rest.as_mut().map(|(_, rest)| rest));
     merge.declare_rest(rest, defaults);
-    merge.terms.has_aliases = !merge.aliases.is_empty();
+    merge.limit_to_certificate();
     merge.make_routes(&askers);
     merge.finish(defaults)
 }
@@ -168,6 +183,8 @@ struct Merge<'m, 'c, 'a> {
     covers_www: bool,
     /// The drafts of all routes.
     drafts: Vec<Declared>,
+    /// The rules that an auth service may be behind.
+    asked_here: Vec<auth_services::Asked>,
     routes: Vec<Arc<Route>>,
     origins: Vec<RouteOrigin>,
     /// The number of the claim that declares each path.
@@ -226,6 +243,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
             www_redirect: None,
             covers_www: false,
             drafts: Vec::new(),
+            asked_here: Vec::new(),
             routes: Vec::new(),
             origins: Vec::new(),
             declared: HashMap::default(),
@@ -371,7 +389,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
     /// from the first Ingress of the host (with that Ingress' annotations) to the default backend."
     fn declare_rest(&mut self, rest: Option<(usize, DraftRoute)>, defaults: &Defaults<'_>) {
         let root = |path: &PathMatch| path.path() == "/" && path.kind() != PathKind::Exact;
-        if self.declared.keys().any(root) {
+        if self.catch_all.is_none() && self.declared.keys().any(root) {
             return;
         }
         let number = rest.as_ref().map(|(number, _)| *number);
@@ -388,6 +406,17 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
             rest = Some(route);
         }
         self.drafts.extend(rest.map(|draft| Declared { number, draft, is_rest: true }));
+    }
+
+    /// "Certificate and https redirect only if the certificate covers" a further name.
+    fn limit_to_certificate(&mut self) {
+        if self.aliases.is_empty() {
+            return;
+        }
+        let names = self.terms.certificate_names.iter().chain([self.name]).cloned();
+        let covered: Arc<[HostName]> = names.collect();
+        self.tls.shown_for = self.tls.certificate.is_some().then(|| Arc::clone(&covered));
+        self.terms.covered = Some(covered);
     }
 
     /// The host whose clients are sent to this one.
@@ -451,6 +480,8 @@ mod tests {
             sets_affinity_cookie: false,
             head: None,
             transfer: Transfer::default(),
+            cache: None,
+            overload: None,
         };
         Arc::new(Route::new(path, Action::Forward(forward), Arc::default()))
     }

@@ -26,6 +26,8 @@ pub mod ingress;
 mod inputs;
 mod judged;
 mod memo;
+mod orphans;
+mod replicas;
 mod snippet;
 mod streams;
 mod table;
@@ -40,6 +42,7 @@ use std::time::SystemTime;
 use model::Model;
 
 use crate::index::Index;
+use crate::names::NsName;
 use crate::objects::{ConfigMap, Ingress, Sourced};
 use crate::options::Options;
 use crate::outcome::Outcome;
@@ -67,6 +70,8 @@ pub struct Translation {
     pub configmap: Option<Arc<Sourced<ConfigMap>>>,
     /// The external names whose addresses the model depends on.
     pub names: BTreeSet<String>,
+    /// The Services that Ingresses name and that do not exist.
+    pub missing_services: BTreeSet<NsName>,
     /// The certificates of hosts, for metrics.
     pub certificates: Vec<HostCertificate>,
     /// Second since 1970 from which the same objects have another translation, since a certificate becomes valid or expires; none

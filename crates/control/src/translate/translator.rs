@@ -3,11 +3,11 @@
 //! Never in here: how a value is made.
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use model::{Host, HostList, HostName, HostTls, Listener, Model, Protocol};
+use model::{Host, HostList, HostName, HostTls, Listener, Model, Protocol, Replicas, Settings};
 use smallvec::SmallVec;
 
 use super::backend_settings::BackendConsensus;
@@ -16,12 +16,12 @@ use super::changes::{Changes, Seen};
 use super::claim::{HostCertificate, RouteOrigin};
 use super::clusters::{ClusterQueries, Clusters};
 use super::configmap::{self, Global};
-use super::hosts::{self, Defaults, Merged};
+use super::hosts::{self, Defaults, Merged, WildcardTls};
 use super::ingress::class::Class;
 use super::ingress::{Claimants, Ingresses};
 use super::inputs::{Inputs, KnownInputs};
 use super::memo::{Memo, Revisions};
-use super::{Translation, streams};
+use super::{Translation, replicas, streams};
 use crate::index::Index;
 use crate::objects::{ConfigMap, Sourced};
 use crate::options::Options;
@@ -40,6 +40,7 @@ pub struct Translator {
     clusters: Clusters,
     hosts: Memo<HostName, HostPiece>,
     streams: Memo<(), StreamsPiece>,
+    replicas: Memo<(), ReplicasPiece>,
     /// TLS of the hosts for which no object configures anything.
     plain_tls: Arc<HostTls>,
 }
@@ -60,7 +61,7 @@ struct HostPiece {
     claimants: Group,
     /// An Ingress that is no canary has a claim about it, or the default backend takes its requests.
     is_served: bool,
-    wildcard_has_tls: bool,
+    wildcard: Option<WildcardTls>,
     host: Arc<Host>,
     origins: Arc<[RouteOrigin]>,
     /// Another host that leads to it, unless Ingresses have a rule for that one.
@@ -71,6 +72,12 @@ struct HostPiece {
 
 struct StreamsPiece {
     listeners: Vec<Listener>,
+    problems: Vec<Problem>,
+}
+
+/// Who shares the cache.
+struct ReplicasPiece {
+    replicas: Option<Replicas>,
     problems: Vec<Problem>,
 }
 
@@ -93,6 +100,7 @@ impl Translator {
         Translation {
             model: Model { clusters: self.clusters.model().clone(), ..translation.model },
             names: self.known.names().clone(),
+            missing_services: self.clusters.missing(),
             valid_until: self.valid_until(),
             ..translation
         }
@@ -114,7 +122,9 @@ impl Translator {
     /// Runs all queries of a translation. Clusters, names and the end of validity are added later: they are known only when values
     /// that are no longer needed have been removed.
     fn ask(&mut self, index: &Index, options: &Options, resolved: &Resolved, now: i64) -> Translation {
-        let Self { revisions, known, global, ingresses, clusters, hosts, streams, plain_tls, .. } = self;
+        let Self {
+            revisions, known, global, ingresses, clusters, hosts, streams, replicas, plain_tls, ..
+        } = self;
         let inputs = Inputs::new(index, options, resolved, now, known, revisions);
         follow_global(global, &inputs, revisions);
         let global = &*global;
@@ -131,14 +141,16 @@ impl Translator {
         let defaults = Defaults { tls: plain_tls, backend, route, error_pages: &error_pages };
         let order = follow_hosts(hosts, ingresses, &claimants, &defaults, &mut queries, revisions);
         follow_streams(streams, &inputs, &mut queries, revisions);
-        Made { options, global, ingresses, hosts, order: &order, streams }.translation()
+        follow_replicas(replicas, &inputs, &mut queries, revisions);
+        Made { options, global, ingresses, hosts, order: &order, streams, replicas }.translation()
     }
 
     /// Removes the values that nothing depends on. A memo is swept after those whose values depend on it.
     fn sweep(&mut self) {
-        let Self { revisions, known, global, ingresses, clusters, hosts, streams, .. } = self;
+        let Self { revisions, known, global, ingresses, clusters, hosts, streams, replicas, .. } = self;
         hosts.sweep(revisions, |_| {});
         streams.sweep(revisions, |_| {});
+        replicas.sweep(revisions, |_| {});
         ingresses.sweep(revisions);
         global.sweep(revisions, |_| {});
         clusters.sweep(revisions);
@@ -191,66 +203,93 @@ fn follow_hosts(
     let any = defaults.backend.map(|_| memo.number(HostName::Any, revisions));
     let (order, groups) = group(memo.end(), ingresses, any);
     let wildcards = wildcards_with_tls(memo, &order, &groups, ingresses);
-    for &number in &order {
+    let is_served = |number: u32, mainlines: &[u32]| !mainlines.is_empty() || any == Some(number);
+    let mut follow = |memo: &mut Memo<HostName, HostPiece>, number: u32, wildcard: Option<WildcardTls>| {
         let group = &groups[number as usize];
-        let wildcard_has_tls = !wildcards.is_empty() && belongs_to(memo.key(number), &wildcards);
         memo.get(
             number,
             revisions,
-            |old| old.claimants == *group && old.wildcard_has_tls == wildcard_has_tls,
+            |old| old.claimants == *group && is_same(old.wildcard.as_ref(), wildcard.as_ref()),
             |name, old| {
                 let (canaries, mainlines): (Vec<u32>, Vec<u32>) =
                     group.iter().partition(|&&ingress| ingresses.is_canary(ingress));
                 let canaries: Vec<_> =
                     canaries.into_iter().map(|ingress| claimants.canary(ingress, name)).collect();
-                let is_served = !mainlines.is_empty() || any == Some(number);
+                let is_served = is_served(number, &mainlines);
                 let merged = if is_served {
                     let claims =
                         mainlines.into_iter().map(|ingress| claimants.claim(ingress, name)).collect();
-                    hosts::merge(name, claims, &canaries, defaults, wildcard_has_tls, clusters)
+                    hosts::merge(name, claims, &canaries, defaults, wildcard.as_ref(), clusters)
                 } else {
                     hosts::unclaimed(name, &canaries, defaults.tls)
                 };
-                let Merged { host, www, origins, certificates, problems } = merged;
-                let known = old.as_ref().filter(|old| *old.origins == *origins);
-                let www = www.map(|(www, origin)| {
-                    let before = old.as_ref().and_then(|old| Some(&old.www.as_ref()?.0));
-                    (hosts::take_over(www, before), Arc::from([origin]))
-                });
-                HostPiece {
-                    claimants: group.clone(),
-                    is_served,
-                    wildcard_has_tls,
-                    www,
-                    host: hosts::take_over(host, old.as_ref().map(|old| &old.host)),
-                    origins: known.map_or_else(|| origins.into(), |old| Arc::clone(&old.origins)),
-                    certificates: certificates.into(),
-                    problems: problems.into(),
-                }
+                HostPiece::new(group.clone(), is_served, wildcard.clone(), merged, old.as_ref())
             },
         );
+    };
+    for &number in &order {
+        let wildcard = wildcard_of(memo.key(number), &wildcards).map(|wildcard| {
+            // It comes first, whatever the order is: the host needs to know what it shows.
+            follow(memo, wildcard, None);
+            WildcardTls { certificate: memo.value(wildcard).host.tls.certificate.clone() }
+        });
+        follow(memo, number, wildcard);
     }
     order
 }
 
-/// The domains of the wildcard hosts that Ingresses serve over TLS.
+fn is_same(old: Option<&WildcardTls>, new: Option<&WildcardTls>) -> bool {
+    let address = |tls: &WildcardTls| tls.certificate.as_ref().map(Arc::as_ptr);
+    old.map(address) == new.map(address)
+}
+
+impl HostPiece {
+    /// What did not change is taken over from before.
+    fn new(
+        claimants: Group,
+        is_served: bool,
+        wildcard: Option<WildcardTls>,
+        merged: Merged,
+        old: Option<&Self>,
+    ) -> Self {
+        let Merged { host, www, origins, certificates, problems } = merged;
+        let known = old.filter(|old| *old.origins == *origins);
+        let www = www.map(|(www, origin)| {
+            let before = old.and_then(|old| Some(&old.www.as_ref()?.0));
+            (hosts::take_over(www, before), Arc::from([origin]))
+        });
+        Self {
+            claimants,
+            is_served,
+            wildcard,
+            www,
+            host: hosts::take_over(host, old.map(|old| &old.host)),
+            origins: known.map_or_else(|| origins.into(), |old| Arc::clone(&old.origins)),
+            certificates: certificates.into(),
+            problems: problems.into(),
+        }
+    }
+}
+
+/// The numbers of the wildcard hosts that Ingresses serve over TLS, by their domains.
 fn wildcards_with_tls(
     memo: &Memo<HostName, HostPiece>,
     order: &[u32],
     groups: &[Group],
     ingresses: &Ingresses,
-) -> HashSet<String> {
+) -> HashMap<String, u32> {
     let has_tls = |number: u32| groups[number as usize].iter().any(|&ingress| ingresses.has_tls(ingress));
     let domain = |&number: &u32| match memo.key(number) {
-        HostName::OneLabel(domain) if has_tls(number) => Some(domain.clone()),
+        HostName::OneLabel(domain) if has_tls(number) => Some((domain.clone(), number)),
         _ => None,
     };
     order.iter().filter_map(domain).collect()
 }
 
-fn belongs_to(host: &HostName, wildcards: &HashSet<String>) -> bool {
-    let HostName::Exact(name) = host else { return false };
-    name.split_once('.').is_some_and(|(_, domain)| wildcards.contains(domain))
+/// The wildcard of these that a host belongs to.
+fn wildcard_of(host: &HostName, wildcards: &HashMap<String, u32>) -> Option<u32> {
+    let HostName::Exact(name) = host else { return None };
+    name.split_once('.').and_then(|(_, domain)| wildcards.get(domain).copied())
 }
 
 /// The hosts in order of appearance, and for each host number the Ingresses with a claim about it: those that take a part of others'
@@ -293,6 +332,26 @@ fn follow_streams(
     );
 }
 
+fn follow_replicas(
+    memo: &mut Memo<(), ReplicasPiece>,
+    inputs: &Inputs<'_>,
+    clusters: &mut ClusterQueries<'_, '_>,
+    revisions: &Revisions,
+) {
+    let number = memo.number((), revisions);
+    memo.get(
+        number,
+        revisions,
+        |_| true,
+        |(), _| {
+            let mut problems = Vec::new();
+            let replicas = replicas::build(inputs, clusters, &mut problems);
+            problems.extend(clusters.take_problems());
+            ReplicasPiece { replicas, problems }
+        },
+    );
+}
+
 // === all together ===
 
 struct Made<'m> {
@@ -303,6 +362,7 @@ struct Made<'m> {
     /// The numbers of the hosts in order of appearance.
     order: &'m [u32],
     streams: &'m Memo<(), StreamsPiece>,
+    replicas: &'m Memo<(), ReplicasPiece>,
 }
 
 impl Made<'_> {
@@ -312,7 +372,10 @@ impl Made<'_> {
             model: Model {
                 listeners: self.listeners(hosts.iter().map(|(host, _)| Arc::clone(host)).collect()),
                 clusters: model::Clusters::default(),
-                settings: self.global.value(ONLY).global.settings.clone(),
+                settings: Settings {
+                    replicas: self.replicas.value(ONLY).replicas.clone(),
+                    ..self.global.value(ONLY).global.settings.clone()
+                },
             },
             problems: self.problems(),
             skipped: self.skipped(),
@@ -320,6 +383,7 @@ impl Made<'_> {
             ingresses: self.ingresses.objects().cloned().collect(),
             configmap: self.global.value(ONLY).configmap.clone(),
             names: BTreeSet::new(),
+            missing_services: BTreeSet::new(),
             certificates: self.certificates(),
             valid_until: None,
         }
@@ -355,9 +419,9 @@ impl Made<'_> {
         let of_ingresses = self.ingresses.all().flat_map(|ingress| &ingress.problems);
         let of_hosts = self.hosts().flat_map(|host| &host.problems);
         let all = self.global.value(ONLY).problems.iter().chain(of_ingresses).chain(of_hosts);
+        let others = self.streams.value(ONLY).problems.iter().chain(&self.replicas.value(ONLY).problems);
         let mut told = HashSet::new();
-        let mut problems: Vec<_> =
-            all.chain(&self.streams.value(ONLY).problems).filter(|&problem| told.insert(problem)).collect();
+        let mut problems: Vec<_> = all.chain(others).filter(|&problem| told.insert(problem)).collect();
         problems.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
         problems.into_iter().cloned().chain(self.ingresses.problems_of_kept()).collect()
     }

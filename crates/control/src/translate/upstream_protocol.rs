@@ -27,13 +27,14 @@ pub(super) enum Protocol {
     Fcgi,
 }
 
+/// The name of endpoints where no `proxy-ssl-name` gives another: what nginx calls all upstreams of ingress-nginx.
+pub(super) const NAME: &str = "upstream_balancer";
+
 /// What a route asks of the connections to its endpoints, before its Service is known.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UpstreamDraft {
     /// None to use the `appProtocol` of the Service's port.
     pub(super) protocol: Option<Protocol>,
-    /// TLS settings without a Secret. An empty name stands for that of the Service.
-    pub(super) usual_tls: UpstreamTls,
     /// TLS settings from the Secret that the route's object names.
     pub(super) own_tls: Option<Arc<UpstreamTls>>,
     /// A notice that endpoints are not verified, for a route that uses TLS.
@@ -56,12 +57,10 @@ impl Protocol {
 }
 
 impl UpstreamDraft {
-    /// The protocol towards a Service's port. `own_name` is the name in the endpoints' certificates if the settings have none;
-    /// `of_host` are the TLS settings for routes of the host without settings of their own.
+    /// The protocol towards a Service's port. `of_host` are the TLS settings for routes of the host without settings of their own.
     pub(super) fn resolve(
         &self,
         port: Option<&ServicePort>,
-        own_name: impl FnOnce() -> String,
         of_host: Option<&Arc<UpstreamTls>>,
     ) -> UpstreamProtocol {
         let Some(protocol) = self.protocol else {
@@ -73,14 +72,9 @@ impl UpstreamDraft {
         if !protocol.encrypts() {
             return UpstreamProtocol { version: protocol.version(), encryption: Encryption::Never };
         }
-        let mut tls = match self.own_tls.as_ref().or(of_host) {
-            Some(tls) => UpstreamTls::clone(tls),
-            None => self.usual_tls.clone(),
-        };
-        if tls.name.is_empty() {
-            tls.name = own_name();
-        }
-        let tls = Arc::new(tls);
+        let tls = self.own_tls.as_ref().or(of_host).cloned();
+        let tls =
+            tls.unwrap_or_else(|| Arc::new(UpstreamTls { name: NAME.to_owned(), ..UpstreamTls::default() }));
         let encryption = match protocol {
             Protocol::AutoHttp => Encryption::AsClient(tls),
             _ => Encryption::Always(tls),

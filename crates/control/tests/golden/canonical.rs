@@ -15,6 +15,7 @@ pub(crate) fn canonical(translation: &Translation) -> impl PartialEq + use<> {
         ingresses,
         configmap,
         names,
+        missing_services,
         certificates,
         valid_until,
     } = translation.clone();
@@ -31,11 +32,11 @@ pub(crate) fn canonical(translation: &Translation) -> impl PartialEq + use<> {
                 Action::Forward(Forward { backends: Backends::Canary(canary), .. }) => {
                     vec![named(&mut canary.mainline), named(&mut canary.cluster)]
                 }
-                Action::Forward(_) | Action::Respond(_) | Action::NotFound => Vec::new(),
+                Action::Forward(_) | Action::Files(_) | Action::Respond(_) | Action::NotFound => Vec::new(),
             };
             let mirror = match &mut route.action {
                 Action::Forward(forward) => forward.transfer.mirror.as_deref_mut(),
-                Action::Respond(_) | Action::NotFound => None,
+                Action::Files(_) | Action::Respond(_) | Action::NotFound => None,
             };
             let mirror: Vec<_> = mirror.map(|it| named(&mut it.cluster)).into_iter().collect();
             let of_errors: Vec<_> = route.error_pages.as_mut().map_or_else(Vec::new, |pages| {
@@ -62,7 +63,14 @@ pub(crate) fn canonical(translation: &Translation) -> impl PartialEq + use<> {
         model.listeners.iter().map(listener).collect::<Vec<_>>(),
         model.settings.clone(),
     );
-    (served, problems, skipped, origins, ingresses, (configmap, names, certificates, valid_until))
+    (
+        served,
+        problems,
+        skipped,
+        origins,
+        ingresses,
+        (configmap, names, missing_services, certificates, valid_until),
+    )
 }
 
 fn cluster(model: &Model, id: ClusterId) -> Cluster {

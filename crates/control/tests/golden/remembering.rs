@@ -4,13 +4,13 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use control::Options;
 use control::index::Index;
 use control::names::NsName;
 use control::objects::{Object, Resource, Sourced};
 use control::resolve::Resolved;
 use control::source::files::Files;
 use control::translate::{Translator, translate};
+use control::{Options, Translation};
 use model::{Host, Model};
 use proptest::prelude::*;
 
@@ -99,12 +99,23 @@ proptest! {
             }
             let Case { options, resolved, .. } = circumstances;
             let remembering = translator.translate(&index, options, resolved, time);
-            let anew = translate(&index, options, resolved, time);
-            prop_assert!(canonical(&remembering) == canonical(&anew), "after {:?}", step);
+            // What a bad update replaces is nothing that a new one could know.
+            if !keeps_a_version(&remembering) {
+                let anew = translate(&index, options, resolved, time);
+                prop_assert!(canonical(&remembering) == canonical(&anew), "after {:?}", step);
+            }
             let again = translator.translate(&index, options, resolved, time);
             prop_assert!(remembering == again && is_shared(&remembering.model, &again.model));
         }
     }
+}
+
+/// Whether a version of an Ingress stays in force since a later one is refused.
+fn keeps_a_version(translation: &Translation) -> bool {
+    translation
+        .problems
+        .iter()
+        .any(|problem| problem.to_string().contains("the version before it stays in force"))
 }
 
 #[test]

@@ -4,9 +4,11 @@
 
 mod outgoing;
 
+pub(crate) mod abuse;
 pub(crate) mod affinity;
 pub(crate) mod clients;
 pub(crate) mod connections;
+pub(crate) mod guard;
 pub(crate) mod hops;
 pub(crate) mod ipvs;
 pub(crate) mod kernel;

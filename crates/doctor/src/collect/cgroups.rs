@@ -20,8 +20,25 @@ pub(super) fn of(pid: u32) -> BTreeSet<String> {
         let mut parts = line.splitn(3, ':').skip(1);
         let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
         for root in roots(controllers) {
-            folders.extend(with_parents(&root, path));
+            folders.extend(with_parents(&root, path, &["cpu.stat", "cpuacct.usage"]));
         }
+    }
+    folders
+}
+
+/// The cgroups that can limit the memory of a process, and their parents, likewise.
+pub(super) fn memory_of(pid: u32) -> BTreeSet<String> {
+    let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let mut folders = BTreeSet::new();
+    for line in text.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
+        let root = match controllers {
+            "" => "/sys/fs/cgroup",
+            _ if controllers.split(',').any(|one| one == "memory") => "/sys/fs/cgroup/memory",
+            _ => continue,
+        };
+        folders.extend(with_parents(Path::new(root), path, &["memory.max", "memory.limit_in_bytes"]));
     }
     folders
 }
@@ -56,14 +73,13 @@ fn is_v2(root: &Path) -> bool {
     root.join("cgroup.controllers").exists()
 }
 
-/// A group and its parents, as far as they exist. In a container the path may be that of the host, while the mount shows only the
+/// A group and its parents, as far as they exist and have one of these files. In a container the path may be that of the host, while the mount shows only the
 /// container's own group.
-fn with_parents(root: &Path, path: &str) -> Vec<String> {
+fn with_parents(root: &Path, path: &str, files: &[&str]) -> Vec<String> {
     let folder = root.join(path.trim_start_matches('/').trim_start_matches("../"));
     let folder = if folder.is_dir() { folder } else { root.to_path_buf() };
     let groups = folder.ancestors().take_while(|group| group.starts_with(root));
-    let telling =
-        groups.filter(|group| group.join("cpu.stat").exists() || group.join("cpuacct.usage").exists());
+    let telling = groups.filter(|group| files.iter().any(|file| group.join(file).exists()));
     telling.map(relative).collect()
 }
 

@@ -222,13 +222,13 @@ fn read_process(pid: u32, sample: &mut Sample) {
     }
 }
 
-fn read_all(sample: &mut Sample, folder: &str, names: &[&str]) {
+pub(super) fn read_all(sample: &mut Sample, folder: &str, names: &[&str]) {
     for name in names {
         put(sample, &format!("{folder}/{name}"), &format!("/{folder}/{name}"));
     }
 }
 
-fn put(sample: &mut Sample, path: &str, file: &str) {
+pub(super) fn put(sample: &mut Sample, path: &str, file: &str) {
     sample.put(path, read(file));
 }
 

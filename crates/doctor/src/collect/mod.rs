@@ -13,6 +13,7 @@ mod netlink;
 mod processes;
 mod sock_diag;
 mod ticker;
+mod usage;
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
@@ -22,6 +23,7 @@ pub use capture::{load, write};
 use machine::Machine;
 pub use machine::cpu_quota;
 use ticker::Ticker;
+pub use usage::UsageReader;
 
 use crate::sample::{Absence, Sample};
 use crate::samples::Samples;

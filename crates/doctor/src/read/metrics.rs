@@ -19,7 +19,12 @@ macro_rules! metrics {
 }
 
 metrics! {
+    ABUSE_ACTIONS: "forebay_abuse_actions_total";
+    ABUSE_CLIENTS: "forebay_abuse_clients";
     CONNECTIONS_TOTAL: "nginx_ingress_controller_nginx_process_connections_total";
+    GUARD_LEVEL: "forebay_guard_level";
+    GUARD_SPARE: "forebay_guard_spare_descriptor_total";
+    GUARD_TURNS: "forebay_guard_turned_on_total";
     HANDSHAKES: "forebay_tls_handshakes_total";
     HTTP_BUCKET: "nginx_ingress_controller_response_duration_seconds_bucket";
     HTTP_COUNT: "nginx_ingress_controller_response_duration_seconds_count";

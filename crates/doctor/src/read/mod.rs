@@ -15,3 +15,4 @@ pub(crate) mod processes;
 pub mod prometheus;
 pub(crate) mod routes;
 pub(crate) mod sockets;
+pub(crate) mod usage;

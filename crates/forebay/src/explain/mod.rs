@@ -2,7 +2,6 @@
 //!
 //! What becomes of it says the code that serves ([`proxy::explain`]); here the objects are added that the steps come from.
 
-mod admin;
 mod question;
 mod show;
 mod sources;
@@ -16,11 +15,13 @@ use std::time::SystemTime;
 
 use anyhow::bail;
 use control::Connection;
+use http::Method;
 
+use crate::ask::ask;
 use crate::cli::{self, ApiServer, Output};
 pub(crate) use question::Question;
 pub(crate) use sources::Objects;
-pub(crate) use told::{Told, tell};
+pub(crate) use told::tell;
 
 /// The exit status says whether the request is served: 0 if so, 1 if it is refused or answered with an error.
 pub(crate) fn run(options: cli::Explain) -> anyhow::Result<ExitCode> {
@@ -31,7 +32,8 @@ pub(crate) fn run(options: cli::Explain) -> anyhow::Result<ExitCode> {
         client: options.client_ip,
     };
     let told = if let Some(url) = &options.admin {
-        admin::ask(url, &question)?
+        question.sent()?;
+        ask(url, Method::GET, &format!("/explain?{}", question.query()))?
     } else {
         let paths = options.paths.into_iter().chain(options.manifests).collect();
         tell(&objects(&options.api_server, options.reading, paths)?, &question)?

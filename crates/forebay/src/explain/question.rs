@@ -6,6 +6,8 @@ use std::net::IpAddr;
 use anyhow::{Context, bail};
 use http::Uri;
 
+use crate::query::{decode, encode};
+
 /// Longest question in bytes; a head that is longer is refused by default.
 pub(crate) const QUESTION_BYTES_MAX: usize = 16 << 10;
 
@@ -99,34 +101,6 @@ impl Question {
         let client = client.unwrap_or_else(|| IpAddr::from([127, 0, 0, 1]));
         Ok(Self { url, method, headers, client })
     }
-}
-
-fn encode(text: &str) -> String {
-    let mut out = String::new();
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~/:".contains(&byte) {
-            out.push(byte.into());
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-    out
-}
-
-fn decode(text: &str) -> Option<String> {
-    let mut bytes = text.bytes();
-    let mut out = Vec::with_capacity(text.len());
-    while let Some(byte) = bytes.next() {
-        out.push(match byte {
-            b'+' => b' ',
-            b'%' => {
-                let mut digit = || char::from(bytes.next()?).to_digit(16);
-                (digit()? * 16 + digit()?) as u8
-            }
-            other => other,
-        });
-    }
-    String::from_utf8(out).ok()
 }
 
 #[cfg(test)]

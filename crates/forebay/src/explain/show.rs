@@ -38,6 +38,9 @@ pub(super) fn text(told: &Told) -> String {
         for source in &step.from {
             let _ = writeln!(out, "               {}", of_source(source));
         }
+        if step.is_default {
+            let _ = writeln!(out, "               (default)");
+        }
     }
     let _ = writeln!(out, "Outcome:     {}", told.outcome);
     if let Some(reason) = &told.reason {

@@ -149,6 +149,12 @@ const STEPS: &[(Stage, &str, Whose, &[&str])] = &[
             "limit-req-status-code",
             "limit-conn-status-code",
             "limit-conn-zone-variable",
+            "forebay.io/limit-key",
+            "forebay.io/limit-requests",
+            "forebay.io/limit-shared",
+            "forebay-limit-key",
+            "forebay-limit-requests",
+            "forebay-limit-shared",
         ],
     ),
     (
@@ -185,6 +191,19 @@ const STEPS: &[(Stage, &str, Whose, &[&str])] = &[
         &["proxy-request-buffering", "client-body-buffer-size", "mirror-target", "proxy-http-version"],
     ),
     (Stage::UpstreamHead, "headers to the endpoint", Whose::Route, &["upstream-vhost", "x-forwarded-prefix"]),
+    (
+        Stage::Cache,
+        "cache",
+        Whose::Route,
+        &[
+            "forebay.io/cache",
+            "forebay.io/cache-bypass",
+            "forebay.io/cache-key-query",
+            "forebay-cache",
+            "forebay-cache-bypass",
+            "forebay-cache-key-query",
+        ],
+    ),
     (Stage::Mirror, "mirror", Whose::Route, &["mirror-target", "mirror-host", "mirror-request-body"]),
     (
         Stage::Balance,
@@ -217,6 +236,22 @@ const STEPS: &[(Stage, &str, Whose, &[&str])] = &[
         ],
     ),
     (
+        Stage::Overload,
+        "overload",
+        Whose::Route,
+        &[
+            "forebay.io/overload",
+            "forebay.io/concurrency",
+            "forebay.io/priority",
+            "forebay.io/queue-timeout",
+            "forebay-overload",
+            "forebay-concurrency",
+            "forebay-priority",
+            "forebay-priority-header",
+            "forebay-queue-timeout",
+        ],
+    ),
+    (
         Stage::Responses,
         "response",
         Whose::Route,
@@ -233,16 +268,57 @@ const STEPS: &[(Stage, &str, Whose, &[&str])] = &[
         ],
     ),
     (
+        Stage::Codings,
+        "compression",
+        Whose::Route,
+        &[
+            "forebay.io/compression",
+            "forebay.io/decompression",
+            "forebay-compression",
+            "forebay-compression-types",
+            "forebay-compression-min-length",
+            "forebay-decompression",
+            "use-gzip",
+            "gzip-level",
+            "gzip-types",
+            "gzip-min-length",
+            "gzip-disable",
+            "enable-brotli",
+            "brotli-level",
+            "brotli-types",
+            "brotli-min-length",
+        ],
+    ),
+    (
         Stage::ErrorPages,
         "error pages",
         Whose::Route,
         &["custom-http-errors", "default-backend", "disable-proxy-intercept-errors"],
+    ),
+    (
+        Stage::Tracing,
+        "tracing",
+        Whose::Route,
+        &[
+            "enable-opentelemetry",
+            "opentelemetry-trust-incoming-span",
+            "opentelemetry-operation-name",
+            "otel-sampler",
+            "otel-sampler-ratio",
+            "otel-sampler-parent-based",
+            "otlp-collector-host",
+        ],
     ),
 ];
 
 fn names(stage: Stage) -> (&'static str, Whose, &'static [&'static str]) {
     let found = STEPS.iter().find(|(of, ..)| *of == stage);
     found.map_or(("step", Whose::Nobody, &[]), |(_, name, whose, names)| (name, *whose, names))
+}
+
+/// Whether the step is there by default where no annotation and no key puts it there, and not because an Ingress has a rule.
+pub(super) fn has_default(stage: Stage) -> bool {
+    !matches!(stage, Stage::Route | Stage::Backend)
 }
 
 /// What a step is called.
@@ -309,7 +385,13 @@ impl Objects {
     }
 
     fn annotation<'i>(&self, ingress: &'i Sourced<Ingress>, name: &str) -> Option<&'i At<String>> {
-        ingress.metadata.annotations.get(&format!("{}/{name}", self.prefix))
+        // Forebay's own are named with their prefix.
+        let annotations = &ingress.metadata.annotations;
+        if name.contains('/') {
+            annotations.get(name)
+        } else {
+            annotations.get(&format!("{}/{name}", self.prefix))
+        }
     }
 
     fn annotations(&self, ingress: &Sourced<Ingress>, names: &[&str]) -> Vec<Source> {
@@ -346,11 +428,13 @@ mod tests {
     #[test]
     fn every_name_is_that_of_an_annotation_or_of_a_key() {
         let annotations = ingress::annotations::ANNOTATIONS.iter().map(|annotation| annotation.name);
-        let known: Vec<_> = annotations.chain(configmap::KEYS.iter().map(|key| key.name)).collect();
+        let own = ingress::own::annotations().map(|one| format!("{}/{}", ingress::own::PREFIX, one.name));
+        let known = annotations.chain(configmap::KEYS.iter().map(|key| key.name)).map(str::to_owned);
+        let known: Vec<_> = known.chain(own).collect();
         for (stage, name, _, names) in STEPS {
             assert!(!name.is_empty() && !names.is_empty(), "{stage:?}");
             for name in *names {
-                assert!(known.contains(name), "{stage:?}: {name}");
+                assert!(known.iter().any(|known| known == name), "{stage:?}: {name}");
             }
         }
     }

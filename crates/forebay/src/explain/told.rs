@@ -57,8 +57,11 @@ pub(super) struct ToldStep {
     /// `passes`, `changes`, `answers` or `unknown`.
     pub(super) verdict: String,
     pub(super) text: String,
-    /// What put it there; nothing where it is so by default.
+    /// What put it there.
     pub(super) from: Vec<Source>,
+    /// Nobody has: it is so by default.
+    #[serde(default)]
+    pub(super) is_default: bool,
 }
 
 #[derive(Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -104,11 +107,15 @@ fn told(objects: &Objects, question: &Question, listener: ListenerId, it: &Expla
         Some(info) => format!("Secret {}/{}", info.namespace, info.object),
         None => "the one that is made up at the start: nobody has configured one for this name".to_owned(),
     });
-    let steps = it.steps.iter().map(|step| ToldStep {
-        step: sources::name(step.stage).to_owned(),
-        verdict: word(step.verdict).to_owned(),
-        text: step.text.clone(),
-        from: objects.sources(step.stage, route),
+    let steps = it.steps.iter().map(|step| {
+        let from = objects.sources(step.stage, route);
+        ToldStep {
+            step: sources::name(step.stage).to_owned(),
+            verdict: word(step.verdict).to_owned(),
+            text: step.text.clone(),
+            is_default: from.is_empty() && sources::has_default(step.stage),
+            from,
+        }
     });
     let (answer, destinations) = parts(&it.outcome);
     let is_error = answer.is_some_and(|answer| answer.status >= 400);
@@ -151,7 +158,7 @@ fn destination(to: &explain::Destination) -> ToldDestination {
 
 fn parts(outcome: &Outcome) -> (Option<&Answered>, &[explain::Destination]) {
     match outcome {
-        Outcome::NoHandshake => (None, &[]),
+        Outcome::NoHandshake | Outcome::Files(_) => (None, &[]),
         Outcome::PassedThrough(to) => (None, std::slice::from_ref(to)),
         Outcome::Answered(answer) => (Some(answer), &[]),
         Outcome::Replaced(answer, by) => (Some(answer), std::slice::from_ref(by)),
@@ -170,6 +177,9 @@ fn sentence(outcome: &Outcome) -> String {
             (status, Some(location)) => format!("answered by Forebay: {status}, Location: {location}"),
             (status, None) => format!("answered by Forebay: {status}"),
         },
+        Outcome::Files(name) => {
+            format!("answered by Forebay with the file {name} below --files-root, if there is one")
+        }
         Outcome::Replaced(answer, by) => {
             format!("{} in place of Forebay's own {}: whatever it answers", by.upstream, answer.status)
         }

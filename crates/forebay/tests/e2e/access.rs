@@ -1,5 +1,6 @@
 //! Who may use a path, from YAML, whatever a client speaks; and which headers the answers have, by where ingress-nginx makes them.
 
+use md5::{Digest, Md5};
 use testkit::manifest::{Ingress, secret, service};
 use testkit::{Canned, Forebay, H2Client, Response, Setup, TlsClient};
 
@@ -104,6 +105,65 @@ fn lists_and_passwords_hold_for_all_clients() {
     assert!(upstream.heads().iter().all(|head| !head.to_ascii_lowercase().contains("\r\nauthorization:")));
 }
 
+/// The MD5 of a text, as digest authentication writes it.
+fn md5(text: &str) -> String {
+    format!("{:032x}", u128::from_be_bytes(Md5::digest(text).into()))
+}
+
+/// What a client says that has this password and was given this nonce, for `GET /a`.
+fn digested(password: &str, nonce: &str, count: u32) -> String {
+    let (hash, request) = (md5(&format!("a:Members:{password}")), md5("GET:/a"));
+    let response = md5(&format!("{hash}:{nonce}:{count:08x}:c:auth:{request}"));
+    format!(
+        "Digest username=\"a\", realm=\"Members\", nonce=\"{nonce}\", uri=\"/a\", qop=auth, nc={count:08x}, \
+         cnonce=\"c\", response=\"{response}\""
+    )
+}
+
+/// The nonce of a 401, and whether the password was right and only the nonce was not.
+fn nonce(response: &Response) -> (String, bool) {
+    assert_eq!(response.status, 401);
+    let challenge = response.header("www-authenticate").expect("a challenge");
+    let begin = "Digest algorithm=\"MD5\", qop=\"auth\", realm=\"Members\", nonce=\"";
+    let rest = challenge.strip_prefix(begin).unwrap_or_else(|| panic!("{challenge}"));
+    let (nonce, rest) = rest.split_once('"').expect("the end of the nonce");
+    (nonce.to_owned(), rest == ", stale=\"true\"")
+}
+
+#[test]
+fn a_password_is_shown_by_its_digest() {
+    let upstream = Canned::saying("let in");
+    let digest = ingress("digest").annotation("auth-type", "digest").annotation("auth-secret", "users");
+    let users = format!("a:Members:{}\nb:Others:{}\n", md5("a:Members:secret"), md5("b:Others:secret"));
+    let forebay = house(
+        setup(),
+        &upstream,
+        &[digest.annotation("auth-realm", "Members")],
+        &secret("users", "Opaque", &[("auth", &users)]),
+    );
+    for way in WAYS {
+        let ask =
+            |credentials: &str| ask(&forebay, way, "digest.test", "/a", &[("authorization", credentials)]);
+        let (first, is_stale) = nonce(&ask("Basic YTpzZWNyZXQ="));
+        assert!(!is_stale, "{way}: another scheme");
+        assert!(!nonce(&ask(&digested("wrong", &first, 1))).1, "{way}: a wrong password");
+        for count in [1, 2] {
+            assert_eq!(ask(&digested("secret", &first, count)).status, 200, "{way}: {count}");
+        }
+        let (next, is_stale) = nonce(&ask(&digested("secret", &first, 2)));
+        assert!(is_stale && next != first, "{way}: a request that is replayed");
+        assert_eq!(ask(&digested("secret", &first, 3)).status, 200, "{way}: the nonce goes on");
+        assert_eq!(ask(&digested("secret", &next, 1)).status, 200, "{way}: and so does the other one");
+        let forged = next.chars().rev().collect::<String>();
+        assert!(nonce(&ask(&digested("secret", &forged, 1))).1, "{way}: a nonce that is not ours");
+        assert!(
+            !nonce(&ask(&digested("secret", &next, 2).replace("username=\"a\"", "username=\"b\""))).1,
+            "{way}"
+        );
+    }
+    assert!(upstream.heads().iter().all(|head| !head.to_ascii_lowercase().contains("\r\nauthorization:")));
+}
+
 #[test]
 fn an_auth_service_is_asked_for_all_clients() {
     let upstream = Canned::saying("let in");
@@ -144,6 +204,54 @@ fn an_auth_service_is_asked_for_all_clients() {
         assert_eq!((response.status, challenges.as_deref()), (401, Some("Basic realm=\"\", Foo")), "{way}");
         assert_eq!(ask(&forebay, way, "any.test", "/", &[RIGHT]).status, 200, "{way}");
     }
+}
+
+/// As the documentation of `oauth2-proxy` has it: `$host`, whose `/oauth2` another Ingress leads to the service.
+#[test]
+fn the_service_behind_the_host_itself_is_asked() {
+    let upstream = Canned::saying("let in");
+    let auth = Canned::answering("HTTP/1.1 202 Yes\r\nX-User: somebody\r\nContent-Length: 0\r\n\r\n");
+    let asking = |name: &str, host: &str| {
+        let ingress = Ingress::new(name).path(host, "Prefix", "/", "svc");
+        let ingress = ingress.annotation("auth-url", "https://$host/oauth2/auth");
+        ingress.annotation("auth-response-headers", "X-User")
+    };
+    let service_of = |name: &str, host: &str| Ingress::new(name).path(host, "Prefix", "/oauth2", "auth");
+    let forebay = house(
+        setup(),
+        &upstream,
+        &[
+            asking("exact", "exact.test"),
+            service_of("exact-auth", "exact.test"),
+            asking("wildcard", "*.apps.test"),
+            service_of("wildcard-auth", "*.apps.test"),
+            asking("closed", "*.closed.test"),
+        ],
+        &service("auth", &[auth.address()]),
+    );
+    for way in WAYS {
+        for (host, status) in
+            [("exact.test", 200), ("a.apps.test", 200), ("b.apps.test", 200), ("a.closed.test", 503)]
+        {
+            assert_eq!(
+                ask(&forebay, way, host, "/page", &[("cookie", "c=1")]).status,
+                status,
+                "{way}: {host}"
+            );
+        }
+    }
+    let questions = auth.heads();
+    for host in ["exact.test", "a.apps.test", "b.apps.test"] {
+        let begin = format!("GET /oauth2/auth HTTP/1.1\r\nHost: {host}\r\n");
+        let of_host: Vec<_> = questions.iter().filter(|head| head.starts_with(&begin)).collect();
+        assert_eq!(of_host.len(), WAYS.len(), "{questions:?}");
+        assert!(
+            of_host.iter().all(|head| head.to_lowercase().contains("\r\ncookie: c=1\r\n")),
+            "{of_host:?}"
+        );
+    }
+    let heads = upstream.heads();
+    assert!(heads.iter().all(|head| head.contains("\r\nX-User: somebody\r\n")), "{heads:?}");
 }
 
 /// "HSTS on every response of a location": in nginx, not on what is answered before one is found or after it was left, nor are there

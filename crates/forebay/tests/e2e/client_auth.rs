@@ -166,6 +166,12 @@ fn another_host_than_the_handshake_was_for_is_misdirected() {
     assert_eq!(smuggler.get("web.test", "/").status, 421);
     let smuggler = H2Client::tls(forebay.https_address(), &TlsClient::new("other.test"));
     assert_eq!(smuggler.get("web.test", "/").status, 421);
+    let mut unknown = forebay.tls_client(&TlsClient::new("unknown.test"));
+    assert_eq!(
+        unknown.get("web.test", "/").status,
+        400,
+        "nobody serves that name: no certificate was asked for"
+    );
     assert!(house.upstream.is_left_alone());
 }
 

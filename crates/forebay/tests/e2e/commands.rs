@@ -79,6 +79,39 @@ fn flags_of_ingress_nginx_that_mean_nothing_here_are_passed_over() {
     }
 }
 
+/// `docs/user-guide/cli-arguments.md` of ingress-nginx.
+#[test]
+fn every_flag_of_ingress_nginx_without_a_meaning_here_is_taken() {
+    let arguments = [
+        "--bucket-factor=2",
+        "--default-server-port=8181",
+        "--disable-full-test",
+        "--dynamic-configuration-retries=15",
+        "--enable-ssl-chain-completion",
+        "--exclude-socket-metrics=nginx_ingress_controller_bytes_sent",
+        "--health-check-timeout=10",
+        "--internal-logger-address=127.0.0.1:11514",
+        "--max-buckets=100",
+        "--maxmind-edition-ids=GeoLite2-City",
+        "--maxmind-license-key=none",
+        "--maxmind-mirror=https://mirror.test",
+        "--maxmind-retries-count=1",
+        "--maxmind-retries-timeout=1s",
+        "--monitor-max-batch-size=10000",
+        "--post-shutdown-grace-period=10",
+        "--profiler-address=127.0.0.1",
+        "--profiler-port=10245",
+        "--ssl-passthrough-proxy-port=442",
+        "--stream-port=10247",
+        "--sync-rate-limit=0.3",
+    ];
+    let forebay = setup().arguments(arguments).start();
+    for argument in arguments {
+        let flag = argument.split('=').next().unwrap_or_default();
+        forebay.await_log(&format!("flag=\"{flag}\""));
+    }
+}
+
 #[test]
 fn flags_that_nobody_knows_are_passed_over_and_the_health_check_may_be_elsewhere() {
     let forebay = setup()

@@ -221,6 +221,11 @@ fn steps_have_the_annotations_and_keys_that_put_them_there() {
     assert!(text(from, "file").ends_with("web.yaml") && from["line"].as_u64() > Some(0), "{told:#}");
     let from = &of("blocked headers")["from"][0];
     assert_eq!(text(from, "object"), "ConfigMap default/settings", "{told:#}");
+    for (name, is_default) in
+        [("rewrite", false), ("blocked headers", false), ("route", false), ("timeouts", true)]
+    {
+        assert_eq!(of(name)["isDefault"], is_default, "{name}: {told:#}");
+    }
     let names: Vec<_> = steps.iter().map(|step| text(step, "step")).collect();
     assert_eq!(
         names,
@@ -272,6 +277,36 @@ fn what_is_not_known_is_said_to_be_so() {
         told["destinations"].as_array().expect("a list").iter().map(|to| text(to, "choice")).collect();
     assert_eq!(choices, ["mainline, by chance: 70 of 100", "canary, by chance: 30 of 100"]);
     assert_eq!(canned.connections(), 0, "nobody is asked");
+}
+
+#[test]
+fn a_trace_is_told_with_what_is_not_known_of_it() {
+    const CLIENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let canned = Canned::saying("ok");
+    let forebay = setup()
+        .endpoint(canned.address())
+        .annotation("enable-opentelemetry", "true")
+        .setting("otlp-collector-host", "127.0.0.1")
+        .setting("otel-sampler", "TraceIdRatioBased")
+        .setting("otel-sampler-ratio", "0.25")
+        .start();
+    let explain = |more: &str| {
+        let told = forebay.admin(&format!("/explain?url=http://web.test/x{more}"));
+        let told: Value = serde_json::from_slice(&told.body).expect("JSON");
+        let steps = told["steps"].as_array().expect("a list");
+        let step = steps.iter().find(|step| text(step, "step") == "tracing").expect("a step").clone();
+        let from = step["from"].as_array().expect("a list");
+        assert!(from.iter().any(|from| text(from, "name") == "enable-opentelemetry"), "{told:#}");
+        let request = text(&told["destinations"][0], "request").to_owned();
+        let line = request.lines().find_map(|line| line.strip_prefix("traceparent: ")).map(str::to_owned);
+        (text(&step, "verdict").to_owned(), text(&step, "text").to_owned(), line.expect("a traceparent"))
+    };
+    let (verdict, said, line) = explain("");
+    assert_eq!((&*verdict, &*said), ("unknown", "the span begins a trace; by chance it is sent: 25 % are"));
+    assert_eq!(line, "00-(made for each request)-(made for each request)-(by chance 00 or 01)");
+    let (verdict, said, line) = explain(&format!("&header={}", encode(&format!("traceparent: {CLIENT}"))));
+    assert_eq!((&*verdict, &*said), ("changes", "the span is a child of the client's; it is sent"));
+    assert_eq!(line, "00-0af7651916cd43dd8448eb211c80319c-(made for each request)-01");
 }
 
 #[test]

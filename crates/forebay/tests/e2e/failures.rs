@@ -225,6 +225,20 @@ fn a_status_leads_to_another_try_where_that_is_asked_for() {
     }
 }
 
+/// Not another try is what a POST is refused then, but not the answer.
+#[test]
+fn the_answer_to_what_may_not_be_done_twice_stands() {
+    let (upstream, setup) = endpoints(2);
+    let forebay = setup.annotation("proxy-next-upstream", "error http_503").start();
+    let mut client = forebay.client();
+    client.send(POST);
+    let (mut peer, _) = upstream.accept_request();
+    assert_eq!(peer.read_exactly(4), b"body");
+    peer.send("HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy");
+    assert_eq!(client.read_response().said(), (503, "busy"));
+    assert!(upstream.is_left_alone());
+}
+
 #[test]
 fn a_malformed_response_makes_a_bad_gateway() {
     let upstream = Upstream::new();

@@ -1,5 +1,6 @@
 //! Heads: what an endpoint is told of a request, and a client of the response.
 
+use testkit::manifest::config_map;
 use testkit::{Canned, Forebay, H2Client, Upstream};
 
 use crate::{GET, OK, serving, setup};
@@ -177,6 +178,25 @@ fn names_that_servers_read_differently_are_left_out() {
     let lenient =
         setup().endpoint(upstream.address()).setting("enable-underscores-in-headers", "true").start();
     assert_eq!(&lines(&seen(&lenient, &upstream, request))[9..], ["X_Real_IP: 6.6.6.6", "X-Ok: 1"]);
+}
+
+#[test]
+fn variables_have_the_values_of_headers_with_underscores_where_these_pass() {
+    let upstream = Upstream::new();
+    let request = "GET / HTTP/1.1\r\nHost: web.test\r\nX_C: 1\r\n\r\n";
+    for (setting, expected) in
+        [("enable-underscores-in-headers", "1"), ("ignore-invalid-headers", "1"), ("none", "")]
+    {
+        let value = if setting == "ignore-invalid-headers" { "false" } else { "true" };
+        let forebay = setup()
+            .endpoint(upstream.address())
+            .setting(setting, value)
+            .setting("proxy-set-headers", "default/set")
+            .manifest("set.yaml", config_map("set", &[("X-Seen", "<$http_x_c>")]))
+            .start();
+        let head = seen(&forebay, &upstream, request);
+        assert!(head.contains(&format!("\r\nX-Seen: <{expected}>\r\n")), "{setting}: {head}");
+    }
 }
 
 #[test]

@@ -1,9 +1,14 @@
 //! The whole proxy over loopback: raw bytes in at one end, raw bytes out at the other, the real binary between them.
 
+mod abuse;
 mod access;
+mod api_server;
 mod bench;
 mod bench_compare;
 mod bodies;
+mod cache;
+mod cache_purge;
+mod cache_shared;
 mod client_auth;
 mod commands;
 mod connections;
@@ -13,11 +18,15 @@ mod error_pages;
 mod explain;
 mod failures;
 mod fcgi;
+mod files;
+mod files_coded;
+mod files_odd;
 mod grpc;
 mod h2;
 mod h2_cost;
 mod heads;
 mod life;
+mod limit_shared;
 mod matrix;
 mod mirror;
 mod namespace;
@@ -27,6 +36,7 @@ mod proxy_protocol;
 mod refusals;
 mod routing;
 mod seeing;
+mod shortages;
 mod snippets;
 mod streams;
 mod tenants;

@@ -180,6 +180,7 @@ fn names_with_and_without_www_lead_to_each_other() {
         ingress("b", "www.b.test"),
         ingress("c", "c.test"),
         Ingress::new("other").path("www.c.test", "Prefix", "/", "svc"),
+        Ingress::new("bare").rule("d.test").annotation("from-to-www-redirect", "true"),
     ]);
     let port = world.forebay.address().port();
     assert_eq!(world.redirect("www.a.test", "/x/?y=z"), (308, format!("http://a.test:{port}/x/?y=z")));
@@ -191,6 +192,7 @@ fn names_with_and_without_www_lead_to_each_other() {
     for host in ["a.test", "www.b.test", "c.test", "www.c.test"] {
         assert_eq!(world.get(host, "/").status, 200, "{host}");
     }
+    assert_eq!(world.get("www.d.test", "/").status, 404, "a rule without paths redirects nobody");
 }
 
 #[test]

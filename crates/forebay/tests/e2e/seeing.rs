@@ -1,7 +1,7 @@
 //! What is seen from outside: access log, metrics, health, configuration.
 
 use rustix::process::Signal;
-use testkit::manifest::{Ingress, config_map, tls_secret};
+use testkit::manifest::{Ingress, config_map, service, tls_secret};
 use testkit::{Authority, Canned, Refusing, Upstream};
 
 use crate::{GET, OK, serving, setup};
@@ -55,7 +55,7 @@ fn the_access_log_tells_of_what_no_endpoint_answered() {
     );
     assert_eq!(
         timeless(&forebay.await_access_log("/nowhere")),
-        "127.0.0.1 - - [T T] \"GET /nowhere HTTP/1.1\" 404 44 \"-\" \"-\" 47 T [-] [] - - - - T"
+        "127.0.0.1 - - [T T] \"GET /nowhere HTTP/1.1\" 404 44 \"-\" \"-\" 47 T [upstream-default-backend] [] - - - - T"
     );
     assert_eq!(
         timeless(&forebay.await_access_log("/%")),
@@ -77,7 +77,7 @@ fn every_try_of_a_request_is_in_its_line() {
         assert_eq!(client.read_response().status, 200);
     }
     let line = timeless(&forebay.await_access_log(&format!(" {refused}, ")));
-    assert!(line.contains(&format!(" {refused}, {answered} 0, 2 T, T -, 200 ")), "{line}");
+    assert!(line.contains(&format!(" {refused}, {answered} 0, 2 T, T 502, 200 ")), "{line}");
 }
 
 #[test]
@@ -113,11 +113,12 @@ fn the_access_log_can_be_silenced() {
     let upstream = Canned::saying("hello");
     let silent = setup().endpoint(upstream.address()).setting("disable-access-log", "true").start();
     let route = setup().endpoint(upstream.address()).annotation("enable-access-log", "false").start();
-    let paths = setup().endpoint(upstream.address()).setting("skip-access-log-urls", "/health").start();
+    let skipped = "/health, /HEALTH/x, ~^/metrics";
+    let paths = setup().endpoint(upstream.address()).setting("skip-access-log-urls", skipped).start();
     for forebay in [&silent, &route, &paths] {
         assert_eq!(forebay.get("/health/x").status, 200);
     }
-    assert_eq!(paths.get("/other").status, 200);
+    assert_eq!([paths.get("/metrics/x?y").status, paths.get("/health/x?y").status], [200, 200]);
     for (forebay, lines) in [(silent, 0), (route, 0), (paths, 1)] {
         forebay.signal(Signal::TERM);
         assert_eq!(forebay.wait().stdout.lines().count(), lines);
@@ -188,6 +189,41 @@ fn connections_are_counted_by_what_they_do() {
 }
 
 #[test]
+fn metrics_can_have_other_labels_and_buckets() {
+    let upstream = Canned::saying("hello");
+    let forebay = setup()
+        .endpoint(upstream.address())
+        .arguments([
+            "--metrics-per-host=false",
+            "--metrics-per-undefined-host=true",
+            "--report-status-classes=true",
+        ])
+        .arguments(["--time-buckets=0.5,7", "--length-buckets=11,100000", "--size-buckets=13,100000"])
+        .start();
+    assert_eq!(forebay.get("/a").status, 200);
+    let nobody = forebay.client().ask("GET / HTTP/1.1\r\nHost: nobody.test\r\n\r\n");
+    assert_eq!(nobody.status, 404);
+    forebay.await_metric("nginx_ingress_controller_requests", &[("status", "2xx")], 1);
+    forebay.await_metric("nginx_ingress_controller_requests", &[("status", "4xx")], 1);
+    let text = String::from_utf8(forebay.admin("/metrics").body).expect("text");
+    let served: Vec<_> =
+        text.lines().filter(|line| line.starts_with("nginx_ingress_controller_requests{")).collect();
+    assert!(served.iter().all(|line| !line.contains("web.test")), "{served:?}");
+    let bounds = |name: &str| {
+        let begin = format!("nginx_ingress_controller_{name}_bucket{{");
+        let of_name =
+            text.lines().filter(|line| line.starts_with(&begin) && line.contains("ingress=\"web\""));
+        let bound = |line: &str| {
+            line.split_once("le=\"").and_then(|(_, rest)| Some(rest.split_once('"')?.0.to_owned()))
+        };
+        of_name.filter_map(bound).collect::<Vec<_>>()
+    };
+    assert_eq!(bounds("request_duration_seconds"), ["0.5", "7", "+Inf"]);
+    assert_eq!(bounds("request_size"), ["11", "100000", "+Inf"]);
+    assert_eq!(bounds("bytes_sent"), ["13", "100000", "+Inf"]);
+}
+
+#[test]
 fn metrics_can_be_turned_off() {
     let forebay = setup().arguments(["--enable-metrics=false"]).start();
     assert_eq!(forebay.admin("/metrics").status, 404);
@@ -208,6 +244,15 @@ fn health_fails_when_the_end_is_near() {
     peer.send(OK);
     assert_eq!(client.read_response().status, 200);
     assert!(forebay.wait().status.success());
+}
+
+#[test]
+fn clients_are_still_taken_while_load_balancers_learn_of_the_end() {
+    let upstream = Canned::saying("hello");
+    let forebay = setup().endpoint(upstream.address()).arguments(["--shutdown-grace-period=600"]).start();
+    forebay.signal(Signal::TERM);
+    forebay.await_that("health fails", || forebay.admin("/healthz").status == 500);
+    assert_eq!(forebay.get("/a").said(), (200, "hello"));
 }
 
 #[test]
@@ -240,6 +285,38 @@ fn the_configuration_in_force_can_be_read() {
     assert_eq!(cluster["upstream"], "default-web-80");
     assert_eq!(cluster["endpoints"][0]["address"], upstream.address().to_string());
     assert_eq!(configuration["generation"], configuration["acknowledged"]);
+}
+
+#[test]
+fn ingresses_that_lack_a_service_or_endpoints_are_counted_as_in_ingress_nginx() {
+    let upstream = Upstream::new();
+    let more = Ingress::new("lost").path("lost.test", "Prefix", "/", "none").document()
+        + &Ingress::new("idle").path("idle.test", "Prefix", "/", "idle").document()
+        + &Ingress::new("canary")
+            .path("web.test", "Prefix", "/", "gone")
+            .annotation("canary", "true")
+            .annotation("canary-weight", "100")
+            .document();
+    let forebay = setup()
+        .endpoint(upstream.address())
+        .manifest("more.yaml", more)
+        .manifest("idle.yaml", service("idle", &[]))
+        .start();
+    let orphan = |ingress: &str, kind: &str| {
+        let labels = [("namespace", "default"), ("ingress", ingress), ("type", kind)];
+        let metrics = forebay.metrics();
+        let series = metrics.sum("nginx_ingress_controller_orphan_ingress", &labels);
+        (metrics.count("nginx_ingress_controller_orphan_ingress", &labels), series)
+    };
+    let lacks = |ingress: &str| [orphan(ingress, "no-service"), orphan(ingress, "no-endpoint")];
+    assert_eq!(lacks("web"), [(1, 0), (1, 0)]);
+    assert_eq!(lacks("lost"), [(1, 1), (1, 0)]);
+    assert_eq!(lacks("idle"), [(1, 0), (1, 1)]);
+    assert_eq!(lacks("canary"), [(1, 1), (1, 0)]);
+    forebay.replace("idle.yaml", &service("idle", &[upstream.address()]));
+    forebay.await_that("the endpoint to count", || lacks("idle") == [(1, 0), (1, 0)]);
+    forebay.set_endpoints(&[]);
+    forebay.await_that("the missing endpoint to count", || lacks("web") == [(1, 0), (1, 1)]);
 }
 
 #[test]

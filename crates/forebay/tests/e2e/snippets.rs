@@ -117,6 +117,8 @@ fn conditions_and_answers() {
         if ($request_method = PURGE) { return 405; }
         if ($http_user_agent ~* "(curl|wget)/([0-9]+)") { return 200 "$1 $2"; }
         if ($http_x_case ~ ^A) { return 204; }
+        if ($cookie_fine) { return 200; }
+        if ($http_x_twice = "a, b") { return 402; }
         if ($http_x_lang != "") { return 302 /$http_x_lang/; }
         if ($uri !~ ^/) { return 500; }
         if ($arg_go) { return https://other.test$request_uri; }
@@ -134,6 +136,10 @@ fn conditions_and_answers() {
     assert_eq!((text.said(), text.header("content-type").as_deref()), ((200, "CURL 8"), Some("text/html")));
     assert_eq!(ask("/", "X-Case: Ab").status, 204);
     assert_eq!(ask("/", "X-Case: ab").said(), (200, "ok"), "~ minds the letter case");
+    let empty = ask("/", "Cookie: a=b; Fine=1");
+    assert_eq!((empty.said(), empty.header("content-type").as_deref()), ((200, ""), Some("text/html")));
+    assert_eq!(ask("/?ZERO=1", "X-A: b").status, 418, "names of parameters and cookies have no letter case");
+    assert_eq!(ask("/", "X-Twice: a\r\nX-Twice: b").status, 402, "lines of a header are joined");
     let sent = ask("/", "X-Lang: en");
     assert_eq!((sent.status, sent.header("location").as_deref()), (302, Some("http://web.test/en/")));
     let sent = ask("/x?go=1", "X-A: b");
@@ -252,6 +258,19 @@ fn the_order_is_that_of_ingress_nginx() {
     assert_eq!(none.get("/").status, 503);
 }
 
+/// The snippet of an Ingress, then what its locations ask of the server, then the `ConfigMap`'s.
+#[test]
+fn a_snippet_of_the_host_comes_before_app_root_and_the_config_map_s_behind_it() {
+    let canned = endpoint();
+    let setup = allowed().setting("server-snippet", "if ($arg_b) { return 402; }").endpoint(canned.address());
+    let snippet = "if ($arg_a) { return 410; } if ($arg_c) { break; }";
+    let forebay = setup.annotation("server-snippet", snippet).annotation("app-root", "/app").start();
+    let mut client = forebay.client();
+    let mut status = |target: &str| client.get("web.test", target).status;
+    assert_eq!([status("/?a=1"), status("/?b=1"), status("/")], [410, 302, 302]);
+    assert_eq!([status("/x?b=1"), status("/?c=1&b=1"), status("/x")], [402, 200, 200]);
+}
+
 fn setup_without_endpoints() -> Forebay {
     let ingress = Ingress::new("web").path("web.test", "Prefix", "/", "none");
     let ingress = ingress.annotation("configuration-snippet", "if ($arg_a) { return 410; }");
@@ -323,7 +342,7 @@ fn the_config_map_s_own_need_no_permission() {
     let canned = endpoint();
     let forebay = setup()
         .endpoint(canned.address())
-        .setting("http-snippet", "map $http_x_tenant $tenant { default none; '1' one; ~*^b(.) \"$host b\"; }")
+        .setting("http-snippet", "map $http_x_tenant $tenant { default none; '1' one; ~*^b(.) \"$host b\"; ~^c(.)(.)? \"$2-$1\"; }")
         .setting("server-snippet", "if ($tenant = one) { return 200 one; }")
         .setting("location-snippet", "more_set_headers \"X-Tenant: $tenant\";")
         .start();
@@ -335,6 +354,12 @@ fn the_config_map_s_own_need_no_permission() {
     assert_eq!(tenant("2"), ("ok".to_owned(), Some("none".to_owned())));
     assert_eq!(tenant("1"), ("one".to_owned(), None), "the host answers before its locations");
     assert_eq!(tenant("BX"), ("ok".to_owned(), Some("web.test b".to_owned())));
+    assert_eq!(tenant("cde"), ("ok".to_owned(), Some("e-d".to_owned())));
+    assert_eq!(
+        tenant("cd"),
+        ("ok".to_owned(), Some("-d".to_owned())),
+        "a group that has found nothing is empty"
+    );
 }
 
 #[test]

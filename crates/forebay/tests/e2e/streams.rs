@@ -67,6 +67,22 @@ fn a_tcp_service_has_its_port_its_metrics_and_its_log() {
 }
 
 #[test]
+fn answers_are_slow_by_a_threshold() {
+    for (threshold, share) in [("1h", 0), ("0s", 1)] {
+        let (port, upstream) = (Port::tcp(), Upstream::new());
+        let argument = format!("--stream-response-threshold={threshold}");
+        let forebay = tcp(&port, "default/echo:80", upstream.address()).arguments([argument]).start();
+        let mut client = Connection::to(port.address());
+        let mut peer = upstream.accept();
+        ping_pong(&mut client, &mut peer);
+        forebay.await_metric("forebay_stream_response_seconds_count", &[("service", "echo")], 1);
+        let slow =
+            forebay.metrics().sum("forebay_stream_response_over_threshold_ratio", &[("service", "echo")]);
+        assert_eq!(slow, share, "{threshold}");
+    }
+}
+
+#[test]
 fn proxy_headers_are_read_and_written_where_the_service_asks_for_it() {
     let (port, upstream) = (Port::tcp(), Upstream::new());
     let _forebay = tcp(&port, "default/echo:80:PROXY:PROXY", upstream.address()).start();

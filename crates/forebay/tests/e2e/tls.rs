@@ -67,6 +67,25 @@ fn the_name_picks_the_certificate() {
     for host in ["web.test", "a.wild.test", "b.wild.test", "bare.test"] {
         assert_eq!(forebay.tls_client(&TlsClient::new(host)).get(host, "/").said(), (200, "hello"), "{host}");
     }
+    let aliased = Ingress::new("aliased")
+        .path("aliased.test", "Prefix", "/", "web")
+        .annotation("server-alias", "b.wild.test, x.wild.test, other.test, ~^[0-9]+[.]wild[.]test$")
+        .tls_from(&["aliased.test"], "aliased")
+        .document();
+    let covering = authority.server(&["aliased.test", "x.wild.test"]);
+    forebay.replace("aliased.yaml", &(aliased + &tls_secret("aliased", &covering)));
+    let among = [&among[..], &[("aliased", &covering)]].concat();
+    forebay.await_that("the names", || shown(&forebay, "aliased.test", &among) == "aliased");
+    for (name, expected) in [
+        ("x.wild.test", "aliased"),
+        ("other.test", "default"),
+        ("1.wild.test", "wild"),
+        ("a.wild.test", "exact"),
+    ] {
+        assert_eq!(shown(&forebay, name, &among), expected, "{name}");
+    }
+    let mut other = forebay.tls_client(&TlsClient::new("other.test"));
+    assert_eq!(other.get("other.test", "/").said(), (200, "hello"));
     let mut unknown = forebay.tls_client(&TlsClient::new("unknown.test"));
     assert_eq!(unknown.get("unknown.test", "/").status, 404);
 }

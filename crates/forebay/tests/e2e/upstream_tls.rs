@@ -25,6 +25,12 @@ fn proxy_secret(authority: &Authority, shown: Option<&testkit::Certificate>) -> 
     }
 }
 
+/// The same with a Secret, without which no other `proxy-ssl-*` counts.
+fn with_secret(upstream: &Upstream) -> Setup {
+    let secret = proxy_secret(&Authority::new("nobody"), None);
+    over_tls(upstream).annotation("proxy-ssl-secret", "default/proxy").manifest("proxy.yaml", secret)
+}
+
 /// Sends a request and returns the endpoint's side of it, answered.
 fn answered(forebay: &Forebay, upstream: &Upstream, server: &TlsServer) -> Connection {
     let mut client = forebay.client();
@@ -60,10 +66,16 @@ fn by_default_any_certificate_will_do_and_no_name_is_sent() {
 fn a_name_is_sent_where_that_is_asked_for() {
     let server = TlsServer::new(&Authority::new("unknown").server(&["other.test"]));
     let upstream = Upstream::new();
-    let sending = || over_tls(&upstream).annotation("proxy-ssl-server-name", "on");
-    let named = sending().annotation("proxy-ssl-name", "inner.test");
-    let peer = answered(&named.start(), &upstream, &server);
-    assert_eq!(peer.tls_info().name.as_deref(), Some("inner.test"));
+    for (setup, name, sent) in [
+        (with_secret(&upstream), Some("inner.test"), Some("inner.test")),
+        (with_secret(&upstream), None, Some("upstream_balancer")),
+        (over_tls(&upstream), Some("inner.test"), None),
+    ] {
+        let sending = setup.annotation("proxy-ssl-server-name", "on");
+        let named = name.into_iter().fold(sending, |setup, name| setup.annotation("proxy-ssl-name", name));
+        let peer = answered(&named.start(), &upstream, &server);
+        assert_eq!(peer.tls_info().name.as_deref(), sent, "{name:?}");
+    }
 }
 
 #[test]
@@ -84,6 +96,12 @@ fn endpoints_are_verified_where_that_is_asked_for() {
     for (believed, server) in [(&other, &right), (&authority, &misnamed), (&authority, &expired)] {
         assert_eq!(refused(verifying(believed), &upstream, server, "upstream_certificate_bad"), 502);
     }
+    let nameless = over_tls(&upstream)
+        .annotation("proxy-ssl-verify", "on")
+        .annotation("proxy-ssl-secret", "default/proxy")
+        .annotation("upstream-vhost", "inner.test")
+        .manifest("proxy.yaml", proxy_secret(&authority, None));
+    assert_eq!(refused(nameless, &upstream, &right, "upstream_certificate_bad"), 502);
 }
 
 #[test]
@@ -110,22 +128,27 @@ fn an_endpoint_may_ask_for_a_certificate() {
 fn versions_are_offered_as_told() {
     let certificate = Authority::new("inner").rsa_server(&["inner.test"]);
     let upstream = Upstream::new();
-    // ingress-nginx's default is TLSv1.2 only.
+    for server in [TlsServer::only_12(&certificate), TlsServer::only_13(&certificate)] {
+        let without_effect = over_tls(&upstream).annotation("proxy-ssl-protocols", "TLSv1.1");
+        answered(&without_effect.start(), &upstream, &server);
+    }
     for (told, server) in [
         (None, TlsServer::only_12(&certificate)),
         (Some("TLSv1.2"), TlsServer::only_12(&certificate)),
         (Some("TLSv1.2 TLSv1.3"), TlsServer::only_13(&certificate)),
         (Some("TLSv1.3"), TlsServer::only_13(&certificate)),
     ] {
-        let setup = over_tls(&upstream);
+        let setup = with_secret(&upstream);
         let setup = if let Some(told) = told { setup.annotation("proxy-ssl-protocols", told) } else { setup };
         answered(&setup.start(), &upstream, &server);
     }
-    let setup = over_tls(&upstream).annotation("proxy-ssl-protocols", "TLSv1.3");
-    assert_eq!(
-        refused(setup, &upstream, &TlsServer::only_12(&certificate), "upstream_handshake_failed"),
-        502
-    );
+    let only_13 = with_secret(&upstream).annotation("proxy-ssl-protocols", "TLSv1.3");
+    for (setup, server) in [
+        (only_13, TlsServer::only_12(&certificate)),
+        (with_secret(&upstream), TlsServer::only_13(&certificate)),
+    ] {
+        assert_eq!(refused(setup, &upstream, &server, "upstream_handshake_failed"), 502);
+    }
 }
 
 #[test]
@@ -158,7 +181,7 @@ fn connections_are_used_again_and_sessions_resumed() {
     let server = TlsServer::new(&Authority::new("inner").server(&["inner.test"]));
     let upstream = Upstream::new();
     for protocols in ["TLSv1.2", "TLSv1.2 TLSv1.3"] {
-        let forebay = over_tls(&upstream).annotation("proxy-ssl-protocols", protocols).start();
+        let forebay = with_secret(&upstream).annotation("proxy-ssl-protocols", protocols).start();
         let mut client = forebay.client();
         for is_resumed in [false, true, true] {
             client.send(GET);

@@ -140,7 +140,14 @@ fn an_ingress_is_judged_by_what_is_served() {
                  already; this one is left out";
     assert_eq!(webhook.judge(&ingress("new", "web.test")).as_deref(), Some(taken));
     let metrics = webhook.forebay.metrics();
-    assert_eq!(metrics.sum("nginx_ingress_controller_admission_tested_ingresses", &[]), 2);
+    let count = |name: &str| metrics.sum(&format!("nginx_ingress_controller_admission_{name}"), &[]);
+    assert_eq!((count("tested_ingresses"), count("render_ingresses")), (2, 2));
+    let review = review(&ingress("new", "web.test")).to_string();
+    assert_eq!(count("config_size"), review.len() as u64);
+    let admission = |name: &str| metrics.value(&format!("nginx_ingress_controller_admission_{name}"));
+    let [translation, judging, roundtrip] =
+        ["render_duration", "tested_duration", "roundtrip_duration"].map(admission);
+    assert!(translation > 0.0 && translation <= judging && judging <= roundtrip && roundtrip < 60.0);
 
     let more = testkit::manifest::Ingress::new("more").path("new.test", "Prefix", "/", "web").document();
     webhook.forebay.replace("more.yaml", &more);

@@ -35,10 +35,14 @@ struct Line<'a> {
 impl Line<'_> {
     fn template(&mut self, template: &Template, record: &Record<'_>) {
         for part in template.parts() {
-            match part {
-                Part::Text(text) => self.out.extend_from_slice(text.as_bytes()),
-                Part::Variable(variable) => self.variable(variable, record),
-            }
+            self.part(part, record);
+        }
+    }
+
+    fn part(&mut self, part: &Part<Variable>, record: &Record<'_>) {
+        match part {
+            Part::Text(text) => self.out.extend_from_slice(text.as_bytes()),
+            Part::Variable(variable) => self.variable(variable, record),
         }
     }
 
@@ -68,6 +72,7 @@ impl Line<'_> {
             Variable::ConnectionRequests => self.number(record.connection_requests),
             Variable::ProxyUpstreamName => self.bytes(record.upstream_name.map(str::as_bytes)),
             Variable::ProxyAlternativeUpstreamName => self.text(record.alternative_upstream_name),
+            Variable::UpstreamCacheStatus => self.bytes(record.cache_status.map(str::as_bytes)),
             Variable::ReqId | Variable::RequestId => self.bytes(record.request_id),
             Variable::OpentelemetryTraceId
             | Variable::OpentelemetrySpanId
@@ -84,7 +89,7 @@ impl Line<'_> {
             Variable::PassAccessScheme => self.bytes(record.forwarded.map(|(_, scheme)| scheme)),
             Variable::EscapedRequestUri => self.escaped(record.target),
             Variable::IsArgs => self.bytes(Some(if record.query.is_some() { b"?" } else { b"" })),
-            Variable::RequestHeader(name) => self.bytes(record.named.request(name)),
+            Variable::RequestHeader(name) => self.bytes(record.named.request(name).as_deref()),
             Variable::ResponseHeader(name) => self.bytes(record.named.response(name)),
             Variable::Cookie(name) => self.bytes(record.named.cookie(name)),
             Variable::Argument(name) => self.bytes(record.named.argument(name)),
@@ -113,7 +118,16 @@ impl Line<'_> {
     fn mapped(&mut self, map: &ValueMap, record: &Record<'_>) {
         let (mut text, mut value) = (Vec::new(), Vec::new());
         expand(map.source(), record, &mut text);
-        expand(map.find(&text), record, &mut value);
+        let (found, captures) = map.find(&text);
+        let mut line = Line { out: &mut value, escape: Escape::None, missing: b"" };
+        for part in found.parts() {
+            match (part, &captures) {
+                (Part::Variable(Variable::Capture(group)), Some(captures)) => {
+                    line.bytes(captures.get(*group).map(|range| &text[range]));
+                }
+                _ => line.part(part, record),
+            }
+        }
         self.bytes(Some(&value));
     }
 
@@ -260,14 +274,16 @@ pub(super) fn push_ip(out: &mut Vec<u8>, ip: IpAddr) {
 
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
+
     use super::*;
     use crate::access::{Named, Time};
 
     struct Agent;
 
     impl Named for Agent {
-        fn request(&self, name: &str) -> Option<&[u8]> {
-            (name == "user-agent").then_some(b"cu\"rl")
+        fn request(&self, name: &str) -> Option<Cow<'_, [u8]>> {
+            (name == "user-agent").then_some(b"cu\"rl".into())
         }
 
         fn response(&self, name: &str) -> Option<&[u8]> {
@@ -337,6 +353,7 @@ mod tests {
             connection_requests: 3,
             upstream_name: Some("default-web-80"),
             alternative_upstream_name: "",
+            cache_status: None,
             tries: &[],
             request_id: Some(b"cafe"),
             traceparent: Some(b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),

@@ -1,10 +1,15 @@
 //! Writes the metrics in the Prometheus text format, version 0.0.4.
 
+mod cache;
+mod controller;
+mod overload;
+
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::coding::{Recoded, Recoding};
 use super::histogram::{Histogram, Unit};
 use super::local_counter::LocalCounter;
 use super::names::{self, Kind, Metric};
@@ -30,6 +35,7 @@ impl Registry {
         encode_process(&workers, process, &mut page);
         self.encode_own(&workers, &mut page);
         self.encode_upstreams(&mut page);
+        self.encode_overloads(&mut page);
         self.encode_streams(&mut page);
     }
 
@@ -91,71 +97,6 @@ impl Registry {
         ])
     }
 
-    fn encode_controller(&self, page: &mut Page<'_>) {
-        let build = &self.options.build;
-        page.family(&names::BUILD_INFO);
-        let build =
-            [("build", &*build.build), ("release", &build.release), ("repository", &build.repository)];
-        page.own(&names::BUILD_INFO, &build, 1);
-        page.only(&names::CONFIG_HASH, self.config.hash.get());
-        for (metric, cell) in [
-            (&names::CONFIG_SUCCESSFUL, &self.config.successful),
-            (&names::CONFIG_SUCCESSFUL_TIMESTAMP, &self.config.successful_at_seconds),
-            (&names::SUCCESS, &self.config.successes),
-            (&names::ERRORS, &self.config.errors),
-        ] {
-            page.only(metric, cell.load(Ordering::Relaxed));
-        }
-        page.family(&names::PROBLEMS);
-        for (severity, reason, number) in &*lock(&self.problems) {
-            page.own(&names::PROBLEMS, &[("severity", severity), ("reason", reason)], number);
-        }
-        page.only(&names::WATCHES_FAILING, self.watches_failing.load(Ordering::Relaxed));
-        page.family(&names::DOCTOR_FINDING);
-        for (id, level) in &*lock(&self.findings) {
-            page.own(&names::DOCTOR_FINDING, &[("id", id)], level);
-        }
-        page.family(&names::LEADER);
-        if let Some((lease, leads)) = &*lock(&self.leader) {
-            page.own(&names::LEADER, &[("name", lease)], u8::from(*leads));
-        }
-        let (took, ingresses) = *lock(&self.judged);
-        page.only(&names::ADMISSION_ROUNDTRIP, took.as_secs_f64());
-        page.only(&names::ADMISSION_INGRESSES, ingresses);
-    }
-
-    fn encode_certificates(&self, page: &mut Page<'_>) {
-        let class = &self.options.controller.class;
-        let certificates = lock(&self.certificates).clone();
-        page.family(&names::CERTIFICATE_EXPIRES);
-        for (host, info) in &certificates {
-            let labels = [
-                ("class", class.as_str()),
-                ("host", host),
-                ("namespace", &info.namespace),
-                ("secret_name", &info.object),
-            ];
-            page.own(&names::CERTIFICATE_EXPIRES, &labels, info.not_after);
-        }
-        page.family(&names::CERTIFICATE_INFO);
-        for (host, info) in &certificates {
-            let labels = [
-                ("class", class.as_str()),
-                ("host", host),
-                // "The couple issuer / serial number". The issuer's number is an attribute of its name that hardly ever exists,
-                // so that it is left empty.
-                ("identifier", &format!("-{}", info.serial_number)),
-                ("issuer_common_name", &info.issuer_common_name),
-                ("issuer_organization", &info.issuer_organization),
-                ("namespace", &info.namespace),
-                ("public_key_algorithm", &info.public_key_algorithm),
-                ("secret_name", &info.object),
-                ("serial_number", &info.serial_number),
-            ];
-            page.own(&names::CERTIFICATE_INFO, &labels, 1);
-        }
-    }
-
     fn encode_own(&self, workers: &[Arc<WorkerCells>], page: &mut Page<'_>) {
         page.family(&names::FAULTS);
         for reason in Reason::ALL {
@@ -171,10 +112,18 @@ impl Registry {
             page.sample(names::TLS_HANDSHAKES.name, &labels, count);
         }
         let count = |counter| sum(workers, |worker| worker.counter(counter));
-        page.family(&names::SERIES_DROPPED);
-        page.sample(names::SERIES_DROPPED.name, "", count(Counter::SeriesDropped));
-        page.family(&names::MIRRORS_DROPPED);
-        page.sample(names::MIRRORS_DROPPED.name, "", count(Counter::MirrorsDropped));
+        encode_codings(workers, page);
+        for (metric, counter) in [
+            (&names::SERIES_DROPPED, Counter::SeriesDropped),
+            (&names::MIRRORS_DROPPED, Counter::MirrorsDropped),
+            (&names::OVERLOAD_RETRIES_DENIED, Counter::RetriesDenied),
+        ] {
+            page.family(metric);
+            page.sample(metric.name, "", count(counter));
+        }
+        self.encode_cache(workers, page);
+        self.encode_abuse(page, count);
+        self.encode_guard(workers, page);
         let lost = self.log_lines_lost.load(Ordering::Relaxed);
         page.family(&names::LOG_DROPPED);
         page.sample(names::LOG_DROPPED.name, "", count(Counter::LogLinesDropped) + lost);
@@ -268,6 +217,23 @@ fn stream_labels(name: &StreamName) -> String {
     ])
 }
 
+fn encode_codings(workers: &[Arc<WorkerCells>], page: &mut Page<'_>) {
+    let mut family = |metric: &Metric, cell: fn(&Recoded) -> &LocalCounter| {
+        page.family(metric);
+        for what in Recoding::ALL {
+            let count = sum(workers, |worker| cell(&worker.codings.of[*what as usize]));
+            page.sample(metric.name, &labels(&[("coding", what.name())]), count);
+        }
+    };
+    family(&names::CODED_CONTENTS, |recoded| &recoded.contents);
+    family(&names::CODED_READ, |recoded| &recoded.read);
+    family(&names::CODED_WRITTEN, |recoded| &recoded.written);
+    page.family(&names::CODED_REFUSED);
+    page.sample(names::CODED_REFUSED.name, "", sum(workers, |worker| &worker.codings.refused));
+    page.family(&names::COMPRESSION_EASED);
+    page.sample(names::COMPRESSION_EASED.name, "", sum(workers, |worker| &worker.codings.eased));
+}
+
 fn encode_process(workers: &[Arc<WorkerCells>], process: &Process, page: &mut Page<'_>) {
     page.family(&names::CONNECTIONS);
     for gauge in Gauge::ALL {
@@ -289,20 +255,23 @@ fn encode_process(workers: &[Arc<WorkerCells>], process: &Process, page: &mut Pa
     page.only(&names::VIRTUAL_BYTES, process.virtual_bytes);
 }
 
-fn sum<'a>(workers: &'a [Arc<WorkerCells>], cell: impl Fn(&'a WorkerCells) -> &'a LocalCounter) -> u64 {
+pub(super) fn sum<'a>(
+    workers: &'a [Arc<WorkerCells>],
+    cell: impl Fn(&'a WorkerCells) -> &'a LocalCounter,
+) -> u64 {
     workers.iter().fold(0, |sum, worker| sum.wrapping_add(cell(worker).get()))
 }
 
 // === the text ===
 
-struct Page<'a> {
+pub(super) struct Page<'a> {
     out: &'a mut String,
     /// The labels of all of ingress-nginx's metrics, as text.
     controller: String,
 }
 
 impl Page<'_> {
-    fn family(&mut self, metric: &Metric) {
+    pub(super) fn family(&mut self, metric: &Metric) {
         let kind = match metric.kind {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
@@ -312,7 +281,7 @@ impl Page<'_> {
         self.line(format_args!("# TYPE {} {kind}", metric.name));
     }
 
-    fn sample(&mut self, name: &str, labels: &str, value: impl Display) {
+    pub(super) fn sample(&mut self, name: &str, labels: &str, value: impl Display) {
         if labels.is_empty() {
             self.line(format_args!("{name} {value}"));
         } else {
@@ -361,7 +330,7 @@ impl Page<'_> {
     }
 }
 
-fn labels(pairs: &[(&str, &str)]) -> String {
+pub(super) fn labels(pairs: &[(&str, &str)]) -> String {
     let mut text = String::new();
     for (name, value) in pairs {
         push_label(&mut text, name, value);
@@ -406,8 +375,12 @@ mod tests {
 
     use model::{CertificateInfo, Labels};
 
+    use super::super::registry::{Judged, Orphan};
     use super::*;
-    use crate::{BuildInfo, Controller, Method, MetricsOptions, Recorder, Sample, UpstreamSample};
+    use crate::{
+        BuildInfo, CacheResult, Controller, DiskFigures, Method, MetricsOptions, Recorder, Sample,
+        UpstreamSample,
+    };
 
     #[test]
     fn label_values_are_escaped() {
@@ -446,6 +419,7 @@ mod tests {
             request_time: Duration::from_millis(7),
             upstream: Some(UpstreamSample { connect: time(0), header: time(5), response: time(6) }),
             canary: None,
+            cache: Some(CacheResult::Hit),
         };
         recorder.request(labels, &sample);
         recorder.request(labels, &Sample { request_time: Duration::from_secs(2), ..sample.clone() });
@@ -482,18 +456,22 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_page_reads_as_in_ingress_nginx() {
-        let registry = Registry::new(options());
-        let (mut one, other) = (registry.recorder(), registry.recorder());
-        let labels = Arc::new(Labels {
+    fn sample_labels() -> Labels {
+        Labels {
             namespace: "default".into(),
             object: "web".into(),
             service: "web".into(),
             service_port: "80".into(),
             path: "/".into(),
             host: "a.test".into(),
-        });
+        }
+    }
+
+    #[test]
+    fn the_page_reads_as_in_ingress_nginx() {
+        let registry = Registry::new(options());
+        let (mut one, other) = (registry.recorder(), registry.recorder());
+        let labels = Arc::new(sample_labels());
         let canary = Arc::from("default-web-canary-80");
         record_requests(&mut one, &labels, &canary);
         record_connections(&registry, &one);
@@ -519,7 +497,29 @@ mod tests {
         registry.set_findings(vec![("port-range", 1)]);
         registry.set_leader("ingress-controller-leader", true);
         registry.events_dropped(3);
-        registry.judged(Duration::from_micros(1500), 4);
+        registry.judged(Judged {
+            roundtrip: Duration::from_micros(1500),
+            judging: Duration::from_micros(1250),
+            translation: Duration::from_micros(1000),
+            ingresses: 4,
+            review_bytes: 700,
+        });
+        registry.set_orphans(|| {
+            let orphan = |ingress: &str, (lacks_service, lacks_endpoint)| Orphan {
+                namespace: "default".to_owned(),
+                ingress: ingress.to_owned(),
+                lacks_service,
+                lacks_endpoint,
+            };
+            vec![orphan("web", (false, false)), orphan("old", (true, false)), orphan("idle", (false, true))]
+        });
+        registry.set_cache_disk(DiskFigures {
+            bytes: 7,
+            bytes_max: 8,
+            full: true,
+            read_errors: 1,
+            ..DiskFigures::default()
+        });
         let process = Process {
             cpu_seconds: 1.5,
             start_time_seconds: 1_700_000_000.0,

@@ -1,5 +1,6 @@
 //! The layout of histograms in the cells of a series.
 
+use super::CacheResult;
 use super::local_counter::LocalCounter;
 use super::names::{self, Metric};
 use super::options::MetricsOptions;
@@ -33,6 +34,8 @@ pub(super) struct Layout {
     pub(super) request_size: Histogram,
     pub(super) response_size: Histogram,
     pub(super) bytes_sent: Histogram,
+    /// The first of the cells for what a cache did.
+    pub(super) cache: usize,
     pub(super) cells: usize,
 }
 
@@ -45,15 +48,19 @@ impl Layout {
         let header_duration = time(&names::HEADER_DURATION);
         let connect_duration = time(&names::CONNECT_DURATION);
         let mut bytes = |metric, bounds| Histogram::new(metric, Unit::Bytes, bounds, &mut cells);
+        let request_size = bytes(&names::REQUEST_SIZE, &options.length_buckets);
+        let response_size = bytes(&names::RESPONSE_SIZE, &options.length_buckets);
+        let bytes_sent = bytes(&names::BYTES_SENT, &options.size_buckets);
         Self {
             request_duration,
             response_duration,
             header_duration,
             connect_duration,
-            request_size: bytes(&names::REQUEST_SIZE, &options.length_buckets),
-            response_size: bytes(&names::RESPONSE_SIZE, &options.length_buckets),
-            bytes_sent: bytes(&names::BYTES_SENT, &options.size_buckets),
-            cells,
+            request_size,
+            response_size,
+            bytes_sent,
+            cache: cells,
+            cells: cells + CacheResult::ALL.len(),
         }
     }
 

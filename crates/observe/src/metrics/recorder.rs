@@ -8,6 +8,7 @@ use std::sync::{Arc, TryLockError};
 use foldhash::fast::RandomState;
 use model::Labels;
 
+use super::coding::CodingCells;
 use super::sample::Sample;
 use super::series::{Key, Series};
 use super::stream::{StreamCells, StreamName};
@@ -112,6 +113,13 @@ impl Recorder {
         self.cells.counters[counter as usize].add(n);
     }
 
+    /// Sets the figures of the cache: URLs, the bytes that they take, and responses that had to go so far.
+    pub fn cache(&self, (objects, bytes, evictions): (u64, u64, u64)) {
+        for (cell, figure) in self.registry.cache.iter().zip([objects, bytes, evictions]) {
+            cell.store(figure, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+
     /// Adds one to a gauge.
     pub fn inc(&self, gauge: Gauge) {
         self.cells.gauges[gauge as usize].inc();
@@ -120,6 +128,11 @@ impl Recorder {
     /// Subtracts one from a gauge.
     pub fn dec(&self, gauge: Gauge) {
         self.cells.gauges[gauge as usize].dec();
+    }
+
+    /// The cells of content codings for this worker.
+    pub fn codings(&self) -> Arc<CodingCells> {
+        Arc::clone(&self.cells.codings)
     }
 
     /// Counts a completed handshake.
@@ -183,6 +196,7 @@ mod tests {
             request_time: Duration::from_millis(7),
             upstream: None,
             canary: None,
+            cache: None,
         }
     }
 

@@ -7,9 +7,13 @@ use std::time::Duration;
 
 use model::{CertificateInfo, Labels};
 
+use super::Shortage;
+use super::cache::DiskFigures;
+use super::guard::{GuardCells, GuardFigure};
 use super::histogram::Layout;
 use super::lock;
 use super::options::MetricsOptions;
+use super::overload::{ClusterOverload, OverloadCells, Overloads};
 use super::sample::Sample;
 use super::series::Series;
 use super::stream::{StreamCells, StreamName, Streams};
@@ -26,6 +30,7 @@ pub struct Registry {
     pub(super) layout: Layout,
     pub(super) workers: Mutex<Vec<Arc<WorkerCells>>>,
     pub(super) upstreams: Mutex<Upstreams>,
+    pub(super) overloads: Mutex<Overloads>,
     pub(super) streams: Mutex<Streams>,
     pub(super) config: ConfigCells,
     /// Certificates by host, or `_` for the default one.
@@ -38,13 +43,21 @@ pub struct Registry {
     /// Name of the Lease, and whether this process holds it; none without an election.
     pub(super) leader: Mutex<Option<(String, bool)>>,
     pub(super) events_dropped: AtomicU64,
-    /// Time that the webhook's last verdict took, and the number of Ingresses that were translated for it; zero before the first.
-    pub(super) judged: Mutex<(Duration, usize)>,
+    /// What is known of the webhook's last verdict; zero before the first.
+    pub(super) judged: Mutex<Judged>,
+    pub(super) orphans: Orphans,
     /// Access-log lines that the writer thread could not write.
     pub(super) log_lines_lost: AtomicU64,
     /// Spans that a collector has taken.
     pub(super) spans_sent: AtomicU64,
     pub(super) spans_dropped: AtomicU64,
+    pub(super) guard: GuardCells,
+    /// Of the cache: URLs, bytes, responses that had to go.
+    pub(super) cache: [AtomicU64; 3],
+    /// Of clients whose behaviour is far off the others': how many are watched, slowed and refused, and the bytes of what is known.
+    pub(super) abuse: [AtomicU64; 4],
+    /// Of the cache on disk, where there is one.
+    pub(super) cache_disk: Mutex<Option<DiskFigures>>,
 }
 
 /// Figures that the operating system has of this process at a scrape.
@@ -62,6 +75,52 @@ pub struct Process {
     pub read_bytes: u64,
     /// Bytes written, from `/proc/self/io`.
     pub write_bytes: u64,
+}
+
+/// What is known of a verdict of the webhook.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Judged {
+    /// Time from reading the review to the answer.
+    pub roundtrip: Duration,
+    /// Time of it that went into the verdict, once the objects around the Ingress were known.
+    pub judging: Duration,
+    /// Time of that in which Ingresses were translated.
+    pub translation: Duration,
+    /// Number of Ingresses that were translated, the one in question included.
+    pub ingresses: usize,
+    /// Length of the review.
+    pub review_bytes: usize,
+}
+
+/// What an Ingress lacks, if it does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Orphan {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub ingress: String,
+    /// It names a Service that does not exist.
+    pub lacks_service: bool,
+    /// It names a Service that has no endpoint.
+    pub lacks_endpoint: bool,
+}
+
+/// What finds out which Ingresses lack something; none before there is a configuration.
+#[derive(Default)]
+pub(super) struct Orphans(Mutex<Option<FindOrphans>>);
+
+type FindOrphans = Box<dyn FnMut() -> Vec<Orphan> + Send>;
+
+impl Orphans {
+    pub(super) fn find(&self) -> Vec<Orphan> {
+        lock(&self.0).as_mut().map(|find| find()).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Orphans {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Orphans")
+    }
 }
 
 #[derive(Debug, Default)]
@@ -115,6 +174,7 @@ impl Registry {
             options,
             workers: Mutex::default(),
             upstreams: Mutex::default(),
+            overloads: Mutex::default(),
             streams: Mutex::default(),
             config: ConfigCells::default(),
             certificates: Mutex::default(),
@@ -124,9 +184,14 @@ impl Registry {
             leader: Mutex::default(),
             events_dropped: AtomicU64::default(),
             judged: Mutex::default(),
+            orphans: Orphans::default(),
             log_lines_lost: AtomicU64::default(),
             spans_sent: AtomicU64::default(),
             spans_dropped: AtomicU64::default(),
+            guard: GuardCells::default(),
+            cache: Default::default(),
+            abuse: Default::default(),
+            cache_disk: Mutex::default(),
         })
     }
 
@@ -135,10 +200,25 @@ impl Registry {
         lock(&self.upstreams).endpoint(address)
     }
 
+    /// The cells of a cluster for one worker, which is their only writer. They stay in use while the worker holds them.
+    pub fn overload(&self, cluster: &str) -> Arc<OverloadCells> {
+        lock(&self.overloads).cluster(cluster)
+    }
+
+    /// What is known of the load of clusters, by name.
+    pub fn overloads(&self) -> std::collections::BTreeMap<String, ClusterOverload> {
+        lock(&self.overloads).all()
+    }
+
     /// The cells for the ports between a local address and an endpoint, shared by all workers. They stay in use while anybody holds
     /// them: hold them as long as the endpoint is known, and with each connection as long as it is open.
     pub fn ports(&self, source: std::net::IpAddr, endpoint: std::net::SocketAddr) -> Arc<PortCells> {
         lock(&self.upstreams).ports(source, endpoint)
+    }
+
+    /// The number of ports that connections from one address to one endpoint hold, where that is most.
+    pub fn ports_in_use_max(&self) -> u64 {
+        lock(&self.upstreams).all_ports().iter().map(|(_, _, cells)| cells.in_use()).max().unwrap_or(0)
     }
 
     /// The cells of a stream for one worker, which is their only writer. They stay in use while the worker holds them.
@@ -184,14 +264,29 @@ impl Registry {
         *lock(&self.findings) = findings;
     }
 
+    /// Sets the figures of the cache on disk.
+    pub fn set_cache_disk(&self, figures: DiskFigures) {
+        *lock(&self.cache_disk) = Some(figures);
+    }
+
     /// Notes that this process takes part in the election with this Lease, and whether it leads.
     pub fn set_leader(&self, lease: &str, leads: bool) {
         *lock(&self.leader) = Some((lease.to_owned(), leads));
     }
 
-    /// Notes that the webhook has judged an Ingress, in this time and with this number of Ingresses translated, that one included.
-    pub fn judged(&self, took: Duration, ingresses: usize) {
-        *lock(&self.judged) = (took, ingresses);
+    /// Sets what was found out about a shortage. One that begins is counted.
+    pub fn set_shortage(&self, of: Shortage, figure: GuardFigure) {
+        self.guard.set(of, figure);
+    }
+
+    /// Notes that the webhook has judged an Ingress.
+    pub fn judged(&self, judged: Judged) {
+        *lock(&self.judged) = judged;
+    }
+
+    /// Sets how to find out which Ingresses lack something. Scrapes ask, so that changes between two of them cost nothing.
+    pub fn set_orphans(&self, find: impl FnMut() -> Vec<Orphan> + Send + 'static) {
+        *lock(&self.orphans.0) = Some(Box::new(find));
     }
 
     /// Adds to the number of Events that could not be published.
@@ -233,6 +328,9 @@ impl Registry {
         layout.request_size.observe(cells, sample.request_bytes);
         layout.response_size.observe(cells, sample.response_bytes);
         layout.bytes_sent.observe(cells, sample.response_bytes);
+        if let Some(result) = sample.cache {
+            cells[layout.cache + result as usize].inc();
+        }
         let Some(upstream) = sample.upstream else { return };
         if let Some(time) = upstream.connect {
             layout.connect_duration.observe(cells, nanoseconds(time));

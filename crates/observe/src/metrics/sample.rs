@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Method;
+use super::{CacheResult, Method};
 
 /// A request whose response has ended.
 #[derive(Clone, Debug)]
@@ -23,6 +23,8 @@ pub struct Sample<'a> {
     /// Name of the canary that served the request; none if none did. It is the configuration's own pointer, by which the series is
     /// found.
     pub canary: Option<&'a Arc<str>>,
+    /// What a cache did for it; none if its route has none.
+    pub cache: Option<CacheResult>,
 }
 
 /// Times of a try, counted from its start.

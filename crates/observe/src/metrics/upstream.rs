@@ -50,6 +50,9 @@ endpoint_cells! {
     stale_on_checkout => UPSTREAM_STALE, "Idle connections found closed when one was needed.";
     requests => UPSTREAM_REQUESTS, "Requests sent, retries included.";
     idle => UPSTREAM_IDLE, "Idle connections at the moment.";
+    ejected => OVERLOAD_EJECTED, "Clusters for which it is left out at the moment.";
+    ejections => OVERLOAD_EJECTIONS, "Times that it was left out.";
+    connects_paced => OVERLOAD_CONNECTS_PACED, "Requests that did not connect to it since that fails.";
 }
 
 impl EndpointCells {

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use super::coding::CodingCells;
 use super::local_counter::LocalCounter;
 use super::series::Series;
 use super::{Counter, Gauge, Handshake, lock};
@@ -15,6 +16,7 @@ pub(crate) struct WorkerCells {
     pub(super) gauges: [LocalCounter; Gauge::ALL.len()],
     pub(super) handshakes: [LocalCounter; Handshake::ALL.len()],
     pub(super) reasons: [LocalCounter; Reason::ALL.len()],
+    pub(super) codings: Arc<CodingCells>,
     /// All series, claimed or free. A scrape locks them, and so does the worker between requests.
     pub(super) series: Mutex<Vec<Arc<Series>>>,
 }
@@ -52,6 +54,7 @@ impl Default for WorkerCells {
             gauges: std::array::from_fn(|_| LocalCounter::default()),
             handshakes: std::array::from_fn(|_| LocalCounter::default()),
             reasons: std::array::from_fn(|_| LocalCounter::default()),
+            codings: Arc::default(),
             series: Mutex::default(),
         }
     }

@@ -1,5 +1,6 @@
 //! Properties that must hold for every format and every request. The fuzz target and the smoke test call the same function.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use model::Labels;
@@ -11,8 +12,8 @@ use observe::access::{Named, Record, Time, Tls, Try, write_line};
 struct Every<'a>(&'a [u8]);
 
 impl Named for Every<'_> {
-    fn request(&self, _: &str) -> Option<&[u8]> {
-        Some(self.0)
+    fn request(&self, _: &str) -> Option<Cow<'_, [u8]>> {
+        Some(self.0.into())
     }
 
     fn response(&self, _: &str) -> Option<&[u8]> {
@@ -151,6 +152,7 @@ fn record<'a>(
         connection_requests: 1,
         upstream_name: is_known.then_some(text),
         alternative_upstream_name: "",
+        cache_status: None,
         tries: if is_known { tries } else { &[] },
         traceparent: None,
         request_id: value,

@@ -1,7 +1,8 @@
 //! Lets only clients pass that know a password (RFC 7617; ingress-nginx: `auth-type: basic`).
 
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use model::BasicAuth;
 use observe::Reason;
 
@@ -9,6 +10,14 @@ use crate::clients::Overloaded;
 use crate::exchange::Exchange;
 use crate::filters::FilterResult;
 use crate::reply::Answer;
+
+/// As nginx reads it: the padding may be missing, and bits that stand for nothing may be set.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
 
 pub(super) async fn check(exchange: &Exchange<'_>, basic: &BasicAuth) -> FilterResult {
     let field = exchange.request.fields.find_name(exchange.head, b"authorization");
@@ -33,21 +42,53 @@ fn credentials(value: &[u8]) -> Option<(String, Vec<u8>)> {
     if !scheme.eq_ignore_ascii_case(b"basic ") {
         return None;
     }
-    let text = STANDARD.decode(encoded.trim_ascii()).ok()?;
+    let text = BASE64.decode(encoded.trim_ascii()).ok()?;
     let colon = text.iter().position(|&byte| byte == b':')?;
     Some((String::from_utf8(text[..colon].to_vec()).ok()?, text[colon + 1..].to_vec()))
 }
 
 #[cfg(test)]
 mod tests {
+    use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
     fn credentials_are_a_name_and_the_rest() {
         assert_eq!(credentials(b"bASIC YTpiOmM="), Some(("a".to_owned(), b"b:c".to_vec())));
         assert_eq!(credentials(b"Basic Og=="), Some((String::new(), Vec::new())));
-        for value in [&b""[..], b"Basic", b"Bearer YTpi", b"Basic !", b"Basic YWI="] {
-            assert_eq!(credentials(value), None);
+        assert_eq!(credentials(b"Basic YTpiYw"), Some(("a".to_owned(), b"bc".to_vec())), "without padding");
+        for value in
+            [&b""[..], b"Basic", b"Bearer YTpi", b"Basic !", b"Basic YWI=", b"Basic YTpi YTpi", b"Basic Oi_"]
+        {
+            assert_eq!(credentials(value), None, "{}", value.escape_ascii());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_value_panics(value: Vec<u8>, encoded in "[bB]asic [A-Za-z0-9+/_=: -]{0,40}") {
+            let _ = (credentials(&value), credentials(&[b"Basic ", &value[..]].concat()));
+            let _ = credentials(encoded.as_bytes());
+        }
+
+        /// "The first colon ends the user-id" (RFC 7617 section 2): a password may hold colons, and any bytes.
+        #[test]
+        fn what_a_client_encodes_is_read(
+            user in "[^:]{0,20}",
+            password: Vec<u8>,
+            scheme in "[bB][aA][sS][iI][cC] {1,3}",
+            is_padded: bool,
+        ) {
+            let text = [user.as_bytes(), b":", &password].concat();
+            let encoded = if is_padded { STANDARD.encode(text) } else { STANDARD_NO_PAD.encode(text) };
+            prop_assert_eq!(credentials(format!("{scheme}{encoded} ").as_bytes()), Some((user, password)));
+        }
+
+        #[test]
+        fn without_a_colon_there_is_no_name(text in "[^:]{0,40}") {
+            prop_assert_eq!(credentials(format!("Basic {}", STANDARD.encode(text)).as_bytes()), None);
         }
     }
 }

@@ -234,7 +234,7 @@ fn write_head(exchange: &Exchange<'_>, check: &ExternalCheck, out: &mut Buffer) 
     let subrequest = Subrequest {
         method: check.method.as_deref().unwrap_or("GET").as_bytes(),
         target: &visible(&values::expand(exchange, &check.target)),
-        host: check.host.as_bytes(),
+        host: &visible(&values::expand(exchange, &check.host)),
         names: exchange.config.settings().client.header_names,
     };
     write_subrequest_head(head, request, &subrequest, &edits, out);

@@ -1,10 +1,13 @@
 //! Who may use a route. A route that everybody may use does not come here.
 
+pub(crate) mod abuse;
 mod basic;
 pub(crate) mod client_certificate;
 mod digest;
 mod external;
 pub(crate) mod limits;
+pub(crate) mod priority;
+pub(crate) mod quota;
 
 use model::{Access, PasswordScheme, Satisfy};
 use observe::Reason;
@@ -35,7 +38,7 @@ pub(crate) async fn admit(exchange: &Exchange<'_>, access: &Access, watch: impl 
     if access.basic.is_some() {
         admitted.tell("Authorization", None);
     }
-    let limited = access.limits.as_ref().map(|limits| limits::check(exchange, limits, &mut admitted));
+    let limited = limit(exchange, access, &mut admitted);
     if let Some(result) = &limited {
         watch.note(Stage::Limits, *result == FilterResult::Continue);
     }
@@ -43,11 +46,21 @@ pub(crate) async fn admit(exchange: &Exchange<'_>, access: &Access, watch: impl 
         None | Some(FilterResult::Continue) => combine(exchange, access, &mut admitted, watch).await,
         Some(refusal) => refusal,
     };
-    if !admitted.upstream.is_empty() || !admitted.cookies.is_empty() || admitted.slot.is_some() {
+    if !admitted.is_empty() {
         // Nobody else has set it: a request is asked about once.
         let _ = exchange.admitted.set(Box::new(admitted));
     }
     result
+}
+
+/// Asks whether the client has asked for too much; none where the route has no limits.
+/// What ingress-nginx's limits refuse is not counted by the other one.
+fn limit(exchange: &Exchange<'_>, access: &Access, admitted: &mut Admitted) -> Option<FilterResult> {
+    let limited = access.limits.as_ref().map(|limits| limits::check(exchange, limits, admitted));
+    match (&access.quota, limited) {
+        (Some(quota), None | Some(FilterResult::Continue)) => Some(quota::check(exchange, quota, admitted)),
+        (_, limited) => limited,
+    }
 }
 
 /// nginx's `satisfy`: with `any` the first check that lets a client in decides, and a 401 stands before a 403.

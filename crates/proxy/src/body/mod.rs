@@ -1,33 +1,48 @@
 //! Bodies on their way from one peer to another, whatever both speak.
 //!
 //! ```text
-//! Source: socket with decoder | stream | bytes ──▶ Sink: HTTP/1, raw or in chunks | HTTP/2
+//! Source: socket with decoder | stream | bytes | file ──▶ Sink: HTTP/1, raw or in chunks | HTTP/2
 //! ```
+//!
+//! A [`Coded`] source is another one whose content passes a coder: it is compressed, or as it was before it was.
 //!
 //! Where nothing stands between the two, small bodies are copied and large ones are spliced from socket to socket ([`relay`]). What slows a
 //! body, or reads it ahead, stands between them ([`Stages`]); what is to be sent again, or to several, is read whole first ([`hold`]).
 //!
 //! Never in here: heads.
 
+mod coded;
+mod coding;
+mod file;
 mod held;
 mod relay;
+mod shared;
 mod sink;
 mod source;
 mod splice;
 mod stages;
 mod store;
+mod stored;
 
 use std::cell::Cell;
 use std::time::Duration;
 
 use wire::h1::InvalidBody;
 
+use crate::deadline::Deadline;
+use crate::pace::Direction;
+
+pub(crate) use coded::Coded;
+pub(crate) use coding::{Coders, Load, Task, compress};
+pub(crate) use file::{FileBody, FilePart};
 pub(crate) use held::{HeldBody, Kept, hold};
 pub(crate) use relay::relay;
+pub(crate) use shared::{End, SharedBody};
 pub(crate) use sink::Sink;
 pub(crate) use source::{Source, take_frames, transcode};
 pub(crate) use stages::Stages;
 pub(crate) use store::BodyStore;
+pub(crate) use stored::Stored;
 
 /// Where a body comes from.
 pub(crate) struct Incoming<'a> {
@@ -67,8 +82,10 @@ pub(crate) struct Meter<'a> {
 pub(crate) enum RelayError {
     /// Its sender went away.
     Read,
-    /// Its sender was too slow.
+    /// Its sender was silent for too long.
     ReadTimeout,
+    /// Its sender was slower than it may be.
+    ReadTooSlow,
     /// It is not what its framing says.
     Invalid(InvalidBody),
     /// It is longer than allowed.
@@ -79,10 +96,24 @@ pub(crate) enum RelayError {
     WriteTimeout,
     /// What was kept of it cannot be read.
     Store,
+    /// It is not what its coding says, or grows beyond measure when that is taken away.
+    Coding,
+    /// The file that it comes from has become shorter, or cannot be read.
+    File,
+}
+
+impl RelayError {
+    /// The same of a body that was read with this deadline, which knows of the least rate.
+    pub(crate) fn of_reading(self, deadline: &Deadline) -> Self {
+        match self {
+            Self::ReadTimeout if deadline.is_too_slow(Direction::Read) => Self::ReadTooSlow,
+            other => other,
+        }
+    }
 }
 
 /// What is next of a body.
-pub(super) enum BodyEvent {
+pub(crate) enum BodyEvent {
     /// `skip` bytes of framing, then `len` bytes of content.
     Content { skip: usize, len: usize },
     /// So many bytes that can pass without being looked at.

@@ -25,6 +25,10 @@ pub(crate) async fn relay(
                         let mut frame = frames.frame.clone();
                         outgoing.send(sender, &mut frame, is_last, deadline).await?;
                     }
+                    (Source::Stored(stored), Sink::Http2(sender)) if len > 0 => {
+                        let mut piece = stored.front.clone();
+                        outgoing.send(sender, &mut piece, is_last, deadline).await?;
+                    }
                     _ => outgoing.write(incoming.content(skip, len), is_last, deadline).await?,
                 }
                 incoming.source.consume(skip + len);
@@ -33,8 +37,15 @@ pub(crate) async fn relay(
                 }
             }
             BodyEvent::Large { length } => {
-                let Source::Http1 { socket, decoder, .. } = &mut incoming.source else { continue };
                 let Sink::Http1 { socket: to, .. } = outgoing.sink else { continue };
+                let (socket, decoder) = match &mut incoming.source {
+                    Source::Http1 { socket, decoder, .. } => (socket, decoder),
+                    Source::File(body) => {
+                        body.send((to, outgoing.timeout), &meter, deadline).await?;
+                        continue;
+                    }
+                    Source::Http2(_) | Source::Bytes(_) | Source::Coded(_) | Source::Stored(_) => continue,
+                };
                 let pair = SplicePair { from: (socket, incoming.timeout), to: (to, outgoing.timeout) };
                 splice(&pair, length, &meter, deadline, pipes).await?;
                 **decoder = BodyDecoder::Length(0);

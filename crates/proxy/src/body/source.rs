@@ -1,18 +1,23 @@
 //! Where a body comes from.
 
-use std::task::Poll;
+use std::io;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use wire::h1::{BodyDecoder, Decoded};
 
+use super::coded::Coded;
+use super::file::FileBody;
 use super::sink::{Sink, append, write_last_chunk};
 use super::splice::spliceable;
+use super::stored::Stored;
 use super::{BodyEvent, Framing, Incoming, Meter, Outgoing, RelayError};
 use crate::buffer::Buffer;
 use crate::deadline::{Deadline, Elapsed};
 use crate::h2::{Body, Sender};
 use crate::limits::LARGE_BUFFER_BYTES;
+use crate::pace::Direction;
 use crate::socket::Socket;
 
 /// What a body is read from.
@@ -26,6 +31,12 @@ pub(crate) enum Source<'a> {
     Http2(Frames<'a>),
     /// All of it is at hand.
     Bytes(&'a [u8]),
+    /// It is kept, and others may read it too.
+    Stored(Stored),
+    /// Another one, whose content passes a coder. On the heap, since most bodies pass none.
+    Coded(Box<Coded<'a>>),
+    /// It is read from a file.
+    File(&'a mut FileBody),
 }
 
 /// Content of a stream, frame by frame.
@@ -94,6 +105,25 @@ pub(crate) fn take_frames(
     Ok(true)
 }
 
+/// Appends in chunks what is here of a body, as far as it fits. True at its end.
+fn join_chunks(stored: &mut Stored, meter: &Meter<'_>, out: &mut Buffer) -> Result<bool, RelayError> {
+    loop {
+        match stored.front_now() {
+            Poll::Ready(Ok(true)) if out.len() + stored.front.len() <= LARGE_BUFFER_BYTES => {
+                meter.count(stored.front.len())?;
+                append(out, &stored.front, Framing::Chunked);
+                stored.front.clear();
+            }
+            Poll::Ready(Ok(false)) => {
+                write_last_chunk(&[], out);
+                return Ok(true);
+            }
+            // What has broken off the relay finds out.
+            _ => return Ok(false),
+        }
+    }
+}
+
 // === impl Source ===
 
 impl<'a> Source<'a> {
@@ -107,6 +137,9 @@ impl<'a> Source<'a> {
             Self::Http1 { decoder, .. } => decoder.is_done(),
             Self::Http2(frames) => frames.body.is_end(),
             Self::Bytes(bytes) => bytes.is_empty(),
+            Self::Stored(stored) => stored.front.is_empty() && stored.is_front_last(),
+            Self::Coded(coded) => coded.is_done(),
+            Self::File(body) => body.is_read() && body.buffer.is_empty(),
         }
     }
 
@@ -134,6 +167,16 @@ impl<'a> Source<'a> {
             }
             Self::Http2(frames) => return Ok((0, take_frames(frames.body, framing, meter, out)?)),
             Self::Bytes(bytes) => bytes.len(),
+            Self::Stored(stored) if framing == Framing::Chunked => {
+                return Ok((0, join_chunks(stored, meter, out)?));
+            }
+            Self::Stored(stored) => {
+                let is_here = stored.front_now() == Poll::Ready(Ok(true));
+                if is_here { stored.front.len() } else { 0 }
+            }
+            Self::Coded(coded) if framing == Framing::Chunked => return coded.join_chunk(meter, out),
+            Self::Coded(coded) => coded.ready().len(),
+            Self::File(_) => return Ok((0, self.is_done())),
         };
         meter.count(beside)?;
         if beside > out.room() {
@@ -145,9 +188,44 @@ impl<'a> Source<'a> {
         Ok((0, self.is_done()))
     }
 
+    /// Hands over what is at hand to a stream, where nothing follows it and the stream takes it at once. True if it has taken all.
+    pub(crate) fn send_now(&mut self, to: &Sender, meter: &Meter<'_>) -> Result<bool, RelayError> {
+        let mut cx = Context::from_waker(Waker::noop());
+        let (sent, before, after) = match self {
+            Self::Bytes(bytes) => {
+                let before = bytes.len();
+                (to.poll_send(&mut cx, bytes, true), before, bytes.len())
+            }
+            Self::Stored(stored) => {
+                if stored.front_now() != Poll::Ready(Ok(true)) || !stored.is_front_last() {
+                    return Ok(false);
+                }
+                let before = stored.front.len();
+                (to.poll_send(&mut cx, &mut stored.front, true), before, stored.front.len())
+            }
+            Self::Coded(coded) if coded.is_last() && !coded.ready().is_empty() => {
+                let before = coded.ready().len();
+                let mut left = coded.ready();
+                let sent = to.poll_send(&mut cx, &mut left, true);
+                let after = left.len();
+                coded.consume(before - after);
+                (sent, before, after)
+            }
+            _ => return Ok(false),
+        };
+        meter.count(before - after)?;
+        match sent {
+            Poll::Ready(Ok(())) => Ok(true),
+            Poll::Ready(Err(_)) => Err(RelayError::Write),
+            Poll::Pending => Ok(false),
+        }
+    }
+
     fn is_all_but(&self, len: usize) -> bool {
         match self {
             Self::Bytes(bytes) => bytes.len() == len,
+            Self::Stored(stored) => stored.front.len() == len && stored.is_front_last(),
+            Self::Coded(coded) => coded.is_last(),
             // What is at the front has been counted off.
             _ => self.is_done(),
         }
@@ -159,6 +237,9 @@ impl<'a> Source<'a> {
             Self::Http1 { buffer, .. } => &buffer.data()[..len],
             Self::Http2(frames) => &frames.frame[..len],
             Self::Bytes(bytes) => &bytes[..len],
+            Self::Stored(stored) => &stored.front[..len],
+            Self::Coded(coded) => &coded.ready()[..len],
+            Self::File(body) => &body.buffer.data()[..len],
         }
     }
 
@@ -171,6 +252,12 @@ impl<'a> Source<'a> {
                 frames.frame = Bytes::new();
             }
             Self::Bytes(bytes) => *bytes = &bytes[len..],
+            Self::Stored(stored) => stored.front.advance(len),
+            Self::Coded(coded) => coded.consume(len),
+            Self::File(body) => {
+                body.buffer.consume(len);
+                body.buffer.release();
+            }
         }
     }
 }
@@ -180,7 +267,7 @@ impl<'a> Source<'a> {
 impl Incoming<'_> {
     /// Waits for what is next. `to` is where it goes at once, if it does: then no more is read than there is room for, and what is large
     /// is left to the kernel.
-    pub(super) async fn next(
+    pub(crate) async fn next(
         &mut self,
         to: Option<&Outgoing<'_>>,
         deadline: &Deadline,
@@ -188,8 +275,21 @@ impl Incoming<'_> {
         let (socket, buffer, decoder) = match &mut self.source {
             Source::Http1 { socket, buffer, decoder } => (socket, buffer, decoder),
             Source::Http2(frames) => return frames.next(self.timeout, deadline).await,
+            Source::File(body) => return body.next(self.timeout, to, deadline).await,
+            Source::Stored(stored) => {
+                let next = deadline.within(self.timeout, |cx| stored.poll_front(cx)).await;
+                let is_there =
+                    next.map_err(|Elapsed| RelayError::ReadTimeout)?.map_err(|()| RelayError::Read)?;
+                return Ok(if is_there {
+                    BodyEvent::Content { skip: 0, len: stored.front.len() }
+                } else {
+                    BodyEvent::End { skip: 0, trailers: 0 }
+                });
+            }
             Source::Bytes([]) => return Ok(BodyEvent::End { skip: 0, trailers: 0 }),
             Source::Bytes(bytes) => return Ok(BodyEvent::Content { skip: 0, len: bytes.len() }),
+            // On the heap, since it reads a source in turn.
+            Source::Coded(coded) => return Box::pin(coded.next(deadline)).await,
         };
         loop {
             match decoder.decode(buffer.data()).map_err(RelayError::Invalid)? {
@@ -207,8 +307,13 @@ impl Incoming<'_> {
             let read = if let Some(&Outgoing { sink: Sink::Http2(sender), timeout }) = to {
                 read_into_room((socket, self.timeout), buffer, (sender, timeout), deadline).await?
             } else {
-                let read = deadline.within(self.timeout, |cx| socket.poll_fill(cx, buffer)).await;
-                read.map_err(|Elapsed| RelayError::ReadTimeout)?.map_err(|_| RelayError::Read)?
+                let read = deadline.within_paced(
+                    Direction::Read,
+                    self.timeout,
+                    |cx| socket.poll_fill(cx, buffer),
+                    |read| *read.as_ref().unwrap_or(&0),
+                );
+                read.await.map_err(|Elapsed| RelayError::ReadTimeout)?.map_err(|_| RelayError::Read)?
             };
             if read == 0 {
                 decoder.finish().map_err(RelayError::Invalid)?;
@@ -216,21 +321,28 @@ impl Incoming<'_> {
         }
     }
 
-    pub(super) fn content(&self, skip: usize, len: usize) -> &[u8] {
+    pub(crate) fn content(&self, skip: usize, len: usize) -> &[u8] {
         match &self.source {
             Source::Http1 { buffer, .. } => &buffer.data()[skip..skip + len],
             Source::Http2(frames) if frames.frame.is_empty() => &frames.trailers[skip..skip + len],
             Source::Http2(frames) => &frames.frame[skip..skip + len],
             Source::Bytes(bytes) => &bytes[skip..skip + len],
+            Source::Stored(stored) => &stored.front[skip..skip + len],
+            Source::Coded(coded) if coded.ready().is_empty() => &coded.trailers()[skip..skip + len],
+            Source::Coded(coded) => &coded.ready()[skip..skip + len],
+            Source::File(body) => &body.buffer.data()[skip..skip + len],
         }
     }
 
     /// Whether nothing follows the content that came last, trailers included.
-    pub(super) fn is_last(&self) -> bool {
+    pub(crate) fn is_last(&self) -> bool {
         match &self.source {
             Source::Http1 { decoder, .. } => matches!(decoder, BodyDecoder::Length(0)),
             Source::Http2(frames) => frames.body.is_end(),
             Source::Bytes(_) => true,
+            Source::Stored(stored) => stored.is_front_last(),
+            Source::Coded(coded) => coded.is_last(),
+            Source::File(body) => body.is_read(),
         }
     }
 }
@@ -243,9 +355,10 @@ async fn read_into_room(
     deadline: &Deadline,
 ) -> Result<usize, RelayError> {
     loop {
-        let room = deadline.within(write_timeout, |cx| to.poll_room(cx)).await;
+        let poll = |cx: &mut Context<'_>| to.poll_room(cx);
+        let room = deadline.within_paced(Direction::Write, write_timeout, poll, |_| 0).await;
         room.map_err(|Elapsed| RelayError::WriteTimeout)?.map_err(|_| RelayError::Write)?;
-        let read = deadline.within(read_timeout, |cx| {
+        let poll = |cx: &mut Context<'_>| {
             // Other streams may have taken the room while there was nothing to read.
             let Poll::Ready(Ok(room)) = to.poll_room(cx) else { return Poll::Ready(Ok(None)) };
             let read = from.poll_fill_up_to(cx, buffer, room);
@@ -253,9 +366,13 @@ async fn read_into_room(
                 to.give_back_room();
             }
             read.map_ok(Some)
-        });
-        if let Some(len) =
-            read.await.map_err(|Elapsed| RelayError::ReadTimeout)?.map_err(|_| RelayError::Read)?
+        };
+        let bytes = |read: &io::Result<Option<usize>>| read.as_ref().ok().copied().flatten().unwrap_or(0);
+        if let Some(len) = deadline
+            .within_paced(Direction::Read, read_timeout, poll, bytes)
+            .await
+            .map_err(|Elapsed| RelayError::ReadTimeout)?
+            .map_err(|_| RelayError::Read)?
         {
             return Ok(len);
         }
@@ -263,12 +380,21 @@ async fn read_into_room(
 }
 
 impl Frames<'_> {
+    /// What came last.
+    pub(crate) fn frame(&self) -> &Bytes {
+        &self.frame
+    }
+
     pub(super) async fn next(
         &mut self,
         timeout: Duration,
         deadline: &Deadline,
     ) -> Result<BodyEvent, RelayError> {
-        let next = deadline.within(timeout, |cx| self.body.poll_data(cx)).await;
+        let bytes = |next: &Option<Result<Bytes, _>>| {
+            next.as_ref().and_then(|frame| frame.as_ref().ok()).map_or(0, Bytes::len)
+        };
+        let poll = |cx: &mut Context<'_>| self.body.poll_data(cx);
+        let next = deadline.within_paced(Direction::Read, timeout, poll, bytes).await;
         match next.map_err(|Elapsed| RelayError::ReadTimeout)? {
             Some(Ok(frame)) => {
                 let len = frame.len();

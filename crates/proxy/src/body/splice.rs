@@ -11,6 +11,7 @@ use super::sink::Sink;
 use super::{Framing, Meter, Outgoing, RelayError};
 use crate::deadline::{Deadline, Elapsed};
 use crate::limits::SPLICE_BYTES_MIN;
+use crate::pace::Direction;
 use crate::pipe::Pipes;
 use crate::socket::Socket;
 
@@ -41,10 +42,16 @@ pub(super) async fn splice(
 ) -> Result<(), RelayError> {
     let ((from, read_timeout), (to, write_timeout)) = (pair.from, pair.to);
     let pipe = pipes.take().map_err(|_| RelayError::Read)?;
+    let bytes = |moved: &io::Result<usize>| *moved.as_ref().unwrap_or(&0);
     while length > 0 {
         let fill = |stream: &TcpStream| pipe.fill(stream, length);
         let filled = deadline
-            .within(read_timeout, |cx| from.poll_io(cx, Interest::READABLE, fill))
+            .within_paced(
+                Direction::Read,
+                read_timeout,
+                |cx| from.poll_io(cx, Interest::READABLE, fill),
+                bytes,
+            )
             .await
             .map_err(|Elapsed| RelayError::ReadTimeout)?;
         let mut held = match filled {
@@ -56,7 +63,12 @@ pub(super) async fn splice(
         while held > 0 {
             let drain = |stream: &TcpStream| pipe.drain(stream, held);
             let drained = deadline
-                .within(write_timeout, |cx| to.poll_io(cx, Interest::WRITABLE, drain))
+                .within_paced(
+                    Direction::Write,
+                    write_timeout,
+                    |cx| to.poll_io(cx, Interest::WRITABLE, drain),
+                    bytes,
+                )
                 .await
                 .map_err(|Elapsed| RelayError::WriteTimeout)?;
             let drained = drained.map_err(|_: io::Error| RelayError::Write)?;

@@ -94,6 +94,7 @@ impl Stock {
                 BodyEvent::Content { skip, len } => {
                     let piece = match &incoming.source {
                         Source::Http2(frames) if len > 0 => frames.frame.clone(),
+                        Source::Stored(stored) => stored.front.clone(),
                         _ => Bytes::copy_from_slice(incoming.content(skip, len)),
                     };
                     let is_last = incoming.is_last();

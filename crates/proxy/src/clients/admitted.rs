@@ -1,6 +1,7 @@
 //! What follows for a request from the checks of its client, whether they let it in or not.
 
 use super::limiter::Slot;
+use super::quota::Told;
 
 /// What the checks of a client have found out.
 #[derive(Default)]
@@ -13,9 +14,17 @@ pub(crate) struct Admitted {
     pub(crate) always_sets_cookies: bool,
     /// Its place among the requests of its client that are at work.
     pub(crate) slot: Option<Slot>,
+    /// What it is told of the limit that it is counted by.
+    pub(crate) quota: Option<Told>,
 }
 
 impl Admitted {
+    /// Whether nothing follows from it.
+    pub(crate) fn is_empty(&self) -> bool {
+        let Self { upstream, cookies, slot, quota, always_sets_cookies: _ } = self;
+        upstream.is_empty() && cookies.is_empty() && slot.is_none() && quota.is_none()
+    }
+
     /// The cookies that go with a response: nginx's `add_header` adds to these statuses only.
     pub(crate) fn cookies_for(&self, status: u16) -> &[Vec<u8>] {
         let is_usual = matches!(status, 200 | 201 | 204 | 206 | 301..=304 | 307 | 308);

@@ -2,20 +2,27 @@
 //!
 //! Never in here: requests, and who is let in, which is `access`'s to say.
 
+pub(crate) mod abuse;
 mod admitted;
 mod auth_cache;
+mod connections;
 mod limiter;
 mod nonces;
 mod password;
+mod quota;
 mod verifier;
 
 use std::io;
 use std::sync::Arc;
 
+use abuse::Abuse;
 pub(crate) use admitted::Admitted;
 pub(crate) use auth_cache::{AuthCache, Key, Verdict};
+use connections::ClientConnections;
+pub(crate) use connections::ClientPlace;
 use limiter::Limiter;
 pub(crate) use nonces::{NonceUse, Nonces};
+pub(crate) use quota::{Count, Quotas, Subject, Told as QuotaTold, Verdict as QuotaVerdict};
 pub(crate) use verifier::{Overloaded, Verifier};
 
 /// What the checks of clients remember.
@@ -24,13 +31,25 @@ pub(crate) struct Clients {
     pub(crate) verifier: Verifier,
     pub(crate) nonces: Nonces,
     pub(crate) limiter: Arc<Limiter>,
+    pub(crate) quotas: Quotas,
+    pub(crate) connections: Arc<ClientConnections>,
+    pub(crate) abuse: Arc<Abuse>,
 }
 
 impl Clients {
-    /// Nothing is known yet.
-    pub(crate) fn start() -> io::Result<Arc<Self>> {
-        let (answers, limiter) = (AuthCache::default(), Arc::default());
+    /// Nothing is known yet; so many workers share it.
+    pub(crate) fn start(workers: usize) -> io::Result<Arc<Self>> {
+        let (answers, limiter, connections) = (AuthCache::default(), Arc::default(), Arc::default());
         let (verifier, nonces) = (Verifier::start()?, Nonces::new()?);
-        Ok(Arc::new(Self { answers, verifier, nonces, limiter }))
+        let abuse = Abuse::new(workers);
+        Ok(Arc::new(Self {
+            answers,
+            verifier,
+            nonces,
+            limiter,
+            connections,
+            abuse,
+            quotas: Quotas::default(),
+        }))
     }
 }

@@ -4,12 +4,18 @@ mod serve;
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
+use std::rc::Rc;
 
 use model::ListenerId;
 
+use crate::admission;
+use crate::clients::ClientPlace;
+use crate::clients::abuse::ClientKey;
+use crate::deadline::Deadline;
 use crate::filters::Via;
 use crate::filters::forwarded::LastLines;
 use crate::tls::ClientTls;
+use crate::worker::Worker;
 
 pub(crate) use serve::serve;
 
@@ -32,6 +38,20 @@ pub(crate) struct Conn {
     /// Requests so far.
     pub(crate) requests: Cell<u64>,
     pub(crate) last_lines: RefCell<LastLines>,
+    /// The client has begun with TLS.
+    pub(crate) has_begun_handshake: Cell<bool>,
+    /// Its place among its client's connections, where these are counted.
+    pub(crate) place: Option<ClientPlace>,
+    pub(crate) worker: Rc<Worker>,
+}
+
+impl Drop for Conn {
+    fn drop(&mut self) {
+        if self.requests.get() == 0 {
+            let has_begun_handshake = self.has_begun_handshake.get();
+            admission::note_unused(&self.worker, self.listener, self.peer.ip(), has_begun_handshake);
+        }
+    }
 }
 
 impl Conn {
@@ -47,6 +67,13 @@ impl Conn {
         let own_port = if self.tls.is_some() { HTTPS_PORT } else { self.local.port() };
         let scheme = if self.named_port == Some(HTTPS_PORT) { "https" } else { own_scheme };
         Via { peer: self.peer.ip(), port: self.named_port.unwrap_or(own_port), scheme, own_scheme }
+    }
+
+    /// Has the connection's wait for a request end where its client needs room for another, if its connections are counted.
+    pub(crate) fn own(&self, deadline: &Deadline) {
+        if self.place.is_some() {
+            deadline.set_owner(ClientKey::of(self.peer.ip()).bits());
+        }
     }
 
     pub(crate) fn count_request(&self) {

@@ -13,6 +13,7 @@ use super::Conn;
 use crate::accept::{self, Established};
 use crate::buffer::Buffer;
 use crate::client::Client;
+use crate::clients::ClientPlace;
 use crate::deadline::Deadline;
 use crate::exchange::{AfterRequest, RequestStart};
 use crate::h1::{self, NoRequest};
@@ -29,6 +30,7 @@ pub(crate) fn serve(
     local: SocketAddr,
     stream: TcpStream,
     peer: SocketAddr,
+    place: Option<ClientPlace>,
 ) -> impl Future<Output = ()> {
     let open = Open::count(worker);
     let mut conn = Conn {
@@ -40,22 +42,25 @@ pub(crate) fn serve(
         serial: open.worker().next_serial(),
         requests: Cell::new(0),
         last_lines: RefCell::default(),
+        has_begun_handshake: Cell::new(false),
+        place,
+        worker: Rc::clone(open.worker()),
     };
     let is_established = !listener.is_tls() && !open.worker().expects_proxy_header();
     // One block, since what is passed on from one future to another takes room in both.
     async move {
         let worker = open.worker();
         let deadline = Deadline::new(&worker.deadlines);
+        conn.own(&deadline);
         let socket = if is_established {
             Socket::clear(stream)
         } else {
-            match Box::pin(accept::establish(worker, listener, stream, peer, &deadline)).await {
-                Established::Ready { socket, client, tls } => {
-                    (conn.peer, conn.named_port, conn.tls) = (client.peer, client.port, tls);
+            match Box::pin(accept::establish(worker, &mut conn, stream, &deadline)).await {
+                Established::Ready { socket, tls } => {
+                    conn.tls = tls;
                     socket
                 }
-                Established::PlainHttp { socket, client, said } => {
-                    conn.peer = client.peer;
+                Established::PlainHttp { socket, said } => {
                     return Box::pin(refuse_plain_http(worker, &conn, &socket, &deadline, &said)).await;
                 }
                 Established::Over => return,
@@ -149,7 +154,11 @@ async fn await_request(
         false => {
             let config = worker.config();
             let client = &config.settings().client;
-            if is_first { client.header_timeout } else { client.keep_alive_timeout }
+            if is_first {
+                client.header_timeout
+            } else {
+                worker.keep_alive_timeout(client.keep_alive_timeout)
+            }
         }
     };
     let _waiting = Waiting::count(worker);
@@ -167,9 +176,10 @@ async fn serve_request(
 ) -> AfterRequest {
     let begin = worker.clock.now();
     let mut config = worker.config();
-    let (limits, timeout) = (config.request_limits(), config.settings().client.header_timeout);
+    let (limits, client) = (config.request_limits(), &config.settings().client);
+    let time = (client.header_timeout, client.bounds.send_rate_min);
     let mut request = worker.requests.take();
-    let read = h1::read_request(socket, buffer, &mut request, limits, timeout, deadline).await;
+    let read = h1::read_request(socket, buffer, &mut request, limits, time, deadline).await;
     // One that has come into force while the head was read is this request's.
     worker.renew(&mut config);
     let config = &*config;
@@ -242,7 +252,9 @@ mod tests {
     use super::*;
 
     /// What a future of this function takes; it need not be made for that.
-    fn size_of_future<F>(_: fn(Rc<Worker>, ListenerId, SocketAddr, TcpStream, SocketAddr) -> F) -> usize {
+    fn size_of_future<F>(
+        _: fn(Rc<Worker>, ListenerId, SocketAddr, TcpStream, SocketAddr, Option<ClientPlace>) -> F,
+    ) -> usize {
         size_of::<F>()
     }
 
@@ -263,6 +275,6 @@ mod tests {
     #[test]
     fn a_request_is_small() {
         let size = size_of_request(serve_request);
-        assert!(size <= 2_664, "{size}");
+        assert!(size <= 2_712, "{size}");
     }
 }

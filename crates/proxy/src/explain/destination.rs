@@ -1,6 +1,7 @@
 //! Which endpoints may be asked, how one is picked, and what it is told.
 
-use model::{AppProtocol, Backends, Canary, ClusterId, Encryption, Forward};
+use model::overload::Mode;
+use model::{AppProtocol, Backends, Canary, ClusterId, Encryption, Forward, Overload};
 
 use super::Destination;
 use crate::exchange::{Exchange, RequestId};
@@ -78,8 +79,11 @@ pub(super) fn one(
 ) -> Destination {
     let id = exchange.cluster.get().expect("a cluster has been chosen");
     let model = exchange.config.snapshot.cluster(id);
-    let (how, first) = picked(exchange, forward, cluster);
-    let addresses = || cluster.endpoints().iter().map(|endpoint| endpoint.address);
+    let (mut how, first) = picked(exchange, forward, cluster);
+    if let Some(overload) = forward.overload.as_deref().filter(|_| cluster.len() > 1) {
+        how.push_str(in_force(overload));
+    }
+    let addresses = || cluster.members().iter().map(|member| member.endpoint.address);
     let others = addresses().filter(|address| !first.contains(address)).collect();
     let is_tls = match model.encryption {
         Encryption::Never => false,
@@ -105,14 +109,26 @@ pub(super) fn of_passthrough(name: &str, cluster: &Cluster) -> Destination {
         choice: None,
         protocol: "as the client speaks",
         how: in_words(cluster).to_owned(),
-        endpoints: cluster.endpoints().iter().map(|endpoint| endpoint.address).collect(),
+        endpoints: cluster.members().iter().map(|member| member.endpoint.address).collect(),
         others: Vec::new(),
         head: String::new(),
     }
 }
 
+/// What besides decides between endpoints, from one moment to the next.
+fn in_force(overload: &Overload) -> &'static str {
+    match (overload.mode, overload.ejection, overload.slow_start.is_zero()) {
+        (Mode::Off | Mode::Watch, ..) | (_, false, true) => "",
+        (_, true, true) => "; those that fail or are slow beside the others are left out",
+        (_, true, false) => {
+            "; those that fail or are slow beside the others are left out, those that are new have a smaller share"
+        }
+        (_, false, false) => "; those that are new have a smaller share",
+    }
+}
+
 fn in_words(cluster: &Cluster) -> &'static str {
-    match (cluster.endpoints().len(), cluster.compares_times()) {
+    match (cluster.len(), cluster.compares_times()) {
         (0, _) => "there is none",
         (1, _) => "there is one",
         (_, true) => "of two at random, the one with the better average response time",
@@ -126,15 +142,15 @@ fn picked(
     forward: &Forward,
     cluster: &Cluster,
 ) -> (String, Vec<std::net::SocketAddr>) {
-    let all = || cluster.endpoints().iter().map(|endpoint| endpoint.address).collect();
+    let all = || cluster.members().iter().map(|member| member.endpoint.address).collect();
     match cluster.keyed() {
         None => (in_words(cluster).to_owned(), all()),
         Some(Keyed::Cookie(sticky)) => {
             let name = &sticky.affinity.cookie.name;
             let value = lookup::cookie(exchange.head, exchange.request, name.as_bytes());
             match value.and_then(|value| cluster.of_cookie(sticky, value)) {
-                Some(endpoint) => {
-                    (format!("the one that the cookie {name} leads to"), vec![endpoint.address])
+                Some(member) => {
+                    (format!("the one that the cookie {name} leads to"), vec![member.endpoint.address])
                 }
                 None if forward.sets_affinity_cookie => {
                     (format!("at random, and the client is given a cookie {name} for it"), all())
@@ -145,7 +161,7 @@ fn picked(
         Some(Keyed::Hash(hashed)) => {
             let value = values::expand(exchange, &hashed.by.key);
             let found = cluster.all_of_hash(hashed, &value);
-            let mut found: Vec<_> = found.into_iter().map(|endpoint| endpoint.address).collect();
+            let mut found: Vec<_> = found.into_iter().map(|member| member.endpoint.address).collect();
             found.sort_unstable();
             found.dedup();
             let set = if hashed.by.subset.is_some() { "at random among the set of" } else { "the one of" };
@@ -162,8 +178,29 @@ fn head(exchange: &Exchange<'_>, forward: &Forward) -> String {
     if awaits_length {
         head.push_str("Content-Length: (that of the body, once it has come)\r\n\r\n");
     }
+    if let Some(trace) = exchange.trace.get() {
+        head = head.replace(&*String::from_utf8_lossy(&trace.traceparent), &trace.known());
+    }
     match &exchange.id {
         RequestId::Own(id) => head.replace(&*String::from_utf8_lossy(id), "(made for each request)"),
         RequestId::Incoming(_) | RequestId::None => head,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn what_is_only_watched_is_not_said() {
+        let watched = Overload { slow_start: Duration::from_secs(1), ..Overload::default() };
+        assert_eq!(in_force(&watched), "");
+        let enforced = Overload { mode: Mode::Enforce, ..Overload::default() };
+        assert_eq!(in_force(&enforced), "; those that fail or are slow beside the others are left out");
+        assert_eq!(in_force(&Overload { ejection: false, ..enforced }), "");
+        let both = in_force(&Overload { mode: Mode::Enforce, ..watched });
+        assert!(both.contains("left out") && both.contains("smaller share"), "{both}");
     }
 }

@@ -98,6 +98,8 @@ pub enum Outcome {
     Answered(Answered),
     /// Another backend answers it, since the answer here would be an error.
     Replaced(Answered, Box<Destination>),
+    /// A file answers, below the root folder: this one, or what stands in place of it.
+    Files(String),
     /// An endpoint is asked. Of several destinations chance decides.
     Forwarded(Vec<Destination>),
 }

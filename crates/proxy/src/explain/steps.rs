@@ -3,14 +3,21 @@
 
 use std::time::Duration;
 
+use model::overload::{Concurrency, Mode, Overload};
 use model::template::Template;
-use model::{Access, Action, Backends, ExternalAuth, Forward, RequestFilter, ResponseFilter, Route};
+use model::{
+    Access, Action, Backends, CachePolicy, ExternalAuth, Forward, QuotaWindow, Rate, RequestFilter,
+    ResponseFilter, Route,
+};
 
 use super::{Outcome, Step, Verdict, destination};
-use crate::access::limits;
+use crate::access::{limits, quota};
+use crate::caching;
 use crate::exchange::Exchange;
 use crate::outbound;
+use crate::recode;
 use crate::stage::Stage;
+use crate::trace::Trace;
 use crate::upstream::Cluster;
 use crate::values;
 
@@ -81,7 +88,7 @@ fn step(exchange: &Exchange<'_>, Noted { stage, goes_on }: Noted) -> Option<(Ver
         Stage::Rewrite => return Some(rewrite(exchange, goes_on)),
         Stage::TlsRedirect => tls_redirect(exchange, route, goes_on),
         Stage::Backend => return backend(exchange, route?, goes_on),
-        Stage::Limits => return limits_in_words(exchange, access?, goes_on),
+        Stage::Limits => return Some(limits_in_words(exchange, access?, goes_on)),
         Stage::Networks => {
             let client = exchange.forwarded.client;
             if goes_on { format!("{client} may") } else { format!("{client} may not") }
@@ -92,12 +99,16 @@ fn step(exchange: &Exchange<'_>, Noted { stage, goes_on }: Noted) -> Option<(Ver
         }
         Stage::Buffering
         | Stage::UpstreamHead
+        | Stage::Cache
         | Stage::Mirror
         | Stage::Balance
         | Stage::Timeouts
         | Stage::Retries
+        | Stage::Overload
         | Stage::Responses
-        | Stage::ErrorPages => return None,
+        | Stage::Codings
+        | Stage::ErrorPages
+        | Stage::Tracing => return None,
     };
     Some((plain, text))
 }
@@ -210,22 +221,29 @@ fn backend(exchange: &Exchange<'_>, route: &Route, goes_on: bool) -> Option<(Ver
     }
 }
 
-fn limits_in_words(exchange: &Exchange<'_>, access: &Access, goes_on: bool) -> Option<(Verdict, String)> {
-    let limits = access.limits.as_ref()?;
-    if limits::subject(exchange, limits).is_none() {
-        return Some((Verdict::Passes, "this client is not limited".to_owned()));
-    }
-    let rates = limits.rates.iter().map(|rate| {
-        format!(
-            "{} a minute and {} at once beside one: else {}",
-            rate.per_minute, rate.burst, limits.rate_status
-        )
+fn limits_in_words(exchange: &Exchange<'_>, access: &Access, goes_on: bool) -> (Verdict, String) {
+    let limits = access.limits.as_ref().filter(|limits| limits::subject(exchange, limits).is_some());
+    let quota = access.quota.as_ref().filter(|quota| quota::subject(exchange, quota).is_some());
+    let rates = limits.into_iter().flat_map(|limits| {
+        let of_rate = move |rate: &Rate| {
+            let (status, burst) = (limits.rate_status, rate.burst);
+            format!("{} a minute and {burst} at once beside one: else {status}", rate.per_minute)
+        };
+        limits.rates.iter().map(of_rate)
     });
-    let connections =
-        limits.connections.map(|max| format!("{max} at a time: else {}", limits.connections_status));
-    let all: Vec<_> = rates.chain(connections).collect();
+    let connections = limits.and_then(|limits| {
+        Some(format!("{} at a time: else {}", limits.connections?, limits.connections_status))
+    });
+    let of_window = |window: &QuotaWindow| format!("{} in {} s: else 429", window.requests, window.seconds);
+    let windows = quota.into_iter().flat_map(|quota| &quota.windows).map(of_window);
+    let together =
+        quota.filter(|quota| quota.is_shared).map(|_| "counted with the other replicas".to_owned());
+    let all: Vec<_> = rates.chain(connections).chain(windows).chain(together).collect();
+    if all.is_empty() {
+        return (Verdict::Passes, "this client is not limited".to_owned());
+    }
     let verdict = if goes_on { Verdict::Unknown } else { Verdict::Answers };
-    Some((verdict, format!("depends on how much the client asks for ({})", all.join("; "))))
+    (verdict, format!("depends on how much the client asks for ({})", all.join("; ")))
 }
 
 fn basic(exchange: &Exchange<'_>, goes_on: bool) -> String {
@@ -244,7 +262,7 @@ fn external(exchange: &Exchange<'_>, auth: &ExternalAuth) -> String {
         |template: &Template| String::from_utf8_lossy(&values::expand(exchange, template)).into_owned();
     let service = &exchange.config.snapshot.cluster(auth.cluster).name;
     let method = check.method.as_deref().unwrap_or("GET");
-    let (host, target) = (&check.host, text(&check.target));
+    let (host, target) = (text(&check.host), text(&check.target));
     let mut said = format!("asks {service}: {method} {target} of {host}; 2xx lets it in");
     if !check.response_headers.is_empty() {
         said += ", and the endpoint gets its ";
@@ -253,10 +271,38 @@ fn external(exchange: &Exchange<'_>, auth: &ExternalAuth) -> String {
     said
 }
 
+fn overload_in_words(overload: &Overload) -> (Verdict, String) {
+    let limit = match overload.concurrency {
+        Concurrency::Auto => "as many requests at a time as it answers without delay".to_owned(),
+        Concurrency::Fixed(limit) => format!("{limit} requests at a time"),
+        Concurrency::Off => "as many requests as come".to_owned(),
+    };
+    if overload.mode != Mode::Enforce {
+        return (Verdict::Passes, format!("an endpoint ought to have {limit}; that is only watched"));
+    }
+    let text = if overload.queue_timeout.is_zero() {
+        format!("an endpoint has {limit}: else 503")
+    } else {
+        let seconds = overload.queue_timeout.as_secs_f64();
+        format!("an endpoint has {limit}; others wait for {seconds} s at most: else 503")
+    };
+    let verdict = if overload.concurrency == Concurrency::Off { Verdict::Passes } else { Verdict::Unknown };
+    (verdict, text)
+}
+
+/// What the cache does for a request, as far as that is known.
+pub(super) fn of_cache(exchange: &Exchange<'_>, policy: &CachePolicy) -> Step {
+    Step { stage: Stage::Cache, verdict: Verdict::Unknown, text: caching::in_words(exchange, policy) }
+}
+
 /// What holds for a request that is passed on.
 pub(super) fn of_forward(exchange: &Exchange<'_>, forward: &Forward, cluster: &Cluster) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut add = |stage, verdict, text| steps.push(Step { stage, verdict, text });
+    if let Some(policy) = forward.cache.as_ref() {
+        let Step { stage, verdict, text } = of_cache(exchange, policy);
+        add(stage, verdict, text);
+    }
     if exchange.request.has_body() {
         let is_held = outbound::is_held(exchange, forward, outbound::protocol(exchange));
         let text = if is_held { "the body is read whole first" } else { "the body is passed on as it comes" };
@@ -287,6 +333,10 @@ pub(super) fn of_forward(exchange: &Exchange<'_>, forward: &Forward, cluster: &C
     let tries =
         forward.retry.tries.map_or_else(|| "one for each endpoint".to_owned(), |tries| tries.to_string());
     add(Stage::Retries, Verdict::Passes, format!("tries at most: {tries}"));
+    if let Some(overload) = forward.overload.as_deref().filter(|it| **it != Overload::default()) {
+        let (verdict, text) = overload_in_words(overload);
+        add(Stage::Overload, verdict, text);
+    }
     let of_route = exchange.route.get().is_some_and(|route| !route.response_filters.as_slice().is_empty());
     if of_route || forward.transfer.response.is_some() {
         add(
@@ -294,6 +344,9 @@ pub(super) fn of_forward(exchange: &Exchange<'_>, forward: &Forward, cluster: &C
             Verdict::Changes,
             "the response is changed on its way, or sent at a pace".to_owned(),
         );
+    }
+    if let Some(compression) = forward.transfer.response.as_ref().and_then(|it| it.compression.as_ref()) {
+        add(Stage::Codings, Verdict::Changes, recode::in_words(exchange, compression));
     }
     if let Some(pages) = exchange.error_pages().filter(|pages| !pages.statuses().is_empty()) {
         let names = pages.backends.iter().map(|id| exchange.config.snapshot.cluster(*id).name.as_str());
@@ -304,5 +357,23 @@ pub(super) fn of_forward(exchange: &Exchange<'_>, forward: &Forward, cluster: &C
         let text = format!("in place of {} {whose}: {}", statuses.join(", "), names.join(", else "));
         add(Stage::ErrorPages, Verdict::Unknown, text);
     }
+    if let Some(trace) = exchange.trace.get() {
+        let (verdict, text) = trace_in_words(trace);
+        add(Stage::Tracing, verdict, text);
+    }
     steps
+}
+
+/// What the request is in a trace, and whether its span is sent.
+fn trace_in_words(trace: &Trace<'_>) -> (Verdict, String) {
+    let whose = match trace.parent {
+        Some(_) => "the span is a child of the client's",
+        None => "the span begins a trace",
+    };
+    let percent = trace.tracing.sampler.share.ratio() * 100.0;
+    match trace.is_sent() {
+        Some(true) => (Verdict::Changes, format!("{whose}; it is sent")),
+        Some(false) => (Verdict::Changes, format!("{whose}; it is not sent")),
+        None => (Verdict::Unknown, format!("{whose}; by chance it is sent: {percent} % are")),
+    }
 }

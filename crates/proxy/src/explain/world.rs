@@ -31,9 +31,9 @@ use crate::error_backend;
 use crate::exchange::{Exchange, RequestStart};
 use crate::filters;
 use crate::head::HeadEdits;
-use crate::options::Budget;
+use crate::options::{Budget, Share};
 use crate::reply::{self, Answer};
-use crate::serve::{self, Stop};
+use crate::serve::{self, Stop, Target};
 use crate::socket::Socket;
 use crate::stage::{Stage, Watch};
 use crate::tls::{ClientTls, SharedTls, TlsListeners};
@@ -77,9 +77,25 @@ impl World {
         let sources = Sources::new(Vec::new());
         let (shared_pool, timing) = (SharedPool::new(1), Rc::clone(&deadlines));
         let pool = Pool::new(0, clock.clone(), timing, shared_pool, registry, sources);
-        let (clients, bodies) = (Clients::start()?, Arc::new(BodyStore::new(None)));
+        let (clients, bodies) = (Clients::start(1)?, Arc::new(BodyStore::new(None)));
         let budget = Budget { connections: 1, datagram_sessions: 1 };
-        let parts = WorkerParts { clock, deadlines, pool, clients, bodies, recorder, log, spans, budget };
+        let parts = WorkerParts {
+            clock,
+            deadlines,
+            pool,
+            clients,
+            bodies,
+            cache: None,
+            forms: None,
+            replica_secret: None,
+            files: None,
+            recorder,
+            log,
+            spans,
+            budget,
+            told_of_shortage: Arc::default(),
+            share: Share { index: 0, of: 1 },
+        };
         let worker = Worker::new(parts, Published { snapshot: Arc::clone(snapshot), tls_listeners });
         let (ours, _) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -105,7 +121,7 @@ impl World {
                 Some(client)
             }
         };
-        let conn = Self::connection(asked, tls);
+        let conn = self.connection(asked, tls);
         let mut request = Request::default();
         let parsed = request.parse(asked.head, self.config.request_limits()).map_err(reply::malformed);
         let refusal = match parsed {
@@ -141,7 +157,7 @@ impl World {
         Hello::Tls(Box::new(ClientTls::imagined(name.map(Into::into), selection)), shown)
     }
 
-    fn connection(asked: &Asked<'_>, tls: Option<Box<ClientTls>>) -> Conn {
+    fn connection(&self, asked: &Asked<'_>, tls: Option<Box<ClientTls>>) -> Conn {
         let ListenerId { port, .. } = asked.listener;
         let port = if port == 0 { asked.port } else { port };
         Conn {
@@ -153,6 +169,9 @@ impl World {
             serial: 1,
             requests: Cell::new(1),
             last_lines: RefCell::default(),
+            has_begun_handshake: Cell::new(false),
+            place: None,
+            worker: Rc::clone(&self.worker),
         }
     }
 
@@ -178,9 +197,14 @@ impl World {
             step.text.push_str(&self.other_answers(arrival, request).await);
         }
         match admitted {
-            Ok((forward, cluster)) => {
+            Ok(Target::Files(files)) => told.outcome = Outcome::Files(exchange.file_asked(files)),
+            Ok(Target::Endpoints(forward, cluster)) => {
                 told.steps.extend(steps::of_forward(&exchange, forward, cluster));
                 told.outcome = Outcome::Forwarded(destination::all(&exchange, forward, cluster));
+            }
+            Ok(Target::Kept(_, policy)) => {
+                told.steps.push(steps::of_cache(&exchange, policy));
+                told.outcome = self.answered(&exchange, Reason::NoEndpoints.into());
             }
             Err(stop) => {
                 told.outcome = self.answered(&exchange, stop);

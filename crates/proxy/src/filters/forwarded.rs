@@ -116,6 +116,17 @@ impl<'a> Forwarded<'a> {
         }
     }
 
+    /// Gives to `add`, part by part, what endpoints are told but of the client's address.
+    pub(crate) fn write_key(&self, mut add: impl FnMut(&[u8])) {
+        add(self.scheme);
+        add(self.host);
+        match self.port {
+            Port::Own(port) => add(&port.to_be_bytes()),
+            Port::Reported(port) => add(port),
+        }
+        add(self.original_host.unwrap_or_default());
+    }
+
     /// Appends the header lines. Those of a connection's requests are nearly always the same, so that the last ones are kept.
     pub(crate) fn write(&self, last: Option<&RefCell<LastLines>>, out: &mut HeadWriter<'_>) {
         let Some(last) = last.filter(|_| self.depends_on_connection_and_host_only()) else {

@@ -14,6 +14,7 @@ use wire::Known;
 use super::credit::Credit;
 use crate::deadline::{Deadline, Elapsed};
 use crate::limits::LARGE_BUFFER_BYTES;
+use crate::pace::Direction;
 
 /// Content that comes in on a stream.
 pub(crate) struct Body {
@@ -135,16 +136,19 @@ impl Sender {
         timeout: Duration,
         deadline: &Deadline,
     ) -> Result<Result<(), h2::Error>, Elapsed> {
-        let mut left = usize::MAX;
-        let sent = deadline.within(timeout, |cx| {
+        let mut left = content.len();
+        let poll = |cx: &mut Context<'_>| {
             let sent = self.poll_send(cx, content, end);
-            if sent.is_pending() && content.len() < left {
+            if content.len() < left {
+                deadline.note_passed(Direction::Write, left - content.len());
                 left = content.len();
-                deadline.start(timeout);
+                if sent.is_pending() {
+                    deadline.start_paced(Direction::Write, timeout);
+                }
             }
             sent
-        });
-        sent.await
+        };
+        deadline.within_paced(Direction::Write, timeout, poll, |_| 0).await
     }
 
     /// Ends the stream with trailers, which are lines of HTTP/1; none for none.

@@ -24,6 +24,7 @@ use super::body::pairs;
 use super::credit::Credit;
 use super::io::{Io, Seen};
 use super::stream::Stream;
+use crate::admission;
 use crate::buffer::Buffer;
 use crate::client::Client;
 use crate::clock::{Clock, Moment};
@@ -174,6 +175,9 @@ impl Server<'_> {
                 }
                 Event::Slow => {
                     self.worker.recorder.borrow().reason(Reason::HeadTimeout);
+                    let config = self.worker.config();
+                    let client = self.conn.peer.ip();
+                    admission::note_fault(self.worker, config.settings(), client, Reason::HeadTimeout);
                     return self.say_goodbye(connection, Code::NO_ERROR).await;
                 }
                 Event::Flood => {
@@ -232,7 +236,10 @@ impl Server<'_> {
                     Duration::ZERO
                 }
             }
-            (0, false, false) => self.worker.config().settings().client.keep_alive_timeout,
+            (0, false, false) => {
+                let configured = self.worker.config().settings().client.keep_alive_timeout;
+                self.worker.keep_alive_timeout(configured)
+            }
         };
         Some(self.streams.idle_since.get().after(timeout))
     }

@@ -22,12 +22,17 @@ pub(crate) use subrequest::{Subrequest, write_subrequest_head};
 /// Room for what is added to a head, in bytes; more is made where it is not enough.
 const ADDED_BYTES: usize = 512;
 
+/// Changes to a head that there is room for at once where there is more than one.
+const EDITS_LEN: usize = 8;
+
 /// Changes to the fields of a head. A name has one change, which is the last one that was asked for, and any number of additions.
 #[derive(Default)]
 pub(crate) struct HeadEdits<'a> {
     edits: SmallVec<[Edit<'a>; 1]>,
     /// The endpoint's `Server` passes, and where there is none it is ours.
     pub(crate) passes_server: bool,
+    /// The status line, where it is not that of the head.
+    pub(crate) status: Option<(u16, &'static str)>,
 }
 
 /// What `Server` says where it names this proxy.
@@ -60,14 +65,22 @@ impl<'a> HeadEdits<'a> {
 
     /// Has one more field of this name.
     pub(crate) fn add(&mut self, name: &'a str, value: impl Into<Cow<'a, [u8]>>) {
-        self.edits.push(Edit { name, value: Some(value.into()), is_addition: true });
+        self.push(Edit { name, value: Some(value.into()), is_addition: true });
+    }
+
+    /// Nothing is allocated for one change, and once for some more.
+    fn push(&mut self, edit: Edit<'a>) {
+        if self.edits.len() == 1 {
+            self.edits.reserve(EDITS_LEN);
+        }
+        self.edits.push(edit);
     }
 
     fn edit(&mut self, name: &'a str, value: Option<Cow<'a, [u8]>>) {
         let mut changes = self.edits.iter_mut().filter(|edit| !edit.is_addition);
         match changes.find(|edit| edit.name.eq_ignore_ascii_case(name)) {
             Some(edit) => edit.value = value,
-            None => self.edits.push(Edit { name, value, is_addition: false }),
+            None => self.push(Edit { name, value, is_addition: false }),
         }
     }
 
@@ -86,6 +99,14 @@ impl<'a> HeadEdits<'a> {
     /// Whether what came under this name does not pass.
     pub(crate) fn replaces(&self, name: &[u8]) -> bool {
         self.edits.iter().any(|edit| !edit.is_addition && name.eq_ignore_ascii_case(edit.name.as_bytes()))
+    }
+
+    /// Gives all that is said to `add`, part by part.
+    pub(crate) fn write_key(&self, mut add: impl FnMut(&[u8])) {
+        for Edit { name, value, .. } in &self.edits {
+            add(name.as_bytes());
+            add(value.as_deref().unwrap_or_default());
+        }
     }
 
     /// Whether a field of this name is set.

@@ -21,17 +21,21 @@ pub(crate) struct Delivery {
     pub(crate) version: Version,
 }
 
-/// Appends the head of a response as the client is to see it. `date` is asked for only where the endpoint has sent none.
+/// Appends the head of a response as the client is to see it. `date` is asked for only where the endpoint has sent none; `tell` adds lines of
+/// its own.
 pub(crate) fn write_response_head(
     head: &[u8],
     response: &Response,
     delivery: Delivery,
     edits: &HeadEdits<'_>,
-    date: impl FnOnce() -> Rc<str>,
+    (date, tell): (impl FnOnce() -> Rc<str>, impl FnOnce(&mut HeadWriter<'_>)),
     out: &mut Buffer,
 ) {
     let mut writer = HeadWriter::new(out, head.len());
-    writer.status_line(response.status, &head[response.reason.clone()]);
+    match edits.status {
+        Some((status, reason)) => writer.status_line(status, reason.as_bytes()),
+        None => writer.status_line(response.status, &head[response.reason.clone()]),
+    }
     writer.pass(head, &response.fields, |field| {
         ends_here(field.known)
             || (field.known == Known::Server && !edits.passes_server)
@@ -44,6 +48,7 @@ pub(crate) fn write_response_head(
     if response.fields.find(Known::Date).is_none() {
         writer.field("Date", date().as_bytes());
     }
+    tell(&mut writer);
     if delivery.framing == Framing::Chunked {
         writer.write([b"Transfer-Encoding: chunked\r\n"]);
     }
@@ -88,7 +93,7 @@ mod tests {
         let head = format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
         let parsed = parse_response(head.as_bytes(), Fields::default()).unwrap().unwrap();
         let mut out = Buffer::empty(&Rc::new(Buffers::default()));
-        write_response_head(head.as_bytes(), &parsed, delivery, edits, || "now".into(), &mut out);
+        write_response_head(head.as_bytes(), &parsed, delivery, edits, (|| "now".into(), |_| ()), &mut out);
         String::from_utf8(out.data().to_vec()).unwrap()
     }
 

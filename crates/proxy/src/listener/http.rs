@@ -10,6 +10,7 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use tokio::net::TcpStream;
 
 use super::socket::{self, Acceptor};
+use crate::admission;
 use crate::buffer::Buffer;
 use crate::conn;
 use crate::head::HeadEdits;
@@ -32,26 +33,41 @@ pub(super) fn accept_from(
     let local = socket.local_addr()?;
     let (admitting, refusing) = (Rc::clone(worker), Rc::clone(worker));
     let admit = move |stream, peer| admit(&admitting, listener, local, stream, peer);
-    let refuse = move |stream| turn_away(&refusing, listener, &stream);
+    let refuse = move |stream| turn_away(&refusing, listener, &stream, Reason::ConnectionLimit);
     Acceptor::start(worker, socket, Rc::new(admit), refuse)
 }
 
 fn admit(worker: &Rc<Worker>, listener: ListenerId, local: SocketAddr, stream: TcpStream, peer: SocketAddr) {
-    match socket::client(worker, peer) {
-        Some(peer) => {
-            tokio::task::spawn_local(conn::serve(Rc::clone(worker), listener, local, stream, peer));
+    let Some(peer) = socket::client(worker, peer) else {
+        return turn_away(worker, listener, &stream, Reason::ConnectionLimit);
+    };
+    // Behind a load balancer that says whom it speaks for, the client is not known yet.
+    let admitted = if worker.expects_proxy_header() { Ok(None) } else { admission::admit(worker, peer.ip()) };
+    match admitted {
+        Ok(place) => {
+            let worker = Rc::clone(worker);
+            tokio::task::spawn_local(conn::serve(worker, listener, local, stream, peer, place));
         }
-        None => turn_away(worker, listener, &stream),
+        Err(reason) => {
+            worker.recorder.borrow().reason(reason);
+            turn_away(worker, listener, &stream, reason);
+        }
     }
 }
 
-/// Answers 503 to a client for which there is no room, without waiting for anything: it may not get to hear it. One that is about
-/// to speak TLS could not read it.
-fn turn_away(worker: &Worker, listener: ListenerId, stream: &TcpStream) {
+/// What a client is told that is about to speak TLS: a fatal alert in clear, `internal_error` (RFC 8446 sections 5.1 and 6.2), which says
+/// that it is not its fault.
+const TLS_ALERT: [u8; 7] = [21, 3, 3, 0, 2, 2, 80];
+
+/// Answers a client for which there is no room, without waiting for anything: it may not get to hear it. One that is about
+/// to speak TLS could not read it, and gets an alert.
+fn turn_away(worker: &Worker, listener: ListenerId, stream: &TcpStream, reason: Reason) {
     if listener.is_tls() {
+        let _ = send(stream, &TLS_ALERT, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+        let _ = recv(stream, &mut [0; REFUSED_BYTES_READ], RecvFlags::DONTWAIT);
         return;
     }
-    let answer = Answer::to(Reason::ConnectionLimit);
+    let answer = Answer::to(reason);
     let mut bytes = Buffer::small(&worker.buffers);
     answer.write_head(&mut bytes, &worker.date(), Some("close"), &HeadEdits::default());
     bytes.extend(answer.body());

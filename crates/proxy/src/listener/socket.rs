@@ -7,14 +7,14 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use model::ListenAddresses;
-use observe::Counter;
+use observe::{Counter, Reason};
 use rustix::net::{Shutdown, shutdown};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
 use crate::deadline::Deadline;
-use crate::limits::{ACCEPT_BACKLOG, ACCEPT_RETRY_DELAY, ACCEPTS_PER_TURN_MAX};
+use crate::limits::{ACCEPT_BACKLOG, ACCEPT_RETRY_DELAY, ACCEPTS_PER_TURN_MAX, SPARE_ACCEPTS_MAX};
 use crate::socket::is_about_descriptors;
 use crate::worker::Worker;
 
@@ -158,7 +158,7 @@ async fn accept_each(
                     }
                     if is_about_descriptors(&error) {
                         worker.make_room();
-                        worker.with_spare_descriptor(|| accept_one(listener, &refuse));
+                        turn_away(worker, listener, &refuse);
                     }
                     let pause = Deadline::new(&worker.deadlines);
                     let _ = pause.within(ACCEPT_RETRY_DELAY, |_| Poll::<()>::Pending).await;
@@ -169,10 +169,27 @@ async fn accept_each(
     }
 }
 
-fn accept_one(listener: &TcpListener, refuse: impl Fn(TcpStream)) {
-    if let Poll::Ready(Ok((stream, _))) = listener.poll_accept(&mut Context::from_waker(Waker::noop())) {
-        refuse(stream);
+/// Has those who wait hear that there is no room for them, one after the other with the spare descriptor: who waits unheard waits for as
+/// long as its patience lasts.
+fn turn_away(worker: &Worker, listener: &TcpListener, refuse: impl Fn(TcpStream)) {
+    for _ in 0..SPARE_ACCEPTS_MAX {
+        if !worker.with_spare_descriptor(|| accept_one(worker, listener, &refuse)) {
+            return;
+        }
     }
+}
+
+/// False where nobody waits.
+fn accept_one(worker: &Worker, listener: &TcpListener, refuse: impl Fn(TcpStream)) -> bool {
+    let accepted = listener.poll_accept(&mut Context::from_waker(Waker::noop()));
+    let Poll::Ready(Ok((stream, _))) = accepted else { return false };
+    let recorder = worker.recorder.borrow();
+    recorder.count(Counter::ConnectionsAccepted);
+    recorder.count(Counter::SpareDescriptor);
+    recorder.reason(Reason::ConnectionLimit);
+    drop(recorder);
+    refuse(stream);
+    true
 }
 
 /// Counts a connection that was accepted. Returns who it is from, or none if there is no room for it.

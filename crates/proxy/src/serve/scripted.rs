@@ -70,16 +70,21 @@ impl<'a> Exchange<'a> {
         watch: impl Watch,
     ) -> Result<(Found<'a>, Flow), Stop> {
         let (app_root, _) = filters::split_app_root(route.request_filters.as_slice());
-        self.filter(app_root, watch)?;
         let of_host = route.script.as_ref().and_then(|script| script.host.as_deref());
         let outer = of_host.map(|of_host| &of_host.block.headers);
         if let Some(of_host) = of_host {
             state.is_of_host = true;
             state.enter(outer, None);
-            watch.see(Stage::HostScript, script::run(self, state, &of_host.block.steps))?;
+            let (first, rest) = of_host.block.steps.split_at(of_host.steps_before_app_root);
+            if watch.see(Stage::HostScript, script::run(self, state, first))? == Flow::GoOn {
+                self.filter(app_root, watch)?;
+                watch.see(Stage::HostScript, script::run(self, state, rest))?;
+            }
             if state.path().is_some() {
                 (host, route) = self.find_again(state, watch)?;
             }
+        } else {
+            self.filter(app_root, watch)?;
         }
         for _ in 0..REROUTES_MAX {
             let path = script::current_path(self, state).to_vec();

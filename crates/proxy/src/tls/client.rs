@@ -111,9 +111,10 @@ impl ClientTls {
         now: Duration,
     ) -> Result<Verdict, Misdirected> {
         if self.host.as_ref() != Some(host) {
-            // As in nginx, a client that sent a server name has to stay with it, and one that sent none counts as having no
-            // certificate.
-            return if self.server_name.is_some() { Err(Misdirected) } else { Ok(Verdict::None) };
+            // As in nginx, a client that sent the name of a host has to stay with it, and one that sent none, or one that nobody
+            // serves, counts as having no certificate.
+            let is_of_host = self.host.as_ref().is_some_and(|host| *host != HostName::Any);
+            return if is_of_host { Err(Misdirected) } else { Ok(Verdict::None) };
         }
         let server_config = server_configs.of_name(host);
         if let Some((by, verdict)) = &*self.judged.borrow()

@@ -12,7 +12,7 @@ use std::task::{Poll, Waker};
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
-use crate::limits::{HANDSHAKES_MAX, HANDSHAKES_PER_TURN_MAX};
+use crate::limits::{GUARD_HANDSHAKES_PER_TICK, HANDSHAKES_MAX, HANDSHAKES_PER_TURN_MAX};
 
 /// The handshakes of a worker that are in progress, and the queue of those that wait for a costly step.
 #[derive(Default)]
@@ -22,6 +22,8 @@ pub(crate) struct HandshakeLimiter {
     joined: Notify,
     /// Number of handshakes in progress.
     inside: Cell<usize>,
+    /// Costly steps that are left until the next tick; none where nobody counts them.
+    left: Cell<Option<u32>>,
 }
 
 #[derive(Default)]
@@ -50,9 +52,11 @@ impl HandshakeLimiter {
     pub(crate) async fn attend(&self, clock: &Clock) {
         loop {
             for _ in 0..HANDSHAKES_PER_TURN_MAX {
-                self.let_one_pass();
+                if !self.is_used_up() {
+                    self.let_one_pass();
+                }
             }
-            if self.queue.borrow().is_empty() {
+            if self.queue.borrow().is_empty() || self.is_used_up() {
                 self.joined.notified().await;
             } else {
                 // A task that yields runs again only after the event loop has polled its sockets.
@@ -61,10 +65,28 @@ impl HandshakeLimiter {
         }
     }
 
+    /// Has only so many costly steps be taken between two ticks from now on, or as many as there is time for.
+    pub(crate) fn pace(&self, is_paced: bool) {
+        self.left.set(is_paced.then_some(GUARD_HANDSHAKES_PER_TICK));
+        self.joined.notify_one();
+    }
+
+    /// A tick has passed.
+    pub(crate) fn refill(&self) {
+        if self.left.get().is_some() {
+            self.pace(true);
+        }
+    }
+
+    fn is_used_up(&self) -> bool {
+        self.left.get() == Some(0)
+    }
+
     fn let_one_pass(&self) {
         let next = std::iter::from_fn(|| self.queue.borrow_mut().pop_front()).find(|one| !one.is_gone.get());
         if let Some(waiter) = next {
             waiter.may_pass.set(true);
+            self.left.set(self.left.get().map(|left| left.saturating_sub(1)));
             if let Some(waker) = waiter.waker.take() {
                 waker.wake();
             }
@@ -160,6 +182,36 @@ mod tests {
                 }
             };
             tokio::join!(pass(), pass());
+        });
+    }
+
+    #[test]
+    fn a_tick_has_only_so_many_where_they_are_paced() {
+        run(async {
+            let handshake_limiter = Rc::new(HandshakeLimiter::default());
+            handshake_limiter.pace(true);
+            let clock = Clock::new(Clock::begin());
+            let attending = Rc::clone(&handshake_limiter);
+            tokio::task::spawn_local(async move { attending.attend(&clock).await });
+            let passed = Rc::new(Cell::new(0));
+            for _ in 0..2 * GUARD_HANDSHAKES_PER_TICK + 5 {
+                let (handshake_limiter, passed) = (Rc::clone(&handshake_limiter), Rc::clone(&passed));
+                tokio::task::spawn_local(async move {
+                    handshake_limiter.enter().expect("there is room").pass().await;
+                    passed.set(passed.get() + 1);
+                });
+            }
+            let settle = async || {
+                for _ in 0..10 * GUARD_HANDSHAKES_PER_TICK {
+                    tokio::task::yield_now().await;
+                }
+                passed.get()
+            };
+            assert_eq!(settle().await, GUARD_HANDSHAKES_PER_TICK);
+            handshake_limiter.refill();
+            assert_eq!(settle().await, 2 * GUARD_HANDSHAKES_PER_TICK);
+            handshake_limiter.pace(false);
+            assert_eq!(settle().await, 2 * GUARD_HANDSHAKES_PER_TICK + 5);
         });
     }
 

@@ -117,14 +117,20 @@ impl ServerConfigs {
         let mut has_passthrough = false;
         for tls in hosts.iter().filter(|host| !host.is_plain()).map(|host| host.tls()) {
             has_passthrough |= tls.passthrough.is_some();
-            let identity = Identity::of(tls);
-            if identity == Identity::default() {
-                continue;
+            let mut add = |tls: &HostTls| {
+                let identity = Identity::of(tls);
+                if identity == Identity::default() {
+                    return;
+                }
+                special.entry(identity).or_insert_with_key(|identity| {
+                    let old = kept.and_then(|old| old.special.get(identity));
+                    old.map_or_else(|| ServerConfig::new(&profile, tls), Arc::clone)
+                });
+            };
+            add(tls);
+            if tls.shown_for.is_some() {
+                add(&HostTls { certificate: None, ..HostTls::clone(tls) });
             }
-            special.entry(identity).or_insert_with_key(|identity| {
-                let old = kept.and_then(|old| old.special.get(identity));
-                old.map_or_else(|| ServerConfig::new(&profile, tls), Arc::clone)
-            });
         }
         Arc::new(Self { hosts: Arc::clone(hosts), profile, default, special, has_passthrough })
     }
@@ -149,7 +155,12 @@ impl ServerConfigs {
         if self.profile.settings.reject_unknown_names && !is_known {
             return None;
         }
-        Some(Selection { server_config: self.of_host(host), host })
+        let is_uncovered = |host: &&Arc<HostTable>| name.is_some_and(|name| !covers(host.tls(), name));
+        let server_config = match host.filter(is_uncovered) {
+            Some(host) => self.of(&Identity { certificate: 0, ..Identity::of(host.tls()) }),
+            None => self.of_host(host),
+        };
+        Some(Selection { server_config, host })
     }
 
     /// The cluster to which connections for a name are passed through without being decrypted, if they are.
@@ -164,8 +175,19 @@ impl ServerConfigs {
 
     /// The configuration of a host.
     fn of_host(&self, host: Option<&Arc<HostTable>>) -> &Arc<ServerConfig> {
-        host.and_then(|host| self.special.get(&Identity::of(host.tls()))).unwrap_or(&self.default)
+        host.map_or(&self.default, |host| self.of(&Identity::of(host.tls())))
     }
+
+    fn of(&self, identity: &Identity) -> &Arc<ServerConfig> {
+        self.special.get(identity).unwrap_or(&self.default)
+    }
+}
+
+/// Whether a name that leads to a host is shown the host's certificate.
+fn covers(tls: &HostTls, name: &str) -> bool {
+    let Some(names) = &tls.shown_for else { return true };
+    let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+    names.iter().any(|one| one.takes(&name))
 }
 
 impl Identity {

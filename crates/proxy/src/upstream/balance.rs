@@ -1,30 +1,18 @@
 //! Load balancing: which endpoint of a cluster takes the next request.
 
-use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use model::{Balance, EndpointState, HashBy};
 
+use super::cluster_state::{ClusterState, Health, Member};
+use super::limit::ClusterLimits;
 use super::pool::{Endpoint, Pool};
 use super::protocol::Protocol;
 use super::ring::Ring;
 use super::sticky::Sticky;
 use crate::clock::Moment;
 use crate::random::Random;
-
-/// The state that a worker keeps for a cluster of this id and name, however often its endpoints change.
-pub(crate) struct ClusterState {
-    /// The next endpoint in turn. It may be beyond the last one if there are fewer endpoints now.
-    cursor: Cell<usize>,
-}
-
-impl ClusterState {
-    /// The first endpoint is random: if all workers began with the same one, it would get more requests.
-    pub(crate) fn new(endpoints: usize, random: &Random) -> Rc<Self> {
-        Rc::new(Self { cursor: Cell::new(random.below(endpoints.max(1))) })
-    }
-}
 
 /// A cluster, as one worker uses it.
 pub(crate) struct Cluster {
@@ -33,8 +21,10 @@ pub(crate) struct Cluster {
     /// The request says which endpoint is picked. On the heap, since few clusters are like that.
     keyed: Option<Box<Keyed>>,
     /// The endpoints that take new requests: the ready ones, or those that are draining if none is ready.
-    endpoints: Vec<Rc<Endpoint>>,
+    members: Vec<Rc<Member>>,
     state: Rc<ClusterState>,
+    /// The places at the endpoints.
+    limits: Rc<ClusterLimits>,
     /// The same endpoints with the protocol for clients that came over TLS; none if it is the same protocol.
     for_tls: Option<Box<Self>>,
 }
@@ -57,30 +47,42 @@ pub(crate) struct Hashed {
 impl Cluster {
     pub(crate) fn new(cluster: &model::Cluster, state: &Rc<ClusterState>, pool: &Pool) -> Self {
         let (protocol, for_tls) = pool.protocols(cluster);
-        let for_tls = for_tls.map(|protocol| Box::new(Self::speaking(cluster, state, &protocol, pool)));
-        Self { for_tls, ..Self::speaking(cluster, state, &protocol, pool) }
+        let since = state.ready_since(cluster, pool.now());
+        let for_tls =
+            for_tls.map(|protocol| Box::new(Self::speaking(cluster, (state, 1, since), &protocol, pool)));
+        let cluster = Self { for_tls, ..Self::speaking(cluster, (state, 0, since), &protocol, pool) };
+        state.keep_only(&cluster.members);
+        cluster
     }
 
+    /// `since` is when the endpoints of which nothing is known yet have become ready; none where they always were.
     fn speaking(
         cluster: &model::Cluster,
-        state: &Rc<ClusterState>,
+        (state, variant, since): (&Rc<ClusterState>, usize, Option<Moment>),
         protocol: &Protocol,
         pool: &Pool,
     ) -> Self {
-        let in_state = |state| {
-            let chosen = cluster.endpoints.iter().filter(move |endpoint| endpoint.state == state);
-            chosen.map(|endpoint| pool.endpoint(endpoint.address, protocol)).collect::<Vec<_>>()
+        let in_state = |in_state| {
+            let chosen = cluster.endpoints.iter().filter(move |endpoint| endpoint.state == in_state);
+            let member = |endpoint: &model::Endpoint| {
+                let endpoint = pool.endpoint(endpoint.address, protocol);
+                Rc::new(Member { health: state.health(&endpoint, since), endpoint })
+            };
+            chosen.map(member).collect::<Vec<_>>()
         };
         let ready = in_state(EndpointState::Ready);
-        let endpoints = if ready.is_empty() { in_state(EndpointState::Draining) } else { ready };
+        let members = if ready.is_empty() { in_state(EndpointState::Draining) } else { ready };
         let compares_times = cluster.balance == Balance::Ewma;
         if compares_times {
-            for endpoint in &endpoints {
-                endpoint.average_times();
+            for member in &members {
+                member.endpoint.average_times();
             }
         }
-        let keyed = Keyed::of(cluster, &endpoints).map(Box::new);
-        Self { compares_times, keyed, endpoints, state: Rc::clone(state), for_tls: None }
+        let keyed = Keyed::of(cluster, &members).map(Box::new);
+        let limits = state.limits(variant, &cluster.name, pool);
+        let endpoints: Vec<_> = members.iter().map(|member| Rc::clone(&member.endpoint)).collect();
+        limits.set_endpoints(&endpoints);
+        Self { compares_times, keyed, members, state: Rc::clone(state), limits, for_tls: None }
     }
 
     /// Notes that the cluster is part of the configuration, so that its endpoints keep idle connections.
@@ -94,8 +96,8 @@ impl Cluster {
     }
 
     fn everyone(&self) -> impl Iterator<Item = &Rc<Endpoint>> {
-        let for_tls = self.for_tls.iter().flat_map(|cluster| &cluster.endpoints);
-        self.endpoints.iter().chain(for_tls)
+        let for_tls = self.for_tls.iter().flat_map(|cluster| &cluster.members);
+        self.members.iter().chain(for_tls).map(|member| &member.endpoint)
     }
 
     /// The cluster for a client, which depends on whether the client came over TLS.
@@ -103,19 +105,40 @@ impl Cluster {
         self.for_tls.as_deref().filter(|_| is_tls).unwrap_or(self)
     }
 
+    /// The places at its endpoints.
+    pub(crate) fn limits(&self) -> &Rc<ClusterLimits> {
+        &self.limits
+    }
+
     /// The number of endpoints to choose from.
     pub(crate) fn len(&self) -> usize {
-        self.endpoints.len()
+        self.members.len()
     }
 
     /// The endpoints to choose from.
-    pub(crate) fn endpoints(&self) -> &[Rc<Endpoint>] {
-        &self.endpoints
+    pub(crate) fn members(&self) -> &[Rc<Member>] {
+        &self.members
+    }
+
+    /// An endpoint with what is known of it; one that the cluster no longer has is like a new one.
+    #[cold]
+    pub(crate) fn member(&self, endpoint: &Rc<Endpoint>) -> Rc<Member> {
+        let known = self.members.iter().find(|member| Rc::ptr_eq(&member.endpoint, endpoint));
+        let unknown = || {
+            let health = Rc::new(Health::new(endpoint, None));
+            Rc::new(Member { endpoint: Rc::clone(endpoint), health })
+        };
+        known.map_or_else(unknown, Rc::clone)
+    }
+
+    /// What is known of the cluster, across configurations.
+    pub(crate) fn state(&self) -> &ClusterState {
+        &self.state
     }
 
     /// Whether the better of two endpoints is picked.
     pub(crate) fn compares_times(&self) -> bool {
-        self.compares_times && self.endpoints.len() > 1
+        self.compares_times && self.members.len() > 1
     }
 
     /// Picks an endpoint for which `was_tried` is false; none if there is no other.
@@ -125,10 +148,21 @@ impl Cluster {
         random: &Random,
         now: Moment,
     ) -> Option<&Rc<Endpoint>> {
+        let picked = self.pick_member(|member| !was_tried(&member.endpoint), random, now);
+        picked.map(|member| &member.endpoint)
+    }
+
+    /// The same, with what is known of it in this cluster.
+    pub(crate) fn pick_member(
+        &self,
+        is_fit: impl Fn(&Member) -> bool,
+        random: &Random,
+        now: Moment,
+    ) -> Option<&Rc<Member>> {
         if self.compares_times() {
-            self.better_of_two(was_tried, random, now)
+            self.better_of_two(is_fit, random, now)
         } else {
-            self.next_in_turn(was_tried)
+            self.next_in_turn(is_fit)
         }
     }
 
@@ -138,73 +172,88 @@ impl Cluster {
     }
 
     /// The endpoint that the value of a cookie stands for; none if it stands for none.
-    pub(crate) fn of_cookie(&self, sticky: &Sticky, value: &[u8]) -> Option<&Rc<Endpoint>> {
-        self.endpoints.get(sticky.find(value)?)
+    pub(crate) fn of_cookie(&self, sticky: &Sticky, value: &[u8]) -> Option<&Rc<Member>> {
+        self.members.get(sticky.find(value)?)
     }
 
-    /// Picks an endpoint for which `was_tried` is false, with a key for a cookie; none if there is no other.
+    /// Picks an endpoint that `is_fit`, with a key for a cookie; none if there is none.
     pub(crate) fn pick_with_key(
         &self,
         sticky: &Sticky,
-        was_tried: impl Fn(&Endpoint) -> bool,
+        is_fit: impl Fn(&Member) -> bool,
         random: &Random,
-    ) -> Option<(&Rc<Endpoint>, String)> {
-        let (place, key) = sticky.pick(random, |place| !was_tried(&self.endpoints[place]))?;
-        Some((&self.endpoints[place], key))
+    ) -> Option<(&Rc<Member>, String)> {
+        let (place, key) = sticky.pick(random, |place| is_fit(&self.members[place]))?;
+        Some((&self.members[place], key))
     }
 
-    /// The endpoint that a value leads to by its hash.
+    /// The endpoint that a value leads to by its hash. Where that is not fit, the next one on the ring is, or another one of the set: all
+    /// other values stay where they are.
     ///
     /// "Endpoints cut into ceil(n/size) sets of exactly `size` (the last filled up by reuse), random inside."
-    pub(crate) fn of_hash(&self, hashed: &Hashed, value: &[u8], random: &Random) -> Option<&Rc<Endpoint>> {
-        let place = hashed.ring.find(value)?;
-        let Some(size) = hashed.by.subset else { return self.endpoints.get(place) };
-        self.of_set(place, size, random.below(size))
+    pub(crate) fn of_hash(
+        &self,
+        hashed: &Hashed,
+        value: &[u8],
+        is_fit: impl Fn(&Member) -> bool,
+        random: &Random,
+    ) -> Option<&Rc<Member>> {
+        let Some(size) = hashed.by.subset else {
+            let place = hashed.ring.find_if(value, |place| is_fit(&self.members[place]));
+            return self.members.get(place.or_else(|| hashed.ring.find(value))?);
+        };
+        let (set, first) = (hashed.ring.find(value)?, random.below(size));
+        let in_set = |at: usize| self.of_set(set, size, (first + at) % size);
+        (0..size).filter_map(in_set).find(|member| is_fit(member)).or_else(|| in_set(0))
     }
 
     /// All endpoints that a value may lead to: one, or those of a set.
-    pub(crate) fn all_of_hash(&self, hashed: &Hashed, value: &[u8]) -> Vec<&Rc<Endpoint>> {
+    pub(crate) fn all_of_hash(&self, hashed: &Hashed, value: &[u8]) -> Vec<&Rc<Member>> {
         let Some(place) = hashed.ring.find(value) else { return Vec::new() };
         let size = hashed.by.subset.unwrap_or(1);
         (0..size).filter_map(|at| self.of_set(place, size, at)).collect()
     }
 
-    fn of_set(&self, set: usize, size: usize, at: usize) -> Option<&Rc<Endpoint>> {
-        self.endpoints.get((set * size + at) % self.endpoints.len())
+    fn of_set(&self, set: usize, size: usize, at: usize) -> Option<&Rc<Member>> {
+        self.members.get((set * size + at) % self.members.len())
     }
 
-    fn next_in_turn(&self, was_tried: impl Fn(&Endpoint) -> bool) -> Option<&Rc<Endpoint>> {
-        (0..self.endpoints.len()).find_map(|_| {
-            let in_range = |at| if at < self.endpoints.len() { at } else { 0 };
-            let at = in_range(self.state.cursor.get());
-            self.state.cursor.set(in_range(at + 1));
-            let endpoint = &self.endpoints[at];
-            (!was_tried(endpoint)).then_some(endpoint)
+    fn next_in_turn(&self, is_fit: impl Fn(&Member) -> bool) -> Option<&Rc<Member>> {
+        let cursor = &self.state.cursor;
+        (0..self.members.len()).find_map(|_| {
+            let in_range = |at| if at < self.members.len() { at } else { 0 };
+            let at = in_range(cursor.get());
+            cursor.set(in_range(at + 1));
+            let member = &self.members[at];
+            is_fit(member).then_some(member)
         })
     }
 
-    /// The power of two choices: nearly as good as choosing the best of all, but not all workers send to the same endpoint.
+    /// The power of two choices: nearly as good as choosing the best of all, but not all workers send to the same endpoint. One that is to
+    /// be found well again is asked, whatever it took before.
     fn better_of_two(
         &self,
-        was_tried: impl Fn(&Endpoint) -> bool,
+        is_fit: impl Fn(&Member) -> bool,
         random: &Random,
         now: Moment,
-    ) -> Option<&Rc<Endpoint>> {
-        let count = self.endpoints.len();
+    ) -> Option<&Rc<Member>> {
+        let count = self.members.len();
         let first = random.below(count);
         let second = (first + 1 + random.below(count - 1)) % count;
-        let two = [&self.endpoints[first], &self.endpoints[second]];
-        let better = two
-            .into_iter()
-            .filter(|endpoint| !was_tried(endpoint))
-            .min_by(|a, b| a.response_time(now).total_cmp(&b.response_time(now)));
-        better.or_else(|| self.next_in_turn(was_tried))
+        let two = [&self.members[first], &self.members[second]];
+        let time = |member: &Rc<Member>| {
+            let is_probe = member.health.standing.is_out() && member.health.standing.is_probe_due(now);
+            if is_probe { 0.0 } else { member.endpoint.response_time(now) }
+        };
+        let fit = two.into_iter().filter(|member| is_fit(member));
+        let better = fit.min_by(|a, b| time(a).total_cmp(&time(b)));
+        better.or_else(|| self.next_in_turn(is_fit))
     }
 }
 
 impl Keyed {
-    fn of(cluster: &model::Cluster, endpoints: &[Rc<Endpoint>]) -> Option<Self> {
-        let addresses = || endpoints.iter().map(|endpoint| endpoint.address.to_string());
+    fn of(cluster: &model::Cluster, members: &[Rc<Member>]) -> Option<Self> {
+        let addresses = || members.iter().map(|member| member.endpoint.address.to_string());
         match &cluster.balance {
             Balance::RoundRobin | Balance::Ewma => None,
             Balance::Cookie(affinity) => {
@@ -214,7 +263,7 @@ impl Keyed {
                 let ring = match by.subset {
                     None => Ring::new(addresses()),
                     Some(size) => {
-                        let sets = 1..=endpoints.len().div_ceil(size);
+                        let sets = 1..=members.len().div_ceil(size);
                         Ring::new(sets.map(|number| format!("set{number}")))
                     }
                 };

@@ -102,6 +102,11 @@ impl<'e> Call<'e> {
         Ok(Self { pool, endpoint, line, is_reused })
     }
 
+    /// Whether it is the first one on its connection.
+    pub(crate) fn is_first(&self) -> bool {
+        !self.is_reused
+    }
+
     /// How long it took to connect; none where that was not for this request alone.
     pub(crate) fn connect_time(&self) -> Option<Duration> {
         match self.line {

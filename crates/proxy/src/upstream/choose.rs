@@ -2,7 +2,7 @@
 //!
 //! Never in here: what is known of the endpoints, and the affinity cookies that come before the rules of a canary.
 
-use model::{CanaryHeader, CanaryHeaderRule, CanaryRules, ClusterId, Split};
+use model::{CanaryHeader, CanaryHeaderRule, CanaryRules, ClusterId, HeaderNames, Split};
 use wire::h1::Request;
 
 use crate::lookup;
@@ -49,20 +49,25 @@ impl CanaryChoice {
 }
 
 /// Which rule of a canary decides for a request: "header -> cookie -> weight". `head` holds the bytes of its head.
-pub(crate) fn by_rules(rules: &CanaryRules, head: &[u8], request: &Request) -> CanaryChoice {
+pub(crate) fn by_rules(
+    rules: &CanaryRules,
+    head: &[u8],
+    request: &Request,
+    names: HeaderNames,
+) -> CanaryChoice {
     let CanaryRules { header, cookie, weight: _ } = rules;
-    let by_header = || header.as_ref().and_then(|header| by_header(header, head, request));
+    let by_header = || header.as_ref().and_then(|header| by_header(header, head, request, names));
     let by_cookie = || {
         let name = cookie.as_ref()?;
-        always_or_never(lookup::cookie(head, request, name.as_bytes())?)
+        always_or_never(lookup::cookie_variable(head, request, name.as_bytes())?)
     };
     let decided = by_header().map(CanaryChoice::Header).or_else(|| by_cookie().map(CanaryChoice::Cookie));
     decided.unwrap_or(CanaryChoice::Weight)
 }
 
 /// What a header decides, if it does.
-fn by_header(header: &CanaryHeader, head: &[u8], request: &Request) -> Option<bool> {
-    let value = lookup::header(head, request, header.name.as_bytes())?;
+fn by_header(header: &CanaryHeader, head: &[u8], request: &Request, names: HeaderNames) -> Option<bool> {
+    let value = lookup::header_variable(head, request, header.name.as_bytes(), names)?;
     match &header.rule {
         CanaryHeaderRule::AlwaysOrNever => always_or_never(&value),
         CanaryHeaderRule::Value(wanted) => (wanted.as_bytes() == &*value).then_some(true),
@@ -100,7 +105,9 @@ mod tests {
     }
 
     fn is_for_canary(rules: &CanaryRules, head: &[u8], request: &Request, random: u64) -> bool {
-        by_rules(rules, head, request).takes().unwrap_or_else(|| rules.weight.takes(random))
+        by_rules(rules, head, request, HeaderNames::Plain)
+            .takes()
+            .unwrap_or_else(|| rules.weight.takes(random))
     }
 
     fn takes(rules: &CanaryRules, fields: &str) -> bool {
@@ -129,7 +136,9 @@ mod tests {
                 ("X-Canary: Always\r\nCookie: canary=always\r\n", true),
                 ("X-Canary: Never\r\nCookie: a=b; canary=never\r\n", false),
                 ("X-Canary:\r\nCookie: canary=Always\r\n", all),
-                ("Cookie: Canary=never\r\n", all),
+                ("Cookie: Canary=never\r\n", false),
+                ("Cookie: a=b; CANARY=always\r\n", true),
+                ("X_Canary: always\r\n", all),
                 ("", all),
             ] {
                 assert_eq!(takes(&rules, fields), expected, "{fields:?} {all}");

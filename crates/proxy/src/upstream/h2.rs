@@ -92,6 +92,11 @@ impl Sessions {
         }
     }
 
+    /// Whether a call can be made without another session.
+    pub(super) fn have_room(&self) -> bool {
+        self.open.borrow().iter().any(|session| session.has_room())
+    }
+
     /// Removes sessions that are of no more use; calls on them continue.
     pub(super) fn sweep(&self, mut is_due: impl FnMut(&Session) -> bool) {
         self.open.borrow_mut().retain(|session| !session.retired.get() && !is_due(session));

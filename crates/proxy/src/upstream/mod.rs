@@ -6,23 +6,32 @@
 pub(crate) mod balance;
 mod call;
 mod choose;
+mod cluster_state;
 mod connect;
 mod error;
 mod fcgi;
 pub(crate) mod h1;
 mod h2;
+mod limit;
+mod outlier;
+mod pace;
 mod pool;
 mod protocol;
+mod retry_budget;
 mod ring;
 mod shared_pool;
+pub(crate) mod slow_start;
 mod sticky;
 mod timer;
 
-pub(crate) use balance::{Cluster, ClusterState, Keyed};
+pub(crate) use balance::{Cluster, Keyed};
 pub(crate) use call::{Call, Params, Request};
 
 pub(crate) use choose::{CanaryChoice, by_rules, by_weight};
+pub(crate) use cluster_state::{ClusterState, Health, Member};
 pub(crate) use connect::{Connection, Sources};
+pub(crate) use limit::{ClusterLimits, Excess, NoPlace, Place, Queued, Wish};
+pub(crate) use outlier::{Outcome, Seen};
 pub(crate) use pool::{Endpoint, Pool};
 #[cfg(test)]
 pub(crate) use pool::{LivenessCheck, PooledConnection};

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::uri::Scheme;
-use model::{PoolCap, UpstreamConnections};
+use model::{AppProtocol, PoolCap, UpstreamConnections};
 use observe::{EndpointCells, PortCells, Registry};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::sync::Notify;
@@ -19,6 +19,7 @@ use tokio::sync::Notify;
 use super::connect::{Connection, Sources, connect, connect_datagrams};
 use super::error::NoConnection;
 use super::h2::{Session, Sessions};
+use super::limit::endpoint::{EndpointLimit, Share};
 use super::protocol::{Protocol, Target};
 use super::shared_pool::{IdleConnections, SharedPool};
 use crate::clock::{Clock, Moment};
@@ -50,6 +51,8 @@ pub(crate) struct Endpoint {
     connector: OnceCell<Result<TlsConnector, NoSession>>,
     /// The counters of the endpoint.
     pub(crate) cells: Arc<EndpointCells>,
+    /// What it has in flight, and how much that may be.
+    pub(crate) limit: EndpointLimit,
     idle: Arc<IdleConnections>,
     sessions: Sessions,
     /// The number of clusters in the current configuration that it is part of.
@@ -126,6 +129,7 @@ impl Pool {
                 protocol: protocol.clone(),
                 connector: OnceCell::new(),
                 cells: self.registry.endpoint(address),
+                limit: EndpointLimit::new(self.clock.now()),
                 idle: idle(),
                 sessions: Sessions::default(),
                 members: Cell::new(0),
@@ -139,6 +143,17 @@ impl Pool {
             })
         });
         Rc::clone(endpoint)
+    }
+
+    /// The present time.
+    pub(crate) fn now(&self) -> Moment {
+        self.clock.now()
+    }
+
+    /// What counts what is in flight at endpoints: the clock, the counters, and this worker's part of what is for all.
+    pub(crate) fn for_limits(&self) -> (&Clock, &Arc<Registry>, Share) {
+        let share = Share { worker: self.worker as u32, workers: self.shared.workers() as u32 };
+        (&self.clock, &self.registry, share)
     }
 
     /// Sets the limits by which connections are kept from now on.
@@ -355,6 +370,15 @@ impl Endpoint {
     /// Notes that the endpoint is part of one more cluster.
     pub(crate) fn join(&self) {
         self.members.set(self.members.get() + 1);
+    }
+
+    /// Whether a request would have to wait for a new connection.
+    pub(crate) fn must_connect(&self) -> bool {
+        match self.protocol.version {
+            AppProtocol::Http1 => self.idle.is_empty(),
+            AppProtocol::Http2 => !self.sessions.have_room(),
+            AppProtocol::FastCgi => true,
+        }
     }
 
     /// Moving average of its response times in seconds. It fades while there are no responses, so that an endpoint that was slow is

@@ -22,10 +22,16 @@ impl Ring {
 
     /// The place of the endpoint that a key leads to; none if there is no endpoint.
     pub(super) fn find(&self, key: &[u8]) -> Option<usize> {
+        self.find_if(key, |_| true)
+    }
+
+    /// The place of the first endpoint from there on that may be picked; none if there is none.
+    pub(super) fn find_if(&self, key: &[u8], mut may_be_picked: impl FnMut(usize) -> bool) -> Option<usize> {
         let hash = crc32fast::hash(key);
         let at = self.0.partition_point(|(point, _)| *point < hash);
-        let (_, place) = self.0.get(at).or_else(|| self.0.first())?;
-        Some(*place as usize)
+        let (before, from_there) = self.0.split_at(at);
+        let mut places = from_there.iter().chain(before).map(|(_, place)| *place as usize);
+        places.find(|&place| may_be_picked(place))
     }
 }
 
@@ -70,6 +76,15 @@ mod tests {
             let (before, after) = (all.find(key.as_bytes()).unwrap(), fewer.find(key.as_bytes()).unwrap());
             assert!(before == 3 || before == after, "{key}");
         }
+    }
+
+    #[test]
+    fn the_keys_of_an_endpoint_that_may_not_be_picked_go_where_they_would_without_it() {
+        let (all, fewer) = (ring(&[1, 2, 3, 4]), ring(&[1, 2, 3]));
+        for key in keys() {
+            assert_eq!(all.find_if(key.as_bytes(), |place| place != 3), fewer.find(key.as_bytes()), "{key}");
+        }
+        assert_eq!(all.find_if(b"key", |_| false), None);
     }
 
     #[test]

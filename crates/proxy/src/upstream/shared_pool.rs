@@ -45,6 +45,11 @@ impl SharedPool {
         })
     }
 
+    /// The number of workers.
+    pub(crate) fn workers(&self) -> usize {
+        self.workers
+    }
+
     /// The idle connections to an endpoint. It takes a lock, so do not call it for each request.
     pub(crate) fn idle(&self, target: &Target) -> Arc<IdleConnections> {
         let mut endpoints = self.endpoints.lock();
@@ -62,6 +67,11 @@ impl SharedPool {
 impl IdleConnections {
     fn new(workers: usize) -> Arc<Self> {
         Arc::new(Self { by_worker: (0..workers).map(|_| WorkerIdle::default()).collect() })
+    }
+
+    /// Whether no worker has any.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_worker.iter().all(|list| list.len.load(Ordering::Relaxed) == 0)
     }
 
     /// Adds a connection to a worker's list. If that exceeds the cap, returns the connection to close for it.

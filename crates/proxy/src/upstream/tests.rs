@@ -65,7 +65,7 @@ impl World {
         };
         Cluster::new(
             &cluster,
-            &ClusterState::new(cluster.endpoints.len(), &Random::seeded(seed)),
+            &ClusterState::new(cluster.endpoints.len(), &Random::seeded(seed), self.clock.now()),
             &self.pools[0],
         )
     }

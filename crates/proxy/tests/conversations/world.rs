@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use cache_disk::Disk;
 use model::{
     Action, Backends, Cluster, ClusterId, Endpoint, EndpointState, Forward, Host, HostName, HostTls, Labels,
     Listener, ListenerKind, Model, PathMatch, Protocol, RetryPolicy, Route, Stream, Timeouts, Transfer,
@@ -13,7 +14,8 @@ use model::{
 };
 use observe::log::Writer;
 use observe::{MetricsOptions, Process, Registry};
-use proxy::{Budget, Options, Proxy};
+use proxy::guard::Relief;
+use proxy::{Budget, Observer, Options, Proxy};
 use routing::{Snapshot, compile};
 use testkit::{Connection, Metrics, PATIENCE, Port};
 
@@ -51,12 +53,16 @@ impl World {
         endpoints: &[SocketAddr],
         change: impl FnOnce(&mut Model),
     ) -> Self {
-        let model = Model {
-            listeners: vec![http(0, host("web.test"))],
-            clusters: [cluster(endpoints)].into_iter().collect(),
-            ..Model::default()
-        };
-        Self::run(None, folder, model, change)
+        Self::run(None, (folder, None), http_model(endpoints), change)
+    }
+
+    /// The same with a second tier of the cache.
+    pub(crate) fn http_with_disk(
+        disk: Arc<Disk>,
+        endpoints: &[SocketAddr],
+        change: impl FnOnce(&mut Model),
+    ) -> Self {
+        Self::run(None, (None, Some(disk)), http_model(endpoints), change)
     }
 
     fn start(transport: Transport, endpoints: &[SocketAddr], change: impl FnOnce(&mut Model)) -> Self {
@@ -69,12 +75,12 @@ impl World {
             listeners: vec![stream(port.number(), transport)],
             ..Model::default()
         };
-        Self::run(Some(port), None, model, change)
+        Self::run(Some(port), (None, None), model, change)
     }
 
     fn run(
         port: Option<Port>,
-        body_folder: Option<OwnedFd>,
+        (body_folder, cache_disk): (Option<OwnedFd>, Option<Arc<Disk>>),
         mut model: Model,
         change: impl FnOnce(&mut Model),
     ) -> Self {
@@ -86,9 +92,14 @@ impl World {
         let writer = Writer::spawn(Shared(Arc::clone(&log)), &registry).unwrap();
         let snapshot = Arc::new(compile(&model, None, 1));
         let options = Options {
+            files: None,
             workers: vec![None],
             source_addresses: Vec::new(),
             body_folder,
+            cache_bytes: Some(64 << 20),
+            cache_disk,
+            replica_secret: None,
+            replicas_udp_port: None,
             budget: Budget { connections: 1000, datagram_sessions: 1000 },
             hostname: "test".to_owned(),
         };
@@ -96,6 +107,11 @@ impl World {
         let world = Self { proxy: Some(proxy), registry, log, writer: Some(writer), model, snapshot, port };
         world.await_generation();
         world
+    }
+
+    /// Has the worker do something about what the process has too little of.
+    pub(crate) fn order(&self, relief: Relief) {
+        self.proxy.as_ref().unwrap().guard().order(relief);
     }
 
     /// Goes over to another configuration.
@@ -108,10 +124,14 @@ impl World {
     }
 
     fn await_generation(&self) {
-        let observer = self.proxy.as_ref().unwrap().observer();
+        let observer = self.observer();
         await_that("the configuration to be in force", || {
             observer.acknowledged() == self.snapshot.generation
         });
+    }
+
+    pub(crate) fn observer(&self) -> Observer {
+        self.proxy.as_ref().unwrap().observer()
     }
 
     pub(crate) fn port(&self) -> u16 {
@@ -192,6 +212,14 @@ impl Drop for World {
     }
 }
 
+fn http_model(endpoints: &[SocketAddr]) -> Model {
+    Model {
+        listeners: vec![http(0, host("web.test"))],
+        clusters: [cluster(endpoints)].into_iter().collect(),
+        ..Model::default()
+    }
+}
+
 pub(crate) fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !holds() {
@@ -225,6 +253,8 @@ pub(crate) fn host(name: &str) -> Host {
         sets_affinity_cookie: false,
         head: None,
         transfer: Transfer::default(),
+        cache: None,
+        overload: None,
     };
     let route = Route::new(PathMatch::root(), Action::Forward(forward), Arc::default());
     Host {

@@ -31,6 +31,11 @@ pub struct Fields {
 }
 
 impl Fields {
+    /// Gives memory back that is not needed, where they are kept for long.
+    pub fn shrink(&mut self) {
+        self.entries.shrink_to_fit();
+    }
+
     /// Every field in the order in which it came.
     pub fn iter(&self) -> std::slice::Iter<'_, Field> {
         self.entries.iter()

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use wire::cache::{self, Directives, Freshness, Head, Policy, RequestDirectives, Times, Validators, Vary};
 use wire::client_hello::{self, HELLO_BYTES_MAX, Peek};
 use wire::h1::{
     Body, BodyDecoder, Decoded, Fields, RequestLimits, TargetForm, Version, parse_request, parse_response,
@@ -198,4 +199,58 @@ pub(crate) fn http2_frames(input: &[u8]) {
     // Requests in one piece pay for the frames that follow them and for those before.
     assert!(whole.0 || !cut.0);
     assert_eq!(whole.1, cut.1);
+}
+
+/// A request head and the head of its response: what a cache keeps of a response, and what it asks an endpoint, are heads that say no more than they came
+/// with, and to keep what was kept changes nothing.
+pub(crate) fn cache(input: &[u8]) {
+    const NOW: u64 = 1_800_000_000;
+    let Ok(Some(request)) = parse_request(input, LIMITS, Fields::default()) else { return };
+    let (request_bytes, bytes) = input.split_at(request.len);
+    let Ok(Some(response)) = parse_response(bytes, Fields::default()) else { return };
+    let (asks, says) = (Head::of_request(request_bytes, &request), Head::of_response(bytes, &response));
+    let policy = Policy::default();
+    let directives = Directives::of(says, policy.targets);
+    let times = Times { response: NOW, delay: 0 };
+    let freshness = Freshness::of(response.status, says, &directives, times, &policy);
+    let asked = RequestDirectives::of(asks);
+    for later in [0, 1, 1 << 31, u64::MAX] {
+        freshness.verdict(later, &asked);
+        freshness.may_serve_on_error(later, &asked);
+    }
+    if let Some(vary) = Vary::of(says) {
+        assert!(vary.matches(asks, &vary.key(asks), &mut Vec::new()));
+    }
+    let status = response.status.max(200);
+    let kept = kept_head(|out| cache::stored::write_head(status, b"", says, &directives, None, out));
+    let again = Head::of_response(&kept.0, &kept.1);
+    assert!(!again.has(b"connection") && !again.has(b"age") && !again.has(b"transfer-encoding"));
+    let same = kept_head(|out| cache::stored::write_head(status, b"", again, &directives, None, out));
+    assert_eq!(kept, same);
+    kept_head(|out| cache::stored::write_updated(status, b"", again, says, &directives, out));
+
+    let validators = Validators::of(says, NOW);
+    validators.evaluate(asks, true, NOW);
+    validators.evaluate_stored(asks, NOW);
+    let mut question = b"GET / HTTP/1.1\r\nHost: a\r\n".to_vec();
+    validators.write_conditions(&mut question);
+    question.extend(b"\r\n");
+    let limits = RequestLimits { line_bytes_max: input.len() + 100, head_bytes_max: input.len() + 200 };
+    let question = parse_request(&question, limits, Fields::default()).unwrap().unwrap();
+    assert!(question.fields.iter().count() <= 3);
+    let origin = cache::invalidation::Origin {
+        scheme: "http",
+        authority: &request_bytes[request.host.clone()],
+        target: request.origin_target(request_bytes),
+    };
+    assert!(cache::invalidation::related(&origin, says).all(|target| !target.is_empty()));
+}
+
+/// A head that was written must be one.
+fn kept_head(write: impl FnOnce(&mut Vec<u8>)) -> (Vec<u8>, wire::h1::Response) {
+    let mut head = Vec::new();
+    write(&mut head);
+    let response = parse_response(&head, Fields::default()).unwrap().unwrap();
+    assert_eq!(response.len, head.len());
+    (head, response)
 }

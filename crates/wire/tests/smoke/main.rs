@@ -38,6 +38,12 @@ const WORDS: &[&[u8]] = &[
     b"65535",
     b"\r\n\r\n\x00\r\nQUIT\n",
     b"\x03\x00\x04",
+    b"Cache-Control: max-age=\"9\", private=\"a\"\r\n",
+    b"CDN-Cache-Control: max-age=9;a=(\r\n",
+    b"Vary: a, *\r\n",
+    b"ETag: W/\"a\"\r\n",
+    b"Age: 1\r\n",
+    b"Sunday, 06-Nov-94 08:49:37 GMT",
 ];
 
 fn smoke(target: &str, check: fn(&[u8])) {
@@ -82,4 +88,9 @@ fn http2_heads() {
 #[test]
 fn http2_frames() {
     smoke("http2_frames", checks::http2_frames);
+}
+
+#[test]
+fn caches() {
+    smoke("cache", checks::cache);
 }

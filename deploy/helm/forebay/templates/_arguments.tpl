@@ -1,11 +1,17 @@
 {{- /* The arguments of `forebay serve`. */ -}}
 
 {{- define "forebay.publishService" -}}
+{{- if .Values.controller.publishService.pathOverride -}}
+{{- .Values.controller.publishService.pathOverride -}}
+{{- else -}}
+{{- include "forebay.ownService" . -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "forebay.ownService" -}}
 {{- $controller := .Values.controller -}}
 {{- $own := printf "$(POD_NAMESPACE)/%s" (include "forebay.controller" .) -}}
-{{- if $controller.publishService.pathOverride -}}
-{{- $controller.publishService.pathOverride -}}
-{{- else if and $controller.service.enabled $controller.service.external.enabled -}}
+{{- if and $controller.service.enabled $controller.service.external.enabled -}}
 {{- $own -}}
 {{- else if and $controller.service.enabled $controller.service.internal.enabled -}}
 {{- $own -}}-internal
@@ -74,6 +80,14 @@ true
 - --shutdown-grace-period={{ $controller.shutdownGracePeriod }}
 {{- if $controller.stateDir.enabled }}
 - --state-dir=/var/lib/forebay
+{{- end }}
+{{- if $controller.bodyBuffer.enabled }}
+- --body-buffer-dir=/var/cache/forebay/bodies
+{{- end }}
+{{- if $controller.replicas.enabled }}
+- --replicas-service={{ required "controller.replicas needs a Service of the controller" (include "forebay.ownService" .) }}
+- --replicas-secret=/etc/forebay/replicas/secret
+- --replicas-udp-port={{ $controller.replicas.udpPort }}
 {{- end }}
 {{- if $webhook.enabled }}
 - --validating-webhook=:{{ $webhook.port }}

@@ -70,6 +70,11 @@ capabilities:
   containerPort: {{ $controller.admissionWebhooks.port }}
   protocol: TCP
 {{- end }}
+{{- if $controller.replicas.enabled }}
+- name: replicas
+  containerPort: {{ $controller.replicas.udpPort }}
+  protocol: UDP
+{{- end }}
 {{- range $protocol, $ports := dict "tcp" .Values.tcp "udp" .Values.udp }}
 {{- range $port, $_ := $ports }}
 - name: {{ $.Values.portNamePrefix }}{{ $port }}-{{ $protocol }}
@@ -89,9 +94,18 @@ capabilities:
   mountPath: {{ dir $controller.admissionWebhooks.certificate }}
   readOnly: true
 {{- end }}
+{{- if $controller.replicas.enabled }}
+- name: replicas-secret
+  mountPath: /etc/forebay/replicas
+  readOnly: true
+{{- end }}
 {{- if $controller.stateDir.enabled }}
 - name: state
   mountPath: /var/lib/forebay
+{{- end }}
+{{- if $controller.bodyBuffer.enabled }}
+- name: bodies
+  mountPath: /var/cache/forebay/bodies
 {{- end }}
 {{- with $controller.extraVolumeMounts }}
 {{ toYaml . }}
@@ -111,9 +125,21 @@ capabilities:
       - key: tls.key
         path: {{ base $webhook.key }}
 {{- end }}
+{{- if $controller.replicas.enabled }}
+- name: replicas-secret
+  secret:
+    secretName: {{ required "controller.replicas.existingSecret names no Secret" $controller.replicas.existingSecret }}
+    items:
+      - key: {{ $controller.replicas.secretKey }}
+        path: secret
+{{- end }}
 {{- if $controller.stateDir.enabled }}
 - name: state
   {{- toYaml $controller.stateDir.volume | nindent 2 }}
+{{- end }}
+{{- if $controller.bodyBuffer.enabled }}
+- name: bodies
+  {{- toYaml $controller.bodyBuffer.volume | nindent 2 }}
 {{- end }}
 {{- with $controller.extraVolumes }}
 {{ toYaml . }}
@@ -136,6 +162,12 @@ env:
     valueFrom:
       fieldRef:
         fieldPath: metadata.namespace
+  {{- if $controller.replicas.enabled }}
+  - name: POD_IP
+    valueFrom:
+      fieldRef:
+        fieldPath: status.podIP
+  {{- end }}
   {{- with $controller.extraEnvs }}
   {{- toYaml . | nindent 2 }}
   {{- end }}

@@ -22,7 +22,7 @@ pub(crate) const ATTACKS: &[Attack] = &[
 ];
 
 /// What tells about tenants.
-const PRIVATE: [&str; 3] = ["/configuration", "/doctor", "/explain?url=http://web.test/"];
+const PRIVATE: [&str; 4] = ["/configuration", "/overload", "/doctor", "/explain?url=http://web.test/"];
 /// What everybody may see.
 const PUBLIC: [&str; 4] = ["/metrics", "/healthz", "/readyz", "/livez"];
 
@@ -96,7 +96,7 @@ fn seen_from_outside(run: &Run, setup: Setup, paths: &[&str]) -> Option<Vec<u16>
 
 fn what_only_this_machine_is_told(run: &Run) {
     if let Some(statuses) = seen_from_outside(run, binary::setup(), &PRIVATE) {
-        assert_eq!(statuses, [403; 3], "{PRIVATE:?} for a peer that is not of loopback");
+        assert_eq!(statuses, [403; PRIVATE.len()], "{PRIVATE:?} for a peer that is not of loopback");
     }
     if let Some(statuses) = seen_from_outside(run, binary::setup(), &PUBLIC[..3]) {
         assert_eq!(statuses, [200, 200, 200], "{PUBLIC:?} for anybody");

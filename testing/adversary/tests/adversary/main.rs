@@ -5,6 +5,7 @@
 //! Must not be in here: generators (`src/`).
 
 mod admin;
+mod cache_views;
 mod descriptors;
 mod endpoints;
 mod http1;
@@ -35,6 +36,7 @@ const ATTACKS_AT_ONCE: usize = 4;
 fn attacks() -> Vec<Attack> {
     [
         admin::ATTACKS,
+        cache_views::ATTACKS,
         random_bytes::ATTACKS,
         descriptors::ATTACKS,
         slow::ATTACKS,

@@ -105,6 +105,7 @@ fn endpoints_that_prove_nothing(_: &Run) {
             .annotation("backend-protocol", "HTTPS")
             .annotation("proxy-ssl-verify", "on")
             .annotation("proxy-ssl-secret", "default/authority")
+            .annotation("proxy-ssl-name", name)
             .annotation("proxy-next-upstream", "off")
             .manifest("authority.yaml", secret("authority", "Opaque", &[("ca.crt", &servers.pem())]))
             .start();

@@ -9,6 +9,7 @@ mod b;
 mod c;
 mod d;
 mod doctor;
+mod e_hops;
 mod e_ports;
 mod e_quota;
 mod measure;
@@ -54,6 +55,7 @@ const CASES: &[Case] = &[
     Case { name: "b", needs: &[], run: b::run },
     Case { name: "c", needs: &[], run: c::run },
     Case { name: "d", needs: NGINX, run: d::run },
+    Case { name: "e-hops", needs: NGINX, run: e_hops::run },
     Case { name: "e-ports", needs: NGINX, run: e_ports::run },
     Case { name: "e-quota", needs: REDIS, run: e_quota::run },
 ];

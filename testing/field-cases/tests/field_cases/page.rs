@@ -27,6 +27,8 @@ pub(crate) struct Section {
     machine: Option<String>,
     /// What the doctor said: of which scene, id and message.
     findings: Vec<[String; 3]>,
+    /// What follows of the figures.
+    notes: Vec<String>,
 }
 
 impl Section {
@@ -36,6 +38,7 @@ impl Section {
             rows: vec![headings.iter().map(|heading| (*heading).into()).collect()],
             machine: Some(machine()),
             findings: Vec::new(),
+            notes: Vec::new(),
         }
     }
 
@@ -54,6 +57,11 @@ impl Section {
     pub(crate) fn finding(&mut self, scene: &str, id: &str, message: &str) {
         self.findings.push([scene, id, message].map(Into::into));
     }
+
+    /// Adds what follows of the figures.
+    pub(crate) fn note(&mut self, text: String) {
+        self.notes.push(text);
+    }
 }
 
 impl fmt::Display for Section {
@@ -62,6 +70,7 @@ impl fmt::Display for Section {
         for [scene, id, message] in &self.findings {
             writeln!(f, "- {scene}, the doctor: `{id}`: {message}")?;
         }
+        self.notes.iter().try_for_each(|note| writeln!(f, "- {note}"))?;
         self.machine.iter().try_for_each(|machine| writeln!(f, "- {machine}"))
     }
 }

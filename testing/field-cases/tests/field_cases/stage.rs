@@ -54,6 +54,16 @@ pub(crate) struct Forebay {
     program: Program,
 }
 
+/// One nginx of several in a row.
+#[derive(Clone, Copy)]
+pub(crate) struct Hop<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) port: u16,
+    /// Directives beside its server, and in its location.
+    pub(crate) http: &'a str,
+    pub(crate) location: &'a str,
+}
+
 /// What a load did, and what the kernel counted in the proxy's namespace meanwhile.
 #[derive(Debug)]
 pub(crate) struct Loaded {
@@ -133,14 +143,32 @@ impl Stage {
         self.proxy.enter(|| self.start_nginx("nginx", &config))
     }
 
+    /// Starts nginx with one worker as one of several in a row.
+    pub(crate) fn hop(&self, at: &Namespace, hop: Hop<'_>) -> Result<Program> {
+        let Hop { name, port, http, location } = hop;
+        let config = format!(
+            include_str!("hop.conf"),
+            folder = self.folder.path().display(),
+            name = name,
+            port = port,
+            http = http,
+            location = location,
+        );
+        at.enter(|| self.start_nginx_at(name, &config, port))
+    }
+
     fn start_nginx(&self, name: &str, config: &str) -> Result<Program> {
+        self.start_nginx_at(name, config, HTTP)
+    }
+
+    fn start_nginx_at(&self, name: &str, config: &str, port: u16) -> Result<Program> {
         let folder = self.folder.path();
         let file = folder.join(name).with_extension("conf");
         fs::write(&file, config)?;
         let mut command = Command::new("nginx");
         command.arg("-c").arg(file).arg("-p").arg(folder);
         let mut program = Program::start(name, command, folder)?;
-        program.wait_for(address([127, 0, 0, 1], HTTP))?;
+        program.wait_for(address([127, 0, 0, 1], port))?;
         Ok(program)
     }
 
@@ -227,6 +255,10 @@ impl Loaded {
 impl Forebay {
     pub(crate) fn pid(&self) -> u32 {
         self.program.pid()
+    }
+
+    pub(crate) fn program(&self) -> &Program {
+        &self.program
     }
 }
 

@@ -23,6 +23,7 @@ pub(crate) fn networks_1000() -> Case {
             annotations: vec![("whitelist-source-range", all.join(","))],
             ..Manifests::default()
         },
+        ..Feature::default()
     };
     Case { feature, check, ..Case::default() }
 }

@@ -55,5 +55,6 @@ fn feature(http: &str, cache: &str, annotations: Vec<(&'static str, String)>) ->
             annotations: [vec![("auth-url", URL.into())], annotations].concat(),
             ..Manifests::default()
         },
+        ..Feature::default()
     }
 }

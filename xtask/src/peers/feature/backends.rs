@@ -17,6 +17,7 @@ pub(crate) fn canary() -> Case {
             canary: vec![("canary", "true".into()), ("canary-weight", "10".into())],
             ..Manifests::default()
         },
+        ..Feature::default()
     };
     Case { feature, services: &["canary"], asked_besides: 0.08..=0.12, ..Case::default() }
 }
@@ -36,6 +37,7 @@ pub(crate) fn affinity() -> Case {
             annotations: vec![("affinity", "cookie".into()), ("session-cookie-name", "route".into())],
             ..Manifests::default()
         },
+        ..Feature::default()
     };
     Case {
         feature,

@@ -32,6 +32,7 @@ pub(crate) fn basic_bcrypt() -> Case {
             objects: secret("users", "Opaque", &[("auth", USERS.into())]),
             ..Manifests::default()
         },
+        ..Feature::default()
     };
     Case {
         feature,

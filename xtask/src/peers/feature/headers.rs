@@ -44,6 +44,7 @@ pub(crate) fn headers_10() -> Case {
             objects: map("added", ADDED) + &map("set", SET),
             ..Manifests::default()
         },
+        ..Feature::default()
     };
     Case { feature, check: check_headers, ..Case::default() }
 }
@@ -100,6 +101,7 @@ pub(crate) fn cors() -> Case {
             ],
             ..Manifests::default()
         },
+        ..Feature::default()
     };
     Case { feature, headers: vec![("Origin", ORIGIN.into())], check: check_cors, ..Case::default() }
 }

@@ -27,6 +27,7 @@ pub(crate) fn limit_rps() -> Case {
             annotations: vec![("limit-rps", "1".into())],
             ..Manifests::default()
         },
+        ..Feature::default()
     };
     Case {
         feature,

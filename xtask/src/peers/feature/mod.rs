@@ -7,6 +7,9 @@ mod addresses;
 mod auth;
 mod backends;
 mod basic;
+mod cache;
+mod compression;
+mod files;
 mod headers;
 mod limit;
 mod mirror;
@@ -26,6 +29,9 @@ pub(super) use addresses::networks_1000;
 pub(super) use auth::{auth_cached, auth_kept_alive};
 pub(super) use backends::{affinity, canary};
 pub(super) use basic::{basic_bcrypt, wrong_credentials};
+pub(super) use cache::{cache, with_disk, zipf};
+pub(super) use compression::compressed;
+pub(super) use files::file;
 pub(super) use headers::{cors, headers_10};
 pub(super) use limit::limit_rps;
 pub(super) use mirror::mirror_hanging;
@@ -34,16 +40,22 @@ pub(super) use regex::regex_50;
 /// The rate that every peer carries with ease, with most features.
 const RATE_PER_SECOND: f64 = 8_000.0;
 
-/// What nginx and Forebay are told.
+/// What each peer is told.
 #[derive(Clone, Default)]
 pub(crate) struct Feature {
     pub(super) directives: Directives,
     pub(super) manifests: Manifests,
+    /// Lines for Apache, before all is passed on.
+    pub(super) apache: String,
+    /// Lines for Caddy's only site, before all is passed on.
+    pub(super) caddy: String,
 }
 
 /// What nginx is told, by the block that it belongs to; each ends its lines.
 #[derive(Clone, Default)]
 pub(super) struct Directives {
+    /// Modules of the unstable suite that are loaded, by file.
+    pub(super) modules: Vec<&'static str>,
     pub(super) http: String,
     /// In the group of the backend's servers, before all else.
     pub(super) upstream: String,
@@ -71,6 +83,8 @@ pub(super) struct Manifests {
     pub(super) canary: Pairs,
     /// Documents of YAML with what these name.
     pub(super) objects: String,
+    /// Of its command line.
+    pub(super) arguments: Vec<String>,
 }
 
 /// A feature under load.

@@ -18,6 +18,7 @@ pub(crate) fn regex_50() -> Case {
             expressions,
             ..Manifests::default()
         },
+        ..Feature::default()
     };
     Case { feature, path: "/app-{}/v3/1k", variants: |_| Ok(numbers().collect()), ..Case::default() }
 }

@@ -12,7 +12,7 @@ use super::{Bench, KILOBYTE, WARM_UP, metric};
 use crate::backend::Backend;
 use crate::peers::feature::{Case, Counted, Scene, wrong_credentials};
 use crate::peers::figures::{self, Figure, Figures};
-use crate::peers::proxy::{Peer, Running, Setup, other_host};
+use crate::peers::proxy::{Clients, Peer, Running, Setup, other_host};
 
 const CONNECTIONS: usize = 64;
 
@@ -30,9 +30,9 @@ const LONG: Duration = Duration::from_secs(30);
 const DROPPED: &str = "forebay_mirrors_dropped_total";
 
 /// A case whose parts run.
-struct Stage {
-    running: Running,
-    backends: Vec<Backend>,
+pub(super) struct Stage {
+    pub(super) running: Running,
+    pub(super) backends: Vec<Backend>,
     services: Vec<Backend>,
 }
 
@@ -118,22 +118,28 @@ impl Bench<'_> {
     }
 
     /// Starts the case's parts, and sees that the feature is in force.
-    fn stage(&self, peer: Peer, case: &Case) -> Result<Stage> {
+    pub(super) fn stage(&self, peer: Peer, case: &Case) -> Result<Stage> {
+        let stage = self.stage_for(peer, case, Clients::Clear)?;
+        (case.check)(&stage.scene(peer)).context("the feature is not in force")?;
+        Ok(stage)
+    }
+
+    /// Starts the case's parts.
+    pub(super) fn stage_for(&self, peer: Peer, case: &Case, clients: Clients<'_>) -> Result<Stage> {
         let backends = self.backends(case.endpoints)?;
         let upstreams: Vec<_> = backends.iter().map(|backend| backend.address).collect();
         let services = case.services.iter().map(|name| self.backend(name)).collect::<Result<Vec<_>>>()?;
         let addresses = services.iter().map(|backend| backend.address);
         let setup = Setup {
+            clients,
             feature: case.feature.clone(),
             services: case.services.iter().copied().zip(addresses).collect(),
             ..self.setup(&upstreams)
         };
-        let stage = Stage { running: peer.start(&setup, &self.interrupt)?, backends, services };
-        (case.check)(&stage.scene(peer)).context("the feature is not in force")?;
-        Ok(stage)
+        Ok(Stage { running: peer.start(&setup, &self.interrupt)?, backends, services })
     }
 
-    fn plan_of(&self, case: &Case, scene: &Scene) -> Result<Plan> {
+    pub(super) fn plan_of(&self, case: &Case, scene: &Scene) -> Result<Plan> {
         Ok(Plan {
             connections: CONNECTIONS,
             pace: Pace::Open { rate_per_second: case.rate_per_second },
@@ -147,7 +153,7 @@ impl Bench<'_> {
 }
 
 impl Stage {
-    fn scene(&self, peer: Peer) -> Scene<'_> {
+    pub(super) fn scene(&self, peer: Peer) -> Scene<'_> {
         Scene { peer, address: self.running.address, backends: &self.backends }
     }
 }

@@ -2,6 +2,9 @@
 //!
 //! Must not be in here: goals, and the order of the rounds.
 
+mod cache;
+mod cache_restart;
+mod compression;
 mod feature;
 mod h2;
 mod stream;
@@ -54,6 +57,10 @@ const IDLE_ANSWER_LIMIT: Duration = Duration::from_secs(5);
 pub(crate) struct Bench<'a> {
     pub(crate) cpus: Cpus,
     pub(crate) seconds: Duration,
+    /// Of cache-zipf.
+    pub(crate) zipf_objects: usize,
+    /// What is on disk before a restart.
+    pub(crate) disk_gib: u32,
     pub(crate) folder: &'a Path,
     pub(crate) certificates: Certificates,
     pub(crate) interrupt: Interrupt,

@@ -178,6 +178,6 @@ impl Bench<'_> {
 }
 
 /// A client of connections that stay.
-fn tls() -> Tls {
+pub(super) fn tls() -> Tls {
     Tls { server_name: HOST.into(), suite: Some(SUITE.into()), ..Tls::default() }
 }

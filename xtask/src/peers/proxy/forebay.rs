@@ -26,6 +26,7 @@ pub(super) fn command(setup: &Setup, address: SocketAddr, admin: SocketAddr) -> 
     }
     command.args(["--configmap", &format!("{SETTINGS}/forebay"), "--workers", &setup.workers.to_string()]);
     command.args(["--healthz-port", &admin.port().to_string()]);
+    command.args(&setup.feature.manifests.arguments);
     // 0 is any free port.
     let port = address.port().to_string();
     let (http, https) = match (setup.upstream, setup.clients) {

@@ -17,25 +17,27 @@ pub(crate) const SETTINGS: &str = "bench";
 const ANNOTATION: &str = "nginx.ingress.kubernetes.io/";
 
 /// An Ingress with one host.
-pub(super) struct Ingress<'a> {
-    pub(super) name: &'a str,
-    pub(super) host: &'a str,
-    pub(super) service: &'a str,
+pub(crate) struct Ingress<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) host: &'a str,
+    pub(crate) service: &'a str,
     /// Without their prefix.
-    pub(super) annotations: &'a [(&'static str, String)],
+    pub(crate) annotations: &'a [(&'static str, String)],
     /// Regular expressions; none for one path that is a prefix of all.
-    pub(super) expressions: &'a [String],
+    pub(crate) expressions: &'a [String],
     /// The Secret with the host's certificate.
-    pub(super) secret: Option<&'a str>,
+    pub(crate) secret: Option<&'a str>,
 }
 
 impl Ingress<'_> {
-    pub(super) fn write(&self, yaml: &mut String) {
+    pub(crate) fn write(&self, yaml: &mut String) {
         let Ingress { name, host, service, .. } = self;
         let annotations = match self.annotations {
             [] => String::new(),
             all => {
-                let names = all.iter().map(|(name, value)| (format!("{ANNOTATION}{name}"), value));
+                // One of Forebay's own has a prefix already.
+                let prefix = |name: &str| if name.contains('/') { "" } else { ANNOTATION };
+                let names = all.iter().map(|(name, value)| (format!("{}{name}", prefix(name)), value));
                 format!("\n  annotations: {}", json(names))
             }
         };
@@ -62,7 +64,7 @@ impl Ingress<'_> {
     }
 }
 
-pub(super) fn service(name: &str, protocol: Option<&str>) -> String {
+pub(crate) fn service(name: &str, protocol: Option<&str>) -> String {
     let protocol = protocol.map(|protocol| format!("\n    appProtocol: {protocol}")).unwrap_or_default();
     format!(
         "---\napiVersion: v1\nkind: Service\nmetadata:\n  name: {name}\n  namespace: default\n\

@@ -2,10 +2,13 @@
 //!
 //! All send the headers that ingress-nginx sends. Must not be in here: loads and figures.
 
+mod apache;
+mod caddy;
 mod forebay;
 mod haproxy;
 pub(crate) mod manifests;
 mod nginx;
+mod varnish;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -16,7 +19,7 @@ use anyhow::{Context, Result, bail};
 
 use super::certificate::Certificate;
 use super::feature::Feature;
-use super::unstable;
+use super::unstable::{self, Part};
 use crate::child::{Program, free_address, this_program};
 use crate::interrupt::Interrupt;
 
@@ -42,6 +45,12 @@ pub(crate) enum Peer {
     Haproxy,
     /// The installed one.
     HaproxyStable,
+    /// The installed one, since Debian's unstable suite has none. For caches only.
+    Varnish,
+    /// Of Debian's unstable suite; for caches, compression and files only.
+    Apache,
+    /// As `PyPI` has it, since Debian's unstable suite is not built for its plug-ins; for compression and files only.
+    Caddy,
     Forebay,
 }
 
@@ -96,7 +105,7 @@ pub(crate) struct Running {
 }
 
 impl Peer {
-    pub(crate) const ALL: [Peer; 8] = [
+    pub(crate) const ALL: [Peer; 11] = [
         Peer::Direct,
         Peer::Signing,
         Peer::Relay,
@@ -104,6 +113,9 @@ impl Peer {
         Peer::NginxStable,
         Peer::Haproxy,
         Peer::HaproxyStable,
+        Peer::Varnish,
+        Peer::Apache,
+        Peer::Caddy,
         Peer::Forebay,
     ];
 
@@ -116,6 +128,9 @@ impl Peer {
             Peer::NginxStable => "nginx-stable",
             Peer::Haproxy => "haproxy",
             Peer::HaproxyStable => "haproxy-stable",
+            Peer::Varnish => "varnish",
+            Peer::Apache => "apache",
+            Peer::Caddy => "caddy",
             Peer::Forebay => "forebay",
         }
     }
@@ -125,6 +140,7 @@ impl Peer {
         match self {
             Peer::NginxStable => Some("nginx"),
             Peer::HaproxyStable => Some("haproxy"),
+            Peer::Varnish => Some("varnishd"),
             _ => None,
         }
     }
@@ -134,11 +150,31 @@ impl Peer {
         matches!(self, Peer::Nginx | Peer::Haproxy)
     }
 
+    /// Fetches it where it is one that is left out if it cannot be had.
+    pub(crate) fn fetch(self) -> Result<()> {
+        match self {
+            Peer::Apache => unstable::prepare(Part::Apache),
+            Peer::Caddy => caddy::prepare(),
+            _ => Ok(()),
+        }
+    }
+
+    /// What makes one that was fetched tell its version.
+    pub(crate) fn version_flag(self) -> Option<&'static str> {
+        match self {
+            Peer::Nginx | Peer::Haproxy | Peer::Apache => Some("-v"),
+            Peer::Caddy => Some("version"),
+            _ => None,
+        }
+    }
+
     /// Starts the program of others that it is.
     pub(crate) fn command(self) -> Result<Command> {
         match self {
-            Peer::Nginx => unstable::command("nginx"),
-            Peer::Haproxy => unstable::command("haproxy"),
+            Peer::Nginx => unstable::command(Part::Proxies, "nginx"),
+            Peer::Haproxy => unstable::command(Part::Proxies, "haproxy"),
+            Peer::Apache => apache::program(),
+            Peer::Caddy => caddy::program(),
             _ => Ok(Command::new(self.program().context("it is a program of our own")?)),
         }
     }
@@ -153,6 +189,9 @@ impl Peer {
             Peer::Relay => this_program("relay", [address.to_string(), setup.upstreams[0].to_string()])?,
             Peer::Nginx | Peer::NginxStable => nginx::command(self, setup, address)?,
             Peer::Haproxy | Peer::HaproxyStable => haproxy::command(self, setup, address)?,
+            Peer::Varnish => varnish::command(setup, address)?,
+            Peer::Apache => apache::command(setup, address)?,
+            Peer::Caddy => caddy::command(setup, address)?,
             Peer::Forebay => forebay::command(setup, address, admin)?,
         };
         let mut program = Program::start(self.name(), command, setup.cpus, setup.folder)?;

@@ -11,6 +11,7 @@ use anyhow::{Result, bail};
 
 use super::{Clients, HOST, Peer, Setup, Upstream, write};
 use crate::peers::feature::Directives;
+use crate::peers::unstable;
 
 pub(super) fn command(peer: Peer, setup: &Setup, address: SocketAddr) -> Result<Command> {
     let folder = setup.folder.display();
@@ -22,9 +23,10 @@ pub(super) fn command(peer: Peer, setup: &Setup, address: SocketAddr) -> Result<
     };
     let (listen, tls) = listen(peer, setup);
     let (module, pass) = pass(setup.upstream)?;
-    let Directives { http, server, files, .. } = &setup.feature.directives;
+    let Directives { modules, http, server, files, .. } = &setup.feature.directives;
     let config = format!(
         include_str!("nginx.conf"),
+        modules = load(modules)?,
         HOST = HOST,
         address = address,
         folder = folder,
@@ -46,6 +48,11 @@ pub(super) fn command(peer: Peer, setup: &Setup, address: SocketAddr) -> Result<
     let mut command = peer.command()?;
     command.arg("-c").arg(file).arg("-p").arg(setup.folder);
     Ok(command)
+}
+
+/// Lines that load modules.
+fn load(modules: &[&str]) -> Result<String> {
+    modules.iter().map(|name| Ok(format!("load_module {};\n", unstable::module(name)?.display()))).collect()
 }
 
 /// Parameters of `listen`, and what belongs to them. HTTP/2 is a directive of its own since nginx 1.25.1.

@@ -2,7 +2,10 @@
 //!
 //! Must not be in here: how anything is measured.
 
+mod cache;
+mod compression;
 mod features;
+mod files;
 mod http1;
 mod protocols;
 
@@ -65,6 +68,27 @@ pub(crate) const GROUPS: &[Group] = &[
         name: "features",
         title: "What Ingresses ask for",
         workloads: features::WORKLOADS,
+        rounds: 3,
+        duration: Duration::from_secs(3),
+    },
+    Group {
+        name: "cache",
+        title: "A cache",
+        workloads: cache::WORKLOADS,
+        rounds: 3,
+        duration: Duration::from_secs(3),
+    },
+    Group {
+        name: "compression",
+        title: "Compression",
+        workloads: compression::WORKLOADS,
+        rounds: 3,
+        duration: Duration::from_secs(5),
+    },
+    Group {
+        name: "files",
+        title: "Files",
+        workloads: files::WORKLOADS,
         rounds: 3,
         duration: Duration::from_secs(3),
     },

@@ -367,6 +367,21 @@ async fn internal_addresses_of_nodes_are_written_where_those_are_wanted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn addresses_of_nodes_are_asked_for_again_at_each_interval() {
+    let lab = Lab::new();
+    lab.serve(&["web"]);
+    lab.api.put("/api/v1/nodes/n1", node(&[("ExternalIP", "192.0.2.1")]));
+    lab.run_pod("a", "n1");
+    let keeper = lab.spawn("a", StatusOptions { interval: 20 * SECOND, ..StatusOptions::default() });
+    until(SECOND, || lab.status("web") == json!([{"ip": "192.0.2.1"}])).await;
+    lab.api.put("/api/v1/nodes/n1", node(&[("ExternalIP", "192.0.2.2")]));
+    sleep(15 * SECOND).await;
+    assert_eq!(lab.status("web"), json!([{"ip": "192.0.2.1"}]), "nothing tells of it before");
+    until(6 * SECOND, || lab.status("web") == json!([{"ip": "192.0.2.2"}])).await;
+    keeper.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn events_tell_of_what_is_new() {
     let lab = Lab::new();
     lab.serve(&["old", "broken"]);

@@ -2,14 +2,16 @@
 //!
 //! The default is the value that asks for nothing: it needs no support.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use model::PoolCap;
 use model::log::{Escape, Format, Output, StreamFormat};
-use model::{BlockedValue, Expression, InvalidPattern, PoolCap};
 
-use super::Effect::{Ignored, Instead, Snippet, Supported, Unsupported};
+use super::Effect::{Ignored, Instead, Snippet, Supported};
+use super::addresses::bind_addresses;
+use super::listed::listed_values;
+use super::upgrades::upgrade_protocols;
 use super::value::{self, Taken, positive, set};
 use super::{Global, Key, tracing};
 use crate::names::NsName;
@@ -18,7 +20,9 @@ use crate::translate::header::{self, Side};
 use crate::translate::ingress::access::address_set;
 use crate::translate::ingress::annotation::Risk;
 use crate::translate::ingress::auth::external;
-use crate::translate::ingress::{bodies, errors, limits, redirect, responses};
+use crate::translate::ingress::{
+    abuse, bodies, cache, compression, errors, limits, overload, quota, redirect, responses,
+};
 
 const TUNING: &str = "it tunes nginx, and has no counterpart here";
 const DEAD: &str = "ingress-nginx reads it and does nothing with it";
@@ -60,13 +64,17 @@ keys! {
         "Addresses that ports are listened at; of a family of which there is none, all.";
     "block-cidrs", "", Supported(|g, v| set(&mut g.defaults.access.blocked, address_set(v))),
         "Networks of clients that get 403.";
-    "block-referers", "", Supported(|g, v| set(&mut g.blocked_headers.referers, blocked_values(v))),
+    "block-referers", "", Supported(|g, v| set(&mut g.blocked_headers.referers, listed_values(v))),
         "Referers that get 403.";
-    "block-user-agents", "", Supported(|g, v| set(&mut g.blocked_headers.user_agents, blocked_values(v))),
+    "block-user-agents", "", Supported(|g, v| set(&mut g.blocked_headers.user_agents, listed_values(v))),
         "User agents that get 403.";
-    "brotli-level", "4", Unsupported, "Level of brotli.";
-    "brotli-min-length", "20", Unsupported, "Shortest body to compress.";
-    "brotli-types", "", Unsupported, "Media types to compress.";
+    "brotli-level", "4", Supported(|g, v| set(&mut g.defaults.compression.brotli.level, compression::level(v, compression::BROTLI_LEVELS))),
+        "Level of brotli, 0 to 11.";
+    "brotli-min-length", "20", Supported(|g, v| set(&mut g.defaults.compression.brotli.bytes_min, value::number(v))),
+        "Bytes of the shortest body to compress by brotli, where the length is announced.";
+    "brotli-types", "application/xml+rss application/atom+xml application/javascript application/x-javascript application/json application/rss+xml application/vnd.ms-fontobject application/x-font-ttf application/x-web-app-manifest+json application/xhtml+xml application/xml font/opentype image/svg+xml image/x-icon text/css text/javascript text/plain text/x-component",
+        Supported(|g, v| set(&mut g.defaults.compression.brotli.media_types, compression::media_types(v))),
+        "Media types to compress by brotli, beside text/html; `*` for all.";
     "client-body-buffer-size", "8k", Supported(|g, v| set(&mut g.defaults.bodies.buffer_bytes, value::size(v))),
         "Request body kept in memory; a longer one goes to a file, where `--body-buffer-dir` names a folder.";
     "client-body-timeout", "60", Supported(|g, v| set(&mut g.settings.client.body_timeout, value::seconds(v))),
@@ -97,7 +105,8 @@ keys! {
     "enable-aio-write", "true", Ignored(TUNING), "Writes files asynchronously.";
     "enable-auth-access-log", "false", Supported(|g, v| set(&mut g.settings.access_log.auth, value::boolean(v))),
         "Logs requests to the auth service.";
-    "enable-brotli", "false", Unsupported, "Compresses by brotli.";
+    "enable-brotli", "false", Supported(|g, v| set(&mut g.defaults.compression.brotli.is_on, value::boolean(v))),
+        "Compresses responses by brotli, for clients that accept it.";
     "enable-modsecurity", "false", Supported(|g, v| wants_firewall(g, "enable-modsecurity", value::boolean(v))),
         "Turns the web application firewall on.";
     "enable-multi-accept", "true", Ignored(TUNING), "Accepts several connections at once.";
@@ -118,6 +127,69 @@ keys! {
     "error-log-path", "/var/log/nginx/error.log", Ignored(OWN_LOG), "File of the error log.";
     "force-ssl-redirect", "false", Supported(|g, v| set(&mut g.defaults.redirect.always, value::boolean(v))),
         "Redirects to TLS everywhere.";
+    "forebay-abuse", "watch", Supported(|g, v| { let mode = abuse::mode(v)?; (g.defaults.abuse.mode, g.settings.abuse.mode) = (mode, mode); Ok(None) }),
+        "`forebay.io/abuse` for all, and for connections: `enforce` closes those of clients that are refused for what they do with them.";
+    "forebay-abuse-allow", "", Supported(|g, v| set(&mut g.settings.abuse.allowed, address_set(v))),
+        "Networks of clients that are never far off the others, such as gateways with many users.";
+    "forebay-cache", "false", Supported(|g, v| set(&mut g.defaults.cache.is_on, value::boolean(v))),
+        "`forebay.io/cache` for all. It needs `--cache-memory`.";
+    "forebay-cache-bypass", "", Supported(|g, v| set(&mut g.defaults.cache.policy.bypass, cache::bypass(v))),
+        "`forebay.io/cache-bypass` for all.";
+    "forebay-cache-default-ttl", "0", Supported(|g, v| set(&mut g.defaults.cache.policy.default_ttl, cache::default_ttl(v))),
+        "`forebay.io/cache-default-ttl` for all.";
+    "forebay-cache-key-query", "all", Supported(|g, v| set(&mut g.defaults.cache.policy.query, cache::query(v))),
+        "`forebay.io/cache-key-query` for all.";
+    "forebay-cache-object-max", "8m", Supported(|g, v| set(&mut g.defaults.cache.policy.object_bytes_max, cache::object_max(v))),
+        "`forebay.io/cache-object-max` for all.";
+    "forebay-cache-shared", "false", Supported(|g, v| set(&mut g.defaults.cache.policy.is_shared, value::boolean(v))),
+        "`forebay.io/cache-shared` for all.";
+    "forebay-cache-stale-if-error", "0", Supported(|g, v| set(&mut g.defaults.cache.policy.stale_if_error, value::duration(v))),
+        "`forebay.io/cache-stale-if-error` for all.";
+    "forebay-cache-stale-while-revalidate", "0", Supported(|g, v| set(&mut g.defaults.cache.policy.stale_while_revalidate, value::duration(v))),
+        "`forebay.io/cache-stale-while-revalidate` for all.";
+    "forebay-client-min-rate", "0", Supported(|g, v| set(&mut g.settings.client.bounds.send_rate_min, abuse::rate(v))),
+        "Bytes a second that a client has to send of a request, beside the timeouts, after a grace of 10 s or as in `240:5s`; 0 for no such bound.";
+    "forebay-client-min-read-rate", "0", Supported(|g, v| set(&mut g.settings.client.bounds.read_rate_min, abuse::rate(v))),
+        "The same for what a client has to take of a response.";
+    "forebay-compression", "", Supported(|g, v| set(&mut g.defaults.compression.own, compression::own(v).map(Some))),
+        "`forebay.io/compression` for all.";
+    "forebay-compression-adaptive", "true", Supported(|g, v| set(&mut g.settings.keeps_compression_levels, value::boolean(v).map(|adapts| !adapts))),
+        "Lowers levels of compression while a worker is short of CPU.";
+    "forebay-compression-min-length", "256", Supported(|g, v| set(&mut g.defaults.compression.own_bytes_min, value::number(v))),
+        "Bytes of the shortest body that `forebay.io/compression` compresses, where the length is announced.";
+    "forebay-compression-types", "application/atom+xml application/javascript application/x-javascript application/json application/rss+xml application/vnd.ms-fontobject application/x-font-ttf application/x-web-app-manifest+json application/xhtml+xml application/xml font/opentype image/svg+xml image/x-icon text/css text/javascript text/plain text/x-component",
+        Supported(|g, v| set(&mut g.defaults.compression.own_types, compression::media_types(v))),
+        "Media types that `forebay.io/compression` compresses, beside text/html; `*` for all.";
+    "forebay-concurrency", "auto", Supported(|g, v| g.defaults.overload.set(|all| set(&mut all.concurrency, overload::concurrency(v)))),
+        "`forebay.io/concurrency` for all.";
+    "forebay-connections", "0", Supported(|g, v| set(&mut g.settings.client.bounds.connections, abuse::bound(v))),
+        "Connections of clients in all; 0 for what the descriptors leave room for, which is the bound in any case.";
+    "forebay-connections-per-client", "0", Supported(|g, v| set(&mut g.settings.client.bounds.connections_per_client, abuse::bound(v))),
+        "Connections of one client; 0 for no such bound.";
+    "forebay-decompression", "false", Supported(|g, v| set(&mut g.defaults.compression.decodes, value::boolean(v))),
+        "`forebay.io/decompression` for all.";
+    "forebay-ejection", "on", Supported(|g, v| g.defaults.overload.set(|all| set(&mut all.ejection, value::on_off(v)))),
+        "`forebay.io/ejection` for all.";
+    "forebay-guard", "watch", Supported(|g, v| set(&mut g.settings.guard, overload::mode(v))),
+        "What is done while Forebay itself is short of CPU time, memory, descriptors or ports: `watch` finds it out and shows it, `enforce` eases the work and refuses requests by priority, `off` does not look.";
+    "forebay-limit-key", "$remote_addr", Supported(|g, v| set(&mut g.defaults.quota.key, limits::key(v))),
+        "`forebay.io/limit-key` for all.";
+    "forebay-limit-requests", "", Supported(|g, v| set(&mut g.defaults.quota.windows, quota::windows(v))),
+        "`forebay.io/limit-requests` for all; each Ingress is counted for itself.";
+    "forebay-limit-shared", "false", Supported(|g, v| set(&mut g.defaults.quota.is_shared, value::boolean(v))),
+        "`forebay.io/limit-shared` for all.";
+    "forebay-overload", "watch", Supported(|g, v| g.defaults.overload.set(|all| set(&mut all.mode, overload::mode(v)))),
+        "`forebay.io/overload` for all.";
+    "forebay-priority", "normal", Supported(|g, v| g.defaults.overload.set(|all| set(&mut all.priority, overload::priority(v)))),
+        "`forebay.io/priority` for all.";
+    "forebay-priority-header", "", Supported(|g, v| set(&mut g.settings.forwarded.priority_header, overload::priority_header(v))),
+        "Header in which peers of `proxy-real-ip-cidr` say how important a request is, with the words of `forebay.io/priority`. While that is everybody, nobody is believed.";
+    "forebay-queue-timeout", "1s", Supported(|g, v| g.defaults.overload.set(|all| set(&mut all.queue_timeout, value::duration(v)))),
+        "`forebay.io/queue-timeout` for all.";
+    "forebay-retry-budget", "20%", Supported(|g, v| g.defaults.overload.set(|all| set(&mut all.retry_budget, overload::retry_budget(v)))),
+        "`forebay.io/retry-budget` for all.";
+    "forebay-slow-start", "0", Supported(|g, v| g.defaults.overload.set(|all| set(&mut all.slow_start, value::duration(v)))),
+        "`forebay.io/slow-start` for all.";
     "forebay-upgrade-protocols", "websocket", Supported(|g, v| { let (taken, remark) = upgrade_protocols(v); g.settings.client.upgrade_protocols = taken; Ok(remark) }),
         "Protocols that clients may change to by Upgrade; empty for none. Ours: ingress-nginx passes every name on. h2c and TLS are never.";
     "forwarded-for-header", "X-Forwarded-For", Supported(|g, v| set(&mut g.settings.forwarded.header, Ok(v.trim().to_owned()))),
@@ -152,10 +224,15 @@ keys! {
     "global-auth-url", "", Supported(|g, v| set(&mut g.defaults.auth.global.url, external::global_url(v))),
         "Asks this URL whether a request is let in.";
     "grpc-buffer-size-kb", "0", Ignored(TUNING), "Buffer for gRPC.";
-    "gzip-disable", "", Unsupported, "Clients that get nothing compressed.";
-    "gzip-level", "1", Unsupported, "Level of gzip.";
-    "gzip-min-length", "256", Unsupported, "Shortest body to compress.";
-    "gzip-types", "", Unsupported, "Media types to compress.";
+    "gzip-disable", "", Supported(|g, v| set(&mut g.defaults.compression.gzip_disabled, compression::gzip_disabled(v))),
+        "Regular expression of user agents that get nothing by gzip, or `msie6`.";
+    "gzip-level", "1", Supported(|g, v| set(&mut g.defaults.compression.gzip.level, compression::level(v, compression::GZIP_LEVELS))),
+        "Level of gzip, 1 to 9.";
+    "gzip-min-length", "256", Supported(|g, v| set(&mut g.defaults.compression.gzip.bytes_min, value::number(v))),
+        "Bytes of the shortest body to compress by gzip, where the length is announced.";
+    "gzip-types", "application/atom+xml application/javascript application/x-javascript application/json application/rss+xml application/vnd.ms-fontobject application/x-font-ttf application/x-web-app-manifest+json application/xhtml+xml application/xml font/opentype image/svg+xml image/x-icon text/css text/javascript text/plain text/x-component",
+        Supported(|g, v| set(&mut g.defaults.compression.gzip.media_types, compression::media_types(v))),
+        "Media types to compress by gzip, beside text/html; `*` for all.";
     "hide-headers", "", Supported(|g, v| set(&mut g.hidden_headers, Ok(value::list(v)))),
         "Headers of endpoints that clients do not get.";
     "hsts", "true", Supported(|g, v| set(&mut g.hsts.sent, value::boolean(v))),
@@ -332,8 +409,8 @@ keys! {
         "Sends a Server header.";
     "service-upstream", "false", Supported(|g, v| set(&mut g.defaults.balancing.by_virtual_address, value::boolean(v))),
         "Sends requests to Services' virtual addresses.";
-    "skip-access-log-urls", "", Supported(|g, v| set(&mut g.settings.access_log.skip, Ok(value::list(v)))),
-        "Path prefixes that are not logged.";
+    "skip-access-log-urls", "", Supported(|g, v| set(&mut g.settings.access_log.skip, listed_values(v))),
+        "URLs, with their query, that are not logged; after `~` or `~*` regular expressions.";
     "ssl-buffer-size", "4k", Ignored(TUNING), "Longest TLS record.";
     "ssl-ciphers", "", Supported(ssl_ciphers),
         "Cipher suites of TLS 1.2, as OpenSSL lists them.";
@@ -379,7 +456,8 @@ keys! {
         "Believes the X-Forwarded headers of trusted peers.";
     "use-geoip", "true", Ignored(DEAD), "Finds out countries of clients.";
     "use-geoip2", "false", Instead(NO_GEOIP), "Finds out countries of clients.";
-    "use-gzip", "false", Unsupported, "Compresses by gzip.";
+    "use-gzip", "false", Supported(|g, v| set(&mut g.defaults.compression.gzip.is_on, value::boolean(v))),
+        "Compresses responses by gzip, for clients that accept it.";
     "use-http2", "true", Supported(|g, v| set(&mut g.settings.tls.http2, value::boolean(v))),
         "Offers HTTP/2 over TLS.";
     "use-port-in-redirects", "false", Supported(|g, v| set(&mut g.defaults.redirect.names_port, value::boolean(v))),
@@ -405,26 +483,6 @@ fn or_forever(time: Duration) -> Duration {
 
 /// Longer than any process lives, and short enough to be added to a time.
 const FOREVER: Duration = Duration::from_hours(24 * 365 * 10);
-
-/// Values of a header as nginx' `map` has them: whole values, and expressions after `~` or, where letter case makes no difference, `~*`.
-fn blocked_values(text: &str) -> value::Parsed<Vec<BlockedValue>> {
-    let pattern = |made: Result<Expression, InvalidPattern>, item: &str| {
-        made.map(BlockedValue::Pattern)
-            .map_err(|why| format!("{item:?} is no regular expression that can be used: {why}"))
-    };
-    let blocked = |item: &str| match item.strip_prefix('~').map(|rest| (rest, rest.strip_prefix('*'))) {
-        Some((_, Some(either))) => pattern(Expression::anywhere(either), item),
-        Some((as_written, None)) => pattern(Expression::case_sensitive(as_written), item),
-        None => Ok(BlockedValue::Exact(item.to_owned())),
-    };
-    value::list(text).iter().map(|item| blocked(unquoted(item))).collect()
-}
-
-/// A value without the quotes that nginx needs where it has spaces.
-fn unquoted(item: &str) -> &str {
-    let within = |quote: char| item.strip_prefix(quote)?.strip_suffix(quote);
-    within('"').or_else(|| within('\'')).unwrap_or(item)
-}
 
 /// As in ingress-nginx, what is no risk is the lowest. Returns a remark about that.
 fn risk_level(global: &mut Global, text: &str) -> Option<String> {
@@ -453,28 +511,6 @@ fn everybody(mut networks: Vec<IpNet>) -> Vec<IpNet> {
         networks.push(v6);
     }
     networks
-}
-
-/// The protocols that a list names, and a remark about those that are left out. A connection upgraded to another version of HTTP,
-/// or to TLS, would carry requests that the proxy does not see, so that these are not allowed.
-fn upgrade_protocols(text: &str) -> (Vec<String>, Option<String>) {
-    let (mut taken, mut refused) = (Vec::new(), Vec::new());
-    for name in value::list(text) {
-        let name = name.to_ascii_lowercase();
-        let (protocol, _version) = name.split_once('/').unwrap_or((&name, ""));
-        let is_http = protocol.starts_with("h2") || matches!(protocol, "http" | "tls");
-        let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~/".contains(&byte);
-        let names = if is_http || !name.bytes().all(is_token) { &mut refused } else { &mut taken };
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    let refused: Vec<_> = refused.iter().map(|name| format!("{name:?}")).collect();
-    let remark = (!refused.is_empty()).then(|| {
-        let why = "requests would pass that nobody looks at, or it is no name";
-        format!("left out: {} ({why})", refused.join(", "))
-    });
-    (taken, remark)
 }
 
 /// Whether it can be looked up is said when all keys have been read.
@@ -527,26 +563,6 @@ fn no_stream_access_log(global: &mut Global, text: &str) -> Taken {
 fn no_access_log(global: &mut Global, text: &str) -> Taken {
     global.settings.access_log.enabled &= !value::boolean(text)?;
     Ok(None)
-}
-
-/// Addresses by family, and a remark about what is none. Without any the value cannot be read.
-type Addresses = (Vec<Ipv4Addr>, Vec<Ipv6Addr>);
-
-fn bind_addresses(text: &str) -> value::Parsed<(Addresses, Option<String>)> {
-    let (mut v4, mut v6, mut refused) = (Vec::new(), Vec::new(), Vec::new());
-    for item in value::list(text) {
-        match item.trim_start_matches('[').trim_end_matches(']').parse() {
-            Ok(IpAddr::V4(address)) => v4.push(address),
-            Ok(IpAddr::V6(address)) => v6.push(address),
-            Err(_) => refused.push(format!("{item:?}")),
-        }
-    }
-    if v4.is_empty() && v6.is_empty() {
-        return Err(format!("{text:?} names no address"));
-    }
-    let remark =
-        (!refused.is_empty()).then(|| format!("left out: {}, which is no address", refused.join(", ")));
-    Ok(((v4, v6), remark))
 }
 
 /// The path of a log. What ingress-nginx's image has at nginx's default paths are links to its standard output.

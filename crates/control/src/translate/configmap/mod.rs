@@ -1,8 +1,11 @@
 //! The `ConfigMap`: settings of the whole proxy, and the defaults of each location.
 
+mod addresses;
 mod keys;
+mod listed;
 mod snippets;
 mod tracing;
+mod upgrades;
 
 pub use keys::KEYS;
 
@@ -15,7 +18,7 @@ use model::{
 };
 
 use super::header::{self, Side};
-use super::ingress::{Settings as Defaults, firewall};
+use super::ingress::{Settings as Defaults, cache, firewall, quota};
 use super::inputs::Inputs;
 use super::table::{is_default, suggestion};
 use super::value::{self, Taken};
@@ -45,8 +48,6 @@ enum Effect {
     Supported(fn(&mut Global, &str) -> Taken),
     /// It has no counterpart here and needs none.
     Ignored(&'static str),
-    /// It is not supported yet.
-    Unsupported,
     /// It holds nginx configuration, which is read once all keys are known.
     Snippet,
     /// It is not supported; the text names what to use instead.
@@ -182,7 +183,6 @@ impl Key {
         match self.effect {
             Effect::Supported(_) => "supported".to_owned(),
             Effect::Ignored(why) => format!("ignored: {why}"),
-            Effect::Unsupported => "not yet; reported".to_owned(),
             Effect::Snippet => {
                 "supported as far as it is understood; otherwise everything answers 503".to_owned()
             }
@@ -200,7 +200,6 @@ impl Key {
             },
             _ if is_default(value, self.default) => Outcome::Works,
             Effect::Ignored(why) => Outcome::WithoutEffect(why.to_owned()),
-            Effect::Unsupported => Outcome::NotYet,
             Effect::Snippet => Outcome::Works,
             Effect::Instead(what) => Outcome::WithoutEffect(what.to_owned()),
         }
@@ -290,6 +289,9 @@ pub(crate) fn crosses_namespaces(index: &Index, options: &Options) -> bool {
 pub(super) fn read(inputs: &Inputs<'_>, problems: &mut Vec<Problem>) -> Global {
     let mut global = Global::default();
     global.defaults.is_lenient = !inputs.options.validates_annotations;
+    global.defaults.cache.has_memory = inputs.options.has_cache;
+    global.defaults.cache.has_replicas = inputs.options.replicas.is_some();
+    global.defaults.quota.has_replicas = inputs.options.counts_with_replicas();
     let Some(name) = &inputs.options.configmap else {
         problems.extend(inputs.configmaps().filter(|it| USUAL_NAMES.contains(&it.name())).map(unused));
         return global;
@@ -317,26 +319,12 @@ pub(super) fn read(inputs: &Inputs<'_>, problems: &mut Vec<Problem>) -> Global {
         }
         global.defaults.guards.of_locations.push(reason);
     }
-    if let Some(value) = configmap.data.get("enable-opentelemetry")
-        && global.defaults.tracing.everywhere
-        && global.tracing.export.host.is_empty()
-    {
-        let message = "key enable-opentelemetry: without otlp-collector-host no spans are sent".to_owned();
-        tell(value, (Severity::Warning, Reason::NoEffect, message));
-    }
-    if let Some(name) = global.defaults.firewall.global
-        && let Some(value) = configmap.data.get(name)
-    {
-        let asks = format!("key {name} asks for a web application firewall, of which there is none");
-        let finding = match inputs.options.waf_unenforced {
-            Unenforced::Close => {
-                (Severity::Error, Reason::Unsupported, format!("{asks}: all locations answer 503"))
-            }
-            Unenforced::Serve => {
-                (Severity::Warning, Reason::Unsupported, format!("{asks}: {}", firewall::WITHOUT))
-            }
-        };
-        tell(value, finding);
+    global.defaults.cache.has_memory = inputs.options.has_cache;
+    global.defaults.cache.has_replicas = inputs.options.replicas.is_some() && !global.proxy_protocol.used;
+    global.defaults.quota.has_replicas = inputs.options.counts_with_replicas();
+    tell_without_effect(&global, configmap, inputs.options, &mut tell);
+    if believes_everybody(&global) {
+        global.settings.forwarded.priority_header = None;
     }
     global.defaults.is_lenient = !inputs.options.validates_annotations;
     let mut of_named = |key, side| header::of_settings(key, configmap, side, inputs, problems);
@@ -355,6 +343,65 @@ pub(super) fn read(inputs: &Inputs<'_>, problems: &mut Vec<Problem>) -> Global {
 }
 
 type Finding = (Severity, Reason, String);
+
+/// Whether all peers are believed, so that a client could say anything of itself.
+fn believes_everybody(global: &Global) -> bool {
+    global.settings.forwarded.trusted.iter().any(|network| network.prefix_len() == 0)
+}
+
+/// Tells of keys that ask for what there is not.
+fn tell_without_effect(
+    global: &Global,
+    configmap: &ConfigMap,
+    options: &Options,
+    tell: &mut dyn FnMut(&At<String>, Finding),
+) {
+    if let Some(value) = configmap.data.get("enable-opentelemetry")
+        && global.defaults.tracing.everywhere
+        && global.tracing.export.host.is_empty()
+    {
+        let message = "key enable-opentelemetry: without otlp-collector-host no spans are sent".to_owned();
+        tell(value, (Severity::Warning, Reason::NoEffect, message));
+    }
+    if let Some(value) = configmap.data.get("forebay-cache")
+        && global.defaults.cache.is_on
+        && !options.has_cache
+    {
+        let message = "key forebay-cache: there is no cache without --cache-memory".to_owned();
+        tell(value, (Severity::Warning, Reason::NoEffect, message));
+    }
+    if let Some(value) = configmap.data.get("forebay-cache-shared")
+        && let Some(why) = cache::unshared_for_all(&global.defaults.cache)
+    {
+        tell(value, (Severity::Warning, Reason::NoEffect, format!("key forebay-cache-shared: {why}")));
+    }
+    if let Some(value) = configmap.data.get("forebay-priority-header")
+        && global.settings.forwarded.priority_header.is_some()
+        && believes_everybody(global)
+    {
+        let message = "key forebay-priority-header: proxy-real-ip-cidr is everybody, and any client could say it is critical; nobody is believed".to_owned();
+        tell(value, (Severity::Warning, Reason::NoEffect, message));
+    }
+    if let Some(value) = configmap.data.get("forebay-limit-shared")
+        && let Some(why) = quota::unshared_for_all(&global.defaults.quota)
+    {
+        tell(value, (Severity::Warning, Reason::NoEffect, format!("key forebay-limit-shared: {why}")));
+    }
+    if let Some(name) = global.defaults.firewall.global
+        && let Some(value) = configmap.data.get(name)
+    {
+        let asks = format!("key {name} asks for a web application firewall, of which there is none");
+        let finding = match options.waf_unenforced {
+            Unenforced::Close => {
+                (Severity::Error, Reason::Unsupported, format!("{asks}: all locations answer 503"))
+            }
+            Unenforced::Serve => {
+                (Severity::Warning, Reason::Unsupported, format!("{asks}: {}", firewall::WITHOUT))
+            }
+        };
+        tell(value, finding);
+    }
+}
 
 /// Reads all keys. Returns the faults of snippets beside the settings.
 fn read_all(
@@ -460,10 +507,6 @@ fn apply(global: &mut Global, name: &str, value: &At<String>) -> Option<(Severit
         Effect::Instead(advice) => {
             Some((Severity::Warning, Reason::Unsupported, format!("key {name} has no effect: {advice}")))
         }
-        Effect::Unsupported => {
-            let message = format!("key {name} is not yet supported, and has no effect");
-            Some((Severity::Warning, Reason::Unsupported, message))
-        }
     }
 }
 
@@ -482,13 +525,13 @@ mod tests {
         assert!(KEYS.windows(2).all(|pair| pair[0].name < pair[1].name));
     }
 
-    /// 190 keys that ingress-nginx documents, 18 that are only in its code, 8 of F5's controller, and one of Forebay.
+    /// 190 keys that ingress-nginx documents, 18 that are only in its code, 8 of F5's controller, and those of Forebay.
     #[test]
     fn every_key_that_upstream_reads_is_known() {
         let is_f5 = |key: &&Key| key.doc.starts_with("F5: ");
         assert_eq!(KEYS.iter().filter(is_f5).count(), 8);
-        assert_eq!(KEYS.iter().filter(|key| key.name.starts_with("forebay-")).count(), 1);
-        assert_eq!(KEYS.len(), 190 + 18 + 8 + 1);
+        let own = KEYS.iter().filter(|key| key.name.starts_with("forebay-")).count();
+        assert_eq!(KEYS.len(), 190 + 18 + 8 + own);
     }
 
     /// If the parser refused a default, writing it out would be reported as a problem.

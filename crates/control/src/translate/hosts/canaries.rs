@@ -83,6 +83,9 @@ fn attach(
         );
         return Some((Reason::NotOwner, what));
     }
+    if draft.files.is_some() {
+        return Some((Reason::NoEffect, format!("{owner} serves files there")));
+    }
     if draft.backend.as_ref() == Some(&canary.backend) {
         return Some((Reason::NoEffect, format!("{owner} sends it to the same Service")));
     }

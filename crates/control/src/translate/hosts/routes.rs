@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use model::{
-    Access, Action, Backends, ExternalAuth, Forward, Labels, Mirror, RequestFilter, RequestFilters,
+    Access, Action, Backends, Files, Forward, Labels, Mirror, PathKind, RequestFilter, RequestFilters,
     ResponseFilter, ResponseFilters, Route, Script, Transfer, UpstreamHead,
 };
 
@@ -13,12 +13,13 @@ use super::locations::{self, Location};
 use super::{Declared, Merge, Standing};
 use crate::names::ObjectRef;
 use crate::problem::{Place, Problem, Reason, Severity};
-use crate::translate::claim::{DraftRoute, ExternalDraft, MirrorDraft, NamedPort};
+use crate::translate::claim::{DraftRoute, MirrorDraft, NamedPort};
 
 impl Merge<'_, '_, '_> {
     /// Makes the routes of all drafts.
     pub(super) fn make_routes(&mut self, askers: &[ObjectRef]) {
         let mut drafts = std::mem::take(&mut self.drafts);
+        self.asked_here = self.asked_here(&drafts);
         if !locations::are_expressions(&drafts) {
             for declared in &drafts {
                 let location = Location { path: declared.draft.path.clone(), rewrite: None };
@@ -69,6 +70,9 @@ impl Merge<'_, '_, '_> {
 
     /// How a draft's requests are forwarded, and what is wrong with its backend; none if it has none.
     fn action(&mut self, draft: &DraftRoute, is_rewritten: bool) -> Option<(Action, Option<String>)> {
+        if let Some(files) = &draft.files {
+            return Some((Action::Files(Box::new(files_of(files, draft))), None));
+        }
         let NamedPort { service, port } = draft.backend.as_ref()?;
         let of_host = self.terms.upstream_tls.as_ref();
         let (cluster, fault) = self.clusters.for_requests(service, port, &draft.upstream, of_host);
@@ -88,6 +92,8 @@ impl Merge<'_, '_, '_> {
             sets_affinity_cookie: draft.sets_affinity_cookie,
             head: Some(head).filter(|head| *head != UpstreamHead::default()).map(Box::new),
             transfer: Transfer { mirror, ..draft.transfer.clone() },
+            cache: draft.cache.clone(),
+            overload: draft.overload.clone(),
         };
         Some((Action::Forward(forward), fault))
     }
@@ -104,11 +110,16 @@ impl Merge<'_, '_, '_> {
     ) {
         let Location { path, rewrite } = location;
         let mut access = self.terms.access(draft, standing);
-        access.external =
-            draft.access.external.as_ref().map(|external| self.external(external, &draft.place));
+        if let Some(external) = &draft.access.external {
+            match self.external(external, draft) {
+                Ok(external) => access.external = Some(external),
+                Err(why) => {
+                    access.unavailable.get_or_insert(why);
+                }
+            }
+        }
         let access = Some(access).filter(|access| *access != Access::default());
-        let redirect =
-            draft.tls_redirect.as_ref().and_then(|draft| self.terms.redirect(draft, standing, self.name));
+        let redirect = draft.tls_redirect.as_ref().and_then(|draft| self.terms.redirect(draft, standing));
         let app_root = self.terms.app_root.clone().map(RequestFilter::AppRoot);
         let own = draft.filters.iter().cloned();
         let filters: Vec<_> = app_root.into_iter().chain(own).chain(rewrite).chain(redirect).collect();
@@ -138,6 +149,7 @@ impl Merge<'_, '_, '_> {
                 path: draft.path.path().to_owned(),
                 host: self.name.to_string(),
             }),
+            abuse: draft.abuse,
             access_log: draft.access_log,
             tracing: draft.tracing.clone(),
             slash_redirect: draft.slash_redirect,
@@ -163,20 +175,24 @@ impl Merge<'_, '_, '_> {
         }
         Mirror { cluster, copy: Arc::clone(&draft.copy) }
     }
-
-    /// The auth service of a route. Without an address it lets nobody in.
-    fn external(&mut self, draft: &ExternalDraft, place: &Place) -> ExternalAuth {
-        let (cluster, fault) = self.clusters.for_url(&draft.service);
-        if let Some(fault) = fault {
-            let problem = Problem::in_place(Severity::Error, place, format!("auth service: {fault}"));
-            self.problems.push(problem.because(Reason::Missing));
-        }
-        ExternalAuth { cluster, check: Arc::clone(&draft.check) }
-    }
 }
 
 fn response_filters(draft: &DraftRoute) -> ResponseFilters {
     let cors = draft.cors.clone().map(ResponseFilter::Cors);
     let headers = draft.custom_headers.clone().map(ResponseFilter::SetHeaders);
     ResponseFilters::new(cors.into_iter().chain(headers).collect()).expect("each is of another kind")
+}
+
+/// Which files answer. As with nginx's `alias`, what an Ingress names of a path is no part of the files' names.
+fn files_of(files: &Files, draft: &DraftRoute) -> Files {
+    let path = draft.path.path();
+    let strip = match draft.path.kind() {
+        _ if draft.rewrite.is_some() || draft.uses_regex => "",
+        PathKind::Prefix => path.trim_end_matches('/'),
+        // A path that is one file is that file in the folder.
+        PathKind::Exact => path.rsplit_once('/').map_or("", |(folder, _)| folder),
+        PathKind::Regex => "",
+    };
+    let response = draft.transfer.response.clone();
+    Files { strip: strip.to_owned(), response, ..files.clone() }
 }

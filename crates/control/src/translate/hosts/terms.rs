@@ -19,7 +19,8 @@ pub(super) struct HostTerms {
     pub(super) has_tls: bool,
     /// The names that its certificate is for.
     pub(super) certificate_names: Vec<HostName>,
-    pub(super) has_aliases: bool,
+    /// The same and the host's own; none where it has no further names.
+    pub(super) covered: Option<Arc<[HostName]>>,
     /// A wildcard host that its name belongs to is served over TLS.
     pub(super) wildcard_has_tls: bool,
     /// Where clients are sent that ask for `/`.
@@ -35,20 +36,13 @@ pub(super) struct HostTerms {
 }
 
 impl HostTerms {
-    pub(super) fn redirect(
-        &self,
-        draft: &TlsRedirectDraft,
-        standing: &Standing,
-        name: &HostName,
-    ) -> Option<RequestFilter> {
+    pub(super) fn redirect(&self, draft: &TlsRedirectDraft, standing: &Standing) -> Option<RequestFilter> {
         let TlsRedirectDraft { always, redirect } = draft;
         let has_tls = self.has_tls || standing.has_tls || self.wildcard_has_tls;
         // A client certificate is shown only in a handshake with Forebay, so that a redirect has to ignore what a proxy in front
         // says of TLS.
         let believes_hops = !self.requires_certificate();
-        // "Certificate and https redirect only if the certificate covers" the alias.
-        let is_for_all = *always || !self.has_aliases;
-        let only_for = (!is_for_all).then(|| self.certificate_names.iter().chain([name]).cloned().collect());
+        let only_for = self.covered.clone().filter(|_| !always);
         let redirect = TlsRedirect { believes_hops, only_for, ..redirect.clone() };
         (*always || has_tls).then_some(RequestFilter::TlsRedirect(redirect))
     }
@@ -64,13 +58,14 @@ impl HostTerms {
             }
             (None, None) => (None, None),
         };
-        let AccessDraft { limits, networks, basic, satisfy, .. } = draft.access.clone();
+        let AccessDraft { limits, quota, networks, basic, satisfy, .. } = draft.access.clone();
         let networks = networks.or_else(|| self.networks(draft));
         Access {
             forbidden,
             client_certificate,
             unavailable,
             limits,
+            quota,
             networks,
             basic,
             external: None,
@@ -92,6 +87,8 @@ impl HostTerms {
     /// What is done with all requests to the host, whichever route they are for; none if nothing is.
     pub(super) fn host_script(&self, draft: &DraftRoute) -> Option<Arc<HostScript>> {
         let mut script = HostScript::default();
+        // ingress-nginx writes the snippet of an Ingress, then its locations with what they ask of the server, then that of the ConfigMap.
+        script.steps_before_app_root = self.script.as_ref().map_or(0, |one| one.script.block.steps.len());
         for OfHost { script: one, .. } in self.script.iter().chain(&draft.script.global).map(|one| &**one) {
             script.block.steps.extend_from_slice(&one.block.steps);
             script.block.headers.extend(&one.block.headers);

@@ -7,8 +7,8 @@ use super::Settings;
 use super::annotation::{Annotation, BadValue, Effect};
 use super::{
     access, affinity, auth, balancing, bodies, canary, client_certificates, cors, errors, fastcgi, firewall,
-    headers, host_tls, limits, logging, mirror, redirect, responses, retries, rewrite, snippets, timeouts,
-    tracing, upstream_tls,
+    headers, host_tls, limits, logging, mirror, own, redirect, responses, retries, rewrite, snippets,
+    timeouts, tracing, upstream_tls,
 };
 use crate::objects::{At, Ingress, Sourced};
 use crate::options::Options;
@@ -118,6 +118,12 @@ pub(super) fn read(
                     None => apply(&mut settings, key, name, value, &mut hints),
                 },
             }
+        } else if their_prefix == own::PREFIX {
+            match own::named(name) {
+                Some(annotation) if is_canary => Some(without_effect(&mut settings, annotation, key, value)),
+                Some(annotation) => take(&mut settings, annotation, key, name, value),
+                None => Some(unknown_own(key, name)),
+            }
         } else {
             FOREIGN_PREFIXES.iter().find(|(foreign, _)| *foreign == their_prefix).map(|(_, whose)| {
                 let message = format!("annotation {key} is of {whose}: ignored, as ingress-nginx does");
@@ -215,10 +221,21 @@ const HINTS_MAX: usize = 16;
 type Finding = Option<(Severity, Reason, String)>;
 
 fn apply(settings: &mut Settings, key: &str, name: &str, value: &At<String>, hints: &mut usize) -> Finding {
+    match named(name) {
+        Some(annotation) => take(settings, annotation, key, name, value),
+        None => Some(unknown(key, name, hints)),
+    }
+}
+
+/// Makes the value of an annotation part of the settings.
+fn take(
+    settings: &mut Settings,
+    annotation: &Annotation,
+    key: &str,
+    name: &str,
+    value: &At<String>,
+) -> Finding {
     let value = &value.value;
-    let Some(annotation) = named(name) else {
-        return Some(unknown(key, name, hints));
-    };
     match annotation.effect {
         Effect::Supported(parse) => match parse(settings, value) {
             Ok(remark) => {
@@ -306,6 +323,11 @@ fn unknown(key: &str, name: &str, hints: &mut usize) -> (Severity, Reason, Strin
     *hints = hints.saturating_sub(1);
     let message = format!("annotation {key} is unknown, and has no effect{hint}");
     (Severity::Warning, Reason::NoEffect, message)
+}
+
+fn unknown_own(key: &str, name: &str) -> (Severity, Reason, String) {
+    let hint = suggestion(name, own::annotations().map(|annotation| annotation.name));
+    (Severity::Warning, Reason::NoEffect, format!("annotation {key} is unknown, and has no effect{hint}"))
 }
 
 /// The name that counts where an annotation is given under both of its names.

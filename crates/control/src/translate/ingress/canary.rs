@@ -78,7 +78,8 @@ impl Settings {
             (None, Some(pattern)) => pattern.clone(),
             (None, None) => CanaryHeaderRule::AlwaysOrNever,
         };
-        let header = |name: &String| CanaryHeader { name: name.clone(), rule: of_header() };
+        // It is looked up as nginx's `$http_NAME`, to which a dash and an underscore are the same.
+        let header = |name: &String| CanaryHeader { name: name.replace('_', "-"), rule: of_header() };
         let weight = u64::try_from(self.weight).unwrap_or_default();
         let total = self.weight_total.0.max(WEIGHT_TOTAL).unsigned_abs();
         CanaryRules {

@@ -4,9 +4,9 @@ use model::{HostName, PathMatch};
 
 use super::rules::{path_match, rules_for};
 use super::{
-    Annotated, access, affinity, auth, bodies, certificates, cors, errors, fastcgi, guards, headers,
-    host_tls, limits, logging, mirror, redirect, responses, retries, rewrite, snippets, timeouts, tracing,
-    upstream_tls,
+    Annotated, abuse, access, affinity, auth, bodies, cache, certificates, compression, cors, errors,
+    fastcgi, files, guards, headers, host_tls, limits, logging, mirror, overload, quota, redirect, responses,
+    retries, rewrite, snippets, timeouts, tracing, upstream_tls,
 };
 use crate::names::NsName;
 use crate::objects::{At, Backend, Ingress, IngressPath, IngressRule, Sourced};
@@ -111,24 +111,30 @@ fn apply(annotated: &Annotated, https_port: u16, route: &mut DraftRoute) {
 /// Applies the settings that hold for requests for unknown hosts too. As in ingress-nginx, those are neither redirected nor rewritten.
 pub(super) fn apply_to_any(annotated: &Annotated, route: &mut DraftRoute) {
     let settings = &annotated.settings;
+    abuse::apply(&settings.abuse, route);
     access::apply(&settings.access, route);
     auth::apply(&settings.auth, &annotated.auth, route);
     affinity::apply(&settings.affinity, route);
     errors::apply(&settings.errors, route);
     bodies::apply(&settings.bodies, route);
+    cache::apply(&settings.cache, route);
     cors::apply(&settings.cors, route);
     guards::apply(&settings.guards, route);
     headers::apply(&settings.headers, annotated.custom_headers.as_ref(), route);
     limits::apply(&settings.limits, route);
     logging::apply(&settings.logging, route);
     mirror::apply(&settings.mirror, route);
+    overload::apply(&settings.overload, route);
+    quota::apply(&settings.quota, settings.limits.exempt(), route);
     responses::apply(&settings.responses, route);
+    compression::apply(&settings.compression, route);
     retries::apply(&settings.retries, route);
     snippets::apply(&annotated.snippets, route);
     timeouts::apply(&settings.timeouts, route);
     tracing::apply(&settings.tracing, route);
     upstream_tls::apply(&annotated.upstream, route);
     fastcgi::apply(&annotated.fast_cgi, route);
+    files::apply(&settings.files, route);
 }
 
 struct Claimant<'i> {
@@ -144,11 +150,12 @@ impl Claimant<'_> {
             Box::new(Problem::in_place(Severity::Error, &place, message).because(reason))
         };
         let path = path_match(&declared.value).map_err(|why| left_out(Reason::Invalid, why))?;
-        let Some(backend) = self.backend(&declared.value.backend) else {
+        let backend = self.backend(&declared.value.backend);
+        if backend.is_none() && !self.annotated.settings.files.is_asked_for() {
             let message = format!("path {} names no Service with a port; it is left out", path.path());
             return Err(left_out(Reason::Unsupported, message));
-        };
-        Ok(self.draft(path, Some(backend), place))
+        }
+        Ok(self.draft(path, backend, place))
     }
 
     /// "`spec.defaultBackend` without rules = catch-all; with rules = default upstream of its hosts."
@@ -161,7 +168,12 @@ impl Claimant<'_> {
             apply_to_any(self.annotated, &mut route);
             return route;
         }
-        self.draft(PathMatch::root(), backend, place)
+        let mut route = self.draft(PathMatch::root(), backend, place);
+        if self.ingress.spec.default_backend.is_none() {
+            // Files are for the paths that the object declares.
+            route.files = None;
+        }
+        route
     }
 
     fn draft(&self, path: PathMatch, backend: Option<NamedPort>, place: Place) -> DraftRoute {

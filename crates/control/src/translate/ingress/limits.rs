@@ -56,6 +56,13 @@ impl Default for Settings {
     }
 }
 
+impl Settings {
+    /// Who no limits hold for.
+    pub(super) fn exempt(&self) -> Option<&Arc<AddressSet>> {
+        self.exempt.as_ref()
+    }
+}
+
 /// "Per client IP per Ingress (all its paths share it)."
 pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
     let rates: Vec<Rate> = [(settings.per_second, 60), (settings.per_minute, 1)]

@@ -4,6 +4,7 @@
 //! (`redirect`, `timeouts` and so on) has a part; `rules` and `certificates` read their specs; `claims` combines all that for one
 //! host. A concern has its annotations, its settings, and a function that applies the settings to the draft of a route.
 
+pub(super) mod abuse;
 pub(super) mod access;
 mod affinity;
 pub(super) mod annotation;
@@ -11,14 +12,17 @@ pub mod annotations;
 pub(super) mod auth;
 mod balancing;
 pub(super) mod bodies;
+pub(super) mod cache;
 mod canary;
 mod certificates;
 mod claims;
 pub(crate) mod class;
 mod client_certificates;
+pub(super) mod compression;
 mod cors;
 pub(super) mod errors;
 mod fastcgi;
+mod files;
 pub(super) mod firewall;
 mod guards;
 mod headers;
@@ -28,6 +32,9 @@ mod logging;
 mod mirror;
 mod named;
 pub(crate) mod order;
+pub(super) mod overload;
+pub mod own;
+pub(super) mod quota;
 pub(super) mod redirect;
 pub(super) mod responses;
 mod retries;
@@ -60,22 +67,27 @@ use crate::options::Options;
 use crate::problem::{Place, Problem, Reason, Severity};
 use class::Class;
 
+pub(super) use rules::backends;
 pub(crate) use rules::hosts_of;
 
 /// The settings in the annotations of an Ingress, by concern. The defaults are those of ingress-nginx, changed by the `ConfigMap`;
 /// each Ingress changes a copy.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Settings {
+    pub(super) abuse: abuse::Settings,
     pub(super) access: access::Settings,
     pub(super) auth: auth::Settings,
     affinity: affinity::Settings,
     pub(super) balancing: BackendSettings,
     pub(super) bodies: bodies::Settings,
+    pub(super) cache: cache::Settings,
     canary: canary::Settings,
     client_certificates: client_certificates::Settings,
+    pub(super) compression: compression::Settings,
     cors: cors::Settings,
     pub(super) errors: errors::Settings,
     fastcgi: fastcgi::Settings,
+    files: files::Settings,
     pub(super) firewall: firewall::Settings,
     pub(super) guards: guards::Settings,
     hashing: balancing::Settings,
@@ -84,6 +96,8 @@ pub(super) struct Settings {
     pub(super) limits: limits::Settings,
     pub(super) logging: logging::Settings,
     mirror: mirror::Settings,
+    pub(super) overload: overload::Settings,
+    pub(super) quota: quota::Settings,
     pub(super) redirect: redirect::Settings,
     pub(super) responses: responses::Settings,
     pub(super) retries: RetryPolicy,
@@ -344,6 +358,8 @@ impl Annotated {
             problems.push(problem);
         }
         problems.extend(tracing::problem(&settings.tracing, ingress, prefix));
+        problems.extend(cache::problem(&settings.cache, ingress));
+        problems.extend(quota::problem(&settings.quota, ingress));
         if settings.host_tls.passthrough && !options.ssl_passthrough {
             settings.host_tls.passthrough = false;
             let key = format!("{prefix}/ssl-passthrough");
@@ -354,6 +370,7 @@ impl Annotated {
             problems.extend(problem.map(|problem| problem.because(Reason::NoEffect)));
         }
         settings.responses.check(ingress, prefix, problems);
+        settings.files.check(ingress, options, &mut settings.guards, problems);
         let client_auth =
             settings.client_certificates.resolve(ingress, prefix, crosses_namespaces, inputs, problems);
         settings.errors.resolve(ingress, prefix, inputs, problems);

@@ -104,7 +104,8 @@ pub(super) fn apply_to_host(settings: &Settings, claim: &mut Claim) {
     // As in ingress-nginx, requests for unknown hosts are not redirected.
     if !claim.is_catch_all {
         claim.app_root.clone_from(&settings.app_root);
-        claim.www_redirect = settings.www.then_some(settings.status);
+        // Neither does it read this setting of rules without paths.
+        claim.www_redirect = settings.www.then_some(settings.status).filter(|_| !claim.routes.is_empty());
     }
 }
 

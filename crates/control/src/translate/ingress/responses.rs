@@ -118,6 +118,7 @@ pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
         location: settings.location(),
         cookie_domain: settings.cookie_domain.clone(),
         cookie_path: settings.cookie_path.clone(),
+        compression: None,
     };
     route.transfer.response_head_bytes_max = settings.head_bytes_max;
     route.transfer.response = Some(policy).filter(|it| *it != ResponsePolicy::default()).map(Box::new);

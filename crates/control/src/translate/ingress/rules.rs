@@ -15,7 +15,7 @@ pub(crate) fn hosts_of(ingress: &Ingress) -> impl Iterator<Item = HostName> {
 }
 
 /// The ports of Services that an Ingress names.
-pub(super) fn backends(ingress: &Sourced<Ingress>) -> impl Iterator<Item = (NsName, PortRef)> {
+pub(in crate::translate) fn backends(ingress: &Sourced<Ingress>) -> impl Iterator<Item = (NsName, PortRef)> {
     let spec = &ingress.spec;
     let paths = spec.rules.iter().filter_map(|rule| rule.value.http.as_ref()).flat_map(|http| &http.paths);
     let of_paths = paths.map(|path| &path.value.backend);

@@ -14,7 +14,7 @@ use crate::objects::{self, Sourced};
 use crate::problem::{Place, Problem, Reason, Severity};
 use crate::translate::claim::DraftRoute;
 use crate::translate::inputs::Inputs;
-use crate::translate::upstream_protocol::{Protocol, UpstreamDraft};
+use crate::translate::upstream_protocol::{NAME, Protocol, UpstreamDraft};
 use crate::translate::value::{self, Parsed, Taken, set};
 
 annotations! {
@@ -23,8 +23,8 @@ annotations! {
     "proxy-ssl-ciphers", Ingress, "DEFAULT", Supported(ciphers),
         "Cipher suites of TLS 1.2 towards endpoints.", Medium;
     "proxy-ssl-name", Ingress, "", Supported(|s, v| set(&mut s.upstream_tls.name, Ok(value::name(v)))),
-        "Name that an endpoint's certificate must have; without it, `SERVICE.NAMESPACE.svc`.", High;
-    "proxy-ssl-protocols", Ingress, "TLSv1.2 TLSv1.3", Supported(protocols),
+        "Name that an endpoint's certificate must have; without it, `upstream_balancer`, which certificates hardly have.", High;
+    "proxy-ssl-protocols", Ingress, "TLSv1.2", Supported(protocols),
         "TLS versions towards endpoints.";
     "proxy-ssl-secret", Ingress, "", Supported(|s, v| set(&mut s.upstream_tls.secret, Ok(value::name(v)))),
         "Secret with the client certificate for endpoints, and with whom to believe.", Medium;
@@ -47,6 +47,7 @@ pub(in crate::translate) struct Settings {
     depth: u32,
     name: Option<String>,
     send_name: bool,
+    /// None if no annotation names any.
     versions: TlsVersions,
     ciphers: Vec<CipherSuite>,
     /// The settings from a Secret hold only for the locations of its Ingress, not for the whole host. The `ConfigMap` decides this.
@@ -62,7 +63,8 @@ impl Default for Settings {
             depth: 1,
             name: None,
             send_name: false,
-            versions: TlsVersions::default(),
+            // "TLSv1.2 unless proxy-ssl-protocols."
+            versions: TlsVersions { v12: true, v13: false },
             ciphers: Vec::new(),
             is_for_locations_only: false,
         }
@@ -123,10 +125,9 @@ impl Settings {
         (draft, None)
     }
 
-    /// The settings without the Secret.
+    /// The settings without the Secret. "All of them count only with a readable proxy-ssl-secret."
     pub(super) fn draft(&self) -> UpstreamDraft {
-        let usual_tls = self.tls(None, Arc::default());
-        UpstreamDraft { protocol: self.protocol, usual_tls, own_tls: None, unverified: None }
+        UpstreamDraft { protocol: self.protocol, own_tls: None, unverified: None }
     }
 
     fn read_secret(
@@ -166,7 +167,7 @@ impl Settings {
             authorities,
             verify: self.verify,
             depth: self.depth,
-            name: self.name.clone().unwrap_or_default(),
+            name: self.name.clone().unwrap_or_else(|| NAME.to_owned()),
             send_name: self.send_name,
             versions: self.versions,
             ciphers: self.ciphers.clone(),

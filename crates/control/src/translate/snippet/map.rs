@@ -58,10 +58,8 @@ impl Reader<'_> {
             }
             let [text] = entry.arguments()?;
             let value = self.template(entry, text)?;
-            if value.variables().any(|variable| matches!(variable, Variable::Capture(_))) {
-                return Err(
-                    entry.fault("has what a group has found as its value, which is not understood in a map")
-                );
+            if value.has_captures() && !entry.name.starts_with('~') {
+                return Err(entry.fault("has what a group has found as its value, and is no expression"));
             }
             let is_new = match entry.name.as_str() {
                 "default" => default.replace(value).is_none(),

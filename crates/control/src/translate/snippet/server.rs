@@ -16,7 +16,7 @@ impl Reader<'_> {
             }
         }
         let Contents { block, rules } = contents;
-        Ok(OfHost { script: HostScript { block, places }, rules })
+        Ok(OfHost { script: HostScript { block, places, ..HostScript::default() }, rules })
     }
 
     fn place(&self, directive: &Directive) -> Result<ScriptPlace, Fault> {

@@ -112,6 +112,8 @@ fn tables_take_values_from_tables_to_a_depth() {
         http(&format!("{first}{}", text(3))).unwrap_err().to_string().contains("behind more than 3 others")
     );
     assert!(http("map $host $a { default $b; } map $host $b { default 1; }").is_err(), "only those before");
+    assert!(http("map $host $a { ~^(.) $1; }").is_ok(), "what the groups of its own expression have found");
+    assert!(http("map $host $a { a $1; }").is_err() && http("map $host $a { default $1; }").is_err());
     assert!(http("map $host $host { default 1; }").is_err() && http("map $host $a { x 1; X 2; }").is_err());
     let many = format!("map $host $a {{ default \"{}\"; }}", "$m0".repeat(9));
     assert!(http(&format!("{first}{many}")).is_err());

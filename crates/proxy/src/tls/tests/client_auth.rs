@@ -145,8 +145,10 @@ fn a_verdict_holds_for_one_host_and_as_long_as_it_asks_for_the_same() {
     let shown = || client_with(&ca.issue("client"));
     let strange = told(shown(), Some("b.test"), &server_configs);
     assert_eq!(strange.verdict(&name, &server_configs, NOW), Err(Misdirected));
-    let nameless = told(shown(), None, &server_configs);
-    assert_eq!(nameless.verdict(&name, &server_configs, NOW), Ok(Verdict::None));
+    for unserved in [None, Some("c.test")] {
+        let stranger = told(shown(), unserved, &server_configs);
+        assert_eq!(stranger.verdict(&name, &server_configs, NOW), Ok(Verdict::None), "{unserved:?}");
+    }
     let known = told(shown(), Some("a.test"), &server_configs);
     assert_eq!(known.verdict(&name, &server_configs, NOW), Ok(Verdict::Good));
     let stricter = compiled(vec![host("a.test", asks(&one, &other.trusted(), 1))], TlsSettings::default());

@@ -1,6 +1,6 @@
 //! Which host and which configuration a handshake selects.
 
-use model::{CipherSuite, HostList, TlsVersions};
+use model::{Alias, CipherSuite, HostList, TlsVersions};
 use rustls::ProtocolVersion;
 
 use super::super::TlsListeners;
@@ -79,6 +79,30 @@ fn the_host_of_last_resort_has_the_first_say_in_the_default() {
     let server_configs = configured(&snapshot, &shared_tls(), None);
     let met = meet(&Arc::new(client()), Some("a.test"), &server_configs).unwrap();
     assert_eq!(met.shown(), any.chain[0]);
+}
+
+#[test]
+fn names_that_the_certificate_is_not_for_are_shown_the_default_one() {
+    let ca = Authority::new("ca");
+    let (own, default) = (ca.issue("a.test"), ca.issue("default.test"));
+    let settings = TlsSettings { default_certificate: Some(Arc::clone(&default)), ..TlsSettings::default() };
+    let covered = ["a.test", "*.c.test"].map(|name| HostName::parse(name).unwrap());
+    let tls = HostTls { shown_for: Some(covered.into()), ..shows(&own) };
+    let aliases = ["b.test", "x.c.test"].map(|name| Alias::Name(HostName::parse(name).unwrap()));
+    let with = |tls: HostTls| Host { aliases: aliases.to_vec(), ..host("a.test", tls) };
+    let snapshot = compiled(vec![with(tls.clone())], settings.clone());
+    let server_configs = configured(&snapshot, &shared_tls(), None);
+    let shown = |name| meet(&Arc::new(client()), Some(name), &server_configs).unwrap().shown().to_vec();
+    assert_eq!((shown("a.test"), shown("x.c.test")), (own.chain[0].clone(), own.chain[0].clone()));
+    assert_eq!(shown("b.test"), default.chain[0]);
+
+    let special = HostTls { prefer_server_ciphers: Some(true), ..tls };
+    let server_configs = configured(&compiled(vec![with(special)], settings), &shared_tls(), None);
+    let config = |name| server_configs.select(Some(name)).unwrap().server_config;
+    let default_config = server_configs.select(Some("unknown.test")).unwrap().server_config;
+    assert!(!Arc::ptr_eq(config("b.test"), default_config), "what else the host asks for holds all the same");
+    assert!(!Arc::ptr_eq(config("b.test"), config("A.Test.")));
+    assert!(Arc::ptr_eq(config("X.C.Test."), config("a.test")));
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! Who may use a route.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use model::template::Template;
 use model::{
-    Access, AddressSet, ClientLimits, Cors, Networks, Origin, Origins, Rate, ResponseFilter, ResponseFilters,
+    Access, AddressSet, ClientLimits, Cors, Networks, Origin, Origins, QuotaWindow, Rate, RequestQuota,
+    ResponseFilter, ResponseFilters,
 };
 use testkit::Upstream;
 
@@ -202,6 +204,65 @@ fn a_client_may_be_told_by_another_value_than_its_address_and_is_not_limited_wit
     assert_eq!(statuses("blue"), [403, 403, 429]);
     assert_eq!(statuses("green"), [403, 403, 429]);
     assert_eq!(statuses(""), [403; 3]);
+}
+
+fn quota(windows: &[(u32, u32)]) -> RequestQuota {
+    let number = |number| NonZeroU32::new(number).unwrap();
+    let window = |&(requests, seconds)| QuotaWindow { requests: number(requests), seconds: number(seconds) };
+    let windows = windows.iter().map(window).collect();
+    RequestQuota { zone: 1, windows, key: None, exempt: None, is_shared: false }
+}
+
+#[test]
+fn clients_are_told_what_is_left_of_their_requests_and_when_to_come_again() {
+    let upstream = Upstream::new();
+    let quota = Some(quota(&[(2, 3600), (100, 86_400)]));
+    let world = guarded(&upstream, Access { quota, ..Access::default() });
+    let mut client = world.http_client();
+    for left in ["1", "0"] {
+        client.send(GET);
+        let (mut peer, head) = upstream.accept_request();
+        assert!(!head.to_ascii_lowercase().contains("ratelimit"), "{head}");
+        peer.send(
+            "HTTP/1.1 200 OK\r\nRateLimit: \"own\";r=7\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+        );
+        let response = client.read_response();
+        assert_eq!(
+            response.header("ratelimit-policy").as_deref(),
+            Some(r#""2/3600s";q=2;w=3600, "100/86400s";q=100;w=86400"#)
+        );
+        let told = response.header("ratelimit").unwrap();
+        assert!(told.starts_with(r#""own";r=7, "#), "what the endpoint says stays: {told}");
+        assert!(told.contains(&format!(r#""2/3600s";r={left};t="#)), "{told}");
+    }
+    let refused = client.ask(GET);
+    assert_eq!(refused.status, 429);
+    let seconds: u64 = refused.header("retry-after").unwrap().parse().unwrap();
+    // Half of the next hour, when one of the two is forgotten.
+    assert!((5300..=5401).contains(&seconds), "{seconds}");
+    assert!(refused.header("ratelimit").unwrap().starts_with(r#""2/3600s";r=0;t=5"#));
+    world.await_metric("forebay_faults_total", &[("reason", "rate_limit")], 1);
+}
+
+#[test]
+fn all_with_one_value_are_counted_together_and_who_has_none_or_is_exempt_is_not() {
+    let upstream = Upstream::new();
+    let networks = Networks { denied: Some(addresses(&["127.0.0.1/32"])), ..Networks::default() };
+    let key = Some(Template::parse("$http_x_tenant$arg_user").unwrap());
+    let by_key = RequestQuota { key, ..quota(&[(1, 60)]) };
+    let world = guarded(&upstream, Access { quota: Some(by_key), ..only(networks.clone()) });
+    let statuses = |target: &str, tenant: &str| {
+        let ask = format!("GET {target} HTTP/1.1\r\nHost: web.test\r\nX-Tenant: {tenant}\r\n\r\n");
+        [(); 2].map(|()| world.http_client().ask(&ask).status)
+    };
+    assert_eq!(statuses("/a", "blue"), [403, 429]);
+    assert_eq!(statuses("/b?user=ann", ""), [403, 429]);
+    assert_eq!(statuses("/b", "blue"), [429, 429]);
+    assert_eq!(statuses("/a", ""), [403, 403]);
+    let exempt = Some(addresses(&["127.0.0.0/8"]));
+    let quota = Some(RequestQuota { exempt, ..quota(&[(1, 60)]) });
+    let world = guarded(&upstream, Access { quota, ..only(networks) });
+    assert!((0..3).all(|_| world.http_client().ask(GET).status == 403));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::{
-    Access, Action, AddressSet, BlockedHeaders, BlockedValue, Conditions, DirectResponse, Expression,
+    Access, Action, AddressSet, BlockedHeaders, Conditions, DirectResponse, Expression, ListedValue,
     Networks, PathMatch, RequestFilter, RequestFilters, Route, TlsRedirect,
 };
 use testkit::Ending;
@@ -140,13 +140,13 @@ fn the_redirect_of_the_root_comes_first_and_the_length_of_a_body_before_what_clo
 
 #[test]
 fn clients_that_are_blocked_by_what_they_say_get_nothing_at_all() {
-    let pattern = |text| BlockedValue::Pattern(Expression::case_sensitive(text).unwrap());
+    let pattern = |text| ListedValue::Pattern(Expression::case_sensitive(text).unwrap());
     let world = World::http(&[], |model| {
         let app_root = RequestFilter::AppRoot("/start".to_owned());
         route(model, |route| route.request_filters = RequestFilters::new(vec![app_root]).unwrap());
         model.settings.blocked_headers = Some(Box::new(BlockedHeaders {
-            user_agents: vec![BlockedValue::Exact("Evil/1.0".to_owned()), pattern("Bot")],
-            referers: vec![BlockedValue::Pattern(Expression::anywhere("spam\\.test").unwrap())],
+            user_agents: vec![ListedValue::Exact("Evil/1.0".to_owned()), pattern("Bot")],
+            referers: vec![ListedValue::Pattern(Expression::anywhere("spam\\.test").unwrap())],
         }));
     });
     let ask = |host: &str, path: &str, field: &str| {

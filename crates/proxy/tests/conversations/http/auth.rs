@@ -22,7 +22,7 @@ fn template(text: &str) -> Template {
 
 fn check() -> ExternalCheck {
     ExternalCheck {
-        host: "auth.test".to_owned(),
+        host: template("auth.test"),
         target: template("/check"),
         method: None,
         redirect: None,

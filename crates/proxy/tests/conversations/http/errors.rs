@@ -240,7 +240,7 @@ fn a_client_is_still_told_how_to_authenticate() {
     let house = House::new(&[401], |model| {
         model.clusters.insert(ClusterId(2), Arc::new(cluster(&[auth.address()])));
         let check = ExternalCheck {
-            host: "auth.test".to_owned(),
+            host: Template::parse("auth.test").unwrap(),
             target: Template::parse("/check").unwrap(),
             method: None,
             redirect: None,

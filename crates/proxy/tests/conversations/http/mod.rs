@@ -1,19 +1,29 @@
 //! HTTP/1 with raw bytes at both ends: what the path of a request decides, branch by branch.
 
+mod abuse;
 mod access;
 mod affinity;
 mod answers;
 mod auth;
 mod bodies;
 mod buffering;
+mod cache;
+mod cache_beside;
+mod cache_codings;
+mod cache_tier;
 mod calls;
 mod canary;
+mod codings;
+mod ejection;
 mod errors;
 mod fcgi;
 mod heads;
 mod listeners;
 mod mirrors;
+mod overload;
 mod responses;
+mod shortages;
+mod slow;
 mod traces;
 
 use model::{Action, Forward, Model, Route};
@@ -35,7 +45,9 @@ fn route(model: &mut Model, change: impl FnOnce(&mut Route)) {
 fn forward(model: &mut Model, change: impl FnOnce(&mut Forward)) {
     route(model, |route| match &mut route.action {
         Action::Forward(forward) => change(forward),
-        Action::Respond(_) | Action::NotFound => unreachable!("the world's route forwards"),
+        Action::Files(_) | Action::Respond(_) | Action::NotFound => {
+            unreachable!("the world's route forwards")
+        }
     });
 }
 

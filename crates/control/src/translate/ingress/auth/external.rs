@@ -10,7 +10,7 @@ use model::{ExternalAuthCache, ExternalCheck};
 
 use super::super::named::{Fault, configmap};
 use crate::problem::Reason;
-use crate::translate::claim::{AuthService, ExternalDraft};
+use crate::translate::claim::{AuthOfHost, AuthPlace, AuthService, ExternalDraft};
 use crate::translate::header::{self, Side};
 use crate::translate::inputs::Inputs;
 use crate::translate::value::{self, Parsed};
@@ -64,7 +64,7 @@ impl External {
     ) -> Result<ExternalDraft, Faulty> {
         let bad = |name| move |why| (name, (Reason::Annotation, why));
         let url = self.url.as_deref().unwrap_or_default();
-        let (service, target) = parse_url(url).map_err(bad("auth-url"))?;
+        let (place, host, target) = parse_place(url).map_err(bad("auth-url"))?;
         let method = self.method.clone().map(method).transpose().map_err(bad("auth-method"))?;
         let response_headers = header_names(&self.response_headers).map_err(bad("auth-response-headers"))?;
         let durations = durations(&self.cache_duration).map_err(bad("auth-cache-duration"))?;
@@ -72,7 +72,7 @@ impl External {
         let mut request_headers = self.request_headers(namespace, inputs)?;
         request_headers.extend_from_slice(&self.snippet_headers);
         let check = ExternalCheck {
-            host: service.host.clone(),
+            host,
             target,
             method,
             redirect: self.request_redirect.clone(),
@@ -82,7 +82,7 @@ impl External {
             always_set_cookie: self.always_set_cookie,
             cache,
         };
-        Ok(ExternalDraft { service, check: Arc::new(check) })
+        Ok(ExternalDraft { place, check: Arc::new(check) })
     }
 
     fn request_headers(
@@ -120,7 +120,7 @@ pub(super) fn url_text(text: &str) -> Parsed<Option<String>> {
 
 /// As [`url_text`], for a key of the `ConfigMap`.
 pub(in crate::translate) fn global_url(text: &str) -> Parsed<Option<String>> {
-    let is_fit = |text: &str| url_text(text).is_ok() && parse_url(text).is_ok();
+    let is_fit = |text: &str| url_text(text).is_ok() && parse_place(text).is_ok();
     if is_fit(text) { url_text(text) } else { Err(format!("{text:?} is no URL that can be asked")) }
 }
 
@@ -200,8 +200,40 @@ fn status(text: &str) -> Parsed<u16> {
     status.ok_or_else(|| format!("{text:?} is no status"))
 }
 
-/// Takes an absolute URL apart: the service, and path and query. The host has to be known beforehand, so that it holds no variables.
+/// The place of a URL's service, the value of `Host` there, and path and query.
+fn parse_place(url: &str) -> Parsed<(AuthPlace, Template, Template)> {
+    let (is_encrypted, authority, target) = split_url(url)?;
+    if !authority.contains('$') {
+        let (service, target) = parse_url(url)?;
+        let host = template(&service.host)?;
+        return Ok((AuthPlace::Known(service), host, target));
+    }
+    let (host, port) = host_and_port(authority, is_encrypted)?;
+    let host = template(host)?;
+    let path = target.split('?').next().unwrap_or_default();
+    let path = Some(path).filter(|path| !path.contains('$')).map(absolute);
+    let of_host = AuthOfHost { host: host.clone(), port, is_encrypted, path };
+    Ok((AuthPlace::OfHost(of_host), host, template(&absolute(target))?))
+}
+
+/// Takes an absolute URL apart whose host is known beforehand: the service, and path and query.
 pub(in crate::translate::ingress) fn parse_url(url: &str) -> Parsed<(AuthService, Template)> {
+    let (is_encrypted, authority, target) = split_url(url)?;
+    if authority.contains('$') {
+        return Err(
+            "the host holds variables, so that nobody can say whom the request would go to".to_owned()
+        );
+    }
+    let (host, port) = host_and_port(authority, is_encrypted)?;
+    if !AuthService::is_host(host) {
+        return Err(format!("{host:?} is no host"));
+    }
+    let service = AuthService { host: host.to_ascii_lowercase(), port, is_encrypted };
+    Ok((service, template(&absolute(target))?))
+}
+
+/// Whether it is encrypted, host and port, path and query.
+fn split_url(url: &str) -> Parsed<(bool, &str, &str)> {
     let (scheme, rest) = url.split_once("://").ok_or_else(|| format!("{url:?} is no absolute URL"))?;
     let is_encrypted = match scheme {
         "http" => false,
@@ -210,22 +242,19 @@ pub(in crate::translate::ingress) fn parse_url(url: &str) -> Parsed<(AuthService
     };
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (authority, target) = rest.split_at(end);
-    if authority.contains('$') {
-        return Err(
-            "the host holds variables, so that nobody can say whom the request would go to".to_owned()
-        );
-    }
+    Ok((is_encrypted, authority, target))
+}
+
+fn host_and_port(authority: &str, is_encrypted: bool) -> Parsed<(&str, u16)> {
     let (host, port) =
         authority.split_once(':').unwrap_or((authority, if is_encrypted { "443" } else { "80" }));
-    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-    if host.is_empty() || host.contains("..") || !host.bytes().all(is_name) {
-        return Err(format!("{host:?} is no host"));
-    }
     let port = port.parse::<u16>().ok().filter(|&port| port > 0);
     let port = port.ok_or_else(|| format!("{authority:?} has no port that can be connected to"))?;
-    let slash = if target.starts_with('/') { "" } else { "/" };
-    let service = AuthService { host: host.to_ascii_lowercase(), port, is_encrypted };
-    Ok((service, template(&format!("{slash}{target}"))?))
+    Ok((host, port))
+}
+
+fn absolute(target: &str) -> String {
+    if target.starts_with('/') { target.to_owned() } else { format!("/{target}") }
 }
 
 #[cfg(test)]

@@ -1,27 +1,25 @@
 //! Asks the admin server of a running Forebay.
 
 use anyhow::{Context, bail};
-use http::{Request, StatusCode, Uri};
+use http::{Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
 use tokio::net::TcpStream;
-
-use super::{Question, Told};
 
 /// Longest answer in bytes.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 
-/// Asks for an explanation.
-pub(super) fn ask(url: &str, question: &Question) -> anyhow::Result<Told> {
-    question.sent()?;
+/// Sends a request to the server at a URL, and reads its answer.
+pub(crate) fn ask<A: DeserializeOwned>(url: &str, method: Method, target: &str) -> anyhow::Result<A> {
     let uri: Uri = url.parse().with_context(|| format!("--admin {url} is no URL"))?;
     let (Some("http"), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
         bail!("--admin {url} is no URL that begins with http://");
     };
     let address = (authority.host().trim_matches(['[', ']']).to_owned(), authority.port_u16().unwrap_or(80));
-    let target = format!("/explain?{}", question.query());
-    let request = Request::get(target).header("host", authority.as_str()).body(Empty::<Bytes>::new())?;
+    let request = Request::builder().method(method).uri(target).header("host", authority.as_str());
+    let request = request.body(Empty::<Bytes>::new())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (status, body) = runtime
         .block_on(async {

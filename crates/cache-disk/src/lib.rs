@@ -1,0 +1,289 @@
+//! The tier of a cache that is on disk: a bounded folder of records that survives a restart, and a death at any moment.
+//!
+//! Records are appended to segments, files of up to 64 MiB; the oldest segment goes as a whole when there is no room, and what was asked for since it was
+//! written is written again. The index is in memory, about 50 bytes for each record, and is read back in the background after a start. Each record is checked
+//! when it is read, so that a torn write, a flipped bit or a stranger's hand is a miss and no wrong answer.
+//!
+//! Never in here: HTTP, what makes a response fresh, a worker's thread. Callers look into the index and wait for a channel; files are the business of threads
+//! of its own. Nothing waits for the disk: what cannot be written in time is dropped and counted.
+
+mod folder;
+mod index;
+mod limits;
+mod load;
+mod purge;
+mod purges;
+mod reader;
+mod record;
+mod segment;
+mod writer;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+pub use folder::OpenError;
+pub use purge::{Purge, read_labels, write_labels};
+
+use folder::{Folder, KeyHash};
+use index::Index;
+use reader::Job;
+use writer::{Order, Writer};
+
+/// Bytes of the smallest folder of use.
+pub const BYTES_MIN: u64 = limits::SEGMENT_BYTES_MIN as u64 * 8;
+
+/// The disk tier. Dropped, it writes what it was told and ends its threads.
+#[derive(Debug)]
+pub struct Disk {
+    shared: Arc<Shared>,
+    orders: Sender<Order>,
+    /// None once it is over.
+    jobs: Option<Sender<Job>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What is to be kept.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    /// Words by which it can be purged.
+    pub labels: Vec<Vec<u8>>,
+    /// What the caller keeps beside the body.
+    pub meta: Bytes,
+    /// The body, in pieces.
+    pub body: Vec<Bytes>,
+}
+
+/// What was kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// As it was in the [`Record`].
+    pub meta: Bytes,
+    /// The body, in one piece.
+    pub body: Bytes,
+}
+
+/// How big it may become.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// Bytes of all files together.
+    pub bytes: u64,
+    /// Bytes of a segment, and so of the longest record.
+    pub segment_bytes: u32,
+}
+
+/// Numbers for metrics; those that count go on for as long as it is open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Records that can be found.
+    pub records: u64,
+    /// Bytes of all files.
+    pub bytes: u64,
+    /// Bytes that all files may take together.
+    pub bytes_max: u64,
+    /// The file system had no room when it was last written to, or no more than others need.
+    pub full: bool,
+    /// The index is still read back: what was kept before the start may be missed.
+    pub loading: bool,
+    /// Records that were written.
+    pub written: u64,
+    /// Records that were not, since the disk was too slow, full or gone.
+    pub dropped: u64,
+    /// Records that were found and read.
+    pub hits: u64,
+    /// Times that the system refused to write, for want of room or for another reason.
+    pub refused: u64,
+    /// Records that went with their segment, for want of room.
+    pub evicted: u64,
+    /// Records that were not what was written, and are forgotten.
+    pub corrupt: u64,
+}
+
+/// What the threads and the callers share.
+#[derive(Debug)]
+struct Shared {
+    index: Mutex<Index>,
+    hash: KeyHash,
+    sequence: AtomicU64,
+    /// Bytes of records that wait to be written.
+    queued: AtomicU64,
+    stop: AtomicBool,
+    bytes_max: u64,
+    is_full: AtomicBool,
+    counters: Counters,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    written: AtomicU64,
+    dropped: AtomicU64,
+    hits: AtomicU64,
+    refused: AtomicU64,
+    evicted: AtomicU64,
+    corrupt: AtomicU64,
+}
+
+impl Shared {
+    /// Later orders have higher numbers.
+    fn next_sequence(&self) -> u64 {
+        self.sequence.fetch_add(1, Ordering::SeqCst)
+    }
+}
+
+impl Size {
+    /// The usual segments for so many bytes.
+    pub fn of(bytes: u64) -> Self {
+        let least = u64::from(limits::SEGMENT_BYTES_MIN);
+        let segment = (bytes / limits::SEGMENTS_WANTED).clamp(least, u64::from(limits::SEGMENT_BYTES_MAX));
+        Self { bytes, segment_bytes: segment as u32 }
+    }
+
+    /// Files that are open at a time where segments are full: these, the one that is being written, and the folder with its lock.
+    #[must_use]
+    pub fn open_files_max(self) -> u64 {
+        (self.bytes / u64::from(self.segment_bytes)).min(limits::SEGMENTS_MAX as u64) + 3
+    }
+}
+
+impl Disk {
+    /// Opens a folder, and makes one where there is none. It returns at once: what was kept is found little by little, the latest first.
+    ///
+    /// # Errors
+    /// The folder is not one for a cache, is used by another process, or cannot be used.
+    pub fn open(path: &Path, size: Size) -> Result<Self, OpenError> {
+        let folder = Folder::open(path, None)?;
+        let segments = folder.segments()?;
+        // Above all that any record in these segments has.
+        let sequence = (segments.last().map_or(0, |(id, _)| *id) + 1) << 32;
+        let shared = Arc::new(Shared {
+            hash: folder.hash(),
+            index: Mutex::new(Index::new(segments, sequence)),
+            sequence: AtomicU64::new(sequence),
+            queued: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+            bytes_max: size.bytes,
+            is_full: AtomicBool::new(false),
+            counters: Counters::default(),
+        });
+        let (orders, incoming) = channel();
+        let (jobs, waiting) = channel();
+        let waiting = Arc::new(Mutex::new(waiting));
+        let mut threads = vec![
+            load::start(Arc::clone(&shared)).map_err(OpenError::Thread)?,
+            Self::start_writer(Writer::new(folder, Arc::clone(&shared), size), incoming)?,
+        ];
+        for _ in 0..limits::READERS {
+            let reader = reader::start(Arc::clone(&shared), Arc::clone(&waiting));
+            threads.push(reader.map_err(OpenError::Thread)?);
+        }
+        Ok(Self { shared, orders, jobs: Some(jobs), threads })
+    }
+
+    fn start_writer(writer: Writer, orders: Receiver<Order>) -> Result<JoinHandle<()>, OpenError> {
+        let thread = std::thread::Builder::new().name("cache-write".into());
+        thread.spawn(move || writer.run(&orders)).map_err(OpenError::Thread)
+    }
+
+    /// Keeps a record in place of the one with the same key. It is written later, or not at all where too much waits already.
+    pub fn insert(&self, key: Bytes, record: Record) {
+        let body: usize = record.body.iter().map(Bytes::len).sum();
+        let labels: usize = record.labels.iter().map(Vec::len).sum();
+        let bytes = (key.len() + labels + record.meta.len() + body) as u64;
+        let queued = self.shared.queued.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if queued > limits::QUEUED_BYTES_MAX {
+            self.shared.queued.fetch_sub(bytes, Ordering::Relaxed);
+            self.shared.counters.dropped.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        // With the index locked, as all orders, so that they come in their sequence.
+        let _index = self.shared.index.lock();
+        let sequence = self.shared.next_sequence();
+        self.order(Order::Put { sequence, key, record, bytes });
+    }
+
+    /// Looks for a record and reads it. Where there is none, no thread is asked.
+    pub async fn get(&self, key: &[u8]) -> Option<Found> {
+        let hash = self.shared.hash.of(key);
+        let (place, file) = self.shared.index.lock().find(hash)?;
+        let (reply, answer) = oneshot::channel();
+        let job = Job { key: Bytes::copy_from_slice(key), hash, place, file, reply };
+        self.jobs.as_ref()?.send(job).ok()?;
+        answer.await.ok().flatten()
+    }
+
+    /// Forgets a record: no `get` that begins from now on finds it.
+    pub fn remove(&self, key: &[u8]) {
+        let hash = self.shared.hash.of(key);
+        let mut index = self.shared.index.lock();
+        let sequence = self.shared.next_sequence();
+        index.begin_removal(hash, sequence);
+        self.order(Order::Remove { sequence, hash });
+    }
+
+    /// Forgets all records that match: no `get` that begins from now on finds them.
+    pub fn purge(&self, purge: Purge) {
+        // With the index locked, so that a record of a later sequence has seen the purge.
+        let mut index = self.shared.index.lock();
+        let sequence = self.shared.next_sequence();
+        let floor = index.begin_purge(sequence, purge.clone());
+        self.order(Order::Purge { sequence, purge });
+        if let Some(floor) = floor {
+            self.order(Order::Floor { floor });
+        }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&self) {
+        self.purge(Purge::All);
+    }
+
+    /// Waits until all orders so far are carried out, for at most this long.
+    pub fn flush(&self, time: std::time::Duration) {
+        let (done, wait) = channel();
+        if self.orders.send(Order::Flush(done)).is_ok() {
+            let _ = wait.recv_timeout(time);
+        }
+    }
+
+    /// The numbers of this moment.
+    pub fn figures(&self) -> Figures {
+        let Counters { written, dropped, hits, refused, evicted, corrupt } = &self.shared.counters;
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let index = self.shared.index.lock();
+        Figures {
+            records: index.records(),
+            bytes: index.bytes(),
+            bytes_max: self.shared.bytes_max,
+            full: self.shared.is_full.load(Ordering::Relaxed),
+            loading: index.is_loading(),
+            written: count(written),
+            dropped: count(dropped),
+            hits: count(hits),
+            refused: count(refused),
+            evicted: count(evicted),
+            corrupt: count(corrupt),
+        }
+    }
+
+    fn order(&self, order: Order) {
+        // The writer ends with this value only.
+        let _ = self.orders.send(order);
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        self.jobs = None;
+        let _ = self.orders.send(Order::Stop);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Reads back what is in the segments after a start, the newest first: what a newer one says of a key goes before what an older one says.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+
+use crate::Shared;
+use crate::purge::Purge;
+use crate::record::{Kind, View};
+use crate::segment::{Content, Entry, read_content, read_record};
+
+pub(crate) fn start(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
+    let ids = shared.index.lock().segment_ids();
+    std::thread::Builder::new().name("cache-load".into()).spawn(move || {
+        for id in ids.into_iter().rev() {
+            if shared.stop.load(Ordering::Relaxed) {
+                return;
+            }
+            load(&shared, id);
+        }
+        shared.index.lock().end_loading();
+    })
+}
+
+fn load(shared: &Shared, id: u64) {
+    let Some(file) = shared.index.lock().segment(id) else { return };
+    let unread = Content { entries: Vec::new(), is_damaged: true };
+    let Content { entries, is_damaged } = read_content(&file, id).unwrap_or(unread);
+    let purges: Vec<_> = entries.iter().filter(|entry| entry.kind == Kind::Purge).collect();
+    let known = purges.iter().map(|entry| read_purge(&file, id, entry));
+    // What should go and cannot be read may be anything here and in older segments, whose sequences are all below this one.
+    let unknown = is_damaged.then_some(None);
+    let all = ((id + 1) << 32, Purge::All);
+    let purges = known.chain(unknown).map(|purge| purge.unwrap_or_else(|| all.clone())).collect();
+    let mut index = shared.index.lock();
+    index.load(id, &entries, purges);
+    index.set_segment_bytes(id, file.metadata().map_or(0, |metadata| metadata.len()));
+}
+
+fn read_purge(file: &File, id: u64, entry: &Entry) -> Option<(u64, Purge)> {
+    let bytes = read_record(file, entry.offset, entry.len).ok()?;
+    let view = View::decode(&bytes, id)?;
+    Some((view.header.sequence, Purge::decode(view.meta)?))
+}

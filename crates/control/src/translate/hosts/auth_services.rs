@@ -1,0 +1,181 @@
+//! The auth services of a host's routes, where a URL leaves it to the host which one is asked (`https://$host/oauth2/auth`).
+//!
+//! What is asked is settled here, before there is any request: no client names who lets it in, and no request waits for the DNS.
+//!
+//! Never in here: what is asked, and what becomes of the answer.
+
+use std::sync::Arc;
+
+use model::template::{Part, Template, Variable};
+use model::{ExternalAuth, ExternalCheck, HostName, PathKind, PathMatch};
+
+use super::{Declared, Merge};
+use crate::names::{NsName, PortRef};
+use crate::problem::{Problem, Reason, Severity};
+use crate::translate::claim::{AuthOfHost, AuthPlace, AuthService, DraftRoute, ExternalDraft, NamedPort};
+use crate::translate::upstream_protocol::UpstreamDraft;
+
+/// A rule of a host, as one of its other rules may ask there.
+pub(super) struct Asked {
+    path: PathMatch,
+    /// The backend; none if not everybody may ask it, or something is done with the request on its way.
+    open: Option<(NamedPort, UpstreamDraft)>,
+}
+
+impl Merge<'_, '_, '_> {
+    /// The rules of the host that an auth service may be behind; none where nobody asks, and where expressions could lead elsewhere.
+    pub(super) fn asked_here(&self, drafts: &[Declared]) -> Vec<Asked> {
+        let is_asking = |declared: &Declared| {
+            let external = declared.draft.access.external.as_ref();
+            external.is_some_and(|external| matches!(external.place, AuthPlace::OfHost(_)))
+        };
+        let is_expression = |declared: &Declared| {
+            let path = &declared.draft.path;
+            path.kind() == PathKind::Regex || !path.path().bytes().all(is_plain)
+        };
+        if !drafts.iter().any(is_asking) || drafts.iter().any(is_expression) {
+            return Vec::new();
+        }
+        let ruled = drafts.iter().filter(|declared| declared.number.is_some() && !declared.is_rest);
+        ruled.map(|declared| Asked { path: declared.draft.path.clone(), open: self.open(declared) }).collect()
+    }
+
+    fn open(&self, declared: &Declared) -> Option<(NamedPort, UpstreamDraft)> {
+        let Declared { number, draft, .. } = declared;
+        let standing = &self.standings[(*number)?];
+        let access = self.terms.access(draft, standing);
+        let is_for_all = access.forbidden.is_none()
+            && access.unavailable.is_none()
+            && access.networks.is_none()
+            && access.basic.is_none()
+            && draft.access.external.is_none();
+        let is_untouched =
+            draft.filters.is_empty() && draft.rewrite.is_none() && draft.script.location.is_none();
+        let backend = draft.backend.clone().filter(|_| is_for_all && is_untouched)?;
+        Some((backend, draft.upstream.clone()))
+    }
+
+    /// The auth service of a route; without an address it lets nobody in. Or why the route has to be closed.
+    pub(super) fn external(
+        &mut self,
+        external: &ExternalDraft,
+        draft: &DraftRoute,
+    ) -> Result<ExternalAuth, String> {
+        let (service, check) = match &external.place {
+            AuthPlace::Known(service) => (service.clone(), Arc::clone(&external.check)),
+            AuthPlace::OfHost(place) => {
+                if let Some(found) = self.behind_this_host(place, &external.check) {
+                    return Ok(found);
+                }
+                let host = self.host_of(place, draft).inspect_err(|why| {
+                    let message = format!("auth-url: {why}: the location answers 503");
+                    let problem = Problem::in_place(Severity::Error, &draft.place, message);
+                    self.problems.push(problem.because(Reason::Annotation));
+                });
+                let host = host.map_err(|_| "auth-url cannot be enforced".to_owned())?;
+                let name = Template::parse(&host).map_err(|error| error.to_string())?;
+                let check = ExternalCheck { host: name, ..ExternalCheck::clone(&external.check) };
+                let service = AuthService { host, port: place.port, is_encrypted: place.is_encrypted };
+                (service, Arc::new(check))
+            }
+        };
+        let (cluster, fault) = self.clusters.for_url(&service);
+        if let Some(fault) = fault {
+            let problem = Problem::in_place(Severity::Error, &draft.place, format!("auth service: {fault}"));
+            self.problems.push(problem.because(Reason::Missing));
+        }
+        Ok(ExternalAuth { cluster, check })
+    }
+
+    /// The service that is behind another rule of this host, where the URL names the host itself: nginx would connect to its own address and
+    /// come to the same rule.
+    fn behind_this_host(&mut self, place: &AuthOfHost, check: &Arc<ExternalCheck>) -> Option<ExternalAuth> {
+        let is_own = matches!(place.host.parts(), [Part::Variable(variable)] if is_host_asked_for(variable));
+        let has_own_port = place.port == if place.is_encrypted { 443 } else { 80 };
+        let path = place.path.as_deref().filter(|_| is_own && has_own_port)?;
+        let asked = self.asked_here.iter().filter(|asked| takes(&asked.path, path));
+        let asked =
+            asked.max_by_key(|asked| (asked.path.path().len(), asked.path.kind() == PathKind::Exact))?;
+        // What takes all paths is there for something else.
+        let (backend, upstream) = asked.open.as_ref().filter(|_| asked.path.path() != "/")?;
+        let at: (&NsName, &PortRef) = (&backend.service, &backend.port);
+        let (cluster, _) = self.clusters.for_questions(at, upstream, self.terms.upstream_tls.as_ref())?;
+        Some(ExternalAuth { cluster, check: Arc::clone(check) })
+    }
+
+    /// The name that a URL's host has for all requests of a route.
+    fn host_of(&self, place: &AuthOfHost, draft: &DraftRoute) -> Result<String, String> {
+        let object = &draft.place.object;
+        let mut host = String::new();
+        for part in place.host.parts() {
+            match part {
+                Part::Text(text) => host.push_str(text),
+                Part::Variable(variable) if is_host_asked_for(variable) => match self.name {
+                    HostName::Exact(name) => host.push_str(name),
+                    HostName::Any => {
+                        return Err(
+                            "a rule without a host is for all names: clients would choose who is asked"
+                                .to_owned(),
+                        );
+                    }
+                    many => {
+                        return Err(format!("{many} is for many names: clients would choose who is asked"));
+                    }
+                },
+                Part::Variable(Variable::Namespace) => host.push_str(&object.namespace),
+                Part::Variable(Variable::IngressName) => host.push_str(&object.name),
+                Part::Variable(Variable::ServiceName) => {
+                    host.push_str(draft.backend.as_ref().map_or("", |backend| &backend.service.name));
+                }
+                Part::Variable(_) => {
+                    return Err("its host has a variable that clients decide, and so who is asked".to_owned());
+                }
+            }
+        }
+        let host = host.to_ascii_lowercase();
+        if AuthService::is_host(&host) { Ok(host) } else { Err(format!("{host:?} is no host")) }
+    }
+}
+
+/// Whether it stands for the host that is asked for.
+fn is_host_asked_for(variable: &Variable) -> bool {
+    match variable {
+        Variable::Host | Variable::BestHttpHost | Variable::ServerName => true,
+        Variable::RequestHeader(name) => name == "host",
+        _ => false,
+    }
+}
+
+fn takes(rule: &PathMatch, path: &str) -> bool {
+    let is_below = || {
+        let rest = path.strip_prefix(rule.path().trim_end_matches('/'));
+        rest.is_some_and(|rest| rest.starts_with('/'))
+    };
+    rule.path() == path || rule.kind() == PathKind::Prefix && is_below()
+}
+
+/// Whether it stands for itself in an expression too, or for any one character.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"/-_.~%@:!&',;=".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_takes_what_is_below_it() {
+        let rule = |kind, path: &str| PathMatch::new(kind, path).unwrap();
+        for (kind, path, is_taken) in [
+            (PathKind::Prefix, "/oauth2", true),
+            (PathKind::Prefix, "/oauth2/", true),
+            (PathKind::Prefix, "/oauth2/auth", true),
+            (PathKind::Exact, "/oauth2/auth", true),
+            (PathKind::Exact, "/oauth2", false),
+            (PathKind::Prefix, "/oauth", false),
+            (PathKind::Prefix, "/", true),
+        ] {
+            assert_eq!(takes(&rule(kind, path), "/oauth2/auth"), is_taken, "{kind:?} {path}");
+        }
+    }
+}

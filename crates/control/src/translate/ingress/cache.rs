@@ -1,0 +1,158 @@
+//! Responses that are kept and given again: the cache of a location.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::{CacheBypass, CacheKeyQuery, CachePolicy};
+
+use super::annotation::Effect::Supported;
+use super::annotation::Scope::Location;
+use super::annotation::annotations;
+use crate::objects::{Ingress, Sourced};
+use crate::problem::{Problem, Reason, Severity};
+use crate::translate::claim::DraftRoute;
+use crate::translate::value::{self, Parsed, set};
+
+annotations! {
+    "cache", Location, "false", Supported(|s, v| set(&mut s.cache.is_on, value::boolean(v))),
+        "Keeps responses and answers from them, as a shared cache (RFC 9111). It needs `--cache-memory`.";
+    "cache-bypass", Location, "", Supported(|s, v| set(&mut s.cache.policy.bypass, bypass(v))),
+        "Requests that are neither answered from the cache nor kept: `cookie:NAME` and `header:NAME`, separated by commas.";
+    "cache-default-ttl", Location, "0", Supported(|s, v| set(&mut s.cache.policy.default_ttl, default_ttl(v))),
+        "How long a response is fresh that says nothing of it, and whose request has no cookies: seconds, or `10m`; 0 for the heuristic of RFC 9111.";
+    "cache-key-query", Location, "all", Supported(|s, v| set(&mut s.cache.policy.query, query(v))),
+        "Parameters of the query that tell responses apart: `all`, `none` or their names, separated by commas.";
+    "cache-object-max", Location, "8m", Supported(|s, v| set(&mut s.cache.policy.object_bytes_max, object_max(v))),
+        "Longest body that is kept.";
+    "cache-shared", Location, "false", Supported(|s, v| set(&mut s.cache.policy.is_shared, value::boolean(v))),
+        "What is kept has its home at one of the replicas, and the others ask there, so that all together keep more. It needs `--replicas-service` and `--replicas-secret`.";
+    "cache-stale-if-error", Location, "0", Supported(|s, v| set(&mut s.cache.policy.stale_if_error, value::duration(v))),
+        "How long a response that is not fresh any more is given where the endpoint fails, unless it says so itself (RFC 5861).";
+    "cache-stale-while-revalidate", Location, "0", Supported(|s, v| set(&mut s.cache.policy.stale_while_revalidate, value::duration(v))),
+        "How long a response that is not fresh any more is given while the endpoint is asked anew, unless it says so itself (RFC 5861).";
+}
+
+/// Settings of the cache.
+#[derive(Clone, Debug, Default)]
+pub(in crate::translate) struct Settings {
+    pub(in crate::translate) is_on: bool,
+    pub(in crate::translate) policy: CachePolicy,
+    /// There is memory to keep responses in.
+    pub(in crate::translate) has_memory: bool,
+    /// There are others to share it with.
+    pub(in crate::translate) has_replicas: bool,
+}
+
+/// Why a cache is not shared that is to be.
+const NOT_SHARED: &str = "there is nobody to share a cache with without --replicas-service, --replicas-secret and POD_IP, nor with \
+    use-proxy-protocol; each replica keeps its own";
+
+impl Settings {
+    /// Whether it is kept to itself though it is to be shared.
+    fn is_unshared(&self) -> bool {
+        self.is_on && self.has_memory && self.policy.is_shared && !self.has_replicas
+    }
+}
+
+/// Why the cache that the `ConfigMap` asks for is not shared.
+pub(in crate::translate) fn unshared_for_all(settings: &Settings) -> Option<&'static str> {
+    settings.is_unshared().then_some(NOT_SHARED)
+}
+
+pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
+    let is_on = settings.is_on && settings.has_memory;
+    let is_shared = settings.policy.is_shared && settings.has_replicas;
+    route.cache = is_on.then(|| Arc::new(CachePolicy { is_shared, ..settings.policy.clone() }));
+}
+
+/// Tells the author of an Ingress that nothing is kept.
+pub(super) fn problem(settings: &Settings, ingress: &Sourced<Ingress>) -> Option<Problem> {
+    let annotations = &ingress.metadata.annotations;
+    let shared = annotations.get("forebay.io/cache-shared").filter(|_| settings.is_unshared());
+    if let Some(value) = shared {
+        let message = format!("annotation forebay.io/cache-shared: {NOT_SHARED}");
+        return Some(Problem::at(Severity::Warning, ingress, value, message).because(Reason::NoEffect));
+    }
+    let value = annotations.get("forebay.io/cache")?;
+    if !settings.is_on || settings.has_memory {
+        return None;
+    }
+    let message = "annotation forebay.io/cache: there is no cache without --cache-memory; requests are served without one";
+    Some(Problem::at(Severity::Warning, ingress, value, message).because(Reason::NoEffect))
+}
+
+pub(in crate::translate) fn default_ttl(text: &str) -> Parsed<Option<Duration>> {
+    value::duration(text).map(value::positive)
+}
+
+pub(in crate::translate) fn object_max(text: &str) -> Parsed<u64> {
+    value::size(text).ok().filter(|&bytes| bytes > 0).ok_or_else(|| format!("{text:?} is no size above 0"))
+}
+
+pub(in crate::translate) fn query(text: &str) -> Parsed<CacheKeyQuery> {
+    Ok(match text.trim() {
+        "all" => CacheKeyQuery::All,
+        "none" => CacheKeyQuery::None,
+        names => CacheKeyQuery::Named(parameters(names)?),
+    })
+}
+
+fn parameters(text: &str) -> Parsed<Vec<String>> {
+    let names = value::list(text);
+    let is_name = |name: &String| {
+        name.bytes()
+            .all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'&' | b'=' | b'#' | b'?' | b'+' | b'%'))
+    };
+    match names.iter().find(|name| !is_name(name)) {
+        Some(name) => Err(format!("{name:?} is no name of a parameter")),
+        None if names.is_empty() => Err(format!("{text:?} names no parameter; \"none\" is for none")),
+        None => Ok(names),
+    }
+}
+
+pub(in crate::translate) fn bypass(text: &str) -> Parsed<CacheBypass> {
+    let mut bypass = CacheBypass::default();
+    for item in value::list(text) {
+        let (kind, name) = item.split_once(':').unwrap_or(("", &item));
+        let name = value::characters(name, "-_.")
+            .map_err(|_| format!("{item:?} has no name of a cookie or a header"))?;
+        match kind {
+            "cookie" => bypass.cookies.push(name),
+            "header" => bypass.headers.push(name),
+            _ => return Err(format!("{item:?} is neither cookie:NAME nor header:NAME")),
+        }
+    }
+    Ok(bypass)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_are_all_none_or_names() {
+        assert_eq!((query("all"), query(" none ")), (Ok(CacheKeyQuery::All), Ok(CacheKeyQuery::None)));
+        let named = CacheKeyQuery::Named(vec!["a".to_owned(), "b_1".to_owned()]);
+        assert_eq!(query("a, b_1"), Ok(named));
+        for text in ["", ",", "a&b", "a=1", "a%20b"] {
+            assert!(query(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn cookies_and_headers_are_named_by_kind() {
+        let both = CacheBypass { cookies: vec!["session".to_owned()], headers: vec!["x-user".to_owned()] };
+        assert_eq!(bypass("cookie:session, header:x-user"), Ok(both));
+        assert_eq!(bypass(""), Ok(CacheBypass::default()));
+        for text in ["session", "cookie:", "header:a b", "body:x"] {
+            assert!(bypass(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_no_time() {
+        let times = ["0", "60", "2m"].map(|text| default_ttl(text).unwrap());
+        assert_eq!(times, [None, Some(Duration::from_secs(60)), Some(Duration::from_secs(120))]);
+        assert!(default_ttl("-1").is_err() && default_ttl("soon").is_err() && object_max("0").is_err());
+    }
+}

@@ -1,0 +1,154 @@
+//! Files in place of endpoints: what an Ingress serves of the folder that `--files-root` names.
+
+use model::Files;
+
+use super::annotation::Effect::Supported;
+use super::annotation::Scope::Location;
+use super::annotation::annotations;
+use super::guards;
+use crate::objects::{Ingress, Sourced};
+use crate::options::Options;
+use crate::problem::{Problem, Reason, Severity};
+use crate::translate::claim::DraftRoute;
+use crate::translate::value::{self, Parsed, set};
+
+annotations! {
+    "files", Location, "", Supported(|s, v| set(&mut s.files.folder, folder(v).map(Some))), ClosesLocations,
+        "Folder below `--files-root` whose files are served, in place of an endpoint's answers: `site`, or `.` for all of it.";
+    "files-404", Location, "", Supported(|s, v| set(&mut s.files.files.not_found, file(v).map(Some))),
+        "File that is the content of answers 404: `/404.html`.";
+    "files-cache-control", Location, "", Supported(|s, v| set(&mut s.files.files.cache_control, cache_control(v).map(Some))),
+        "Cache-Control of files: `public, max-age=3600`.";
+    "files-fallback", Location, "", Supported(|s, v| set(&mut s.files.files.fallback, file(v).map(Some))),
+        "File in place of those that there are not, unless the last part of the path has an extension: `/index.html` of a single-page application.";
+    "files-index", Location, "index.html", Supported(|s, v| set(&mut s.files.files.index, index(v))),
+        "Names of files that stand for their folder, separated by commas; the first that there is counts.";
+    "files-listing", Location, "false", Supported(|s, v| set(&mut s.files.files.lists_folders, value::boolean(v))),
+        "Lists folders without an index file.";
+}
+
+/// The annotation that asks for files.
+const KEY: &str = "forebay.io/files";
+
+/// Settings of files.
+#[derive(Clone, Debug)]
+pub(in crate::translate) struct Settings {
+    /// The folder; none where no files are asked for.
+    folder: Option<String>,
+    /// All but the folder.
+    files: Files,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let index = vec!["index.html".to_owned()];
+        Self { folder: None, files: Files { index, ..Files::default() } }
+    }
+}
+
+impl Settings {
+    /// Closes the locations where files are asked for and there is no root for them; says what has no effect.
+    pub(super) fn check(
+        &self,
+        ingress: &Sourced<Ingress>,
+        options: &Options,
+        guards: &mut guards::Settings,
+        problems: &mut Vec<Problem>,
+    ) {
+        let annotations = &ingress.metadata.annotations;
+        if self.folder.is_none() {
+            let others = annotations.iter().filter(|(key, _)| key.starts_with("forebay.io/files-"));
+            for (key, value) in others.filter(|_| annotations.get(KEY).is_none()) {
+                let message = format!("annotation {key} has no effect without {KEY}");
+                let problem = Problem::at(Severity::Warning, ingress, value, message);
+                problems.push(problem.because(Reason::NoEffect));
+            }
+            return;
+        }
+        if !options.has_files_root {
+            guards.of_locations.push(format!("annotation {KEY} needs --files-root"));
+            if let Some(value) = annotations.get(KEY) {
+                let message = format!(
+                    "annotation {KEY}: no files are served without --files-root: the locations of this Ingress answer 503"
+                );
+                problems
+                    .push(Problem::at(Severity::Error, ingress, value, message).because(Reason::Unsupported));
+            }
+        }
+    }
+
+    /// Whether files are asked for.
+    pub(super) fn is_asked_for(&self) -> bool {
+        self.folder.is_some()
+    }
+}
+
+pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
+    route.files = settings.folder.clone().map(|folder| Files { folder, ..settings.files.clone() });
+}
+
+/// A folder below the root, without slashes at its ends; empty for the root.
+fn folder(text: &str) -> Parsed<String> {
+    match text.trim().trim_matches('/') {
+        "" if text.trim().is_empty() => Err("a folder has a name, or is \".\"".to_owned()),
+        "" | "." => Ok(String::new()),
+        name => below(name),
+    }
+}
+
+/// A file below the folder.
+fn file(text: &str) -> Parsed<String> {
+    match text.trim().trim_start_matches('/') {
+        name if name.is_empty() || name.ends_with('/') => Err(format!("{text:?} names no file")),
+        name => below(name),
+    }
+}
+
+fn below(name: &str) -> Parsed<String> {
+    let is_element = |element: &str| {
+        !element.is_empty()
+            && !element.starts_with('.')
+            && !element.contains(|letter: char| letter.is_control())
+    };
+    if name.split('/').all(is_element) {
+        Ok(name.to_owned())
+    } else {
+        Err(format!("{name:?} has an element that is empty or begins with a dot"))
+    }
+}
+
+fn index(text: &str) -> Parsed<Vec<String>> {
+    let names = value::list(text);
+    match names.iter().find(|name| name.contains('/') || below(name).is_err()) {
+        Some(name) => Err(format!("{name:?} is no name of a file")),
+        None => Ok(names),
+    }
+}
+
+fn cache_control(text: &str) -> Parsed<String> {
+    let text = value::spaced(text.trim(), "-=,\"")?;
+    if text.is_empty() { Err("it is empty".to_owned()) } else { Ok(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_and_files_are_below_the_root() {
+        assert_eq!(folder("site"), Ok("site".to_owned()));
+        assert_eq!(folder("/a/b/"), Ok("a/b".to_owned()));
+        assert_eq!((folder("."), folder("/")), (Ok(String::new()), Ok(String::new())));
+        assert_eq!(file("/404.html"), Ok("404.html".to_owned()));
+        for text in ["", "..", "a/../b", "a//b", ".git", "a/.b", "a\0"] {
+            assert!(folder(text).is_err() && file(text).is_err(), "{text}");
+        }
+        assert!(file("a/").is_err());
+    }
+
+    #[test]
+    fn index_files_are_names() {
+        assert_eq!(index("a.html, b"), Ok(vec!["a.html".to_owned(), "b".to_owned()]));
+        assert!(index("a/b").is_err() && index("..").is_err());
+    }
+}

@@ -1,0 +1,140 @@
+//! What is done when more requests come than endpoints can answer: `forebay.io/overload` and what belongs to it.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use model::Overload;
+use model::overload::{Concurrency, Mode, Priority};
+
+use super::annotation::Effect::Supported;
+use super::annotation::Scope::Location;
+use super::annotation::annotations;
+use crate::translate::claim::DraftRoute;
+use crate::translate::value::{self, Parsed, Taken, set};
+
+annotations! {
+    "concurrency", Location, "auto", Supported(|s, v| s.overload.set(|overload| set(&mut overload.concurrency, concurrency(v)))),
+        "Requests that an endpoint has at a time: `auto` for as many as it answers without delay, a number, or `off`.";
+    "ejection", Location, "on", Supported(|s, v| s.overload.set(|overload| set(&mut overload.ejection, value::on_off(v)))),
+        "Whether endpoints that fail, or are slow beside the others, are left out for a time, under `enforce`: `on` or `off`.";
+    "overload", Location, "watch", Supported(|s, v| s.overload.set(|overload| set(&mut overload.mode, mode(v)))),
+        "What is done when more requests come than endpoints can answer: `watch` computes limits and shows what they would do, `enforce` keeps them, `off` does neither.";
+    "priority", Location, "normal", Supported(|s, v| s.overload.set(|overload| set(&mut overload.priority, priority(v)))),
+        "How important requests are where not all can be served: `critical`, `normal` or `sheddable`.";
+    "queue-timeout", Location, "1s", Supported(|s, v| s.overload.set(|overload| set(&mut overload.queue_timeout, value::duration(v)))),
+        "How long a request waits for a place at an endpoint: seconds, or `500ms`; 0 to refuse it at once.";
+    "retry-budget", Location, "20%", Supported(|s, v| s.overload.set(|overload| set(&mut overload.retry_budget, retry_budget(v)))),
+        "Part of a Service's requests that may be tried again, beside what `proxy-next-upstream-tries` allows to each, under `enforce`: a percentage such as `20%`, or `off`.";
+    "slow-start", Location, "0", Supported(|s, v| s.overload.set(|overload| set(&mut overload.slow_start, value::duration(v)))),
+        "How long the share of a Pod grows after it has become ready, from a tenth to a full one, under `enforce`: seconds, or `500ms`; 0 for a full one at once.";
+}
+
+/// Settings for overload. Ingresses that say nothing of it share what the `ConfigMap` says.
+#[derive(Clone, Debug, Default)]
+pub(in crate::translate) struct Settings {
+    shared: Arc<Overload>,
+}
+
+impl Settings {
+    /// Takes a value. One that cannot be read, and one that changes nothing, leave the settings shared.
+    pub(in crate::translate) fn set(&mut self, take: impl FnOnce(&mut Overload) -> Taken) -> Taken {
+        let mut changed = Overload::clone(&self.shared);
+        let remark = take(&mut changed)?;
+        if changed != *self.shared {
+            self.shared = Arc::new(changed);
+        }
+        Ok(remark)
+    }
+}
+
+pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
+    let is_off = settings.shared.mode == Mode::Off;
+    route.overload = (!is_off).then(|| Arc::clone(&settings.shared));
+}
+
+pub(in crate::translate) fn mode(text: &str) -> Parsed<Mode> {
+    match text.trim() {
+        "off" => Ok(Mode::Off),
+        "watch" => Ok(Mode::Watch),
+        "enforce" => Ok(Mode::Enforce),
+        _ => Err(format!("{text:?} is none of watch, enforce and off")),
+    }
+}
+
+pub(in crate::translate) fn priority(text: &str) -> Parsed<Priority> {
+    match text.trim() {
+        "critical" => Ok(Priority::Critical),
+        "normal" => Ok(Priority::Normal),
+        "sheddable" => Ok(Priority::Sheddable),
+        _ => Err(format!("{text:?} is none of critical, normal and sheddable")),
+    }
+}
+
+/// The name of a header; none for an empty text.
+pub(in crate::translate) fn priority_header(text: &str) -> Parsed<Option<Box<str>>> {
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    value::characters(text, "-_").map(|name| Some(name.into()))
+}
+
+pub(in crate::translate) fn concurrency(text: &str) -> Parsed<Concurrency> {
+    match text.trim() {
+        "auto" => Ok(Concurrency::Auto),
+        "off" => Ok(Concurrency::Off),
+        number => match number.parse::<NonZeroU32>() {
+            Ok(number) => Ok(Concurrency::Fixed(number)),
+            Err(_) => Err(format!("{text:?} is neither auto, nor off, nor a whole number above 0")),
+        },
+    }
+}
+
+/// A percentage; none for `off`.
+pub(in crate::translate) fn retry_budget(text: &str) -> Parsed<Option<u8>> {
+    let text = text.trim();
+    if text == "off" {
+        return Ok(None);
+    }
+    let digits = text.strip_suffix('%').filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+    match digits.and_then(|digits| digits.parse().ok()) {
+        Some(percent @ 0..=100) => Ok(Some(percent)),
+        _ => Err(format!("{text:?} is neither off nor a percentage from 0% to 100%")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_retry_budget_is_a_percentage_or_off() {
+        assert_eq!((retry_budget(" 20% "), retry_budget("off")), (Ok(Some(20)), Ok(None)));
+        assert_eq!((retry_budget("0%"), retry_budget("100%")), (Ok(Some(0)), Ok(Some(100))));
+        for text in ["20", "101%", "-1%", "+5%", "%", "", "0.2", "1.5%", "300%", "on"] {
+            assert!(retry_budget(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn concurrency_is_a_number_or_a_word() {
+        assert_eq!(
+            (concurrency("auto"), concurrency(" off ")),
+            (Ok(Concurrency::Auto), Ok(Concurrency::Off))
+        );
+        assert_eq!(concurrency("8"), Ok(Concurrency::Fixed(NonZeroU32::new(8).unwrap())));
+        for text in ["0", "-1", "", "many", "1.5", "4294967296"] {
+            assert!(concurrency(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_changes_nothing_stays_shared() {
+        let all = Settings::default();
+        let mut one = all.clone();
+        one.set(|overload| set(&mut overload.mode, mode("watch"))).unwrap();
+        assert!(one.set(|overload| set(&mut overload.mode, mode("on"))).is_err());
+        assert!(Arc::ptr_eq(&one.shared, &all.shared));
+        one.set(|overload| set(&mut overload.mode, mode("enforce"))).unwrap();
+        assert_eq!((one.shared.mode, all.shared.mode), (Mode::Enforce, Mode::Watch));
+    }
+}

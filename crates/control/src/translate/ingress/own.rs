@@ -1,0 +1,55 @@
+//! The annotations that are Forebay's own, which ingress-nginx does not know: they have a prefix of their own, whatever
+//! `--annotations-prefix` says.
+
+use super::annotation::Annotation;
+use super::{abuse, cache, compression, files, overload, quota};
+
+/// Their prefix.
+pub const PREFIX: &str = "forebay.io";
+
+/// All of them, by concern.
+const CONCERNS: &[&[Annotation]] = &[
+    // One a line.
+    abuse::ANNOTATIONS,
+    cache::ANNOTATIONS,
+    compression::ANNOTATIONS,
+    files::ANNOTATIONS,
+    overload::ANNOTATIONS,
+    quota::ANNOTATIONS,
+];
+
+/// All of them.
+pub fn annotations() -> impl Iterator<Item = &'static Annotation> {
+    CONCERNS.iter().copied().flatten()
+}
+
+/// The one with this name, which has no prefix.
+pub(super) fn named(name: &str) -> Option<&'static Annotation> {
+    annotations().find(|annotation| annotation.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::annotation::Effect;
+    use super::*;
+    use crate::translate::configmap::Key;
+
+    #[test]
+    fn names_are_distinct_and_sorted_within_a_concern() {
+        assert!(CONCERNS.iter().all(|concern| concern.is_sorted_by_key(|annotation| annotation.name)));
+        let names: std::collections::HashSet<_> = annotations().map(|annotation| annotation.name).collect();
+        assert_eq!(names.len(), annotations().count());
+    }
+
+    /// What an Ingress may ask for, the `ConfigMap` may ask for all; but no two Ingresses have the same files.
+    #[test]
+    fn each_has_a_key_with_its_default() {
+        for annotation in annotations()
+            .filter(|annotation| matches!(annotation.effect, Effect::Supported(_)))
+            .filter(|annotation| !annotation.name.starts_with("files"))
+        {
+            let key = Key::named(&format!("forebay-{}", annotation.name));
+            assert_eq!(key.map(|key| key.default), Some(annotation.default), "{}", annotation.name);
+        }
+    }
+}

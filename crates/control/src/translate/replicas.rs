@@ -1,0 +1,37 @@
+//! Who shares a cache and limits: the other replicas, which are the endpoints of Forebay's own Service.
+
+use model::Replicas;
+
+use super::clusters::ClusterQueries;
+use super::inputs::Inputs;
+use super::upstream_protocol::UpstreamDraft;
+use crate::names::PortRef;
+use crate::problem::{Problem, Reason, Severity};
+
+/// The port of a Service at which replicas take requests, if it has one of this name; otherwise it is the first.
+const PORT: &str = "http";
+
+/// Reads the Service that the options name.
+pub(super) fn build(
+    inputs: &Inputs<'_>,
+    clusters: &mut ClusterQueries<'_, '_>,
+    problems: &mut Vec<Problem>,
+) -> Option<Replicas> {
+    let options = inputs.options.replicas.as_ref()?;
+    let name = &options.service;
+    let Some(service) = inputs.service(name) else {
+        let message =
+            format!("Service {name} of the replicas is missing; each has its own cache and counts alone");
+        problems.push(Problem::new(Severity::Warning, message).because(Reason::Missing));
+        return None;
+    };
+    let named = PortRef::Name(PORT.to_owned());
+    let port = if service.backend_port(&named).is_some() { named } else { clusters.first_port(name)? };
+    let (cluster, fault) = clusters.for_requests(name, &port, &UpstreamDraft::default(), None);
+    if let Some(fault) = fault {
+        let message = format!("replicas: {fault}; each has its own cache and counts alone");
+        problems.push(Problem::new(Severity::Warning, message).because(Reason::Missing));
+        return None;
+    }
+    Some(Replicas { cluster, own: options.own })
+}

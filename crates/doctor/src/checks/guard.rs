@@ -1,0 +1,107 @@
+//! What Forebay itself has too little of, by its own guard.
+
+use crate::check::Check;
+use crate::finding::{Outcome, Verdict};
+use crate::format::whole;
+use crate::read::metrics::{GUARD_LEVEL, GUARD_SPARE, GUARD_TURNS, Pages};
+use crate::read::prometheus;
+use crate::sample::Unknown;
+use crate::samples::Samples;
+
+/// The level from which on requests are refused where the guard enforces.
+const SHEDS: f64 = 2.0;
+
+pub(crate) const CHECKS: &[Check] = &[Check {
+    id: "guard",
+    category: "guard",
+    what: "Forebay itself is short of CPU time, memory, descriptors or ports, so that it answers late or refuses",
+    how: "forebay_guard_level by what is short: level 1 is a warning, from level 2 on, where requests are refused with `forebay-guard: \
+          enforce`, a failure; so are connections that found no file descriptor (forebay_guard_spare_descriptor_total)",
+    severity: Verdict::Failure,
+    remedy: "more of what is short, or more replicas: docs/guard.md says for each what it is measured by; \
+             `forebay-guard: enforce` has critical requests go first meanwhile",
+    case: "E",
+    look: guard,
+}];
+
+fn guard(samples: &Samples) -> Result<Outcome, Unknown> {
+    let pages = Pages::of(samples)?;
+    let short: Vec<_> = prometheus::series(pages.last())
+        .filter(|series| series.name == GUARD_LEVEL && series.value > 0.0)
+        .filter_map(|series| Some((series.label("of")?.into_owned(), series.value)))
+        .collect();
+    let was_short: Vec<_> =
+        pages.growth_by(GUARD_TURNS, "of").into_iter().filter(|(_, times)| *times > 0.0).collect();
+    let refused = pages.growth(GUARD_SPARE);
+    let Some(refused) = refused else {
+        return Err(Unknown("the proxy's metrics tell of no guard".into()));
+    };
+    let names = |of: Vec<&str>| of.join(", ").replace('_', " ");
+    let now = names(short.iter().map(|(of, _)| of.as_str()).collect());
+    let outcome = if refused > 0.0 {
+        Outcome::failure(format!(
+            "{} connections were turned away since no file descriptor was left",
+            whole(refused)
+        ))
+    } else if short.iter().any(|(_, level)| *level >= SHEDS) {
+        Outcome::failure(format!("this process is very short: {now}"))
+    } else if !short.is_empty() {
+        Outcome::warning(format!("this process is short: {now}"))
+    } else if !was_short.is_empty() {
+        let before = names(was_short.iter().map(|(of, _)| of.as_str()).collect());
+        Outcome::warning(format!("this process was short meanwhile: {before}"))
+    } else {
+        Outcome::ok("this process is short of nothing")
+    };
+    let outcome =
+        short.iter().fold(outcome, |outcome, (of, level)| outcome.with(format!("level_{of}"), *level));
+    Ok(outcome.with("turned_away", refused))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Verdict;
+    use crate::testing::{Scene, scene};
+
+    fn with(memory: u8, turned_on: u8, spare: u8) -> Scene {
+        let page = |level: u8, turned_on: u8, spare: u8| {
+            format!(
+                "forebay_guard_level{{of=\"memory\"}} {level}\nforebay_guard_level{{of=\"loop_lag\"}} 0\n\
+                 forebay_guard_turned_on_total{{of=\"memory\"}} {turned_on}\n\
+                 forebay_guard_spare_descriptor_total {spare}\n"
+            )
+        };
+        scene().grows("forebay/metrics", &page(0, 0, 0), &page(memory, turned_on, spare))
+    }
+
+    #[test]
+    fn what_is_short_is_named() {
+        let warning = with(1, 1, 0).finding("guard");
+        assert_eq!((warning.verdict, &*warning.message), (Verdict::Warning, "this process is short: memory"));
+        let failure = with(2, 1, 0).finding("guard");
+        assert_eq!(
+            (failure.verdict, &*failure.message),
+            (Verdict::Failure, "this process is very short: memory")
+        );
+        assert!((failure.number("level_memory") - 2.0).abs() < f64::EPSILON);
+        let over = with(0, 1, 0).finding("guard");
+        assert_eq!(
+            (over.verdict, &*over.message),
+            (Verdict::Warning, "this process was short meanwhile: memory")
+        );
+        assert_eq!(with(0, 0, 0).finding("guard").verdict, Verdict::Ok);
+    }
+
+    #[test]
+    fn who_was_turned_away_for_a_descriptor_is_a_failure() {
+        let finding = with(0, 0, 3).finding("guard");
+        assert_eq!(finding.verdict, Verdict::Failure);
+        assert_eq!(finding.message, "3 connections were turned away since no file descriptor was left");
+    }
+
+    #[test]
+    fn another_proxy_has_no_guard() {
+        let finding = scene().grows("forebay/metrics", "a 1\n", "a 2\n").finding("guard");
+        assert_eq!(finding.verdict, Verdict::Unknown);
+    }
+}

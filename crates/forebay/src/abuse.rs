@@ -1,0 +1,207 @@
+//! `forebay abuse`: asks a running Forebay for clients whose behaviour is far off the others', and has it let them go.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use http::Method;
+use proxy::{ClientKey, NoticedClient, Observer};
+use serde::{Deserialize, Serialize};
+
+use crate::ask::ask;
+use crate::cli::{AbuseCommand, Output, Release};
+use crate::query::{decode, encode};
+
+/// Clients that are told of at most, those against whom something is held first.
+const TOLD_MAX: usize = 1000;
+
+/// The clients that were noticed.
+#[derive(Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Listing {
+    /// How many there are; the busiest of them follow.
+    noticed: usize,
+    slowed: usize,
+    refused: usize,
+    clients: Vec<Listed>,
+}
+
+/// A client that was noticed.
+#[derive(Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    client: String,
+    /// `watched`, `slowed` or `refused`.
+    standing: String,
+    /// Seconds for which it is still refused.
+    refused_for: u32,
+    /// Refusals that are not forgotten.
+    refusals: u8,
+    /// By what it is far off the others.
+    reasons: Vec<String>,
+    /// In a second, over the last ten seconds or so.
+    rates: Vec<(String, f32)>,
+}
+
+/// What came of a release.
+#[derive(Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct Released {
+    /// Clients that were slowed or refused.
+    released: usize,
+}
+
+/// Carries out a command.
+pub(crate) fn run(command: AbuseCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        AbuseCommand::List(asking) => {
+            let noticed: Listing = ask(&asking.admin, Method::GET, "/abuse")?;
+            print(asking.output, &noticed, Listing::text)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        AbuseCommand::Release(Release { client, all: _, asking }) => {
+            let whom = match client {
+                None => "all=true".to_owned(),
+                Some(client) => {
+                    key(&client)?;
+                    format!("client={}", encode(&client))
+                }
+            };
+            let released: Released = ask(&asking.admin, Method::POST, &format!("/abuse/release?{whom}"))?;
+            print(asking.output, &released, Released::text)?;
+            Ok(ExitCode::from(u8::from(released.released == 0)))
+        }
+    }
+}
+
+fn print<A: Serialize>(output: Output, answer: &A, text: impl FnOnce(&A) -> String) -> anyhow::Result<()> {
+    let text = match output {
+        Output::Text => text(answer),
+        Output::Json => format!("{}\n", serde_json::to_string_pretty(answer)?),
+    };
+    Ok(std::io::stdout().write_all(text.as_bytes())?)
+}
+
+fn key(text: &str) -> anyhow::Result<ClientKey> {
+    text.parse()
+        .map_err(|_| anyhow::anyhow!("{text:?} is neither an address nor a network of 64 bits of IPv6"))
+}
+
+/// Whom a query of `/abuse/release` names; none for all.
+pub(crate) fn whom(query: &str) -> anyhow::Result<Option<ClientKey>> {
+    match query.split_once('=') {
+        Some(("all", "true")) => Ok(None),
+        Some(("client", client)) => key(&decode(client).unwrap_or_default()).map(Some),
+        _ => bail!("/abuse/release takes client=ADDRESS or all=true"),
+    }
+}
+
+impl Released {
+    pub(crate) fn of(observer: &Observer, whom: Option<ClientKey>) -> Self {
+        Self { released: observer.release_client(whom) }
+    }
+
+    fn text(&self) -> String {
+        match self.released {
+            0 => "nothing was held against anybody\n".to_owned(),
+            1 => "released 1 client\n".to_owned(),
+            count => format!("released {count} clients\n"),
+        }
+    }
+}
+
+impl Listing {
+    pub(crate) fn of(observer: &Observer) -> Self {
+        let all = observer.noticed_clients();
+        let count = |standing| all.iter().filter(|client| client.standing == standing).count();
+        let (noticed, slowed, refused) = (all.len(), count("slowed"), count("refused"));
+        let clients = all.into_iter().take(TOLD_MAX).map(Listed::from).collect();
+        Self { noticed, slowed, refused, clients }
+    }
+
+    /// For people: a table.
+    fn text(&self) -> String {
+        let Self { noticed, slowed, refused, clients } = self;
+        let mut text = format!("{noticed} noticed, {slowed} slowed, {refused} refused\n");
+        if clients.is_empty() {
+            return text;
+        }
+        let width = clients.iter().map(|client| client.client.len()).max().unwrap_or(0).max("CLIENT".len());
+        let _ = writeln!(
+            text,
+            "{:width$}  {:<8}  {:>5}  {:>8}  {:>10}  {:>8}  REASONS",
+            "CLIENT", "STANDING", "FOR", "REFUSALS", "REQUESTS/S", "ERRORS/S"
+        );
+        for client in clients {
+            let rate =
+                |name| client.rates.iter().find(|(known, _)| known == name).map_or(0.0, |(_, rate)| *rate);
+            let left = match client.refused_for {
+                0 => "-".to_owned(),
+                seconds => format!("{seconds}s"),
+            };
+            let reasons = if client.reasons.is_empty() { "-".to_owned() } else { client.reasons.join(", ") };
+            let _ = writeln!(
+                text,
+                "{:width$}  {:<8}  {left:>5}  {:>8}  {:>10.1}  {:>8.1}  {reasons}",
+                client.client,
+                client.standing,
+                client.refusals,
+                rate("requests"),
+                rate("errors"),
+            );
+        }
+        text
+    }
+}
+
+impl From<NoticedClient> for Listed {
+    fn from(noticed: NoticedClient) -> Self {
+        Self {
+            client: noticed.client.to_string(),
+            standing: noticed.standing.to_owned(),
+            refused_for: noticed.refused_for_s,
+            refusals: noticed.refusals,
+            reasons: noticed.signals.into_iter().map(str::to_owned).collect(),
+            rates: noticed.rates.into_iter().map(|(name, rate)| (name.to_owned(), rate)).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_names_one_or_all() {
+        assert_eq!(whom("all=true").unwrap(), None);
+        assert_eq!(whom("client=192.0.2.7").unwrap(), "192.0.2.7".parse().ok());
+        assert_eq!(whom("client=2001%3Adb8%3A%3A%2F64").unwrap(), "2001:db8::/64".parse().ok());
+        for query in ["", "all", "all=false", "client=", "client=shop.test", "client=%zz", "colour=red"] {
+            assert!(whom(query).is_err(), "{query}");
+        }
+    }
+
+    #[test]
+    fn a_table_has_a_line_for_each_client() {
+        let client = |client: &str, standing: &str, refused_for, reasons: &[&str]| Listed {
+            client: client.to_owned(),
+            standing: standing.to_owned(),
+            refused_for,
+            refusals: 1,
+            reasons: reasons.iter().map(|&reason| reason.to_owned()).collect(),
+            rates: vec![("requests".to_owned(), 150.25), ("errors".to_owned(), 2.0)],
+        };
+        let clients = vec![
+            client("2001:db8:1:2::/64", "refused", 20, &["requests", "errors"]),
+            client("192.0.2.7", "watched", 0, &[]),
+        ];
+        let text = Listing { noticed: 2, slowed: 0, refused: 1, clients }.text();
+        assert_eq!(
+            text,
+            "2 noticed, 0 slowed, 1 refused\n\
+             CLIENT             STANDING    FOR  REFUSALS  REQUESTS/S  ERRORS/S  REASONS\n\
+             2001:db8:1:2::/64  refused     20s         1       150.2       2.0  requests, errors\n\
+             192.0.2.7          watched       -         1       150.2       2.0  -\n"
+        );
+    }
+}

@@ -1,0 +1,37 @@
+//! Who the other replicas are, and what they know each other by.
+
+use std::fs;
+
+use anyhow::Context;
+
+use crate::cli;
+
+/// Fewest bytes of a secret that nobody guesses.
+const SECRET_BYTES_MIN: usize = 32;
+
+impl cli::Reading {
+    /// Who shares a cache and limits, if all is there that it takes.
+    pub(crate) fn replica_options(&self) -> Option<control::ReplicaOptions> {
+        self.replicas_secret.as_ref()?;
+        let of_pod = || std::env::var("POD_IP").ok()?.parse().ok();
+        Some(control::ReplicaOptions {
+            service: self.replicas_service.clone()?,
+            own: self.replica_address.or_else(of_pod)?,
+            counts_together: self.replicas_udp_port.is_some(),
+        })
+    }
+}
+
+/// Reads what the replicas know each other by, if they share anything.
+pub(crate) fn secret(options: &cli::Reading) -> anyhow::Result<Option<proxy::ReplicaSecret>> {
+    let Some(path) = &options.replicas_secret else { return Ok(None) };
+    let what = || format!("--replicas-secret {}", path.display());
+    let bytes = fs::read(path).with_context(what)?;
+    let secret = bytes.trim_ascii();
+    if secret.len() < SECRET_BYTES_MIN {
+        let short =
+            anyhow::anyhow!("it has {} bytes; a secret takes {SECRET_BYTES_MIN} at least", secret.len());
+        return Err(short.context(what()));
+    }
+    Ok(Some(proxy::ReplicaSecret::new(secret)))
+}

@@ -1,0 +1,94 @@
+//! What Forebay does when it is short of file descriptors.
+
+use std::fs;
+
+use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
+use testkit::{Canned, Connection, Ending, Forebay};
+
+use crate::{GET, setup};
+
+/// Lets the process have so many descriptors; as many as this process may have where no number is said.
+fn limit(forebay: &Forebay, current: Option<u64>) {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let current = current.or(maximum);
+    prlimit(Some(forebay.pid()), Resource::Nofile, Rlimit { current, maximum }).expect("it is ours");
+}
+
+/// The descriptors that it has open.
+fn open(forebay: &Forebay) -> impl Iterator<Item = u64> {
+    let folder = fs::read_dir(format!("/proc/{}/fd", forebay.pid().as_raw_nonzero())).expect("it runs");
+    folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+}
+
+#[test]
+fn who_finds_no_descriptor_hears_of_it_and_the_next_ones_are_served() {
+    let upstream = Canned::saying("hello");
+    // Whoever measures opens files, and would leave a descriptor to the next client.
+    let forebay = setup()
+        .endpoint(upstream.address())
+        .setting("forebay-guard", "off")
+        .arguments(["--workers=1"])
+        .start();
+    assert_eq!(forebay.get("/").status, 200);
+    // Requests that have begun are not closed to make room. They take what is free below the highest descriptor.
+    let highest = open(&forebay).max().unwrap_or(0);
+    limit(&forebay, Some(highest + 1));
+    let holes = highest + 1 - open(&forebay).count() as u64;
+    let begin = || {
+        let mut client = forebay.client();
+        let _ = client.try_send("GET / HTTP/1.1\r\n");
+        client
+    };
+    let begun: Vec<_> = (0..holes + 16).map(|_| begin()).collect();
+    let mut client = forebay.client();
+    let refused = client.read_response();
+    assert_eq!((refused.status, refused.header("Connection").as_deref()), (503, Some("close")));
+    assert_eq!(client.ending(), Ending::Closed);
+    // An alert: internal_error (80), fatal (2).
+    let mut over_tls = Connection::to(forebay.https_address());
+    assert_eq!(over_tls.read_exactly(7), [21, 3, 3, 0, 2, 2, 80]);
+    assert_eq!(over_tls.ending(), Ending::Closed);
+    limit(&forebay, None);
+    forebay.await_that("to serve again", || {
+        let mut client = forebay.client();
+        client.send(GET);
+        client.read_response().status == 200
+    });
+    drop(begun);
+    assert!(forebay.metrics().sum("forebay_guard_spare_descriptor_total", &[]) >= 2);
+    let told = forebay.log().iter().filter(|line| line.contains("cannot accept connections")).count();
+    assert_eq!(told, 1, "{:#?}", forebay.log());
+}
+
+#[test]
+fn a_process_that_is_short_says_so_and_refuses_only_where_it_is_told_to() {
+    let upstream = Canned::saying("hello");
+    for mode in ["watch", "enforce"] {
+        let forebay = setup()
+            .endpoint(upstream.address())
+            .setting("forebay-guard", mode)
+            .arguments(["--workers=1"])
+            .start();
+        let mut client = forebay.client();
+        client.send(GET);
+        assert_eq!(client.read_response().status, 200);
+        // Both connections that a request takes are there.
+        limit(&forebay, Some(open(&forebay).count() as u64));
+        let line = forebay.await_log("this process is short of something");
+        assert!(line.contains("of=\"descriptors\""), "{line}");
+        assert_eq!(line.contains("nothing is done"), mode == "watch", "{line}");
+        if mode == "enforce" {
+            forebay.await_that("requests to be refused", || {
+                client.send(GET);
+                let response = client.read_response();
+                response.status == 503 && response.header("Retry-After").is_some()
+            });
+        } else {
+            client.send(GET);
+            assert_eq!(client.read_response().status, 200);
+        }
+        limit(&forebay, None);
+        let level = forebay.metrics().sum("forebay_guard_level", &[("of", "descriptors")]);
+        assert!(level > 0, "{level}");
+    }
+}

@@ -1,0 +1,36 @@
+//! Writes what is known of the load of clusters.
+
+use super::super::names;
+use super::super::overload::{ClusterOverload, PRIORITIES, Wait};
+use super::super::registry::Registry;
+use super::{Page, labels};
+
+/// A gauge of a cluster.
+type Sum = fn(&ClusterOverload) -> u64;
+
+impl Registry {
+    pub(super) fn encode_overloads(&self, page: &mut Page<'_>) {
+        let overloads = self.overloads();
+        let sums: [(_, Sum); 3] = [
+            (&names::OVERLOAD_LIMIT, |one| one.endpoints.iter().filter_map(|it| it.limit).sum()),
+            (&names::OVERLOAD_IN_FLIGHT, |one| one.endpoints.iter().map(|it| it.in_flight).sum()),
+            (&names::OVERLOAD_QUEUED, |one| one.queued),
+        ];
+        for (metric, sum) in sums {
+            page.family(metric);
+            for (cluster, overload) in &overloads {
+                page.sample(metric.name, &labels(&[("cluster", cluster)]), sum(overload));
+            }
+        }
+        page.family(&names::OVERLOAD_WAITS);
+        for (cluster, overload) in &overloads {
+            for (wait, counts) in Wait::ALL.iter().zip(overload.waits) {
+                for ((_, priority), count) in PRIORITIES.iter().zip(counts).filter(|(_, count)| *count > 0) {
+                    let labels =
+                        labels(&[("cluster", cluster), ("result", wait.name()), ("priority", priority)]);
+                    page.sample(names::OVERLOAD_WAITS.name, &labels, count);
+                }
+            }
+        }
+    }
+}

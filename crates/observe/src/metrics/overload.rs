@@ -1,0 +1,172 @@
+//! What is known of clusters of which endpoints are asked for more than they can do.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use model::overload::Priority;
+
+use super::local_counter::LocalCounter;
+use super::lock;
+
+table! {
+    /// What became of a request for which no endpoint had a place.
+    Wait {
+        "served" => Served, "It waited and got a place.";
+        "timeout" => TimedOut, "It waited for too long.";
+        "full" => Full, "There was no room to wait.";
+        "refused" => Refused, "Its route has no request wait.";
+        "client_gone" => ClientGone, "Its client went away while it waited.";
+        "watched" => Watched, "It went on all the same, since its route only watches.";
+    }
+}
+
+/// The cells of one cluster for one worker, which is their only writer.
+#[derive(Debug, Default)]
+pub struct OverloadCells {
+    queued: AtomicU64,
+    endpoints: Mutex<Vec<EndpointOverload>>,
+    waits: [[LocalCounter; PRIORITIES.len()]; Wait::ALL.len()],
+}
+
+/// The priorities of requests, with their names.
+pub const PRIORITIES: [(Priority, &str); 3] =
+    [(Priority::Critical, "critical"), (Priority::Normal, "normal"), (Priority::Sheddable, "sheddable")];
+
+/// Numbers by what became of requests, in the order of [`Wait`], and by their priority.
+pub type Waits = [[u64; PRIORITIES.len()]; Wait::ALL.len()];
+
+/// What is known of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndpointOverload {
+    /// Its address.
+    pub address: SocketAddr,
+    /// Most requests at a time; none where nothing is known.
+    pub limit: Option<u64>,
+    /// Requests at present.
+    pub in_flight: u64,
+}
+
+/// What is known of a cluster, by all workers together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterOverload {
+    /// Requests that wait.
+    pub queued: u64,
+    /// Its endpoints, by address.
+    pub endpoints: Vec<EndpointOverload>,
+    /// What became of requests without a place.
+    pub waits: Waits,
+}
+
+/// The cells of all workers, by cluster.
+#[derive(Debug, Default)]
+pub(super) struct Overloads(BTreeMap<String, Cluster>);
+
+#[derive(Debug, Default)]
+struct Cluster {
+    cells: Vec<Arc<OverloadCells>>,
+    /// What workers have counted that hold their cells no more.
+    retired: Waits,
+}
+
+impl OverloadCells {
+    /// Counts what became of a request.
+    pub fn count(&self, wait: Wait, priority: Priority) {
+        self.waits[wait as usize][priority as usize].inc();
+    }
+
+    fn add_to(&self, totals: &mut Waits) {
+        let cells = self.waits.iter().flatten();
+        totals.iter_mut().flatten().zip(cells).for_each(|(total, count)| *total += count.get());
+    }
+
+    /// Shows what there is at present. It takes a lock: it is for ticks, not for requests.
+    pub fn show(&self, queued: u64, endpoints: impl Iterator<Item = EndpointOverload>) {
+        self.queued.store(queued, Ordering::Relaxed);
+        let mut shown = lock(&self.endpoints);
+        shown.clear();
+        shown.extend(endpoints);
+    }
+}
+
+impl Overloads {
+    pub(super) fn cluster(&mut self, name: &str) -> Arc<OverloadCells> {
+        let cluster = self.0.entry(name.to_owned()).or_default();
+        let cells = Arc::default();
+        cluster.cells.push(Arc::clone(&cells));
+        cells
+    }
+
+    /// What is known of each cluster. Those are forgotten that no worker has any more.
+    pub(super) fn all(&mut self) -> BTreeMap<String, ClusterOverload> {
+        self.0.retain(|_, cluster| {
+            cluster.retire();
+            !cluster.cells.is_empty()
+        });
+        self.0.iter().map(|(name, cluster)| (name.clone(), cluster.overload())).collect()
+    }
+}
+
+impl Cluster {
+    fn retire(&mut self) {
+        let retired = &mut self.retired;
+        self.cells.retain_mut(|cells| {
+            let is_gone = Arc::get_mut(cells).is_some();
+            if is_gone {
+                cells.add_to(retired);
+            }
+            !is_gone
+        });
+    }
+
+    fn overload(&self) -> ClusterOverload {
+        let mut all = ClusterOverload { waits: self.retired, ..ClusterOverload::default() };
+        let mut endpoints: BTreeMap<SocketAddr, EndpointOverload> = BTreeMap::new();
+        for cells in &self.cells {
+            all.queued += cells.queued.load(Ordering::Relaxed);
+            cells.add_to(&mut all.waits);
+            for one in lock(&cells.endpoints).iter() {
+                let total = endpoints.entry(one.address).or_insert(EndpointOverload {
+                    address: one.address,
+                    limit: None,
+                    in_flight: 0,
+                });
+                total.in_flight += one.in_flight;
+                total.limit = one.limit.map(|limit| limit + total.limit.unwrap_or(0)).or(total.limit);
+            }
+        }
+        all.endpoints = endpoints.into_values().collect();
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint(limit: Option<u64>, in_flight: u64) -> EndpointOverload {
+        EndpointOverload { address: ([192, 0, 2, 1], 80).into(), limit, in_flight }
+    }
+
+    #[test]
+    fn workers_are_added_up_and_a_cluster_that_nobody_has_is_forgotten() {
+        let mut overloads = Overloads::default();
+        let (one, other) = (overloads.cluster("a"), overloads.cluster("a"));
+        one.show(2, [endpoint(Some(10), 3)].into_iter());
+        other.show(1, [endpoint(None, 4)].into_iter());
+        one.count(Wait::Served, Priority::Normal);
+        other.count(Wait::Served, Priority::Normal);
+        let all = overloads.all();
+        assert_eq!((all["a"].queued, &*all["a"].endpoints), (3, &[endpoint(Some(10), 7)][..]));
+        drop(one);
+        let all = overloads.all();
+        assert_eq!(
+            (all["a"].queued, all["a"].waits[Wait::Served as usize][Priority::Normal as usize]),
+            (1, 2),
+            "what was counted stays"
+        );
+        drop(other);
+        assert!(overloads.all().is_empty());
+    }
+}

@@ -1,0 +1,83 @@
+//! One response that is kept, or comes to be kept.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use wire::Field;
+use wire::cache::{Freshness, Head, Validators, Vary};
+use wire::h1::{Fields, Response};
+
+use super::labels::Labels;
+use crate::body::{SharedBody, Stored};
+use crate::forms::ContentId;
+
+/// A response as it is kept: what the endpoint sent, before anything that a route changes.
+pub(crate) struct Object {
+    /// Its head as HTTP/1.
+    pub(crate) head: Box<[u8]>,
+    pub(crate) response: Response,
+    pub(crate) freshness: Freshness,
+    pub(crate) validators: Validators,
+    pub(crate) vary: Vary,
+    /// What the request that it answers said in the fields that `vary` names.
+    pub(crate) vary_key: Box<[u8]>,
+    /// By what it can be purged.
+    pub(crate) labels: Labels,
+    pub(crate) body: Body,
+    /// That body, under which its compressed forms are kept.
+    pub(crate) content: ContentId,
+}
+
+/// Its body.
+#[derive(Clone)]
+pub(crate) enum Body {
+    Here {
+        pieces: Arc<[Bytes]>,
+        len: u64,
+    },
+    /// It still comes.
+    Coming(Arc<SharedBody>),
+}
+
+impl Object {
+    /// Reads a head that was written here. None if it is not one after all.
+    pub(crate) fn parse(head: &[u8]) -> Option<Response> {
+        let mut response = wire::h1::parse_response(head, Fields::default()).ok().flatten()?;
+        response.fields.shrink();
+        Some(response)
+    }
+
+    /// Its head.
+    pub(crate) fn head(&self) -> Head<'_> {
+        Head::of_response(&self.head, &self.response)
+    }
+
+    /// Whether it answers a request.
+    pub(crate) fn answers(&self, request: Head<'_>) -> bool {
+        self.vary.is_empty() || self.vary.matches(request, &self.vary_key, &mut Vec::new())
+    }
+
+    /// Bytes that it takes.
+    pub(crate) fn weight(&self) -> u64 {
+        let validators = [&self.validators.etag, &self.validators.modified_text];
+        let texts: usize = validators.into_iter().flatten().map(|text| text.len()).sum();
+        let names: usize = self.vary.names().map(|name| name.len() + 16).sum();
+        let head =
+            size_of::<Self>() + self.head.len() + self.response.fields.iter().len() * size_of::<Field>();
+        let body = match &self.body {
+            Body::Here { pieces, len } => *len + (pieces.len() * size_of::<Bytes>()) as u64,
+            Body::Coming(_) => 0,
+        };
+        (head + texts + names + self.vary_key.len() + self.labels.bytes().len()) as u64 + body
+    }
+}
+
+impl Body {
+    /// Reads a part of it; all, where it still comes. None if there is no such part any more.
+    pub(crate) fn read(&self, first: u64, len: u64) -> Option<Stored> {
+        match self {
+            Self::Here { pieces, .. } => Some(Stored::here(pieces, first, len)),
+            Self::Coming(body) => body.reader().map(Stored::coming),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The purges and changes that requests may have begun before: what was asked for before one must not be kept after it.
+
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+use cache_disk::Purge as Matcher;
+
+use super::labels::Labels;
+use crate::limits::{CACHE_CHANGES, CACHE_PURGES_MAX};
+
+/// A purge that may have several parts.
+pub(super) type Matchers = Arc<[Matcher]>;
+
+/// The last purges, and the last changes.
+pub(super) struct Purges {
+    /// What is being looked for just now: nothing of the kind is kept meanwhile, so that no entry escapes by being written anew.
+    running: Option<Matchers>,
+    /// Those that are over, with the number that each has made of the count.
+    over: VecDeque<(u64, Matchers)>,
+    count: u64,
+    /// The number of the last one that is not remembered.
+    forgotten: u64,
+    /// By a part of the hash of keys: what the last change of one of them has made of the count. Two keys in one place cost a response that is not kept.
+    changes: Box<[u64]>,
+    hasher: RandomState,
+}
+
+impl Default for Purges {
+    fn default() -> Self {
+        Self {
+            running: None,
+            over: VecDeque::new(),
+            count: 0,
+            forgotten: 0,
+            changes: vec![0; CACHE_CHANGES].into(),
+            hasher: RandomState::new(),
+        }
+    }
+}
+
+impl Purges {
+    pub(super) fn begin(&mut self, matchers: Matchers) {
+        self.running = Some(matchers);
+    }
+
+    /// The purge is over. Returns the count from now on.
+    pub(super) fn end(&mut self) -> u64 {
+        if let Some(matchers) = self.running.take() {
+            self.count += 1;
+            self.over.push_back((self.count, matchers));
+            if self.over.len() > CACHE_PURGES_MAX
+                && let Some((number, _)) = self.over.pop_front()
+            {
+                self.forgotten = number;
+            }
+        }
+        self.count
+    }
+
+    /// What a key stands for has changed. Returns the count from now on.
+    pub(super) fn note_change(&mut self, key: &[u8]) -> u64 {
+        self.count += 1;
+        let place = self.place(key);
+        self.changes[place] = self.count;
+        self.count
+    }
+
+    fn place(&self, key: &[u8]) -> usize {
+        (self.hasher.hash_one(key) % CACHE_CHANGES as u64) as usize
+    }
+
+    /// Whether something is being looked for that has these labels.
+    pub(super) fn are_after(&self, labels: &Labels) -> bool {
+        self.running.as_ref().is_some_and(|matchers| labels.are_meant(matchers))
+    }
+
+    /// Whether what was asked for when the count was `since` must not be kept any more.
+    pub(super) fn have_met(&self, key: &[u8], labels: &Labels, since: u64) -> bool {
+        let later = self.over.iter().rev().take_while(|(number, _)| *number > since);
+        since < self.forgotten
+            || since < self.changes[self.place(key)]
+            || self.are_after(labels)
+            || later.into_iter().any(|(_, matchers)| labels.are_meant(matchers))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(target: &str) -> Labels {
+        Labels::of_url(b"a.test", target.as_bytes(), true).unwrap()
+    }
+
+    fn purge(target: &str) -> Matchers {
+        super::super::Purge::Url("a.test".to_owned(), target.to_owned()).matchers().into()
+    }
+
+    #[test]
+    fn what_began_before_is_met_and_what_began_later_is_not() {
+        let mut purges = Purges::default();
+        purges.begin(purge("/a"));
+        assert!(purges.are_after(&labels("/a")) && purges.have_met(b"key", &labels("/a"), 0));
+        assert!(!purges.are_after(&labels("/b")) && !purges.have_met(b"key", &labels("/b"), 0));
+        assert_eq!(purges.end(), 1);
+        assert!(!purges.are_after(&labels("/a")));
+        assert!(purges.have_met(b"key", &labels("/a"), 0) && !purges.have_met(b"key", &labels("/a"), 1));
+        assert!(!purges.have_met(b"key", &labels("/b"), 0));
+    }
+
+    #[test]
+    fn what_began_before_a_forgotten_one_is_met() {
+        let mut purges = Purges::default();
+        for _ in 0..=CACHE_PURGES_MAX {
+            purges.begin(purge("/a"));
+            purges.end();
+        }
+        assert!(purges.have_met(b"key", &labels("/b"), 0) && !purges.have_met(b"key", &labels("/b"), 1));
+    }
+
+    #[test]
+    fn what_began_before_a_change_is_met() {
+        let mut purges = Purges::default();
+        assert_eq!(purges.note_change(b"a"), 1);
+        let labels = labels("/a");
+        assert!(purges.have_met(b"a", &labels, 0) && !purges.have_met(b"a", &labels, 1));
+        let others = (0..100_u32).filter(|number| purges.have_met(&number.to_le_bytes(), &labels, 0));
+        assert!(others.count() < 10, "other keys hardly ever share its place");
+        purges.begin(purge("/b"));
+        assert_eq!(purges.end(), 2);
+        assert_eq!(purges.note_change(b"a"), 3);
+        assert!(purges.have_met(b"a", &labels, 2) && !purges.have_met(b"a", &labels, 3));
+    }
+}

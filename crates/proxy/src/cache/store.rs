@@ -1,0 +1,261 @@
+//! What is kept, by key, and of each key for which requests. S3-FIFO decides who stays: what is asked for once goes before what is asked for
+//! again, so that a crawler takes little from others.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cache_disk::Figures as DiskFigures;
+use parking_lot::{Mutex, MutexGuard};
+use quick_cache::sync::Cache as Map;
+use quick_cache::{DefaultHashBuilder, Lifecycle, OptionsBuilder, Weighter};
+use wire::cache::Head;
+
+use super::Key;
+use super::object::Object;
+use super::purges::{Matchers, Purges};
+use super::tier::{Objects, Tier};
+use crate::limits::CACHE_VARIANTS_MAX;
+
+/// The responses that are kept.
+pub(crate) struct Store {
+    map: Map<Key, Arc<Variants>, Weight, DefaultHashBuilder, Evictions>,
+    evictions: Evictions,
+    tier: Tier,
+    /// Removals so far: what was on its way from the disk meanwhile may be what was removed.
+    removals: AtomicU64,
+    /// Held while the responses of a key are changed, so that no change is lost, and none is kept that has been purged.
+    changing: Mutex<Purges>,
+    /// Purges and changes so far.
+    purged: AtomicU64,
+    /// Held by the one purge that goes on.
+    purging: Mutex<()>,
+}
+
+/// The responses of a key, the latest last.
+struct Variants {
+    objects: Objects,
+    weight: u64,
+}
+
+/// What there is for a request.
+#[derive(Default)]
+pub(crate) struct Found {
+    pub(crate) object: Option<Arc<Object>>,
+    /// There are responses to other requests for the same key.
+    pub(crate) has_others: bool,
+}
+
+impl Variants {
+    fn are_meant(&self, matchers: &Matchers) -> bool {
+        self.objects.iter().any(|object| object.labels.are_meant(matchers))
+    }
+}
+
+#[derive(Clone)]
+struct Weight;
+
+/// Counts what had to go.
+#[derive(Clone, Default)]
+struct Evictions(Arc<AtomicU64>);
+
+/// What the tables take for each key, in bytes.
+const ENTRY_BYTES: usize = 160;
+/// A part of the memory with a lock of its own has at least so many bytes, so that long responses find room.
+const SHARD_BYTES_MIN: u64 = 64 << 20;
+const SHARDS_MAX: u64 = 64;
+/// How long a response is, as far as the first size of tables is concerned.
+const USUAL_BYTES: u64 = 64 << 10;
+
+impl Weighter<Key, Arc<Variants>> for Weight {
+    fn weight(&self, key: &Key, variants: &Arc<Variants>) -> u64 {
+        (key.len() + ENTRY_BYTES) as u64 + variants.weight
+    }
+}
+
+impl Lifecycle<Key, Arc<Variants>> for Evictions {
+    type RequestState = Option<Arc<Variants>>;
+
+    /// What goes is freed once the lock is not held any more, when the state is dropped.
+    fn on_evict(&self, state: &mut Self::RequestState, _: Key, variants: Arc<Variants>) {
+        self.0.fetch_add(variants.objects.len() as u64, Ordering::Relaxed);
+        *state = Some(variants);
+    }
+}
+
+impl Store {
+    /// Room for so many bytes.
+    pub(super) fn new(bytes: u64, tier: Tier) -> Self {
+        let options = OptionsBuilder::new()
+            .shards((bytes / SHARD_BYTES_MIN).clamp(1, SHARDS_MAX) as usize)
+            .estimated_items_capacity((bytes / USUAL_BYTES) as usize)
+            .weight_capacity(bytes)
+            .build()
+            .expect("all that has to be said is said");
+        let evictions = Evictions::default();
+        let map = Map::with_options(options, Weight, DefaultHashBuilder::default(), evictions.clone());
+        Self {
+            map,
+            evictions,
+            tier,
+            removals: AtomicU64::new(0),
+            changing: Mutex::default(),
+            purged: AtomicU64::new(0),
+            purging: Mutex::new(()),
+        }
+    }
+
+    /// Looks for the latest response to a request.
+    pub(crate) fn find(&self, key: &[u8], request: Head<'_>) -> Found {
+        let Some(variants) = self.map.get(key) else { return Found::default() };
+        let mut matching = variants.objects.iter().filter(|object| object.answers(request));
+        let object = matching.next_back().cloned();
+        Found { has_others: object.is_none(), object }
+    }
+
+    /// Whether there may be more on disk than in memory.
+    pub(crate) fn has_tier(&self) -> bool {
+        self.tier.is_there()
+    }
+
+    /// Brings what is on disk for a key into memory. False if there is nothing, or something has come or gone meanwhile.
+    pub(crate) async fn bring_up(&self, key: &[u8]) -> bool {
+        let removals = self.removals.load(Ordering::Relaxed);
+        let Some(objects) = self.tier.get(key).await else { return false };
+        let changing = self.changing.lock();
+        let is_wanted = self.map.peek(key).is_none() && removals == self.removals.load(Ordering::Relaxed);
+        if is_wanted {
+            self.insert_here(&changing, &Key::from(key), objects);
+        }
+        is_wanted
+    }
+
+    /// Keeps a response in place of those that answer the same requests, unless what it is has been purged since it was asked for.
+    pub(crate) fn put(&self, key: &Key, object: Arc<Object>, request: Head<'_>, since: u64) {
+        let changing = self.changing.lock();
+        if changing.have_met(key, &object.labels, since) {
+            return;
+        }
+        let mut objects = Objects::new();
+        if let Some(variants) = self.map.peek(&**key) {
+            objects.extend(variants.objects.iter().filter(|known| !known.answers(request)).cloned());
+        }
+        if objects.len() == CACHE_VARIANTS_MAX {
+            objects.remove(0);
+        }
+        objects.push(object);
+        self.insert(&changing, key, &objects);
+    }
+
+    /// Keeps a response in place of the one that it has been made of, if that is still there.
+    /// False where what it is has been purged since it was asked for.
+    pub(crate) fn replace(&self, key: &Key, old: &Arc<Object>, new: Arc<Object>, since: u64) -> bool {
+        let changing = self.changing.lock();
+        if changing.have_met(key, &new.labels, since) || changing.have_met(key, &old.labels, since) {
+            return false;
+        }
+        let Some(variants) = self.map.peek(&**key) else { return true };
+        let mut objects = variants.objects.clone();
+        if let Some(place) = objects.iter_mut().find(|known| Arc::ptr_eq(known, old)) {
+            *place = new;
+            self.insert(&changing, key, &objects);
+        }
+        true
+    }
+
+    fn insert(&self, changing: &MutexGuard<'_, Purges>, key: &Key, objects: &Objects) {
+        if self.insert_here(changing, key, objects.clone()) {
+            self.tier.put(key, objects);
+        }
+    }
+
+    /// False where one of them is being purged, which is left to the purge.
+    fn insert_here(&self, changing: &MutexGuard<'_, Purges>, key: &Key, objects: Objects) -> bool {
+        if objects.iter().any(|object| changing.are_after(&object.labels)) {
+            return false;
+        }
+        let weight = objects.iter().map(|object| object.weight()).sum::<u64>() + size_of::<Variants>() as u64;
+        self.map.insert(Arc::clone(key), Arc::new(Variants { objects, weight }));
+        true
+    }
+
+    /// Removes all responses of a key, of which what it stands for has changed: what was asked for before is not kept.
+    pub(super) fn invalidate(&self, key: &[u8]) {
+        let mut changing = self.changing.lock();
+        self.purged.store(changing.note_change(key), Ordering::Release);
+        self.removals.fetch_add(1, Ordering::Relaxed);
+        self.map.remove(key);
+        self.tier.remove(key);
+    }
+
+    /// Removes a response, if it is still there.
+    pub(crate) fn remove_one(&self, key: &Key, old: &Arc<Object>) {
+        let changing = self.changing.lock();
+        let Some(variants) = self.map.peek(&**key) else { return };
+        let others = variants.objects.iter().filter(|known| !Arc::ptr_eq(known, old)).cloned();
+        let others: Objects = others.collect();
+        if others.is_empty() {
+            self.removals.fetch_add(1, Ordering::Relaxed);
+            self.map.remove(&**key);
+            self.tier.remove(key);
+        } else {
+            self.insert(&changing, key, &others);
+        }
+    }
+
+    // === Purges ===
+
+    /// Purges and changes so far: to be noted before a response is looked for or asked for.
+    pub(crate) fn purged(&self) -> u64 {
+        self.purged.load(Ordering::Acquire)
+    }
+
+    /// Forgets what one of these is about, with all other responses of its key, in memory and on disk. Returns how many were in memory.
+    ///
+    /// It looks at everything, so that nothing else has to: hits go on meanwhile, and a lock is held for a step of it only.
+    pub(super) fn purge(&self, matchers: &Matchers) -> u64 {
+        let _one = self.purging.lock();
+        {
+            let mut changing = self.changing.lock();
+            changing.begin(Arc::clone(matchers));
+            self.removals.fetch_add(1, Ordering::Relaxed);
+            self.tier.purge(matchers);
+        }
+        let mut count = 0;
+        for (key, variants) in self.map.iter() {
+            if variants.are_meant(matchers) {
+                count += self.purge_one(&key, matchers);
+            }
+        }
+        let mut changing = self.changing.lock();
+        // What has been read from the disk since may have been found before.
+        self.removals.fetch_add(1, Ordering::Relaxed);
+        self.purged.store(changing.end(), Ordering::Release);
+        drop(changing);
+        self.tier.flush();
+        count
+    }
+
+    fn purge_one(&self, key: &Key, matchers: &Matchers) -> u64 {
+        let _changing = self.changing.lock();
+        // Another response may have come in its place.
+        if self.map.peek(&**key).is_some_and(|variants| variants.are_meant(matchers)) {
+            return self.map.remove(&**key).map_or(0, |(_, variants)| variants.objects.len() as u64);
+        }
+        0
+    }
+
+    /// Bytes that there are for responses.
+    pub(super) fn bytes_max(&self) -> u64 {
+        self.map.capacity()
+    }
+
+    /// The figures of the second tier.
+    pub(super) fn disk_figures(&self) -> Option<DiskFigures> {
+        self.tier.figures()
+    }
+
+    /// Keys, the bytes that they and their responses take, and the responses that had to go so far.
+    pub(crate) fn figures(&self) -> (u64, u64, u64) {
+        (self.map.len() as u64, self.map.weight(), self.evictions.0.load(Ordering::Relaxed))
+    }
+}

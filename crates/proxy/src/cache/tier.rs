@@ -1,0 +1,193 @@
+//! The second tier, on disk: all responses of a key are one record, and come back into memory together when one of them is asked for.
+//!
+//! Never in here: files, which are the business of `cache_disk`; a decision about what is kept.
+
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes};
+use cache_disk::{Disk, Figures, Found, Record};
+use smallvec::SmallVec;
+use wire::cache::{Freshness, Head, Validators, Vary};
+
+use super::labels::Labels;
+use super::object::{Body, Object};
+use super::purges::Matchers;
+use crate::forms::ContentId;
+use crate::limits::{CACHE_PURGE_WAIT_MAX, CACHE_VARIANTS_MAX};
+
+/// The responses of a key, the latest last.
+pub(super) type Objects = SmallVec<[Arc<Object>; 1]>;
+
+/// The form of a record's meta; another one is not read.
+const FORM: u8 = 2;
+
+/// The tier, where there is one.
+#[derive(Default)]
+pub(super) struct Tier(Option<Arc<Disk>>);
+
+impl Tier {
+    pub(super) fn new(disk: Option<Arc<Disk>>) -> Self {
+        Self(disk)
+    }
+
+    pub(super) fn is_there(&self) -> bool {
+        self.0.is_some()
+    }
+
+    pub(super) fn figures(&self) -> Option<Figures> {
+        self.0.as_ref().map(|disk| disk.figures())
+    }
+
+    /// Keeps the responses of a key; they are written later.
+    pub(super) fn put(&self, key: &[u8], objects: &Objects) {
+        if let Some(disk) = &self.0
+            && let Some(record) = encode(objects)
+        {
+            disk.insert(Bytes::copy_from_slice(key), record);
+        }
+    }
+
+    pub(super) fn remove(&self, key: &[u8]) {
+        if let Some(disk) = &self.0 {
+            disk.remove(key);
+        }
+    }
+
+    pub(super) fn purge(&self, matchers: &Matchers) {
+        if let Some(disk) = &self.0 {
+            matchers.iter().for_each(|matcher| disk.purge(matcher.clone()));
+        }
+    }
+
+    /// Waits until what has been ordered is written, so that it holds after a restart too.
+    pub(super) fn flush(&self) {
+        if let Some(disk) = &self.0 {
+            disk.flush(CACHE_PURGE_WAIT_MAX);
+        }
+    }
+
+    /// Reads the responses of a key.
+    pub(super) async fn get(&self, key: &[u8]) -> Option<Objects> {
+        decode(&self.0.as_ref()?.get(key).await?)
+    }
+}
+
+/// None where one still comes: the others stay as they were.
+fn encode(objects: &Objects) -> Option<Record> {
+    let mut meta = vec![FORM];
+    let mut body = Vec::new();
+    for object in objects {
+        let Body::Here { pieces, len } = &object.body else { return None };
+        meta.put_slice(&object.freshness.to_bytes());
+        meta.put_u64_le(*len);
+        for part in [object.labels.bytes(), &object.vary_key, &object.head] {
+            meta.put_u32_le(part.len() as u32);
+            meta.put_slice(part);
+        }
+        body.extend(pieces.iter().cloned());
+    }
+    let mut labels: Vec<Vec<u8>> =
+        objects.iter().flat_map(|object| object.labels.iter()).map(<[u8]>::to_vec).collect();
+    labels.sort_unstable();
+    labels.dedup();
+    Some(Record { labels, meta: meta.into(), body })
+}
+
+/// None for what this version does not write.
+fn decode(found: &Found) -> Option<Objects> {
+    let (form, mut meta) = found.meta.split_first()?;
+    let mut body = found.body.clone();
+    let mut objects = Objects::new();
+    while *form == FORM && !meta.is_empty() && objects.len() < CACHE_VARIANTS_MAX {
+        let (freshness, rest) = meta.split_first_chunk()?;
+        let (len, rest) = rest.split_first_chunk()?;
+        let (labels, rest) = split_part(rest)?;
+        let (vary_key, rest) = split_part(rest)?;
+        let (head, rest) = split_part(rest)?;
+        meta = rest;
+        let len = usize::try_from(u64::from_le_bytes(*len)).ok().filter(|len| *len <= body.len())?;
+        let (freshness, labels) = (Freshness::from_bytes(freshness), Labels::from_bytes(labels)?);
+        objects.push(Arc::new(object(freshness, labels, (vary_key, head), &body.split_to(len))?));
+    }
+    (!objects.is_empty()).then_some(objects)
+}
+
+fn split_part(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (len, rest) = bytes.split_first_chunk()?;
+    rest.split_at_checked(u32::from_le_bytes(*len) as usize)
+}
+
+fn object(
+    freshness: Freshness,
+    labels: Labels,
+    (vary_key, head): (&[u8], &[u8]),
+    body: &Bytes,
+) -> Option<Object> {
+    let response = Object::parse(head)?;
+    let said = Head::of_response(head, &response);
+    let (validators, vary) = (Validators::of(said, freshness.response_time), Vary::of(said)?);
+    let len = body.len() as u64;
+    // One small part of a record would keep all of it in memory.
+    let pieces = if body.is_empty() { Arc::default() } else { Arc::from([Bytes::copy_from_slice(body)]) };
+    Some(Object {
+        head: head.into(),
+        response,
+        freshness,
+        validators,
+        vary,
+        vary_key: vary_key.into(),
+        labels,
+        body: Body::Here { pieces, len },
+        content: ContentId::next(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::cache::{Directives, Policy, Times};
+
+    use super::*;
+
+    fn sample(language: &str, body: &'static str) -> Arc<Object> {
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nVary: Accept-Language\r\nETag: \"{language}\"\r\nCache-Control: max-age=9\r\n\r\n"
+        );
+        let response = Object::parse(head.as_bytes()).unwrap();
+        let said = Head::of_response(head.as_bytes(), &response);
+        let times = Times { response: 6, delay: 1 };
+        let freshness = Freshness::of(200, said, &Directives::of(said, &[]), times, &Policy::default());
+        let labels = Labels::of_url(b"a.test", language.as_bytes(), true).unwrap();
+        let parts = (language.as_bytes(), head.as_bytes());
+        let object = object(freshness, labels, parts, &Bytes::from_static(body.as_bytes()));
+        Arc::new(object.unwrap())
+    }
+
+    fn text(object: &Object) -> Vec<u8> {
+        let Body::Here { pieces, .. } = &object.body else { unreachable!() };
+        pieces.concat()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let objects: Objects =
+            [sample("de", "eins"), sample("en", ""), sample("fr", "trois")].into_iter().collect();
+        let Record { meta, body, labels } = encode(&objects).unwrap();
+        assert_eq!(labels.len(), 3);
+        let found = Found { meta, body: body.concat().into() };
+        let read = decode(&found).unwrap();
+        assert_eq!(read.len(), 3);
+        for (read, written) in read.iter().zip(&objects) {
+            assert_eq!((&read.head, &read.response), (&written.head, &written.response));
+            assert_eq!(read.freshness, written.freshness);
+            assert_eq!((&read.validators, &read.labels), (&written.validators, &written.labels));
+            assert_eq!((&read.vary, &read.vary_key), (&written.vary, &written.vary_key));
+            assert_eq!(text(read), text(written));
+        }
+        for len in 0..found.meta.len() {
+            // What is cut off between two responses is the first ones.
+            let cut = Found { meta: found.meta.slice(..len), body: found.body.clone() };
+            assert!(decode(&cut).is_none_or(|read| read.len() < 3));
+        }
+        assert!(decode(&Found { meta: Bytes::from_static(&[9]), body: Bytes::new() }).is_none());
+    }
+}

@@ -1,0 +1,207 @@
+//! Who is far off the others. A client is compared with what all clients together do; nothing is known here of requests.
+//!
+//! The clients that were noticed are kept as heavy hitters are in Space-Saving (Metwally, Agrawal and El Abbadi, "Efficient computation of
+//! frequent and top-k elements in data streams", 2005): a table of fixed size, from which the least busy go; but a client begins with what
+//! was counted of it alone, so that nobody inherits what another has done.
+
+use std::collections::HashMap;
+
+use foldhash::fast::SeedableRandomState as RandomState;
+
+use super::counts::{Rates, Signal};
+use super::key::ClientKey;
+use super::record::{DECAY, Record, Standing};
+use super::sketch::Window;
+use super::verdicts::Verdict;
+use crate::limits::{
+    ABUSE_ACTIVE_CLIENTS_MIN, ABUSE_CLIENTS_MAX, ABUSE_FAULTS_MIN, ABUSE_MEDIANS_MIN, ABUSE_OTHERS_MIN,
+    ABUSE_PART_MIN, ABUSE_RATE_MIN, ABUSE_SHARE_FACTOR, ABUSE_SHARE_MIN, ABUSE_SKETCH_CELLS, ABUSE_SLOW_MIN,
+};
+
+/// Judges clients by what all workers have counted, window by window, each of a second.
+pub(super) struct Judge {
+    clients: HashMap<ClientKey, Record, RandomState>,
+    /// Requests by a hash of their clients, as sums that decay.
+    requests: Box<[f32]>,
+    totals: Rates,
+    overview: Overview,
+}
+
+/// What all clients together do.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Overview {
+    /// Clients that have asked for something lately; more than there are counters are not told apart.
+    pub(super) active: usize,
+    /// Requests a second of the client in the middle of them.
+    pub(super) median: f32,
+    /// Of everything, in a second.
+    pub(super) rates: Rates,
+}
+
+impl Judge {
+    pub(super) fn new(hasher: RandomState) -> Self {
+        Self {
+            clients: HashMap::with_hasher(hasher),
+            requests: vec![0.0; ABUSE_SKETCH_CELLS].into(),
+            totals: Rates::default(),
+            overview: Overview::default(),
+        }
+    }
+
+    /// Begins with the judgement of a window: what came before counts less.
+    pub(super) fn begin(&mut self) {
+        self.requests.iter_mut().for_each(|sum| *sum *= DECAY);
+        self.totals.iter_mut().for_each(|sum| *sum *= DECAY);
+        self.clients.values_mut().for_each(Record::decay);
+    }
+
+    /// Adds what one worker has counted in it.
+    pub(super) fn add(&mut self, window: &Window) {
+        for (sum, &count) in self.requests.iter_mut().zip(window.requests.iter()) {
+            *sum += f32::from(count);
+        }
+        for (sum, &count) in self.totals.iter_mut().zip(&window.totals) {
+            *sum += count as f32;
+        }
+        for (client, counts) in &window.tracked {
+            if !self.clients.contains_key(client) {
+                make_room(&mut self.clients);
+            }
+            self.clients.entry(*client).or_default().add(counts);
+        }
+    }
+
+    /// Judges all clients at a second since the proxy began. True where the standing of any has changed.
+    pub(super) fn conclude(&mut self, now_s: u32) -> bool {
+        let overview = self.look_over();
+        self.overview = overview;
+        let mut has_changed = false;
+        self.clients.retain(|_, record| {
+            has_changed |= record.conclude(offences(record, &overview), now_s);
+            !record.is_spent()
+        });
+        if self.clients.len() < self.clients.capacity() / 4 {
+            self.clients.shrink_to(self.clients.len() * 2);
+        }
+        has_changed
+    }
+
+    fn look_over(&self) -> Overview {
+        // A request is told for 30 seconds after it came.
+        let mut active: Vec<f32> = self.requests.iter().copied().filter(|&sum| sum > 0.05).collect();
+        let count = active.len();
+        let median = match count {
+            0 => 0.0,
+            _ => *active.select_nth_unstable_by(count / 2, f32::total_cmp).1,
+        };
+        let rates = self.totals.map(|sum| sum * (1.0 - DECAY));
+        Overview { active: count, median: median * (1.0 - DECAY), rates }
+    }
+
+    /// Who is slowed or refused.
+    pub(super) fn held(&self) -> impl Iterator<Item = (ClientKey, Verdict)> {
+        self.clients.iter().filter_map(|(client, record)| Some((*client, record.verdict()?)))
+    }
+
+    pub(super) fn overview(&self) -> Overview {
+        self.overview
+    }
+
+    pub(super) fn clients(&self) -> impl Iterator<Item = (ClientKey, &Record)> {
+        self.clients.iter().map(|(client, record)| (*client, record))
+    }
+
+    /// How many clients have each standing.
+    pub(super) fn count(&self) -> [u64; 3] {
+        let mut counts = [0; 3];
+        self.clients.values().for_each(|record| counts[record.standing as usize] += 1);
+        counts
+    }
+
+    /// Forgets a client. False where it is not known.
+    pub(super) fn release(&mut self, client: ClientKey) -> bool {
+        self.clients.remove(&client).is_some_and(|record| record.standing != Standing::Watched)
+    }
+
+    /// Forgets all clients. Returns how many were slowed or refused.
+    pub(super) fn release_all(&mut self) -> usize {
+        let [_, slowed, refused] = self.count();
+        self.clients.clear();
+        (slowed + refused) as usize
+    }
+
+    /// Bytes that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        let of_requests = size_of_val(&*self.requests);
+        of_requests + self.clients.capacity() * 8 / 7 * (size_of::<(ClientKey, Record)>() + 1)
+    }
+}
+
+/// By which signals a client is far off the others.
+fn offences(record: &Record, overview: &Overview) -> u8 {
+    let mut offences = 0;
+    for signal in Signal::ALL {
+        // What it did long ago is held against nobody who has stopped.
+        let is_offence = match signal {
+            Signal::Requests => is_far_off_by_rate(record, overview),
+            _ => is_far_off_by_share(record, signal, overview),
+        };
+        if is_offence {
+            offences |= signal.bit();
+        }
+    }
+    offences
+}
+
+fn is_far_off_by_rate(record: &Record, overview: &Overview) -> bool {
+    let rate = record.rate(Signal::Requests);
+    rate >= ABUSE_RATE_MIN
+        && record.last_rate(Signal::Requests) >= ABUSE_RATE_MIN
+        && overview.active >= ABUSE_ACTIVE_CLIENTS_MIN
+        && rate >= overview.median * ABUSE_MEDIANS_MIN
+        && rate >= overview.rates[Signal::Requests as usize] * ABUSE_PART_MIN
+}
+
+fn is_far_off_by_share(record: &Record, signal: Signal, overview: &Overview) -> bool {
+    let (own, least) = (record.rate(signal), faults_min(signal));
+    if own < least || record.last_rate(signal) < least.min(1.0) {
+        return false;
+    }
+    let all = overview.rates[signal as usize];
+    let of = |rates: &dyn Fn(Signal) -> f32| match signal {
+        // An error is a request; the others are not.
+        Signal::Requests | Signal::Errors => rates(Signal::Requests),
+        _ => rates(Signal::Requests) + rates(signal),
+    };
+    let own_whole = of(&|signal| record.rate(signal));
+    // What it did before it was noticed is not the others'.
+    let hidden = record.hidden_rate(signal).min(all - own);
+    let others_whole = of(&|signal| overview.rates[signal as usize]) - own_whole - hidden;
+    let share = own / own_whole.max(own);
+    let others_share = (all - own - hidden).max(0.0) / others_whole.max(ABUSE_OTHERS_MIN);
+    others_whole >= ABUSE_OTHERS_MIN
+        && share >= ABUSE_SHARE_MIN
+        && share >= others_share * ABUSE_SHARE_FACTOR
+        && own >= all * ABUSE_PART_MIN
+}
+
+fn faults_min(signal: Signal) -> f32 {
+    if signal == Signal::Slow { ABUSE_SLOW_MIN } else { ABUSE_FAULTS_MIN }
+}
+
+/// Forgets those clients that do least, an eighth of them at a time, since to find one all are looked at.
+fn make_room(clients: &mut HashMap<ClientKey, Record, RandomState>) {
+    if clients.len() < ABUSE_CLIENTS_MAX {
+        return;
+    }
+    let mut weights: Vec<f32> = clients.values().map(Record::weight).collect();
+    let (_, least, _) = weights.select_nth_unstable_by(ABUSE_CLIENTS_MAX / 8, f32::total_cmp);
+    let least = *least;
+    let mut to_go = ABUSE_CLIENTS_MAX / 8;
+    // Where many do just as much, not all of them go.
+    clients.retain(|_, record| {
+        let goes = to_go > 0 && record.weight() <= least;
+        to_go -= usize::from(goes);
+        !goes
+    });
+}

@@ -1,0 +1,180 @@
+//! What a worker counts within a window: all clients in a sketch of fixed size, and one by one those that the sketch notices.
+//!
+//! The sketch is a count-min sketch (Cormode and Muthukrishnan, "An improved data stream summary: the count-min sketch and its
+//! applications", 2005): it never tells too little of a client, and too much only where others share all of its counters. Positions in
+//! its rows are parts of one hash (Kirsch and Mitzenmacher, "Less hashing, same performance", 2006). What it says decides no more than
+//! who is counted one by one from then on, so that nobody is judged by what others have done.
+
+use std::collections::HashMap;
+
+use foldhash::fast::SeedableRandomState as RandomState;
+
+use super::counts::{Counts, HIDDEN, Signal};
+use super::key::ClientKey;
+use crate::limits::{ABUSE_SKETCH_CELLS, ABUSE_SKETCH_ROWS, ABUSE_TRACKED_MAX};
+
+const MASK: usize = ABUSE_SKETCH_CELLS - 1;
+const _: () = assert!(ABUSE_SKETCH_CELLS.is_power_of_two() && ABUSE_SKETCH_CELLS <= 1 << 16);
+
+/// Clients that are noticed in a window, for whom the memory is kept.
+const TRACKED_USUALLY: usize = 256;
+
+/// A count-min sketch.
+struct Sketch(Box<[[u16; ABUSE_SKETCH_CELLS]]>);
+
+impl Sketch {
+    fn new() -> Self {
+        Self(vec![[0; ABUSE_SKETCH_CELLS]; ABUSE_SKETCH_ROWS].into())
+    }
+
+    /// Adds points, and returns how many there may be of who has this hash.
+    fn add(&mut self, hash: u64, points: u16) -> u16 {
+        let mut least = u16::MAX;
+        for (row, cells) in self.0.iter_mut().enumerate() {
+            let cell = &mut cells[(hash >> (16 * (row + 1))) as usize & MASK];
+            *cell = cell.saturating_add(points);
+            least = least.min(*cell);
+        }
+        least
+    }
+}
+
+/// What a worker has counted since the window began.
+pub(super) struct Window {
+    sketch: Sketch,
+    /// Requests by the lowest part of their clients' hashes: where there are fewer clients than counters, each is one client's.
+    pub(super) requests: Box<[u16; ABUSE_SKETCH_CELLS]>,
+    /// Counts since a client was noticed.
+    pub(super) tracked: HashMap<ClientKey, Counts, RandomState>,
+    tracked_max: usize,
+    pub(super) totals: Counts,
+}
+
+impl Window {
+    /// For one of so many workers.
+    pub(super) fn new(hasher: RandomState, workers: usize) -> Self {
+        Self {
+            sketch: Sketch::new(),
+            requests: Box::new([0; ABUSE_SKETCH_CELLS]),
+            tracked: HashMap::with_hasher(hasher),
+            tracked_max: ABUSE_TRACKED_MAX / workers.max(1),
+            totals: Counts::default(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.totals == Counts::default()
+    }
+
+    /// Counts a request; `threshold` is how many points get a client noticed.
+    #[inline]
+    pub(super) fn count_request(&mut self, client: ClientKey, hash: u64, is_error: bool, threshold: u16) {
+        let cell = &mut self.requests[hash as usize & MASK];
+        *cell = cell.saturating_add(1);
+        self.totals[Signal::Requests as usize] += 1;
+        let mut points = Signal::Requests.points();
+        if is_error {
+            self.totals[Signal::Errors as usize] += 1;
+            points += Signal::Errors.points();
+        }
+        let seen = self.sketch.add(hash, points);
+        if seen >= threshold {
+            self.track(client, &[Signal::Requests, Signal::Errors][..=usize::from(is_error)], seen - points);
+        }
+    }
+
+    /// Counts anything else.
+    #[cold]
+    pub(super) fn count(&mut self, client: ClientKey, hash: u64, signal: Signal, threshold: u16) {
+        self.totals[signal as usize] += 1;
+        let seen = self.sketch.add(hash, signal.points());
+        if seen >= threshold {
+            self.track(client, &[signal], seen - signal.points());
+        }
+    }
+
+    /// Counts one by one; `before` is how many points the client may have had until then.
+    #[cold]
+    fn track(&mut self, client: ClientKey, signals: &[Signal], before: u16) {
+        let has_room = self.tracked.len() < self.tracked_max;
+        let counts = match self.tracked.get_mut(&client) {
+            Some(counts) => counts,
+            None if has_room => {
+                let counts = self.tracked.entry(client).or_default();
+                counts[HIDDEN] = before.into();
+                counts
+            }
+            None => return,
+        };
+        for signal in signals {
+            counts[*signal as usize] += 1;
+        }
+    }
+
+    /// Forgets everything, and keeps its memory unless that has become much.
+    pub(super) fn clear(&mut self) {
+        self.sketch.0.iter_mut().for_each(|row| row.fill(0));
+        self.requests.fill(0);
+        self.tracked.clear();
+        self.tracked.shrink_to(TRACKED_USUALLY);
+        self.totals = Counts::default();
+    }
+
+    /// Bytes that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        let fixed = (ABUSE_SKETCH_ROWS + 1) * ABUSE_SKETCH_CELLS * size_of::<u16>();
+        // A table of the standard library has a byte of control for each slot, and an eighth of its slots is never used.
+        fixed + self.tracked.capacity() * 8 / 7 * (size_of::<(ClientKey, Counts)>() + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::BuildHasher;
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    fn client(number: u32) -> ClientKey {
+        ClientKey::of(Ipv4Addr::from_bits(0x0a00_0000 + number).into())
+    }
+
+    #[test]
+    fn the_sketch_never_tells_too_little_and_seldom_too_much() {
+        let hasher = super::super::simulation::seeded(7);
+        let mut sketch = Sketch::new();
+        let hash = |number| hasher.hash_one(client(number).bits());
+        for number in 0..4000 {
+            for _ in 0..=(number % 5) {
+                sketch.add(hash(number), 1);
+            }
+        }
+        let told = |sketch: &mut Sketch, number| sketch.add(hash(number), 0);
+        let too_much = (0..4000).filter(|&number| {
+            let (real, told) = (1 + (number % 5) as u16, told(&mut sketch, number));
+            assert!(told >= real, "{number}: {told} of {real}");
+            told > real
+        });
+        let too_much = too_much.count();
+        assert!(too_much < 1600, "{too_much} of 4000 share a counter in each row");
+    }
+
+    #[test]
+    fn who_is_noticed_is_counted_exactly_from_then_on() {
+        let hasher = RandomState::random();
+        let mut window = Window::new(hasher.clone(), 1);
+        let (busy, other) = (client(1), client(2));
+        for round in 0..30 {
+            window.count_request(busy, hasher.hash_one(busy.bits()), round % 2 == 0, 61);
+        }
+        window.count_request(other, hasher.hash_one(other.bits()), false, 61);
+        // Two requests, of which one is an error, are seven points: the seventeenth reaches 62.
+        assert_eq!(window.tracked[&busy], [14, 7, 0, 0, 0, 56]);
+        assert!(!window.tracked.contains_key(&other));
+        window.count(other, hasher.hash_one(other.bits()), Signal::Slow, 61);
+        assert_eq!(window.tracked[&other], [0, 0, 0, 0, 1, 0], "once is enough");
+        assert_eq!(window.totals, [31, 15, 0, 0, 1, 0]);
+        window.clear();
+        assert!(window.is_empty() && window.tracked.is_empty());
+    }
+}

@@ -1,0 +1,154 @@
+//! Requests in a window of time that slides, from two numbers.
+//!
+//! Never in here: who is counted, and a clock.
+
+use std::time::Duration;
+
+use crate::clock::Moment;
+
+/// Counts of the fixed window that is at work, which begins with a first request, and of the one before. Of that one the part counts that the
+/// sliding window still covers, as if its requests had come evenly: steady traffic is counted as it is, and a burst is forgotten little by
+/// little, a part of it before its time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    begin: Moment,
+    previous: u32,
+    current: u32,
+}
+
+impl Window {
+    pub(super) fn new(now: Moment) -> Self {
+        Self { begin: now, previous: 0, current: 0 }
+    }
+
+    /// Goes on to the fixed window of this moment.
+    pub(super) fn advance(&mut self, length: Duration, now: Moment) {
+        let passed = now.since(self.begin);
+        if passed < length {
+            return;
+        }
+        let follows = passed < 2 * length;
+        self.begin = if follows { self.begin.after(length) } else { now };
+        self.previous = if follows { self.current } else { 0 };
+        self.current = 0;
+    }
+
+    pub(super) fn add(&mut self, count: u32) {
+        self.current = self.current.saturating_add(count);
+    }
+
+    /// Requests in the sliding window, once it was advanced.
+    pub(super) fn used(&self, length: Duration, now: Moment) -> f64 {
+        f64::from(self.previous) * (1.0 - self.part(length, now)) + f64::from(self.current)
+    }
+
+    /// All requests that could still be in it.
+    pub(super) fn recent(&self) -> u32 {
+        self.previous.saturating_add(self.current)
+    }
+
+    /// The part of the fixed window that is over.
+    fn part(&self, length: Duration, now: Moment) -> f64 {
+        (now.since(self.begin).as_secs_f64() / length.as_secs_f64()).min(1.0)
+    }
+
+    /// Time until the fixed window ends.
+    pub(super) fn rest(&self, length: Duration, now: Moment) -> Duration {
+        length.saturating_sub(now.since(self.begin))
+    }
+
+    /// Time until there is room for another request, where nobody else asks meanwhile.
+    pub(super) fn time_to_room(&self, limit: u32, length: Duration, now: Moment) -> Duration {
+        let room = f64::from(limit) - 1.0;
+        let (current, previous) = (f64::from(self.current), f64::from(self.previous));
+        let part_free = |taken: f64, before: f64| {
+            let excess = taken + before - room;
+            if before > 0.0 { (excess / before).clamp(0.0, 1.0) } else { 0.0 }
+        };
+        if current <= room {
+            let part = part_free(current, previous) - self.part(length, now);
+            return length.mul_f64(part.max(0.0));
+        }
+        self.rest(length, now) + length.mul_f64(part_free(0.0, current))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// How many of so many requests, one every `step`, are within a limit.
+    fn admitted(limit: u32, requests: u32, step: Duration) -> Vec<Duration> {
+        let begin = Clock::new(Clock::begin()).now();
+        let mut window = Window::new(begin);
+        let mut times = Vec::new();
+        for number in 0..requests {
+            let now = begin.after(step * number);
+            window.advance(SECOND, now);
+            if window.used(SECOND, now) + 1.0 <= f64::from(limit) {
+                window.add(1);
+                times.push(now.since(begin));
+            }
+        }
+        times
+    }
+
+    #[test]
+    fn what_is_admitted_is_what_the_limit_says_at_every_rate() {
+        // Below the limit all of them, above it as many as it says, in each second and in all.
+        assert_eq!(admitted(100, 490, SECOND / 98).len(), 490);
+        for rate in [150, 300, 1000] {
+            let times = admitted(100, 10 * rate, SECOND / rate);
+            assert!((980..=1020).contains(&times.len()), "{rate}: {}", times.len());
+        }
+    }
+
+    #[test]
+    fn no_second_has_twice_as_many() {
+        let times = admitted(100, 20_000, SECOND / 2000);
+        let most =
+            (0..times.len()).map(|at| times[at..].partition_point(|time| *time < times[at] + SECOND)).max();
+        assert!(most.unwrap() < 200, "{most:?}");
+    }
+
+    #[test]
+    fn the_time_to_room_is_when_there_is_room() {
+        let begin = Clock::new(Clock::begin()).now();
+        for (limit, earlier, at) in
+            [(10, 0, 0), (10, 0, 700), (10, 10, 1000), (1, 0, 300), (3, 3, 1500), (50, 20, 1900)]
+        {
+            let mut window = Window::new(begin);
+            window.add(earlier);
+            let now = begin.after(Duration::from_millis(at));
+            window.advance(SECOND, now);
+            while window.used(SECOND, now) + 1.0 <= f64::from(limit) {
+                window.add(1);
+            }
+            let is_free = |time: Duration| {
+                let (mut later, then) = (window, now.after(time));
+                later.advance(SECOND, then);
+                later.used(SECOND, then) + 1.0 <= f64::from(limit) + 1e-6
+            };
+            let time = window.time_to_room(limit, SECOND, now);
+            assert!(is_free(time + Duration::from_millis(1)), "{limit} {earlier} {at}: {time:?}");
+            assert!(
+                time.is_zero() || !is_free(time.saturating_sub(Duration::from_millis(5))),
+                "{limit} {earlier} {at}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_was_long_ago_is_forgotten_and_a_clock_behind_does_no_harm() {
+        let begin = Clock::new(Clock::begin()).now().after(SECOND);
+        let mut window = Window::new(begin);
+        window.add(7);
+        window.advance(SECOND, begin.after(5 * SECOND));
+        assert_eq!((window.recent(), window.begin), (0, begin.after(5 * SECOND)));
+        window.advance(SECOND, begin);
+        assert!(window.used(SECOND, begin) < 1.0);
+    }
+}

@@ -1,0 +1,169 @@
+//! The mark by which replicas know each other's requests: the last line of a head. It says what the other has to know, when it was made, and a
+//! code over both and over all of the head before it, under a secret that only replicas have. So nothing of a request can be changed or
+//! added without it.
+//!
+//! Never in here: sockets, a clock.
+
+use aws_lc_rs::hmac::{Key, sign, verify};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use wire::h1::Request;
+
+use crate::limits::{REPLICA_MARK_AGE_MAX, REPLICA_MARK_BYTES_MAX};
+
+/// The header that is the mark, and that the responses to such requests have: one without it is none of a replica.
+pub(crate) const NAME: &str = "Forebay-Replica";
+
+/// Bytes of a code.
+const CODE_BYTES: usize = 32;
+
+/// What a request of another replica is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A client's, for what has its home here.
+    Ask,
+    /// Something is to be forgotten.
+    Forget,
+}
+
+impl Kind {
+    fn byte(self) -> u8 {
+        match self {
+            Self::Ask => 1,
+            Self::Forget => 2,
+        }
+    }
+
+    fn of_byte(byte: u8) -> Option<Self> {
+        [Self::Ask, Self::Forget].into_iter().find(|kind| kind.byte() == byte)
+    }
+}
+
+/// Adds a mark to a head, which ends with an empty line. It was made so many seconds after 1970. None where it is too long for one.
+pub(crate) fn add(head: &[u8], (kind, time): (Kind, u64), said: &[u8], secret: &Key) -> Option<Vec<u8>> {
+    if said.len() > REPLICA_MARK_BYTES_MAX {
+        return None;
+    }
+    let lines = head.strip_suffix(b"\r\n")?;
+    let mut mark = vec![kind.byte()];
+    mark.extend_from_slice(&time.to_be_bytes());
+    mark.extend_from_slice(said);
+    let code = sign(secret, &[lines, &mark].concat());
+    mark.extend_from_slice(code.as_ref());
+    Some([lines, NAME.as_bytes(), b": ", STANDARD_NO_PAD.encode(mark).as_bytes(), b"\r\n\r\n"].concat())
+}
+
+/// What the mark of a request says, once it is known to be a replica's. The memory is for what it says.
+pub(crate) fn read<'a>(
+    head: &[u8],
+    request: &Request,
+    secret: &Key,
+    now: u64,
+    memory: &'a mut Vec<u8>,
+) -> Option<(Kind, &'a [u8])> {
+    let is_mark = |field: &&wire::Field| field.name(head).eq_ignore_ascii_case(NAME.as_bytes());
+    let field = request.fields.iter().find(is_mark)?;
+    // Nothing follows it but the empty line.
+    if head.get(field.end as usize..)? != b"\r\n" {
+        return None;
+    }
+    *memory = STANDARD_NO_PAD.decode(field.value(head)).ok()?;
+    let (mark, code) = memory.split_at_checked(memory.len().checked_sub(CODE_BYTES)?)?;
+    verify(secret, &[&head[..field.start as usize], mark].concat(), code).ok()?;
+    let (&kind, rest) = mark.split_first()?;
+    let (time, said) = rest.split_first_chunk::<8>()?;
+    let is_of_now = u64::from_be_bytes(*time).abs_diff(now) <= REPLICA_MARK_AGE_MAX.as_secs();
+    Some((Kind::of_byte(kind).filter(|_| is_of_now)?, said))
+}
+
+/// Adds one of several parts of what is said.
+pub(super) fn part(part: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&(part.len() as u32).to_be_bytes());
+    out.extend_from_slice(part);
+}
+
+/// The parts of what is said.
+pub(super) fn parts(mut said: &[u8]) -> Option<Vec<&[u8]>> {
+    let mut parts = Vec::new();
+    while !said.is_empty() {
+        let (len, after) = said.split_first_chunk::<4>()?;
+        let (part, after) = after.split_at_checked(u32::from_be_bytes(*len) as usize)?;
+        parts.push(part);
+        said = after;
+    }
+    Some(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_lc_rs::hmac::HMAC_SHA256;
+    use wire::h1::RequestLimits;
+
+    use super::*;
+
+    const HEAD: &[u8] = b"GET /a HTTP/1.1\r\nHost: web.test\r\nAccept: */*\r\n\r\n";
+    const NOW: u64 = 1_800_000_000;
+    const SAID: &[u8] = b"\x00key\xff";
+
+    fn secret(text: &str) -> Key {
+        Key::new(HMAC_SHA256, text.as_bytes())
+    }
+
+    /// Whether the mark of a head is a replica's.
+    fn holds(head: &[u8], secret: &Key) -> bool {
+        let mut request = Request::default();
+        let limits = RequestLimits { line_bytes_max: 8 << 10, head_bytes_max: 32 << 10 };
+        let is_read = matches!(request.parse(head, limits), Ok(true));
+        is_read && read(head, &request, secret, NOW, &mut Vec::new()) == Some((Kind::Ask, SAID))
+    }
+
+    #[test]
+    fn only_who_has_the_secret_can_mark() {
+        let marked = add(HEAD, (Kind::Ask, NOW), SAID, &secret("of all")).unwrap();
+        assert!(holds(&marked, &secret("of all")));
+        assert!(!holds(&marked, &secret("another")));
+        assert!(!holds(HEAD, &secret("of all")));
+    }
+
+    #[test]
+    fn no_byte_can_be_changed_and_no_line_be_added() {
+        let key = secret("of all");
+        let marked = add(HEAD, (Kind::Ask, NOW), SAID, &key).unwrap();
+        for at in 0..marked.len() {
+            let mut changed = marked.clone();
+            changed[at] ^= 1;
+            let is_name = |byte: u8| byte.eq_ignore_ascii_case(&marked[at]);
+            assert!(is_name(changed[at]) || !holds(&changed, &key), "byte {at}");
+        }
+        let text = String::from_utf8(marked).unwrap();
+        let line = text.lines().find(|line| line.starts_with(NAME)).unwrap();
+        for changed in [
+            text.replace("\r\n\r\n", "\r\nX-Forwarded-Host: evil.test\r\n\r\n"),
+            text.replace("Host:", "X: y\r\nHost:"),
+            text.replace("\r\n\r\n", &format!("\r\n{line}\r\n\r\n")),
+            text.replace("GET", "HEAD"),
+        ] {
+            assert!(!holds(changed.as_bytes(), &key), "{changed}");
+        }
+    }
+
+    #[test]
+    fn clocks_may_differ_by_so_much() {
+        let (key, max) = (secret("of all"), REPLICA_MARK_AGE_MAX.as_secs());
+        for (time, is_right) in
+            [(NOW - max, true), (NOW + max, true), (NOW - max - 1, false), (NOW + max + 1, false), (0, false)]
+        {
+            let marked = add(HEAD, (Kind::Ask, time), SAID, &key).unwrap();
+            let mut request = Request::default();
+            let limits = RequestLimits { line_bytes_max: 8 << 10, head_bytes_max: 32 << 10 };
+            assert!(matches!(request.parse(&marked, limits), Ok(true)));
+            assert_eq!(read(&marked, &request, &key, NOW, &mut Vec::new()).is_some(), is_right, "{time}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_has_no_mark() {
+        let long = vec![b'x'; REPLICA_MARK_BYTES_MAX + 1];
+        assert_eq!(add(HEAD, (Kind::Ask, NOW), &long, &secret("of all")), None);
+    }
+}

@@ -1,0 +1,38 @@
+//! Who the replicas are: the endpoints of Forebay's own Service.
+
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+
+use routing::Snapshot;
+use wire::rendezvous;
+
+use crate::upstream::Endpoint;
+use crate::worker::{Worker, WorkerConfig};
+
+/// The other replicas, as a worker reaches them; none where nothing is shared.
+pub(super) fn others<'a>(
+    worker: &Worker,
+    config: &'a WorkerConfig,
+) -> impl Iterator<Item = &'a Rc<Endpoint>> {
+    let replicas = config.settings().replicas.as_ref();
+    replicas.into_iter().flat_map(|replicas| {
+        let members = worker.cluster(config, replicas.cluster).members();
+        let endpoints = members.iter().map(|member| &member.endpoint);
+        endpoints.filter(|endpoint| endpoint.address.ip() != replicas.own)
+    })
+}
+
+/// The replica at which a key has its home; none where that is this one.
+pub(crate) fn home<'a>(worker: &Worker, config: &'a WorkerConfig, key: &[u8]) -> Option<&'a Rc<Endpoint>> {
+    let own = config.settings().replicas.as_ref()?.own;
+    let addresses = others(worker, config).map(|endpoint| endpoint.address.ip());
+    let home: IpAddr = rendezvous::home(key, addresses.chain([own]))?;
+    others(worker, config).find(|endpoint| endpoint.address.ip() == home)
+}
+
+/// The addresses of the other replicas, those that are going away included.
+pub(super) fn addresses(snapshot: &Snapshot) -> Vec<SocketAddr> {
+    let Some(replicas) = &snapshot.settings.replicas else { return Vec::new() };
+    let all = snapshot.cluster(replicas.cluster).endpoints.iter().map(|endpoint| endpoint.address);
+    all.filter(|address| address.ip() != replicas.own).collect()
+}

@@ -1,0 +1,34 @@
+//! Requests of clients whose behaviour is far off the others'. Entered only while there is such a client.
+
+use model::{Conditions, HostName};
+use routing::Resolution;
+
+use super::{HEALTH_PATH, Stop};
+use crate::access;
+use crate::conditions;
+use crate::exchange::Exchange;
+use crate::filters::FilterResult;
+
+impl Exchange<'_> {
+    /// Has the request wait, or refuses it. Its route is looked up for that alone: what comes of it is settled later, as for all requests.
+    pub(super) async fn check_behaviour(&self) -> Result<(), Stop> {
+        let path = self.client_path();
+        let accepts = |conditions: &Conditions| conditions::hold(conditions, self.head, self.request);
+        let route = match self.config.snapshot.resolve(self.conn.listener, self.host(), path, accepts) {
+            // Load balancers that ask whether the proxy is there are told.
+            Resolution::UnknownHost if path == HEALTH_PATH => return Ok(()),
+            Resolution::Route(host, _) if *host.name() == HostName::Any && path == HEALTH_PATH => {
+                return Ok(());
+            }
+            Resolution::Route(_, route) | Resolution::AddSlash(_, route) => Some(route),
+            Resolution::UnknownHost | Resolution::UnknownPath => None,
+        };
+        let mode = route.map_or(self.config.settings().abuse.mode, |route| route.abuse);
+        let result = access::abuse::check(self, mode).await;
+        if result != FilterResult::Continue {
+            // It is recorded as the route's.
+            self.route.set(route);
+        }
+        result.into()
+    }
+}

@@ -1,0 +1,326 @@
+//! Endpoints that fail and become slow, event by event, with a seed and a clock of its own. The requests come as they like, whatever becomes of
+//! earlier ones; each worker gives them to its endpoints in turn, and judges these by what it sees itself.
+
+use std::cell::Cell;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use observe::EndpointCells;
+
+use super::*;
+use crate::clock::Clock;
+
+/// What happens in a simulation.
+#[derive(Clone, Copy)]
+struct Scene {
+    seconds: f64,
+    workers: usize,
+    endpoints: usize,
+    /// Requests in a second.
+    rate: f64,
+    /// What a request takes at an endpoint that is well, for a random number from 0 to 1, in seconds.
+    service: fn(f64) -> f64,
+    /// How much longer an endpoint takes than that, after so many seconds.
+    slowdown: fn(f64, usize) -> f64,
+    /// Share of the requests that fail there.
+    failing: fn(f64, usize) -> f64,
+    /// How they fail: with 500, or with a fault.
+    outcome: Outcome,
+    is_enforced: bool,
+}
+
+/// What became of a request.
+struct Record {
+    begin: f64,
+    endpoint: usize,
+    is_failed: bool,
+}
+
+struct Run {
+    records: Vec<Record>,
+    /// Most endpoints that a worker had left out at a time.
+    most_out: usize,
+    /// Times that each endpoint was left out, for all workers.
+    ejections: Vec<u64>,
+    /// Workers that still leave each endpoint out.
+    out: Vec<u64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Arrival,
+    Done { worker: usize, endpoint: usize, sent: Moment, is_failed: bool },
+}
+
+struct Worker {
+    outliers: Outliers,
+    standings: Vec<Standing>,
+    cursor: Cell<usize>,
+}
+
+impl Worker {
+    fn pick(&self, is_enforced: bool, now: Moment) -> usize {
+        let next = || {
+            let at = self.cursor.get();
+            self.cursor.set((at + 1) % self.standings.len());
+            at
+        };
+        let is_in = |at: &usize| !self.standings[*at].is_out() || self.standings[*at].is_probe_due(now);
+        let picked = (0..self.standings.len()).map(|_| next()).find(|at| !is_enforced || is_in(at));
+        let picked = picked.expect("half of them stay");
+        if self.standings[picked].is_out() {
+            self.standings[picked].begin_probe(now);
+        }
+        picked
+    }
+
+    fn out(&self) -> usize {
+        self.standings.iter().filter(|one| one.is_out()).count()
+    }
+}
+
+impl Scene {
+    fn play(self, seed: u64) -> Run {
+        let (random, begin) = (Random::seeded(seed), Clock::new(Clock::begin()).now());
+        let cells: Vec<Vec<_>> = (0..self.endpoints)
+            .map(|_| (0..self.workers).map(|_| Arc::<EndpointCells>::default()).collect())
+            .collect();
+        let worker = |at: usize| Worker {
+            outliers: Outliers::default(),
+            standings: cells.iter().map(|cells| Standing::new(Arc::clone(&cells[at]))).collect(),
+            cursor: Cell::new(at % self.endpoints),
+        };
+        let workers: Vec<Worker> = (0..self.workers).map(worker).collect();
+        let mut run = Run { records: Vec::new(), most_out: 0, ejections: Vec::new(), out: Vec::new() };
+        let mut events = BinaryHeap::from([Reverse((begin, 0, Event::Arrival))]);
+        let mut serial = 0;
+        while let Some(Reverse((now, _, event))) = events.pop() {
+            let at = now.since(begin).as_secs_f64();
+            if at >= self.seconds {
+                break;
+            }
+            let mut plan = |after: f64, event| {
+                serial += 1;
+                events.push(Reverse((now.after(Duration::from_secs_f64(after)), serial, event)));
+            };
+            match event {
+                Event::Arrival => {
+                    plan(-(1.0 - random.chance()).ln() / self.rate, Event::Arrival);
+                    let worker = random.below(self.workers);
+                    let endpoint = workers[worker].pick(self.is_enforced, now);
+                    let is_failed = random.chance() < (self.failing)(at, endpoint);
+                    let took = (self.service)(random.chance()) * (self.slowdown)(at, endpoint);
+                    let took = if is_failed { took.min(0.001) } else { took };
+                    run.records.push(Record { begin: at, endpoint, is_failed });
+                    plan(took, Event::Done { worker, endpoint, sent: now, is_failed });
+                }
+                Event::Done { worker, endpoint, sent, is_failed } => {
+                    let Worker { outliers, standings, .. } = &workers[worker];
+                    let outcome = if is_failed { self.outcome } else { Outcome::Good };
+                    let is_comparable = outcome != Outcome::Fault;
+                    let seen = Seen { outcome, took: now.since(sent), is_comparable };
+                    if standings[endpoint].note(seen, now) {
+                        outliers.look(&standings[endpoint], seen, &standings.iter(), now, &random);
+                    }
+                    run.most_out = run.most_out.max(workers[worker].out());
+                }
+            }
+        }
+        let sum = |count: fn(&EndpointCells) -> u64| {
+            cells.iter().map(|cells| cells.iter().map(|cells| count(cells)).sum()).collect()
+        };
+        run.ejections = sum(|cells| cells.ejections.get());
+        run.out = sum(|cells| cells.ejected.get());
+        run
+    }
+}
+
+impl Run {
+    fn share(&self, endpoint: usize, from: f64, to: f64) -> f64 {
+        let all = self.between(from, to).count();
+        self.between(from, to).filter(|record| record.endpoint == endpoint).count() as f64 / all as f64
+    }
+
+    fn failed(&self, from: f64, to: f64) -> f64 {
+        let all = self.between(from, to).count();
+        self.between(from, to).filter(|record| record.is_failed).count() as f64 / all as f64
+    }
+
+    fn between(&self, from: f64, to: f64) -> impl Iterator<Item = &Record> {
+        self.records.iter().filter(move |record| record.begin >= from && record.begin < to)
+    }
+}
+
+/// Whole seconds.
+fn seconds(at: f64) -> usize {
+    std::time::Duration::from_secs_f64(at).as_secs() as usize
+}
+
+fn usual() -> Scene {
+    Scene {
+        seconds: 60.0,
+        workers: 2,
+        endpoints: 4,
+        rate: 500.0,
+        service: |chance| 0.01 * (0.5 - 0.5 * (1.0 - chance).ln()),
+        slowdown: |_, _| 1.0,
+        failing: |_, _| 0.0,
+        outcome: Outcome::Error,
+        is_enforced: true,
+    }
+}
+
+const SEEDS: std::ops::Range<u64> = 1..4;
+
+#[test]
+fn nobody_is_left_out_while_all_are_alike() {
+    let pages_of_all_kinds = |chance: f64| 0.001 * 1000_f64.powf(chance);
+    let two_kinds = |chance: f64| if chance < 0.5 { 0.001 } else { 0.3 };
+    for seed in SEEDS {
+        for service in [usual().service, pages_of_all_kinds, two_kinds] {
+            for failing in [|_, _| 0.0, |_, _| 0.1, |_, _| 0.6] {
+                for outcome in [Outcome::Error, Outcome::Fault] {
+                    let run = Scene { service, failing, outcome, seconds: 20.0, ..usual() }.play(seed);
+                    assert_eq!(run.ejections, [0; 4], "seed {seed}, {outcome:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_endpoint_that_becomes_slow_has_no_requests_until_it_is_well() {
+    for seed in SEEDS {
+        let slowdown = |at, endpoint| if endpoint == 1 && (10.0..40.0).contains(&at) { 20.0 } else { 1.0 };
+        let run = Scene { slowdown, ..usual() }.play(seed);
+        let share = run.share(1, 12.0, 40.0);
+        assert!(share <= 0.03, "seed {seed}: {share}");
+        let share = run.share(1, 50.0, 60.0);
+        assert!((0.2..0.3).contains(&share), "seed {seed}: {share}");
+        assert!(
+            run.ejections.iter().enumerate().all(|(at, count)| at == 1 || *count == 0),
+            "{:?}",
+            run.ejections
+        );
+    }
+}
+
+#[test]
+fn an_endpoint_that_fails_at_once_takes_few_requests_with_it() {
+    for outcome in [Outcome::Error, Outcome::Fault] {
+        for seed in SEEDS {
+            let failing = |at, endpoint| if endpoint == 1 && (10.0..40.0).contains(&at) { 1.0 } else { 0.0 };
+            let run = Scene { failing, outcome, ..usual() }.play(seed);
+            let (failed, share) = (run.failed(10.0, 40.0), run.share(1, 12.0, 40.0));
+            assert!(failed <= 0.005 && share <= 0.03, "seed {seed}, {outcome:?}: {failed}, {share}");
+            let share = run.share(1, 50.0, 60.0);
+            assert!((0.2..0.3).contains(&share), "seed {seed}, {outcome:?}: {share}");
+        }
+    }
+}
+
+#[test]
+fn an_endpoint_with_errors_between_good_answers_is_found_by_their_share() {
+    for seed in SEEDS {
+        let failing = |at, endpoint| if endpoint == 2 && at >= 10.0 { 0.4 } else { 0.01 };
+        let run = Scene { failing, ..usual() }.play(seed);
+        let share = run.share(2, 15.0, 60.0);
+        assert!(share <= 0.1, "seed {seed}: {share}");
+        assert!([0, 1, 3].iter().all(|&at| run.ejections[at] == 0), "{:?}", run.ejections);
+    }
+}
+
+#[test]
+fn whatever_happens_half_of_the_endpoints_stay() {
+    for seed in SEEDS {
+        for endpoints in 1..8 {
+            for outcome in [Outcome::Error, Outcome::Fault] {
+                let all_fail = |at, _| if at >= 5.0 { 1.0 } else { 0.0 };
+                let one_stays = |at, endpoint| if endpoint > 0 && at >= 5.0 { 1.0 } else { 0.0 };
+                let chaos = |at: f64, endpoint: usize| f64::from((seconds(at) + endpoint).is_multiple_of(3));
+                for failing in [all_fail, one_stays, chaos] {
+                    let slowdown = |at: f64, endpoint: usize| {
+                        if seconds(at * 0.7) % 5 == endpoint { 50.0 } else { 1.0 }
+                    };
+                    let run =
+                        Scene { endpoints, failing, outcome, slowdown, seconds: 10.0, ..usual() }.play(seed);
+                    assert!(2 * run.most_out <= endpoints, "seed {seed}: {} of {endpoints}", run.most_out);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn where_all_fail_at_once_nobody_is_to_blame() {
+    for seed in SEEDS {
+        let failing = |at, _| if at >= 10.0 { 0.95 } else { 0.0 };
+        let run = Scene { failing, ..usual() }.play(seed);
+        assert!(run.ejections.iter().sum::<u64>() <= 4, "seed {seed}: {:?}", run.ejections);
+        assert_eq!(run.out, [0; 4], "seed {seed}");
+    }
+}
+
+#[test]
+fn an_endpoint_that_comes_and_goes_is_left_out_for_longer_each_time() {
+    for seed in SEEDS {
+        let failing = |at: f64, endpoint| f64::from(endpoint == 3 && at % 3.7 < 1.5);
+        let watched = Scene { failing, is_enforced: false, ..usual() }.play(seed).failed(10.0, 60.0);
+        let run = Scene { failing, ..usual() }.play(seed);
+        let failed = run.failed(10.0, 60.0);
+        assert!(failed < 0.1 * watched, "seed {seed}: {failed} of {watched}");
+        assert!((4..60).contains(&run.ejections[3]), "seed {seed}: {:?}", run.ejections);
+    }
+}
+
+#[test]
+fn an_endpoint_that_becomes_slower_and_slower_is_found_and_no_other_is() {
+    for seed in SEEDS {
+        // Twice as slow every five seconds, up to 64 times.
+        let slowdown = |at: f64, endpoint| if endpoint == 0 { 2_f64.powf((at / 5.0).min(6.0)) } else { 1.0 };
+        let run = Scene { slowdown, ..usual() }.play(seed);
+        assert!(run.share(0, 0.0, 5.0) > 0.2, "seed {seed}");
+        let share = run.share(0, 25.0, 60.0);
+        assert!(share <= 0.03, "seed {seed}: {share}");
+        assert_eq!(run.ejections[1..], [0; 3], "seed {seed}");
+    }
+}
+
+#[test]
+fn while_it_is_only_watched_nothing_is_sent_elsewhere_and_it_is_seen_all_the_same() {
+    for seed in SEEDS {
+        let failing = |at, endpoint| if endpoint == 1 && (10.0..40.0).contains(&at) { 1.0 } else { 0.0 };
+        let run = Scene { failing, is_enforced: false, ..usual() }.play(seed);
+        let share = run.share(1, 10.0, 40.0);
+        assert!((0.24..0.26).contains(&share), "seed {seed}: {share}");
+        assert_eq!((run.ejections[1], run.out[1]), (2, 0), "once for each worker, and no more in the end");
+    }
+}
+
+#[test]
+fn an_endpoint_that_goes_while_it_is_left_out_is_counted_no_longer() {
+    let (cells, now) = (Arc::<EndpointCells>::default(), Clock::new(Clock::begin()).now());
+    let standing = Standing::new(Arc::clone(&cells));
+    standing.eject(now, &Random::seeded(1));
+    assert_eq!(cells.ejected.get(), 1);
+    drop(standing);
+    assert_eq!((cells.ejected.get(), cells.ejections.get()), (0, 1));
+}
+
+#[test]
+fn statuses_speak_of_endpoints_as_far_as_they_can_help_it() {
+    for (status, outcome) in [
+        (200, Outcome::Good),
+        (404, Outcome::Good),
+        (429, Outcome::Good),
+        (500, Outcome::Error),
+        (501, Outcome::Good),
+        (503, Outcome::Fault),
+        (505, Outcome::Good),
+        (507, Outcome::Error),
+    ] {
+        assert_eq!(Outcome::of_status(status), outcome, "{status}");
+    }
+}

@@ -1,0 +1,87 @@
+//! What a worker does on ticks, and what it does about what the process is short of.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::{Log, Worker};
+use crate::guard::Relief;
+use crate::limits::{GUARD_KEEP_ALIVE_MAX, SHORTAGE_TOLD_INTERVAL, TICKS_PER_SWEEP};
+use crate::upstream::ClusterLimits;
+
+impl Worker {
+    /// What has to be done now and then: deadlines, the log, room for metrics, old connections.
+    pub(crate) fn tick(&self) {
+        self.clock.update();
+        self.deadlines.sweep();
+        let Log { sink, streams, .. } = &mut *self.log.borrow_mut();
+        sink.flush();
+        streams.flush();
+        self.recorder.borrow_mut().make_room();
+        if let Some(cache) = &self.cache {
+            self.recorder.borrow().cache(cache.store().figures());
+        }
+        self.look_at_limits();
+        self.abuse.tick();
+        self.ease_compression();
+        self.handshakes.refill();
+        self.ticks.set(self.ticks.get() + 1);
+        if self.ticks.get().is_multiple_of(TICKS_PER_SWEEP) {
+            self.pool.sweep();
+        }
+    }
+
+    /// Has a cluster looked at on ticks until it has nothing to do.
+    #[cold]
+    pub(crate) fn watch_limits(&self, limits: &Rc<ClusterLimits>) {
+        self.limited.borrow_mut().push(Rc::clone(limits));
+    }
+
+    fn look_at_limits(&self) {
+        let limited = self.limited.take();
+        let busy: Vec<_> = limited.into_iter().filter(ClusterLimits::tick).collect();
+        self.limited.borrow_mut().extend(busy);
+    }
+
+    /// Lets levels of compression fall while the worker is short of CPU, and rise again.
+    fn ease_compression(&self) {
+        if !self.coders.are_used() {
+            return;
+        }
+        if self.config.borrow().settings().keeps_compression_levels {
+            self.load.forget();
+            return self.coders.forget_load();
+        }
+        let Some(mut load) = self.load.measure(self.clock.now()) else { return };
+        if self.relief.get().lowers_compression {
+            load.busy_permille = 1000;
+        }
+        let Some(ease) = self.coders.note_load(load) else { return };
+        if ease.steps() == 1 && self.is_to_tell(&self.told_of_ease, SHORTAGE_TOLD_INTERVAL) {
+            tracing::info!(
+                busy_permille = load.busy_permille,
+                late_ms = load.late_ms,
+                "levels of compression are lowered while a worker is short of cpu"
+            );
+        }
+    }
+
+    /// What is done about what the process has too little of.
+    #[inline]
+    pub(crate) fn relief(&self) -> Relief {
+        self.relief.get()
+    }
+
+    /// Does so from now on.
+    pub(crate) fn relieve(&self, relief: Relief) {
+        self.relief.set(relief);
+        self.handshakes.pace(relief.paces_handshakes);
+        if relief.shortens_keep_alive {
+            self.deadlines.hasten_idle(GUARD_KEEP_ALIVE_MAX);
+        }
+    }
+
+    /// How long a connection waits for its next request, which may be less than the configuration says.
+    pub(crate) fn keep_alive_timeout(&self, configured: Duration) -> Duration {
+        if self.relief.get().shortens_keep_alive { configured.min(GUARD_KEEP_ALIVE_MAX) } else { configured }
+    }
+}

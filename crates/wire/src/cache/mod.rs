@@ -1,0 +1,36 @@
+//! What a shared cache has to know of HTTP, as functions over heads and numbers: caching (RFC 9111), conditional and range requests
+//! (RFC 9110 sections 13 and 14), stale responses (RFC 5861), immutable ones (RFC 8246), Cache-Status (RFC 9211) and directives for one kind
+//! of cache (RFC 9213).
+//!
+//! Never in here: a store, a clock, a policy of a route that is not an argument. Times are seconds since 1970.
+//!
+//! The way of a cache through these modules: [`storable`] says whether a response may be kept; [`stored`] writes its head as it is kept,
+//! [`Freshness`] is how old it was and how long it counts, [`Vary`] which requests it answers. When a request comes, [`Freshness::verdict`] says
+//! whether the response may be used, [`conditional`] and [`range`] which part of it the client gets, [`CacheStatus`] what the client is told.
+
+pub mod conditional;
+mod dictionary;
+mod directives;
+mod freshness;
+mod head;
+pub mod invalidation;
+mod policy;
+pub mod range;
+mod status;
+pub mod storable;
+pub mod stored;
+mod syntax;
+mod vary;
+
+pub use conditional::Validators;
+pub use directives::{Directives, RequestDirectives};
+pub use freshness::{Freshness, Times, Verdict};
+pub use head::Head;
+pub use policy::{Grace, Policy};
+pub use status::{CacheStatus, Forward};
+pub use storable::NotStorable;
+pub use syntax::SECONDS_MAX;
+pub use vary::Vary;
+
+#[cfg(test)]
+mod tests;

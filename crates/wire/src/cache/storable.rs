@@ -1,0 +1,132 @@
+//! Whether a shared cache may keep a response, and whether that is of use (RFC 9111 sections 3 and 3.5).
+
+use super::directives::{Directives, RequestDirectives};
+use super::freshness::Freshness;
+use super::head::Head;
+use super::policy::{Policy, is_heuristically_cacheable};
+use super::vary::Vary;
+
+/// A response that could be stored, and the request that it answers.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate<'a> {
+    /// The method.
+    pub method: &'a [u8],
+    /// The request.
+    pub request: Head<'a>,
+    /// What the request asks of caches.
+    pub asked: &'a RequestDirectives,
+    /// The status.
+    pub status: u16,
+    /// The response.
+    pub response: Head<'a>,
+    /// What the response says to this cache.
+    pub directives: &'a Directives,
+    /// How long it counts.
+    pub freshness: &'a Freshness,
+}
+
+/// Why a response is not stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotStorable {
+    /// Only answers to GET are. An answer to POST could be with a `Content-Location` (RFC 9110 section 9.3.3); hardly anybody sends one.
+    #[error("method")]
+    Method,
+    /// An interim response, 304, or one of a status that `must-understand` is about and this cache does not know.
+    #[error("status")]
+    Status,
+    /// 206
+    #[error("partial")]
+    Partial,
+    /// The response has `no-store`.
+    #[error("no-store")]
+    NoStore,
+    /// The request has `no-store`.
+    #[error("request-no-store")]
+    RequestNoStore,
+    /// The response has `private`.
+    #[error("private")]
+    Private,
+    /// The request has `Authorization`, and the response does not say that others may have it (section 3.5).
+    #[error("authorization")]
+    Authorization,
+    /// It sets a cookie, and does not say how long it is fresh.
+    #[error("set-cookie")]
+    SetCookie,
+    /// `Vary: *`: it answers no other request.
+    #[error("vary")]
+    Vary,
+    /// Nothing says how long it is fresh, or it is stale already, and it could not be validated.
+    #[error("no-freshness")]
+    NoFreshness,
+}
+
+impl Candidate<'_> {
+    /// Whether it may be stored and could be used.
+    ///
+    /// # Errors
+    /// The first reason against it.
+    pub fn check(&self, policy: &Policy<'_>) -> Result<(), NotStorable> {
+        if self.method != b"GET" {
+            return Err(NotStorable::Method);
+        }
+        self.check_status()?;
+        self.check_directives()?;
+        if self.request.has(b"authorization") && !self.is_for_everybody() {
+            return Err(NotStorable::Authorization);
+        }
+        if self.sets_cookie() && !(policy.cookies_if_explicit && self.freshness.explicit) {
+            return Err(NotStorable::SetCookie);
+        }
+        if Vary::of(self.response).is_none() {
+            return Err(NotStorable::Vary);
+        }
+        if self.is_of_use() { Ok(()) } else { Err(NotStorable::NoFreshness) }
+    }
+
+    fn check_status(&self) -> Result<(), NotStorable> {
+        match self.status {
+            206 => Err(NotStorable::Partial),
+            0..200 | 304 => Err(NotStorable::Status),
+            status if self.directives.must_understand && !is_understood(status) => Err(NotStorable::Status),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_directives(&self) -> Result<(), NotStorable> {
+        // Section 5.2.2.3: to one who understands the status, `no-store` beside `must-understand` says nothing.
+        if self.directives.no_store && !self.directives.must_understand {
+            return Err(NotStorable::NoStore);
+        }
+        if self.directives.private {
+            return Err(NotStorable::Private);
+        }
+        if self.asked.no_store { Err(NotStorable::RequestNoStore) } else { Ok(()) }
+    }
+
+    /// Section 3.5.
+    fn is_for_everybody(&self) -> bool {
+        self.directives.public || self.directives.must_revalidate || self.directives.s_maxage.is_some()
+    }
+
+    fn sets_cookie(&self) -> bool {
+        [&b"set-cookie"[..], b"set-cookie2"].iter().any(|name| {
+            self.response.has(name) && !self.directives.withheld.iter().any(|field| **field == **name)
+        })
+    }
+
+    /// Section 3, last condition; and whether a later request could be answered with it.
+    fn is_of_use(&self) -> bool {
+        let may_be_stored =
+            self.freshness.explicit || self.directives.public || is_heuristically_cacheable(self.status);
+        let can_be_validated = self.response.has(b"etag") || self.response.has(b"last-modified");
+        let can_be_used =
+            !self.freshness.no_cache && self.freshness.useless_from() > self.freshness.response_time;
+        may_be_stored && (can_be_validated || can_be_used)
+    }
+}
+
+/// Final statuses that are known here, as `must-understand` asks (RFC 9111 section 5.2.2.3): those of RFC 9110 section 15, but for 206 and 304, which are
+/// never stored.
+fn is_understood(status: u16) -> bool {
+    matches!(status, 200..=205 | 300..=303 | 305 | 307 | 308 | 400..=417 | 421 | 422 | 426 | 500..=505)
+}

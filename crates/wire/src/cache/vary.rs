@@ -1,0 +1,127 @@
+//! Which requests a stored response answers beside the one that it was made for (RFC 9111 section 4.1).
+
+use super::head::Head;
+use super::syntax::{elements, is_token};
+use crate::field::list;
+
+/// The names in a response's `Vary`: in lower case, each once, sorted. Empty where there is no `Vary`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Vary {
+    names: Box<[Box<[u8]>]>,
+}
+
+/// How values of a field are compared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Byte by byte: not a list, or one with a grammar of its own.
+    Exact,
+    /// As a list: white space around commas, and in which lines the elements stand, say nothing.
+    List,
+    /// As a list of tokens in any letter case and any order; what counts is in the weights.
+    Preferences,
+}
+
+impl Vary {
+    /// Reads the `Vary` of a response. None for `*`, among whatever else, and for what is no list of names: such a response answers no other
+    /// request.
+    pub fn of(response: Head<'_>) -> Option<Self> {
+        let mut names = Vec::new();
+        for name in response.values(b"vary").flat_map(list) {
+            if name == b"*" || !is_token(name) {
+                return None;
+            }
+            names.push(name.to_ascii_lowercase().into_boxed_slice());
+        }
+        names.sort_unstable();
+        names.dedup();
+        Some(Self { names: names.into() })
+    }
+
+    /// Whether there are no names, so that the response answers all requests.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// The names.
+    pub fn names(&self) -> impl Iterator<Item = &[u8]> {
+        self.names.iter().map(AsRef::as_ref)
+    }
+
+    /// Appends the secondary key of a request: what it says in the fields that are named. Two requests with the same key get the same response.
+    /// Nothing where there are no names.
+    pub fn write_key(&self, request: Head<'_>, key: &mut Vec<u8>) {
+        for name in self.names() {
+            // Each value is told from the next one by its length, and one that is missing from an empty one by its sign.
+            if !request.has(name) {
+                key.push(b'-');
+                continue;
+            }
+            key.push(b'+');
+            let length_at = key.len();
+            key.extend([0; 4]);
+            write_value(form_of(name), request, name, key);
+            let length = (key.len() - length_at - 4) as u32;
+            key[length_at..length_at + 4].copy_from_slice(&length.to_le_bytes());
+        }
+    }
+
+    /// The secondary key of a request.
+    pub fn key(&self, request: Head<'_>) -> Box<[u8]> {
+        let mut key = Vec::new();
+        self.write_key(request, &mut key);
+        key.into()
+    }
+
+    /// Whether a request has this secondary key. `scratch` is memory to use again.
+    pub fn matches(&self, request: Head<'_>, key: &[u8], scratch: &mut Vec<u8>) -> bool {
+        if self.is_empty() {
+            return true;
+        }
+        scratch.clear();
+        self.write_key(request, scratch);
+        scratch == key
+    }
+}
+
+fn form_of(name: &[u8]) -> Form {
+    match name {
+        b"accept-charset" | b"accept-encoding" | b"accept-language" => Form::Preferences,
+        // What a server makes of these depends on each byte; nothing is known of white space in them.
+        b"authorization" | b"cookie" | b"origin" | b"referer" | b"user-agent" => Form::Exact,
+        _ => Form::List,
+    }
+}
+
+fn write_value(form: Form, request: Head<'_>, name: &[u8], out: &mut Vec<u8>) {
+    let lines = request.values(name);
+    match form {
+        Form::Exact => {
+            for (place, line) in lines.enumerate() {
+                if place > 0 {
+                    out.push(b'\n');
+                }
+                out.extend(line);
+            }
+        }
+        Form::List => write_list(lines.flat_map(elements), out),
+        Form::Preferences => {
+            let mut wanted: Vec<Vec<u8>> = lines.flat_map(list).map(compact).collect();
+            wanted.sort_unstable();
+            write_list(wanted.iter().map(Vec::as_slice), out);
+        }
+    }
+}
+
+fn write_list<'a>(elements: impl Iterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
+    for (place, element) in elements.enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        out.extend(element);
+    }
+}
+
+/// Without white space, in lower case.
+fn compact(element: &[u8]) -> Vec<u8> {
+    element.iter().filter(|byte| !b" \t".contains(byte)).map(u8::to_ascii_lowercase).collect()
+}

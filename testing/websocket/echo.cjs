@@ -1,0 +1,9 @@
+// What a server does with a WebSocket: every message goes back as it came; `close CODE` closes with that code.
+'use strict';
+module.exports = (socket) => {
+  socket.on('message', (message, isBinary) => {
+    const close = isBinary ? null : /^close (\d+)$/.exec(message.toString());
+    if (close) socket.close(Number(close[1]), 'as asked');
+    else socket.send(message, { binary: isBinary, compress: message.length < 1000 });
+  });
+};

@@ -1,0 +1,99 @@
+//! Several replicas of Forebay, which keep one limit together.
+//!
+//! Must not be in here: limits of one replica.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::stream;
+use crate::overload::Findings;
+use crate::overload::endpoint::{Endpoint, Work};
+use crate::overload::load::{Plan, Stream};
+use crate::overload::site::{HOST, Peer, Proxy, Setup, Site, address_at};
+use crate::peers::manifests::{SETTINGS, secret};
+
+const REPLICAS: u8 = 3;
+const ALLOWED: f64 = 1000.0;
+/// What comes at each of them, while there are three.
+const OFFERED: f64 = 600.0;
+const WARM_UP: Duration = Duration::from_secs(2);
+/// It can do far more than is allowed.
+const ROOMY: Work = Work { parallel: 128, service_us: 1000, burn_us: 0 };
+
+pub(super) fn shared_limit(site: &Site, peers: &[Peer]) -> Result<Findings> {
+    let peer = *peers.first().context("there is only Forebay for this")?;
+    let endpoint = Endpoint::start(site, "endpoint", ROOMY)?;
+    let mut replicas = start(site, peer, endpoint.address)?;
+    let proxies: Vec<_> = replicas.iter().map(|replica| replica.address).collect();
+    let (death, end) = (WARM_UP + site.time / 2, WARM_UP + site.time);
+    let plan = Plan { proxies, streams: streams(death, end), seed: 8 };
+    let load = plan.start(&site.cpus.load)?;
+    load.sleep_until(death);
+    replicas.pop().context("there are three")?.program.kill();
+    let records = load.finish()?;
+    site.interrupt.check()?;
+    let mut findings = Findings::with(&["admitted / s", "off by %"]);
+    let mut of = |name: &str, from: Duration, until: Duration| {
+        let admitted = records.between(from, until).good() as f64 / until.saturating_sub(from).as_secs_f64();
+        let off = (admitted / ALLOWED - 1.0) * 100.0;
+        findings.row(name, vec![format!("{admitted:.0}"), format!("{off:+.1}")]);
+        off.abs()
+    };
+    of("three replicas", WARM_UP, death);
+    of("two replicas", death, end);
+    // Half of it before the death and half of it behind.
+    let around = Duration::from_secs(5).min(site.time / 2);
+    let off = of("around the death", death.saturating_sub(around), death + around);
+    findings.goal("admitted within 5 % of 1,000/s over 10 s, the death of a replica included", off <= 5.0);
+    Ok(findings)
+}
+
+/// Clients of the one that dies go to the others.
+fn streams(death: Duration, end: Duration) -> Vec<Stream> {
+    let at = |proxy: usize, rate: f64, from: Duration, until: Duration| Stream {
+        proxy,
+        ..stream(rate, from, until)
+    };
+    vec![
+        at(0, OFFERED, Duration::ZERO, end),
+        at(1, OFFERED, Duration::ZERO, end),
+        at(2, OFFERED, Duration::ZERO, death),
+        at(0, OFFERED / 2.0, death, end),
+        at(1, OFFERED / 2.0, death, end),
+    ]
+}
+
+/// They are the endpoints of their Service, and find each other there.
+fn start(site: &Site, peer: Peer, endpoint: SocketAddr) -> Result<Vec<Proxy>> {
+    let ips = (1..=REPLICAS).map(|number| IpAddr::V4(Ipv4Addr::new(127, 0, 1, number)));
+    let addresses: Vec<_> = ips.map(address_at).collect::<Result<_>>()?;
+    let members: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
+    let key = [("key", "0123456789abcdef0123456789abcdef".to_owned())];
+    let service = format!(
+        "---\napiVersion: v1\nkind: Service\nmetadata:\n  name: forebay\n  namespace: {SETTINGS}\n\
+         spec:\n  ports:\n  - port: 80\n    targetPort: 80\n"
+    );
+    let endpoints = [endpoint];
+    let start = |(number, address): (usize, &SocketAddr)| {
+        let annotations = vec![
+            ("forebay.io/limit-requests", format!("{ALLOWED}/1s")),
+            ("forebay.io/limit-key", "$host".to_owned()),
+            ("forebay.io/limit-shared", "true".to_owned()),
+        ];
+        let setup = Setup {
+            hosts: vec![(HOST, annotations)],
+            settings: vec![("bind-address", address.ip().to_string())],
+            objects: service.clone() + &secret("limits", "Opaque", &key),
+            arguments: vec![
+                format!("--publish-service={SETTINGS}/forebay"),
+                "--endpoints".into(),
+                format!("{SETTINGS}/forebay={}", members.join(",")),
+            ],
+            ..Setup::to(&endpoints, ROOMY.parallel)
+        };
+        peer.start_as(site, &setup, &format!("forebay-{number}"), *address)
+    };
+    addresses.iter().enumerate().map(start).collect()
+}
