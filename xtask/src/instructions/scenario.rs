@@ -66,7 +66,7 @@ const POST: &str = "POST /path/to/page HTTP/1.1\r\nHost: web.test\r\nUser-Agent:
 
 /// Before anything is counted: pools, tables and the allocator's lists fill.
 const WARM_UP: usize = 100;
-/// Enough that the worker's ticks, ten a second, cost each of them nothing to speak of.
+/// Enough that what is done once costs each of them nothing to speak of.
 const REQUESTS: usize = 400;
 
 /// Counts what a request costs the binary in a scenario. What callgrind writes is left below `keep`.
