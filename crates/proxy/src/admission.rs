@@ -66,7 +66,7 @@ pub(crate) fn note_refused(worker: &Worker, settings: &Settings, peer: IpAddr, r
     if settings.abuse.mode != AbuseMode::Off
         && let Some(client) = of_connection(settings, peer)
     {
-        worker.abuse.count_request(client, true);
+        worker.abuse.count_requests(client, [1, 1]);
     }
     note_fault(worker, settings, peer, reason);
 }

@@ -32,7 +32,7 @@ pub(crate) fn record(exchange: &Exchange<'_>) {
     let mode = route.map_or(exchange.config.settings().abuse.mode, |route| route.abuse);
     if let Some(client) = exchange.counted_client(mode) {
         let is_error = report.status.get() >= 400 && !report.is_refused_for_abuse.get();
-        worker.abuse.count_request(client, is_error);
+        worker.abuse.count_request(&exchange.conn.tally, client, is_error);
     }
     let log = &exchange.config.settings().access_log;
     let target = || exchange.request.origin_target(exchange.head);

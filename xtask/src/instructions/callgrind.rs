@@ -144,7 +144,9 @@ impl Counts {
 
 /// Whether only a worker and the access log's writer run this function.
 fn is_of_requests(function: &str) -> bool {
-    ["proxy::socket::", "observe::log::"].iter().any(|module| function.trim_start_matches('<').starts_with(module))
+    ["proxy::socket::", "observe::log::"]
+        .iter()
+        .any(|module| function.trim_start_matches('<').starts_with(module))
 }
 
 /// Sums up each function's own cost. The format is in Valgrind's manual, "Callgrind Format Specification".

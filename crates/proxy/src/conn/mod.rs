@@ -10,7 +10,7 @@ use model::ListenerId;
 
 use crate::admission;
 use crate::clients::ClientPlace;
-use crate::clients::abuse::ClientKey;
+use crate::clients::abuse::{ClientKey, Tally};
 use crate::deadline::Deadline;
 use crate::filters::Via;
 use crate::filters::forwarded::LastLines;
@@ -37,6 +37,8 @@ pub(crate) struct Conn {
     pub(crate) serial: u64,
     /// Requests so far.
     pub(crate) requests: Cell<u64>,
+    /// Requests that are not counted yet for what their clients do.
+    pub(crate) tally: Tally,
     pub(crate) last_lines: RefCell<LastLines>,
     /// The client has begun with TLS.
     pub(crate) has_begun_handshake: Cell<bool>,
@@ -47,6 +49,7 @@ pub(crate) struct Conn {
 
 impl Drop for Conn {
     fn drop(&mut self) {
+        self.worker.abuse.conclude(&self.tally);
         if self.requests.get() == 0 {
             let has_begun_handshake = self.has_begun_handshake.get();
             admission::note_unused(&self.worker, self.listener, self.peer.ip(), has_begun_handshake);

@@ -14,6 +14,7 @@ use crate::accept::{self, Established};
 use crate::buffer::Buffer;
 use crate::client::Client;
 use crate::clients::ClientPlace;
+use crate::clients::abuse::Tally;
 use crate::deadline::Deadline;
 use crate::exchange::{AfterRequest, RequestStart};
 use crate::h1::{self, NoRequest};
@@ -41,6 +42,7 @@ pub(crate) fn serve(
         local,
         serial: open.worker().next_serial(),
         requests: Cell::new(0),
+        tally: Tally::default(),
         last_lines: RefCell::default(),
         has_begun_handshake: Cell::new(false),
         place,

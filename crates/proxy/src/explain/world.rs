@@ -24,6 +24,7 @@ use crate::body::BodyStore;
 use crate::buffer::Buffer;
 use crate::client::Client;
 use crate::clients::Clients;
+use crate::clients::abuse::Tally;
 use crate::clock::Clock;
 use crate::conn::Conn;
 use crate::deadline::{Deadline, Deadlines};
@@ -168,6 +169,7 @@ impl World {
             local: SocketAddr::new(asked.client, port),
             serial: 1,
             requests: Cell::new(1),
+            tally: Tally::default(),
             last_lines: RefCell::default(),
             has_begun_handshake: Cell::new(false),
             place: None,

@@ -8,7 +8,7 @@ use std::str::FromStr;
 ///
 /// One number. An IPv4 address is its lower half: networks of IPv6 whose upper half is zero are reserved (RFC 4291 section 2.4), and all
 /// of them together, the loopback address of IPv6 among them, stand for `0.0.0.0`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientKey(u64);
 
 /// Text that names no client.

@@ -205,6 +205,11 @@ const THRESHOLD_MIN: u16 = 4;
 
 // === impl AbuseCounter ===
 
+/// Requests of a connection that are counted with its next one, or when it ends: the tick that they came in, whose they are, how many,
+/// and how many of them were errors. So one that sends many costs the sketch no more than ten of them in a second.
+#[derive(Default)]
+pub(crate) struct Tally(Cell<(u64, ClientKey, [u16; 2])>);
+
 /// What one worker counts, and what it is told.
 pub(crate) struct AbuseCounter {
     shared: Arc<Abuse>,
@@ -233,11 +238,33 @@ impl AbuseCounter {
         }
     }
 
-    /// Counts a request.
-    #[inline]
-    pub(crate) fn count_request(&self, client: ClientKey, is_error: bool) {
+    /// Counts requests, and how many of them were errors.
+    pub(crate) fn count_requests(&self, client: ClientKey, counts: [u16; 2]) {
         let hash = self.shared.hash(client);
-        self.window.borrow_mut().count_request(client, hash, is_error, self.threshold.get());
+        self.window.borrow_mut().count_requests(client, hash, counts, self.threshold.get());
+    }
+
+    /// Counts a request of a connection together with the others that it has of the same client within a tick.
+    #[inline]
+    pub(crate) fn count_request(&self, tally: &Tally, client: ClientKey, is_error: bool) {
+        let now = self.ticks.get();
+        let (tick, whose, [requests, errors]) = tally.0.get();
+        let counts = if (tick, whose) == (now, client) {
+            [requests.saturating_add(1), errors.saturating_add(is_error.into())]
+        } else {
+            self.conclude(tally);
+            [1, is_error.into()]
+        };
+        tally.0.set((now, client, counts));
+    }
+
+    /// Counts what a connection has had, the last time.
+    #[cold]
+    pub(crate) fn conclude(&self, tally: &Tally) {
+        let (_, client, counts) = tally.0.take();
+        if counts != [0; 2] {
+            self.count_requests(client, counts);
+        }
     }
 
     /// Counts anything else.

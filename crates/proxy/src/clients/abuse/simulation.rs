@@ -70,7 +70,7 @@ impl World {
     fn ask(&mut self, number: u32, rate: f64, error_share: f64) {
         for _ in 0..self.numbers.poisson(rate) {
             let is_error = self.numbers.unit() < error_share;
-            self.worker().count_request(client(number), is_error);
+            self.worker().count_requests(client(number), [1, is_error.into()]);
         }
     }
 

@@ -66,20 +66,24 @@ impl Window {
         self.totals == Counts::default()
     }
 
-    /// Counts a request; `threshold` is how many points get a client noticed.
-    #[inline]
-    pub(super) fn count_request(&mut self, client: ClientKey, hash: u64, is_error: bool, threshold: u16) {
+    /// Counts requests, and how many of them were errors; `threshold` is how many points get a client noticed.
+    pub(super) fn count_requests(
+        &mut self,
+        client: ClientKey,
+        hash: u64,
+        [requests, errors]: [u16; 2],
+        threshold: u16,
+    ) {
         let cell = &mut self.requests[hash as usize & MASK];
-        *cell = cell.saturating_add(1);
-        self.totals[Signal::Requests as usize] += 1;
-        let mut points = Signal::Requests.points();
-        if is_error {
-            self.totals[Signal::Errors as usize] += 1;
-            points += Signal::Errors.points();
-        }
+        *cell = cell.saturating_add(requests);
+        self.totals[Signal::Requests as usize] += u32::from(requests);
+        self.totals[Signal::Errors as usize] += u32::from(errors);
+        let points = Signal::Requests.points().saturating_mul(requests);
+        let points = points.saturating_add(Signal::Errors.points().saturating_mul(errors));
         let seen = self.sketch.add(hash, points);
         if seen >= threshold {
-            self.track(client, &[Signal::Requests, Signal::Errors][..=usize::from(is_error)], seen - points);
+            let counts = [(Signal::Requests, requests), (Signal::Errors, errors)];
+            self.track(client, &counts, seen.saturating_sub(points));
         }
     }
 
@@ -89,13 +93,13 @@ impl Window {
         self.totals[signal as usize] += 1;
         let seen = self.sketch.add(hash, signal.points());
         if seen >= threshold {
-            self.track(client, &[signal], seen - signal.points());
+            self.track(client, &[(signal, 1)], seen - signal.points());
         }
     }
 
     /// Counts one by one; `before` is how many points the client may have had until then.
     #[cold]
-    fn track(&mut self, client: ClientKey, signals: &[Signal], before: u16) {
+    fn track(&mut self, client: ClientKey, signals: &[(Signal, u16)], before: u16) {
         let has_room = self.tracked.len() < self.tracked_max;
         let counts = match self.tracked.get_mut(&client) {
             Some(counts) => counts,
@@ -106,8 +110,8 @@ impl Window {
             }
             None => return,
         };
-        for signal in signals {
-            counts[*signal as usize] += 1;
+        for (signal, count) in signals {
+            counts[*signal as usize] += u32::from(*count);
         }
     }
 
@@ -165,9 +169,9 @@ mod tests {
         let mut window = Window::new(hasher.clone(), 1);
         let (busy, other) = (client(1), client(2));
         for round in 0..30 {
-            window.count_request(busy, hasher.hash_one(busy.bits()), round % 2 == 0, 61);
+            window.count_requests(busy, hasher.hash_one(busy.bits()), [1, u16::from(round % 2 == 0)], 61);
         }
-        window.count_request(other, hasher.hash_one(other.bits()), false, 61);
+        window.count_requests(other, hasher.hash_one(other.bits()), [1, 0], 61);
         // Two requests, of which one is an error, are seven points: the seventeenth reaches 62.
         assert_eq!(window.tracked[&busy], [14, 7, 0, 0, 0, 56]);
         assert!(!window.tracked.contains_key(&other));
