@@ -47,16 +47,39 @@ pub(crate) fn raise_descriptor_limit() {
 
 /// Sockets in `TIME_WAIT` whose remote port is one of `ports`: those that were closed on this side first.
 pub(crate) fn time_wait_towards(ports: &[u16]) -> Result<usize> {
-    let table = fs::read_to_string("/proc/net/tcp")?;
-    Ok(table.lines().filter_map(time_wait_remote_port).filter(|port| ports.contains(port)).count())
+    const TIME_WAIT: &str = "06";
+    count_sockets(|socket| socket.state == TIME_WAIT && ports.contains(&socket.remote))
 }
 
-fn time_wait_remote_port(line: &str) -> Option<u16> {
-    const TIME_WAIT: &str = "06";
-    let mut fields = line.split_whitespace().skip(2);
-    let (remote, state) = (fields.next()?, fields.next()?);
-    let port = remote.rsplit_once(':')?.1;
-    if state == TIME_WAIT { u16::from_str_radix(port, 16).ok() } else { None }
+/// Connections that are open to a port of this machine.
+pub(crate) fn connections_at(port: u16) -> Result<usize> {
+    const ESTABLISHED: &str = "01";
+    count_sockets(|socket| socket.state == ESTABLISHED && socket.local == port)
+}
+
+fn count_sockets(is_wanted: impl Fn(&Socket) -> bool) -> Result<usize> {
+    let count = |path| -> Result<usize> {
+        let table = fs::read_to_string(path)?;
+        Ok(table.lines().filter_map(Socket::of_line).filter(&is_wanted).count())
+    };
+    // A socket that takes both families is one of IPv6.
+    Ok(count("/proc/net/tcp")? + count("/proc/net/tcp6").unwrap_or(0))
+}
+
+/// Ports and state, as the kernel writes them.
+struct Socket<'a> {
+    local: u16,
+    remote: u16,
+    state: &'a str,
+}
+
+impl Socket<'_> {
+    fn of_line(line: &str) -> Option<Socket<'_>> {
+        let mut fields = line.split_whitespace().skip(1);
+        let mut port = || u16::from_str_radix(fields.next()?.rsplit_once(':')?.1, 16).ok();
+        let (local, remote) = (port()?, port()?);
+        Some(Socket { local, remote, state: fields.next()? })
+    }
 }
 
 /// CPU and kernel, in a few words.
@@ -74,10 +97,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_wait_is_told_by_its_remote_port() {
-        let line = |state| format!("  12: 0100007F:D431 0100007F:1F90 {state} 00000000:00000000 03:00001234");
-        assert_eq!(time_wait_remote_port(&line("06")), Some(8080));
-        assert_eq!(time_wait_remote_port(&line("01")), None);
-        assert_eq!(time_wait_remote_port("  sl  local_address rem_address   st"), None);
+    fn a_socket_has_two_ports_and_a_state() {
+        let line = "  12: 0100007F:D431 0100007F:1F90 06 00000000:00000000 03:00001234";
+        let socket = Socket::of_line(line).expect("a socket");
+        assert_eq!((socket.local, socket.remote, socket.state), (54321, 8080, "06"));
+        assert!(Socket::of_line("  sl  local_address rem_address   st").is_none());
     }
 }

@@ -14,6 +14,7 @@ mod instructions;
 mod interrupt;
 mod load;
 mod machine;
+mod measured;
 mod overload;
 mod peers;
 mod scale;

@@ -90,7 +90,6 @@ table! {
         "requests" => Requests, "Requests of which a head was read.";
         "series_dropped" => SeriesDropped, "Requests that no series had room for.";
         "mirrors_dropped" => MirrorsDropped, "Copies of requests that were not sent.";
-        "retries_denied" => RetriesDenied, "Tries that a retry budget did not allow.";
         "abuse_slowed" => AbuseSlowed, "Requests that waited since their client is far off the others.";
         "abuse_refused" => AbuseRefused, "Requests that were refused for that.";
         "abuse_closed" => AbuseClosed, "Connections that were closed for that before anything was said on them.";

@@ -13,30 +13,32 @@ use crate::upstream::{Cluster, Keyed, Member, Sticky};
 use crate::values;
 
 impl Exchange<'_> {
-    /// Picks an endpoint by what the request says, which `is_fit` unless there is no such endpoint or the request has to stay with another; none
-    /// if there is no endpoint.
+    /// Picks an endpoint by what the request says, which `is_fit` and `takes` it by a number from 0 to 1, unless there is no such endpoint or
+    /// the request has to stay with another; none if there is no endpoint.
     pub(crate) fn pick_by_key<'c>(
         &self,
         cluster: &'c Cluster,
         keyed: &Keyed,
         is_fit: impl Fn(&Member) -> bool,
+        takes: impl Fn(&Member, &dyn Fn() -> f64) -> bool,
     ) -> Option<&'c Rc<Member>> {
         match keyed {
-            Keyed::Cookie(sticky) => self.pick_by_cookie(cluster, sticky, is_fit),
+            Keyed::Cookie(sticky) => self.pick_by_cookie(cluster, sticky, is_fit, takes),
             Keyed::Hash(hashed) => {
                 let value = values::expand(self, &hashed.by.key);
-                cluster.of_hash(hashed, &value, is_fit, &self.worker.random)
+                cluster.of_hash(hashed, &value, is_fit, takes, &self.worker.random)
             }
         }
     }
 
-    /// The endpoint of the client's cookie, however often it fails. A client without one, and one that may be moved from an endpoint
-    /// that has failed, is given another endpoint and a cookie for it.
+    /// The endpoint of the client's cookie, however often it fails, and however new it is. A client without one, and one that may be moved
+    /// from an endpoint that has failed, is given another endpoint and a cookie for it.
     fn pick_by_cookie<'c>(
         &self,
         cluster: &'c Cluster,
         sticky: &Sticky,
         is_fit: impl Fn(&Member) -> bool,
+        takes: impl Fn(&Member, &dyn Fn() -> f64) -> bool,
     ) -> Option<&'c Rc<Member>> {
         let affinity = &sticky.affinity;
         let value = lookup::cookie(self.head, self.request, affinity.cookie.name.as_bytes());
@@ -47,10 +49,12 @@ impl Exchange<'_> {
         }
         let untried = |member: &Member| !self.report.was_tried(member.endpoint.address);
         let random = &self.worker.random;
-        let picked = cluster.pick_with_key(sticky, |member| untried(member) && is_fit(member), random);
-        let Some((member, key)) = picked.or_else(|| cluster.pick_with_key(sticky, untried, random)) else {
-            return known;
-        };
+        let fit = |member: &Member| untried(member) && is_fit(member);
+        let picked = cluster
+            .pick_with_key(sticky, |member| fit(member) && takes(member, &|| random.chance()), random)
+            .or_else(|| cluster.pick_with_key(sticky, fit, random))
+            .or_else(|| cluster.pick_with_key(sticky, untried, random));
+        let Some((member, key)) = picked else { return known };
         if let Some(route) = self.route.get()
             && let Action::Forward(forward) = &route.action
             && forward.sets_affinity_cookie

@@ -31,6 +31,7 @@ impl Outbound<'_, '_> {
     pub(crate) async fn attempt(&mut self, member: Rc<Member>, is_last: bool) -> Result<AfterRequest, Fault> {
         let exchange = self.exchange;
         exchange.report.begin_try(member.endpoint.address, exchange.worker.clock.now());
+        exchange.note_sent(&member, self.forward);
         let result = self.call(&member, is_last).await;
         exchange.report.end_try(exchange.worker.clock.now());
         if let Err(fault) = result {

@@ -336,6 +336,8 @@ pub(crate) const OUTLIER_REQUESTS_MIN: f64 = 20.0;
 pub(crate) const OUTLIER_SAMPLES_MIN: u32 = 10;
 /// Comparisons in a row that find it slow before it is left out.
 pub(crate) const OUTLIER_SLOW_REVIEWS: u32 = 2;
+/// Requests without a response to any, for an endpoint to be left out as one that is slow.
+pub(crate) const OUTLIER_SILENT_MIN: u32 = 3;
 /// Latency below which no endpoint is slower than another.
 pub(crate) const OUTLIER_LATENCY_MIN: Duration = Duration::from_millis(1);
 /// Age at which a latency is forgotten, and time in which the responses have to come that it is found from.

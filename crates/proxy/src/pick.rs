@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use model::overload::Mode;
 use model::{Forward, Overload};
-use observe::{Counter, Reason};
+use observe::Reason;
+use smallvec::SmallVec;
 
 use crate::exchange::Exchange;
 use crate::fault::Fault;
 use crate::limits::TICK;
-use crate::upstream::{Cluster, Health, Member, Outcome, Seen, slow_start};
+use crate::upstream::{Cluster, Health, Member, Outcome, Seen, Standing, slow_start};
 
 impl Exchange<'_> {
     /// Picks any endpoint, tried ones only where there is no other.
@@ -24,12 +25,12 @@ impl Exchange<'_> {
             None => cluster
                 .pick_member(is_untried, random, now)
                 .or_else(|| cluster.pick_member(|_| true, random, now)),
-            Some(keyed) => self.pick_by_key(cluster, keyed, |_| true),
+            Some(keyed) => self.pick_by_key(cluster, keyed, |_| true, |_, _| true),
         }
     }
 
-    /// Picks one that is not left out, has its share, can be connected to and has a place. What is asked for first is given up first: the
-    /// share, then that it is not left out, then that it has not been tried. That others are busy is no reason to ask one that is worse:
+    /// Picks one that is not left out, answers, has its share, can be connected to and has a place. What is asked for first is given up first:
+    /// the share and that it answers, then that it is not left out, then that it has not been tried. That others are busy is no reason to ask one that is worse:
     /// none is given then. One that the request itself decides on is given though it has no place.
     pub(crate) fn pick_fit<'c>(
         &self,
@@ -53,10 +54,16 @@ impl Exchange<'_> {
             let standing = &health.standing;
             !overload.ejection || !standing.is_out() || (may_probe && standing.is_probe_due(now))
         };
-        let has_share = |member: &Member| {
+        let takes = |member: &Member, draw: &dyn Fn() -> f64| {
             let ramp = overload.slow_start;
-            let takes = |since| slow_start::takes(since, now, ramp, random);
+            let takes = |since| slow_start::takes(since, now, ramp, draw());
             ramp.is_zero() || member.health.ready_since.is_none_or(takes)
+        };
+        let has_share = |member: &Member| takes(member, &|| random.chance());
+        let outliers = &cluster.state().outliers;
+        // Who finds out whether one is well does not wait until it is.
+        let is_heard_of = |Member { health, .. }: &Member| {
+            !overload.ejection || health.standing.is_out() || !outliers.is_silent(&health.standing, now)
         };
         let pick = |is_fit: &dyn Fn(&Member) -> bool| {
             cluster.pick_member(|one| is_fit(one) && !is_full(one), random, now)
@@ -68,7 +75,8 @@ impl Exchange<'_> {
         };
         let picked = match cluster.keyed() {
             None => {
-                pick(&|one| is_untried(one) && is_in(one) && has_share(one) && is_open(one)).or_else(|| {
+                let is_best = |one: &Member| is_in(one) && is_heard_of(one) && has_share(one);
+                pick(&|one| is_untried(one) && is_best(one) && is_open(one)).or_else(|| {
                     pick_of(&|one| is_untried(one) && is_in(one) && is_open(one))
                         .or_else(|()| pick_of(&|one| is_untried(one) && is_open(one)))
                         .or_else(|()| pick_of(&is_open))
@@ -76,7 +84,7 @@ impl Exchange<'_> {
                 })
             }
             Some(keyed) => {
-                let picked = self.pick_by_key(cluster, keyed, |one| is_in(one) && is_open(one));
+                let picked = self.pick_by_key(cluster, keyed, |one| is_in(one) && is_open(one), takes);
                 picked.filter(|one| is_open(one))
             }
         };
@@ -167,9 +175,10 @@ impl Exchange<'_> {
     pub(crate) fn take_retry(&self, forward: &Forward) -> bool {
         let Some(overload) = forward.overload.as_deref() else { return true };
         let (Some(percent), Some(id)) = (overload.retry_budget, self.cluster.get()) else { return true };
-        let (retries, now) = (&self.cluster_of(id).state().retries, self.worker.clock.now());
+        let (cluster, now) = (self.cluster_of(id), self.worker.clock.now());
+        let retries = &cluster.state().retries;
         if !retries.allows(percent, now) {
-            self.worker.recorder.borrow().count(Counter::RetriesDenied);
+            cluster.limits().count_denied_retry();
             if overload.mode == Mode::Enforce {
                 return false;
             }
@@ -178,16 +187,26 @@ impl Exchange<'_> {
         true
     }
 
+    /// Notes that a try begins.
+    #[inline]
+    pub(crate) fn note_sent(&self, member: &Member, forward: &Forward) {
+        let is_compared = forward.overload.as_deref().is_some_and(|overload| overload.ejection);
+        if is_compared && self.has_comparable_latency() {
+            member.health.standing.note_sent(self.worker.clock.now());
+        }
+    }
+
     /// Notes the head of a response, which took so long.
     #[inline]
     pub(crate) fn note_answer(&self, member: &Member, forward: &Forward, status: u16, took: Duration) {
         if !forward.overload.as_deref().is_some_and(|overload| overload.ejection) {
             return;
         }
+        member.health.standing.note_heard();
         let is_comparable = status != 101 && self.has_comparable_latency();
         let seen = Seen { outcome: Outcome::of_status(status), took, is_comparable };
         if member.health.standing.note(seen, self.worker.clock.now()) {
-            self.look(member, seen);
+            self.look(member, forward, seen);
         }
     }
 
@@ -204,6 +223,9 @@ impl Exchange<'_> {
             return;
         }
         let without_head = self.report.time_without_head(now);
+        if without_head.is_some() && self.has_comparable_latency() {
+            health.standing.note_left();
+        }
         let is_fault = match reason {
             // Between two pieces of a response there may be any time.
             Reason::UpstreamReadTimeout | Reason::UpstreamSendTimeout => without_head.is_some(),
@@ -214,13 +236,13 @@ impl Exchange<'_> {
             let took = self.report.try_time(now);
             let seen = Seen { outcome: Outcome::Fault, took, is_comparable: false };
             health.standing.note(seen, now);
-            self.look(member, seen);
+            self.look(member, forward, seen);
         } else if let (Reason::ClientAborted, Some(took)) = (reason, without_head)
             && took >= TICK
             && self.has_comparable_latency()
             && health.standing.note_given_up(took, now)
         {
-            self.look(member, Seen { outcome: Outcome::Good, took, is_comparable: true });
+            self.look(member, forward, Seen { outcome: Outcome::Good, took, is_comparable: true });
         }
     }
 
@@ -231,12 +253,34 @@ impl Exchange<'_> {
 
     #[cold]
     #[inline(never)]
-    fn look(&self, member: &Member, seen: Seen) {
+    fn look(&self, member: &Member, forward: &Forward, seen: Seen) {
         let Some(id) = self.cluster.get() else { return };
         let (worker, cluster) = (self.worker, self.cluster_of(id));
         let all = cluster.members().iter().map(|member| &member.health.standing);
+        let before: SmallVec<[bool; 16]> = all.clone().map(Standing::is_out).collect();
         let outliers = &cluster.state().outliers;
         outliers.look(&member.health.standing, seen, &all, worker.clock.now(), &worker.random);
+        for (member, was_out) in cluster.members().iter().zip(before) {
+            if member.health.standing.is_out() != was_out {
+                tell(cluster, member, forward);
+            }
+        }
+    }
+}
+
+/// Tells the log that an endpoint is left out from now on, or is no longer.
+#[cold]
+fn tell(cluster: &Cluster, member: &Member, forward: &Forward) {
+    let (endpoint, upstream) = (member.endpoint.address, cluster.limits().name());
+    let is_enforced = forward.overload.as_deref().is_some_and(|overload| overload.mode == Mode::Enforce);
+    match (member.health.standing.is_out(), is_enforced) {
+        (true, true) => {
+            tracing::warn!(%endpoint, upstream, "an endpoint is left out: it fails or is slow beside the others");
+        }
+        (true, false) => {
+            tracing::info!(%endpoint, upstream, "an endpoint fails or is slow beside the others, and would be left out");
+        }
+        (false, _) => tracing::info!(%endpoint, upstream, "an endpoint answers well again"),
     }
 }
 

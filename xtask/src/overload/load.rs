@@ -33,7 +33,7 @@ pub(super) struct Stream {
     pub(super) until: Duration,
     pub(super) host: String,
     pub(super) path: String,
-    /// So many clients, each as likely as the others, told by `X-Forwarded-For`; none where that is not said.
+    /// Who asks, told by `X-Forwarded-For`; nobody in particular where that is not said.
     pub(super) clients: Option<Clients>,
     /// Which of the proxies is asked.
     pub(super) proxy: usize,
@@ -44,6 +44,16 @@ pub(super) struct Stream {
 pub(super) struct Clients {
     pub(super) first: Ipv4Addr,
     pub(super) count: u32,
+    pub(super) order: Order,
+}
+
+/// Which of several clients asks next.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Order {
+    /// Each is as likely as the others.
+    AtRandom,
+    /// Each asks so often in a row, and then the next one.
+    InTurn(u32),
 }
 
 /// A load.
@@ -113,6 +123,7 @@ async fn send_all(plan: Plan, begin: std::time::Instant) -> Records {
     let pools: Vec<_> = plan.proxies.iter().map(|address| Rc::new(Pool::new(*address))).collect();
     let records: Rc<RefCell<Vec<Record>>> = Rc::default();
     let mut due: Vec<_> = plan.streams.iter().map(|stream| stream.from + random.pause(stream.rate)).collect();
+    let mut sent = vec![0; plan.streams.len()];
     let mut tasks = Vec::new();
     while let Some((number, at)) = next(&due, &plan.streams) {
         let stream = &plan.streams[number];
@@ -120,7 +131,8 @@ async fn send_all(plan: Plan, begin: std::time::Instant) -> Records {
         if begin.elapsed() < at {
             tokio::time::sleep_until(begin + at).await;
         }
-        let client = stream.clients.map(|clients| clients.one(random.next()));
+        let client = stream.clients.map(|clients| clients.one(sent[number], random.next()));
+        sent[number] += 1;
         let request = stream.request(client);
         let (pool, records) = (Rc::clone(&pools[stream.proxy]), Rc::clone(&records));
         tasks.push(tokio::task::spawn_local(async move {
@@ -152,9 +164,13 @@ fn next(due: &[Duration], streams: &[Stream]) -> Option<(usize, Duration)> {
 }
 
 impl Clients {
-    fn one(self, random: u64) -> Ipv4Addr {
-        let number = (random >> 32) as u32 % self.count;
-        Ipv4Addr::from(u32::from(self.first).wrapping_add(number))
+    /// Who sends the next request after so many.
+    fn one(self, sent: u32, random: u64) -> Ipv4Addr {
+        let number = match self.order {
+            Order::AtRandom => (random >> 32) as u32,
+            Order::InTurn(times) => sent / times,
+        };
+        Ipv4Addr::from(u32::from(self.first).wrapping_add(number % self.count))
     }
 }
 
@@ -220,6 +236,9 @@ impl Pool {
 mod tests {
     use super::*;
 
+    const CLIENTS: Clients =
+        Clients { first: Ipv4Addr::new(10, 0, 0, 255), count: 3, order: Order::AtRandom };
+
     fn stream(rate: f64, until: u64) -> Stream {
         Stream {
             rate,
@@ -227,7 +246,7 @@ mod tests {
             until: Duration::from_secs(until),
             host: "a".into(),
             path: "/".into(),
-            clients: Some(Clients { first: Ipv4Addr::new(10, 0, 0, 255), count: 3 }),
+            clients: Some(CLIENTS),
             proxy: 0,
         }
     }
@@ -249,9 +268,11 @@ mod tests {
 
     #[test]
     fn clients_have_addresses_in_a_row() {
-        let clients = Clients { first: Ipv4Addr::new(10, 0, 0, 255), count: 3 };
-        assert_eq!(clients.one(1 << 32), Ipv4Addr::new(10, 0, 1, 0));
-        let request = String::from_utf8(stream(1.0, 1).request(Some(clients.one(0)))).expect("text");
+        assert_eq!(CLIENTS.one(7, 1 << 32), Ipv4Addr::new(10, 0, 1, 0));
+        let in_turn = Clients { order: Order::InTurn(2), ..CLIENTS };
+        let last_octets: Vec<_> = (0..8).map(|sent| in_turn.one(sent, 0).octets()[3]).collect();
+        assert_eq!(last_octets, [255, 255, 0, 0, 1, 1, 255, 255]);
+        let request = String::from_utf8(stream(1.0, 1).request(Some(CLIENTS.one(0, 0)))).expect("text");
         assert_eq!(request, "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 10.0.0.255\r\n\r\n");
     }
 }

@@ -12,8 +12,6 @@ mod slow;
 
 use std::env;
 use std::ffi::OsString;
-use std::fmt::Write as _;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -22,8 +20,9 @@ use field_cases::{inside, set_parameter};
 
 use crate::interrupt::Interrupt;
 use crate::machine::{self, Cpus};
-use crate::peers::page::{self, Block};
-use crate::peers::{PAGE, forebay_of, report, unstable};
+use crate::measured::{self, Goals, Measured, Section};
+use crate::peers::page::Block;
+use crate::peers::{forebay_of, unstable};
 use rows::ROWS;
 use site::{Peer, Site};
 
@@ -66,7 +65,17 @@ struct Row {
 struct Findings {
     headings: Vec<&'static str>,
     rows: Vec<(String, Vec<String>)>,
-    goals: Vec<(String, bool)>,
+    goals: Goals,
+}
+
+impl Measured for Row {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn what(&self) -> &'static str {
+        self.what
+    }
 }
 
 impl Findings {
@@ -82,11 +91,17 @@ impl Findings {
     fn goal(&mut self, what: impl Into<String>, met: bool) {
         self.goals.push((what.into(), met));
     }
+
+    fn section(self, source: String) -> Section {
+        let headings = [String::new()].into_iter().chain(self.headings.into_iter().map(Into::into));
+        let rows = self.rows.into_iter().map(|(name, figures)| [name].into_iter().chain(figures).collect());
+        Section { table: [headings.collect()].into_iter().chain(rows).collect(), goals: self.goals, source }
+    }
 }
 
-/// Measures and prints. A goal that is not met is printed, not an error: machines differ.
+/// Measures and prints.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let (rows, peers) = (arguments.rows()?, arguments.peers()?);
+    let (rows, peers) = (measured::wanted(ROWS, &arguments.only)?, arguments.peers()?);
     if !arguments.inside {
         forebay_of(&arguments.profile)?;
         let is_needed =
@@ -106,26 +121,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         time: Duration::from_secs(arguments.seconds.into()),
         profile: arguments.profile.clone(),
     };
-    let mut failed = Vec::new();
-    for row in rows {
+    measured::run(&rows, &site.interrupt, arguments.write.then(block).as_ref(), |row| {
         let of_row: Vec<_> = row.peers.iter().filter(|peer| peers.contains(peer)).copied().collect();
-        eprintln!("{}: {}", row.name, row.what);
-        match (row.run)(&site, &of_row) {
-            Ok(findings) => {
-                let section = section(row, &findings, &arguments.source(row));
-                println!("{section}");
-                if arguments.write {
-                    block().write(Path::new(PAGE), row.name, &section)?;
-                }
-            }
-            Err(error) => {
-                site.interrupt.check()?;
-                eprintln!("error: {}: {error:#}", row.name);
-                failed.push(row.name);
-            }
-        }
-    }
-    if failed.is_empty() { Ok(ExitCode::SUCCESS) } else { bail!("not measured: {}", failed.join(", ")) }
+        Ok((row.run)(&site, &of_row)?.section(arguments.source(row)))
+    })
 }
 
 /// A network of its own, whose queues and ports are not what is measured.
@@ -141,38 +140,7 @@ fn block() -> Block {
     Block { command: NAME, groups: vec![(TITLE, ROWS.iter().map(|row| row.name).collect())] }
 }
 
-/// A situation's table and goals, and where the figures come from.
-fn section(row: &Row, findings: &Findings, source: &str) -> String {
-    let heading = [String::new()].into_iter().chain(findings.headings.iter().map(|one| (*one).to_owned()));
-    let table: Vec<Vec<String>> = [heading.collect()]
-        .into_iter()
-        .chain(
-            findings
-                .rows
-                .iter()
-                .map(|(name, figures)| [name.clone()].into_iter().chain(figures.iter().cloned()).collect()),
-        )
-        .collect();
-    let mut text = format!("{}{}\n\n{}\n\n", page::WORKLOAD, row.name, row.what);
-    text.push_str(&report::table(&table));
-    text.push('\n');
-    for (what, met) in &findings.goals {
-        let _ = writeln!(text, "- {what}: {}", if *met { "met" } else { "NOT MET" });
-    }
-    let _ = writeln!(text, "- {source}");
-    text
-}
-
 impl Arguments {
-    fn rows(&self) -> Result<Vec<&'static Row>> {
-        if let Some(unknown) = self.only.iter().find(|name| !ROWS.iter().any(|row| row.name == **name)) {
-            let names: Vec<_> = ROWS.iter().map(|row| row.name).collect();
-            bail!("there is no situation {unknown}; there are: {}", names.join(", "));
-        }
-        let is_wanted = |name: &str| self.only.is_empty() || self.only.iter().any(|wanted| wanted == name);
-        Ok(ROWS.iter().filter(|row| is_wanted(row.name)).collect())
-    }
-
     fn peers(&self) -> Result<Vec<Peer>> {
         if let Some(unknown) =
             self.without.iter().find(|name| !Peer::ALL.iter().any(|peer| peer.name() == **name))
@@ -209,7 +177,7 @@ mod tests {
         findings.row("nginx", vec!["0.10".into()]);
         findings.row("forebay", vec!["0.98".into()]);
         findings.goal("goodput at least 0.95", true);
-        let text = section(&ROWS[0], &findings, "here");
+        let text = findings.section("here".into()).text(&ROWS[0]);
         assert!(text.starts_with("#### rush\n\n"), "{text}");
         assert!(text.contains("| forebay |    0.98 |\n"), "{text}");
         assert!(text.ends_with("- goodput at least 0.95: met\n- here\n"), "{text}");

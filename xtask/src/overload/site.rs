@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use tempfile::TempDir;
 
+use crate::ask::get;
 use crate::child::{Program, free_address};
 use crate::interrupt::Interrupt;
 use crate::machine::Cpus;
@@ -62,6 +63,19 @@ pub(super) struct Setup<'a> {
 pub(super) struct Proxy {
     pub(super) program: Program,
     pub(super) address: SocketAddr,
+    /// Where Forebay tells of itself; nobody listens there for others.
+    admin: SocketAddr,
+}
+
+impl Proxy {
+    /// The sum of a metric of Forebay's.
+    pub(super) fn metric(&self, name: &str) -> Result<f64> {
+        let page = get(self.admin, "/metrics")?;
+        let values = page.lines().filter_map(|line| line.strip_prefix(name)).filter_map(|rest| {
+            rest.starts_with(['{', ' ']).then(|| rest.rsplit(' ').next()?.parse::<f64>().ok())?
+        });
+        values.reduce(|sum, value| sum + value).with_context(|| format!("there is no metric {name}"))
+    }
 }
 
 impl Peer {
@@ -93,15 +107,17 @@ impl Peer {
         name: &str,
         address: SocketAddr,
     ) -> Result<Proxy> {
+        let admin = free_address()?;
+        let forebay = |mode| forebay(site, setup, name, [address, admin], mode);
         let command = match self {
             Peer::Nginx => nginx(site, setup, address)?,
             Peer::Haproxy => haproxy(site, setup, address)?,
-            Peer::ForebayOff => forebay(site, setup, name, address, "off")?,
-            Peer::Forebay => forebay(site, setup, name, address, "enforce")?,
+            Peer::ForebayOff => forebay("off")?,
+            Peer::Forebay => forebay("enforce")?,
         };
         let mut program = Program::start(name, command, &site.cpus.proxy, site.folder.path())?;
         program.wait_for(address, &site.interrupt)?;
-        Ok(Proxy { program, address })
+        Ok(Proxy { program, address, admin })
     }
 }
 
@@ -119,7 +135,8 @@ impl<'a> Setup<'a> {
     }
 }
 
-fn write(site: &Site, name: &str, text: &str) -> Result<PathBuf> {
+/// A file of the situation's, gone when all are over.
+pub(super) fn write(site: &Site, name: &str, text: &str) -> Result<PathBuf> {
     let path = site.folder.path().join(name);
     fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(path)
@@ -152,7 +169,13 @@ fn haproxy(site: &Site, setup: &Setup, address: SocketAddr) -> Result<Command> {
     Ok(command)
 }
 
-fn forebay(site: &Site, setup: &Setup, name: &str, address: SocketAddr, mode: &str) -> Result<Command> {
+fn forebay(
+    site: &Site,
+    setup: &Setup,
+    name: &str,
+    [address, admin]: [SocketAddr; 2],
+    mode: &str,
+) -> Result<Command> {
     let mut settings: Pairs = vec![
         ("disable-access-log", "true".into()),
         // As nginx has it here: a timeout may not last longer than the client waits.
@@ -176,7 +199,7 @@ fn forebay(site: &Site, setup: &Setup, name: &str, address: SocketAddr, mode: &s
     command.arg("serve").arg("--manifests").arg(manifests);
     command.args(["--endpoints", &format!("default/web={}", endpoints.join(","))]);
     command.args(["--configmap", &format!("{SETTINGS}/forebay"), "--workers", "1"]);
-    command.args(["--healthz-port", &free_address()?.port().to_string()]);
+    command.args(["--healthz-port", &admin.port().to_string()]);
     command.args(["--http-port", &address.port().to_string(), "--https-port", "0"]);
     command.args(&setup.arguments);
     Ok(command)

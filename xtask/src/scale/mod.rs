@@ -9,16 +9,14 @@ mod traffic;
 
 use std::env;
 use std::ffi::OsString;
-use std::fmt::Write as _;
-use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use field_cases::inside;
 
 use crate::machine;
-use crate::peers::page::{self, Block};
-use crate::peers::{PAGE, report};
+use crate::measured::{self, Goals, Measured, Section};
+use crate::peers::page::Block;
 use stage::Stage;
 
 const NAME: &str = "peers-kubernetes";
@@ -98,11 +96,21 @@ const MEASURES: &[Measure] = &[
     },
 ];
 
+impl Measured for Measure {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn what(&self) -> &'static str {
+        self.what
+    }
+}
+
 /// What came of a measure.
 #[derive(Default)]
 struct Findings {
     figures: Vec<(&'static str, String)>,
-    goals: Vec<(String, bool)>,
+    goals: Goals,
 }
 
 impl Findings {
@@ -113,11 +121,17 @@ impl Findings {
     fn goal(&mut self, what: impl Into<String>, met: bool) {
         self.goals.push((what.into(), met));
     }
+
+    fn section(self, source: String) -> Section {
+        let (headings, values) =
+            self.figures.into_iter().map(|(heading, value)| (heading.to_owned(), value)).unzip();
+        Section { table: vec![headings, values], goals: self.goals, source }
+    }
 }
 
-/// Measures and prints. A goal that is not met is printed, not an error: machines differ.
+/// Measures and prints.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let measures = arguments.measures()?;
+    let measures = measured::wanted(MEASURES, &arguments.only)?;
     if !arguments.inside {
         crate::peers::forebay_binary()?;
         ::cluster::binary()?;
@@ -127,55 +141,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     inside::prepare()?;
     machine::raise_descriptor_limit();
     let mut stage = Stage::set(arguments.percent)?;
-    let mut failed = Vec::new();
-    for measure in measures {
-        eprintln!("{}: {}", measure.name, measure.what);
-        match (measure.run)(&mut stage) {
-            Ok(findings) => {
-                let section = section(measure, &findings, &arguments.source(measure));
-                println!("{section}");
-                if arguments.write {
-                    block().write(Path::new(PAGE), measure.name, &section)?;
-                }
-            }
-            Err(error) => {
-                stage.interrupt.check()?;
-                eprintln!("error: {}: {error:#}", measure.name);
-                failed.push(measure.name);
-            }
-        }
-    }
-    if failed.is_empty() { Ok(ExitCode::SUCCESS) } else { bail!("not measured: {}", failed.join(", ")) }
+    let interrupt = stage.interrupt.clone();
+    measured::run(&measures, &interrupt, arguments.write.then(block).as_ref(), |measure| {
+        Ok((measure.run)(&mut stage)?.section(arguments.source(measure)))
+    })
 }
 
 fn block() -> Block {
     Block { command: NAME, groups: vec![(TITLE, MEASURES.iter().map(|measure| measure.name).collect())] }
 }
 
-/// A measure's table and goals, and where the figures come from.
-fn section(measure: &Measure, findings: &Findings, source: &str) -> String {
-    let (headings, values) =
-        findings.figures.iter().map(|(heading, value)| ((*heading).to_owned(), value.clone())).unzip();
-    let mut text = format!("{}{}\n\n{}\n\n", page::WORKLOAD, measure.name, measure.what);
-    text.push_str(&report::table(&[headings, values]));
-    text.push('\n');
-    for (what, met) in &findings.goals {
-        let _ = writeln!(text, "- {what}: {}", if *met { "met" } else { "NOT MET" });
-    }
-    let _ = writeln!(text, "- {source}");
-    text
-}
-
 impl Arguments {
-    fn measures(&self) -> Result<Vec<&'static Measure>> {
-        if let Some(unknown) = self.only.iter().find(|name| !MEASURES.iter().any(|one| one.name == **name)) {
-            let names: Vec<_> = MEASURES.iter().map(|measure| measure.name).collect();
-            bail!("there is no {unknown}; there are: {}", names.join(", "));
-        }
-        let is_wanted = |name: &str| self.only.is_empty() || self.only.iter().any(|wanted| wanted == name);
-        Ok(MEASURES.iter().filter(|measure| is_wanted(measure.name)).collect())
-    }
-
     /// The command that measures it alone, and the machine.
     fn source(&self, measure: &Measure) -> String {
         let percent =
@@ -193,7 +169,7 @@ mod tests {
         let mut findings = Findings::default();
         findings.figure("failed", 3.to_string());
         findings.goal("0 failed", false);
-        let text = section(&MEASURES[0], &findings, "here");
+        let text = findings.section("here".into()).text(&MEASURES[0]);
         let expected = format!(
             "#### create-idle\n\n{}\n\n| failed |\n| -----: |\n|      3 |\n\n- 0 failed: NOT MET\n- here\n",
             MEASURES[0].what

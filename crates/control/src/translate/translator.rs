@@ -39,8 +39,8 @@ pub struct Translator {
     ingresses: Ingresses,
     clusters: Clusters,
     hosts: Memo<HostName, HostPiece>,
-    streams: Memo<(), StreamsPiece>,
-    replicas: Memo<(), ReplicasPiece>,
+    streams: Memo<(), Single<Vec<Listener>>>,
+    replicas: Memo<(), Single<Option<Replicas>>>,
     /// TLS of the hosts for which no object configures anything.
     plain_tls: Arc<HostTls>,
 }
@@ -70,14 +70,9 @@ struct HostPiece {
     problems: Box<[Problem]>,
 }
 
-struct StreamsPiece {
-    listeners: Vec<Listener>,
-    problems: Vec<Problem>,
-}
-
-/// Who shares the cache.
-struct ReplicasPiece {
-    replicas: Option<Replicas>,
+/// What there is one of: the listeners of TCP and UDP services, who shares the cache and limits.
+struct Single<T> {
+    made: T,
     problems: Vec<Problem>,
 }
 
@@ -140,8 +135,8 @@ impl Translator {
         let route = &|place| claimants.rest(place);
         let defaults = Defaults { tls: plain_tls, backend, route, error_pages: &error_pages };
         let order = follow_hosts(hosts, ingresses, &claimants, &defaults, &mut queries, revisions);
-        follow_streams(streams, &inputs, &mut queries, revisions);
-        follow_replicas(replicas, &inputs, &mut queries, revisions);
+        follow_one(streams, &inputs, &mut queries, revisions, streams::build);
+        follow_one(replicas, &inputs, &mut queries, revisions, replicas::build);
         Made { options, global, ingresses, hosts, order: &order, streams, replicas }.translation()
     }
 
@@ -312,11 +307,13 @@ fn group(end: usize, ingresses: &Ingresses, any: Option<u32>) -> (Vec<u32>, Vec<
     (order, groups)
 }
 
-fn follow_streams(
-    memo: &mut Memo<(), StreamsPiece>,
+/// What is made once for all, with clusters of its own.
+fn follow_one<T>(
+    memo: &mut Memo<(), Single<T>>,
     inputs: &Inputs<'_>,
     clusters: &mut ClusterQueries<'_, '_>,
     revisions: &Revisions,
+    build: fn(&Inputs<'_>, &mut ClusterQueries<'_, '_>, &mut Vec<Problem>) -> T,
 ) {
     let number = memo.number((), revisions);
     memo.get(
@@ -325,29 +322,9 @@ fn follow_streams(
         |_| true,
         |(), _| {
             let mut problems = Vec::new();
-            let listeners = streams::build(inputs, clusters, &mut problems);
+            let made = build(inputs, clusters, &mut problems);
             problems.extend(clusters.take_problems());
-            StreamsPiece { listeners, problems }
-        },
-    );
-}
-
-fn follow_replicas(
-    memo: &mut Memo<(), ReplicasPiece>,
-    inputs: &Inputs<'_>,
-    clusters: &mut ClusterQueries<'_, '_>,
-    revisions: &Revisions,
-) {
-    let number = memo.number((), revisions);
-    memo.get(
-        number,
-        revisions,
-        |_| true,
-        |(), _| {
-            let mut problems = Vec::new();
-            let replicas = replicas::build(inputs, clusters, &mut problems);
-            problems.extend(clusters.take_problems());
-            ReplicasPiece { replicas, problems }
+            Single { made, problems }
         },
     );
 }
@@ -361,8 +338,8 @@ struct Made<'m> {
     hosts: &'m Memo<HostName, HostPiece>,
     /// The numbers of the hosts in order of appearance.
     order: &'m [u32],
-    streams: &'m Memo<(), StreamsPiece>,
-    replicas: &'m Memo<(), ReplicasPiece>,
+    streams: &'m Memo<(), Single<Vec<Listener>>>,
+    replicas: &'m Memo<(), Single<Option<Replicas>>>,
 }
 
 impl Made<'_> {
@@ -373,7 +350,7 @@ impl Made<'_> {
                 listeners: self.listeners(hosts.iter().map(|(host, _)| Arc::clone(host)).collect()),
                 clusters: model::Clusters::default(),
                 settings: Settings {
-                    replicas: self.replicas.value(ONLY).replicas.clone(),
+                    replicas: self.replicas.value(ONLY).made.clone(),
                     ..self.global.value(ONLY).global.settings.clone()
                 },
             },
@@ -394,7 +371,7 @@ impl Made<'_> {
         let hosts: HostList = Arc::new(hosts);
         let http = Listener { port: self.options.http_port, protocol: Protocol::Http(Arc::clone(&hosts)) };
         let https = Listener { port: self.options.https_port, protocol: Protocol::Https(hosts) };
-        let of_streams = self.streams.value(ONLY).listeners.iter().cloned();
+        let of_streams = self.streams.value(ONLY).made.iter().cloned();
         [http, https].into_iter().chain(of_streams).collect()
     }
 

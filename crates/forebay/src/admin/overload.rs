@@ -14,7 +14,7 @@ fn of_cluster(overload: &ClusterOverload) -> Value {
     let endpoints: Vec<_> = overload.endpoints.iter().map(of_endpoint).collect();
     let waits: Map<String, Value> = Wait::ALL
         .iter()
-        .zip(overload.waits)
+        .zip(overload.totals.waits)
         .map(|(wait, count)| (wait.name().to_owned(), count.iter().sum::<u64>().into()))
         .collect();
     json!({ "queued": overload.queued, "waits": waits, "endpoints": endpoints })

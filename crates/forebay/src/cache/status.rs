@@ -170,19 +170,19 @@ impl CacheStatus {
 
 impl Disk {
     fn of(figures: &cache_disk::Figures) -> Self {
-        let observe::DiskFigures {
+        let cache_disk::Figures {
+            records: objects,
             bytes,
             bytes_max: limit_bytes,
-            objects,
-            hits,
-            writes,
-            dropped,
-            evictions,
-            write_errors,
-            read_errors,
             full,
             loading,
-        } = disk_figures(figures);
+            written: writes,
+            dropped,
+            hits,
+            refused: write_errors,
+            evicted: evictions,
+            corrupt: read_errors,
+        } = *figures;
         Self {
             bytes,
             limit_bytes,
@@ -222,31 +222,19 @@ impl Disk {
 
 /// The figures of a disk tier for metrics.
 pub(crate) fn disk_figures(figures: &cache_disk::Figures) -> observe::DiskFigures {
-    let cache_disk::Figures {
-        records: objects,
-        bytes,
-        bytes_max,
-        full,
-        loading,
-        written: writes,
-        dropped,
-        hits,
-        refused: write_errors,
-        evicted: evictions,
-        corrupt: read_errors,
-    } = *figures;
+    let disk = Disk::of(figures);
     observe::DiskFigures {
-        bytes,
-        bytes_max,
-        objects,
-        hits,
-        writes,
-        dropped,
-        evictions,
-        write_errors,
-        read_errors,
-        full,
-        loading,
+        bytes: disk.bytes,
+        bytes_max: disk.limit_bytes,
+        objects: disk.objects,
+        hits: disk.hits,
+        writes: disk.writes,
+        dropped: disk.dropped,
+        evictions: disk.evictions,
+        write_errors: disk.write_errors,
+        read_errors: disk.read_errors,
+        full: disk.full,
+        loading: disk.loading,
     }
 }
 

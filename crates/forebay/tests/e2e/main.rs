@@ -13,6 +13,7 @@ mod client_auth;
 mod commands;
 mod connections;
 mod doctor;
+mod ejection;
 mod endpoints;
 mod error_pages;
 mod explain;

@@ -116,7 +116,6 @@ impl Registry {
         for (metric, counter) in [
             (&names::SERIES_DROPPED, Counter::SeriesDropped),
             (&names::MIRRORS_DROPPED, Counter::MirrorsDropped),
-            (&names::OVERLOAD_RETRIES_DENIED, Counter::RetriesDenied),
         ] {
             page.family(metric);
             page.sample(metric.name, "", count(counter));

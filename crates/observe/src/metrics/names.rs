@@ -124,7 +124,7 @@ metrics! {
     OVERLOAD_EJECTED: Gauge, "forebay_overload_ejected", "Workers and upstreams for which an endpoint is left out at present, or would be under `enforce`, since it fails or is slow beside the others";
     OVERLOAD_EJECTIONS: Counter, "forebay_overload_ejections_total", "Times that a worker began to leave an endpoint out, or would have under `enforce`";
     OVERLOAD_CONNECTS_PACED: Counter, "forebay_overload_connects_paced_total", "Requests that had another endpoint asked, or failed, since connections to this one fail and it was not time for the next attempt; or would have under `enforce`";
-    OVERLOAD_RETRIES_DENIED: Counter, "forebay_overload_retries_denied_total", "Tries that the retry budget did not allow, or would not have under `enforce`";
+    OVERLOAD_RETRIES_DENIED: Counter, "forebay_overload_retries_denied_total", "Tries that the retry budget of a cluster did not allow, or would not have under `enforce`";
     STREAM_OPENED: Counter, "forebay_stream_connections_total", "Connections of TCP services, sessions of UDP services";
     STREAM_ACTIVE: Gauge, "forebay_stream_connections", "Those of them that are open";
     STREAM_BYTES: Counter, "forebay_stream_bytes_total", "Bytes received from clients and sent to them";

@@ -28,6 +28,7 @@ pub struct OverloadCells {
     queued: AtomicU64,
     endpoints: Mutex<Vec<EndpointOverload>>,
     waits: [[LocalCounter; PRIORITIES.len()]; Wait::ALL.len()],
+    retries_denied: LocalCounter,
 }
 
 /// The priorities of requests, with their names.
@@ -55,8 +56,17 @@ pub struct ClusterOverload {
     pub queued: u64,
     /// Its endpoints, by address.
     pub endpoints: Vec<EndpointOverload>,
+    /// What was counted.
+    pub totals: OverloadTotals,
+}
+
+/// What is counted of a cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OverloadTotals {
     /// What became of requests without a place.
     pub waits: Waits,
+    /// Tries that a retry budget did not allow.
+    pub retries_denied: u64,
 }
 
 /// The cells of all workers, by cluster.
@@ -67,7 +77,7 @@ pub(super) struct Overloads(BTreeMap<String, Cluster>);
 struct Cluster {
     cells: Vec<Arc<OverloadCells>>,
     /// What workers have counted that hold their cells no more.
-    retired: Waits,
+    retired: OverloadTotals,
 }
 
 impl OverloadCells {
@@ -76,9 +86,15 @@ impl OverloadCells {
         self.waits[wait as usize][priority as usize].inc();
     }
 
-    fn add_to(&self, totals: &mut Waits) {
+    /// Counts a try that the retry budget did not allow.
+    pub fn count_denied_retry(&self) {
+        self.retries_denied.inc();
+    }
+
+    fn add_to(&self, totals: &mut OverloadTotals) {
         let cells = self.waits.iter().flatten();
-        totals.iter_mut().flatten().zip(cells).for_each(|(total, count)| *total += count.get());
+        totals.waits.iter_mut().flatten().zip(cells).for_each(|(total, count)| *total += count.get());
+        totals.retries_denied += self.retries_denied.get();
     }
 
     /// Shows what there is at present. It takes a lock: it is for ticks, not for requests.
@@ -121,11 +137,11 @@ impl Cluster {
     }
 
     fn overload(&self) -> ClusterOverload {
-        let mut all = ClusterOverload { waits: self.retired, ..ClusterOverload::default() };
+        let mut all = ClusterOverload { totals: self.retired, ..ClusterOverload::default() };
         let mut endpoints: BTreeMap<SocketAddr, EndpointOverload> = BTreeMap::new();
         for cells in &self.cells {
             all.queued += cells.queued.load(Ordering::Relaxed);
-            cells.add_to(&mut all.waits);
+            cells.add_to(&mut all.totals);
             for one in lock(&cells.endpoints).iter() {
                 let total = endpoints.entry(one.address).or_insert(EndpointOverload {
                     address: one.address,
@@ -157,13 +173,18 @@ mod tests {
         other.show(1, [endpoint(None, 4)].into_iter());
         one.count(Wait::Served, Priority::Normal);
         other.count(Wait::Served, Priority::Normal);
+        one.count_denied_retry();
         let all = overloads.all();
         assert_eq!((all["a"].queued, &*all["a"].endpoints), (3, &[endpoint(Some(10), 7)][..]));
         drop(one);
         let all = overloads.all();
         assert_eq!(
-            (all["a"].queued, all["a"].waits[Wait::Served as usize][Priority::Normal as usize]),
-            (1, 2),
+            (
+                all["a"].queued,
+                all["a"].totals.waits[Wait::Served as usize][Priority::Normal as usize],
+                all["a"].totals.retries_denied
+            ),
+            (1, 2, 1),
             "what was counted stays"
         );
         drop(other);

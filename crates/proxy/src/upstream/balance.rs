@@ -9,7 +9,7 @@ use super::cluster_state::{ClusterState, Health, Member};
 use super::limit::ClusterLimits;
 use super::pool::{Endpoint, Pool};
 use super::protocol::Protocol;
-use super::ring::Ring;
+use super::ring::{self, Ring};
 use super::sticky::Sticky;
 use crate::clock::Moment;
 use crate::random::Random;
@@ -187,8 +187,8 @@ impl Cluster {
         Some((&self.members[place], key))
     }
 
-    /// The endpoint that a value leads to by its hash. Where that is not fit, the next one on the ring is, or another one of the set: all
-    /// other values stay where they are.
+    /// The endpoint that a value leads to by its hash. Where that is not fit, or does not take the value by its draw, the next one on the
+    /// ring is, or another one of the set: all other values stay where they are. The draw is the value's own, or of the set a random one.
     ///
     /// "Endpoints cut into ceil(n/size) sets of exactly `size` (the last filled up by reuse), random inside."
     pub(crate) fn of_hash(
@@ -196,15 +196,24 @@ impl Cluster {
         hashed: &Hashed,
         value: &[u8],
         is_fit: impl Fn(&Member) -> bool,
+        takes: impl Fn(&Member, &dyn Fn() -> f64) -> bool,
         random: &Random,
     ) -> Option<&Rc<Member>> {
         let Some(size) = hashed.by.subset else {
-            let place = hashed.ring.find_if(value, |place| is_fit(&self.members[place]));
+            let member = |place: usize| &*self.members[place];
+            let takes = |place| takes(member(place), &|| ring::draw(value));
+            let place = hashed.ring.find_if(value, |place| is_fit(member(place)) && takes(place));
+            let place = place.or_else(|| hashed.ring.find_if(value, |place| is_fit(member(place))));
             return self.members.get(place.or_else(|| hashed.ring.find(value))?);
         };
         let (set, first) = (hashed.ring.find(value)?, random.below(size));
         let in_set = |at: usize| self.of_set(set, size, (first + at) % size);
-        (0..size).filter_map(in_set).find(|member| is_fit(member)).or_else(|| in_set(0))
+        let find = |is_wanted: &dyn Fn(&Member) -> bool| {
+            (0..size).filter_map(in_set).find(|member| is_wanted(member))
+        };
+        find(&|member| is_fit(member) && takes(member, &|| random.chance()))
+            .or_else(|| find(&|member| is_fit(member)))
+            .or_else(|| in_set(0))
     }
 
     /// All endpoints that a value may lead to: one, or those of a set.

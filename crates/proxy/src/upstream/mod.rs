@@ -31,7 +31,7 @@ pub(crate) use choose::{CanaryChoice, by_rules, by_weight};
 pub(crate) use cluster_state::{ClusterState, Health, Member};
 pub(crate) use connect::{Connection, Sources};
 pub(crate) use limit::{ClusterLimits, Excess, NoPlace, Place, Queued, Wish};
-pub(crate) use outlier::{Outcome, Seen};
+pub(crate) use outlier::{Outcome, Seen, Standing};
 pub(crate) use pool::{Endpoint, Pool};
 #[cfg(test)]
 pub(crate) use pool::{LivenessCheck, PooledConnection};

@@ -35,6 +35,14 @@ impl Ring {
     }
 }
 
+/// A number from 0 to 1 that a key always has, and that has nothing to do with where it leads: neighbours on the ring are far from each
+/// other by it.
+pub(super) fn draw(key: &[u8]) -> f64 {
+    /// The golden ratio of its range (Knuth, "The art of computer programming", volume 3, 6.4).
+    const FACTOR: u32 = 0x9e37_79b9;
+    f64::from(crc32fast::hash(key).wrapping_mul(FACTOR)) / (f64::from(u32::MAX) + 1.0)
+}
+
 /// Each point is the hash of the name and of the point before it.
 fn points_of(name: &str) -> impl Iterator<Item = u32> + use<> {
     let mut begun = crc32fast::Hasher::new();
@@ -85,6 +93,17 @@ mod tests {
             assert_eq!(all.find_if(key.as_bytes(), |place| place != 3), fewer.find(key.as_bytes()), "{key}");
         }
         assert_eq!(all.find_if(b"key", |_| false), None);
+    }
+
+    #[test]
+    fn of_each_endpoint_every_share_of_the_keys_can_be_drawn() {
+        let ring = ring(&[1, 2, 3, 4]);
+        for share in [0.1, 0.5, 0.9] {
+            let of_last = || keys().filter(|key| ring.find(key.as_bytes()) == Some(3));
+            let drawn = of_last().filter(|key| draw(key.as_bytes()) < share).count() as f64;
+            let expected = of_last().count() as f64 * share;
+            assert!((drawn / expected - 1.0).abs() < 0.15, "{share}: {drawn} of {expected}");
+        }
     }
 
     #[test]

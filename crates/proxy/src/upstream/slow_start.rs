@@ -5,16 +5,14 @@
 use std::time::Duration;
 
 use crate::clock::Moment;
-use crate::random::Random;
 
 /// The share that an endpoint begins with.
 const SHARE_FIRST: f64 = 0.1;
 
 /// Whether an endpoint takes a request that would be its own with a full share. It has become ready at `since`, and its share grows for the
-/// time `ramp`.
-pub(crate) fn takes(since: Moment, now: Moment, ramp: Duration, random: &Random) -> bool {
-    let share = share(now.since(since), ramp);
-    share >= 1.0 || random.chance() < share
+/// time `ramp`. `draw` is the request's number from 0 to 1: a random one, or one that the key always has, which moves once then.
+pub(crate) fn takes(since: Moment, now: Moment, ramp: Duration, draw: f64) -> bool {
+    draw < share(now.since(since), ramp)
 }
 
 /// The share of an endpoint of this age.
@@ -29,6 +27,7 @@ fn share(age: Duration, ramp: Duration) -> f64 {
 mod tests {
     use super::*;
     use crate::clock::Clock;
+    use crate::random::Random;
 
     const RAMP: Duration = Duration::from_secs(10);
 
@@ -46,7 +45,7 @@ mod tests {
         let (since, random) = (clock.now(), Random::seeded(7));
         let taken_after = |age| {
             let now = since.after(age);
-            (0..10_000).filter(|_| takes(since, now, RAMP, &random)).count()
+            (0..10_000).filter(|_| takes(since, now, RAMP, random.chance())).count()
         };
         for (age, expected) in [(0, 1000), (5, 5500), (8, 8200), (10, 10_000)] {
             let taken = taken_after(Duration::from_secs(age));

@@ -61,7 +61,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "abusive",
-        what: "100,000 distinct addresses ask for what is not there, at 4,000 requests/s, with the table of clients and without",
+        what: "100,000 distinct addresses ask for what is not there, one after the other and each five times, at 5,000 requests/s, of a Forebay with the table of clients and of one without",
         peers: &[Peer::Forebay],
         run: clients::abusive,
     },
@@ -73,7 +73,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "slow-clients",
-        what: "10,000 connections of clients that are slow with heads, bodies and reads, beside 0.5 R of others",
+        what: "10,000 connections of slowhttptest, a third each slow with heads, bodies and reads, beside 0.5 R of others",
         peers: &Peer::ALL,
         run: clients::slow_clients,
     },

@@ -2,17 +2,17 @@
 //!
 //! Must not be in here: limits of one replica.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::stream;
 use crate::overload::Findings;
 use crate::overload::endpoint::{Endpoint, Work};
 use crate::overload::load::{Plan, Stream};
-use crate::overload::site::{HOST, Peer, Proxy, Setup, Site, address_at};
-use crate::peers::manifests::{SETTINGS, secret};
+use crate::overload::site::{HOST, Peer, Proxy, Setup, Site, address_at, write};
+use crate::peers::manifests::service;
 
 const REPLICAS: u8 = 3;
 const ALLOWED: f64 = 1000.0;
@@ -30,6 +30,8 @@ pub(super) fn shared_limit(site: &Site, peers: &[Peer]) -> Result<Findings> {
     let (death, end) = (WARM_UP + site.time / 2, WARM_UP + site.time);
     let plan = Plan { proxies, streams: streams(death, end), seed: 8 };
     let load = plan.start(&site.cpus.load)?;
+    load.sleep_until(WARM_UP);
+    check_that_they_hear(&replicas)?;
     load.sleep_until(death);
     replicas.pop().context("there are three")?.program.kill();
     let records = load.finish()?;
@@ -70,11 +72,9 @@ fn start(site: &Site, peer: Peer, endpoint: SocketAddr) -> Result<Vec<Proxy>> {
     let ips = (1..=REPLICAS).map(|number| IpAddr::V4(Ipv4Addr::new(127, 0, 1, number)));
     let addresses: Vec<_> = ips.map(address_at).collect::<Result<_>>()?;
     let members: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
-    let key = [("key", "0123456789abcdef0123456789abcdef".to_owned())];
-    let service = format!(
-        "---\napiVersion: v1\nkind: Service\nmetadata:\n  name: forebay\n  namespace: {SETTINGS}\n\
-         spec:\n  ports:\n  - port: 80\n    targetPort: 80\n"
-    );
+    let secret = write(site, "replicas-secret", "a secret that the three replicas have, and nobody else")?;
+    // Each has an address of its own, and so they can have the same port.
+    let port = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
     let endpoints = [endpoint];
     let start = |(number, address): (usize, &SocketAddr)| {
         let annotations = vec![
@@ -85,15 +85,26 @@ fn start(site: &Site, peer: Peer, endpoint: SocketAddr) -> Result<Vec<Proxy>> {
         let setup = Setup {
             hosts: vec![(HOST, annotations)],
             settings: vec![("bind-address", address.ip().to_string())],
-            objects: service.clone() + &secret("limits", "Opaque", &key),
+            objects: service("forebay", None),
             arguments: vec![
-                format!("--publish-service={SETTINGS}/forebay"),
-                "--endpoints".into(),
-                format!("{SETTINGS}/forebay={}", members.join(",")),
+                "--replicas-service=default/forebay".into(),
+                format!("--replicas-secret={}", secret.display()),
+                format!("--replica-address={}", address.ip()),
+                format!("--replicas-udp-port={port}"),
+                format!("--endpoints=default/forebay={}", members.join(",")),
             ],
             ..Setup::to(&endpoints, ROOMY.parallel)
         };
         peer.start_as(site, &setup, &format!("forebay-{number}"), *address)
     };
     addresses.iter().enumerate().map(start).collect()
+}
+
+/// An error where one of them has heard of nobody.
+fn check_that_they_hear(replicas: &[Proxy]) -> Result<()> {
+    for (number, replica) in replicas.iter().enumerate() {
+        let taken = replica.metric("forebay_limit_shared_datagrams_total{result=\"taken\"}")?;
+        ensure!(taken > 0.0, "replica {number} hears of no other");
+    }
+    Ok(())
 }

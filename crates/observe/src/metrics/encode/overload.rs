@@ -5,16 +5,17 @@ use super::super::overload::{ClusterOverload, PRIORITIES, Wait};
 use super::super::registry::Registry;
 use super::{Page, labels};
 
-/// A gauge of a cluster.
+/// A figure of a cluster.
 type Sum = fn(&ClusterOverload) -> u64;
 
 impl Registry {
     pub(super) fn encode_overloads(&self, page: &mut Page<'_>) {
         let overloads = self.overloads();
-        let sums: [(_, Sum); 3] = [
+        let sums: [(_, Sum); 4] = [
             (&names::OVERLOAD_LIMIT, |one| one.endpoints.iter().filter_map(|it| it.limit).sum()),
             (&names::OVERLOAD_IN_FLIGHT, |one| one.endpoints.iter().map(|it| it.in_flight).sum()),
             (&names::OVERLOAD_QUEUED, |one| one.queued),
+            (&names::OVERLOAD_RETRIES_DENIED, |one| one.totals.retries_denied),
         ];
         for (metric, sum) in sums {
             page.family(metric);
@@ -24,7 +25,7 @@ impl Registry {
         }
         page.family(&names::OVERLOAD_WAITS);
         for (cluster, overload) in &overloads {
-            for (wait, counts) in Wait::ALL.iter().zip(overload.waits) {
+            for (wait, counts) in Wait::ALL.iter().zip(overload.totals.waits) {
                 for ((_, priority), count) in PRIORITIES.iter().zip(counts).filter(|(_, count)| *count > 0) {
                     let labels =
                         labels(&[("cluster", cluster), ("result", wait.name()), ("priority", priority)]);

@@ -168,6 +168,17 @@ impl ClusterLimits {
         self.cells().count(wait, priority);
     }
 
+    /// Counts a try that the retry budget did not allow, or would not have.
+    #[cold]
+    pub(crate) fn count_denied_retry(&self) {
+        self.cells().count_denied_retry();
+    }
+
+    /// What the cluster is called.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     fn cells(&self) -> &Arc<OverloadCells> {
         self.cells.get_or_init(|| self.registry.overload(&self.name))
     }

@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 use crate::clock::Moment;
 use crate::limits::{
     OUTLIER_AGE_MAX, OUTLIER_ERRORS_IN_ROW_MIN, OUTLIER_REQUESTS_MIN, OUTLIER_REVIEW_INTERVAL,
-    OUTLIER_SLOW_REVIEWS, PROBES_GOOD,
+    OUTLIER_SILENT_MIN, OUTLIER_SLOW_REVIEWS, PROBES_GOOD,
 };
 use crate::random::Random;
 pub(crate) use standing::Standing;
@@ -29,6 +29,10 @@ use standing::{Judged, Latency, Window};
 const SLOW_OCTAVES: f64 = 2.0;
 /// Standard errors beyond the others' that are no chance. With one endpoint looked at four times a second, five are chance once in weeks.
 const SIGNIFICANT: f64 = 5.0;
+/// Standard deviations of single latencies beyond the usual one from which on a silence is none of the page's.
+const SILENT_DEVIATIONS: f64 = 3.0;
+/// Octaves by which a silence has to grow until one more request is sent.
+const SILENT_OCTAVES: u32 = 3;
 /// Digits of the odds against a row of errors being chance.
 const ODDS_DIGITS: f64 = 9.0;
 /// Share of errors below which an endpoint is left alone whatever the others do.
@@ -63,6 +67,8 @@ pub(crate) struct Seen {
 #[derive(Debug, Default)]
 pub(crate) struct Outliers {
     typical: Cell<Typical>,
+    /// Longest time for which nothing is heard of an endpoint that was asked, while it is well.
+    silence_max: Cell<Option<Duration>>,
 }
 
 /// Requests, and the errors among them.
@@ -138,6 +144,25 @@ impl Outliers {
         latency.mean - usual.mean > chance.max(SLOW_OCTAVES)
     }
 
+    /// Whether nothing was heard of an endpoint for so long since it was asked that others are asked first. It is asked again each time that
+    /// the silence has become eight times as long, once for each request: so a single one that takes long keeps an endpoint from others for
+    /// no longer than that.
+    #[inline]
+    pub(crate) fn is_silent(&self, of: &Standing, now: Moment) -> bool {
+        let (unheard, silence) = of.silence(now);
+        unheard > 0
+            && self.silence_max.get().is_some_and(|max| {
+                let octaves = SILENT_OCTAVES * unheard.min(20);
+                silence > max && silence.as_nanos() < max.as_nanos() << octaves
+            })
+    }
+
+    /// Whether nothing was heard of an endpoint for as long though it was asked several times.
+    fn is_hanging(&self, of: &Standing, now: Moment) -> bool {
+        let (unheard, silence) = of.silence(now);
+        unheard >= OUTLIER_SILENT_MIN && self.silence_max.get().is_some_and(|max| silence > max)
+    }
+
     /// Compares the endpoints with each other.
     fn review<'s>(&self, all: &(impl Iterator<Item = &'s Standing> + Clone), now: Moment, random: &Random) {
         let mut windows = SmallVec::<[(&Standing, Option<Window>); 16]>::new();
@@ -151,11 +176,15 @@ impl Outliers {
             errors: taking_part().map(|judged| judged.errors).sum(),
             latency,
         });
+        let silence_of =
+            |usual: Latency| usual.beyond((SILENT_DEVIATIONS * usual.variance.sqrt()).max(SLOW_OCTAVES));
+        self.silence_max.set(latency.map(silence_of));
         for (one, window) in windows {
             if one.is_out() {
                 continue;
             }
             let is_slow = window.map(|window| self.is_slow(window.latency, window.samples));
+            let is_slow = is_slow.or_else(|| self.is_hanging(one, now).then_some(true));
             let is_out_of_line =
                 one.note_slow(is_slow) >= OUTLIER_SLOW_REVIEWS || self.has_many_errors(one.judged());
             if is_out_of_line && has_room(all.clone()) {

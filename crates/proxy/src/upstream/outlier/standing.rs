@@ -36,6 +36,10 @@ pub(crate) struct Standing {
     /// Errors and faults in a row, and faults.
     in_row: Cell<u32>,
     faults_in_row: Cell<u32>,
+    /// Requests that were sent since something was last heard of it, as far as their latency can be compared.
+    unheard: Cell<u32>,
+    /// When the first of them was.
+    unheard_since: Cell<Option<Moment>>,
     is_out: Cell<bool>,
     judged: Cell<Judged>,
     cells: Arc<EndpointCells>,
@@ -81,6 +85,13 @@ impl Latency {
     pub(super) fn of_one(latency: Duration) -> Self {
         Self { mean: steps(latency) as f64 / STEPS, variance: 0.0 }
     }
+
+    /// The time that is so many octaves longer than the mean.
+    #[expect(clippy::cast_sign_loss, reason = "a time of a millisecond or more has bits far above zero")]
+    pub(super) fn beyond(self, octaves: f64) -> Duration {
+        let bits = ((self.mean + octaves) * STEPS * f64::from(1_u32 << BITS_BELOW)) as u32;
+        Duration::try_from_secs_f32(f32::from_bits(bits)).unwrap_or(Duration::MAX)
+    }
 }
 
 /// The logarithm of a latency, in steps from an arbitrary zero on.
@@ -100,6 +111,8 @@ impl Standing {
             due: Cell::new(None),
             in_row: Cell::new(0),
             faults_in_row: Cell::new(0),
+            unheard: Cell::new(0),
+            unheard_since: Cell::new(None),
             is_out: Cell::new(false),
             judged: Cell::default(),
             cells,
@@ -125,6 +138,32 @@ impl Standing {
         self.in_row.set(0);
         self.faults_in_row.set(0);
         self.is_out.get() || self.is_due(now)
+    }
+
+    /// Notes that a request is sent whose latency can be compared.
+    #[inline]
+    pub(crate) fn note_sent(&self, now: Moment) {
+        if self.unheard.replace(self.unheard.get() + 1) == 0 {
+            self.unheard_since.set(Some(now));
+        }
+    }
+
+    /// Notes that something was heard of the endpoint.
+    #[inline]
+    pub(crate) fn note_heard(&self) {
+        self.unheard.set(0);
+    }
+
+    /// Notes that nobody waits any more for the response to a request.
+    pub(crate) fn note_left(&self) {
+        self.unheard.set(self.unheard.get().saturating_sub(1));
+    }
+
+    /// How many requests were sent since something was last heard of the endpoint, and how long the first of them waits.
+    pub(super) fn silence(&self, now: Moment) -> (u32, Duration) {
+        let unheard = self.unheard.get();
+        let since = self.unheard_since.get().filter(|_| unheard > 0);
+        (unheard, since.map(|since| now.since(since)).unwrap_or_default())
     }
 
     /// Notes that a response took at least this long: nobody waits for it any more. Returns whether that has to be looked at.

@@ -28,6 +28,8 @@ struct Scene {
     failing: fn(f64, usize) -> f64,
     /// How they fail: with 500, or with a fault.
     outcome: Outcome,
+    /// Seconds after which a client goes away, whose request has failed then.
+    patience: f64,
     is_enforced: bool,
 }
 
@@ -51,7 +53,7 @@ struct Run {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Arrival,
-    Done { worker: usize, endpoint: usize, sent: Moment, is_failed: bool },
+    Done { worker: usize, endpoint: usize, sent: Moment, is_failed: bool, is_given_up: bool },
 }
 
 struct Worker {
@@ -68,10 +70,15 @@ impl Worker {
             at
         };
         let is_in = |at: &usize| !self.standings[*at].is_out() || self.standings[*at].is_probe_due(now);
-        let picked = (0..self.standings.len()).map(|_| next()).find(|at| !is_enforced || is_in(at));
-        let picked = picked.expect("half of them stay");
-        if self.standings[picked].is_out() {
-            self.standings[picked].begin_probe(now);
+        let is_heard_of =
+            |at: &usize| self.standings[*at].is_out() || !self.outliers.is_silent(&self.standings[*at], now);
+        let turns = || (0..self.standings.len()).map(|_| next());
+        let best = turns().find(|at| !is_enforced || (is_in(at) && is_heard_of(at)));
+        let picked = best.or_else(|| turns().find(is_in)).expect("half of them stay");
+        let standing = &self.standings[picked];
+        standing.note_sent(now);
+        if standing.is_out() {
+            standing.begin_probe(now);
         }
         picked
     }
@@ -113,16 +120,28 @@ impl Scene {
                     let is_failed = random.chance() < (self.failing)(at, endpoint);
                     let took = (self.service)(random.chance()) * (self.slowdown)(at, endpoint);
                     let took = if is_failed { took.min(0.001) } else { took };
-                    run.records.push(Record { begin: at, endpoint, is_failed });
-                    plan(took, Event::Done { worker, endpoint, sent: now, is_failed });
+                    let is_given_up = took > self.patience;
+                    let took = took.min(self.patience);
+                    run.records.push(Record { begin: at, endpoint, is_failed: is_failed || is_given_up });
+                    plan(took, Event::Done { worker, endpoint, sent: now, is_failed, is_given_up });
                 }
-                Event::Done { worker, endpoint, sent, is_failed } => {
+                Event::Done { worker, endpoint, sent, is_failed, is_given_up } => {
                     let Worker { outliers, standings, .. } = &workers[worker];
+                    let (of, took) = (&standings[endpoint], now.since(sent));
+                    if is_given_up {
+                        of.note_left();
+                        if of.note_given_up(took, now) {
+                            let seen = Seen { outcome: Outcome::Good, took, is_comparable: true };
+                            outliers.look(of, seen, &standings.iter(), now, &random);
+                        }
+                        continue;
+                    }
+                    of.note_heard();
                     let outcome = if is_failed { self.outcome } else { Outcome::Good };
                     let is_comparable = outcome != Outcome::Fault;
-                    let seen = Seen { outcome, took: now.since(sent), is_comparable };
-                    if standings[endpoint].note(seen, now) {
-                        outliers.look(&standings[endpoint], seen, &standings.iter(), now, &random);
+                    let seen = Seen { outcome, took, is_comparable };
+                    if of.note(seen, now) {
+                        outliers.look(of, seen, &standings.iter(), now, &random);
                     }
                     run.most_out = run.most_out.max(workers[worker].out());
                 }
@@ -168,6 +187,7 @@ fn usual() -> Scene {
         slowdown: |_, _| 1.0,
         failing: |_, _| 0.0,
         outcome: Outcome::Error,
+        patience: f64::INFINITY,
         is_enforced: true,
     }
 }
@@ -204,6 +224,39 @@ fn an_endpoint_that_becomes_slow_has_no_requests_until_it_is_well() {
             "{:?}",
             run.ejections
         );
+    }
+}
+
+/// It is found long before the first client gives up, and none waits for it but a few at the beginning and the probes.
+#[test]
+fn an_endpoint_that_hangs_is_found_by_its_silence() {
+    for seed in SEEDS {
+        for (rate, patience, failed_max) in [(500.0, 10.0, 0.005), (500.0, 1.0, 0.005), (40.0, 10.0, 0.03)] {
+            let slowdown = |at, endpoint| if endpoint == 1 && (10.0..40.0).contains(&at) { 1e9 } else { 1.0 };
+            let scene = Scene { slowdown, rate, patience, ..usual() };
+            let run = scene.play(seed);
+            let (failed, share) = (run.failed(10.0, 40.0), run.share(1, 12.0, 40.0));
+            assert!(failed <= failed_max && share <= 0.03, "seed {seed}, {rate}/s: {failed}, {share}");
+            let share = run.share(1, 52.0, 60.0);
+            assert!((0.15..0.35).contains(&share), "seed {seed}, {rate}/s: {share}");
+            assert!([0, 2, 3].iter().all(|&at| run.ejections[at] == 0), "{:?}", run.ejections);
+        }
+    }
+}
+
+/// One page takes a thousand times as long as the others, and not one endpoint is to blame for it.
+#[test]
+fn single_requests_that_take_long_keep_no_endpoint_from_others() {
+    let one_page = |chance: f64| if chance < 0.002 { 20.0 } else { 0.01 * (0.5 + chance) };
+    for seed in SEEDS {
+        for rate in [10.0, 100.0, 500.0] {
+            let run = Scene { service: one_page, rate, workers: 1, ..usual() }.play(seed);
+            assert_eq!(run.ejections, [0; 4], "seed {seed}, {rate}/s");
+            for endpoint in 0..4 {
+                let share = run.share(endpoint, 5.0, 60.0);
+                assert!((0.15..0.35).contains(&share), "seed {seed}, {rate}/s: {share}");
+            }
+        }
     }
 }
 

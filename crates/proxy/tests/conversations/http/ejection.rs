@@ -1,17 +1,18 @@
 //! Endpoints that fail: left out and taken back, tried again within a budget, connected to at a pace, given a small share at first.
 
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use model::overload::Mode;
-use model::{Endpoint, EndpointState, Model, Overload};
-use testkit::{Canned, Connection, H2Client, Refusing};
+use model::template::Template;
+use model::{
+    Affinity, AffinityCookie, AffinityMode, AppProtocol, Balance, Cluster, ClusterId, Endpoint,
+    EndpointState, HashBy, Model, Overload,
+};
+use testkit::{Canned, Connection, H2Client, H2Upstream, Moody, Refusing};
 
-use super::{GET, OK, POST, forward};
+use super::{GET, POST, forward};
 use crate::world::{World, await_that};
 
 const EJECTED: &str = "forebay_overload_ejected";
@@ -19,77 +20,23 @@ const EJECTIONS: &str = "forebay_overload_ejections_total";
 const PACED: &str = "forebay_overload_connects_paced_total";
 const DENIED: &str = "forebay_overload_retries_denied_total";
 
-/// An endpoint that is well or not as the test likes.
-struct Moody {
-    address: SocketAddr,
-    mood: Arc<Mood>,
-    accepting: Option<JoinHandle<()>>,
-}
-
-#[derive(Default)]
-struct Mood {
-    is_well: AtomicBool,
-    has_ended: AtomicBool,
-    requests: AtomicUsize,
-    /// What it says while it is not; it closes the connection where that is nothing.
-    answer: &'static str,
-}
-
 const FAILED: &str = "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 2\r\n\r\nno";
-
-impl Moody {
-    fn saying(answer: &'static str) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let address = listener.local_addr().unwrap();
-        let mood = Arc::new(Mood { answer, ..Mood::default() });
-        let of_thread = Arc::clone(&mood);
-        let accepting = std::thread::spawn(move || {
-            while let Ok((stream, _)) = listener.accept() {
-                if of_thread.has_ended.load(Ordering::SeqCst) {
-                    return;
-                }
-                let of_connection = Arc::clone(&of_thread);
-                std::thread::spawn(move || of_connection.serve(stream));
-            }
-        });
-        Self { address, mood, accepting: Some(accepting) }
-    }
-
-    fn become_well(&self) {
-        self.mood.is_well.store(true, Ordering::SeqCst);
-    }
-
-    fn requests(&self) -> usize {
-        self.mood.requests.load(Ordering::SeqCst)
-    }
-}
-
-impl Drop for Moody {
-    fn drop(&mut self) {
-        self.mood.has_ended.store(true, Ordering::SeqCst);
-        let _ = TcpStream::connect(self.address);
-        let _ = self.accepting.take().map(JoinHandle::join);
-    }
-}
-
-impl Mood {
-    /// Requests have no body, or one that comes with the head.
-    fn serve(&self, mut stream: TcpStream) {
-        let mut buffer = [0; 4096];
-        while stream.read(&mut buffer).is_ok_and(|read| read > 0) {
-            self.requests.fetch_add(1, Ordering::SeqCst);
-            let answer = if self.is_well.load(Ordering::SeqCst) { OK } else { self.answer };
-            if answer.is_empty() || stream.write_all(answer.as_bytes()).is_err() {
-                return;
-            }
-        }
-    }
-}
 
 fn overload(model: &mut Model, change: impl FnOnce(&mut Overload)) {
     let mut overload = Overload::default();
     change(&mut overload);
     forward(model, |forward| forward.overload = Some(Arc::new(overload)));
+}
+
+fn change_cluster(model: &mut Model, change: impl FnOnce(&mut Cluster)) {
+    let mut cluster = Cluster::clone(model.cluster(ClusterId(0)));
+    change(&mut cluster);
+    model.clusters.insert(ClusterId(0), Arc::new(cluster));
+}
+
+fn add_endpoint(world: &mut World, address: SocketAddr) {
+    let new = Endpoint { address, state: EndpointState::Ready };
+    world.change(|model| change_cluster(model, |cluster| cluster.endpoints.push(new)));
 }
 
 fn enforcing(model: &mut Model) {
@@ -117,11 +64,11 @@ fn label(address: SocketAddr) -> String {
 fn an_endpoint_that_fails_is_left_out_until_it_answers_well() {
     let (well, moody) = ([(); 3].map(|()| Canned::saying("ok")), Moody::saying(FAILED));
     let [a, b, c] = well.each_ref().map(Canned::address);
-    let world = World::http(&[a, moody.address, b, c], enforcing);
+    let world = World::http(&[a, moody.address(), b, c], enforcing);
     let mut client = world.http_client();
     // Enough good answers that a few errors are no chance.
     let failed = ask(&mut client, GET, 400, 500);
-    let name = label(moody.address);
+    let name = label(moody.address());
     world.await_metric(EJECTED, &[("endpoint", &name)], 1);
     assert!((5..30).contains(&failed), "{failed}");
     assert_eq!(world.metrics().sum(EJECTIONS, &[]), 1, "nobody else is");
@@ -136,22 +83,66 @@ fn an_endpoint_that_fails_is_left_out_until_it_answers_well() {
 fn clients_of_http_2_have_it_left_out_too() {
     let (well, moody) = ([(); 3].map(|()| Canned::saying("ok")), Moody::saying(""));
     let [a, b, c] = well.each_ref().map(Canned::address);
-    let world = World::http(&[a, b, moody.address, c], enforcing);
+    let world = World::http(&[a, b, moody.address(), c], enforcing);
     let client = H2Client::clear(world.http_address());
     for _ in 0..100 {
         let response = client.call("GET", "web.test", "/a", &[], true).read_response();
         assert_eq!(response.said(), (200, "ok"), "what broke off is tried elsewhere");
     }
-    world.await_metric(EJECTED, &[("endpoint", &label(moody.address))], 1);
+    world.await_metric(EJECTED, &[("endpoint", &label(moody.address()))], 1);
     assert!(moody.requests() < 20, "{}", moody.requests());
+}
+
+/// One worker has one session with each endpoint: so connections stand for endpoints. What fails there does not end the session.
+#[test]
+fn endpoints_that_speak_http_2_are_left_out_too() {
+    const FAILING: usize = 2;
+    let call = POST.replace("\r\n\r\n", "\r\nContent-Type: application/grpc\r\n\r\n");
+    for (request, breaks_off) in [(GET, false), (call.as_str(), true)] {
+        let upstream = H2Upstream::clear();
+        let world = World::http(&[1, 2, 3, 4].map(|number| upstream.endpoint(number)), |model| {
+            enforcing(model);
+            forward(model, |forward| forward.retry.tries = Some(1));
+            change_cluster(model, |cluster| cluster.version = AppProtocol::Http2);
+        });
+        let mut client = world.http_client();
+        let (mut failed, mut taken) = (0, [0; 4]);
+        let mut ask = |is_well: bool| {
+            client.send(request);
+            let mut peer = upstream.accept_request();
+            taken[peer.connection] += 1;
+            match (peer.connection == FAILING && !is_well, breaks_off) {
+                (false, _) => peer.answer(200, &[], b"ok"),
+                (true, false) => peer.answer(500, &[], b"no"),
+                (true, true) => peer.reset(h2::Reason::INTERNAL_ERROR),
+            }
+            failed += usize::from(client.read_response().status != 200);
+            (failed, taken[FAILING])
+        };
+        assert_eq!((0..100).map(|_| ask(true).0).sum::<usize>(), 0);
+        let (failed, _) = (0..400).map(|_| ask(false)).last().expect("some");
+        assert!((5..30).contains(&failed), "{failed}");
+        assert_eq!(world.metrics().sum(EJECTED, &[]), 1);
+        // Those that change something find nothing out.
+        if !breaks_off {
+            await_that("the endpoint to be taken back", || {
+                ask(true);
+                world.metrics().sum(EJECTED, &[]) == 0
+            });
+            let (_, before) = ask(true);
+            let (_, after) = (0..40).map(|_| ask(true)).last().expect("some");
+            assert_eq!(after - before, 10, "its full share");
+        }
+        assert_eq!(upstream.connections(), 4);
+    }
 }
 
 #[test]
 fn what_may_not_be_repeated_finds_nothing_out() {
     let (well, moody) = ([(); 3].map(|()| Canned::saying("ok")), Moody::saying(""));
     let [a, b, c] = well.each_ref().map(Canned::address);
-    let world = World::http(&[a, b, moody.address, c], enforcing);
-    let name = label(moody.address);
+    let world = World::http(&[a, b, moody.address(), c], enforcing);
+    let name = label(moody.address());
     await_that("the endpoint to be left out", || {
         world.http_client().ask(GET);
         world.metrics().sum(EJECTED, &[("endpoint", &name)]) == 1
@@ -172,19 +163,19 @@ fn while_it_is_only_watched_everything_is_counted_and_nothing_changes() {
     let (well, moody) = ([(); 3].map(|()| Canned::saying("ok")), Moody::saying(FAILED));
     let [a, b, c] = well.each_ref().map(Canned::address);
     for ejection in [true, false] {
-        let world = World::http(&[a, moody.address, b, c], |model| {
+        let world = World::http(&[a, moody.address(), b, c], |model| {
             overload(model, |overload| overload.ejection = ejection);
         });
         let mut client = world.http_client();
         assert_eq!(ask(&mut client, GET, 400, 500), 100);
-        world.await_metric(EJECTIONS, &[("endpoint", &label(moody.address))], u64::from(ejection));
+        world.await_metric(EJECTIONS, &[("endpoint", &label(moody.address()))], u64::from(ejection));
     }
 }
 
 #[test]
 fn of_two_endpoints_that_fail_both_are_asked() {
     let both = [Moody::saying(FAILED), Moody::saying(FAILED)];
-    let world = World::http(&both.each_ref().map(|one| one.address), enforcing);
+    let world = World::http(&both.each_ref().map(Moody::address), enforcing);
     let mut client = world.http_client();
     assert_eq!(ask(&mut client, GET, 100, 500), 100);
     assert!(both.iter().all(|one| one.requests() >= 30), "{:?}", both.each_ref().map(Moody::requests));
@@ -196,7 +187,7 @@ fn tries_end_with_their_budget_and_the_failed_one_is_the_answer() {
         [(Mode::Enforce, Some(0), true), (Mode::Enforce, None, false), (Mode::Watch, Some(0), false)]
     {
         let both = [Moody::saying(""), Moody::saying("")];
-        let world = World::http(&both.each_ref().map(|one| one.address), |model| {
+        let world = World::http(&both.each_ref().map(Moody::address), |model| {
             overload(model, |overload| {
                 overload.mode = mode;
                 overload.ejection = false;
@@ -220,7 +211,7 @@ fn tries_end_with_their_budget_and_the_failed_one_is_the_answer() {
 #[test]
 fn a_status_that_would_be_tried_again_is_passed_on_once_the_budget_is_used_up() {
     let both = [Moody::saying(FAILED), Moody::saying(FAILED)];
-    let world = World::http(&both.each_ref().map(|one| one.address), |model| {
+    let world = World::http(&both.each_ref().map(Moody::address), |model| {
         overload(model, |overload| {
             overload.mode = Mode::Enforce;
             overload.retry_budget = Some(10);
@@ -311,21 +302,64 @@ fn an_endpoint_that_is_new_has_a_small_share_at_first() {
         });
         let mut client = world.http_client();
         assert_eq!(ask(&mut client, GET, 1, 200), 1);
-        world.change(|model| {
-            let mut cluster = model::Cluster::clone(model.clusters.get(model::ClusterId(0)));
-            cluster.endpoints.push(Endpoint { address: new.address, state: EndpointState::Ready });
-            model.clusters = [cluster].into_iter().collect();
-        });
+        add_endpoint(&mut world, new.address());
         assert_eq!(ask(&mut client, GET, 200, 200), 200);
         assert!(expected.contains(&new.requests()), "{mode:?}: {}", new.requests());
     }
+}
+
+/// A value moves once, when its turn has come; those of other endpoints stay where they are.
+#[test]
+fn an_endpoint_that_is_new_takes_the_values_of_a_hash_one_by_one() {
+    let (old, new) = (Canned::saying("old"), Canned::saying("new"));
+    let mut world = World::http(&[old.address()], |model| {
+        overload(model, |overload| {
+            overload.mode = Mode::Enforce;
+            overload.slow_start = Duration::from_secs(3600);
+        });
+        let by_key = HashBy { key: Template::parse("$http_x_key").unwrap(), subset: None };
+        change_cluster(model, |cluster| cluster.balance = Balance::Hash(Arc::new(by_key)));
+    });
+    let mut client = world.http_client();
+    assert_eq!(ask(&mut client, GET, 1, 200), 1);
+    add_endpoint(&mut world, new.address());
+    let mut asked = |value: usize| {
+        let head = format!("GET / HTTP/1.1\r\nHost: web.test\r\nX-Key: {value}\r\n\r\n");
+        client.ask(&head).text().to_owned()
+    };
+    let first: Vec<_> = (0..300).map(&mut asked).collect();
+    let of_new = first.iter().filter(|body| *body == "new").count();
+    assert!((1..60).contains(&of_new), "a tenth of its share at first: {of_new}");
+    let again: Vec<_> = (0..300).map(&mut asked).collect();
+    let moved = first.iter().zip(&again).filter(|(one, other)| one != other).count();
+    assert!(moved <= 1, "a value stays where it is: {moved}");
+}
+
+#[test]
+fn an_endpoint_that_is_new_gets_few_clients_without_a_cookie() {
+    let (old, new) = (Canned::saying("old"), Moody::saying(""));
+    new.become_well();
+    let mut world = World::http(&[old.address()], |model| {
+        overload(model, |overload| {
+            overload.mode = Mode::Enforce;
+            overload.slow_start = Duration::from_secs(3600);
+        });
+        let cookie = AffinityCookie::default();
+        let affinity = Affinity { mode: AffinityMode::Balanced, change_on_failure: false, cookie };
+        change_cluster(model, |cluster| cluster.balance = Balance::Cookie(Arc::new(affinity)));
+    });
+    let mut client = world.http_client();
+    assert_eq!(ask(&mut client, GET, 1, 200), 1);
+    add_endpoint(&mut world, new.address());
+    assert_eq!(ask(&mut client, GET, 200, 200), 200);
+    assert!((1..60).contains(&new.requests()), "{}", new.requests());
 }
 
 #[test]
 fn endpoints_that_are_all_new_share_evenly() {
     let (first, second) = (Moody::saying(""), Moody::saying(""));
     [&first, &second].into_iter().for_each(Moody::become_well);
-    let world = World::http(&[first.address, second.address], |model| {
+    let world = World::http(&[first.address(), second.address()], |model| {
         overload(model, |overload| {
             overload.mode = Mode::Enforce;
             overload.slow_start = Duration::from_secs(3600);

@@ -1,0 +1,114 @@
+//! An endpoint that is well or not as a test likes.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+/// An endpoint that says `ok` while it is well. It ends with this value.
+#[derive(Debug)]
+pub struct Moody {
+    address: SocketAddr,
+    state: Arc<State>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct State {
+    is_well: AtomicBool,
+    has_ended: AtomicBool,
+    requests: AtomicUsize,
+    /// What it does while it is not well.
+    illness: Illness,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Illness {
+    Says(&'static str),
+    Breaks,
+    Hangs,
+}
+
+impl Moody {
+    /// One that is not well and says something else; it closes the connection where that is nothing.
+    pub fn saying(answer: &'static str) -> Self {
+        Self::with(if answer.is_empty() { Illness::Breaks } else { Illness::Says(answer) })
+    }
+
+    /// One that is not well, and takes requests without a word.
+    pub fn hanging() -> Self {
+        Self::with(Illness::Hangs)
+    }
+
+    fn with(illness: Illness) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let address = listener.local_addr().expect("it listens");
+        let state = Arc::new(State {
+            is_well: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
+            requests: AtomicUsize::new(0),
+            illness,
+        });
+        let of_thread = Arc::clone(&state);
+        let accepting = std::thread::spawn(move || {
+            while let Ok((stream, _)) = listener.accept() {
+                if of_thread.has_ended.load(Ordering::SeqCst) {
+                    return;
+                }
+                let of_connection = Arc::clone(&of_thread);
+                std::thread::spawn(move || of_connection.serve(stream));
+            }
+        });
+        Self { address, state, accepting: Some(accepting) }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// It is well from now on.
+    pub fn become_well(&self) {
+        self.state.is_well.store(true, Ordering::SeqCst);
+    }
+
+    /// It is not from now on.
+    pub fn become_ill(&self) {
+        self.state.is_well.store(false, Ordering::SeqCst);
+    }
+
+    /// Requests so far.
+    pub fn requests(&self) -> usize {
+        self.state.requests.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Moody {
+    fn drop(&mut self) {
+        self.state.has_ended.store(true, Ordering::SeqCst);
+        let _ = TcpStream::connect(self.address);
+        let _ = self.accepting.take().map(JoinHandle::join);
+    }
+}
+
+impl State {
+    /// Requests have no body, or one that comes with the head.
+    fn serve(&self, mut stream: TcpStream) {
+        let mut buffer = [0; 4096];
+        while stream.read(&mut buffer).is_ok_and(|read| read > 0) {
+            self.requests.fetch_add(1, Ordering::SeqCst);
+            let illness = if self.is_well.load(Ordering::SeqCst) { Illness::Says(OK) } else { self.illness };
+            let is_said = match illness {
+                Illness::Says(answer) => stream.write_all(answer.as_bytes()).is_ok(),
+                Illness::Breaks => false,
+                Illness::Hangs => true,
+            };
+            if !is_said {
+                return;
+            }
+        }
+    }
+}
