@@ -76,6 +76,8 @@ pub struct Options {
     pub has_cache: bool,
     /// Who the replicas are that share a cache and limits, for routes that ask for that; none where nobody does.
     pub replicas: Option<ReplicaOptions>,
+    /// A Redis counts what replicas count together.
+    pub has_limit_redis: bool,
     /// There is a folder whose files are served.
     pub has_files_root: bool,
     /// The path at every host at which all files of that folder are served.
@@ -148,6 +150,7 @@ impl Default for Options {
             waf_unenforced: Unenforced::default(),
             has_cache: false,
             replicas: None,
+            has_limit_redis: false,
             has_files_root: false,
             serve_files: None,
         }
@@ -155,9 +158,9 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Whether there are replicas that count together.
+    /// Whether replicas can count together.
     pub(crate) fn counts_with_replicas(&self) -> bool {
-        self.replicas.as_ref().is_some_and(|replicas| replicas.counts_together)
+        self.has_limit_redis || self.replicas.as_ref().is_some_and(|replicas| replicas.counts_together)
     }
 
     /// The same, where all files of the root are served at a path of every host, whatever else there is.

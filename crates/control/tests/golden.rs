@@ -212,6 +212,7 @@ fn options(text: &str) -> Options {
             "deep-inspect" => options.deep_inspect = value == "true",
             "enable-annotation-validation" => options.validates_annotations = value == "true",
             "cache-memory" => options.has_cache = value == "true",
+            "limit-redis" => options.has_limit_redis = value == "true",
             "files-root" => options.has_files_root = value == "true",
             "waf-unenforced" => options.waf_unenforced = value.parse().unwrap(),
             "watch-ingress-without-class" => options.watch_ingress_without_class = value == "true",

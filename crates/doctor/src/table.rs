@@ -11,6 +11,7 @@ pub const CHECKS: &[&[Check]] = &[
     checks::connections::CHECKS,
     checks::clients::CHECKS,
     checks::abuse::CHECKS,
+    checks::shared_limits::CHECKS,
     checks::ports::CHECKS,
     checks::queues::CHECKS,
     checks::limits::CHECKS,

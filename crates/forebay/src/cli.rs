@@ -131,6 +131,16 @@ pub(crate) struct Reading {
     /// alone].
     #[arg(long, value_name = "PORT", requires = "replicas_secret", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) replicas_udp_port: Option<u16>,
+    /// Redis or Valkey that counts requests for forebay.io/limit-shared: `redis://HOST:6379/0`, or `rediss://` for TLS, with `USER:PASSWORD@`
+    /// before the host [default: replicas tell each other].
+    #[arg(long, value_name = "URL")]
+    pub(crate) limit_redis: Option<String>,
+    /// File with its password, which is read each time that it is connected to.
+    #[arg(long, value_name = "FILE", requires = "limit_redis")]
+    pub(crate) limit_redis_password: Option<PathBuf>,
+    /// File with the certificates, as PEM, of those who may vouch for it [default: those of the system].
+    #[arg(long, value_name = "FILE", requires = "limit_redis")]
+    pub(crate) limit_redis_ca: Option<PathBuf>,
     /// Folder whose files Ingresses may serve by the annotation forebay.io/files, all below it and nothing above [default: none].
     #[arg(long, value_name = "DIR")]
     pub(crate) files_root: Option<PathBuf>,
@@ -473,6 +483,7 @@ impl Reading {
             validates_annotations: self.enable_annotation_validation,
             waf_unenforced: self.waf_unenforced,
             has_cache: self.cache_memory.is_some(),
+            has_limit_redis: self.limit_redis.is_some(),
             replicas,
             has_files_root: self.files_root.is_some(),
             class_may_be_missing: of_files,

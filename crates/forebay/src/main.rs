@@ -14,6 +14,7 @@ mod doctor;
 mod explain;
 mod guard;
 mod ignored;
+mod limit_redis;
 mod log_output;
 mod machine;
 mod output;

@@ -32,7 +32,7 @@ use crate::cli;
 use crate::doctor::serving::Findings;
 use crate::explain::Objects;
 use crate::ignored::PassedOver;
-use crate::{guard, log_output, machine, replicas, webhook};
+use crate::{guard, limit_redis, log_output, machine, replicas, webhook};
 
 /// Environment variable with what is logged: `info`, `debug`, `control=debug,info`.
 const LOG_VARIABLE: &str = "FOREBAY_LOG";
@@ -303,6 +303,7 @@ impl Bootstrap {
                 cache_disk: cache_disk(options)?,
                 replica_secret: replicas::secret(&options.reading)?,
                 replicas_udp_port: options.reading.replicas_udp_port,
+                limit_redis: limit_redis::of(&options.reading)?,
                 budget: descriptors.worker,
                 hostname: machine::hostname(),
             },

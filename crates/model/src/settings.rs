@@ -49,6 +49,8 @@ pub struct Settings {
     pub keeps_compression_levels: bool,
     /// Whether anything is found out, and done, about what the process itself has too little of.
     pub guard: Mode,
+    /// Requests whose limit is counted in Redis are refused while that is not there, rather than counted here alone.
+    pub limits_fail_closed: bool,
     /// Who shares the cache of routes that ask for that; none where nobody does.
     pub replicas: Option<Replicas>,
 }

@@ -109,6 +109,15 @@ table! {
         "stale" => CountsStale, "Datagrams with counts that are too old, or from a clock that is wrong.";
         "replayed" => CountsReplayed, "Datagrams with counts that have come already, or after a newer one.";
         "strange" => CountsStrange, "Datagrams from who is no replica.";
+        "in_time" => LimitRedisInTime, "Exchanges of counts with Redis.";
+        "slow" => LimitRedisSlow, "Exchanges with it that took so long that no request waited for them.";
+        "unreachable" => LimitRedisUnreachable, "Exchanges with it for which there was no connection.";
+        "silent" => LimitRedisSilent, "Exchanges that it did not answer in time.";
+        "refused" => LimitRedisRefused, "Exchanges that it answered with an error.";
+        "not_redis" => LimitRedisGarbage, "Exchanges that it answered with what is no answer.";
+        "waited" => LimitRedisWaited, "Requests that waited for an exchange.";
+        "alone" => LimitRedisAlone, "Requests that were counted here alone, since Redis was not there.";
+        "closed" => LimitRedisClosed, "Requests that were refused for that.";
         "log_lines_dropped" => LogLinesDropped, "Lines of the access log that the writer had no room for.";
     }
 }

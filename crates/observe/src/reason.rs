@@ -110,6 +110,7 @@ reasons! {
         "ports_exhausted" => PortsExhausted, "No local port is left for a connection to the endpoint.";
         "descriptors_exhausted" => DescriptorsExhausted, "No file descriptor is left for a connection to the endpoint.";
         "handshake_limit" => HandshakeLimit, "There are as many TLS handshakes in progress as there may be.";
+        "limit_unknown" => LimitUnknown, "Redis, which counts for a limit, is not there, and such limits fail closed.";
         "guard_shed" => GuardShed, "The process is short of something of its own, and requests of more importance go first.";
         "password_limit" => PasswordLimit, "There are as many passwords to verify as there may be.";
         "body_unheld" => BodyUnheld, "A body that has to be read whole before it is sent could not be kept.";

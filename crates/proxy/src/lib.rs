@@ -94,6 +94,7 @@ mod record;
 
 pub mod explain;
 
+mod limit_redis;
 mod limits;
 mod load;
 mod options;
@@ -129,12 +130,13 @@ use tokio::sync::watch;
 
 use crate::body::BodyStore;
 use crate::cache::Cache;
-use crate::clients::Clients;
 use crate::clients::abuse::Abuse;
+use crate::clients::{Clients, Store};
 use crate::clock::{Clock, Start};
 use crate::deadline::Deadlines;
 use crate::forms::Forms;
 use crate::guard::GuardHandle;
+use crate::limit_redis::{RedisParts, RedisThread};
 use crate::limits::{CACHE_FORMS_SHARE, FILE_FORMS_BYTES_MAX};
 use crate::listener::Bound;
 use crate::replicas::{Announcer, CountExchange, CountParts, CountThread};
@@ -146,6 +148,7 @@ use crate::worker::{Log, Published, WorkerParts};
 
 pub use crate::cache::{CacheFigures, Purge};
 pub use crate::clients::abuse::{ClientKey, NoClient, NoticedClient};
+pub use crate::limit_redis::{LimitRedis, PasswordSource};
 pub use crate::limits::CACHE_BYTES_MIN;
 use crate::options::Share;
 pub use crate::options::{Budget, Options};
@@ -165,8 +168,8 @@ pub struct Proxy {
     /// What is known of the behaviour of clients, and where the time of that begins.
     abuse: (Weak<Abuse>, Start),
     announcer: Announcer,
-    /// Tells other replicas what is counted, where they count together.
-    counting: Option<CountThread>,
+    /// Tells other replicas, or Redis, what is counted, where they count together.
+    counting: Counting,
     threads: Vec<JoinHandle<io::Result<()>>>,
     ticker: Ticker,
     /// Sends spans of traced requests.
@@ -250,7 +253,7 @@ impl Proxy {
         let tls_listeners = TlsListeners::new(&snapshot, &shared_tls, None);
         let (published, control) = watch::channel(Published { snapshot, tls_listeners });
         let ((stopping, stops), shared_pool) = (watch::channel(false), SharedPool::new(workers));
-        let (bodies, clients, (cache, forms)) = (bodies(options)?, Clients::start(workers)?, memory(options));
+        let (bodies, clients, (cache, forms)) = (bodies(options)?, clients(options, start)?, memory(options));
         let guard = GuardHandle::new(workers, start, registry, (control.clone(), &addresses));
         let mut proxy = Self {
             addresses,
@@ -376,16 +379,37 @@ fn spans(registry: &Arc<Registry>, snapshot: &Snapshot) -> io::Result<SpanExport
     Ok(spans)
 }
 
-/// The thread that tells other replicas what is counted, where they count together.
+/// What the checks of clients remember.
+fn clients(options: &Options, start: Start) -> io::Result<Arc<Clients>> {
+    let store = options.limit_redis.as_ref().map(|_| Store::new(Clock::new(start).unix()));
+    Clients::start(options.workers.len(), store)
+}
+
+/// The thread that has replicas count together, if they do.
+#[derive(Debug)]
+enum Counting {
+    Alone,
+    /// They tell each other.
+    Replicas(#[expect(dead_code, reason = "it runs until it is dropped")] CountThread),
+    /// Redis counts.
+    Redis(#[expect(dead_code, reason = "it runs until it is dropped")] RedisThread),
+}
+
+/// Starts what has replicas count together: Redis where there is one.
 fn counting(
     options: &Options,
     clients: &Arc<Clients>,
     published: &watch::Receiver<Published>,
     start: Start,
     registry: &Arc<Registry>,
-) -> io::Result<Option<CountThread>> {
+) -> io::Result<Counting> {
+    if let Some(redis) = options.limit_redis.clone() {
+        let (clients, clock) = (Arc::clone(clients), Clock::new(start));
+        let parts = RedisParts { redis, clients, clock, recorder: registry.recorder() };
+        return RedisThread::start(parts).map(Counting::Redis);
+    }
     let (Some(secret), Some(port)) = (&options.replica_secret, options.replicas_udp_port) else {
-        return Ok(None);
+        return Ok(Counting::Alone);
     };
     let mut replica = [0; 8];
     SystemRandom::new().fill(&mut replica).map_err(|_| io::Error::other("no randomness"))?;
@@ -397,7 +421,7 @@ fn counting(
         clock: Clock::new(start),
         recorder: registry.recorder(),
     };
-    CountThread::start(parts).map(Some)
+    CountThread::start(parts).map(Counting::Replicas)
 }
 
 /// A worker's end of the access log.

@@ -159,6 +159,25 @@ pub(crate) const REPLICA_DATAGRAM_BYTES_MAX: usize = 1200;
 pub(crate) const REPLICAS_MAX: usize = 64;
 /// Time between two tries to open the socket for it.
 pub(crate) const REPLICA_BIND_INTERVAL: Duration = Duration::from_secs(1);
+/// Time between two exchanges of counts with Redis, where nobody waits for one.
+pub(crate) const LIMIT_REDIS_INTERVAL: Duration = Duration::from_millis(50);
+/// Counters of one exchange; others come with the next one.
+pub(crate) const LIMIT_REDIS_COUNTERS_MAX: usize = 2000;
+/// Time after which an exchange is slow, and no request waits for it any more. One that comes while another exchange is under way waits for
+/// that and for its own.
+pub(crate) const LIMIT_REDIS_SLOW: Duration = Duration::from_millis(50);
+/// Longest wait of a request for Redis.
+pub(crate) const LIMIT_REDIS_WAIT_MAX: Duration = LIMIT_REDIS_SLOW.saturating_mul(2);
+/// Time for an exchange, and for connecting; Redis is taken to be gone then.
+pub(crate) const LIMIT_REDIS_ANSWER_TIME: Duration = Duration::from_secs(1);
+/// For so long what Redis has said of a counter is known.
+pub(crate) const LIMIT_REDIS_WORD_AGE_MAX: Duration = Duration::from_secs(1);
+/// Longest time between two exchanges, so that it is known whether Redis is there.
+pub(crate) const LIMIT_REDIS_QUIET_MAX: Duration = Duration::from_secs(1);
+/// Pauses before Redis is connected to again, from the first to the longest; each is as long as the one before twice, and then by chance
+/// shorter by up to half.
+pub(crate) const LIMIT_REDIS_PAUSE_MIN: Duration = Duration::from_millis(100);
+pub(crate) const LIMIT_REDIS_PAUSE_MAX: Duration = Duration::from_secs(5);
 /// Rows of the sketch in which a worker counts what clients do within a window.
 pub(crate) const ABUSE_SKETCH_ROWS: usize = 3;
 /// Counters in each of them. Two clients are taken for one by all rows with a chance of one in 4096 to the power of three.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use cache_disk::Disk;
 
+use crate::limit_redis::LimitRedis;
 use crate::replicas::ReplicaSecret;
 
 /// What does not change while a proxy runs.
@@ -25,6 +26,8 @@ pub struct Options {
     pub replica_secret: Option<ReplicaSecret>,
     /// UDP port at which they tell each other what they count, the same for all; none to have each count alone.
     pub replicas_udp_port: Option<u16>,
+    /// Redis that counts what replicas count together, in place of their telling each other.
+    pub limit_redis: Option<LimitRedis>,
     /// Files that routes may serve; none where there are none to be served.
     pub files: Option<Arc<files::Store>>,
     /// The second tier of the cache, if there is one.

@@ -62,6 +62,7 @@ pub(crate) fn status(reason: Reason) -> u16 {
         | Reason::ConnectionLimit
         | Reason::PasswordLimit
         | Reason::GuardShed
+        | Reason::LimitUnknown
         | Reason::RateLimit
         | Reason::ClientConnectionLimit
         | Reason::DescriptorsExhausted

@@ -17,6 +17,7 @@ pub(crate) mod nic;
 pub(crate) mod overlay;
 pub(crate) mod ports;
 pub(crate) mod queues;
+pub(crate) mod shared_limits;
 mod subject;
 pub(crate) mod throttling;
 pub(crate) mod traffic;

@@ -27,6 +27,7 @@ mod h2;
 mod h2_cost;
 mod heads;
 mod life;
+mod limit_redis;
 mod limit_shared;
 mod matrix;
 mod mirror;

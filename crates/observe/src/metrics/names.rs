@@ -84,6 +84,8 @@ metrics! {
     CACHE_HOME_REQUESTS: Counter, "forebay_cache_home_requests_total", "Requests to other replicas, for objects that have their home there, by what became of them: answered, failed";
     CACHE_FORGETS: Counter, "forebay_cache_replica_invalidations_total", "Changes by POST and the like that other replicas had to be told of, once for each of them, by what became of it: told, unreached";
     LIMIT_SHARED_DATAGRAMS: Counter, "forebay_limit_shared_datagrams_total", "Datagrams by which replicas count together (limit-shared), by what became of them: sent, unsent, taken; garbage, forged, stale, replayed, strange for those that were refused";
+    LIMIT_REDIS_EXCHANGES: Counter, "forebay_limit_redis_exchanges_total", "Exchanges of counts with Redis (--limit-redis), by what became of them: in_time, slow; unreachable, silent, refused, not_redis for those that failed";
+    LIMIT_REDIS_REQUESTS: Counter, "forebay_limit_redis_requests_total", "Requests with a shared limit for which the counts that were here did not suffice: waited for an exchange; alone (counted here, Redis was not there), closed (refused for that)";
     CACHE_OBJECTS: Gauge, "forebay_cache_objects", "URLs of which responses are kept";
     CACHE_BYTES: Gauge, "forebay_cache_bytes", "Bytes that they take, with heads, keys and tables";
     CACHE_EVICTIONS: Counter, "forebay_cache_evictions_total", "Responses that had to go to make room for others";

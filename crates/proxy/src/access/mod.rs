@@ -38,7 +38,7 @@ pub(crate) async fn admit(exchange: &Exchange<'_>, access: &Access, watch: impl 
     if access.basic.is_some() {
         admitted.tell("Authorization", None);
     }
-    let limited = limit(exchange, access, &mut admitted);
+    let limited = limit(exchange, access, &mut admitted).await;
     if let Some(result) = &limited {
         watch.note(Stage::Limits, *result == FilterResult::Continue);
     }
@@ -55,10 +55,12 @@ pub(crate) async fn admit(exchange: &Exchange<'_>, access: &Access, watch: impl 
 
 /// Asks whether the client has asked for too much; none where the route has no limits.
 /// What ingress-nginx's limits refuse is not counted by the other one.
-fn limit(exchange: &Exchange<'_>, access: &Access, admitted: &mut Admitted) -> Option<FilterResult> {
+async fn limit(exchange: &Exchange<'_>, access: &Access, admitted: &mut Admitted) -> Option<FilterResult> {
     let limited = access.limits.as_ref().map(|limits| limits::check(exchange, limits, admitted));
     match (&access.quota, limited) {
-        (Some(quota), None | Some(FilterResult::Continue)) => Some(quota::check(exchange, quota, admitted)),
+        (Some(quota), None | Some(FilterResult::Continue)) => {
+            Some(quota::check(exchange, quota, admitted).await)
+        }
         (_, limited) => limited,
     }
 }

@@ -1,25 +1,44 @@
 //! How many requests those may send who have one value in common (`forebay.io/limit-requests`), and what they are told of it.
 
+use std::future::Future;
 use std::net::IpAddr;
+use std::pin::pin;
 
 use model::RequestQuota;
-use observe::Reason;
+use observe::{Counter, Reason};
 
-use crate::clients::{Admitted, QuotaTold, QuotaVerdict, Subject};
+use crate::clients::{Admitted, QuotaTold, QuotaVerdict, Store, Subject};
 use crate::exchange::Exchange;
 use crate::filters::FilterResult;
+use crate::limits::LIMIT_REDIS_WAIT_MAX;
 use crate::reply::Answer;
 use crate::values;
 
 /// nginx's status for it is 503 by default; who asks for this limit asks for the one that clients understand (RFC 6585 section 4).
 const STATUS: u16 = 429;
 
-pub(super) fn check(exchange: &Exchange<'_>, quota: &RequestQuota, admitted: &mut Admitted) -> FilterResult {
+pub(super) async fn check(
+    exchange: &Exchange<'_>,
+    quota: &RequestQuota,
+    admitted: &mut Admitted,
+) -> FilterResult {
     let Some(subject) = subject(exchange, quota) else { return FilterResult::Continue };
     let worker = exchange.worker;
-    let now = worker.clock.now();
+    let quotas = &worker.clients.quotas;
+    if quota.is_shared
+        && let Some(store) = quotas.store()
+        && !has_word(exchange, quota, subject, store).await
+    {
+        let is_closed = exchange.config.settings().limits_fail_closed;
+        let recorder = worker.recorder.borrow();
+        recorder.count(if is_closed { Counter::LimitRedisClosed } else { Counter::LimitRedisAlone });
+        if is_closed {
+            recorder.reason(Reason::LimitUnknown);
+            return FilterResult::Answer(Answer::to(Reason::LimitUnknown).after_seconds(1));
+        }
+    }
     let QuotaVerdict { is_admitted, left } =
-        worker.clients.quotas.take(subject, &quota.windows, quota.is_shared, now);
+        quotas.take(subject, &quota.windows, quota.is_shared, worker.clock.now());
     admitted.quota = Some(QuotaTold::of(&left));
     if is_admitted {
         return FilterResult::Continue;
@@ -27,6 +46,37 @@ pub(super) fn check(exchange: &Exchange<'_>, quota: &RequestQuota, admitted: &mu
     worker.recorder.borrow().reason(Reason::RateLimit);
     let wait = left.iter().filter(|left| left.requests == 0).map(|left| left.seconds).max();
     FilterResult::Answer(Answer::refusal(STATUS, &[]).after_seconds(wait.unwrap_or(1)))
+}
+
+/// Whether Redis has said what there is to be known for a request. Waits for it where it has not, as long as that is worth it.
+async fn has_word(exchange: &Exchange<'_>, quota: &RequestQuota, subject: Subject, store: &Store) -> bool {
+    let worker = exchange.worker;
+    let lacks = || worker.clients.quotas.lacks_word(subject, &quota.windows, worker.clock.now());
+    if !lacks() {
+        return true;
+    }
+    if store.away().is_some() {
+        return false;
+    }
+    worker.recorder.borrow().count(Counter::LimitRedisWaited);
+    // Most requests do not wait, and are not to have room for it.
+    Box::pin(await_word(exchange, store, lacks)).await
+}
+
+/// Waits for exchanges until nothing is lacking any more. False if that takes too long.
+async fn await_word(exchange: &Exchange<'_>, store: &Store, lacks: impl Fn() -> bool) -> bool {
+    let mut exchanges = store.exchanges();
+    let mut word = pin!(async {
+        while lacks() {
+            if store.away().is_some() || exchanges.changed().await.is_err() {
+                return false;
+            }
+        }
+        true
+    });
+    // Who talks to Redis says when there is no more use in waiting; this bound does without it.
+    let pause = exchange.deadline.another();
+    pause.within(LIMIT_REDIS_WAIT_MAX, |cx| word.as_mut().poll(cx)).await.unwrap_or(false)
 }
 
 /// Who is counted; none where nobody is.

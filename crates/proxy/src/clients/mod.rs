@@ -22,7 +22,9 @@ use connections::ClientConnections;
 pub(crate) use connections::ClientPlace;
 use limiter::Limiter;
 pub(crate) use nonces::{NonceUse, Nonces};
-pub(crate) use quota::{Count, Quotas, Subject, Told as QuotaTold, Verdict as QuotaVerdict};
+pub(crate) use quota::{
+    Away, Count, Quotas, Store, Stored, Subject, ToStore, Told as QuotaTold, Verdict as QuotaVerdict,
+};
 pub(crate) use verifier::{Overloaded, Verifier};
 
 /// What the checks of clients remember.
@@ -37,8 +39,8 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// Nothing is known yet; so many workers share it.
-    pub(crate) fn start(workers: usize) -> io::Result<Arc<Self>> {
+    /// Nothing is known yet; so many workers share it, and a Redis counts what replicas share, if there is one.
+    pub(crate) fn start(workers: usize, store: Option<Store>) -> io::Result<Arc<Self>> {
         let (answers, limiter, connections) = (AuthCache::default(), Arc::default(), Arc::default());
         let (verifier, nonces) = (Verifier::start()?, Nonces::new()?);
         let abuse = Abuse::new(workers);
@@ -49,7 +51,7 @@ impl Clients {
             limiter,
             connections,
             abuse,
-            quotas: Quotas::default(),
+            quotas: Quotas::with_store(store),
         }))
     }
 }

@@ -78,7 +78,7 @@ impl World {
         let sources = Sources::new(Vec::new());
         let (shared_pool, timing) = (SharedPool::new(1), Rc::clone(&deadlines));
         let pool = Pool::new(0, clock.clone(), timing, shared_pool, registry, sources);
-        let (clients, bodies) = (Clients::start(1)?, Arc::new(BodyStore::new(None)));
+        let (clients, bodies) = (Clients::start(1, None)?, Arc::new(BodyStore::new(None)));
         let budget = Budget { connections: 1, datagram_sessions: 1 };
         let parts = WorkerParts {
             clock,

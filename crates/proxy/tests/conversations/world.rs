@@ -100,6 +100,7 @@ impl World {
             cache_disk,
             replica_secret: None,
             replicas_udp_port: None,
+            limit_redis: None,
             budget: Budget { connections: 1000, datagram_sessions: 1000 },
             hostname: "test".to_owned(),
         };

@@ -89,6 +89,17 @@ true
 - --replicas-secret=/etc/forebay/replicas/secret
 - --replicas-udp-port={{ $controller.replicas.udpPort }}
 {{- end }}
+{{- with $controller.limitRedis }}
+{{- if .url }}
+- --limit-redis={{ .url }}
+{{- if and .existingSecret .passwordKey }}
+- --limit-redis-password=/etc/forebay/limit-redis/password
+{{- end }}
+{{- if and .existingSecret .caKey }}
+- --limit-redis-ca=/etc/forebay/limit-redis/ca.pem
+{{- end }}
+{{- end }}
+{{- end }}
 {{- if $webhook.enabled }}
 - --validating-webhook=:{{ $webhook.port }}
 - --validating-webhook-certificate={{ $webhook.certificate }}

@@ -99,6 +99,11 @@ capabilities:
   mountPath: /etc/forebay/replicas
   readOnly: true
 {{- end }}
+{{- if and $controller.limitRedis.url $controller.limitRedis.existingSecret }}
+- name: limit-redis
+  mountPath: /etc/forebay/limit-redis
+  readOnly: true
+{{- end }}
 {{- if $controller.stateDir.enabled }}
 - name: state
   mountPath: /var/lib/forebay
@@ -132,6 +137,22 @@ capabilities:
     items:
       - key: {{ $controller.replicas.secretKey }}
         path: secret
+{{- end }}
+{{- with $controller.limitRedis }}
+{{- if and .url .existingSecret }}
+- name: limit-redis
+  secret:
+    secretName: {{ .existingSecret }}
+    items:
+      {{- with .passwordKey }}
+      - key: {{ . }}
+        path: password
+      {{- end }}
+      {{- with .caKey }}
+      - key: {{ . }}
+        path: ca.pem
+      {{- end }}
+{{- end }}
 {{- end }}
 {{- if $controller.stateDir.enabled }}
 - name: state

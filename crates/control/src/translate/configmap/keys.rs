@@ -174,6 +174,8 @@ keys! {
         "What is done while Forebay itself is short of CPU time, memory, descriptors or ports: `watch` finds it out and shows it, `enforce` eases the work and refuses requests by priority, `off` does not look.";
     "forebay-limit-key", "$remote_addr", Supported(|g, v| set(&mut g.defaults.quota.key, limits::key(v))),
         "`forebay.io/limit-key` for all.";
+    "forebay-limit-redis-fail", "open", Supported(|g, v| set(&mut g.settings.limits_fail_closed, quota::fails_closed(v))),
+        "What becomes of requests with `forebay.io/limit-shared` while the Redis of `--limit-redis` is not there and nothing is known of their counter: `open` counts them here alone, `closed` answers 503.";
     "forebay-limit-requests", "", Supported(|g, v| set(&mut g.defaults.quota.windows, quota::windows(v))),
         "`forebay.io/limit-requests` for all; each Ingress is counted for itself.";
     "forebay-limit-shared", "false", Supported(|g, v| set(&mut g.defaults.quota.is_shared, value::boolean(v))),

@@ -387,6 +387,13 @@ fn tell_without_effect(
     {
         tell(value, (Severity::Warning, Reason::NoEffect, format!("key forebay-limit-shared: {why}")));
     }
+    if let Some(value) = configmap.data.get("forebay-limit-redis-fail")
+        && global.settings.limits_fail_closed
+        && !options.has_limit_redis
+    {
+        let message = "key forebay-limit-redis-fail: no Redis counts without --limit-redis".to_owned();
+        tell(value, (Severity::Warning, Reason::NoEffect, message));
+    }
     if let Some(name) = global.defaults.firewall.global
         && let Some(value) = configmap.data.get(name)
     {

@@ -22,7 +22,7 @@ annotations! {
     "limit-requests", Location, "", Supported(|s, v| set(&mut s.quota.windows, windows(v))),
         "Requests in a window of time that slides: `100/1m`, or several separated by commas. Further ones are answered 429, and clients are told what is left (`RateLimit`).";
     "limit-shared", Location, "false", Supported(|s, v| set(&mut s.quota.is_shared, value::boolean(v))),
-        "All replicas count together. It needs `--replicas-service`, `--replicas-secret` and `--replicas-udp-port`.";
+        "All replicas count together. It needs `--limit-redis`, or `--replicas-service`, `--replicas-secret` and `--replicas-udp-port`.";
 }
 
 /// Windows that a route may have, each of which costs a counter for each client.
@@ -41,7 +41,7 @@ pub(in crate::translate) struct Settings {
 }
 
 /// Why replicas do not count together that are to.
-const NOT_SHARED: &str = "there is nobody to count with without --replicas-service, --replicas-secret, --replicas-udp-port and POD_IP; \
+const NOT_SHARED: &str = "there is nobody to count with without --limit-redis, or --replicas-service, --replicas-secret, --replicas-udp-port and POD_IP; \
     each replica counts alone";
 
 impl Settings {
@@ -91,6 +91,15 @@ pub(in crate::translate) fn windows(text: &str) -> Parsed<Vec<QuotaWindow>> {
         return Err(format!("{text:?} has two windows of the same length"));
     }
     Ok(windows)
+}
+
+/// What becomes of limits without the Redis that counts: `open` or `closed`. True if they fail closed.
+pub(in crate::translate) fn fails_closed(text: &str) -> Parsed<bool> {
+    match text {
+        "open" => Ok(false),
+        "closed" => Ok(true),
+        _ => Err(format!("{text:?} is neither \"open\" nor \"closed\"")),
+    }
 }
 
 /// A number of requests and a time: `100/1m`, `100/m`.

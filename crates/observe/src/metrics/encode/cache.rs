@@ -103,12 +103,24 @@ const COUNTS: [Counter; 8] = [
     Counter::CountsStrange,
 ];
 
+const EXCHANGES: [Counter; 6] = [
+    Counter::LimitRedisInTime,
+    Counter::LimitRedisSlow,
+    Counter::LimitRedisUnreachable,
+    Counter::LimitRedisSilent,
+    Counter::LimitRedisRefused,
+    Counter::LimitRedisGarbage,
+];
+const STORED: [Counter; 3] = [Counter::LimitRedisWaited, Counter::LimitRedisAlone, Counter::LimitRedisClosed];
+
 /// What became of what replicas said to each other.
 fn encode_replicas(workers: &[Arc<WorkerCells>], page: &mut Page<'_>) {
-    let families: [(_, &[Counter]); 3] = [
+    let families: [(_, &[Counter]); 5] = [
         (&names::CACHE_HOME_REQUESTS, &[Counter::CacheHomeAnswered, Counter::CacheHomeFailed]),
         (&names::CACHE_FORGETS, &[Counter::CacheForgetTold, Counter::CacheForgetUnreached]),
         (&names::LIMIT_SHARED_DATAGRAMS, &COUNTS),
+        (&names::LIMIT_REDIS_EXCHANGES, &EXCHANGES),
+        (&names::LIMIT_REDIS_REQUESTS, &STORED),
     ];
     for (metric, results) in families {
         page.family(metric);

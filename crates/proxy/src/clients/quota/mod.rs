@@ -1,11 +1,15 @@
 //! How many requests of clients have been admitted in windows of time, for all workers together, and what other replicas have admitted of
 //! them.
 //!
-//! Never in here: requests, and how replicas tell each other.
+//! Never in here: requests, how replicas tell each other, and how Redis is asked.
 
 mod shared;
 #[cfg(test)]
 mod simulation;
+#[cfg(test)]
+mod simulation_stored;
+mod store;
+mod stored;
 mod told;
 mod window;
 
@@ -19,6 +23,8 @@ use parking_lot::Mutex;
 use crate::clock::Moment;
 use crate::limits::QUOTA_COUNTERS_MAX;
 use shared::SharedCount;
+pub(crate) use store::{Away, Store, Stored, ToStore};
+use stored::{Slot, StoredCount};
 pub(crate) use told::Told;
 use window::Window;
 
@@ -29,8 +35,10 @@ const COUNTERS_PER_SHARD: usize = QUOTA_COUNTERS_MAX / SHARDS;
 /// What has been admitted.
 pub(crate) struct Quotas {
     shards: Box<[Mutex<HashMap<CounterKey, Counter>>]>,
-    /// Counters that other replicas are to be told of.
+    /// Counters that other replicas, or Redis, are to be told of.
     due: Mutex<Vec<CounterKey>>,
+    /// What is known of the Redis that counts what replicas share; none where they tell each other.
+    store: Option<Store>,
 }
 
 /// Who is counted: the digest of a zone and a value, the same in every replica.
@@ -43,7 +51,14 @@ type CounterKey = (Subject, u32);
 struct Counter {
     last: Moment,
     window: Window,
-    shared: Option<Box<SharedCount>>,
+    sharing: Sharing,
+}
+
+/// Who else counts.
+enum Sharing {
+    Nobody,
+    Replicas(Box<SharedCount>),
+    Store(Box<StoredCount>),
 }
 
 /// What a replica tells the others of a counter.
@@ -84,11 +99,21 @@ impl Subject {
 
 impl Default for Quotas {
     fn default() -> Self {
-        Self { shards: (0..SHARDS).map(|_| Mutex::default()).collect(), due: Mutex::default() }
+        Self::with_store(None)
     }
 }
 
 impl Quotas {
+    /// Nothing is counted yet. With a store, what replicas share is counted there.
+    pub(crate) fn with_store(store: Option<Store>) -> Self {
+        Self { shards: (0..SHARDS).map(|_| Mutex::default()).collect(), due: Mutex::default(), store }
+    }
+
+    /// What is known of the Redis that counts what replicas share, if there is one.
+    pub(crate) fn store(&self) -> Option<&Store> {
+        self.store.as_ref()
+    }
+
     fn shard(&self, subject: Subject) -> &Mutex<HashMap<CounterKey, Counter>> {
         &self.shards[(subject.0 % SHARDS as u128) as usize]
     }
@@ -105,14 +130,14 @@ impl Quotas {
         let counters = &mut *shard;
         let mut is_admitted = true;
         for &window in windows {
-            let counter = counter(counters, (subject, window.seconds.get()), is_shared, now);
+            let counter = self.counter(counters, (subject, window.seconds.get()), is_shared, now);
             is_admitted &= counter.used(window, now) + 1.0 <= f64::from(window.requests.get());
         }
         let mut left = Vec::with_capacity(windows.len());
         for &window in windows {
             let key = (subject, window.seconds.get());
-            let counter = counter(counters, key, is_shared, now);
-            if is_admitted && counter.admit() {
+            let counter = self.counter(counters, key, is_shared, now);
+            if counter.count(is_admitted) {
                 self.due.lock().push(key);
             }
             left.push(counter.left(window, now));
@@ -125,8 +150,8 @@ impl Quotas {
         for count in counts.iter().filter(|count| count.seconds > 0) {
             let subject = Subject(count.subject);
             let mut shard = self.shard(subject).lock();
-            let counter = counter(&mut shard, (subject, count.seconds), true, now);
-            if let Some(shared) = &mut counter.shared {
+            let counter = self.counter(&mut shard, (subject, count.seconds), true, now);
+            if let Sharing::Replicas(shared) = &mut counter.sharing {
                 let new = shared.hear(replica, count.admitted, count.recent, now);
                 counter.window.add(new);
             }
@@ -143,7 +168,7 @@ impl Quotas {
         for key in due {
             let (subject, seconds) = key;
             let mut shard = self.shard(subject).lock();
-            let Some(shared) = shard.get_mut(&key).and_then(|counter| counter.shared.as_mut()) else {
+            let Some(Counter { sharing: Sharing::Replicas(shared), .. }) = shard.get_mut(&key) else {
                 continue;
             };
             shared.recent.advance(Duration::from_secs(seconds.into()), now);
@@ -158,27 +183,73 @@ impl Quotas {
         due.splice(0..0, later.into_iter().chain(again));
         counts
     }
+
+    /// A counter as of this moment, which is new where there is none.
+    fn counter<'a>(
+        &self,
+        counters: &'a mut HashMap<CounterKey, Counter>,
+        key: CounterKey,
+        is_shared: bool,
+        now: Moment,
+    ) -> &'a mut Counter {
+        if !counters.contains_key(&key) {
+            make_room(counters);
+        }
+        let length = Duration::from_secs(key.1.into());
+        let store = self.store.as_ref().filter(|_| is_shared);
+        let slot = store.map(|store| store.slot(length, now));
+        let counter = counters.entry(key).or_insert_with(|| Counter::new(is_shared, slot, now));
+        match (&mut counter.sharing, slot) {
+            (Sharing::Store(stored), Some(slot)) => stored.advance(&mut counter.window, slot, now),
+            (Sharing::Replicas(shared), _) => {
+                counter.window.advance(length, now);
+                shared.recent.advance(length, now);
+            }
+            _ => counter.window.advance(length, now),
+        }
+        counter.last = counter.last.max(now);
+        counter
+    }
 }
 
 impl Counter {
-    fn new(is_shared: bool, now: Moment) -> Self {
-        let shared = is_shared.then(|| Box::new(SharedCount::new(now)));
-        Self { last: now, window: Window::new(now), shared }
+    fn new(is_shared: bool, slot: Option<Slot>, now: Moment) -> Self {
+        let mut window = Window::new(now);
+        let sharing = match slot {
+            Some(slot) => Sharing::Store(Box::new(StoredCount::new(&mut window, slot, now))),
+            None if is_shared => Sharing::Replicas(Box::new(SharedCount::new(now))),
+            None => Sharing::Nobody,
+        };
+        Self { last: now, window, sharing }
     }
 
     /// Requests in the window, those of other replicas included.
     fn used(&self, window: QuotaWindow, now: Moment) -> f64 {
-        let ahead = self.shared.as_ref().map_or(0.0, |shared| shared.ahead(now));
+        let ahead = match &self.sharing {
+            Sharing::Nobody => 0.0,
+            Sharing::Replicas(shared) => shared.ahead(now),
+            Sharing::Store(stored) => stored.ahead(now),
+        };
         self.window.used(length(window), now) + ahead
     }
 
-    /// Counts a request. True if the other replicas are to be told from now on.
-    fn admit(&mut self) -> bool {
-        self.window.add(1);
-        let Some(shared) = &mut self.shared else { return false };
-        shared.own = shared.own.wrapping_add(1);
-        shared.recent.add(1);
-        !std::mem::replace(&mut shared.is_due, true)
+    /// Counts a request, where it is admitted. True if others are to be told of the counter from now on. Redis is asked also while it is full:
+    /// what others admit meanwhile is not there for us.
+    fn count(&mut self, is_admitted: bool) -> bool {
+        let admitted = u32::from(is_admitted);
+        self.window.add(admitted);
+        match &mut self.sharing {
+            Sharing::Nobody => false,
+            Sharing::Replicas(shared) => {
+                shared.own = shared.own.wrapping_add(admitted);
+                shared.recent.add(admitted);
+                is_admitted && !std::mem::replace(&mut shared.is_due, true)
+            }
+            Sharing::Store(stored) => {
+                stored.admit(admitted);
+                !std::mem::replace(&mut stored.is_due, true)
+            }
+        }
     }
 
     fn left(&self, window: QuotaWindow, now: Moment) -> Left {
@@ -195,26 +266,6 @@ impl Counter {
 
 fn length(window: QuotaWindow) -> Duration {
     Duration::from_secs(window.seconds.get().into())
-}
-
-/// A counter as of this moment, which is new where there is none.
-fn counter(
-    counters: &mut HashMap<CounterKey, Counter>,
-    key: CounterKey,
-    is_shared: bool,
-    now: Moment,
-) -> &mut Counter {
-    if !counters.contains_key(&key) {
-        make_room(counters);
-    }
-    let counter = counters.entry(key).or_insert_with(|| Counter::new(is_shared, now));
-    let length = Duration::from_secs(key.1.into());
-    counter.window.advance(length, now);
-    if let Some(shared) = &mut counter.shared {
-        shared.recent.advance(length, now);
-    }
-    counter.last = counter.last.max(now);
-    counter
 }
 
 /// Forgets those counters that have not been used for longest: an eighth of them at a time, since to find one all are looked at.

@@ -11,30 +11,50 @@ use crate::clock::Moment;
 /// little, a part of it before its time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
-    begin: Moment,
+    /// When the fixed window has begun, in nanoseconds since the proxy did; before that, where the window is not the proxy's own.
+    begin: i64,
     previous: u32,
     current: u32,
 }
 
 impl Window {
     pub(super) fn new(now: Moment) -> Self {
-        Self { begin: now, previous: 0, current: 0 }
+        Self { begin: nanos(now.since_begin()), previous: 0, current: 0 }
     }
 
     /// Goes on to the fixed window of this moment.
     pub(super) fn advance(&mut self, length: Duration, now: Moment) {
-        let passed = now.since(self.begin);
+        let passed = self.passed(now);
         if passed < length {
             return;
         }
-        let follows = passed < 2 * length;
-        self.begin = if follows { self.begin.after(length) } else { now };
-        self.previous = if follows { self.current } else { 0 };
-        self.current = 0;
+        let is_next = passed < 2 * length;
+        let begun = if is_next { passed.saturating_sub(length) } else { Duration::ZERO };
+        self.follow(if is_next { 1 } else { 2 }, begun, now);
+    }
+
+    /// Goes on by so many fixed windows, to the one that has begun so long ago.
+    pub(super) fn follow(&mut self, windows: u64, ago: Duration, now: Moment) {
+        (self.previous, self.current) = match windows {
+            0 => (self.previous, self.current),
+            1 => (self.current, 0),
+            _ => (0, 0),
+        };
+        self.begin = nanos(now.since_begin()) - nanos(ago);
     }
 
     pub(super) fn add(&mut self, count: u32) {
         self.current = self.current.saturating_add(count);
+    }
+
+    /// Counts requests of the fixed window before.
+    pub(super) fn add_before(&mut self, count: u32) {
+        self.previous = self.previous.saturating_add(count);
+    }
+
+    /// Requests of the fixed window that is at work, and of the one before.
+    pub(super) fn counts(&self) -> (u32, u32) {
+        (self.current, self.previous)
     }
 
     /// Requests in the sliding window, once it was advanced.
@@ -49,12 +69,17 @@ impl Window {
 
     /// The part of the fixed window that is over.
     fn part(&self, length: Duration, now: Moment) -> f64 {
-        (now.since(self.begin).as_secs_f64() / length.as_secs_f64()).min(1.0)
+        (self.passed(now).as_secs_f64() / length.as_secs_f64()).min(1.0)
+    }
+
+    /// Time since the fixed window has begun.
+    fn passed(&self, now: Moment) -> Duration {
+        Duration::from_nanos(u64::try_from(nanos(now.since_begin()) - self.begin).unwrap_or(0))
     }
 
     /// Time until the fixed window ends.
     pub(super) fn rest(&self, length: Duration, now: Moment) -> Duration {
-        length.saturating_sub(now.since(self.begin))
+        length.saturating_sub(self.passed(now))
     }
 
     /// Time until there is room for another request, where nobody else asks meanwhile.
@@ -71,6 +96,11 @@ impl Window {
         }
         self.rest(length, now) + length.mul_f64(part_free(0.0, current))
     }
+}
+
+/// A time as a signed number, which has room for some centuries.
+fn nanos(time: Duration) -> i64 {
+    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -147,7 +177,7 @@ mod tests {
         let mut window = Window::new(begin);
         window.add(7);
         window.advance(SECOND, begin.after(5 * SECOND));
-        assert_eq!((window.recent(), window.begin), (0, begin.after(5 * SECOND)));
+        assert_eq!((window.recent(), window.passed(begin.after(5 * SECOND))), (0, Duration::ZERO));
         window.advance(SECOND, begin);
         assert!(window.used(SECOND, begin) < 1.0);
     }

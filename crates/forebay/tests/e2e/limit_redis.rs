@@ -1,0 +1,206 @@
+//! Limits that several instances keep together by a Redis, a real one: well, gone, slow, and with TLS and users.
+
+use std::time::{Duration, Instant};
+
+use testkit::{Authority, Canned, Forebay, RedisServer, Response, Setup};
+
+use crate::setup;
+
+const EXCHANGES: &str = "forebay_limit_redis_exchanges_total";
+const REQUESTS: &str = "forebay_limit_redis_requests_total";
+
+/// One that is limited by the header `X-Key`.
+fn limited(backend: &Canned, redis: &str, limit: &str) -> Setup {
+    setup()
+        .setting("forebay-limit-requests", limit)
+        .annotation("forebay.io/limit-shared", "true")
+        .annotation("forebay.io/limit-key", "$http_x_key")
+        .endpoint(backend.address())
+        .arguments([format!("--limit-redis={redis}")])
+}
+
+fn url(redis: &RedisServer) -> String {
+    format!("redis://{}/0", redis.address())
+}
+
+fn head(key: &str) -> String {
+    format!("GET / HTTP/1.1\r\nHost: web.test\r\nX-Key: {key}\r\nConnection: close\r\n\r\n")
+}
+
+fn ask(forebay: &Forebay, key: &str) -> Response {
+    forebay.client().ask(&head(key))
+}
+
+/// What a response says is left.
+fn left(response: &Response) -> u32 {
+    let field = response.header("ratelimit").expect("a limit");
+    let left = field.split(';').find_map(|part| part.strip_prefix("r=")).expect("what is left");
+    left.parse().expect("a number")
+}
+
+/// Requests that Redis has counted.
+fn stored(redis: &RedisServer) -> u32 {
+    let keys = redis.ask("KEYS forebay:*");
+    keys.iter()
+        .flat_map(|key| redis.ask(&format!("GET {key}")))
+        .map(|value| value.parse::<u32>().unwrap())
+        .sum()
+}
+
+#[test]
+fn what_one_instance_admits_is_taken_from_all() {
+    let (redis, backend) = (RedisServer::start(&[]), Canned::saying("ok"));
+    let [first, second] = [(); 2].map(|()| limited(&backend, &url(&redis), "40/1h").start());
+    for asked in 1..=30 {
+        assert_eq!(left(&ask(&first, "a client")), 40 - asked);
+    }
+    first.await_that("all to be stored", || stored(&redis) == 30);
+    // It knows nothing of this client, and waits for what Redis says.
+    for asked in 31..=40 {
+        assert_eq!(left(&ask(&second, "a client")), 40 - asked);
+    }
+    let refused = ask(&second, "a client");
+    assert_eq!((refused.status, left(&refused)), (429, 0));
+    assert!(refused.header("retry-after").is_some());
+    // The first one hears of it between two exchanges, or before a request where it has not asked for long.
+    let admitted = std::cell::Cell::new(40);
+    first.await_that("the first to refuse", || {
+        let status = ask(&first, "a client").status;
+        admitted.set(admitted.get() + u32::from(status == 200));
+        status == 429
+    });
+    assert!(admitted.get() < 70, "each alone admits 40: {}", admitted.get());
+    assert_eq!(left(&ask(&first, "another")), 39);
+    assert!(second.metrics().sum(REQUESTS, &[("result", "waited")]) > 0);
+    assert_eq!(second.metrics().sum(REQUESTS, &[("result", "alone")]), 0);
+    let keys = redis.ask("KEYS *");
+    assert!(keys.iter().all(|key| key.starts_with("forebay:limit:{") && !key.contains("client")), "{keys:?}");
+    assert!(keys.iter().all(|key| redis.ask(&format!("TTL {key}"))[0].parse::<u32>().unwrap() > 3600));
+}
+
+#[test]
+fn two_instances_admit_what_the_limit_says_every_second() {
+    const ALLOWED: u32 = 200;
+    let (redis, backend) = (RedisServer::start(&[]), Canned::saying("ok"));
+    let limit = format!("{ALLOWED}/1s");
+    let start = || limited(&backend, &url(&redis), &limit).setting("keep-alive-requests", "1000000").start();
+    let both = [(); 2].map(|()| start());
+    let (begin, time) = (Instant::now(), Duration::from_secs(5));
+    // At first each admits all that there is until it hears of the other.
+    let warm_up = Duration::from_secs(2);
+    let asking = |forebay: &Forebay| {
+        let mut client = forebay.client();
+        let mut admitted = 0;
+        while begin.elapsed() < warm_up + time {
+            let response = client.ask("GET / HTTP/1.1\r\nHost: web.test\r\nX-Key: a\r\n\r\n");
+            admitted += u32::from(response.status == 200 && begin.elapsed() >= warm_up);
+        }
+        admitted
+    };
+    let admitted: u32 = std::thread::scope(|scope| {
+        let threads = both.each_ref().map(|forebay| scope.spawn(move || asking(forebay)));
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    let rate = f64::from(admitted) / time.as_secs_f64();
+    println!("{rate:.1} a second, of {ALLOWED}");
+    let share = rate / f64::from(ALLOWED);
+    assert!((0.85..=1.15).contains(&share), "{rate} a second, of {ALLOWED}");
+}
+
+#[test]
+fn without_redis_each_instance_counts_alone_and_with_it_together_again() {
+    let (mut redis, backend) = (RedisServer::start(&[]), Canned::saying("ok"));
+    let forebay = limited(&backend, &url(&redis), "3/1h").setting("forebay-limit-redis-fail", "open").start();
+    assert_eq!(left(&ask(&forebay, "a")), 2);
+    forebay.await_that("it to be stored", || stored(&redis) == 1);
+    redis.kill();
+    forebay.await_log("redis does not count for shared limits, which go on without it");
+    let statuses: Vec<_> = (0..4).map(|_| ask(&forebay, "b").status).collect();
+    assert_eq!(statuses, [200, 200, 200, 429]);
+    assert!(forebay.metrics().sum(REQUESTS, &[("result", "alone")]) >= 4);
+    assert!(forebay.metrics().sum(EXCHANGES, &[("result", "unreachable")]) > 0);
+    redis.start_again();
+    forebay.await_log("redis counts for shared limits again");
+    // What was counted without it is told to it.
+    assert_eq!(ask(&forebay, "b").status, 429);
+    forebay.await_that("it to be stored", || stored(&redis) >= 3);
+    let lines = forebay.log();
+    let told = lines.iter().filter(|line| line.contains("redis does not count")).count();
+    assert_eq!(told, 1, "once: {lines:?}");
+}
+
+#[test]
+fn limits_that_fail_closed_refuse_what_nothing_is_known_of() {
+    let (mut redis, backend) = (RedisServer::start(&[]), Canned::saying("ok"));
+    let forebay =
+        limited(&backend, &url(&redis), "3/1h").setting("forebay-limit-redis-fail", "closed").start();
+    assert_eq!(ask(&forebay, "a").status, 200);
+    redis.kill();
+    forebay.await_log("redis does not count for shared limits");
+    let refused = ask(&forebay, "b");
+    assert_eq!((refused.status, refused.header("retry-after").as_deref()), (503, Some("1")));
+    assert_eq!(forebay.metrics().sum("forebay_faults_total", &[("reason", "limit_unknown")]), 1);
+    assert_eq!(forebay.metrics().sum(REQUESTS, &[("result", "closed")]), 1);
+    assert_eq!(ask(&forebay, "").status, 200, "who is not limited");
+    redis.start_again();
+    forebay.await_log("redis counts for shared limits again");
+    assert_eq!(left(&ask(&forebay, "b")), 2);
+}
+
+#[test]
+fn a_redis_that_says_nothing_keeps_nobody_waiting() {
+    let (redis, backend) = (RedisServer::start(&[]), Canned::saying("ok"));
+    let forebay = limited(&backend, &url(&redis), "3/1h").start();
+    assert_eq!(left(&ask(&forebay, "a")), 2);
+    redis.halt();
+    // The first one waits for at most 100 ms, whatever the machine adds; an exchange is given up after ten times that.
+    let begin = Instant::now();
+    assert_eq!(ask(&forebay, "b").status, 200);
+    let waited = begin.elapsed();
+    assert!(waited < Duration::from_millis(900), "{waited:?}");
+    forebay.await_log("redis does not count for shared limits");
+    let begin = Instant::now();
+    let statuses: Vec<_> = (0..5).map(|_| ask(&forebay, "c").status).collect();
+    assert_eq!(statuses, [200, 200, 200, 429, 429]);
+    assert!(begin.elapsed() < Duration::from_millis(900), "nobody waits for what is gone");
+    assert!(forebay.metrics().sum(EXCHANGES, &[("result", "silent")]) > 0);
+    redis.go_on();
+    forebay.await_log("redis counts for shared limits again");
+}
+
+/// What docs/limits.md says that it takes.
+const USER: &str =
+    "limits on >s3cret ~forebay:limit:* +evalsha +script|load +time +incrby +get +set +pexpire +select";
+
+#[test]
+fn over_tls_as_a_user_who_may_do_little_with_the_password_from_a_file() {
+    let (authority, backend) = (Authority::new("redis"), Canned::saying("ok"));
+    let user: Vec<_> = ["--user"].into_iter().chain(USER.split(' ')).collect();
+    let redis = RedisServer::start_tls(|address| authority.server(&[address]), &user);
+    let start = |authority: &Authority| {
+        let (ca, password) = (redis.file("ca.pem", &authority.pem()), redis.file("password", "s3cret\n"));
+        limited(&backend, &format!("rediss://limits@{}/2", redis.tls_address()), "9/1h")
+            .arguments([format!("--limit-redis-password={password}"), format!("--limit-redis-ca={ca}")])
+            .start()
+    };
+    let forebay = start(&authority);
+    assert_eq!(left(&ask(&forebay, "a")), 8);
+    forebay.await_that("it to be stored", || {
+        redis.ask("INFO keyspace").iter().any(|line| line.starts_with("db2:keys="))
+    });
+    assert_eq!(left(&ask(&start(&authority), "a")), 7, "another instance");
+    let stranger = start(&Authority::new("another"));
+    let line = stranger.await_log("redis does not count for shared limits");
+    assert!(line.contains("UnknownIssuer") || line.contains("certificate"), "{line}");
+}
+
+#[test]
+fn a_password_that_is_wrong_is_told_and_not_shown() {
+    let (redis, backend) = (RedisServer::start(&["--requirepass", "right"]), Canned::saying("ok"));
+    let forebay = limited(&backend, &format!("redis://:wr0ng@{}", redis.address()), "9/1h").start();
+    let line = forebay.await_log("redis does not count for shared limits");
+    assert!(line.contains("WRONGPASS") || line.contains("authentication failed"), "{line}");
+    forebay.await_that("it to be counted", || forebay.metrics().sum(EXCHANGES, &[("result", "refused")]) > 0);
+    assert_eq!(ask(&forebay, "a").status, 200);
+    assert!(forebay.log().iter().all(|line| !line.contains("wr0ng")));
+}
