@@ -296,6 +296,9 @@ fn route_details(route: &model::Route, model: &Model) -> Vec<String> {
             Some(overload) => details.push(format!("  {overload:?}\n")),
             None => details.push("  overload off\n".to_owned()),
         }
+        if forward.priority != model::overload::Priority::default() {
+            details.push(format!("  priority {:?}\n", forward.priority));
+        }
     }
     if let Action::Forward(model::Forward { backends: Backends::Canary(canary), .. }) = &route.action {
         let cluster = &model.cluster(canary.cluster).name;
@@ -308,13 +311,20 @@ fn route_details(route: &model::Route, model: &Model) -> Vec<String> {
     details.extend(route.script.iter().map(|script| describe_script(script)));
     let of_responses = route.response_filters.as_slice().iter();
     details.extend(of_responses.map(|filter| format!("  {filter:?}\n")));
-    if route.abuse != model::AbuseMode::default() {
-        details.push(format!("  abuse {:?}\n", route.abuse));
+    if route.abuse != model::Abuse::default() {
+        details.push(format!("  {}\n", abuse(&route.abuse)));
     }
     if !route.access_log {
         details.push("  not in the access log\n".to_owned());
     }
     details
+}
+
+fn abuse(abuse: &model::Abuse) -> String {
+    let key = abuse.key.iter().map(|key| {
+        format!(" by {:?} of {}", key.template.parts(), if key.zone == 0 { "all" } else { "a namespace" })
+    });
+    format!("abuse {:?}{}", abuse.mode, key.collect::<String>())
 }
 
 fn error_pages(pages: &ErrorPages, model: &Model) -> String {
@@ -365,10 +375,12 @@ fn describe_forward(forward: &model::Forward) -> String {
         Backends::Canary(canary) => canary.mainline,
         Backends::Split(_) => panic!("an Ingress names one Service for a path"),
     };
-    let forward = &model::Forward { cache: None, overload: None, ..forward.clone() };
+    let priority = model::overload::Priority::default();
+    let forward = &model::Forward { cache: None, overload: None, priority, ..forward.clone() };
     let debug = format!("{forward:?}")
         .replace(", cache: None", "")
         .replace(", overload: None", "")
+        .replace(", priority: Normal", "")
         .replace("request: None, ", "")
         .replace(", sets_affinity_cookie: false", "");
     let debug = debug.replace(", head: None", "");

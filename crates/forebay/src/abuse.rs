@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use http::Method;
-use proxy::{ClientKey, NoticedClient, Observer};
+use proxy::{ClientKey, NoticedClient, Observer, Whom};
 use serde::{Deserialize, Serialize};
 
 use crate::ask::ask;
@@ -31,7 +31,11 @@ pub(crate) struct Listing {
 #[derive(Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Listed {
+    /// Its address or network, or the hash of the value by which it is told from others.
     client: String,
+    /// The beginning of that value, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
     /// `watched`, `slowed` or `refused`.
     standing: String,
     /// Seconds for which it is still refused.
@@ -59,13 +63,14 @@ pub(crate) fn run(command: AbuseCommand) -> anyhow::Result<ExitCode> {
             print(asking.output, &noticed, Listing::text)?;
             Ok(ExitCode::SUCCESS)
         }
-        AbuseCommand::Release(Release { client, all: _, asking }) => {
-            let whom = match client {
-                None => "all=true".to_owned(),
-                Some(client) => {
-                    key(&client)?;
+        AbuseCommand::Release(Release { client, key, all: _, asking }) => {
+            let whom = match (client, key) {
+                (Some(client), _) => {
+                    self::client(&client)?;
                     format!("client={}", encode(&client))
                 }
+                (None, Some(value)) => format!("key={}", encode(&value)),
+                (None, None) => "all=true".to_owned(),
             };
             let released: Released = ask(&asking.admin, Method::POST, &format!("/abuse/release?{whom}"))?;
             print(asking.output, &released, Released::text)?;
@@ -82,23 +87,28 @@ fn print<A: Serialize>(output: Output, answer: &A, text: impl FnOnce(&A) -> Stri
     Ok(std::io::stdout().write_all(text.as_bytes())?)
 }
 
-fn key(text: &str) -> anyhow::Result<ClientKey> {
-    text.parse()
-        .map_err(|_| anyhow::anyhow!("{text:?} is neither an address nor a network of 64 bits of IPv6"))
+fn client(text: &str) -> anyhow::Result<ClientKey> {
+    text.parse().map_err(|_| {
+        anyhow::anyhow!(
+            "{text:?} is neither an address, nor a network of 64 bits of IPv6, nor a key as it is listed"
+        )
+    })
 }
 
-/// Whom a query of `/abuse/release` names; none for all.
-pub(crate) fn whom(query: &str) -> anyhow::Result<Option<ClientKey>> {
-    match query.split_once('=') {
-        Some(("all", "true")) => Ok(None),
-        Some(("client", client)) => key(&decode(client).unwrap_or_default()).map(Some),
-        _ => bail!("/abuse/release takes client=ADDRESS or all=true"),
+/// Whom a query of `/abuse/release` names.
+pub(crate) fn whom(query: &str) -> anyhow::Result<Whom> {
+    let text = |value| decode(value).filter(|value| !value.is_empty());
+    match query.split_once('=').map(|(name, value)| (name, text(value))) {
+        Some(("all", Some(yes))) if yes == "true" => Ok(Whom::All),
+        Some(("client", name)) => client(&name.unwrap_or_default()).map(Whom::One),
+        Some(("key", Some(value))) => Ok(Whom::WithValue(value)),
+        _ => bail!("/abuse/release takes client=CLIENT, key=VALUE or all=true"),
     }
 }
 
 impl Released {
-    pub(crate) fn of(observer: &Observer, whom: Option<ClientKey>) -> Self {
-        Self { released: observer.release_client(whom) }
+    pub(crate) fn of(observer: &Observer, whom: &Whom) -> Self {
+        Self { released: observer.release_clients(whom) }
     }
 
     fn text(&self) -> String {
@@ -139,7 +149,11 @@ impl Listing {
                 0 => "-".to_owned(),
                 seconds => format!("{seconds}s"),
             };
-            let reasons = if client.reasons.is_empty() { "-".to_owned() } else { client.reasons.join(", ") };
+            let mut reasons =
+                if client.reasons.is_empty() { "-".to_owned() } else { client.reasons.join(", ") };
+            if let Some(key) = &client.key {
+                let _ = write!(reasons, "  {key:?}");
+            }
             let _ = writeln!(
                 text,
                 "{:width$}  {:<8}  {left:>5}  {:>8}  {:>10.1}  {:>8.1}  {reasons}",
@@ -158,6 +172,7 @@ impl From<NoticedClient> for Listed {
     fn from(noticed: NoticedClient) -> Self {
         Self {
             client: noticed.client.to_string(),
+            key: noticed.value,
             standing: noticed.standing.to_owned(),
             refused_for: noticed.refused_for_s,
             refusals: noticed.refusals,
@@ -173,10 +188,15 @@ mod tests {
 
     #[test]
     fn a_query_names_one_or_all() {
-        assert_eq!(whom("all=true").unwrap(), None);
-        assert_eq!(whom("client=192.0.2.7").unwrap(), "192.0.2.7".parse().ok());
-        assert_eq!(whom("client=2001%3Adb8%3A%3A%2F64").unwrap(), "2001:db8::/64".parse().ok());
-        for query in ["", "all", "all=false", "client=", "client=shop.test", "client=%zz", "colour=red"] {
+        let one = |name: &str| Whom::One(name.parse().unwrap());
+        assert_eq!(whom("all=true").unwrap(), Whom::All);
+        assert_eq!(whom("client=192.0.2.7").unwrap(), one("192.0.2.7"));
+        assert_eq!(whom("client=2001%3Adb8%3A%3A%2F64").unwrap(), one("2001:db8::/64"));
+        assert_eq!(whom("client=key%3A00000000000abc").unwrap(), one("key:00000000000abc"));
+        assert_eq!(whom("key=user%3D7").unwrap(), Whom::WithValue("user=7".to_owned()));
+        for query in
+            ["", "all", "all=false", "client=", "client=shop.test", "client=%zz", "key=", "colour=red"]
+        {
             assert!(whom(query).is_err(), "{query}");
         }
     }
@@ -185,6 +205,7 @@ mod tests {
     fn a_table_has_a_line_for_each_client() {
         let client = |client: &str, standing: &str, refused_for, reasons: &[&str]| Listed {
             client: client.to_owned(),
+            key: client.starts_with("key:").then(|| "user 7".to_owned()),
             standing: standing.to_owned(),
             refused_for,
             refusals: 1,
@@ -194,14 +215,16 @@ mod tests {
         let clients = vec![
             client("2001:db8:1:2::/64", "refused", 20, &["requests", "errors"]),
             client("192.0.2.7", "watched", 0, &[]),
+            client("key:00000000000abc", "slowed", 0, &["errors"]),
         ];
-        let text = Listing { noticed: 2, slowed: 0, refused: 1, clients }.text();
+        let text = Listing { noticed: 3, slowed: 1, refused: 1, clients }.text();
         assert_eq!(
             text,
-            "2 noticed, 0 slowed, 1 refused\n\
-             CLIENT             STANDING    FOR  REFUSALS  REQUESTS/S  ERRORS/S  REASONS\n\
-             2001:db8:1:2::/64  refused     20s         1       150.2       2.0  requests, errors\n\
-             192.0.2.7          watched       -         1       150.2       2.0  -\n"
+            "3 noticed, 1 slowed, 1 refused\n\
+             CLIENT              STANDING    FOR  REFUSALS  REQUESTS/S  ERRORS/S  REASONS\n\
+             2001:db8:1:2::/64   refused     20s         1       150.2       2.0  requests, errors\n\
+             192.0.2.7           watched       -         1       150.2       2.0  -\n\
+             key:00000000000abc  slowed        -         1       150.2       2.0  errors  \"user 7\"\n"
         );
     }
 }

@@ -159,7 +159,7 @@ impl Admin {
         let Some(observer) = self.observer.get() else { return nothing_served() };
         match abuse::whom(query) {
             Ok(whom) => {
-                let released = serde_json::json!(Released::of(observer, whom));
+                let released = serde_json::json!(Released::of(observer, &whom));
                 response(StatusCode::OK, JSON, format!("{released:#}\n"))
             }
             Err(error) => {
@@ -179,8 +179,9 @@ impl Admin {
         };
         let served = self.served.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(served) = served else { return nothing_served() };
+        let relief = self.observer.get().map(Observer::relief).unwrap_or_default();
         let _one_at_a_time = self.explaining.acquire().await;
-        match tokio::task::spawn_blocking(move || explain::tell(&served, &question)).await {
+        match tokio::task::spawn_blocking(move || explain::tell(&served, &question, relief)).await {
             Ok(Ok(told)) => response(StatusCode::OK, JSON, format!("{:#}\n", serde_json::json!(told))),
             Ok(Err(error)) => unusable(&error),
             Err(error) => response(StatusCode::INTERNAL_SERVER_ERROR, TEXT, format!("{error}\n")),

@@ -49,8 +49,8 @@ impl Watch {
             tell(change, mode);
         }
         show(self.handle.registry(), &pressure, &self.guard);
-        let relief = if mode == Mode::Enforce { self.guard.relief() } else { Relief::default() };
-        self.handle.order(relief);
+        let relief = self.guard.relief();
+        self.handle.order(if mode == Mode::Enforce { relief } else { relief.watched() });
     }
 
     fn forget(&mut self) {

@@ -5,24 +5,33 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::AddressSet;
+use crate::overload::Mode;
+use crate::template::Template;
 
-/// What is done about clients whose behaviour is far off the others'.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum AbuseMode {
-    /// They are not looked for.
-    Off,
-    /// They are found and told of, and served as all others.
-    #[default]
-    Watch,
-    /// They are slowed, and then refused.
-    Enforce,
+/// What is done about clients whose behaviour is far off the others', and who a client is. Where the mode is off they are not counted; where it
+/// is watch they are found and told of; where it is enforce they are slowed, and then refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Abuse {
+    /// Whether anything is done.
+    pub mode: Mode,
+    /// What tells clients apart; none for their addresses.
+    pub key: Option<Arc<AbuseKey>>,
+}
+
+/// A value of requests that tells clients apart, in place of their addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AbuseKey {
+    /// The value. A request for which it comes to nothing is its address's.
+    pub template: Template,
+    /// Values are compared with those of the same zone alone: nobody has somebody else refused by saying the same to another owner's hosts.
+    pub zone: u64,
 }
 
 /// Clients whose behaviour is far off the others', for the proxy as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AbuseSettings {
     /// For connections, and for requests that no route takes; routes have their own.
-    pub mode: AbuseMode,
+    pub general: Abuse,
     /// Clients that are neither counted nor refused.
     pub allowed: Option<Arc<AddressSet>>,
 }

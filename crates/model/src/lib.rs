@@ -47,7 +47,7 @@ mod unit;
 
 use std::sync::Arc;
 
-pub use abuse::{AbuseMode, AbuseSettings, ClientBounds, MinRate};
+pub use abuse::{Abuse, AbuseKey, AbuseSettings, ClientBounds, MinRate};
 pub use access::{Access, AddressRule, ClientCertificate, Networks, Satisfy};
 pub use address_set::AddressSet;
 pub use affinity::{Affinity, AffinityCookie, AffinityMode, HashBy};

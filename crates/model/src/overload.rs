@@ -18,19 +18,18 @@ pub struct Overload {
     pub slow_start: Duration,
     /// Part of a cluster's requests, in percent, that may be tried again; none where only the number of tries of each is bounded.
     pub retry_budget: Option<u8>,
-    /// Who is served first where not everybody can be.
-    pub priority: Priority,
 }
 
-/// Whether what is found out about overload has consequences. Where nothing is even found out, there is no [`Overload`].
+/// Whether what is found out has consequences: about overload of endpoints, about shortages of the process itself, about clients that are far off
+/// the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Nothing is computed.
+    /// Nothing is found out. A route without overload has no [`Overload`].
     Off,
-    /// Everything is computed and shown, and nothing is done.
+    /// Everything is found out and shown, and nothing is done.
     #[default]
     Watch,
-    /// Requests wait, are sent elsewhere or are refused.
+    /// What is found out has its consequences.
     Enforce,
 }
 
@@ -67,7 +66,6 @@ impl Default for Overload {
             ejection: true,
             slow_start: Duration::ZERO,
             retry_budget: Some(20),
-            priority: Priority::default(),
         }
     }
 }

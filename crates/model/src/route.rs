@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::overload::Priority;
 use crate::template::Template;
 use crate::{
-    AbuseMode, Access, Backends, CachePolicy, Conditions, ErrorPages, Expression, FastCgi, Files,
-    InvalidPattern, Overload, Precedence, RequestFilters, ResponseFilters, Script, Tracing, Transfer,
+    Abuse, Access, Backends, CachePolicy, Conditions, ErrorPages, Expression, FastCgi, Files, InvalidPattern,
+    Overload, Precedence, RequestFilters, ResponseFilters, Script, Tracing, Transfer,
 };
 
 /// What is done with the requests for some paths of a host. [`Route::new`] makes one that asks for nothing but its action.
@@ -32,7 +33,7 @@ pub struct Route {
     /// What the route is called in metrics and the access log. The same allocation for as long as it stays the same.
     pub labels: Arc<Labels>,
     /// What is done about clients whose behaviour is far off the others'.
-    pub abuse: AbuseMode,
+    pub abuse: Abuse,
     /// Whether its requests are written to the access log.
     pub access_log: bool,
     /// How its requests are traced; none where they are not.
@@ -64,7 +65,7 @@ impl Route {
             action,
             error_pages: None,
             labels,
-            abuse: AbuseMode::default(),
+            abuse: Abuse::default(),
             access_log: true,
             tracing: None,
             slash_redirect: SlashRedirect::default(),
@@ -230,6 +231,8 @@ pub struct Forward {
     pub cache: Option<Arc<CachePolicy>>,
     /// What is done when more requests come than endpoints can answer; none where nothing is even found out about that.
     pub overload: Option<Arc<Overload>>,
+    /// Who is served first where not everybody can be, whatever the reason for that is.
+    pub priority: Priority,
 }
 
 /// Headers to an endpoint in place of those that every endpoint gets. A header whose text comes to nothing is left out.

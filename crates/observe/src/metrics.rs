@@ -96,6 +96,10 @@ table! {
         "abuse_would_slow" => AbuseWouldSlow, "Requests that would have waited.";
         "abuse_would_refuse" => AbuseWouldRefuse, "Requests that would have been refused.";
         "abuse_would_close" => AbuseWouldClose, "Connections that would have been closed.";
+        "guard_shed_normal" => GuardShedNormal, "Requests of normal priority that were refused since the process is short of something.";
+        "guard_shed_sheddable" => GuardShedSheddable, "Requests of sheddable priority that were refused for that.";
+        "guard_would_shed_normal" => GuardWouldShedNormal, "Requests of normal priority that would have been refused.";
+        "guard_would_shed_sheddable" => GuardWouldShedSheddable, "Requests of sheddable priority that would have been refused.";
         "spare_descriptor" => SpareDescriptor, "Connections that were turned away with the descriptor that is kept for that.";
         "answered" => CacheHomeAnswered, "Requests that another replica answered, at which the object has its home.";
         "told" => CacheForgetTold, "Changes that another replica was told of, so that it keeps nothing old.";

@@ -57,7 +57,7 @@ pub(crate) async fn establish(
     };
     established.unwrap_or_else(|reason| {
         worker.recorder.borrow().reason(reason);
-        admission::note_fault(worker, worker.config().settings(), conn.peer.ip(), reason);
+        admission::note_fault(worker, worker.config().settings(), conn.counted_peer(), reason);
         Established::Over
     })
 }
@@ -77,7 +77,14 @@ async fn introduce(
     let addresses = proxy_header::read(stream, deadline, timeout).await?;
     let client = proxy_header::client(conn.peer, addresses, &settings.forwarded);
     (conn.peer, conn.named_port) = (client.peer, client.port);
-    conn.place = admission::admit(worker, conn.peer.ip())?;
+    match admission::admit(worker, conn.counted_peer()) {
+        Ok(place) => conn.place = place,
+        Err(reason) => {
+            conn.is_turned_away.set(true);
+            admission::turn_away(worker, conn.listener, stream, reason);
+            return Err(reason);
+        }
+    }
     conn.own(deadline);
     Ok(())
 }
@@ -131,7 +138,7 @@ async fn await_first_byte(
     let timeout = if worker.is_closing(listener) {
         LAST_REQUEST_GRACE
     } else {
-        worker.config().settings().client.header_timeout
+        worker.keep_alive_timeout(worker.config().settings().client.header_timeout)
     };
     matches!(deadline.within_idle(timeout, |cx| stream.poll_read_ready(cx)).await, Ok(Ok(())))
 }

@@ -31,8 +31,10 @@ struct Slots {
 struct State {
     waker: Option<Waker>,
     fired: bool,
-    /// Between two requests: to be woken when the worker drains.
+    /// To be woken when the worker drains: nothing is read or written that would tell of it.
     idle: bool,
+    /// Nothing is going on but the wait for a request: it may be woken to make room.
+    has_nothing_to_do: bool,
     /// When each wait ends at the latest; [`Moment::NEVER`] where there is no such limit.
     cap: Moment,
     /// Whose connection it is, as a number; none where nobody asks.
@@ -43,7 +45,15 @@ struct State {
 
 impl Default for State {
     fn default() -> Self {
-        Self { waker: None, fired: false, idle: false, cap: Moment::NEVER, owner: None, pace: None }
+        Self {
+            waker: None,
+            fired: false,
+            idle: false,
+            has_nothing_to_do: false,
+            cap: Moment::NEVER,
+            owner: None,
+            pace: None,
+        }
     }
 }
 
@@ -77,7 +87,7 @@ impl Deadlines {
     pub(crate) fn hasten_idle(&self, time: Duration) {
         let latest = self.clock.now().after(time);
         let Slots { due, state, .. } = &mut *self.slots.borrow_mut();
-        let idle = due.iter_mut().zip(state).filter(|(due, state)| state.idle && **due != Moment::NEVER);
+        let idle = due.iter_mut().zip(state).filter(|(due, state)| state.may_make_room(**due));
         idle.for_each(|(due, _)| *due = latest.min(*due));
     }
 
@@ -86,8 +96,7 @@ impl Deadlines {
         let mut idle: Vec<(Moment, usize)> = {
             let slots = self.slots.borrow();
             let due = slots.due.iter().zip(&slots.state).enumerate();
-            due.filter(|(_, (_, state))| state.idle)
-                .filter(|(_, (due, _))| **due != Moment::NEVER)
+            due.filter(|(_, (due, state))| state.may_make_room(**due))
                 .map(|(index, (due, _))| (*due, index))
                 .collect()
         };
@@ -105,10 +114,12 @@ impl Deadlines {
     /// Wakes who waits for a next request of this owner, and whose time is up first. False where there is none.
     pub(crate) fn fire_idlest_of(&self, owner: u64) -> bool {
         let mut slots = self.slots.borrow_mut();
-        let waiting =
-            slots.due.iter().zip(&slots.state).enumerate().filter(|(_, (due, state))| {
-                state.idle && state.owner == Some(owner) && **due != Moment::NEVER
-            });
+        let waiting = slots
+            .due
+            .iter()
+            .zip(&slots.state)
+            .enumerate()
+            .filter(|(_, (due, state))| state.owner == Some(owner) && state.may_make_room(**due));
         let idlest = waiting.min_by_key(|(_, (due, _))| **due).map(|(index, _)| index);
         if let Some(index) = idlest {
             slots.fire(index);
@@ -123,6 +134,13 @@ impl Deadlines {
                 slots.fire(index);
             }
         }
+    }
+}
+
+impl State {
+    /// Whether it may be woken to make room, if this is when it is due: who was woken already is about to go.
+    fn may_make_room(&self, due: Moment) -> bool {
+        self.has_nothing_to_do && due != Moment::NEVER
     }
 }
 
@@ -205,7 +223,8 @@ impl Deadline {
     ) -> Result<T, Elapsed> {
         self.set(timeout, true);
         let output = self.guard(poll).await;
-        self.deadlines.slots.borrow_mut().state[self.index].idle = false;
+        let state = &mut self.deadlines.slots.borrow_mut().state[self.index];
+        (state.idle, state.has_nothing_to_do) = (false, false);
         output
     }
 
@@ -220,14 +239,21 @@ impl Deadline {
         })
     }
 
-    /// Ready when the time has come or the worker drains; otherwise waits until `due`, or only for the drain.
-    pub(crate) fn poll_idle(&self, due: Option<Moment>, cx: &Context<'_>) -> Poll<()> {
+    /// Ready when the time has come or the worker drains; otherwise waits until `due`, or only for the drain. Who has nothing to do but to wait
+    /// for a request may have to make room.
+    pub(crate) fn poll_idle(
+        &self,
+        due: Option<Moment>,
+        has_nothing_to_do: bool,
+        cx: &Context<'_>,
+    ) -> Poll<()> {
         {
             let mut slots = self.deadlines.slots.borrow_mut();
             if std::mem::take(&mut slots.state[self.index].fired) {
                 return Poll::Ready(());
             }
-            slots.state[self.index].idle = true;
+            let state = &mut slots.state[self.index];
+            (state.idle, state.has_nothing_to_do) = (true, has_nothing_to_do);
             slots.due[self.index] = due.unwrap_or(Moment::NEVER);
         }
         self.poll_elapsed(cx)
@@ -309,7 +335,7 @@ impl Deadline {
         slots.due[self.index] = due.min(slots.state[self.index].cap);
         let state = &mut slots.state[self.index];
         state.fired = false;
-        state.idle = idle;
+        (state.idle, state.has_nothing_to_do) = (idle, idle);
     }
 
     fn poll_elapsed(&self, cx: &Context<'_>) -> Poll<()> {
@@ -406,6 +432,26 @@ mod tests {
         assert_eq!(gone, [true, true, false, false]);
         assert!(poll(&mut working).is_pending());
         assert_eq!(deadlines.fire_idlest(9), 2);
+    }
+
+    #[test]
+    fn who_has_streams_makes_no_room_though_it_is_to_hear_of_a_drain() {
+        let clock = Clock::new(Clock::begin());
+        let deadlines = Deadlines::new(clock.clone());
+        let (busy, waiting) = (Deadline::new(&deadlines), Deadline::new(&deadlines));
+        let cx = Context::from_waker(Waker::noop());
+        let due = Some(clock.now().after(Duration::from_secs(60)));
+        for (deadline, has_nothing_to_do) in [(&busy, false), (&waiting, true)] {
+            deadline.set_owner(7);
+            assert!(deadline.poll_idle(due, has_nothing_to_do, &cx).is_pending());
+        }
+        deadlines.hasten_idle(Duration::from_secs(1));
+        clock.advance(Duration::from_secs(2));
+        deadlines.sweep();
+        assert!(busy.poll_elapsed(&cx).is_pending() && waiting.poll_elapsed(&cx).is_ready());
+        assert!(!deadlines.fire_idlest_of(7) && deadlines.fire_idlest(9) == 0);
+        deadlines.fire_idle();
+        assert!(busy.poll_elapsed(&cx).is_ready());
     }
 
     #[test]

@@ -61,6 +61,7 @@ pub(crate) fn backend<'a>(exchange: &Exchange<'a>) -> Option<(&'a Cluster, Forwa
         transfer: own.map(|own| of_errors(&own.transfer)).unwrap_or_default(),
         cache: None,
         overload: None,
+        priority: own.map(|own| own.priority).unwrap_or_default(),
     };
     Some((exchange.go_to(id), forward))
 }

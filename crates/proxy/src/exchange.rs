@@ -8,15 +8,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{AbuseMode, Action, Backends, Canary, ClusterId, Forward, Route};
+use model::{Action, Backends, Canary, ClusterId, Forward, Route};
 use wire::Known;
 use wire::h1::{Request, TargetForm};
 
-use crate::admission;
 use crate::cache::{Concern, Passage, Told};
 use crate::client::{Client, Timeout};
 use crate::clients::Admitted;
-use crate::clients::abuse::ClientKey;
 use crate::clock::Moment;
 use crate::conn::Conn;
 use crate::deadline::Deadline;
@@ -153,15 +151,6 @@ impl<'a> Exchange<'a> {
     /// The host that the request is for: its own, whatever a hop before us says that it was.
     pub(crate) fn host(&self) -> &'a [u8] {
         &self.head[self.request.host.clone()]
-    }
-
-    /// The client that it is counted for, where this is done about clients that are far off the others; none where it is not counted.
-    #[inline]
-    pub(crate) fn counted_client(&self, mode: AbuseMode) -> Option<ClientKey> {
-        if mode == AbuseMode::Off {
-            return None;
-        }
-        admission::of_request(self.config.settings(), self.forwarded.client, self.conn.peer.ip())
     }
 
     /// The canary that serves the request, if one does.

@@ -135,7 +135,7 @@ use crate::clients::{Clients, Store};
 use crate::clock::{Clock, Start};
 use crate::deadline::Deadlines;
 use crate::forms::Forms;
-use crate::guard::GuardHandle;
+use crate::guard::{GuardHandle, Relief};
 use crate::limit_redis::{RedisParts, RedisThread};
 use crate::limits::{CACHE_FORMS_SHARE, FILE_FORMS_BYTES_MAX};
 use crate::listener::Bound;
@@ -147,7 +147,7 @@ use crate::upstream::{Pool, SharedPool, Sources};
 use crate::worker::{Log, Published, WorkerParts};
 
 pub use crate::cache::{CacheFigures, Purge};
-pub use crate::clients::abuse::{ClientKey, NoClient, NoticedClient};
+pub use crate::clients::abuse::{ClientKey, NoClient, NoticedClient, Whom};
 pub use crate::limit_redis::{LimitRedis, PasswordSource};
 pub use crate::limits::CACHE_BYTES_MIN;
 use crate::options::Share;
@@ -184,18 +184,24 @@ pub struct Observer {
     cache: Weak<Cache>,
     abuse: (Weak<Abuse>, Start),
     announcer: Announcer,
+    relief: watch::Receiver<Relief>,
 }
 
 impl Observer {
+    /// What is done at present about what the process is short of.
+    pub fn relief(&self) -> Relief {
+        *self.relief.borrow()
+    }
+
     /// The clients whose behaviour was noticed, those first against whom something is held.
     pub fn noticed_clients(&self) -> Vec<NoticedClient> {
         let (abuse, start) = &self.abuse;
         abuse.upgrade().map(|abuse| abuse.list(Clock::new(*start).now())).unwrap_or_default()
     }
 
-    /// Forgets what is held against a client, or against all. Returns against how many something was.
-    pub fn release_client(&self, client: Option<ClientKey>) -> usize {
-        self.abuse.0.upgrade().map_or(0, |abuse| abuse.release(client))
+    /// Forgets what is held against clients. Returns against how many something was.
+    pub fn release_clients(&self, whom: &Whom) -> usize {
+        self.abuse.0.upgrade().map_or(0, |abuse| abuse.release(whom))
     }
 
     /// Forgets what is kept and one of these is about, in both tiers. Whoever asks for it once this has returned is given nothing of what was
@@ -274,7 +280,7 @@ impl Proxy {
             let acknowledgement = Acknowledgement { all: Arc::clone(&proxy.acknowledged), worker: index };
             let control =
                 Control { published: control.clone(), stopping: stops.clone(), relief: proxy.guard.orders() };
-            let (ticks, told_of_shortage) = (proxy.guard.tick(index), proxy.guard.told_of_shortage());
+            let (ticks, notices) = (proxy.guard.tick(index), proxy.guard.notices());
             let thread = WorkerThread { cpu, sockets: sockets.remove(0), control, acknowledgement, ticks };
             let (clock, recorder) = (Clock::new(start), registry.recorder());
             let (sink, streams) = (log.sink(Kind::Requests, &recorder), log.sink(Kind::Streams, &recorder));
@@ -302,7 +308,7 @@ impl Proxy {
                     log: log_of(sink, streams, hostname),
                     spans,
                     budget,
-                    told_of_shortage,
+                    notices,
                     share: Share { index: index as u32, of: workers as u32 },
                 };
                 thread::run(thread, parts)
@@ -336,6 +342,7 @@ impl Proxy {
             cache: self.cache.clone(),
             abuse: self.abuse.clone(),
             announcer: self.announcer.clone(),
+            relief: self.guard.orders(),
         }
     }
 

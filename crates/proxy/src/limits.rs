@@ -186,6 +186,12 @@ pub(crate) const ABUSE_SKETCH_CELLS: usize = 4096;
 pub(crate) const ABUSE_TRACKED_MAX: usize = 16_384;
 /// Clients that are judged, all workers together; the least busy of those that nothing is held against go first.
 pub(crate) const ABUSE_CLIENTS_MAX: usize = 100_000;
+/// Values that tell clients apart which a worker notes within a window, of clients against whom something is held.
+pub(crate) const ABUSE_VALUES_PER_WINDOW: usize = 64;
+/// Values that are remembered for operators, all workers together.
+pub(crate) const ABUSE_VALUES_MAX: usize = 1024;
+/// Characters of a value that operators are shown.
+pub(crate) const ABUSE_VALUE_CHARS_MAX: usize = 64;
 /// Ticks of a window, at whose end what was counted is judged.
 pub(crate) const ABUSE_TICKS_PER_WINDOW: u64 = 10;
 /// Windows of one worker that wait to be judged; a worker goes on counting in its present one where there are more.

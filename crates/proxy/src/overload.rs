@@ -60,7 +60,7 @@ impl Exchange<'_> {
                 return Picked::Full(Some(member.endpoint.address));
             }
             if cluster.keyed().is_some() || cluster.members().iter().all(|member| is_full(member)) {
-                limits.count(Wait::Watched, priority::of(self, Some(overload)));
+                limits.count(Wait::Watched, priority::of(self, forward.priority));
             }
         }
         self.begin_at(member, forward, is_enforced);
@@ -103,7 +103,7 @@ impl Exchange<'_> {
     ) -> Result<Rc<Member>, Reason> {
         let Some(overload) = &forward.overload else { return Err(Reason::NoEndpoints) };
         let limits = cluster.limits();
-        let rank = (priority::of(self, Some(overload)), limits.excess(self.forwarded.client));
+        let rank = (priority::of(self, forward.priority), limits.excess(self.forwarded.client));
         let (wait, result) = if overload.queue_timeout.is_zero() {
             (Wait::Refused, Err(Reason::ConcurrencyLimit))
         } else {

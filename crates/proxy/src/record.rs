@@ -29,11 +29,6 @@ pub(crate) fn record(exchange: &Exchange<'_>) {
     let labels = route.map_or(&worker.no_labels, |route| &route.labels);
     recorder.request(labels, &sample(exchange, took));
     drop(recorder);
-    let mode = route.map_or(exchange.config.settings().abuse.mode, |route| route.abuse);
-    if let Some(client) = exchange.counted_client(mode) {
-        let is_error = report.status.get() >= 400 && !report.is_refused_for_abuse.get();
-        worker.abuse.count_request(&exchange.conn.tally, client, is_error);
-    }
     let log = &exchange.config.settings().access_log;
     let target = || exchange.request.origin_target(exchange.head);
     let is_skipped = || log.skip.iter().any(|skipped| skipped.takes(target()));

@@ -30,8 +30,17 @@ pub(crate) struct Report {
     sent_before_try: Cell<u64>,
     /// Whether it is written to the access log though no route takes it.
     pub(crate) is_logged: Cell<bool>,
-    /// Whether it was refused for what its client did before.
-    pub(crate) is_refused_for_abuse: Cell<bool>,
+    /// Why its refusal tells nothing of its client; none where it does.
+    pub(crate) excuse: Cell<Option<Excuse>>,
+}
+
+/// Why a refusal is held against nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Excuse {
+    /// There was no room.
+    NoRoom,
+    /// It is for what the client has done before.
+    KnownAbuse,
 }
 
 impl Report {
@@ -48,7 +57,7 @@ impl Report {
             try_begin: Cell::new(begin),
             sent_before_try: Cell::new(0),
             is_logged: Cell::new(true),
-            is_refused_for_abuse: Cell::new(false),
+            excuse: Cell::new(None),
         }
     }
 

@@ -43,7 +43,7 @@ use crate::progress::Progress;
 use crate::record;
 use crate::replicas;
 use crate::reply::{self, Answer, CLIENT_CLOSED_REQUEST, NO_RESPONSE};
-use crate::report::Report;
+use crate::report::{Excuse, Report};
 use crate::script;
 use crate::stage::{Stage, Unwatched, Watch};
 use crate::tls::ClientTls;
@@ -78,6 +78,7 @@ pub(crate) async fn serve(
     };
     let next = exchange.run(rest).await;
     record::record(&exchange);
+    access::abuse::count(&exchange);
     next
 }
 
@@ -128,7 +129,7 @@ pub(crate) async fn refuse(worker: &Rc<Worker>, arrival: RequestStart<'_>, reaso
     let edits = filters::response(config.settings(), false, expand);
     let sent = send_answer(worker, arrival, (&Answer::to(reason), &edits), option, !is_head, &report).await;
     record::record_refused(worker, config, conn, head, &report, reason);
-    admission::note_refused(worker, config.settings(), conn.peer.ip(), reason);
+    admission::note_refused(worker, config.settings(), conn.counted_peer(), reason);
     if sent { AfterRequest::Linger } else { AfterRequest::Close }
 }
 
@@ -205,7 +206,7 @@ impl<'a> Exchange<'a> {
 
     /// Whether a backend of errors answers in place of the proxy.
     pub(crate) fn is_replaced(&self, stop: &Stop) -> bool {
-        if self.report.is_refused_for_abuse.get() {
+        if self.report.excuse.get() == Some(Excuse::KnownAbuse) {
             // No other backend is to work for such a client.
             return false;
         }
@@ -513,7 +514,7 @@ impl<'a> Exchange<'a> {
     /// Answers a fault, where the client can still be answered.
     async fn fail(&self, reason: Reason, rest: &mut Buffer) -> AfterRequest {
         self.worker.recorder.borrow().reason(reason);
-        admission::note_fault(self.worker, self.config.settings(), self.forwarded.client, reason);
+        access::abuse::note_fault(self, reason);
         if self.progress.is_answered() {
             self.client.break_off();
             return AfterRequest::Abort;
@@ -527,6 +528,7 @@ impl<'a> Exchange<'a> {
         if !reply::is_overload(reason) {
             return self.answer(&answer, rest).await;
         }
+        self.report.excuse.set((reason != Reason::ClientExcess).then_some(Excuse::NoRoom));
         // Who is refused together need not come back together.
         let seconds = 1 + self.worker.random.below(RETRY_AFTER_SECONDS_MAX) as u64;
         self.answer(&answer.after_seconds(seconds), rest).await

@@ -50,6 +50,8 @@ pub enum Stage {
     UpstreamHead,
     /// What is kept may answer, and what is answered may be kept.
     Cache,
+    /// Who is refused first while Forebay itself is short of something.
+    Guard,
     /// A copy of the request goes elsewhere.
     Mirror,
     /// How an endpoint is picked.

@@ -23,6 +23,11 @@ pub(crate) fn expand(exchange: &Exchange<'_>, template: &Template) -> Vec<u8> {
     expand_at(exchange, exchange.script.get().map(|script| &**script), template)
 }
 
+/// The same as the request was sent, whatever scripts have made of it since.
+pub(crate) fn expand_as_sent(exchange: &Exchange<'_>, template: &Template) -> Vec<u8> {
+    expand_at(exchange, None, template)
+}
+
 /// The same while a script is being run.
 pub(crate) fn expand_with(exchange: &Exchange<'_>, script: &ScriptState<'_>, template: &Template) -> Vec<u8> {
     expand_at(exchange, Some(script), template)

@@ -2,6 +2,7 @@
 //!
 //! Nothing in here is shared with other workers but the idle upstream connections, which another may take.
 
+mod notices;
 mod upkeep;
 
 use std::cell::{Cell, OnceCell, RefCell};
@@ -10,7 +11,6 @@ use std::os::fd::OwnedFd;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use model::template::Variable;
@@ -34,8 +34,7 @@ use crate::deadline::{Deadline, Deadlines};
 use crate::forms::Forms;
 use crate::guard::Relief;
 use crate::limits::{
-    CACHE_REFRESHES_MAX, IDLE_CLOSED_PER_TURN, MIRRORS_MAX, SHORTAGE_TOLD_INTERVAL, UDP_SESSIONS_MAX,
-    UNHELD_TOLD_INTERVAL,
+    CACHE_REFRESHES_MAX, IDLE_CLOSED_PER_TURN, MIRRORS_MAX, UDP_SESSIONS_MAX, UNHELD_TOLD_INTERVAL,
 };
 use crate::load::LoadMeter;
 use crate::options::{Budget, Share};
@@ -46,6 +45,7 @@ use crate::replicas::{Peers, ReplicaSecret};
 use crate::spare::Spare;
 use crate::tls::{HandshakeLimiter, TlsListeners};
 use crate::upstream::{Cluster, ClusterLimits, ClusterState, Pool};
+pub(crate) use notices::Notices;
 
 /// What a worker owns.
 pub(crate) struct Worker {
@@ -101,10 +101,8 @@ pub(crate) struct Worker {
     share: Share,
     /// A descriptor that is given up to take and turn away a connection when there are no others.
     spare_descriptor: RefCell<Option<OwnedFd>>,
-    /// When any worker last told that there are too few descriptors, in nanoseconds since the proxy began; 0 for never.
-    told_of_shortage: Arc<AtomicU64>,
-    /// When it was last told that a client has too many connections.
-    told_of_client_connections: Cell<Option<Moment>>,
+    /// What the log has been told, be it by another worker.
+    pub(crate) notices: Arc<Notices>,
     /// When it was last told that a body is passed on which ought to be read whole.
     told_of_unheld: Cell<Option<Moment>>,
     /// When it was last told that levels of compression fall.
@@ -171,8 +169,8 @@ pub(crate) struct WorkerParts {
     pub(crate) log: Log,
     pub(crate) spans: SpanSink,
     pub(crate) budget: Budget,
-    /// When any worker last told that there are too few descriptors.
-    pub(crate) told_of_shortage: Arc<AtomicU64>,
+    /// What the log has been told.
+    pub(crate) notices: Arc<Notices>,
     pub(crate) share: Share,
 }
 
@@ -215,9 +213,8 @@ impl Worker {
             budget: parts.budget,
             share: parts.share,
             spare_descriptor: RefCell::new(spare_descriptor()),
-            told_of_shortage: parts.told_of_shortage,
+            notices: parts.notices,
             relief: Cell::default(),
-            told_of_client_connections: Cell::new(None),
             told_of_unheld: Cell::new(None),
             told_of_ease: Cell::new(None),
             serial: Cell::new(0),
@@ -320,12 +317,39 @@ impl Worker {
     /// Whether another client connection may be opened, be it in the place of one that waits for a request; one that may not is
     /// counted.
     pub(crate) fn has_room(&self) -> bool {
-        let has_room =
-            self.connections.get() - self.leaving.get() < self.connections_max() || self.make_room();
+        if self.connections.get() - self.leaving.get() < self.connections_max() {
+            return true;
+        }
+        let has_room = self.make_room();
         if !has_room {
             self.recorder.borrow().reason(Reason::ConnectionLimit);
         }
+        self.tell_of_connections(has_room);
         has_room
+    }
+
+    /// Tells that there are as many connections as there may be.
+    #[cold]
+    fn tell_of_connections(&self, has_room: bool) {
+        let notice = if has_room { &self.notices.connections } else { &self.notices.connections_refused };
+        if !notice.is_due(self.clock.now()) {
+            return;
+        }
+        let max_of_worker = self.connections_max();
+        let by = if max_of_worker < self.budget.connections { "forebay-connections" } else { "descriptors" };
+        if has_room {
+            tracing::warn!(
+                max_of_worker,
+                by,
+                "a worker has as many connections as it may: those that wait for a request are closed; told once a minute"
+            );
+        } else {
+            tracing::warn!(
+                max_of_worker,
+                by,
+                "a worker has as many connections as it may, and all are busy: new ones are refused; told once a minute"
+            );
+        }
     }
 
     /// Client connections that it may have: its share of what there may be in all, as far as there are descriptors.
@@ -348,21 +372,7 @@ impl Worker {
         told > 0
     }
 
-    /// Whether it is time to tell that there are too few descriptors: true once a minute at most, for one of all workers.
-    pub(crate) fn is_to_tell_of_shortage(&self) -> bool {
-        let now = (self.clock.now().since_begin().as_nanos() as u64).max(1);
-        let told = self.told_of_shortage.load(Ordering::Relaxed);
-        let is_due = told == 0 || now.saturating_sub(told) >= SHORTAGE_TOLD_INTERVAL.as_nanos() as u64;
-        is_due
-            && self.told_of_shortage.compare_exchange(told, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-    }
-
-    /// The same of clients that have too many connections.
-    pub(crate) fn is_to_tell_of_client_connections(&self) -> bool {
-        self.is_to_tell(&self.told_of_client_connections, SHORTAGE_TOLD_INTERVAL)
-    }
-
-    /// The same of a body that is passed on though it ought to be read whole.
+    /// Whether it is time to tell of a body that is passed on though it ought to be read whole.
     pub(crate) fn is_to_tell_of_unheld(&self) -> bool {
         self.is_to_tell(&self.told_of_unheld, UNHELD_TOLD_INTERVAL)
     }

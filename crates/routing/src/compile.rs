@@ -86,6 +86,7 @@ mod tests {
             transfer: Transfer::default(),
             cache: None,
             overload: None,
+            priority: model::overload::Priority::default(),
         })
     }
 

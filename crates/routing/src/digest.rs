@@ -101,6 +101,7 @@ impl Digest {
                     transfer,
                     cache,
                     overload,
+                    priority,
                 } = forward;
                 self.add_backends(snapshot, backends);
                 self.add(&(
@@ -112,6 +113,7 @@ impl Digest {
                     head,
                     cache,
                     overload,
+                    priority,
                 ));
                 self.add_transfer(snapshot, transfer);
             }

@@ -6,9 +6,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use model::overload::Priority;
 use model::template::Template;
 use model::{
-    AbuseMode, AddressSet, Alias, BasicAuth, Block, CachePolicy, CanaryRules, Certificate, CertificateInfo,
+    Abuse, AddressSet, Alias, BasicAuth, Block, CachePolicy, CanaryRules, Certificate, CertificateInfo,
     CipherSuite, ClientAuth, ClientCertificate, ClientLimits, ConnectionHeader, Cors, ExternalCheck, Files,
     HostName, MirrorCopy, Networks, Overload, PathMatch, RequestFilter, RequestQuota, RetryPolicy, Satisfy,
     SlashRedirect, Timeouts, TlsRedirect, Tracing, Transfer, UpstreamHead, UpstreamTls,
@@ -150,6 +151,7 @@ pub(super) struct DraftRoute {
     pub(super) transfer: Transfer,
     pub(super) cache: Option<Arc<CachePolicy>>,
     pub(super) overload: Option<Arc<Overload>>,
+    pub(super) priority: Priority,
     pub(super) mirror: Option<MirrorDraft>,
     /// Files that answer in place of the backend; what is left out of paths is decided with the path.
     pub(super) files: Option<Files>,
@@ -167,7 +169,7 @@ pub(super) struct DraftRoute {
     pub(super) script: ScriptDraft,
     /// Headers of responses.
     pub(super) custom_headers: Option<Arc<[(String, String)]>>,
-    pub(super) abuse: AbuseMode,
+    pub(super) abuse: Abuse,
     pub(super) access_log: bool,
     pub(super) tracing: Option<Arc<Tracing>>,
     /// What takes a part of its requests.
@@ -337,6 +339,7 @@ impl DraftRoute {
             transfer: Transfer::default(),
             cache: None,
             overload: None,
+            priority: Priority::default(),
             mirror: None,
             files: None,
             slash_redirect: SlashRedirect::default(),
@@ -348,7 +351,7 @@ impl DraftRoute {
             cors: None,
             script: ScriptDraft::default(),
             custom_headers: None,
-            abuse: AbuseMode::default(),
+            abuse: Abuse::default(),
             access_log: true,
             tracing: None,
             canary: None,

@@ -482,6 +482,7 @@ mod tests {
             transfer: Transfer::default(),
             cache: None,
             overload: None,
+            priority: model::overload::Priority::default(),
         };
         Arc::new(Route::new(path, Action::Forward(forward), Arc::default()))
     }

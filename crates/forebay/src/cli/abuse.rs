@@ -19,11 +19,14 @@ pub(crate) enum AbuseCommand {
 }
 
 #[derive(Args, Debug)]
-#[group(id = "whom", required = true, multiple = false, args = ["client", "all"])]
+#[group(id = "whom", required = true, multiple = false, args = ["client", "key", "all"])]
 pub(crate) struct Release {
-    /// Its address, or its network of IPv6 as it is listed.
-    #[arg(value_name = "ADDRESS")]
+    /// Its address, or its network of IPv6 or `key:...` as it is listed.
+    #[arg(value_name = "CLIENT")]
     pub(crate) client: Option<String>,
+    /// What it sends, where a value tells clients apart (`forebay.io/abuse-key`).
+    #[arg(long, value_name = "VALUE")]
+    pub(crate) key: Option<String>,
     /// All clients.
     #[arg(long)]
     pub(crate) all: bool,

@@ -16,6 +16,7 @@ use std::time::SystemTime;
 use anyhow::bail;
 use control::Connection;
 use http::Method;
+use proxy::guard::Relief;
 
 use crate::ask::ask;
 use crate::cli::{self, ApiServer, Output};
@@ -36,7 +37,7 @@ pub(crate) fn run(options: cli::Explain) -> anyhow::Result<ExitCode> {
         ask(url, Method::GET, &format!("/explain?{}", question.query()))?
     } else {
         let paths = options.paths.into_iter().chain(options.manifests).collect();
-        tell(&objects(&options.api_server, options.reading, paths)?, &question)?
+        tell(&objects(&options.api_server, options.reading, paths)?, &question, Relief::default())?
     };
     let text = match options.output {
         Output::Text => show::text(&told),

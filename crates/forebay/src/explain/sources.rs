@@ -204,6 +204,12 @@ const STEPS: &[(Stage, &str, Whose, &[&str])] = &[
             "forebay-cache-key-query",
         ],
     ),
+    (
+        Stage::Guard,
+        "priority",
+        Whose::Route,
+        &["forebay.io/priority", "forebay-priority", "forebay-priority-header", "forebay-guard"],
+    ),
     (Stage::Mirror, "mirror", Whose::Route, &["mirror-target", "mirror-host", "mirror-request-body"]),
     (
         Stage::Balance,
@@ -242,12 +248,9 @@ const STEPS: &[(Stage, &str, Whose, &[&str])] = &[
         &[
             "forebay.io/overload",
             "forebay.io/concurrency",
-            "forebay.io/priority",
             "forebay.io/queue-timeout",
             "forebay-overload",
             "forebay-concurrency",
-            "forebay-priority",
-            "forebay-priority-header",
             "forebay-queue-timeout",
         ],
     ),

@@ -3,6 +3,7 @@
 use anyhow::Context;
 use model::{ListenerId, ListenerKind, PathKind};
 use proxy::explain::{self, Answered, Asked, Explanation, Outcome, Verdict};
+use proxy::guard::Relief;
 use serde::{Deserialize, Serialize};
 
 use super::Question;
@@ -79,11 +80,11 @@ pub(super) struct ToldDestination {
     pub(super) request: String,
 }
 
-/// Explains a request, and says which objects it is due to.
+/// Explains a request, and says which objects it is due to. `relief` is what the process does that is asked, if one is.
 ///
 /// # Errors
 /// When the question is no request, or nothing is listened at.
-pub(crate) fn tell(objects: &Objects, question: &Question) -> anyhow::Result<Told> {
+pub(crate) fn tell(objects: &Objects, question: &Question, relief: Relief) -> anyhow::Result<Told> {
     let sent = question.sent()?;
     let kind = if sent.is_tls { ListenerKind::Https } else { ListenerKind::Http };
     let listeners =
@@ -96,6 +97,7 @@ pub(crate) fn tell(objects: &Objects, question: &Question) -> anyhow::Result<Tol
         client: question.client,
         server_name: sent.server_name.as_deref(),
         head: sent.head.as_bytes(),
+        relief,
     };
     let explanation = explain::explain(&objects.snapshot, &asked).context("cannot explain")?;
     Ok(told(objects, question, listener, &explanation))

@@ -72,8 +72,9 @@ fn a_process_that_is_short_says_so_and_refuses_only_where_it_is_told_to() {
         let mut client = forebay.client();
         client.send(GET);
         assert_eq!(client.read_response().status, 200);
-        // Both connections that a request takes are there.
-        limit(&forebay, Some(open(&forebay).count() as u64));
+        // Both connections that a request takes are there. Who measures opens files for a moment.
+        let open = (0..20).map(|_| open(&forebay).count() as u64).min();
+        limit(&forebay, open);
         let line = forebay.await_log("this process is short of something");
         assert!(line.contains("of=\"descriptors\""), "{line}");
         assert_eq!(line.contains("nothing is done"), mode == "watch", "{line}");

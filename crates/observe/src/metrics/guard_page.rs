@@ -26,6 +26,16 @@ impl Registry {
         for (shortage, cells) in self.guard.all() {
             page.sample(names::GUARD_TURNS.name, &of(shortage), cells.turned_on.load(Ordering::Relaxed));
         }
+        page.family(&names::GUARD_SHED);
+        for (priority, mode, counter) in [
+            ("normal", "enforce", Counter::GuardShedNormal),
+            ("sheddable", "enforce", Counter::GuardShedSheddable),
+            ("normal", "watch", Counter::GuardWouldShedNormal),
+            ("sheddable", "watch", Counter::GuardWouldShedSheddable),
+        ] {
+            let labels = labels(&[("priority", priority), ("mode", mode)]);
+            page.sample(names::GUARD_SHED.name, &labels, sum(workers, |worker| worker.counter(counter)));
+        }
         page.family(&names::GUARD_SPARE);
         let spare = sum(workers, |worker| worker.counter(Counter::SpareDescriptor));
         page.sample(names::GUARD_SPARE.name, "", spare);

@@ -105,6 +105,7 @@ metrics! {
     GUARD_PRESSURE: Gauge, "forebay_guard_pressure_ratio", "How much of something of Forebay's own is used, by what it is: shares, and for loop_lag seconds";
     GUARD_LEVEL: Gauge, "forebay_guard_level", "How short of it the process is: 0 not at all; 1 it eases its work; 2 it refuses sheddable requests, 3 normal ones too. In watch mode nothing is done";
     GUARD_TURNS: Counter, "forebay_guard_turned_on_total", "Times that it became short of it";
+    GUARD_SHED: Counter, "forebay_guard_shed_total", "Requests that were refused since the process is short of something, by their priority; critical ones never are. Of mode watch, what was not refused and would have been";
     GUARD_SPARE: Counter, "forebay_guard_spare_descriptor_total", "Connections that were answered 503, over TLS ended by an alert, since no file descriptor was left for them but the spare one";
     LOG_DROPPED: Counter, "forebay_access_log_dropped_lines_total", "Lines of the access log that could not be written, or not soon enough";
     SPANS_SENT: Counter, "forebay_trace_spans_sent_total", "Spans that the collector of traces has taken";

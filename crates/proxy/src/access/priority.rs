@@ -1,13 +1,12 @@
 //! How important a request is where not all can be served: what its route says, or a hop that is believed.
 
-use model::overload::{Overload, Priority};
+use model::overload::Priority;
 
 use crate::exchange::Exchange;
 
-/// The priority of a request. It is asked for only where it matters, since a header has to be looked for.
-pub(crate) fn of(exchange: &Exchange<'_>, overload: Option<&Overload>) -> Priority {
-    let of_route = || overload.map(|overload| overload.priority).unwrap_or_default();
-    said(exchange).unwrap_or_else(of_route)
+/// The priority of a request whose route has this one. It is asked for only where it matters, since a header has to be looked for.
+pub(crate) fn of(exchange: &Exchange<'_>, of_route: Priority) -> Priority {
+    said(exchange).unwrap_or(of_route)
 }
 
 /// What a hop says in the header that is configured; none where it is not believed, or says nothing that is known. Without the header, and

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use model::ListenerId;
 
-use crate::admission;
+use crate::admission::{self, Peer};
 use crate::clients::ClientPlace;
 use crate::clients::abuse::{ClientKey, Tally};
 use crate::deadline::Deadline;
@@ -42,6 +42,8 @@ pub(crate) struct Conn {
     pub(crate) last_lines: RefCell<LastLines>,
     /// The client has begun with TLS.
     pub(crate) has_begun_handshake: Cell<bool>,
+    /// It was not let in once its client was known.
+    pub(crate) is_turned_away: Cell<bool>,
     /// Its place among its client's connections, where these are counted.
     pub(crate) place: Option<ClientPlace>,
     pub(crate) worker: Rc<Worker>,
@@ -50,9 +52,9 @@ pub(crate) struct Conn {
 impl Drop for Conn {
     fn drop(&mut self) {
         self.worker.abuse.conclude(&self.tally);
-        if self.requests.get() == 0 {
+        if self.requests.get() == 0 && !self.is_turned_away.get() {
             let has_begun_handshake = self.has_begun_handshake.get();
-            admission::note_unused(&self.worker, self.listener, self.peer.ip(), has_begun_handshake);
+            admission::note_unused(&self.worker, self.listener, self.counted_peer(), has_begun_handshake);
         }
     }
 }
@@ -70,6 +72,11 @@ impl Conn {
         let own_port = if self.tls.is_some() { HTTPS_PORT } else { self.local.port() };
         let scheme = if self.named_port == Some(HTTPS_PORT) { "https" } else { own_scheme };
         Via { peer: self.peer.ip(), port: self.named_port.unwrap_or(own_port), scheme, own_scheme }
+    }
+
+    /// Who is at the other end, for who counts that.
+    pub(crate) fn counted_peer(&self) -> Peer {
+        Peer { address: self.peer.ip(), is_named: self.named_port.is_some() }
     }
 
     /// Has the connection's wait for a request end where its client needs room for another, if its connections are counted.

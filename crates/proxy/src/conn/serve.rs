@@ -11,6 +11,7 @@ use tokio::net::TcpStream;
 
 use super::Conn;
 use crate::accept::{self, Established};
+use crate::admission;
 use crate::buffer::Buffer;
 use crate::client::Client;
 use crate::clients::ClientPlace;
@@ -45,6 +46,7 @@ pub(crate) fn serve(
         tally: Tally::default(),
         last_lines: RefCell::default(),
         has_begun_handshake: Cell::new(false),
+        is_turned_away: Cell::new(false),
         place,
         worker: Rc::clone(open.worker()),
     };
@@ -125,6 +127,12 @@ async fn serve_http1(
                 match Box::pin(h2::await_preface(worker, socket, deadline, buffer)).await {
                     Preface::Whole => return End::Http2,
                     Preface::Gone => return End::After(AfterRequest::Close),
+                    Preface::Slow(reason) => {
+                        worker.recorder.borrow().reason(reason);
+                        let config = worker.config();
+                        admission::note_fault(worker, config.settings(), conn.counted_peer(), reason);
+                        return End::After(AfterRequest::Close);
+                    }
                     Preface::Other => {}
                 }
             }
@@ -156,11 +164,11 @@ async fn await_request(
         false => {
             let config = worker.config();
             let client = &config.settings().client;
-            if is_first {
+            worker.keep_alive_timeout(if is_first {
                 client.header_timeout
             } else {
-                worker.keep_alive_timeout(client.keep_alive_timeout)
-            }
+                client.keep_alive_timeout
+            })
         }
     };
     let _waiting = Waiting::count(worker);

@@ -16,6 +16,7 @@ use model::{CertificateInfo, ListenerId, Route};
 use observe::Reason;
 use routing::Snapshot;
 
+use crate::guard::Relief;
 pub use crate::stage::Stage;
 
 use world::World;
@@ -33,6 +34,8 @@ pub struct Asked<'a> {
     pub server_name: Option<&'a str>,
     /// The request's head, as HTTP/1.
     pub head: &'a [u8],
+    /// What is done at present about what the process is short of; nothing where there is no process.
+    pub relief: Relief,
 }
 
 /// What becomes of a request.
@@ -148,5 +151,5 @@ impl Answered {
 /// When the system has no thread or no descriptor for it.
 pub fn explain(snapshot: &Arc<Snapshot>, asked: &Asked<'_>) -> io::Result<Explanation> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    runtime.block_on(async { World::new(snapshot)?.explain(asked).await })
+    runtime.block_on(async { World::new(snapshot, asked.relief)?.explain(asked).await })
 }

@@ -1,9 +1,10 @@
 //! What the steps of a request come to, in words. The steps, their order and what they come to are those that were noted while the request
 //! was taken through them.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
-use model::overload::{Concurrency, Mode, Overload};
+use model::overload::{Concurrency, Mode, Overload, Priority};
 use model::template::Template;
 use model::{
     Access, Action, Backends, CachePolicy, ExternalAuth, Forward, QuotaWindow, Rate, RequestFilter,
@@ -11,7 +12,7 @@ use model::{
 };
 
 use super::{Outcome, Step, Verdict, destination};
-use crate::access::{limits, quota};
+use crate::access::{limits, priority, quota};
 use crate::caching;
 use crate::exchange::Exchange;
 use crate::outbound;
@@ -100,6 +101,7 @@ fn step(exchange: &Exchange<'_>, Noted { stage, goes_on }: Noted) -> Option<(Ver
         Stage::Buffering
         | Stage::UpstreamHead
         | Stage::Cache
+        | Stage::Guard
         | Stage::Mirror
         | Stage::Balance
         | Stage::Timeouts
@@ -295,14 +297,41 @@ pub(super) fn of_cache(exchange: &Exchange<'_>, policy: &CachePolicy) -> Step {
     Step { stage: Stage::Cache, verdict: Verdict::Unknown, text: caching::in_words(exchange, policy) }
 }
 
+/// Who is refused first while Forebay itself is short of something, where the request is more or less important than others, or that is so now.
+pub(super) fn of_guard(exchange: &Exchange<'_>, forward: &Forward) -> Option<Step> {
+    let relief = exchange.worker.relief();
+    let priority = priority::of(exchange, forward.priority);
+    let mode = exchange.config.settings().guard;
+    if mode == Mode::Off || (priority == Priority::Normal && relief.level == 0) {
+        return None;
+    }
+    let rule = match priority {
+        Priority::Critical => "critical: never refused while Forebay is short of something",
+        Priority::Normal => "normal: refused while Forebay is short of something at level 3",
+        Priority::Sheddable => "sheddable: refused while Forebay is short of something at level 2 or above",
+    };
+    let mut text = rule.to_owned();
+    if mode == Mode::Watch {
+        text.push_str(", if that were not only watched");
+    }
+    if relief.level > 0 {
+        let _ = write!(text, "; the level is {} now", relief.level);
+    }
+    let verdict = match relief.sheds(priority) && !relief.only_watches {
+        true if forward.cache.is_some() => {
+            text.push_str(": refused unless the cache answers");
+            Verdict::Unknown
+        }
+        true => Verdict::Answers,
+        false => Verdict::Passes,
+    };
+    Some(Step { stage: Stage::Guard, verdict, text })
+}
+
 /// What holds for a request that is passed on.
 pub(super) fn of_forward(exchange: &Exchange<'_>, forward: &Forward, cluster: &Cluster) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut add = |stage, verdict, text| steps.push(Step { stage, verdict, text });
-    if let Some(policy) = forward.cache.as_ref() {
-        let Step { stage, verdict, text } = of_cache(exchange, policy);
-        add(stage, verdict, text);
-    }
     if exchange.request.has_body() {
         let is_held = outbound::is_held(exchange, forward, outbound::protocol(exchange));
         let text = if is_held { "the body is read whole first" } else { "the body is passed on as it comes" };

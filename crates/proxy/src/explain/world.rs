@@ -31,6 +31,7 @@ use crate::deadline::{Deadline, Deadlines};
 use crate::error_backend;
 use crate::exchange::{Exchange, RequestStart};
 use crate::filters;
+use crate::guard::Relief;
 use crate::head::HeadEdits;
 use crate::options::{Budget, Share};
 use crate::reply::{self, Answer};
@@ -63,7 +64,7 @@ enum Hello {
 }
 
 impl World {
-    pub(super) fn new(snapshot: &Arc<Snapshot>) -> io::Result<Self> {
+    pub(super) fn new(snapshot: &Arc<Snapshot>, relief: Relief) -> io::Result<Self> {
         let start = Clock::begin();
         let (clock, registry) = (Clock::new(start), Registry::new(MetricsOptions::default()));
         let shared_tls = SharedTls::new(start)?;
@@ -94,10 +95,11 @@ impl World {
             log,
             spans,
             budget,
-            told_of_shortage: Arc::default(),
+            notices: Arc::default(),
             share: Share { index: 0, of: 1 },
         };
         let worker = Worker::new(parts, Published { snapshot: Arc::clone(snapshot), tls_listeners });
+        worker.relieve(relief);
         let (ours, _) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let stream = TcpStream::from_std(OwnedFd::from(ours).into())?;
@@ -172,6 +174,7 @@ impl World {
             tally: Tally::default(),
             last_lines: RefCell::default(),
             has_begun_handshake: Cell::new(false),
+            is_turned_away: Cell::new(false),
             place: None,
             worker: Rc::clone(&self.worker),
         }
@@ -201,8 +204,21 @@ impl World {
         match admitted {
             Ok(Target::Files(files)) => told.outcome = Outcome::Files(exchange.file_asked(files)),
             Ok(Target::Endpoints(forward, cluster)) => {
-                told.steps.extend(steps::of_forward(&exchange, forward, cluster));
-                told.outcome = Outcome::Forwarded(destination::all(&exchange, forward, cluster));
+                if let Some(policy) = &forward.cache {
+                    told.steps.push(steps::of_cache(&exchange, policy));
+                }
+                told.steps.extend(steps::of_guard(&exchange, forward));
+                match exchange.check_guard(forward) {
+                    // What is kept is given to everybody.
+                    Err(stop) if forward.cache.is_none() => {
+                        told.outcome = self.answered(&exchange, stop);
+                        steps::conclude(&mut told.steps, &told.outcome);
+                    }
+                    _ => {
+                        told.steps.extend(steps::of_forward(&exchange, forward, cluster));
+                        told.outcome = Outcome::Forwarded(destination::all(&exchange, forward, cluster));
+                    }
+                }
             }
             Ok(Target::Kept(_, policy)) => {
                 told.steps.push(steps::of_cache(&exchange, policy));

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use model::ListenerId;
@@ -13,7 +12,7 @@ use tokio::sync::watch;
 use super::Relief;
 use crate::clock::{Clock, Start};
 use crate::ticker::Tick;
-use crate::worker::Published;
+use crate::worker::{Notices, Published};
 
 /// What who measures has of a running proxy.
 #[derive(Clone)]
@@ -26,8 +25,8 @@ pub struct GuardHandle {
     registry: Arc<Registry>,
     /// Ports that were chosen when the proxy was started.
     first_ports: Vec<u16>,
-    /// When any worker last told that there are too few descriptors.
-    told_of_shortage: Arc<AtomicU64>,
+    /// What the log has been told.
+    notices: Arc<Notices>,
 }
 
 impl GuardHandle {
@@ -44,7 +43,7 @@ impl GuardHandle {
             published,
             registry: Arc::clone(registry),
             first_ports: addresses.iter().map(|(_, address)| address.port()).collect(),
-            told_of_shortage: Arc::default(),
+            notices: Arc::default(),
         }
     }
 
@@ -97,7 +96,7 @@ impl GuardHandle {
         Arc::clone(&self.ticks[worker])
     }
 
-    pub(crate) fn told_of_shortage(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.told_of_shortage)
+    pub(crate) fn notices(&self) -> Arc<Notices> {
+        Arc::clone(&self.notices)
     }
 }

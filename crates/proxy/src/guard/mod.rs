@@ -29,6 +29,8 @@ pub struct Relief {
     /// How short of something the process is: 0 of nothing. From 2 on sheddable requests are refused, at 3 normal ones too; critical ones
     /// never are.
     pub level: u8,
+    /// Nothing is done about it: what would have been refused is counted.
+    pub only_watches: bool,
     /// Connections of clients are not kept for long without a request.
     pub shortens_keep_alive: bool,
     /// Levels of compression fall.
@@ -80,7 +82,13 @@ impl Pressure {
 // === impl Relief ===
 
 impl Relief {
-    /// Whether requests of this priority are refused.
+    /// The same where nothing is done about it.
+    #[must_use]
+    pub fn watched(self) -> Self {
+        Self { level: self.level, only_watches: true, ..Self::default() }
+    }
+
+    /// Whether requests of this priority are refused, or would be.
     #[inline]
     pub(crate) fn sheds(self, priority: Priority) -> bool {
         match priority {
@@ -219,12 +227,12 @@ mod tests {
             guard.relief()
         };
         let of_cpu =
-            Relief { level: 1, lowers_compression: true, paces_handshakes: true, shortens_keep_alive: false };
+            Relief { level: 1, lowers_compression: true, paces_handshakes: true, ..Relief::default() };
         for of in [Shortage::CpuThrottled, Shortage::CpuStalled, Shortage::LoopLag, Shortage::AcceptQueue] {
             assert_eq!(relief(of), of_cpu, "{of:?}");
         }
         let of_room =
-            Relief { level: 1, lowers_compression: false, paces_handshakes: true, shortens_keep_alive: true };
+            Relief { level: 1, paces_handshakes: true, shortens_keep_alive: true, ..Relief::default() };
         assert_eq!((relief(Shortage::Memory), relief(Shortage::Descriptors)), (of_room, of_room));
         assert_eq!(relief(Shortage::Ports), Relief { level: 1, ..Relief::default() });
     }
@@ -239,5 +247,7 @@ mod tests {
         assert_eq!(shed(1), [false, false, false]);
         assert_eq!(shed(SHEDS_SHEDDABLE), [false, false, true]);
         assert_eq!(shed(LEVELS), [false, true, true]);
+        let watched = Relief { level: LEVELS, paces_handshakes: true, ..Relief::default() }.watched();
+        assert_eq!(watched, Relief { level: LEVELS, only_watches: true, ..Relief::default() });
     }
 }

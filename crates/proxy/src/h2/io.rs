@@ -5,10 +5,9 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use wire::h2::FloodGuard;
+use wire::h2::{Begun, FloodGuard};
 
 use crate::buffer::Buffer;
 use crate::clock::Clock;
@@ -43,8 +42,8 @@ pub(crate) struct Seen {
     pub(crate) flood: Cell<bool>,
     /// Streams that were reset because the request was malformed.
     pub(crate) malformed: Cell<u32>,
-    /// When a frame or header block began that does not end; time since 1970.
-    pub(crate) begun: Cell<Option<Duration>>,
+    /// The frame or header block that has begun and not ended; its time is since 1970.
+    pub(crate) begun: Cell<Option<Begun>>,
     /// The socket took less than it was to since this was last set back.
     pub(crate) is_blocked: Cell<bool>,
 }

@@ -29,13 +29,14 @@ use crate::buffer::Buffer;
 use crate::client::Client;
 use crate::clock::{Clock, Moment};
 use crate::conn::Conn;
-use crate::deadline::Deadline;
+use crate::deadline::{Deadline, Elapsed};
 use crate::exchange::RequestStart;
 use crate::limits::{
     HTTP2_CANCELS_MAX, HTTP2_CONNECTION_WINDOW_BYTES, HTTP2_HEADER_TABLE_BYTES, HTTP2_MALFORMED_STREAMS_MAX,
     HTTP2_RESETS_PENDING_MAX, HTTP2_RESETS_REMEMBERED_MAX, HTTP2_SEND_BUFFER_BYTES,
     HTTP2_STREAM_WINDOW_BYTES, HTTP2_STREAMS_PER_CANCEL, LAST_REQUEST_GRACE, LINGER,
 };
+use crate::pace::time_for;
 use crate::reply;
 use crate::serve::{refuse, serve as serve_request};
 use crate::socket::Socket;
@@ -52,6 +53,8 @@ pub(crate) enum Preface {
     Other,
     /// It ended before that was clear.
     Gone,
+    /// It took too long until that was clear, for this reason.
+    Slow(Reason),
 }
 
 /// Whether what has come of a connection can be the beginning of HTTP/2.
@@ -70,14 +73,21 @@ pub(crate) async fn await_preface(
     if !worker.config().settings().tls.http2 {
         return Preface::Other;
     }
-    deadline.start(worker.config().settings().client.header_timeout);
+    let config = worker.config();
+    let client = &config.settings().client;
+    let time_for_rate = client.bounds.send_rate_min.map(|rate| rate.grace + time_for(PREFACE.len(), rate));
+    deadline.start(client.header_timeout.min(time_for_rate.unwrap_or(Duration::MAX)));
     while may_begin(buffer.data()) {
         if buffer.len() >= PREFACE.len() {
             return Preface::Whole;
         }
         match deadline.guard(|cx| socket.poll_fill_small(cx, buffer)).await {
             Ok(Ok(1..)) => {}
-            _ => return Preface::Gone,
+            Ok(_) => return Preface::Gone,
+            Err(Elapsed) if time_for_rate.is_some_and(|time| time < client.header_timeout) => {
+                return Preface::Slow(Reason::HeadRate);
+            }
+            Err(Elapsed) => return Preface::Slow(Reason::HeadTimeout),
         }
     }
     Preface::Other
@@ -152,8 +162,8 @@ enum Event {
     Stream(Request<RecvStream>, SendResponse<Bytes>),
     /// Its time without a request is up, or the worker drains.
     Due,
-    /// Something that began took too long to come.
-    Slow,
+    /// Something that began took too long to come, for this reason.
+    Slow(Reason),
     Broken(h2::Error),
     Flood,
     End,
@@ -173,11 +183,10 @@ impl Server<'_> {
                     self.streams.note_idle();
                     connection.graceful_shutdown();
                 }
-                Event::Slow => {
-                    self.worker.recorder.borrow().reason(Reason::HeadTimeout);
+                Event::Slow(reason) => {
+                    self.worker.recorder.borrow().reason(reason);
                     let config = self.worker.config();
-                    let client = self.conn.peer.ip();
-                    admission::note_fault(self.worker, config.settings(), client, Reason::HeadTimeout);
+                    admission::note_fault(self.worker, config.settings(), self.conn.counted_peer(), reason);
                     return self.say_goodbye(connection, Code::NO_ERROR).await;
                 }
                 Event::Flood => {
@@ -210,9 +219,10 @@ impl Server<'_> {
             Poll::Pending => {
                 self.streams.wake_on_change(cx);
                 let (idle, slow) = (self.idle_until(), self.begun_until());
-                let due = [idle, slow].into_iter().flatten().min();
-                let is_slow = slow.is_some_and(|slow| slow <= self.worker.clock.now());
-                self.deadline.poll_idle(due, cx).map(|()| if is_slow { Event::Slow } else { Event::Due })
+                let due = [idle, slow.map(|(due, _)| due)].into_iter().flatten().min();
+                let slow = slow.filter(|(due, _)| *due <= self.worker.clock.now());
+                let event = slow.map_or(Event::Due, |(_, reason)| Event::Slow(reason));
+                self.deadline.poll_idle(due, idle.is_some(), cx).map(|()| event)
             }
         }
     }
@@ -244,12 +254,22 @@ impl Server<'_> {
         Some(self.streams.idle_since.get().after(timeout))
     }
 
-    /// When the frame or head that has begun to come has to be there.
-    fn begun_until(&self) -> Option<Moment> {
-        let clock = &self.worker.clock;
-        let elapsed = clock.unix().saturating_sub(self.seen.begun.get()?);
-        let timeout = self.worker.config().settings().client.header_timeout;
-        Some(clock.now().after(timeout.saturating_sub(elapsed)))
+    /// When the frame or head that has begun to come has to be there, and what is wrong if it is not. Frames of other streams cannot come between
+    /// those of a head (RFC 9113 section 6.10), so that its rate is the connection's.
+    fn begun_until(&self) -> Option<(Moment, Reason)> {
+        let (clock, begun) = (&self.worker.clock, self.seen.begun.get()?);
+        let config = self.worker.config();
+        let client = &config.settings().client;
+        let time_for_rate = client.bounds.send_rate_min.map(|rate| rate.grace + time_for(begun.bytes, rate));
+        // While the client does not take what it is sent the crate may not read what it sends.
+        let time_for_rate =
+            time_for_rate.filter(|time| *time < client.header_timeout && !self.seen.is_blocked.get());
+        let (time, reason) = match time_for_rate {
+            Some(time) => (time, Reason::HeadRate),
+            None => (client.header_timeout, Reason::HeadTimeout),
+        };
+        let elapsed = clock.unix().saturating_sub(begun.since);
+        Some((clock.now().after(time.saturating_sub(elapsed)), reason))
     }
 
     fn accept(&self, connection: &mut Connected, request: Request<RecvStream>, respond: SendResponse<Bytes>) {
@@ -314,6 +334,7 @@ async fn serve_stream(arrived: Arrived) {
     // One that was broken off together with its head is looked at no further: a flood of them is to cost next to nothing.
     if stream.was_cancelled() {
         worker.recorder.borrow().reason(Reason::ClientAborted);
+        admission::note_broken_off(worker, worker.config().settings(), conn.counted_peer());
         return open.note_end(true);
     }
     let deadline = Deadline::new(&worker.deadlines);

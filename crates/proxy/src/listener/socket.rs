@@ -153,7 +153,7 @@ async fn accept_each(
                 Ok((stream, peer)) => admit(stream, peer),
                 Err(error) if is_about_one_connection(&error) => {}
                 Err(error) => {
-                    if worker.is_to_tell_of_shortage() {
+                    if worker.notices.descriptors.is_due(worker.clock.now()) {
                         tracing::warn!(%error, %local, "cannot accept connections for the moment; told once a minute");
                     }
                     if is_about_descriptors(&error) {

@@ -30,6 +30,14 @@ pub(crate) fn home<'a>(worker: &Worker, config: &'a WorkerConfig, key: &[u8]) ->
     others(worker, config).find(|endpoint| endpoint.address.ip() == home)
 }
 
+/// Whether an address is another replica's.
+pub(crate) fn is_other(snapshot: &Snapshot, address: IpAddr) -> bool {
+    snapshot.settings.replicas.as_ref().is_some_and(|replicas| {
+        let endpoints = &snapshot.cluster(replicas.cluster).endpoints;
+        address != replicas.own && endpoints.iter().any(|endpoint| endpoint.address.ip() == address)
+    })
+}
+
 /// The addresses of the other replicas, those that are going away included.
 pub(super) fn addresses(snapshot: &Snapshot) -> Vec<SocketAddr> {
     let Some(replicas) = &snapshot.settings.replicas else { return Vec::new() };

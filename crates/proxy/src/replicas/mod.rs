@@ -29,7 +29,7 @@ pub(crate) use counts::CountExchange;
 pub(crate) use forget::{Order, read as read_orders};
 pub(crate) use guest::{Ask, Guest};
 pub(crate) use mark::{Kind, NAME, add as add_mark, read as read_mark};
-pub(crate) use members::home;
+pub(crate) use members::{home, is_other};
 pub(crate) use peers::Peers;
 pub use peers::ReplicaSecret;
 pub(crate) use tell::tell;

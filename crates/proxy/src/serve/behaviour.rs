@@ -10,7 +10,8 @@ use crate::exchange::Exchange;
 use crate::filters::FilterResult;
 
 impl Exchange<'_> {
-    /// Has the request wait, or refuses it. Its route is looked up for that alone: what comes of it is settled later, as for all requests.
+    /// Has the request wait, or refuses it, which is recorded as its route's. That is looked up for this alone: what comes of a request that goes on
+    /// is settled later, as for all.
     pub(super) async fn check_behaviour(&self) -> Result<(), Stop> {
         let path = self.client_path();
         let accepts = |conditions: &Conditions| conditions::hold(conditions, self.head, self.request);
@@ -23,11 +24,10 @@ impl Exchange<'_> {
             Resolution::Route(_, route) | Resolution::AddSlash(_, route) => Some(route),
             Resolution::UnknownHost | Resolution::UnknownPath => None,
         };
-        let mode = route.map_or(self.config.settings().abuse.mode, |route| route.abuse);
-        let result = access::abuse::check(self, mode).await;
-        if result != FilterResult::Continue {
-            // It is recorded as the route's.
-            self.route.set(route);
+        self.route.set(route);
+        let result = access::abuse::check(self).await;
+        if result == FilterResult::Continue {
+            self.route.set(None);
         }
         result.into()
     }

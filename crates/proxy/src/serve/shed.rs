@@ -1,30 +1,48 @@
 //! Requests that are refused since Forebay itself is short of something, the least important ones first.
 
 use model::Forward;
-use observe::Reason;
+use model::overload::Priority;
+use observe::{Counter, Reason};
 
 use super::Stop;
 use crate::access::priority;
 use crate::exchange::Exchange;
 use crate::limits::{GUARD_RETRY_AFTER, GUARD_RETRY_JITTER};
 use crate::reply::Answer;
+use crate::report::Excuse;
 
 impl Exchange<'_> {
     /// Whether the process has what a request for an endpoint takes. What is kept is given to everybody: it costs little.
     #[inline]
-    pub(super) fn check_guard(&self, forward: &Forward) -> Result<(), Stop> {
-        let relief = self.worker.relief();
-        if relief.level > 0 && relief.sheds(priority::of(self, forward.overload.as_deref())) {
-            return Err(self.shed().into());
-        }
-        Ok(())
+    pub(crate) fn check_guard(&self, forward: &Forward) -> Result<(), Stop> {
+        if self.worker.relief().level == 0 { Ok(()) } else { self.check_shortage(forward) }
     }
 
-    /// Who is refused comes again at a time of its own, and not with all others.
     #[cold]
-    fn shed(&self) -> Answer {
-        self.worker.recorder.borrow().reason(Reason::GuardShed);
+    fn check_shortage(&self, forward: &Forward) -> Result<(), Stop> {
+        let (relief, priority) = (self.worker.relief(), priority::of(self, forward.priority));
+        let is_sheddable = match priority {
+            Priority::Sheddable => true,
+            Priority::Normal => false,
+            Priority::Critical => return Ok(()),
+        };
+        if !relief.sheds(priority) {
+            return Ok(());
+        }
+        let recorder = self.worker.recorder.borrow();
+        if relief.only_watches {
+            recorder.count(if is_sheddable {
+                Counter::GuardWouldShedSheddable
+            } else {
+                Counter::GuardWouldShedNormal
+            });
+            return Ok(());
+        }
+        recorder.count(if is_sheddable { Counter::GuardShedSheddable } else { Counter::GuardShedNormal });
+        recorder.reason(Reason::GuardShed);
+        self.report.excuse.set(Some(Excuse::NoRoom));
+        // Who is refused comes again at a time of its own, and not with all others.
         let seconds = GUARD_RETRY_AFTER + self.worker.random.below(GUARD_RETRY_JITTER);
-        Answer::come_again(Reason::GuardShed, seconds)
+        Err(Answer::come_again(Reason::GuardShed, seconds).into())
     }
 }

@@ -80,7 +80,7 @@ impl Worker {
         }
     }
 
-    /// How long a connection waits for its next request, which may be less than the configuration says.
+    /// How long a connection waits for a request to begin, which may be less than the configuration says.
     pub(crate) fn keep_alive_timeout(&self, configured: Duration) -> Duration {
         if self.relief.get().shortens_keep_alive { configured.min(GUARD_KEEP_ALIVE_MAX) } else { configured }
     }

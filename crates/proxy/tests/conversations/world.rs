@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use cache_disk::Disk;
+use model::overload::Priority;
 use model::{
     Action, Backends, Cluster, ClusterId, Endpoint, EndpointState, Forward, Host, HostName, HostTls, Labels,
     Listener, ListenerKind, Model, PathMatch, Protocol, RetryPolicy, Route, Stream, Timeouts, Transfer,
@@ -256,6 +257,7 @@ pub(crate) fn host(name: &str) -> Host {
         transfer: Transfer::default(),
         cache: None,
         overload: None,
+        priority: Priority::default(),
     };
     let route = Route::new(PathMatch::root(), Action::Forward(forward), Arc::default());
     Host {

@@ -12,6 +12,15 @@ use std::time::Duration;
 #[error("a flood of frames that serve no request")]
 pub struct Flood;
 
+/// A frame or header block that has begun and not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// When its first byte came.
+    pub since: Duration,
+    /// Bytes of it that have come, those of the headers of its frames included.
+    pub bytes: usize,
+}
+
 /// Follows the frames of one connection.
 #[derive(Clone, Debug)]
 pub struct FloodGuard {
@@ -39,6 +48,8 @@ struct Frames {
     is_in_block: bool,
     /// Nothing was unfinished at some point since this was last asked for.
     has_rested: bool,
+    /// Bytes of what has begun and not ended.
+    unfinished: usize,
 }
 
 /// What is to be known of a frame.
@@ -88,10 +99,10 @@ impl FloodGuard {
         }
     }
 
-    /// When the peer began a frame or header block of which the end has not come. Content is left out: who waits for it has a
+    /// The frame or header block that the peer has begun, and of which the end has not come. Content is left out: who waits for it has a
     /// time limit of their own.
-    pub fn begun(&self) -> Option<Duration> {
-        self.begun
+    pub fn begun(&self) -> Option<Begun> {
+        Some(Begun { since: self.begun?, bytes: self.received.unfinished })
     }
 
     /// Takes note of bytes that were received. `now` is time on any clock that does not go back.
@@ -149,6 +160,7 @@ impl Frames {
             kind: DATA,
             is_in_block: false,
             has_rested: false,
+            unfinished: 0,
         }
     }
 
@@ -163,13 +175,17 @@ impl Frames {
             let skipped = self.skip.min(bytes.len());
             self.skip -= skipped;
             bytes = &bytes[skipped..];
-            self.has_rested |= self.is_at_rest();
+            self.unfinished = self.unfinished.saturating_add(skipped);
+            if self.is_at_rest() {
+                (self.has_rested, self.unfinished) = (true, 0);
+            }
             if bytes.is_empty() {
                 return;
             }
             let taken = (self.wanted() - self.filled).min(bytes.len());
             self.header[self.filled..self.filled + taken].copy_from_slice(&bytes[..taken]);
             self.filled += taken;
+            self.unfinished = self.unfinished.saturating_add(taken);
             bytes = &bytes[taken..];
             if self.filled < self.wanted() {
                 continue;
@@ -250,11 +266,12 @@ mod tests {
         let whole = [block.clone(), frame(DATA, 0, 100), frame(PING, 0, 8)].concat();
         for (bytes, begun) in [
             (&whole[..], None),
-            (&whole[..3], Some(seconds(1))),
-            (&block[..block.len() - 1], Some(seconds(1))),
+            (&whole[..3], Some(3)),
+            (&block[..block.len() - 1], Some(block.len() - 1)),
             (&whole[..block.len() + FRAME_HEADER_BYTES + 50], None),
-            (&whole[..whole.len() - 1], Some(seconds(1))),
+            (&whole[..whole.len() - 1], Some(FRAME_HEADER_BYTES + 7)),
         ] {
+            let begun = begun.map(|bytes| Begun { since: seconds(1), bytes });
             let mut guard = guard();
             guard.received(bytes, seconds(1)).unwrap();
             assert_eq!(guard.begun(), begun, "{bytes:?}");
@@ -263,10 +280,14 @@ mod tests {
         let mut guard = guard();
         for (second, byte) in (0..).zip(&block[..block.len() - 1]) {
             guard.received(&[*byte], seconds(second)).unwrap();
-            assert_eq!(guard.begun(), Some(Duration::ZERO));
+            assert_eq!(guard.begun(), Some(Begun { since: Duration::ZERO, bytes: second as usize + 1 }));
         }
         guard.received(&[0, 0, 0], seconds(100)).unwrap();
-        assert_eq!(guard.begun(), Some(seconds(100)));
+        assert_eq!(
+            guard.begun(),
+            Some(Begun { since: seconds(100), bytes: 2 }),
+            "one byte was the end of the block"
+        );
     }
 
     #[test]

@@ -7,5 +7,5 @@
 mod flood;
 mod head;
 
-pub use flood::{Flood, FloodGuard};
+pub use flood::{Begun, Flood, FloodGuard};
 pub use head::{Pseudo, lines, write_request_head, write_response_head, write_trailers};

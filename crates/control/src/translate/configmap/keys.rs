@@ -127,10 +127,12 @@ keys! {
     "error-log-path", "/var/log/nginx/error.log", Ignored(OWN_LOG), "File of the error log.";
     "force-ssl-redirect", "false", Supported(|g, v| set(&mut g.defaults.redirect.always, value::boolean(v))),
         "Redirects to TLS everywhere.";
-    "forebay-abuse", "watch", Supported(|g, v| { let mode = abuse::mode(v)?; (g.defaults.abuse.mode, g.settings.abuse.mode) = (mode, mode); Ok(None) }),
+    "forebay-abuse", "watch", Supported(|g, v| { let mode = overload::mode(v)?; (g.defaults.abuse.mode, g.settings.abuse.general.mode) = (mode, mode); Ok(None) }),
         "`forebay.io/abuse` for all, and for connections: `enforce` closes those of clients that are refused for what they do with them.";
     "forebay-abuse-allow", "", Supported(|g, v| set(&mut g.settings.abuse.allowed, address_set(v))),
         "Networks of clients that are never far off the others, such as gateways with many users.";
+    "forebay-abuse-key", "$remote_addr", Supported(|g, v| { let key = abuse::key(v)?; g.settings.abuse.general.key.clone_from(&key); g.defaults.abuse.key = abuse::Key::OfAll(key); Ok(None) }),
+        "`forebay.io/abuse-key` for all, and for requests that no route takes.";
     "forebay-cache", "false", Supported(|g, v| set(&mut g.defaults.cache.is_on, value::boolean(v))),
         "`forebay.io/cache` for all. It needs `--cache-memory`.";
     "forebay-cache-bypass", "", Supported(|g, v| set(&mut g.defaults.cache.policy.bypass, cache::bypass(v))),
@@ -182,7 +184,7 @@ keys! {
         "`forebay.io/limit-shared` for all.";
     "forebay-overload", "watch", Supported(|g, v| g.defaults.overload.set(|all| set(&mut all.mode, overload::mode(v)))),
         "`forebay.io/overload` for all.";
-    "forebay-priority", "normal", Supported(|g, v| g.defaults.overload.set(|all| set(&mut all.priority, overload::priority(v)))),
+    "forebay-priority", "normal", Supported(|g, v| set(&mut g.defaults.overload.priority, overload::priority(v))),
         "`forebay.io/priority` for all.";
     "forebay-priority-header", "", Supported(|g, v| set(&mut g.settings.forwarded.priority_header, overload::priority_header(v))),
         "Header in which peers of `proxy-real-ip-cidr` say how important a request is, with the words of `forebay.io/priority`. While that is everybody, nobody is believed.";

@@ -94,6 +94,7 @@ impl Merge<'_, '_, '_> {
             transfer: Transfer { mirror, ..draft.transfer.clone() },
             cache: draft.cache.clone(),
             overload: draft.overload.clone(),
+            priority: draft.priority,
         };
         Some((Action::Forward(forward), fault))
     }
@@ -149,7 +150,7 @@ impl Merge<'_, '_, '_> {
                 path: draft.path.path().to_owned(),
                 host: self.name.to_string(),
             }),
-            abuse: draft.abuse,
+            abuse: draft.abuse.clone(),
             access_log: draft.access_log,
             tracing: draft.tracing.clone(),
             slash_redirect: draft.slash_redirect,

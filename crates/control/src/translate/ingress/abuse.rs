@@ -1,41 +1,113 @@
 //! Clients whose behaviour is far off the others'.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
-use model::{AbuseMode, MinRate};
+use model::overload::Mode;
+use model::template::{Template, Variable};
+use model::{Abuse, AbuseKey, MinRate};
 
 use super::annotation::Effect::Supported;
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
+use super::{limits, overload};
 use crate::translate::claim::DraftRoute;
 use crate::translate::value::{self, Parsed, set};
 
 annotations! {
-    "abuse", Location, "watch", Supported(|s, v| set(&mut s.abuse.mode, mode(v))),
+    "abuse", Location, "watch", Supported(|s, v| set(&mut s.abuse.mode, overload::mode(v))),
         "Clients that are far off the others: `watch` finds and tells of them, `enforce` slows and then refuses their requests, `off` does not count requests.";
+    "abuse-key", Location, "$remote_addr", Supported(|s, v| set(&mut s.abuse.key, template(v).map(Key::Own))),
+        "What tells clients apart for `forebay.io/abuse`: a text with variables, such as `$http_x_api_key`. Requests for which it comes to nothing are their address's.";
 }
 
 /// Time for which a client may be slower than the least rate at first, unless the key says otherwise.
 const RATE_GRACE: Duration = Duration::from_secs(10);
 
+/// The zone of keys that the `ConfigMap` sets.
+pub(in crate::translate) const OF_ALL: u64 = 0;
+
 /// Settings of what is done about such clients.
 #[derive(Clone, Debug, Default)]
 pub(in crate::translate) struct Settings {
-    pub(in crate::translate) mode: AbuseMode,
+    pub(in crate::translate) mode: Mode,
+    pub(in crate::translate) key: Key,
 }
 
-pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
-    route.abuse = settings.mode;
+/// What tells clients apart; none for their addresses.
+#[derive(Clone, Debug)]
+pub(in crate::translate) enum Key {
+    /// As the `ConfigMap` says.
+    OfAll(Option<Arc<AbuseKey>>),
+    /// As an Ingress says.
+    Own(Option<Template>),
 }
 
-pub(in crate::translate) fn mode(text: &str) -> Parsed<AbuseMode> {
-    match text.trim() {
-        "off" => Ok(AbuseMode::Off),
-        "watch" => Ok(AbuseMode::Watch),
-        "enforce" => Ok(AbuseMode::Enforce),
-        _ => Err(format!("{text:?} is none of \"watch\", \"enforce\" and \"off\"")),
+impl Default for Key {
+    fn default() -> Self {
+        Self::OfAll(None)
     }
+}
+
+/// Values of an Ingress's own key are told apart by namespace: who owns another one may say what it likes to its hosts.
+pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
+    let key = match &settings.key {
+        Key::OfAll(key) => key.clone(),
+        Key::Own(template) => template.clone().map(|template| {
+            let mut zone = DefaultHasher::new();
+            route.place.object.namespace.hash(&mut zone);
+            Arc::new(AbuseKey { template, zone: zone.finish().max(OF_ALL + 1) })
+        }),
+    };
+    route.abuse = Abuse { mode: settings.mode, key };
+}
+
+/// What tells clients apart everywhere.
+pub(in crate::translate) fn key(text: &str) -> Parsed<Option<Arc<AbuseKey>>> {
+    Ok(template(text)?.map(|template| Arc::new(AbuseKey { template, zone: OF_ALL })))
+}
+
+/// A text whose value is the same from the beginning of a request to its end: it is looked at before a request is let in, and counted for when
+/// it is over.
+fn template(text: &str) -> Parsed<Option<Template>> {
+    let is_settled = |variable: &Variable| {
+        !matches!(
+            variable,
+            Variable::Status
+                | Variable::BodyBytesSent
+                | Variable::BytesSent
+                | Variable::RequestLength
+                | Variable::RequestTime
+                | Variable::TimeLocal
+                | Variable::TimeIso8601
+                | Variable::Msec
+                | Variable::ReqId
+                | Variable::RequestId
+                | Variable::ProxyUpstreamName
+                | Variable::ProxyAlternativeUpstreamName
+                | Variable::UpstreamAddr
+                | Variable::UpstreamResponseLength
+                | Variable::UpstreamResponseTime
+                | Variable::UpstreamHeaderTime
+                | Variable::UpstreamConnectTime
+                | Variable::UpstreamStatus
+                | Variable::UpstreamCacheStatus
+                | Variable::OpentelemetryTraceId
+                | Variable::OpentelemetrySpanId
+                | Variable::OpentelemetryContextTraceparent
+                | Variable::ResponseHeader(_)
+                | Variable::Capture(_)
+        )
+    };
+    let template = limits::key(text)?;
+    if template.as_ref().is_some_and(|template| !template.variables().all(is_settled)) {
+        return Err(format!(
+            "{text:?} has a variable that is not known when a request begins, or that tells no client from another"
+        ));
+    }
+    Ok(template)
 }
 
 /// A whole number, of which 0 is no bound.
@@ -57,10 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_three_modes_and_nothing_is_no_bound() {
-        let modes = ["off", " watch", "enforce"].map(mode);
-        assert_eq!(modes, [Ok(AbuseMode::Off), Ok(AbuseMode::Watch), Ok(AbuseMode::Enforce)]);
-        assert!(mode("true").is_err() && mode("").is_err());
+    fn nothing_is_no_bound() {
         assert_eq!((bound("0"), bound(" 20")), (Ok(None), Ok(NonZeroU32::new(20))));
         let told = |text| rate(text).map(|rate| rate.map(|rate| (rate.bytes.get(), rate.grace.as_secs())));
         assert_eq!(
@@ -69,5 +138,18 @@ mod tests {
         );
         assert!(bound("-1").is_err() && bound("many").is_err());
         assert!(["5g", "x", "240:", "240:soon"].iter().all(|text| rate(text).is_err()));
+    }
+
+    #[test]
+    fn a_key_is_known_when_a_request_begins() {
+        assert!(key("$remote_addr").unwrap().is_none());
+        for text in ["$http_x_api_key", "$remote_user@$host", "${cookie_session}", "$namespace/$arg_user"] {
+            assert!(key(text).unwrap().is_some_and(|key| key.zone == OF_ALL), "{text}");
+        }
+        for text in
+            ["$status", "$http_a$upstream_addr", "$request_id", "$sent_http_x_user", "$1", "$nobody", "$"]
+        {
+            assert!(key(text).is_err(), "{text}");
+        }
     }
 }

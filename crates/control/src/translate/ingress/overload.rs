@@ -19,7 +19,7 @@ annotations! {
         "Whether endpoints that fail, or are slow beside the others, are left out for a time, under `enforce`: `on` or `off`.";
     "overload", Location, "watch", Supported(|s, v| s.overload.set(|overload| set(&mut overload.mode, mode(v)))),
         "What is done when more requests come than endpoints can answer: `watch` computes limits and shows what they would do, `enforce` keeps them, `off` does neither.";
-    "priority", Location, "normal", Supported(|s, v| s.overload.set(|overload| set(&mut overload.priority, priority(v)))),
+    "priority", Location, "normal", Supported(|s, v| set(&mut s.overload.priority, priority(v))),
         "How important requests are where not all can be served: `critical`, `normal` or `sheddable`.";
     "queue-timeout", Location, "1s", Supported(|s, v| s.overload.set(|overload| set(&mut overload.queue_timeout, value::duration(v)))),
         "How long a request waits for a place at an endpoint: seconds, or `500ms`; 0 to refuse it at once.";
@@ -33,6 +33,8 @@ annotations! {
 #[derive(Clone, Debug, Default)]
 pub(in crate::translate) struct Settings {
     shared: Arc<Overload>,
+    /// It counts whether or not anything is done about overload of endpoints: Forebay itself may be short of something.
+    pub(in crate::translate) priority: Priority,
 }
 
 impl Settings {
@@ -50,6 +52,7 @@ impl Settings {
 pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
     let is_off = settings.shared.mode == Mode::Off;
     route.overload = (!is_off).then(|| Arc::clone(&settings.shared));
+    route.priority = settings.priority;
 }
 
 pub(in crate::translate) fn mode(text: &str) -> Parsed<Mode> {

@@ -16,6 +16,7 @@ use super::verdicts::Verdict;
 use crate::limits::{
     ABUSE_ACTIVE_CLIENTS_MIN, ABUSE_CLIENTS_MAX, ABUSE_FAULTS_MIN, ABUSE_MEDIANS_MIN, ABUSE_OTHERS_MIN,
     ABUSE_PART_MIN, ABUSE_RATE_MIN, ABUSE_SHARE_FACTOR, ABUSE_SHARE_MIN, ABUSE_SKETCH_CELLS, ABUSE_SLOW_MIN,
+    ABUSE_VALUES_MAX,
 };
 
 /// Judges clients by what all workers have counted, window by window, each of a second.
@@ -25,6 +26,10 @@ pub(super) struct Judge {
     requests: Box<[f32]>,
     totals: Rates,
     overview: Overview,
+    /// What clients send against whom something is held, where a value tells them from others.
+    values: HashMap<ClientKey, Box<str>, RandomState>,
+    /// A client was forgotten against whom something is held.
+    has_forgotten: bool,
 }
 
 /// What all clients together do.
@@ -41,10 +46,12 @@ pub(super) struct Overview {
 impl Judge {
     pub(super) fn new(hasher: RandomState) -> Self {
         Self {
-            clients: HashMap::with_hasher(hasher),
+            clients: HashMap::with_hasher(hasher.clone()),
             requests: vec![0.0; ABUSE_SKETCH_CELLS].into(),
             totals: Rates::default(),
             overview: Overview::default(),
+            values: HashMap::with_hasher(hasher),
+            has_forgotten: false,
         }
     }
 
@@ -65,9 +72,14 @@ impl Judge {
         }
         for (client, counts) in &window.tracked {
             if !self.clients.contains_key(client) {
-                make_room(&mut self.clients);
+                self.has_forgotten |= make_room(&mut self.clients);
             }
             self.clients.entry(*client).or_default().add(counts);
+        }
+        for (client, value) in &window.values {
+            if self.values.len() < ABUSE_VALUES_MAX {
+                self.values.entry(*client).or_insert_with(|| value.clone());
+            }
         }
     }
 
@@ -75,7 +87,7 @@ impl Judge {
     pub(super) fn conclude(&mut self, now_s: u32) -> bool {
         let overview = self.look_over();
         self.overview = overview;
-        let mut has_changed = false;
+        let mut has_changed = std::mem::take(&mut self.has_forgotten);
         self.clients.retain(|_, record| {
             has_changed |= record.conclude(offences(record, &overview), now_s);
             !record.is_spent()
@@ -83,6 +95,8 @@ impl Judge {
         if self.clients.len() < self.clients.capacity() / 4 {
             self.clients.shrink_to(self.clients.len() * 2);
         }
+        self.values.retain(|client, _| self.clients.get(client).is_some_and(Record::is_held));
+        self.values.shrink_to(self.values.len() * 2);
         has_changed
     }
 
@@ -118,8 +132,19 @@ impl Judge {
         counts
     }
 
-    /// Forgets a client. False where it is not known.
+    /// The value by which a client is told from others, if that is known.
+    pub(super) fn value(&self, client: ClientKey) -> Option<&str> {
+        self.values.get(&client).map(|value| &**value)
+    }
+
+    /// The clients that send a value.
+    pub(super) fn with_value(&self, value: &str) -> Vec<ClientKey> {
+        self.values.iter().filter(|(_, known)| ***known == *value).map(|(client, _)| *client).collect()
+    }
+
+    /// Forgets a client. False where nothing is held against it.
     pub(super) fn release(&mut self, client: ClientKey) -> bool {
+        self.values.remove(&client);
         self.clients.remove(&client).is_some_and(|record| record.standing != Standing::Watched)
     }
 
@@ -127,13 +152,16 @@ impl Judge {
     pub(super) fn release_all(&mut self) -> usize {
         let [_, slowed, refused] = self.count();
         self.clients.clear();
+        self.values.clear();
         (slowed + refused) as usize
     }
 
     /// Bytes that it takes.
     pub(super) fn bytes(&self) -> usize {
         let of_requests = size_of_val(&*self.requests);
-        of_requests + self.clients.capacity() * 8 / 7 * (size_of::<(ClientKey, Record)>() + 1)
+        let of_values = self.values.capacity() * 8 / 7 * (size_of::<(ClientKey, Box<str>)>() + 1)
+            + self.values.values().map(|value| value.len()).sum::<usize>();
+        of_requests + of_values + self.clients.capacity() * 8 / 7 * (size_of::<(ClientKey, Record)>() + 1)
     }
 }
 
@@ -189,19 +217,63 @@ fn faults_min(signal: Signal) -> f32 {
     if signal == Signal::Slow { ABUSE_SLOW_MIN } else { ABUSE_FAULTS_MIN }
 }
 
-/// Forgets those clients that do least, an eighth of them at a time, since to find one all are looked at.
-fn make_room(clients: &mut HashMap<ClientKey, Record, RandomState>) {
+/// Forgets those clients that do least, an eighth of them at a time, since to find one all are looked at. True where something was held
+/// against one of them, which is over then.
+fn make_room(clients: &mut HashMap<ClientKey, Record, RandomState>) -> bool {
     if clients.len() < ABUSE_CLIENTS_MAX {
-        return;
+        return false;
     }
     let mut weights: Vec<f32> = clients.values().map(Record::weight).collect();
     let (_, least, _) = weights.select_nth_unstable_by(ABUSE_CLIENTS_MAX / 8, f32::total_cmp);
     let least = *least;
     let mut to_go = ABUSE_CLIENTS_MAX / 8;
+    let mut forgets_held = false;
     // Where many do just as much, not all of them go.
     clients.retain(|_, record| {
         let goes = to_go > 0 && record.weight() <= least;
         to_go -= usize::from(goes);
+        forgets_held |= goes && record.verdict().is_some();
         !goes
     });
+    forgets_held
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::simulation::seeded;
+    use super::*;
+
+    fn client(number: usize) -> ClientKey {
+        ClientKey::of(std::net::Ipv4Addr::from_bits(0x0a00_0000 + number as u32).into())
+    }
+
+    #[test]
+    fn who_is_forgotten_for_want_of_room_is_held_no_more() {
+        let (mut judge, mut window) = (Judge::new(seeded(1)), Window::new(seeded(1), 1));
+        let refused = Record::refused_until(600);
+        for number in 0..ABUSE_CLIENTS_MAX {
+            judge.clients.insert(client(number), refused);
+        }
+        assert!(!judge.conclude(1), "all stay as they are");
+        window.count(client(ABUSE_CLIENTS_MAX), 7, Signal::Slow, 1);
+        judge.begin();
+        judge.add(&window);
+        assert!(judge.conclude(2), "workers are told of those that are held no more");
+        assert_eq!(judge.held().count(), ABUSE_CLIENTS_MAX - ABUSE_CLIENTS_MAX / 8);
+    }
+
+    #[test]
+    fn values_are_known_of_those_alone_against_whom_something_is_held() {
+        let (mut judge, mut window) = (Judge::new(seeded(2)), Window::new(seeded(2), 1));
+        let [refused, other] = [1 << 20, 2 << 20].map(ClientKey::of_hash);
+        judge.clients.insert(refused, Record::refused_until(60));
+        for client in [refused, other] {
+            window.note_value(client, b"key of mine");
+        }
+        judge.add(&window);
+        judge.conclude(1);
+        assert_eq!((judge.value(refused), judge.value(other)), (Some("key of mine"), None));
+        assert_eq!(judge.with_value("key of mine"), [refused]);
+        assert!(judge.release(refused) && judge.with_value("key of mine").is_empty());
+    }
 }

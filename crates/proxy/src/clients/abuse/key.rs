@@ -4,19 +4,27 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// A client: an address of IPv4, or a network of 64 bits of IPv6, which is what a subscriber commonly has (RFC 6177).
+/// A client: an address of IPv4, a network of 64 bits of IPv6, which is what a subscriber commonly has (RFC 6177), or whoever sends a value that
+/// tells clients apart.
 ///
-/// One number. An IPv4 address is its lower half: networks of IPv6 whose upper half is zero are reserved (RFC 4291 section 2.4), and all
-/// of them together, the loopback address of IPv6 among them, stand for `0.0.0.0`.
+/// One number. An IPv4 address is its lower half: networks of IPv6 whose upper half is zero are reserved (RFC 4291 section 2.4). Values are hashes
+/// among the multicast networks (section 2.7), from which nobody asks for anything. All addresses of these two kinds together, the loopback address of
+/// IPv6 among them, stand for `0.0.0.0`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientKey(u64);
+
+/// The multicast networks of IPv6, `ff00::/8`.
+const VALUES: u64 = 0xff << 56;
+/// How values are told: by their hashes.
+const PREFIX: &str = "key:";
+const DIGITS: usize = 14;
 
 /// Text that names no client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoClient;
 
 impl ClientKey {
-    /// A multicast network, in which nobody is who asks for anything.
+    /// Stands for no client.
     pub(super) const NOBODY: Self = Self(u64::MAX);
 
     /// Who has an address.
@@ -25,9 +33,20 @@ impl ClientKey {
             IpAddr::V4(address) => Self(u64::from(address.to_bits())),
             IpAddr::V6(address) => {
                 let network = (address.to_bits() >> 64) as u64;
-                Self(if network >> 32 == 0 { 0 } else { network })
+                Self(if network >> 32 == 0 || network >= VALUES { 0 } else { network })
             }
         }
+    }
+
+    /// Who sends a value that has this hash. Of two values it may be the same by a chance of 1 in 2^56, if nobody can foresee the hash.
+    pub(super) fn of_hash(hash: u64) -> Self {
+        let key = Self(VALUES | hash >> VALUES.count_ones());
+        if key == Self::NOBODY { Self(VALUES) } else { key }
+    }
+
+    /// Whether it is told from others by a value.
+    pub(crate) fn is_of_value(self) -> bool {
+        self.0 >= VALUES
     }
 
     pub(crate) fn bits(self) -> u64 {
@@ -38,17 +57,25 @@ impl ClientKey {
 impl fmt::Display for ClientKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match u32::try_from(self.0) {
+            _ if self.is_of_value() => write!(f, "{PREFIX}{:0DIGITS$x}", self.0 & !VALUES),
             Ok(address) => Ipv4Addr::from_bits(address).fmt(f),
             Err(_) => write!(f, "{}/64", Ipv6Addr::from_bits(u128::from(self.0) << 64)),
         }
     }
 }
 
-/// An address of either version, or a network as it is told.
+/// An address of either version, or a network or the hash of a value as it is told.
 impl FromStr for ClientKey {
     type Err = NoClient;
 
     fn from_str(text: &str) -> Result<Self, NoClient> {
+        if let Some(digits) = text.strip_prefix(PREFIX) {
+            let hash =
+                digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(digits).ok_or(NoClient)?;
+            let hash =
+                u64::from_str_radix(hash, 16).ok().filter(|_| digits.len() == DIGITS).ok_or(NoClient)?;
+            return Ok(Self(VALUES | hash));
+        }
         let network = text.strip_suffix("/64");
         let address: IpAddr = network.unwrap_or(text).parse().map_err(|_| NoClient)?;
         if network.is_some() && address.is_ipv4() { Err(NoClient) } else { Ok(Self::of(address)) }
@@ -68,13 +95,33 @@ mod tests {
         assert_eq!(told("192.0.2.7"), "192.0.2.7");
         assert_eq!(told("::ffff:192.0.2.7"), "192.0.2.7");
         assert_eq!(told("2001:db8:1:2:3::4"), "2001:db8:1:2::/64");
-        assert_eq!(told("::1"), "0.0.0.0");
+        assert_eq!([told("::1"), told("ff02::1"), told("ffff:ffff:ffff:ffff::1")], ["0.0.0.0"; 3]);
         for text in ["192.0.2.7", "2001:db8:1:2::/64", "2001:db8:1:2::9"] {
             let key: ClientKey = text.parse().unwrap();
             assert_eq!(key.to_string().parse(), Ok(key));
         }
-        for text in ["", "shop.test", "192.0.2.0/24", "192.0.2.0/64", "2001:db8::/32"] {
+        for text in [
+            "",
+            "shop.test",
+            "192.0.2.0/24",
+            "192.0.2.0/64",
+            "2001:db8::/32",
+            "key:",
+            "key:12",
+            "key:+0123456789abc",
+        ] {
             assert_eq!(text.parse::<ClientKey>(), Err(NoClient), "{text}");
         }
+    }
+
+    #[test]
+    fn a_value_is_nobodys_address() {
+        for hash in [0, 1 << 8, 0x0123_4567_89ab_cdef, u64::MAX] {
+            let key = ClientKey::of_hash(hash);
+            assert!(key.is_of_value() && key != ClientKey::NOBODY, "{hash:x}");
+            assert_eq!(key.to_string().parse(), Ok(key));
+        }
+        assert_eq!(ClientKey::of_hash(0x0123_4567_89ab_cdef).to_string(), "key:0123456789abcd");
+        assert!(!ClientKey::of("fe80::1".parse().unwrap()).is_of_value());
     }
 }

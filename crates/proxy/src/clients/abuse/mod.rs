@@ -10,9 +10,11 @@ mod record;
 #[cfg(test)]
 mod simulation;
 mod sketch;
+mod value;
 mod verdicts;
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,6 +27,7 @@ use judge::Judge;
 pub use key::{ClientKey, NoClient};
 pub(crate) use record::Standing;
 use sketch::Window;
+use value::legible;
 pub(crate) use verdicts::Verdict;
 use verdicts::Verdicts;
 
@@ -39,6 +42,8 @@ use crate::places::{Place, Places};
 pub(crate) struct Abuse {
     workers: usize,
     hasher: RandomState,
+    /// Makes the hashes that stand for values, which nobody can foresee.
+    of_values: std::hash::RandomState,
     /// Windows that are to be judged.
     full: Mutex<Vec<Window>>,
     /// Windows that were, with their memory.
@@ -55,6 +60,8 @@ pub(crate) struct Abuse {
 pub struct NoticedClient {
     /// Who it is.
     pub client: ClientKey,
+    /// The beginning of the value by which it is told from others, where something is held against it and it has asked for something since.
+    pub value: Option<String>,
     /// What becomes of what it asks for: `watched`, `slowed` or `refused`.
     pub standing: &'static str,
     /// Seconds for which it is still refused.
@@ -65,6 +72,17 @@ pub struct NoticedClient {
     pub signals: Vec<&'static str>,
     /// Of each kind, in a second, over the last ten seconds or so.
     pub rates: Vec<(&'static str, f32)>,
+}
+
+/// Clients that are to be released.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whom {
+    /// One of them.
+    One(ClientKey),
+    /// Those that send a value, as far as that is told.
+    WithValue(String),
+    /// All of them.
+    All,
 }
 
 /// Figures for metrics.
@@ -93,6 +111,7 @@ impl Abuse {
                 |_| 0,
             ))),
             hasher,
+            of_values: std::hash::RandomState::new(),
             full: Mutex::default(),
             spare: Mutex::default(),
             generation: AtomicU64::new(0),
@@ -148,10 +167,15 @@ impl Abuse {
     pub(crate) fn list(&self, now: Moment) -> Vec<NoticedClient> {
         let judge = self.judge.lock();
         let mut clients: Vec<_> = judge.clients().map(|(client, record)| (client, *record)).collect();
+        let values: HashMap<_, _> = clients
+            .iter()
+            .filter_map(|(client, _)| Some((*client, judge.value(*client)?.to_owned())))
+            .collect();
         drop(judge);
         clients.sort_unstable_by(|(_, one), (_, other)| other.weight().total_cmp(&one.weight()));
         let told = clients.into_iter().map(|(client, record)| NoticedClient {
             client,
+            value: values.get(&client).cloned(),
             standing: match record.standing {
                 Standing::Watched => "watched",
                 Standing::Slowed => "slowed",
@@ -172,12 +196,16 @@ impl Abuse {
         told.collect()
     }
 
-    /// Forgets what is held against a client, or against all. Returns against how many something was.
-    pub(crate) fn release(&self, client: Option<ClientKey>) -> usize {
+    /// Forgets what is held against clients. Returns against how many something was.
+    pub(crate) fn release(&self, whom: &Whom) -> usize {
         let mut judge = self.judge.lock();
-        let released = match client {
-            Some(client) => usize::from(judge.release(client)),
-            None => judge.release_all(),
+        let released = match whom {
+            Whom::One(client) => usize::from(judge.release(*client)),
+            Whom::WithValue(value) => {
+                let clients = judge.with_value(&legible(value.as_bytes()));
+                clients.into_iter().filter(|client| judge.release(*client)).count()
+            }
+            Whom::All => judge.release_all(),
         };
         self.publish(&judge, true);
         released
@@ -272,6 +300,17 @@ impl AbuseCounter {
     pub(crate) fn count(&self, client: ClientKey, signal: Signal) {
         let hash = self.shared.hash(client);
         self.window.borrow_mut().count(client, hash, signal, self.threshold.get());
+    }
+
+    /// Who sends a value that tells clients apart within a zone.
+    pub(crate) fn with_value(&self, zone: u64, value: &[u8]) -> ClientKey {
+        ClientKey::of_hash(self.shared.of_values.hash_one((zone, value)))
+    }
+
+    /// Takes note of the value of a client against whom something is held, for operators.
+    #[cold]
+    pub(crate) fn note_value(&self, client: ClientKey, value: &[u8]) {
+        self.window.borrow_mut().note_value(client, value);
     }
 
     pub(crate) fn is_quiet(&self) -> bool {

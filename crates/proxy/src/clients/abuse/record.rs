@@ -48,6 +48,11 @@ pub(super) struct Record {
 }
 
 impl Record {
+    #[cfg(test)]
+    pub(super) fn refused_until(until_s: u32) -> Self {
+        Self { standing: Standing::Refused, until_s, ..Self::default() }
+    }
+
     /// A window has passed: what was counted before counts less.
     pub(super) fn decay(&mut self) {
         self.sums.iter_mut().for_each(|sum| *sum *= DECAY);
@@ -132,9 +137,14 @@ impl Record {
         }
     }
 
+    /// Whether anything is held against it, be it that it was refused before.
+    pub(super) fn is_held(&self) -> bool {
+        self.standing != Standing::Watched || self.strikes > 0
+    }
+
     /// Whether nothing worth remembering is left.
     pub(super) fn is_spent(&self) -> bool {
-        self.standing == Standing::Watched && self.strikes == 0 && self.heat == 0 && self.weight() < 1.0
+        !self.is_held() && self.heat == 0 && self.weight() < 1.0
     }
 
     /// How much it does, with what is held against it before all.

@@ -11,7 +11,8 @@ use foldhash::fast::SeedableRandomState as RandomState;
 
 use super::counts::{Counts, HIDDEN, Signal};
 use super::key::ClientKey;
-use crate::limits::{ABUSE_SKETCH_CELLS, ABUSE_SKETCH_ROWS, ABUSE_TRACKED_MAX};
+use super::value::legible;
+use crate::limits::{ABUSE_SKETCH_CELLS, ABUSE_SKETCH_ROWS, ABUSE_TRACKED_MAX, ABUSE_VALUES_PER_WINDOW};
 
 const MASK: usize = ABUSE_SKETCH_CELLS - 1;
 const _: () = assert!(ABUSE_SKETCH_CELLS.is_power_of_two() && ABUSE_SKETCH_CELLS <= 1 << 16);
@@ -48,6 +49,8 @@ pub(super) struct Window {
     pub(super) tracked: HashMap<ClientKey, Counts, RandomState>,
     tracked_max: usize,
     pub(super) totals: Counts,
+    /// What clients send against whom something is held, where a value tells them from others.
+    pub(super) values: Vec<(ClientKey, Box<str>)>,
 }
 
 impl Window {
@@ -59,6 +62,17 @@ impl Window {
             tracked: HashMap::with_hasher(hasher),
             tracked_max: ABUSE_TRACKED_MAX / workers.max(1),
             totals: Counts::default(),
+            values: Vec::new(),
+        }
+    }
+
+    /// Takes note of the value by which a client is told from others; of a few of them, since there is another window soon.
+    #[cold]
+    pub(super) fn note_value(&mut self, client: ClientKey, value: &[u8]) {
+        if self.values.len() < ABUSE_VALUES_PER_WINDOW
+            && !self.values.iter().any(|(known, _)| *known == client)
+        {
+            self.values.push((client, legible(value)));
         }
     }
 
@@ -122,13 +136,16 @@ impl Window {
         self.tracked.clear();
         self.tracked.shrink_to(TRACKED_USUALLY);
         self.totals = Counts::default();
+        self.values = Vec::new();
     }
 
     /// Bytes that it takes.
     pub(super) fn bytes(&self) -> usize {
         let fixed = (ABUSE_SKETCH_ROWS + 1) * ABUSE_SKETCH_CELLS * size_of::<u16>();
         // A table of the standard library has a byte of control for each slot, and an eighth of its slots is never used.
-        fixed + self.tracked.capacity() * 8 / 7 * (size_of::<(ClientKey, Counts)>() + 1)
+        let values = self.values.capacity() * size_of::<(ClientKey, Box<str>)>()
+            + self.values.iter().map(|(_, value)| value.len()).sum::<usize>();
+        fixed + values + self.tracked.capacity() * 8 / 7 * (size_of::<(ClientKey, Counts)>() + 1)
     }
 }
 

@@ -318,13 +318,15 @@ fn endpoints_that_speak_http_2_have_limits_too() {
 }
 
 /// A world whose peers on this machine are believed.
-fn believing(endpoints: &[SocketAddr], overload: Overload) -> World {
+fn believing(endpoints: &[SocketAddr], overload: Overload, priority: Priority) -> World {
     World::http(endpoints, |model| {
         let forwarded = &mut model.settings.forwarded;
         forwarded.trusted = vec!["127.0.0.0/8".parse().unwrap()];
         forwarded.real_ip = true;
         forwarded.priority_header = Some("X-Priority".into());
-        forward(model, |forward| forward.overload = Some(Arc::new(overload)));
+        forward(model, |forward| {
+            (forward.overload, forward.priority) = (Some(Arc::new(overload)), priority);
+        });
     })
 }
 
@@ -335,8 +337,7 @@ fn with(field: &str) -> String {
 #[test]
 fn who_matters_most_is_served_first_as_the_route_or_a_hop_says() {
     let upstream = Upstream::new();
-    let overload = Overload { priority: Priority::Sheddable, ..limited(1) };
-    let world = believing(&[upstream.address()], overload);
+    let world = believing(&[upstream.address()], limited(1), Priority::Sheddable);
     let (_clients, mut peers) = busy(&world, &upstream, 1);
     let mut waiting = Vec::new();
     for (number, field) in
@@ -373,7 +374,11 @@ fn a_client_that_nobody_believes_is_as_important_as_its_route() {
 #[test]
 fn who_asks_for_far_more_than_others_is_told_that_it_is_its_own_excess() {
     let upstream = Upstream::new();
-    let world = believing(&[upstream.address()], Overload { queue_timeout: Duration::ZERO, ..limited(1) });
+    let world = believing(
+        &[upstream.address()],
+        Overload { queue_timeout: Duration::ZERO, ..limited(1) },
+        Priority::Normal,
+    );
     let (_clients, _peers) = busy(&world, &upstream, 1);
     let (mut one, mut other) = (world.http_client(), world.http_client());
     let (greedy, modest) = (with("X-Forwarded-For: 192.0.2.1"), with("X-Forwarded-For: 192.0.2.2"));

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use model::{MinRate, Model, Transfer};
-use testkit::{Canned, Connection, H2Client, Upstream};
+use testkit::frames::{FrameClient, Outcome, flag, frame, head, header_block, kind};
+use testkit::{Canned, Connection, Ending, H2Client, Upstream};
 
 use super::{POST, await_fault, forward};
 use crate::world::World;
@@ -28,6 +29,38 @@ fn a_head_that_trickles_in_is_cut_off() {
     client.send("GET / HTTP/1.1\r\nHost: web.test\r\n");
     assert_eq!(client.read_response().status, 408);
     await_fault(&world, "head_rate");
+}
+
+/// The rate is that of frames whose head has begun: what is between heads has no rate.
+#[test]
+fn a_head_over_http2_that_trickles_in_is_cut_off_and_an_idle_connection_is_not() {
+    let upstream = Canned::saying("hello");
+    let world = World::http(&[upstream.address()], sending);
+    let head = head("GET", "web.test", "/a");
+    let fields: Vec<_> = head.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
+    let block = header_block(&fields);
+    let mut idle = FrameClient::begin(world.http_client());
+    let trickles: [&dyn Fn(&mut FrameClient); 3] = [
+        &|client| client.send_bytes(&frame(kind::HEADERS, flag::END_HEADERS, 1, &block)[..20]),
+        &|client| client.send(kind::HEADERS, flag::END_STREAM, 1, &block[..10]),
+        &|client| {
+            client.send(kind::HEADERS, flag::END_STREAM, 1, &block[..10]);
+            client.send_bytes(&frame(kind::CONTINUATION, flag::END_HEADERS, 1, &block[10..])[..5]);
+        },
+    ];
+    for (count, trickle) in (1..).zip(trickles) {
+        let mut client = FrameClient::begin(world.http_client());
+        trickle(&mut client);
+        assert_eq!(client.ending(), Some(0), "a GOAWAY without an error");
+        world.await_metric(super::FAULTS, &[("reason", "head_rate")], count);
+    }
+    let mut preface = world.http_client();
+    preface.send("PRI * HTTP/2.0\r\n");
+    assert_eq!(preface.ending(), Ending::Closed);
+    world.await_metric(super::FAULTS, &[("reason", "head_rate")], 4);
+    idle.get(1, "web.test", "/a");
+    assert_eq!(idle.outcome(1), Outcome::Status(200));
+    assert_eq!(world.metrics().sum(super::FAULTS, &[("reason", "head_timeout")]), 0);
 }
 
 #[test]
