@@ -1,5 +1,11 @@
 //! The thread and a Redis that is not one: well, slow, gone, with another password, or talking nonsense.
 
+#![expect(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "the server is a thread of its own, and the time is a test's"
+)]
+
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -192,7 +192,7 @@ pub(super) fn abusive(site: &Site, peers: &[Peer]) -> Result<Findings> {
     let mut costs = Vec::new();
     for (number, proxy) in proxies.iter().enumerate() {
         let requests = records.of(2 * number + 1).len();
-        let cost = (after[number] - before[number]).as_secs_f64() * 1e6 / requests.max(1) as f64;
+        let cost = after[number].saturating_sub(before[number]).as_secs_f64() * 1e6 / requests.max(1) as f64;
         let resident = proxy.program.resident_bytes()? as f64;
         let [clients, table] = tables[number][..] else { unreachable!("two figures") };
         costs.push(cost);

@@ -115,7 +115,7 @@ impl World {
             store.set_clock(REDIS_CLOCK + at, moment(at));
         }
         if let Some((_, told, said)) = replica.answer.take_if(|(due, ..)| *due <= at) {
-            replica.quotas.stored(&told, &said, at - replica.told, moment(at));
+            replica.quotas.stored(&told, &said, at.saturating_sub(replica.told), moment(at));
             replica.quotas.store().unwrap().set_away(None);
             replica.next_exchange = at + LIMIT_REDIS_INTERVAL;
         }

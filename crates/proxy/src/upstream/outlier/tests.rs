@@ -233,7 +233,7 @@ fn an_endpoint_that_hangs_is_found_by_its_silence() {
     for seed in SEEDS {
         for (rate, patience, failed_max) in [(500.0, 10.0, 0.005), (500.0, 1.0, 0.005), (40.0, 10.0, 0.03)] {
             let slowdown = |at, endpoint| if endpoint == 1 && (10.0..40.0).contains(&at) { 1e9 } else { 1.0 };
-            let scene = Scene { slowdown, rate, patience, ..usual() };
+            let scene = Scene { rate, slowdown, patience, ..usual() };
             let run = scene.play(seed);
             let (failed, share) = (run.failed(10.0, 40.0), run.share(1, 12.0, 40.0));
             assert!(failed <= failed_max && share <= 0.03, "seed {seed}, {rate}/s: {failed}, {share}");
