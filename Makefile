@@ -6,7 +6,7 @@ export PATH := $(CACHE)/tools/bin:$(PATH)
 RELEASE := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/forebay
 CARGO_DENY := cargo-deny@0.20.2
 
-.PHONY: help demo test lint unit kubernetes instructions advisories cluster conformance field-cases adversary peers peers-kubernetes overload release
+.PHONY: help demo test lint unit kubernetes instructions advisories cluster conformance gateway-conformance field-cases adversary peers peers-kubernetes overload release
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -40,6 +40,10 @@ cluster: tools ## Start a Kubernetes cluster, in namespaces of its own, until Ct
 conformance: tools ## Run h2spec, gRPC's interoperability tests, testssl.sh, ws, Redis, PHP-FPM and more against Forebay
 	cargo build --quiet --package forebay
 	cargo xtask conformance
+
+gateway-conformance: tools ## Run the Gateway API's official conformance suite, and write testing/gateway/report.yaml
+	cargo build --quiet --package forebay
+	cargo xtask gateway-conformance
 
 field-cases: release ## Make the field cases happen, and write what they show into docs/field-cases.md
 	FOREBAY_BINARY=$(RELEASE) FOREBAY_WRITE_DOCS=1 cargo test --quiet --profile xtask --package field-cases --test field_cases

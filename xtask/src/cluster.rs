@@ -104,6 +104,7 @@ fn enter(settings: &Settings, command: &[OsString]) -> Result<ExitCode> {
     // Here, since there is no network inside to fetch sources from.
     cluster::binary()?;
     cluster::Helm::install()?;
+    cluster::gateway_crds("standard")?;
     let outside = process::id().to_string();
     let mut arguments: Vec<OsString> =
         ["cluster", "inside", "--outside", &outside, "--forebay"].map(OsString::from).into();

@@ -10,6 +10,7 @@ mod child;
 mod cluster;
 mod conformance;
 mod demo;
+mod gateway;
 mod instructions;
 mod interrupt;
 mod load;
@@ -48,6 +49,8 @@ enum Task {
     Chart(chart::Arguments),
     /// Runs the conformance suites of others against Forebay.
     Conformance(conformance::Arguments),
+    /// Runs the Gateway API's official conformance suite against Forebay in a cluster.
+    GatewayConformance(gateway::Arguments),
     /// Plays the attacks of testing/adversary against Forebay.
     Adversary(adversary::Arguments),
     /// Counts the instructions of a request, and compares with those agreed on.
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::PeersKubernetes(arguments) => return exit_code(scale::run(&arguments)),
         Task::Overload(arguments) => return exit_code(overload::run(&arguments)),
+        Task::GatewayConformance(arguments) => return exit_code(gateway::run(&arguments)),
         Task::Cluster(arguments) => return exit_code(cluster::run(&arguments)),
         Task::Adversary(arguments) => return exit_code(adversary::run(&arguments)),
         Task::Tidy => tidy::run(),

@@ -1,6 +1,8 @@
 //! The connection to a cluster's API server.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
@@ -26,6 +28,29 @@ pub struct Connection {
     pub namespace: String,
     /// URL of the API server.
     pub url: String,
+    pub(crate) versions: Versions,
+}
+
+/// The versions in which the API server has kinds that not every cluster has. Who watches them says so to those who write.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Versions(Arc<Mutex<BTreeMap<&'static str, &'static str>>>);
+
+impl Versions {
+    /// The version of a kind; none if there is no such kind.
+    pub(crate) fn get(&self, kind: &str) -> Option<&'static str> {
+        self.lock().get(kind).copied()
+    }
+
+    pub(crate) fn set(&self, kind: &'static str, version: Option<&'static str>) {
+        match version {
+            Some(version) => self.lock().insert(kind, version),
+            None => self.lock().remove(kind),
+        };
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<&'static str, &'static str>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Why no connection can be made.
@@ -69,7 +94,7 @@ impl Connection {
     pub async fn open(address: &ClusterAddress) -> Result<Self, ConnectError> {
         let config = configure(address).await?;
         let (namespace, url) = (config.default_namespace.clone(), config.cluster_url.to_string());
-        Ok(Self { client: Client::try_from(config)?, namespace, url })
+        Ok(Self { client: Client::try_from(config)?, namespace, url, versions: Versions::default() })
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Never in here: async, IO, or the meaning of objects.
 
+mod gateway_api;
+
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -14,6 +16,8 @@ use crate::objects::{
     ConfigMap, EndpointSlice, Endpoints, Ingress, IngressClass, Object, Resource, Secret, Service, Sourced,
 };
 use crate::problem::{Problem, Reason, Severity};
+
+pub use gateway_api::GatewayStores;
 
 /// Objects by kind, namespace and name.
 /// The order in which objects were added is kept until one is removed. It stands for their age where they have no creation time.
@@ -36,6 +40,8 @@ pub struct Index {
     pub secrets: Store<Secret>,
     /// The namespaces whose Ingresses are served; none for all namespaces.
     pub namespaces: Option<BTreeSet<String>>,
+    /// The objects of the Gateway API, and the Namespaces.
+    pub gateway: GatewayStores,
     slices_by_service: HashMap<NsName, Vec<Arc<Sourced<EndpointSlice>>>, FixedState>,
 }
 
@@ -69,6 +75,7 @@ impl Index {
                 self.attach(object);
                 Ok(())
             }
+            other => self.gateway.add(other),
         }
     }
 
@@ -96,6 +103,7 @@ impl Index {
                 self.attach(object);
                 true
             }
+            other => self.gateway.replace(other),
         }
     }
 
@@ -115,7 +123,7 @@ impl Index {
                 }
                 old.is_some()
             }
-            _ => false,
+            _ => self.gateway.remove(kind, key),
         }
     }
 
@@ -134,6 +142,7 @@ impl Index {
             .chain(self.endpoints.iter().cloned().map(Object::Endpoints))
             .chain(self.configmaps.iter().cloned().map(Object::ConfigMap))
             .chain(self.secrets.iter().cloned().map(Object::Secret))
+            .chain(self.gateway.objects())
     }
 
     fn attach(&mut self, slice: &Arc<Sourced<EndpointSlice>>) {
@@ -179,6 +188,11 @@ impl<T: Resource> Store<T> {
     /// The object with this name, as a shared pointer.
     pub fn shared(&self, name: &NsName) -> Option<&Arc<Sourced<T>>> {
         self.0.get(name).map(|ByName(object)| object)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// All objects.

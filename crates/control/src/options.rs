@@ -48,6 +48,8 @@ pub struct Options {
     pub tcp_services_configmap: Option<NsName>,
     /// The `ConfigMap` with the UDP services.
     pub udp_services_configmap: Option<NsName>,
+    /// Addresses of this machine that Gateways are given, one each; empty to serve all Gateways at every address.
+    pub gateway_addresses: Vec<IpNet>,
     /// Ports that no TCP or UDP service may use, each with the flag that takes it.
     pub reserved_ports: Vec<(u16, &'static str)>,
     /// Time after which the answer of a TCP service counts as slow.
@@ -137,6 +139,7 @@ impl Default for Options {
             ssl_passthrough: false,
             tcp_services_configmap: None,
             udp_services_configmap: None,
+            gateway_addresses: Vec::new(),
             reserved_ports: vec![(80, "--http-port"), (443, "--https-port"), (10254, "--healthz-port")],
             stream_response_threshold: Duration::from_millis(10),
             zone: None,

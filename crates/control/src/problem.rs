@@ -204,6 +204,12 @@ impl Place {
         }
     }
 
+    /// The place of settings that hold for the whole proxy, of which nothing is said.
+    pub(crate) fn of_proxy() -> Self {
+        let object = ObjectRef { kind: "", namespace: String::new(), name: String::new() };
+        Self { object, uid: None, file: None, line: None }
+    }
+
     /// The place of one value in an object.
     pub(crate) fn at<T: Resource, V>(object: &Sourced<T>, value: &At<V>) -> Self {
         let whole = Self::of(object);

@@ -58,8 +58,8 @@ fn destination(translation: &Translation, route: &Route) -> (String, String) {
                 let cluster = translation.model.cluster(*cluster);
                 (cluster.name.clone(), endpoints(cluster))
             }
-            Backends::Split(split) => {
-                let clusters = split.backends().iter().map(|one| translation.model.cluster(one.cluster));
+            Backends::Split(_) => {
+                let clusters = forward.backends.clusters().map(|one| translation.model.cluster(one));
                 let (names, endpoints): (Vec<_>, Vec<_>) =
                     clusters.map(|cluster| (cluster.name.clone(), endpoints(cluster))).unzip();
                 (names.join(", "), endpoints.join(", "))

@@ -190,6 +190,7 @@ fn options(text: &str) -> Options {
     for (name, value) in directives(text, "option ") {
         match name {
             "annotations-prefix" => value.clone_into(&mut options.annotations_prefix),
+            "http-port" => options.http_port = value.parse().unwrap(),
             "configmap" => options.configmap = Some(value.parse().unwrap()),
             "controller-class" => value.clone_into(&mut options.controller_class),
             "enable-ssl-passthrough" => options.ssl_passthrough = value == "true",
@@ -369,15 +370,17 @@ fn describe_block(name: &str, block: &model::Block) -> String {
 
 /// How a route forwards, without what no Ingress can change.
 fn describe_forward(forward: &model::Forward) -> String {
-    assert_eq!(forward.timeouts.request, None);
     let id = match &forward.backends {
         Backends::One(id) => *id,
         Backends::Canary(canary) => canary.mainline,
-        Backends::Split(_) => panic!("an Ingress names one Service for a path"),
+        // A route of the Gateway API, of which `gateway.rs` tests the rest.
+        Backends::Split(split) => return format!("{split:?}"),
     };
     let priority = model::overload::Priority::default();
     let forward = &model::Forward { cache: None, overload: None, priority, ..forward.clone() };
     let debug = format!("{forward:?}")
+        .replace("backend_request: None, ", "")
+        .replace(", backoff: None", "")
         .replace(", cache: None", "")
         .replace(", overload: None", "")
         .replace(", priority: Normal", "")
@@ -386,7 +389,7 @@ fn describe_forward(forward: &model::Forward) -> String {
     let debug = debug.replace(", head: None", "");
     // What ingress-nginx does where nobody says anything.
     let usual = ", transfer: Transfer { request_buffer_bytes: Some(8192), uses_http_1_0: false, \
-                 response_head_bytes_max: 4096, response: None, mirror: None }";
+                 response_head_bytes_max: 4096, response: None, mirrors: None }";
     let debug = debug.replace(usual, "");
     let backends = format!("backends: {:?}", forward.backends);
     debug.replace(&backends, &format!("cluster: {id:?}"))
@@ -436,7 +439,8 @@ fn filters(route: &model::Route) -> Vec<String> {
 fn write_cluster(text: &mut String, cluster: &model::Cluster) {
     let plain = model::Cluster::default();
     if cluster.balance != plain.balance {
-        write!(text, "\nupstream {}: {:?}\n", cluster.name, cluster.balance).unwrap();
+        let balance = format!("{:?}", cluster.balance).replace(", header: None, age_max: None", "");
+        write!(text, "\nupstream {}: {balance}\n", cluster.name).unwrap();
     }
     if cluster.version != plain.version || cluster.encryption != plain.encryption {
         let encryption = match &cluster.encryption {
@@ -455,13 +459,14 @@ fn write_stream(text: &mut String, listener: &Listener, model: &Model) {
         Protocol::Udp(stream) => (Transport::Udp, stream),
     };
     let port = listener.port;
-    let Stream { cluster, accepts_proxy_header, sends_proxy_header, labels } = stream;
-    let cluster = model.cluster(*cluster);
+    let Stream { backends, accepts_proxy_header, sends_proxy_header, labels } = stream;
+    let labels = format!("{labels:?}").replace(", rule: \"\"", "");
+    let cluster = model.cluster(backends.only().expect("a stream of a ConfigMap leads to one Service"));
     let endpoints: Vec<_> = cluster.endpoints.iter().map(|endpoint| endpoint.address.to_string()).collect();
     write!(
         text,
         "\nport {port} {transport:?} to {} {endpoints:?}, accepts PROXY {accepts_proxy_header}, sends PROXY \
-         {sends_proxy_header}\n  {labels:?}\n",
+         {sends_proxy_header}\n  {labels}\n",
         cluster.name
     )
     .unwrap();
@@ -479,8 +484,19 @@ fn upstream_tls(tls: &UpstreamTls) -> String {
 }
 
 fn tls(tls: &HostTls, model: &Model) -> String {
-    let HostTls { certificate, shown_for, client_auth, ciphers, prefer_server_ciphers, passthrough } = tls;
+    let HostTls {
+        certificate,
+        more_certificates,
+        shown_for,
+        client_auth,
+        ciphers,
+        prefer_server_ciphers,
+        passthrough,
+        stream,
+        listener,
+    } = tls;
     let mut parts = Vec::new();
+    assert!(more_certificates.is_none() && stream.is_none() && listener.is_none(), "of no Ingress");
     if let Some(certificate) = certificate {
         parts.push(format!("shows {}", shown(certificate)));
     }
@@ -489,7 +505,7 @@ fn tls(tls: &HostTls, model: &Model) -> String {
         parts.push(format!("only for {}", names.join(" ")));
     }
     if let Some(auth) = client_auth {
-        let ClientAuth { authorities, verify, depth } = auth;
+        let ClientAuth { authorities, verify, depth, ends_handshake: _ } = auth;
         let Authorities { certificates, revocations } = &**authorities;
         parts.push(format!(
             "asks for certificates: {verify:?} by {} authorities with {} revocation lists to depth {depth}",

@@ -150,6 +150,9 @@ pub(crate) struct Reading {
     /// How big that folder may become: `10g`.
     #[arg(long, value_name = "SIZE", value_parser = cache_disk, requires = "cache_folder")]
     pub(crate) cache_disk: Option<u64>,
+    /// Addresses of this machine that Gateways are given, one each [default: all Gateways are served at every address].
+    #[arg(long, value_name = "ADDRESS|CIDR", value_delimiter = ',', value_parser = control::options::parse_network)]
+    pub(crate) gateway_address: Vec<IpNet>,
     /// Port for HTTP; 0 is any free one.
     #[arg(long, value_name = "PORT", default_value_t = 80)]
     pub(crate) http_port: u16,
@@ -470,6 +473,7 @@ impl Reading {
             ssl_passthrough: self.enable_ssl_passthrough,
             tcp_services_configmap: self.tcp_services_configmap,
             udp_services_configmap: self.udp_services_configmap,
+            gateway_addresses: self.gateway_address,
             reserved_ports: vec![
                 (self.http_port, "--http-port"),
                 (self.https_port, "--https-port"),

@@ -2,7 +2,8 @@
 
 use model::{
     Access, Action, AppProtocol, Backends, Certificate, ClientCertificate, ClusterId, Encryption,
-    EndpointState, ErrorPages, HostTls, PathKind, RequestFilter, ResponseFilter, Route, Satisfy,
+    EndpointState, ErrorPages, HeaderChanges, HostTls, PathKind, RequestFilter, ResponseFilter, Route,
+    Satisfy,
 };
 use routing::{HostTable, Listener, Snapshot};
 use serde_json::{Value, json};
@@ -22,6 +23,7 @@ pub(crate) fn describe(snapshot: &Snapshot, acknowledged: u64) -> Value {
 fn host(table: &HostTable, snapshot: &Snapshot) -> Value {
     json!({
         "host": table.name().to_string(),
+        "wider": table.wider().map(ToString::to_string),
         "tls": tls(table.tls(), snapshot),
         "routes": table.routes().iter().map(|one| route(one, snapshot)).collect::<Vec<_>>(),
     })
@@ -32,6 +34,9 @@ fn tls(tls: &HostTls, snapshot: &Snapshot) -> Value {
     json!({
         "certificate": tls.certificate.as_deref().map(certificate),
         "clientCertificates": tls.client_auth.as_ref().map(|auth| format!("{:?}", auth.verify)),
+        "stream": tls.stream.as_ref().map(|stream| {
+            json!({"upstream": upstream(&stream.backends, snapshot), "isTerminated": stream.is_terminated})
+        }),
         "passthrough": tls.passthrough.map(|cluster| snapshot.cluster(cluster).name.clone()),
     })
 }
@@ -44,9 +49,10 @@ fn certificate(certificate: &Certificate) -> Value {
 fn stream(listener: &Listener, snapshot: &Snapshot) -> Option<Value> {
     let stream = listener.stream()?;
     Some(json!({
+        "address": listener.id.address.map(|address| address.to_string()),
         "port": listener.id.port,
         "transport": listener.id.kind.as_str(),
-        "upstream": snapshot.cluster(stream.cluster).name,
+        "upstream": upstream(&stream.backends, snapshot),
         "acceptsProxyHeader": stream.accepts_proxy_header,
         "sendsProxyHeader": stream.sends_proxy_header,
     }))
@@ -115,6 +121,11 @@ fn filters(route: &Route) -> Vec<Value> {
 
 fn request_filter(filter: &RequestFilter) -> Value {
     match filter {
+        RequestFilter::RequestRedirect(redirect) => {
+            json!({"requestRedirect": {"status": redirect.status, "host": redirect.host, "port": redirect.port}})
+        }
+        RequestFilter::UrlRewrite(rewrite) => json!({"urlRewrite": {"host": rewrite.host}}),
+        RequestFilter::Headers(changes) => json!({"requestHeaders": changed(changes)}),
         RequestFilter::TlsRedirect(redirect) => {
             json!({"tlsRedirect": {"status": redirect.status, "believesHops": redirect.believes_hops}})
         }
@@ -129,8 +140,14 @@ fn request_filter(filter: &RequestFilter) -> Value {
 fn response_filter(filter: &ResponseFilter) -> Value {
     match filter {
         ResponseFilter::Cors(cors) => json!({"cors": format!("{:?}", cors.origins)}),
+        ResponseFilter::CrossOrigin(cors) => json!({"cors": format!("{:?}", cors.origins)}),
         ResponseFilter::SetHeaders(headers) => json!({"setHeaders": **headers}),
+        ResponseFilter::Headers(changes) => json!({"responseHeaders": changed(changes)}),
     }
+}
+
+fn changed(changes: &HeaderChanges) -> Value {
+    json!({"set": changes.set(), "add": changes.add(), "remove": changes.remove()})
 }
 
 fn client_certificate(demand: &ClientCertificate) -> Value {
@@ -160,7 +177,8 @@ fn upstream(backends: &Backends, snapshot: &Snapshot) -> Value {
         Backends::One(cluster) => name(*cluster),
         Backends::Split(split) => {
             let backends = split.backends().iter();
-            backends.map(|one| json!({"upstream": name(one.cluster), "weight": one.weight})).collect()
+            let named = |one: &model::Backend| one.target.cluster().map_or_else(|| json!("invalid"), name);
+            backends.map(|one| json!({"upstream": named(one), "weight": one.weight})).collect()
         }
         Backends::Canary(canary) => {
             let rules = format!("{:?}", canary.rules);

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use crate::template::Template;
 
 /// How the requests of a client are kept at one endpoint: by a cookie that names it (ingress-nginx: `affinity: cookie`).
@@ -9,6 +11,11 @@ pub struct Affinity {
     pub change_on_failure: bool,
     /// The cookie that is set.
     pub cookie: AffinityCookie,
+    /// The header, of responses and of requests after them, that names the endpoint in place of the cookie (Gateway API:
+    /// `SessionPersistence` of type `Header`); none for the cookie.
+    pub header: Option<String>,
+    /// Age after which what names the endpoint counts no more, whatever the client does with it; none for no such age.
+    pub age_max: Option<Duration>,
 }
 
 /// How an endpoint is found by the cookie of [`Affinity`].

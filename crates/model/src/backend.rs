@@ -1,11 +1,13 @@
-use crate::{Canary, ClusterId};
+use std::sync::Arc;
+
+use crate::{Canary, ClusterId, HeaderChanges, Mirror, UrlRewrite};
 
 /// Where the requests of a route go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Backends {
     /// All to one cluster.
     One(ClusterId),
-    /// To several, each of which takes its share.
+    /// To several, each of which takes its share; or to one that has filters of its own, or is invalid.
     Split(Split),
     /// To a mainline, or to its canary. On the heap, since few routes have one.
     Canary(Box<Canary>),
@@ -16,13 +18,39 @@ pub enum Backends {
 pub struct Split(Box<[Backend]>);
 
 /// One of several places where requests go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backend {
     /// Whose endpoints take them.
-    pub cluster: ClusterId,
-    /// Its share is its weight among the sum of all weights; zero takes nothing. It keeps its share when it has no endpoints: those
-    /// requests are answered with an error, as the Gateway API asks for.
+    pub target: BackendTarget,
+    /// Its share is its weight among the sum of all weights; zero takes nothing. It keeps its share when it has no endpoints or is invalid:
+    /// those requests are answered with an error, as the Gateway API asks for.
     pub weight: u32,
+    /// What is done with its requests and responses beside what is done with all of the route; none for most.
+    pub filters: Option<Arc<BackendFilters>>,
+}
+
+/// What takes the share of a [`Backend`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackendTarget {
+    /// The endpoints of this cluster.
+    Cluster(ClusterId),
+    /// Nothing, since what the object refers to does not exist or may not be referred to: requests are answered with 500, connections
+    /// of streams are closed.
+    Invalid,
+}
+
+/// What is done with the requests that go to one of several backends, after what is done with all of the route's (Gateway API:
+/// `HTTPBackendRef.filters`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BackendFilters {
+    /// Another path or host for the backend, in place of what the route has made of it.
+    pub rewrite: Option<Box<UrlRewrite>>,
+    /// Changes to the headers that the backend gets.
+    pub request_headers: Option<Arc<HeaderChanges>>,
+    /// Changes to the headers of its responses, before those of the route.
+    pub response_headers: Option<Arc<HeaderChanges>>,
+    /// Where copies of its requests go, beside those of the route.
+    pub mirrors: Box<[Mirror]>,
 }
 
 /// Backends of which none takes anything.
@@ -46,7 +74,7 @@ impl Backends {
             Self::Split(split) => ([None, None], split.backends()),
             Self::Canary(canary) => ([Some(canary.mainline), Some(canary.cluster)], [].as_slice()),
         };
-        one.into_iter().flatten().chain(of_split.iter().map(|backend| backend.cluster))
+        one.into_iter().flatten().chain(of_split.iter().filter_map(|backend| backend.target.cluster()))
     }
 }
 
@@ -70,17 +98,76 @@ impl Split {
     pub fn weight(&self) -> u64 {
         self.0.iter().map(|backend| u64::from(backend.weight)).sum()
     }
+
+    /// The backend that takes a request, by a random number.
+    #[expect(clippy::missing_panics_doc, reason = "the weights add up to more than the rest")]
+    pub fn pick(&self, random: u64) -> &Backend {
+        let mut rest = random % self.weight();
+        let picked = self.0.iter().find(|backend| match rest.checked_sub(backend.weight.into()) {
+            Some(below) => {
+                rest = below;
+                false
+            }
+            None => true,
+        });
+        picked.expect("the weights add up to more than the rest")
+    }
+}
+
+impl Backend {
+    /// A cluster with a weight, and nothing that is done for it alone.
+    pub fn new(cluster: ClusterId, weight: u32) -> Self {
+        Self { target: BackendTarget::Cluster(cluster), weight, filters: None }
+    }
+
+    /// What takes the share of a reference that leads nowhere.
+    pub fn invalid(weight: u32) -> Self {
+        Self { target: BackendTarget::Invalid, weight, filters: None }
+    }
+}
+
+impl BackendTarget {
+    /// The cluster, if it is one.
+    pub fn cluster(self) -> Option<ClusterId> {
+        match self {
+            Self::Cluster(cluster) => Some(cluster),
+            Self::Invalid => None,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
     fn a_split_without_weights_is_refused() {
-        let backend = |weight| Backend { cluster: ClusterId(0), weight };
+        let backend = |weight| Backend::new(ClusterId(0), weight);
         assert_eq!(Split::new(Vec::new()), Err(NoWeight));
         assert_eq!(Split::new(vec![backend(0), backend(0)]), Err(NoWeight));
         assert_eq!(Split::new(vec![backend(u32::MAX), backend(1)]).unwrap().weight(), 1 << 32);
+    }
+
+    #[test]
+    fn what_is_invalid_keeps_its_share_and_is_no_cluster() {
+        let split = Split::new(vec![Backend::invalid(1), Backend::new(ClusterId(3), 1)]).unwrap();
+        assert_eq!(split.pick(0).target, BackendTarget::Invalid);
+        assert_eq!(split.pick(1).target, BackendTarget::Cluster(ClusterId(3)));
+        assert!(Backends::Split(split).clusters().eq([ClusterId(3)]));
+    }
+
+    proptest! {
+        #[test]
+        fn each_takes_its_share(weights in proptest::collection::vec(0_u32..20, 1..6)) {
+            let backends = (0..).zip(&weights).map(|(id, &weight)| Backend::new(ClusterId(id), weight));
+            let Ok(split) = Split::new(backends.collect()) else { return Ok(()) };
+            let mut taken = vec![0; weights.len()];
+            for random in 0..split.weight() {
+                taken[split.pick(random).target.cluster().unwrap().0 as usize] += 1;
+            }
+            prop_assert_eq!(taken, weights);
+        }
     }
 }

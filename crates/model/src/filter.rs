@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use crate::template::Template;
-use crate::{Cors, Expression, HostName};
+use crate::{Cors, CrossOrigin, Expression, HeaderChanges, HostName, RequestRedirect, UrlRewrite};
 
 /// What is done with a request before it is forwarded. A filter may answer the request instead.
 ///
@@ -16,6 +16,12 @@ pub enum RequestFilter {
     Rewrite(Box<Rewrite>),
     /// Send clients that came in clear to the TLS port.
     TlsRedirect(TlsRedirect),
+    /// Send all clients to a URL that differs from theirs in some parts. On the heap, since it is large.
+    RequestRedirect(Box<RequestRedirect>),
+    /// Have the endpoint asked for another path or host.
+    UrlRewrite(Arc<UrlRewrite>),
+    /// Change the headers that endpoints get.
+    Headers(Arc<HeaderChanges>),
 }
 
 /// What is done with the head of a response, whoever made it.
@@ -25,8 +31,12 @@ pub enum RequestFilter {
 pub enum ResponseFilter {
     /// Tell browsers which pages may read it. Preflights are answered here, before the request filters.
     Cors(Arc<Cors>),
+    /// Tell browsers which pages may read it, as the Gateway API has it. Preflights are answered here, before the request filters.
+    CrossOrigin(Arc<CrossOrigin>),
     /// Have these headers, in place of the endpoint's.
     SetHeaders(Arc<[(String, String)]>),
+    /// Change the headers that endpoints have sent, or we.
+    Headers(Arc<HeaderChanges>),
 }
 
 /// The filters of a route for one direction, in the order in which they run. At most one of a kind.
@@ -80,7 +90,9 @@ impl Ordered for ResponseFilter {
     fn position(&self) -> u8 {
         match self {
             Self::Cors(_) => 0,
-            Self::SetHeaders(_) => 1,
+            Self::CrossOrigin(_) => 1,
+            Self::SetHeaders(_) => 2,
+            Self::Headers(_) => 3,
         }
     }
 }
@@ -92,6 +104,9 @@ impl Ordered for RequestFilter {
             Self::Redirect(_) => 1,
             Self::Rewrite(_) => 2,
             Self::TlsRedirect(_) => 3,
+            Self::RequestRedirect(_) => 4,
+            Self::UrlRewrite(_) => 5,
+            Self::Headers(_) => 6,
         }
     }
 }

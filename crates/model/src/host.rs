@@ -14,4 +14,8 @@ pub struct Host {
     /// In the order of their age; of two with an equal [`PathMatch`](crate::PathMatch) and equal
     /// [`Precedence`](crate::Precedence) the first is asked first.
     pub routes: Vec<Arc<Route>>,
+    /// The name of a host at the same listeners whose routes are asked where none of its own takes a request: one for more names, to
+    /// which this one belongs (Gateway API, `HTTPRouteSpec.hostnames`: of routes whose names overlap "precedence must be given to rules
+    /// from the `HTTPRoute` with the largest number of characters in a matching hostname"). None where it stands alone.
+    pub wider: Option<HostName>,
 }

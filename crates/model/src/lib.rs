@@ -20,18 +20,21 @@ mod cluster;
 mod compression;
 mod condition;
 mod cors;
+mod cross_origin;
 mod error_pages;
 mod expression;
 mod external_auth;
 mod fast_cgi;
 mod files;
 mod filter;
+mod header_changes;
 mod host;
 mod host_name;
 mod host_tls;
 mod listener;
 pub mod log;
 pub mod overload;
+mod path_change;
 mod pattern;
 mod replicas;
 mod request_quota;
@@ -51,7 +54,7 @@ pub use abuse::{Abuse, AbuseKey, AbuseSettings, ClientBounds, MinRate};
 pub use access::{Access, AddressRule, ClientCertificate, Networks, Satisfy};
 pub use address_set::AddressSet;
 pub use affinity::{Affinity, AffinityCookie, AffinityMode, HashBy};
-pub use backend::{Backend, Backends, NoWeight, Split};
+pub use backend::{Backend, BackendFilters, BackendTarget, Backends, NoWeight, Split};
 pub use basic_auth::{BasicAuth, PasswordScheme, Users};
 pub use blocked::{BlockedHeaders, ListedValue};
 pub use cache::{CacheBypass, CacheKeyQuery, CachePolicy};
@@ -61,6 +64,7 @@ pub use cluster::{AppProtocol, Balance, Cluster, ClusterId, Clusters, Encryption
 pub use compression::{CodingOffer, Compression, ContentCoding};
 pub use condition::{Condition, Conditions, Precedence, ValueMatch};
 pub use cors::{Cors, Origin, Origins};
+pub use cross_origin::{Allowed, CrossOrigin, InvalidOrigin, OriginPattern};
 pub use error_pages::ErrorPages;
 pub use expression::{Captures, Expression, TooManySteps};
 pub use external_auth::{ExternalAuth, ExternalAuthCache, ExternalCheck};
@@ -70,11 +74,13 @@ pub use filter::{
     DuplicateFilter, Filters, Redirect, RedirectTarget, RequestFilter, RequestFilters, ResponseFilter,
     ResponseFilters, Rewrite, TlsRedirect,
 };
+pub use header_changes::{HeaderChanges, InvalidChange};
 pub use host::Host;
 pub use host_name::{Alias, HostName, InvalidHostName};
 pub use host_tls::{ClientAuth, HostTls, VerifyClient};
 pub use listener::{HostList, Listener, ListenerId, ListenerKind, Protocol};
 pub use overload::Overload;
+pub use path_change::{PathChange, RequestRedirect, Scheme, UrlRewrite};
 pub use pattern::{InvalidPattern, Pattern};
 pub use replicas::Replicas;
 pub use request_quota::{QuotaWindow, RequestQuota};
@@ -90,14 +96,14 @@ pub use settings::{
     AccessLog, ClientSettings, ForwardedHeaders, ForwardedSettings, HeadSettings, HeaderNames,
     ListenAddresses, PoolCap, ServerHeader, Settings, UpstreamConnections,
 };
-pub use stream::{Stream, StreamSettings, Transport};
+pub use stream::{Stream, StreamSettings, TlsStream, Transport};
 pub use template::ValueMap;
 pub use tls::{
     Authorities, Certificate, CertificateInfo, CipherSuite, KeyEncoding, PrivateKey, TlsSettings,
     TlsVersions, UpstreamTls,
 };
 pub use tracing::{Sampler, SpanExport, TraceShare, Tracing};
-pub use transfer::{Mirror, MirrorCopy, Pace, ResponsePolicy, Substitution, Transfer};
+pub use transfer::{Mirror, MirrorCopy, Pace, ResponsePolicy, Share, Substitution, Transfer};
 pub use unit::{InvalidUnit, parse_duration, parse_seconds, parse_size};
 
 /// A whole configuration, as one source or several together describe it. What models have in common they share: two pointers to
@@ -142,11 +148,12 @@ mod tests {
                 aliases: Vec::new(),
                 tls: Arc::default(),
                 routes: Vec::new(),
+                wider: None,
             })])
         };
         let (shared, own) = (list("a.test"), list("b.test"));
         let protocols = [Protocol::Http(Arc::clone(&shared)), Protocol::Http(own), Protocol::Https(shared)];
-        let listeners = protocols.map(|protocol| Listener { port: 0, protocol });
+        let listeners = protocols.map(|protocol| Listener { address: None, port: 0, protocol });
         let model = Model { listeners: listeners.into(), ..Model::default() };
         let names: Vec<_> = model.hosts().map(|host| host.name.to_string()).collect();
         assert_eq!(names, ["a.test", "b.test"]);

@@ -1,3 +1,4 @@
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::{Host, Stream};
@@ -6,9 +7,12 @@ use crate::{Host, Stream};
 /// stored and compiled once. A name occurs at most once by convention: of two, the last one would be served.
 pub type HostList = Arc<Vec<Arc<Host>>>;
 
-/// A port that clients connect to, on every address.
+/// A port that clients connect to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listener {
+    /// The only address that it is listened at; none for those that [the settings](crate::ListenAddresses) say. A listener with an address and
+    /// one without may have the same port: connections to the address are the former's.
+    pub address: Option<IpAddr>,
     /// Number of the port; for HTTP and HTTPS 0 is any free one.
     pub port: u16,
     /// What clients speak there, and what they get.
@@ -29,14 +33,16 @@ pub enum Protocol {
     Udp(Stream),
 }
 
-/// What a [`Listener`] is known by from one model to the next: its port, and how it is spoken to there. Two listeners on port 0 are
-/// told apart by the latter.
+/// What a [`Listener`] is known by from one model to the next: its address and port, and how it is spoken to there. Two listeners on
+/// port 0 are told apart by the latter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ListenerId {
     /// What clients speak.
     pub kind: ListenerKind,
     /// As configured.
     pub port: u16,
+    /// As configured.
+    pub address: Option<IpAddr>,
 }
 
 /// The kinds of [`Protocol`].
@@ -61,7 +67,7 @@ impl Listener {
             Protocol::Tcp(_) => ListenerKind::Tcp,
             Protocol::Udp(_) => ListenerKind::Udp,
         };
-        ListenerId { kind, port: self.port }
+        ListenerId { kind, port: self.port, address: self.address }
     }
 
     /// Its hosts, where HTTP is spoken.

@@ -252,6 +252,9 @@ pub struct Timeouts {
     /// For the whole request, all tries and the response's body included; none for no such limit. What a client and an endpoint say to
     /// each other after an upgrade is not part of it.
     pub request: Option<Duration>,
+    /// For one try, from its beginning to the end of the response; none for no such limit. What counts as a try that was too slow before
+    /// its response began is [`RetryOn::timeout`].
+    pub backend_request: Option<Duration>,
     /// To accept the connection.
     pub connect: Duration,
     /// Between two reads of its response.
@@ -263,7 +266,13 @@ pub struct Timeouts {
 impl Default for Timeouts {
     fn default() -> Self {
         let seconds = Duration::from_secs;
-        Self { request: None, connect: seconds(5), read: seconds(60), send: seconds(60) }
+        Self {
+            request: None,
+            backend_request: None,
+            connect: seconds(5),
+            read: seconds(60),
+            send: seconds(60),
+        }
     }
 }
 
@@ -276,11 +285,13 @@ pub struct RetryPolicy {
     pub tries: Option<u32>,
     /// Time after which no further try is begun; none for no limit.
     pub timeout: Option<Duration>,
+    /// Least time between the end of a try and the next one; none to begin the next at once.
+    pub backoff: Option<Duration>,
 }
 
 impl Default for RetryPolicy {
     fn default() -> Self {
-        Self { on: RetryOn::default(), tries: Some(3), timeout: None }
+        Self { on: RetryOn::default(), tries: Some(3), timeout: None, backoff: None }
     }
 }
 
@@ -335,4 +346,6 @@ pub struct Labels {
     pub path: String,
     /// The host as written, or `_`.
     pub host: String,
+    /// Name of the rule within the object, or empty: Ingresses have none.
+    pub rule: String,
 }

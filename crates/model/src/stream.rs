@@ -1,17 +1,29 @@
 use std::time::Duration;
 
 use crate::log::{Output, StreamFormat};
-use crate::{ClusterId, Labels};
+use crate::{Backends, Labels};
 
 /// Where the bytes or datagrams of a listener are passed on to as they are (ingress-nginx: `tcp-services`, `udp-services`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stream {
-    /// To whom.
-    pub cluster: ClusterId,
+    /// To whom: for each connection or session one of them. By convention no canary.
+    pub backends: Backends,
     /// Connections begin with a PROXY header that says who the client is.
     pub accepts_proxy_header: bool,
     /// Endpoints are sent a PROXY header.
     pub sends_proxy_header: bool,
+    /// What it is called in metrics and logs.
+    pub labels: Labels,
+}
+
+/// What becomes of the connections of a [`Host`](crate::Host) over TLS that do not speak HTTP with us: the bytes are passed on (Gateway API:
+/// `TLSRoute`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsStream {
+    /// The bytes are decrypted here, with the certificate of the host. Otherwise they are passed on as they come.
+    pub is_terminated: bool,
+    /// To whom: for each connection one of them. By convention no canary.
+    pub backends: Backends,
     /// What it is called in metrics and logs.
     pub labels: Labels,
 }

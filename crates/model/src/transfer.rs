@@ -1,5 +1,6 @@
 //! How requests and responses are passed between clients and endpoints. Never in here: which endpoints.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::template::Template;
@@ -18,7 +19,7 @@ pub struct Transfer {
     /// What is done with responses; none for nothing. On the heap, since most routes have none.
     pub response: Option<Box<ResponsePolicy>>,
     /// Where copies of requests go; none for nowhere.
-    pub mirror: Option<Box<Mirror>>,
+    pub mirrors: Option<Box<[Mirror]>>,
 }
 
 impl Default for Transfer {
@@ -29,7 +30,7 @@ impl Default for Transfer {
             uses_http_1_0: false,
             response_head_bytes_max: 64 << 10,
             response: None,
-            mirror: None,
+            mirrors: None,
         }
     }
 }
@@ -74,8 +75,47 @@ pub struct Pace {
 pub struct Mirror {
     /// Who gets them.
     pub cluster: ClusterId,
-    /// How they are made.
-    pub copy: Arc<MirrorCopy>,
+    /// How they are made; none for the request as endpoints get it, with its body: the path, the host and the headers that the route's filters
+    /// have made of the client's.
+    pub copy: Option<Arc<MirrorCopy>>,
+    /// How many of the requests are copied.
+    pub share: Share,
+}
+
+impl Mirror {
+    /// Whether copies have the request's body.
+    pub fn has_body(&self) -> bool {
+        self.copy.as_ref().is_none_or(|copy| copy.has_body)
+    }
+}
+
+/// So many of so many requests, picked at random.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    numerator: u32,
+    denominator: u32,
+}
+
+impl Share {
+    /// All of them.
+    pub const ALL: Self = Self { numerator: 1, denominator: 1 };
+
+    /// `numerator` of `denominator`. More than all are all; of a denominator of zero, which no fraction has, none.
+    pub fn new(numerator: u32, denominator: u32) -> Self {
+        if denominator == 0 { Self { numerator: 0, denominator: 1 } } else { Self { numerator, denominator } }
+    }
+
+    /// Whether a request is one of them, by a random number.
+    pub fn takes(self, random: u64) -> bool {
+        random % u64::from(self.denominator) < u64::from(self.numerator)
+    }
+}
+
+impl fmt::Display for Share {
+    /// As a fraction: `1/4`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.numerator, self.denominator)
+    }
 }
 
 /// How the copy of a request is made: with its method and its client's headers.
@@ -89,4 +129,19 @@ pub struct MirrorCopy {
     pub adds_query: bool,
     /// Whether it has the request's body.
     pub has_body: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_takes_as_many_as_it_says() {
+        let taken = |share: Share, of: u64| (0..of).filter(|&random| share.takes(random)).count();
+        assert_eq!(taken(Share::new(20, 100), 1000), 200);
+        assert_eq!(taken(Share::new(1, 3), 999), 333);
+        assert_eq!(taken(Share::ALL, 10), 10);
+        assert_eq!(taken(Share::new(5, 4), 10), 10);
+        assert_eq!((taken(Share::new(0, 100), 100), taken(Share::new(1, 0), 100)), (0, 0));
+    }
 }

@@ -73,7 +73,7 @@ reasons! {
         "client_certificate_missing" => ClientCertificateMissing, "The client has shown no certificate where one is required.";
         "client_certificate_bad" => ClientCertificateBad, "The client has shown a certificate that is not good.";
         "client_certificate_subject" => ClientCertificateSubject, "The certificate of the client is for somebody else.";
-        "misdirected" => Misdirected, "The host asks for client certificates, and the TLS connection was made for another one.";
+        "misdirected" => Misdirected, "The TLS connection was made for another host: one that asks for other client certificates, or one of another listener.";
         "header_denied" => HeaderDenied, "The client says that it is a user agent, or comes from a page, that is let in nowhere.";
         "address_denied" => AddressDenied, "The client has an address that the route, or the whole proxy, does not let in.";
         "rate_limit" => RateLimit, "The client asks more often than it may.";
@@ -105,6 +105,7 @@ reasons! {
     }
     Forebay {
         "no_endpoints" => NoEndpoints, "The cluster has no endpoint.";
+        "backend_invalid" => BackendInvalid, "The backend of the route does not exist, or may not be referred to.";
         "unavailable" => Unavailable, "Something that guards the route cannot be enforced.";
         "forbidden" => Forbidden, "Something that guards the whole host cannot be enforced.";
         "ports_exhausted" => PortsExhausted, "No local port is left for a connection to the endpoint.";

@@ -3,8 +3,9 @@
 use std::io;
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 
-use model::{ClusterId, ListenerId};
+use model::{HostTls, ListenerId};
 use observe::Reason;
 use rustix::net::{RecvFlags, recv};
 use tokio::net::TcpStream;
@@ -17,6 +18,7 @@ use crate::deadline::{Deadline, Elapsed};
 use crate::limits::LAST_REQUEST_GRACE;
 use crate::proxy_header;
 use crate::socket::{Socket, look_until_enough};
+use crate::stream;
 use crate::tls::{self, ClientTls, Refused, ServerConfigs};
 use crate::tunnel::{End, tunnel};
 use crate::worker::{Worker, WorkerConfig};
@@ -25,8 +27,8 @@ use crate::worker::{Worker, WorkerConfig};
 enum Destination {
     /// We speak TLS with the client.
     Here,
-    /// What it says goes to this cluster as it is.
-    Elsewhere(ClusterId),
+    /// What it says goes where the host says, as it is.
+    Elsewhere(Arc<HostTls>),
 }
 
 /// What has become of a connection that was accepted.
@@ -103,21 +105,32 @@ async fn establish_tls(
     deadline.start(config.settings().client.header_timeout);
     let server_configs = config.tls_listeners.get(listener);
     if let Some(configs) = server_configs.filter(|configs| configs.has_passthrough())
-        && let Destination::Elsewhere(cluster) = destination(worker, configs, &stream, deadline).await?
+        && let Destination::Elsewhere(tls) = destination(worker, configs, &stream, deadline).await?
     {
         // What an endpoint is asked for there counts as one request.
         conn.count_request();
-        pass_on(worker, &config, stream, cluster, deadline).await?;
+        match &tls.stream {
+            Some(to) => stream::tls::serve(worker, &config, conn, to, Socket::clear(stream), deadline).await,
+            None => pass_on(worker, &config, stream, &tls, deadline).await?,
+        }
         return Ok(Established::Over);
     }
     conn.has_begun_handshake.set(true);
     let entry = worker.handshakes.enter().ok_or(Reason::HandshakeLimit)?;
     let buffer = Buffer::empty(&worker.buffers);
-    let mut handshake = pin!(tls::accept(stream, server_configs, &entry, buffer));
-    let result = deadline.guard(|cx| handshake.as_mut().poll(cx)).await;
+    let result = {
+        let mut handshake = pin!(tls::accept(stream, server_configs, &entry, buffer));
+        deadline.guard(|cx| handshake.as_mut().poll(cx)).await
+    };
     match result.map_err(|Elapsed| Reason::HandshakeTimeout)? {
         Ok((session, tls)) => {
             worker.recorder.borrow().handshake(tls.handshake());
+            if let Some(to) = &tls.stream {
+                conn.count_request();
+                drop(entry);
+                stream::tls::serve(worker, &config, conn, to, Socket::tls(session), deadline).await;
+                return Ok(Established::Over);
+            }
             Ok(Established::Ready { socket: Socket::tls(session), tls: Some(tls) })
         }
         Err(Refused::PlainHttp(stream, said)) => {
@@ -163,10 +176,11 @@ fn look(worker: &Worker, configs: &ServerConfigs, stream: &TcpStream) -> io::Res
     buffer.filled(len);
     match server_name(buffer.data()) {
         Peek::Partial => Err(io::ErrorKind::WouldBlock.into()),
-        Peek::Hello { server_name: Some(name) } => {
-            Ok(configs.passthrough(&name).map_or(Destination::Here, Destination::Elsewhere))
+        Peek::Hello { server_name: name } => {
+            let passed = configs.passthrough(name.as_deref());
+            Ok(passed.map_or(Destination::Here, |tls| Destination::Elsewhere(Arc::clone(tls))))
         }
-        Peek::Hello { server_name: None } | Peek::NotHello => Ok(Destination::Here),
+        Peek::NotHello => Ok(Destination::Here),
     }
 }
 
@@ -175,9 +189,10 @@ async fn pass_on(
     worker: &Rc<Worker>,
     config: &WorkerConfig,
     stream: TcpStream,
-    cluster: ClusterId,
+    tls: &HostTls,
     deadline: &Deadline,
 ) -> Result<(), Reason> {
+    let cluster = tls.passthrough.ok_or(Reason::NoEndpoints)?;
     let (_, mut connection) = crate::stream::connect(worker, config, cluster, deadline).await?;
     let client = Socket::clear(stream);
     let (passed, _) = tunnel(

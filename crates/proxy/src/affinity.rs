@@ -1,13 +1,15 @@
-//! Endpoints that the request itself decides: by the cookie that its client was given, or by the hash of one of its values.
+//! Endpoints that the request itself decides: by the cookie or the header that its client was given, or by the hash of one of its values.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use model::{Action, AffinityCookie};
+use model::{Action, Affinity, AffinityCookie};
 
 use crate::exchange::{CookieLine, Exchange};
+use crate::head::HeadEdits;
 use crate::lookup;
 use crate::upstream::{Cluster, Keyed, Member, Sticky};
 use crate::values;
@@ -41,8 +43,8 @@ impl Exchange<'_> {
         takes: impl Fn(&Member, &dyn Fn() -> f64) -> bool,
     ) -> Option<&'c Rc<Member>> {
         let affinity = &sticky.affinity;
-        let value = lookup::cookie(self.head, self.request, affinity.cookie.name.as_bytes());
-        let known = value.and_then(|value| cluster.of_cookie(sticky, value));
+        let value = self.session(sticky);
+        let known = value.and_then(|value| cluster.of_cookie(sticky, &value));
         let has_failed = self.report.tries_len() > 0 || known.is_some_and(|member| !is_fit(member));
         if known.is_some() && !(has_failed && affinity.change_on_failure) {
             return known;
@@ -59,17 +61,43 @@ impl Exchange<'_> {
             && let Action::Forward(forward) = &route.action
             && forward.sets_affinity_cookie
         {
-            let cookie = self.cookie_line(&affinity.cookie, &sticky.value(&key), &route.labels.path);
-            self.affinity_cookie.replace(Some(Box::new(CookieLine(cookie))));
+            let value = sticky.value(&key, self.worker.clock.unix());
+            let line = match affinity.header {
+                Some(_) => value,
+                None => self.cookie_line(&affinity.cookie, &value, &route.labels.path),
+            };
+            self.affinity_cookie.replace(Some(Box::new(CookieLine(line))));
         }
         Some(member)
+    }
+
+    /// What the client has been given to name its endpoint, while it counts.
+    pub(crate) fn session(&self, sticky: &Sticky) -> Option<Cow<'_, [u8]>> {
+        let Affinity { cookie, header, .. } = &*sticky.affinity;
+        let value = match header {
+            Some(name) => lookup::header(self.head, self.request, name.as_bytes()),
+            None => lookup::cookie(self.head, self.request, cookie.name.as_bytes()).map(Cow::Borrowed),
+        };
+        value.filter(|value| sticky.is_in_time(value, self.worker.clock.unix()))
     }
 
     /// Whether the client's cookie was given out for a cluster.
     pub(crate) fn is_kept_at(&self, cluster: &Cluster) -> bool {
         let Some(Keyed::Cookie(sticky)) = cluster.keyed() else { return false };
-        let value = lookup::cookie(self.head, self.request, sticky.affinity.cookie.name.as_bytes());
-        value.is_some_and(|value| sticky.is_of_cluster(value))
+        self.session(sticky).is_some_and(|value| sticky.is_of_cluster(&value))
+    }
+
+    /// Tells the client which endpoint it was given, by the header that its cluster has for that, or by a cookie.
+    pub(crate) fn tell_session<'e>(&'e self, line: String, edits: &mut HeadEdits<'e>) {
+        let cluster = self.cluster.get().map(|id| self.cluster_of(id));
+        let header = match cluster.and_then(|cluster| cluster.keyed()) {
+            Some(Keyed::Cookie(sticky)) => sticky.affinity.header.as_deref(),
+            Some(Keyed::Hash(_)) | None => None,
+        };
+        match header {
+            Some(name) => edits.set(name, line.into_bytes()),
+            None => edits.add("Set-Cookie", line.into_bytes()),
+        }
     }
 
     /// The value of `Set-Cookie`, with its attributes in the order of `lua-resty-cookie`.

@@ -102,7 +102,7 @@ impl Outbound<'_, '_> {
             is_whole: self.held.is_none() && self.is_whole(),
             framing: self.framing,
             takes_trailers: exchange.request.fields.find(wire::Known::Te).is_some(),
-            timeouts: forward.timeouts,
+            timeouts: &forward.timeouts,
         };
         call.send(&request, exchange.deadline).await?;
         let call = &*call;

@@ -1,10 +1,13 @@
 //! Which cluster's endpoints serve a request: by shares, by a canary's rules, and who steps in where there is none.
 
-use model::{Action, Backends, Canary, ClusterId, Route};
+use std::sync::Arc;
+
+use model::{Action, BackendTarget, Backends, Canary, ClusterId, Route, Split};
 use observe::Reason;
 
 use crate::exchange::Exchange;
-use crate::upstream::{CanaryChoice, Cluster, by_rules, by_weight};
+use crate::filters::{self, OfBackend};
+use crate::upstream::{CanaryChoice, Cluster, by_rules};
 
 impl<'a> Exchange<'a> {
     /// The cluster whose endpoints may serve the request; none where that needs no endpoint.
@@ -12,7 +15,7 @@ impl<'a> Exchange<'a> {
         let Action::Forward(forward) = &route.action else { return Ok(None) };
         let id = match &forward.backends {
             Backends::One(cluster) => *cluster,
-            several => self.choose(several),
+            several => self.choose(several)?,
         };
         let cluster = self.go_to(id);
         if cluster.len() == 0 { self.step_in(route).map(Some) } else { Ok(Some(cluster)) }
@@ -30,12 +33,36 @@ impl<'a> Exchange<'a> {
     }
 
     #[cold]
-    fn choose(&self, backends: &Backends) -> ClusterId {
+    fn choose(&self, backends: &Backends) -> Result<ClusterId, Reason> {
         match backends {
-            Backends::One(cluster) => *cluster,
-            Backends::Split(split) => by_weight(split, self.worker.random.next()),
-            Backends::Canary(canary) if self.takes(canary) => canary.cluster,
-            Backends::Canary(canary) => canary.mainline,
+            Backends::One(cluster) => Ok(*cluster),
+            Backends::Split(split) => self.take_share(split),
+            Backends::Canary(canary) if self.takes(canary) => Ok(canary.cluster),
+            Backends::Canary(canary) => Ok(canary.mainline),
+        }
+    }
+
+    /// The backend whose turn it is. What is done for it alone is noted, and done where heads are written.
+    fn take_share(&self, split: &Split) -> Result<ClusterId, Reason> {
+        // "A client that is kept somewhere stays there, whatever the weights are by now" (GEP-1619, traffic splitting).
+        let kept = split
+            .backends()
+            .iter()
+            .find(|backend| backend.target.cluster().is_some_and(|id| self.is_kept_at(self.cluster_of(id))));
+        let backend = kept.unwrap_or_else(|| split.pick(self.worker.random.next()));
+        if let Some(filters) = &backend.filters {
+            let change = filters.rewrite.as_ref().and_then(|rewrite| rewrite.path.as_ref());
+            let target = change.map(|change| {
+                let target = self.request.origin_target(self.head);
+                filters::changed_target(change, self.current_path(), target)
+            });
+            let of_backend = OfBackend { filters: Arc::clone(filters), target };
+            // A request has its turn once.
+            let _ = self.rewritten.get_or_init(Box::default).backend.set(of_backend);
+        }
+        match backend.target {
+            BackendTarget::Cluster(cluster) => Ok(cluster),
+            BackendTarget::Invalid => Err(Reason::BackendInvalid),
         }
     }
 
@@ -67,5 +94,34 @@ impl<'a> Exchange<'a> {
         let fallback = route.error_pages.as_ref().and_then(|pages| pages.fallback);
         let fallback = fallback.filter(|&id| self.cluster_of(id).len() > 0);
         fallback.map(|id| self.go_to(id)).ok_or(Reason::NoEndpoints)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Backend, ClusterId, Split};
+
+    use crate::random::Random;
+
+    /// "Weights within 1 % over 100,000 requests", of all requests.
+    #[test]
+    fn backends_get_their_shares() {
+        const REQUESTS: u32 = 100_000;
+        for (seed, weights) in
+            [&[1, 1][..], &[90, 10], &[70, 30, 0], &[1, 2, 3, 4], &[999, 1]].into_iter().enumerate()
+        {
+            let random = Random::seeded(seed as u64 + 1);
+            let backends = (0..).zip(weights).map(|(id, &weight)| Backend::new(ClusterId(id), weight));
+            let split = Split::new(backends.collect()).unwrap();
+            let mut taken = vec![0_u32; weights.len()];
+            for _ in 0..REQUESTS {
+                taken[split.pick(random.next()).target.cluster().unwrap().0 as usize] += 1;
+            }
+            let sum: u32 = weights.iter().sum();
+            for (&weight, taken) in weights.iter().zip(taken) {
+                let expected = REQUESTS / sum * weight;
+                assert!(taken.abs_diff(expected) <= REQUESTS / 100, "{weights:?}: {taken} of {expected}");
+            }
+        }
     }
 }

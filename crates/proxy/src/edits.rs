@@ -6,6 +6,7 @@
 use model::ResponseFilter;
 
 use crate::exchange::Exchange;
+use crate::filtered;
 use crate::filters;
 use crate::head::HeadEdits;
 use crate::reply::Scope;
@@ -25,12 +26,15 @@ impl Exchange<'_> {
         let mut edits = filters::response(settings, has_hsts, expand);
         let has_filter = |filter: &&ResponseFilter| match scope {
             Scope::Location => true,
-            Scope::Signin => matches!(filter, ResponseFilter::Cors(_)),
+            Scope::Signin => matches!(filter, ResponseFilter::Cors(_) | ResponseFilter::CrossOrigin(_)),
             Scope::Closed | Scope::Host => false,
         };
+        if let Some(rewritten) = self.rewritten.get().filter(|_| scope == Scope::Location) {
+            filtered::edit_response(rewritten, &mut edits);
+        }
         if let Some(route) = self.route.get() {
             let filters = route.response_filters.as_slice().iter().filter(has_filter);
-            filters::response::apply(filters, self.origin(), &mut edits);
+            filters::response::apply(filters, || self.asking(), &mut edits);
         }
         let admitted = self.admitted.get().filter(|_| scope != Scope::Host);
         for cookie in admitted.into_iter().flat_map(|admitted| admitted.cookies_for(status)) {
@@ -41,7 +45,7 @@ impl Exchange<'_> {
             edits.add("RateLimit", told.left.as_bytes());
         }
         if let Some(cookie) = self.affinity_cookie.take().map(|line| line.0) {
-            edits.add("Set-Cookie", cookie.into_bytes());
+            self.tell_session(cookie, &mut edits);
         }
         for challenge in self.error_page.get().into_iter().flat_map(|page| &page.challenges) {
             edits.add("WWW-Authenticate", challenge.as_slice());

@@ -20,6 +20,7 @@ use crate::conn::Conn;
 use crate::deadline::Deadline;
 use crate::deliver::Recipient;
 use crate::fault::Retry;
+use crate::filters::response::Asking;
 use crate::filters::{self, Forwarded, Rewritten};
 use crate::pace::Direction;
 use crate::progress::Progress;
@@ -87,7 +88,7 @@ pub(crate) struct Exchange<'a> {
     pub(crate) report: Report,
 }
 
-/// The value of a `Set-Cookie`; behind one pointer, since few requests have one.
+/// The value of a `Set-Cookie`, or of the header that stands for it; behind one pointer, since few requests have one.
 pub(crate) struct CookieLine(pub(crate) String);
 
 /// A response that a backend of errors gives in place of another.
@@ -224,9 +225,15 @@ impl<'a> Exchange<'a> {
             && self.request.fields.upgrades(self.head).all(is_known)
     }
 
-    /// The origin of the page that asks (Fetch standard, "`Origin` header").
-    pub(crate) fn origin(&self) -> Option<&'a [u8]> {
-        self.request.fields.find_name(self.head, b"origin").map(|field| field.value(self.head))
+    /// What a page of another origin asks for.
+    pub(crate) fn asking(&self) -> Asking<'a> {
+        let field = |name: &[u8]| Some(self.request.fields.find_name(self.head, name)?.value(self.head));
+        Asking {
+            origin: field(b"origin"),
+            method: &self.head[self.request.method.clone()],
+            requested_method: field(b"access-control-request-method"),
+            requested_headers: field(b"access-control-request-headers"),
+        }
     }
 
     /// Scheme and host as nginx names them before a path that it redirects to; empty where the route's redirects are relative.

@@ -41,6 +41,7 @@ mod conditions;
 
 mod script;
 
+mod filtered;
 mod filters;
 mod script_state;
 
@@ -110,6 +111,7 @@ mod random;
 mod socket;
 mod spare;
 mod sys;
+mod tls_cells;
 
 use std::io;
 use std::net::SocketAddr;

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use model::{Mirror, MirrorCopy, Timeouts};
+use model::{Forward, Mirror, MirrorCopy, Share, Timeouts};
 use observe::Counter;
 
 use crate::body::{Framing, HeldBody};
@@ -11,6 +11,7 @@ use crate::deadline::Deadline;
 use crate::exchange::Exchange;
 use crate::head::{HeadEdits, Subrequest, write_subrequest_head};
 use crate::limits::MIRROR_TIME_MAX;
+use crate::outbound::{self, Outbound};
 use crate::places::Place;
 use crate::subrequest::{ask, visible};
 use crate::upstream::{Endpoint, Request};
@@ -36,16 +37,28 @@ struct Running {
     _place: Place,
 }
 
+/// Sends the copies of a request, those that are due by their shares: the route's, and those of the backend that it goes to.
+#[cold]
+pub(crate) fn send_all(exchange: &Exchange<'_>, forward: &Forward, outbound: &Outbound<'_, '_>) {
+    let random = &exchange.worker.random;
+    let is_due = |mirror: &&Mirror| mirror.share == Share::ALL || mirror.share.takes(random.next());
+    for mirror in all(exchange, forward).filter(is_due) {
+        send(exchange, forward, mirror, outbound.content());
+    }
+}
+
+/// Where copies of a request may go.
+pub(crate) fn all<'x>(exchange: &'x Exchange<'_>, forward: &'x Forward) -> impl Iterator<Item = &'x Mirror> {
+    let of_backend = exchange.rewritten.get().and_then(|rewritten| rewritten.backend.get());
+    let of_backend = of_backend.map_or(&[][..], |backend| &backend.filters.mirrors);
+    forward.transfer.mirrors.iter().flatten().chain(of_backend)
+}
+
 /// Sends the copy of a request. `content` is none where its body is not all here. A copy for which there is no room is dropped and
 /// counted.
-pub(crate) fn send(
-    exchange: &Exchange<'_>,
-    mirror: &Mirror,
-    timeouts: Timeouts,
-    content: Option<Content<'_>>,
-) {
-    let (worker, copy) = (exchange.worker, &*mirror.copy);
-    let content = if copy.has_body { content } else { Some(Content::default()) };
+fn send(exchange: &Exchange<'_>, forward: &Forward, mirror: &Mirror, content: Option<Content<'_>>) {
+    let worker = exchange.worker;
+    let content = if mirror.has_body() { content } else { Some(Content::default()) };
     let cluster = worker.cluster(exchange.config, mirror.cluster);
     let endpoint = cluster.pick(|_| false, &worker.random, worker.clock.now());
     let (Some(content), Some(endpoint), Some(place)) = (content, endpoint, worker.mirrors.take()) else {
@@ -53,7 +66,7 @@ pub(crate) fn send(
         return;
     };
     let mut bytes = Buffer::small(&worker.buffers);
-    write_head(exchange, copy, &content, &mut bytes);
+    write_head(exchange, forward, mirror, &content, &mut bytes);
     let head_len = bytes.len();
     bytes.extend(content.begin);
     let running = Running {
@@ -62,30 +75,51 @@ pub(crate) fn send(
         bytes,
         head_len,
         rest: content.rest,
-        timeouts,
+        timeouts: forward.timeouts,
         _place: place,
     };
     tokio::task::spawn_local(running.run());
 }
 
-/// The client's head, as nginx passes it on there: without what endpoints are told beside it.
-fn write_head(exchange: &Exchange<'_>, copy: &MirrorCopy, content: &Content<'_>, out: &mut Buffer) {
-    let (head, request) = (exchange.head, exchange.request);
+/// Host and target of a copy.
+pub(crate) fn address(exchange: &Exchange<'_>, forward: &Forward, mirror: &Mirror) -> (Vec<u8>, Vec<u8>) {
+    if let Some(copy) = &mirror.copy {
+        return (values::expand_field(exchange, &copy.host), target_of(exchange, copy));
+    }
+    let host = outbound::host(exchange, forward).unwrap_or_else(|| exchange.forwarded.host.to_vec());
+    (host, outbound::target(exchange).to_vec())
+}
+
+fn target_of(exchange: &Exchange<'_>, copy: &MirrorCopy) -> Vec<u8> {
     let mut target = visible(&values::expand(exchange, &copy.target));
     if target.first() != Some(&b'/') {
         target.insert(0, b'/');
     }
-    let query = wire::path::query_of_target(request.origin_target(head));
+    let query = wire::path::query_of_target(exchange.request.origin_target(exchange.head));
     if let Some(query) = query.filter(|query| copy.adds_query && !query.is_empty()) {
         target.push(if target.contains(&b'?') { b'&' } else { b'?' });
         target.extend_from_slice(&visible(query));
     }
-    let mut edits = HeadEdits::default();
+    target
+}
+
+/// The client's head, as nginx passes it on there: without what endpoints are told beside it. A copy of what endpoints get has what they
+/// are told.
+fn write_head(
+    exchange: &Exchange<'_>,
+    forward: &Forward,
+    mirror: &Mirror,
+    content: &Content<'_>,
+    out: &mut Buffer,
+) {
+    let (head, request) = (exchange.head, exchange.request);
+    let (host, target) = address(exchange, forward, mirror);
+    let mut edits =
+        if mirror.copy.is_none() { outbound::edits(exchange, forward, true) } else { HeadEdits::default() };
     let length = content.begin.len() as u64 + content.rest.as_ref().map_or(0, |rest| rest.len());
-    if copy.has_body && (request.has_body() || request.fields.content_length.is_some()) {
+    if mirror.has_body() && (request.has_body() || request.fields.content_length.is_some()) {
         edits.set("Content-Length", length.to_string().into_bytes());
     }
-    let host = values::expand_field(exchange, &copy.host);
     let subrequest = Subrequest {
         method: &head[request.method.clone()],
         target: &target,
@@ -106,7 +140,7 @@ impl Running {
             is_whole: rest.is_none(),
             framing: Framing::Raw,
             takes_trailers: false,
-            timeouts,
+            timeouts: &timeouts,
         };
         let deadline = Deadline::new(&worker.deadlines);
         deadline.cap(worker.clock.now().after(MIRROR_TIME_MAX));

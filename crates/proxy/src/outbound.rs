@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::Context;
 use std::time::Duration;
 
-use model::{AppProtocol, Forward, HeadSettings, HeaderNames, UpstreamHead};
+use model::{AppProtocol, Forward, HeadSettings, HeaderNames, Mirror, UpstreamHead};
 use observe::Reason;
 use wire::h1::{Body, BodyDecoder, InvalidBody};
 
@@ -23,6 +23,7 @@ use crate::deadline::{Deadline, Elapsed};
 use crate::errors;
 use crate::exchange::Exchange;
 use crate::fault::Fault;
+use crate::filtered;
 use crate::head::{
     BodyLength, HeadEdits, RequestOptions, Subrequest, end_request_head, write_request_head,
     write_subrequest_head,
@@ -90,12 +91,16 @@ pub(crate) fn write_head(exchange: &Exchange<'_>, forward: &Forward, awaits_leng
 pub(crate) fn host(exchange: &Exchange<'_>, forward: &Forward) -> Option<Vec<u8>> {
     let host = forward.head.as_ref().and_then(|head| head.host.as_ref());
     let host = host.map(|host| values::expand_field(exchange, host)).filter(|host| !host.is_empty());
-    script::host(exchange).or(host)
+    let host = script::host(exchange).or(host);
+    match exchange.rewritten.get() {
+        Some(rewritten) => filtered::host(exchange, rewritten).or(host),
+        None => host,
+    }
 }
 
 /// Path and query.
 pub(crate) fn target<'e>(exchange: &'e Exchange<'_>) -> &'e [u8] {
-    let rewritten = || exchange.rewritten.get().and_then(|rewritten| rewritten.target.as_deref());
+    let rewritten = || exchange.rewritten.get().and_then(|rewritten| rewritten.target());
     let scripted = || exchange.script.get().and_then(|script| script.target.as_deref());
     rewritten().or_else(scripted).unwrap_or_else(|| exchange.request.origin_target(exchange.head))
 }
@@ -123,6 +128,9 @@ pub(crate) fn edits<'e>(exchange: &'e Exchange<'_>, forward: &Forward, tells_tra
         trace.tell(&mut edits);
     }
     script::edit_request(exchange, &mut edits);
+    if let Some(rewritten) = exchange.rewritten.get() {
+        filtered::edit_request(exchange, rewritten, &mut edits);
+    }
     edits
 }
 
@@ -143,7 +151,7 @@ pub(crate) fn write_head_with(
     change(&mut edits);
     let has_errors = exchange.route.get().is_some_and(|route| route.error_pages.is_some());
     let target = if has_errors { errors::tell(exchange, &mut edits) } else { None };
-    let rewritten = || exchange.rewritten.get().and_then(|rewritten| rewritten.target.as_deref());
+    let rewritten = || exchange.rewritten.get().and_then(|rewritten| rewritten.target());
     let scripted = || exchange.script.get().and_then(|script| script.target.as_deref());
     let options = RequestOptions {
         forwarded: &exchange.forwarded,
@@ -223,7 +231,7 @@ pub(crate) fn awaits_length(exchange: &Exchange<'_>, forward: &Forward, protocol
 /// Whether a body is read whole before an endpoint is asked. What both sides may say to each other at the same time is not.
 pub(crate) fn is_held(exchange: &Exchange<'_>, forward: &Forward, protocol: AppProtocol) -> bool {
     let (request, transfer) = (exchange.request, &forward.transfer);
-    let is_copied = || transfer.mirror.as_ref().is_some_and(|mirror| mirror.copy.has_body);
+    let is_copied = || mirror::all(exchange, forward).any(Mirror::has_body);
     let is_measured = || needs_length(forward, protocol) && request.fields.chunked;
     let is_wanted = transfer.request_buffer_bytes.is_some() || is_copied() || is_measured();
     is_wanted

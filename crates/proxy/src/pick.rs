@@ -3,7 +3,10 @@
 //! Never in here: what is concluded from that, which is `upstream`'s.
 
 use std::cell::RefCell;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 
 use model::overload::Mode;
@@ -11,6 +14,7 @@ use model::{Forward, Overload};
 use observe::Reason;
 use smallvec::SmallVec;
 
+use crate::client::{self, Client};
 use crate::exchange::Exchange;
 use crate::fault::Fault;
 use crate::limits::TICK;
@@ -148,6 +152,52 @@ impl Exchange<'_> {
         let elapsed = self.worker.clock.now().since(self.report.begin);
         forward.retry.tries.map_or_else(|| (tries as usize) < cluster.len(), |max| tries < max)
             && forward.retry.timeout.is_none_or(|max| elapsed < max)
+    }
+
+    /// Has the next try end after this time, or when the time of the whole request is up.
+    #[cold]
+    pub(crate) fn cap_try(&self, forward: &Forward, time: Duration) {
+        let of_try = self.worker.clock.now().after(time);
+        let of_request = forward.timeouts.request.map(|time| self.report.begin.after(time));
+        self.deadline.cap(of_request.map_or(of_try, |of_request| of_request.min(of_try)));
+    }
+
+    /// Waits before another try where the route asks for that. It fails where the time of the whole request is up meanwhile, or the client has
+    /// gone away.
+    pub(crate) async fn back_off(&self, forward: &Forward) -> Result<(), Reason> {
+        match forward.retry.backoff {
+            Some(time) => Box::pin(self.wait_for(time, forward)).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn wait_for(&self, time: Duration, forward: &Forward) -> Result<(), Reason> {
+        match forward.timeouts.request {
+            Some(time) => self.deadline.cap(self.report.begin.after(time)),
+            None => self.deadline.uncap(),
+        }
+        let mut waited = pin!(self.deadline.within(time, |_| Poll::<()>::Pending));
+        let mut gone = pin!(self.client_leaves());
+        let is_gone = poll_fn(|cx| match gone.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(true),
+            Poll::Pending => waited.as_mut().poll(cx).map(|_| false),
+        });
+        if is_gone.await {
+            return Err(Reason::ClientAborted);
+        }
+        let elapsed = self.worker.clock.now().since(self.report.begin);
+        match forward.timeouts.request {
+            Some(max) if elapsed >= max => Err(Reason::UpstreamReadTimeout),
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends when the client has gone away without an answer.
+    async fn client_leaves(&self) {
+        match self.client {
+            Client::Http1(socket) => client::gone(socket, &self.worker.deadlines, || false).await,
+            Client::Http2(stream) => poll_fn(|cx| stream.poll_gone(cx)).await,
+        }
     }
 
     /// nginx's `proxy_next_upstream`: whether the fault counts, and whether to repeat the request does no harm. There is no other try

@@ -4,6 +4,7 @@
 mod behaviour;
 mod cached;
 mod home;
+mod misdirected;
 mod scripted;
 mod shed;
 mod stop;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 
 use model::{
     Access, Action, BlockedHeaders, CachePolicy, Conditions, Files, Forward, HostName, ListedValue,
-    RequestFilter, ResponseFilter, Route, Tracing,
+    RequestFilter, Route, Tracing,
 };
 use observe::Reason;
 use routing::{HostTable, Resolution};
@@ -307,7 +308,11 @@ impl<'a> Exchange<'a> {
             return Err(Reason::MethodNotAllowed.into());
         }
         let accepts = |conditions: &Conditions| conditions::hold(conditions, self.head, self.request);
-        match self.config.snapshot.resolve(self.conn.listener, self.host(), path, accepts) {
+        let resolution = self.config.snapshot.resolve(self.conn.listener, self.host(), path, accepts);
+        if let Some(listener) = self.conn.tls.as_ref().and_then(|tls| tls.listener) {
+            misdirected::check(listener, &resolution)?;
+        }
+        match resolution {
             Resolution::Route(host, _) if *host.name() == HostName::Any && path == HEALTH_PATH => {
                 self.report.is_logged.set(false);
                 Err(Answer::healthy().into())
@@ -338,7 +343,7 @@ impl<'a> Exchange<'a> {
                 }
                 Err(self.unserved(Reason::UnknownHost).into())
             }
-            Resolution::UnknownPath => Err(self.unserved(Reason::UnknownPath).into()),
+            Resolution::UnknownPath(_) => Err(self.unserved(Reason::UnknownPath).into()),
         }
     }
 
@@ -374,9 +379,7 @@ impl<'a> Exchange<'a> {
     /// Answers the question of a browser whether it may ask (CORS), where the route says so.
     fn preflight(&self, route: &Route) -> Result<(), Stop> {
         for filter in route.response_filters.as_slice() {
-            let ResponseFilter::Cors(cors) = filter else { continue };
-            let method = &self.head[self.request.method.clone()];
-            if let Some(answer) = filters::response::preflight(cors, method, self.origin()) {
+            if let Some(answer) = filters::response::preflight(filter, || self.asking()) {
                 return Err(answer.into());
             }
         }
@@ -459,8 +462,8 @@ impl<'a> Exchange<'a> {
         }
         let mut outbound = Outbound::new(self, forward, rest)?;
         outbound.await_body().await?;
-        if let Some(mirror) = &forward.transfer.mirror {
-            mirror::send(self, mirror, forward.timeouts, outbound.content());
+        if forward.transfer.mirrors.is_some() || self.rewritten.get().is_some() {
+            mirror::send_all(self, forward, &outbound);
         }
         if forward.overload.is_some() {
             cluster.state().retries.note_request(self.worker.clock.now());
@@ -478,6 +481,9 @@ impl<'a> Exchange<'a> {
                 }
             };
             let is_last = !self.has_another(cluster, forward);
+            if let Some(time) = forward.timeouts.backend_request {
+                self.cap_try(forward, time);
+            }
             let attempted = outbound.attempt(member, is_last).await;
             drop(self.place.take());
             match attempted {
@@ -488,6 +494,9 @@ impl<'a> Exchange<'a> {
                         && self.is_within_budget(fault, forward) =>
                 {
                     last_reason = Some(fault.reason);
+                    if let Err(reason) = self.back_off(forward).await {
+                        break reason;
+                    }
                 }
                 Err(fault) => break fault.reason,
             }

@@ -32,6 +32,8 @@ pub enum Stage {
     Rewrite,
     /// Clients in clear are sent to the TLS port.
     TlsRedirect,
+    /// The endpoint gets other headers than the client sent.
+    RequestHeaders,
     /// Whose endpoints take the request, and whether there are any.
     Backend,
     /// What guards the host, for clients in clear.

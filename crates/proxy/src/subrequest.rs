@@ -24,7 +24,7 @@ pub(crate) async fn ask<T>(
     deadline: &Deadline,
     read: impl FnOnce(&[u8], &Response) -> T,
 ) -> Result<T, Fault> {
-    let timeouts = request.timeouts;
+    let timeouts = *request.timeouts;
     let (pool, connect) = (&worker.pool, timeouts.connect);
     let mut call = Call::open(pool, endpoint, is_fresh, can_be_repeated, connect, deadline).await?;
     call.send(request, deadline).await?;

@@ -13,7 +13,6 @@ use wire::h1::{Request, Version};
 use crate::client::Client;
 use crate::conn::Conn;
 use crate::exchange::Exchange;
-use crate::filters::Rewritten;
 use crate::lookup;
 use crate::script_state::ScriptState;
 use crate::worker::{Log, Worker};
@@ -248,7 +247,7 @@ impl Named for NamedValues<'_, '_> {
         let Exchange { rewritten, route, .. } = self.exchange;
         let path =
             self.script.and_then(|script| script.path()).unwrap_or_else(|| self.exchange.client_path());
-        let is_rewritten = rewritten.get().is_some_and(|rewritten| rewritten.target.is_some());
+        let is_rewritten = rewritten.get().is_some_and(|rewritten| rewritten.target().is_some());
         if let Some(script) = self.script.filter(|script| script.has_captures() && !is_rewritten) {
             return script.capture(group);
         }
@@ -260,8 +259,8 @@ impl Named for NamedValues<'_, '_> {
             // A script is being run, and the path may be rewritten behind it.
             return Some(&path[captures().get(group)?]);
         }
-        let found = rewritten.get_or_init(|| Box::new(Rewritten { captures: captures(), target: None }));
-        Some(&path[found.captures.get(group)?])
+        let found = rewritten.get_or_init(Box::default).captures.get_or_init(captures);
+        Some(&path[found.get(group)?])
     }
 
     fn set(&self, name: &str) -> Option<&[u8]> {

@@ -44,6 +44,7 @@ use crate::random::Random;
 use crate::replicas::{Peers, ReplicaSecret};
 use crate::spare::Spare;
 use crate::tls::{HandshakeLimiter, TlsListeners};
+use crate::tls_cells::TlsCells;
 use crate::upstream::{Cluster, ClusterLimits, ClusterState, Pool};
 pub(crate) use notices::Notices;
 
@@ -77,6 +78,8 @@ pub(crate) struct Worker {
     load: LoadMeter,
     /// Files that are served, shared by all workers; none where there is no root for them.
     pub(crate) files: Option<Arc<::files::Store>>,
+    /// Counters of connections over TLS that do not speak HTTP.
+    pub(crate) tls_cells: TlsCells,
     /// Copies of requests that are at work.
     pub(crate) mirrors: Places,
     pub(crate) recorder: RefCell<Recorder>,
@@ -197,6 +200,7 @@ impl Worker {
             coders: Coders::new(parts.recorder.codings()),
             load: LoadMeter::default(),
             files: parts.files,
+            tls_cells: TlsCells::default(),
             mirrors: Places::new(MIRRORS_MAX),
             recorder: RefCell::new(parts.recorder),
             no_labels: Arc::new(Labels { host: HostName::Any.to_string(), ..Labels::default() }),

@@ -63,10 +63,10 @@ mod tests {
     use super::*;
     use crate::{HostTable, Resolution};
 
-    const HTTP: ListenerId = ListenerId { kind: ListenerKind::Http, port: 80 };
+    const HTTP: ListenerId = ListenerId { kind: ListenerKind::Http, port: 80, address: None };
 
     fn http(port: u16, hosts: &HostList) -> model::Listener {
-        model::Listener { port, protocol: Protocol::Http(Arc::clone(hosts)) }
+        model::Listener { address: None, port, protocol: Protocol::Http(Arc::clone(hosts)) }
     }
 
     /// A model with these hosts at port 80.
@@ -101,6 +101,7 @@ mod tests {
             aliases: Vec::new(),
             tls: Arc::default(),
             routes,
+            wider: None,
         })
     }
 
@@ -161,7 +162,7 @@ mod tests {
         let answer = Action::Respond(DirectResponse { status: 404, body: String::new() });
         let hosts = vec![host("a", vec![route("/a", answer.clone())]), host("", vec![route("/", answer)])];
         let snapshot = compile(&serving(hosts), None, 1);
-        assert!(matches!(snapshot.resolve(HTTP, b"a", b"/b", |_| true), Resolution::UnknownPath));
+        assert!(matches!(snapshot.resolve(HTTP, b"a", b"/b", |_| true), Resolution::UnknownPath(_)));
         let taken = snapshot.resolve(HTTP, b"b", b"/b", |_| true);
         assert!(matches!(taken, Resolution::Route(host, _) if *host.name() == HostName::Any));
         assert!(matches!(
@@ -181,8 +182,11 @@ mod tests {
 
     #[test]
     fn listeners_share_what_they_share_in_the_model_and_nothing_else() {
-        let https =
-            |hosts: &HostList| model::Listener { port: 443, protocol: Protocol::Https(Arc::clone(hosts)) };
+        let https = |hosts: &HostList| model::Listener {
+            address: None,
+            port: 443,
+            protocol: Protocol::Https(Arc::clone(hosts)),
+        };
         let answer = Action::Respond(DirectResponse { status: 200, body: String::new() });
         let hosts = Arc::new(vec![host("a", vec![route("/", answer.clone())])]);
         let own = Arc::new(vec![host("b", vec![route("/", answer)])]);

@@ -5,8 +5,8 @@ use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 
 use model::{
-    Access, Action, Backend, Backends, Canary, Cluster, ErrorPages, ExternalAuth, Forward, HostTls, Mirror,
-    Route, Stream, Transfer,
+    Access, Action, Backend, BackendFilters, BackendTarget, Backends, Canary, Cluster, ErrorPages,
+    ExternalAuth, Forward, HostTls, Mirror, Route, Stream, TlsStream, Transfer,
 };
 
 use crate::host::Hosts;
@@ -44,7 +44,7 @@ impl Digest {
     fn of_hosts(snapshot: &Snapshot, hosts: Option<&Arc<Hosts>>) -> u64 {
         let mut text = Self::default();
         for table in hosts.into_iter().flat_map(|hosts| hosts.iter()) {
-            text.add(table.name());
+            text.add(&(table.name(), table.wider()));
             text.add_tls(snapshot, table.tls());
             table.routes().iter().for_each(|route| text.add_route(snapshot, route));
         }
@@ -54,10 +54,24 @@ impl Digest {
     // Each names all fields, so that a new one cannot be forgotten here.
 
     fn add_tls(&mut self, snapshot: &Snapshot, tls: &HostTls) {
-        let HostTls { certificate, shown_for, client_auth, ciphers, prefer_server_ciphers, passthrough } =
-            tls;
+        let HostTls {
+            certificate,
+            more_certificates,
+            shown_for,
+            client_auth,
+            ciphers,
+            prefer_server_ciphers,
+            passthrough,
+            stream,
+            listener,
+        } = tls;
         let passthrough: Option<&Cluster> = passthrough.map(|cluster| &**snapshot.cluster(cluster));
-        self.add(&(certificate, shown_for, client_auth, ciphers, prefer_server_ciphers, passthrough));
+        self.add(&(certificate, more_certificates, shown_for, client_auth, ciphers, prefer_server_ciphers));
+        self.add(&(passthrough, listener));
+        if let Some(TlsStream { is_terminated, backends, labels }) = stream.as_deref() {
+            self.add(&(is_terminated, labels));
+            self.add_backends(snapshot, backends);
+        }
     }
 
     fn add_route(&mut self, snapshot: &Snapshot, route: &Route) {
@@ -124,11 +138,15 @@ impl Digest {
     }
 
     fn add_transfer(&mut self, snapshot: &Snapshot, transfer: &Transfer) {
-        let Transfer { request_buffer_bytes, uses_http_1_0, response_head_bytes_max, response, mirror } =
+        let Transfer { request_buffer_bytes, uses_http_1_0, response_head_bytes_max, response, mirrors } =
             transfer;
         self.add(&(request_buffer_bytes, uses_http_1_0, response_head_bytes_max, response));
-        if let Some(Mirror { cluster, copy }) = mirror.as_deref() {
-            self.add(&(snapshot.cluster(*cluster), copy));
+        self.add_mirrors(snapshot, mirrors.as_deref().unwrap_or_default());
+    }
+
+    fn add_mirrors(&mut self, snapshot: &Snapshot, mirrors: &[Mirror]) {
+        for Mirror { cluster, copy, share } in mirrors {
+            self.add(&(snapshot.cluster(*cluster), copy, share));
         }
     }
 
@@ -154,8 +172,17 @@ impl Digest {
         match backends {
             Backends::One(cluster) => self.add(&snapshot.cluster(*cluster)),
             Backends::Split(split) => {
-                for Backend { cluster, weight } in split.backends() {
-                    self.add(&(snapshot.cluster(*cluster), weight));
+                for Backend { target, weight, filters } in split.backends() {
+                    match target {
+                        BackendTarget::Cluster(cluster) => self.add(&(snapshot.cluster(*cluster), weight)),
+                        BackendTarget::Invalid => self.add(&("invalid", weight)),
+                    }
+                    if let Some(filters) = filters {
+                        let BackendFilters { rewrite, request_headers, response_headers, mirrors } =
+                            &**filters;
+                        self.add(&(rewrite, request_headers, response_headers));
+                        self.add_mirrors(snapshot, mirrors);
+                    }
                 }
             }
             Backends::Canary(canary) => {
@@ -166,9 +193,9 @@ impl Digest {
     }
 
     fn add_stream(&mut self, snapshot: &Snapshot, stream: &Stream) {
-        let Stream { cluster, accepts_proxy_header, sends_proxy_header, labels } = stream;
-        let cluster = snapshot.cluster(*cluster);
-        self.add(&(cluster, accepts_proxy_header, sends_proxy_header, labels));
+        let Stream { backends, accepts_proxy_header, sends_proxy_header, labels } = stream;
+        self.add(&(accepts_proxy_header, sends_proxy_header, labels));
+        self.add_backends(snapshot, backends);
     }
 }
 
@@ -190,11 +217,17 @@ mod tests {
         let mut clusters = Clusters::default();
         clusters.insert(ClusterId(id), Arc::new(Cluster { name: cluster.to_owned(), ..Cluster::default() }));
         let tls = HostTls { passthrough: Some(ClusterId(id)), ..HostTls::default() };
-        let host = Host { name: HostName::Any, aliases: Vec::new(), tls: Arc::new(tls), routes: Vec::new() };
+        let host = Host {
+            name: HostName::Any,
+            aliases: Vec::new(),
+            tls: Arc::new(tls),
+            routes: Vec::new(),
+            wider: None,
+        };
         let hosts = Arc::new(vec![Arc::new(host)]);
         let listeners = vec![
-            Listener { port: 80, protocol: Protocol::Http(Arc::clone(&hosts)) },
-            Listener { port: 443, protocol: Protocol::Https(hosts) },
+            Listener { address: None, port: 80, protocol: Protocol::Http(Arc::clone(&hosts)) },
+            Listener { address: None, port: 443, protocol: Protocol::Https(hosts) },
         ];
         Model { listeners, clusters, ..Model::default() }
     }

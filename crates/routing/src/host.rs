@@ -44,6 +44,11 @@ impl HostTable {
         &self.host.name
     }
 
+    /// The name of the host whose routes are asked where none of its own takes a request.
+    pub fn wider(&self) -> Option<&HostName> {
+        self.host.wider.as_ref()
+    }
+
     fn aliases(&self) -> &[Alias] {
         &self.host.aliases
     }
@@ -271,7 +276,7 @@ mod tests {
     use super::*;
 
     fn host(name: HostName) -> Arc<Host> {
-        Arc::new(Host { name, aliases: Vec::new(), tls: Arc::default(), routes: Vec::new() })
+        Arc::new(Host { name, aliases: Vec::new(), tls: Arc::default(), routes: Vec::new(), wider: None })
     }
 
     /// `_` is [`HostName::Any`], and `**.` stands for any number of labels.
@@ -393,7 +398,7 @@ mod tests {
             None => Alias::Name(HostName::parse_with_suffix(text).unwrap()),
         };
         let (name, aliases) = (HostName::parse(name).unwrap(), aliases.iter().map(alias).collect());
-        Arc::new(Host { name, aliases, tls: Arc::default(), routes: Vec::new() })
+        Arc::new(Host { name, aliases, tls: Arc::default(), routes: Vec::new(), wider: None })
     }
 
     #[test]
@@ -442,7 +447,7 @@ mod tests {
         ) {
             let of = |name: &&str, version: bool| {
                 let tls = HostTls { prefer_server_ciphers: Some(version), ..HostTls::default() };
-                Arc::new(Host { name: parse(name), aliases: Vec::new(), tls: Arc::new(tls), routes: Vec::new() })
+                Arc::new(Host { name: parse(name), aliases: Vec::new(), tls: Arc::new(tls), routes: Vec::new(), wider: None })
             };
             let old: Vec<_> = before.iter().map(|name| of(name, false)).collect();
             let old_hosts = Hosts::new(&old, &Hosts::default());

@@ -5,6 +5,9 @@ use model::{Cluster, ClusterId, Clusters, Conditions, ListenerId, Route, Setting
 use crate::host::{HostTable, Hosts};
 use crate::path::Found;
 
+/// Hosts that are asked after the one that a request is for. A name of 253 bytes has no more labels than that.
+const HOSTS_ASKED_MAX: usize = 128;
+
 /// A configuration, ready to serve. Immutable; shared behind one `Arc`, which each request holds from start to end.
 #[derive(Debug)]
 pub struct Snapshot {
@@ -41,8 +44,8 @@ pub enum Resolution<'a> {
     AddSlash(&'a HostTable, &'a Arc<Route>),
     /// Nothing is served for the host.
     UnknownHost,
-    /// The host is known, and none of its routes takes the request.
-    UnknownPath,
+    /// This host is known, and neither its routes nor those of wider ones take the request.
+    UnknownPath(&'a HostTable),
 }
 
 impl Snapshot {
@@ -58,13 +61,13 @@ impl Snapshot {
         path: &[u8],
         accepts: impl Fn(&Conditions) -> bool,
     ) -> Resolution<'_> {
-        let table = self.hosts_of(listener).and_then(|hosts| hosts.find(host));
-        let Some(table) = table else { return Resolution::UnknownHost };
+        let Some(hosts) = self.hosts_of(listener) else { return Resolution::UnknownHost };
+        let Some(table) = hosts.find(host) else { return Resolution::UnknownHost };
         let complies = |route: usize| table.routes()[route].conditions.as_deref().is_none_or(&accepts);
         match table.find(path, complies) {
             Some(Found::Route(route)) => Resolution::Route(table, &table.routes()[route]),
             Some(Found::AddSlash(route)) => Resolution::AddSlash(table, &table.routes()[route]),
-            None => Resolution::UnknownPath,
+            None => wider(hosts, table, path, accepts),
         }
     }
 
@@ -117,6 +120,26 @@ impl Snapshot {
     pub fn clusters(&self) -> impl Iterator<Item = (ClusterId, &Arc<Cluster>)> {
         self.clusters.iter()
     }
+}
+
+/// The route of a wider host that takes a request which none of the host's own takes. The host stays the one that was asked for.
+#[cold]
+fn wider<'a>(
+    hosts: &'a Hosts,
+    table: &'a HostTable,
+    path: &[u8],
+    accepts: impl Fn(&Conditions) -> bool,
+) -> Resolution<'a> {
+    let next = |narrower: &&'a HostTable| Some(&**hosts.get(narrower.wider()?)?);
+    for one in std::iter::successors(next(&table), next).take(HOSTS_ASKED_MAX) {
+        let complies = |route: usize| one.routes()[route].conditions.as_deref().is_none_or(&accepts);
+        match one.find(path, complies) {
+            Some(Found::Route(route)) => return Resolution::Route(table, &one.routes()[route]),
+            Some(Found::AddSlash(route)) => return Resolution::AddSlash(table, &one.routes()[route]),
+            None => {}
+        }
+    }
+    Resolution::UnknownPath(table)
 }
 
 impl Listener {

@@ -32,6 +32,9 @@ const KINDS: &[(&str, Place)] = &[
     ("Deployment", ("apis/apps/v1", "deployments", true)),
     ("EndpointSlice", ("apis/discovery.k8s.io/v1", "endpointslices", true)),
     ("Event", ("api/v1", "events", true)),
+    ("Gateway", ("apis/gateway.networking.k8s.io/v1", "gateways", true)),
+    ("GatewayClass", ("apis/gateway.networking.k8s.io/v1", "gatewayclasses", false)),
+    ("HTTPRoute", ("apis/gateway.networking.k8s.io/v1", "httproutes", true)),
     ("HorizontalPodAutoscaler", ("apis/autoscaling/v2", "horizontalpodautoscalers", true)),
     ("Ingress", ("apis/networking.k8s.io/v1", "ingresses", true)),
     ("IngressClass", ("apis/networking.k8s.io/v1", "ingressclasses", false)),
@@ -40,6 +43,7 @@ const KINDS: &[(&str, Place)] = &[
     ("Node", ("api/v1", "nodes", false)),
     ("Pod", ("api/v1", "pods", true)),
     ("PodDisruptionBudget", ("apis/policy/v1", "poddisruptionbudgets", true)),
+    ("ReferenceGrant", ("apis/gateway.networking.k8s.io/v1", "referencegrants", true)),
     ("Role", ("apis/rbac.authorization.k8s.io/v1", "roles", true)),
     ("RoleBinding", ("apis/rbac.authorization.k8s.io/v1", "rolebindings", true)),
     ("Secret", ("api/v1", "secrets", true)),
@@ -296,7 +300,7 @@ mod tests {
         let path = |kind: &str| path_of(&json!({"kind": kind, "metadata": {"namespace": "a", "name": "b"}}));
         assert_eq!(path("Secret").unwrap(), "/api/v1/namespaces/a/secrets/b");
         assert_eq!(path("IngressClass").unwrap(), "/apis/networking.k8s.io/v1/ingressclasses/b");
-        assert!(path("Gateway").is_err());
+        assert!(path("Widget").is_err());
         assert_eq!(collection("Pod", "").unwrap(), "/api/v1/pods");
         assert_eq!(api_version("Pod").zip(api_version("Lease")), Some(("v1", "coordination.k8s.io/v1")));
     }

@@ -15,6 +15,7 @@ mod cache;
 mod client;
 mod credentials;
 mod etcd;
+mod gateway;
 mod helm;
 mod process;
 
@@ -33,6 +34,7 @@ pub use binary::{binary, kubectl};
 pub use cache::cache;
 pub use client::{Answer, Client, api_version, collection};
 use credentials::{Credentials, User};
+pub use gateway::gateway_crds;
 pub use helm::Helm;
 use process::{Process, Program};
 

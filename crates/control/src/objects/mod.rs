@@ -7,8 +7,10 @@
 
 mod de;
 mod endpoints;
+pub mod gateway_api;
 mod ingress;
 mod map;
+mod namespace;
 mod secret;
 mod service;
 
@@ -21,6 +23,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::names::{NsName, ObjectRef};
 use de::nullable;
+use gateway_api::{
+    BackendTlsPolicy, Gateway, GatewayClass, GrpcRoute, HttpRoute, ListenerSet, ReferenceGrant, TcpRoute,
+    TlsRoute, UdpRoute,
+};
 
 pub use de::At;
 pub use endpoints::{
@@ -32,6 +38,7 @@ pub use ingress::{
     IngressSpec, IngressStatus, IngressTls, LoadBalancer,
 };
 pub use map::Map;
+pub use namespace::Namespace;
 pub use secret::Secret;
 pub(crate) use service::is_of;
 pub use service::{Service, ServicePort, ServiceSpec};
@@ -51,12 +58,20 @@ pub struct Metadata {
     /// Tells an object from a later one with the same name. Objects in files have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
+    /// Counts the changes of what is asked for, from 1; 0 if it is not known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub generation: i64,
     /// Labels. Only those in `LABELS_READ` are kept.
     #[serde(default, deserialize_with = "labels")]
     pub labels: Map<String>,
     /// Annotations.
     #[serde(default, deserialize_with = "nullable")]
     pub annotations: Map<At<String>>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &i64) -> bool {
+    *number == 0
 }
 
 /// The label of an [`EndpointSlice`] that names its Service.
@@ -149,29 +164,13 @@ pub struct ConfigMap {
     pub data: BTreeMap<String, At<String>>,
 }
 
-/// A namespace. The API server selects namespaces by their labels, so that labels are not read here.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-pub struct Namespace {
-    /// Metadata.
-    pub metadata: Metadata,
-}
-
-impl Resource for Namespace {
-    const KIND: &'static str = "Namespace";
-    const NAMESPACED: bool = false;
-
-    fn metadata(&self) -> &Metadata {
-        &self.metadata
-    }
-}
-
-/// Declares the kinds: the variant, the API versions that are read into it, and whether it is in a namespace.
+/// Declares the kinds: the variant, the name, the API versions that are read into it, and whether it is in a namespace.
 macro_rules! kinds {
-    ($($kind:ident($($version:literal)|+) $namespaced:literal;)*) => {
+    ($($kind:ident $name:literal ($($version:literal)|+) $namespaced:literal;)*) => {
         /// An object of one of the supported kinds.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum Object {
-            $(#[doc = concat!("A ", stringify!($kind), ".")] $kind(Arc<Sourced<$kind>>),)*
+            $(#[doc = concat!("`", $name, "`.")] $kind(Arc<Sourced<$kind>>),)*
         }
 
         /// A supported kind.
@@ -184,7 +183,7 @@ macro_rules! kinds {
             /// The kind that `apiVersion` and `kind` name; none if it is not supported.
             pub(crate) fn of(api_version: &str, kind: &str) -> Option<Self> {
                 match (kind, api_version) {
-                    $((stringify!($kind), $($version)|+) => Some(Self::$kind),)*
+                    $(($name, $($version)|+) => Some(Self::$kind),)*
                     _ => None,
                 }
             }
@@ -204,7 +203,7 @@ macro_rules! kinds {
         }
 
         $(impl Resource for $kind {
-            const KIND: &'static str = stringify!($kind);
+            const KIND: &'static str = $name;
             const NAMESPACED: bool = $namespaced;
 
             fn metadata(&self) -> &Metadata {
@@ -215,11 +214,24 @@ macro_rules! kinds {
 }
 
 kinds! {
-    Ingress("networking.k8s.io/v1" | "networking.k8s.io/v1beta1" | "extensions/v1beta1") true;
-    IngressClass("networking.k8s.io/v1" | "networking.k8s.io/v1beta1") false;
-    Service("v1") true;
-    EndpointSlice("discovery.k8s.io/v1" | "discovery.k8s.io/v1beta1") true;
-    Endpoints("v1") true;
-    ConfigMap("v1") true;
-    Secret("v1") true;
+    Ingress "Ingress" ("networking.k8s.io/v1" | "networking.k8s.io/v1beta1" | "extensions/v1beta1") true;
+    IngressClass "IngressClass" ("networking.k8s.io/v1" | "networking.k8s.io/v1beta1") false;
+    Service "Service" ("v1") true;
+    EndpointSlice "EndpointSlice" ("discovery.k8s.io/v1" | "discovery.k8s.io/v1beta1") true;
+    Endpoints "Endpoints" ("v1") true;
+    ConfigMap "ConfigMap" ("v1") true;
+    Secret "Secret" ("v1") true;
+    Namespace "Namespace" ("v1") false;
+    GatewayClass "GatewayClass" ("gateway.networking.k8s.io/v1" | "gateway.networking.k8s.io/v1beta1") false;
+    Gateway "Gateway" ("gateway.networking.k8s.io/v1" | "gateway.networking.k8s.io/v1beta1") true;
+    ListenerSet "ListenerSet" ("gateway.networking.k8s.io/v1") true;
+    HttpRoute "HTTPRoute" ("gateway.networking.k8s.io/v1" | "gateway.networking.k8s.io/v1beta1") true;
+    GrpcRoute "GRPCRoute" ("gateway.networking.k8s.io/v1" | "gateway.networking.k8s.io/v1alpha2") true;
+    TlsRoute "TLSRoute" (
+        "gateway.networking.k8s.io/v1" | "gateway.networking.k8s.io/v1alpha2" | "gateway.networking.k8s.io/v1alpha3"
+    ) true;
+    TcpRoute "TCPRoute" ("gateway.networking.k8s.io/v1" | "gateway.networking.k8s.io/v1alpha2") true;
+    UdpRoute "UDPRoute" ("gateway.networking.k8s.io/v1" | "gateway.networking.k8s.io/v1alpha2") true;
+    ReferenceGrant "ReferenceGrant" ("gateway.networking.k8s.io/v1" | "gateway.networking.k8s.io/v1beta1") true;
+    BackendTlsPolicy "BackendTLSPolicy" ("gateway.networking.k8s.io/v1" | "gateway.networking.k8s.io/v1alpha3") true;
 }

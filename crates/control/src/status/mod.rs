@@ -1,13 +1,14 @@
-//! What Forebay writes to the API server: the addresses of its Ingresses, and Events about them.
+//! What Forebay writes to the API server: the addresses of its Ingresses, Events about them, and the status of the Gateway API's objects.
 //!
 //! `lease` and `elector` decide which of several replicas writes; `publish_address` finds the addresses that `ingress` writes;
-//! `events` reports problems and what is served. All of it follows only translations that every worker serves.
+//! `gateway` says what became of Gateways and routes; `events` reports problems and what is served. All of it follows only translations that every worker serves.
 //!
 //! Never in here: anything that serving depends on. If the API server is away, everything here is tried again until it is back.
 
 mod addresses;
 mod elector;
 mod events;
+mod gateway;
 mod ingress;
 mod lease;
 mod publish_address;
@@ -29,6 +30,7 @@ use crate::names::NsName;
 use crate::translate::Translation;
 use elector::Elector;
 use events::Teller;
+use gateway::GatewayWriter;
 use ingress::Writer;
 use publish_address::PublishAddress;
 use server::Server;
@@ -154,6 +156,7 @@ struct Duty {
     metrics: Arc<Registry>,
     publish_address: PublishAddress,
     writer: Writer,
+    gateway_writer: GatewayWriter,
     teller: Teller,
 }
 
@@ -169,9 +172,21 @@ impl Duty {
         let namespace = options.pod.as_ref().map_or(&connection.namespace, |pod| &pod.namespace).clone();
         let publish_address = publish_address(&options);
         let writer = Writer::new(server.clone(), options.interval);
+        let gateway_writer =
+            GatewayWriter::new(server.clone(), connection.versions.clone(), options.interval);
         let teller =
             Teller::new(server.clone(), identity(&options), options.sync_events, Arc::clone(&metrics));
-        Self { server, options, namespace, programmed, metrics, publish_address, writer, teller }
+        Self {
+            server,
+            options,
+            namespace,
+            programmed,
+            metrics,
+            publish_address,
+            writer,
+            gateway_writer,
+            teller,
+        }
     }
 
     async fn run(mut self, mut stopping: oneshot::Receiver<()>) {
@@ -231,9 +246,11 @@ impl Duty {
 
     async fn lead(&mut self) {
         self.writer.forget();
+        self.gateway_writer.forget();
         let (found, addresses) = watch::channel(None);
         tokio::join!(
             self.publish_address.follow(&self.server, found),
+            self.gateway_writer.run(self.programmed.clone(), addresses.clone()),
             self.writer.run(self.programmed.clone(), addresses),
             self.teller.run(self.programmed.clone()),
         );

@@ -95,7 +95,7 @@ mod tests {
 
     fn affinity(mode: AffinityMode, name: &str) -> BackendSettings {
         let cookie = model::AffinityCookie { name: name.to_owned(), ..model::AffinityCookie::default() };
-        let affinity = Affinity { mode, change_on_failure: false, cookie };
+        let affinity = Affinity { mode, change_on_failure: false, cookie, header: None, age_max: None };
         BackendSettings { affinity: Some(Arc::new(affinity)), ..BackendSettings::default() }
     }
 

@@ -37,7 +37,7 @@ struct Key {
 enum Stickiness {
     /// What the objects ask for that name its Service's port.
     Own,
-    /// That of the mainline whose canary the cluster is.
+    /// That of the mainline whose canary the cluster is, or of the one route that it is for.
     Mainline(Option<Arc<Affinity>>),
 }
 
@@ -119,6 +119,24 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
     ) -> (ClusterId, Option<String>) {
         let protocol = self.protocol(name, port, draft, tls_of_host);
         self.get(name, port, Purpose::Http, protocol)
+    }
+
+    /// The cluster of a Service's port for the requests of a route that says itself how clients are kept at an endpoint; without, what is
+    /// decided for the port holds.
+    pub(super) fn for_route(
+        &mut self,
+        name: &NsName,
+        port: &PortRef,
+        draft: &UpstreamDraft,
+        affinity: Option<&Arc<Affinity>>,
+    ) -> ClusterId {
+        let protocol = self.protocol(name, port, draft, None);
+        let stickiness = match affinity {
+            None => Stickiness::Own,
+            Some(affinity) => Stickiness::Mainline(Some(Arc::clone(affinity))),
+        };
+        let (service, port) = (name.clone(), port.clone());
+        self.find(Key { service, port, purpose: Purpose::Http, protocol, stickiness }).0
     }
 
     /// The cluster of a Service's port for questions to it; none where these cannot be asked: they are asked over HTTP/1, and with or without

@@ -114,7 +114,13 @@ pub(super) fn unclaimed(name: &HostName, canaries: &[CanaryClaim], tls: &Arc<Hos
         let message = format!("no other Ingress has host {name}: there the canary takes nothing");
         Problem::in_place(Severity::Warning, &claim.place, message).because(Reason::NoEffect)
     };
-    let host = Host { name: name.clone(), aliases: Vec::new(), tls: Arc::clone(tls), routes: Vec::new() };
+    let host = Host {
+        name: name.clone(),
+        aliases: Vec::new(),
+        tls: Arc::clone(tls),
+        routes: Vec::new(),
+        wider: None,
+    };
     Merged {
         host,
         www: None,
@@ -151,7 +157,7 @@ pub(super) fn take_over(host: Host, old: Option<&Arc<Host>>) -> Arc<Host> {
     };
     let routes = host.routes.into_iter().enumerate().map(take_over).collect();
     let tls = if old.tls == host.tls { Arc::clone(&old.tls) } else { host.tls };
-    Arc::new(Host { name: host.name, aliases: host.aliases, tls, routes })
+    Arc::new(Host { name: host.name, aliases: host.aliases, tls, routes, wider: host.wider })
 }
 
 struct Merge<'m, 'c, 'a> {
@@ -435,8 +441,13 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         route.request_filters = RequestFilters::new(filters).expect("it is one");
         let certificate = self.tls.certificate.clone().filter(|_| self.covers_www);
         let tls = Arc::new(HostTls { certificate, ..HostTls::default() });
-        let host =
-            Host { name: HostName::Exact(name), aliases: Vec::new(), tls, routes: vec![Arc::new(route)] };
+        let host = Host {
+            name: HostName::Exact(name),
+            aliases: Vec::new(),
+            tls,
+            routes: vec![Arc::new(route)],
+            wider: None,
+        };
         Some((host, place.into()))
     }
 
@@ -448,7 +459,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         let mut routes = self.routes;
         routes.shrink_to_fit();
         let tls = if self.tls == **defaults.tls { Arc::clone(defaults.tls) } else { Arc::new(self.tls) };
-        let host = Host { name: self.name.clone(), aliases: self.aliases, tls, routes };
+        let host = Host { name: self.name.clone(), aliases: self.aliases, tls, routes, wider: None };
         Merged { host, www, origins: self.origins, certificates: self.certificates, problems }
     }
 }
@@ -493,7 +504,7 @@ mod tests {
     }
 
     fn host(routes: Vec<Arc<Route>>) -> Host {
-        Host { name: HostName::Any, aliases: Vec::new(), tls: Arc::default(), routes }
+        Host { name: HostName::Any, aliases: Vec::new(), tls: Arc::default(), routes, wider: None }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::memo::{Numbers, Revisions};
-use crate::index::Index;
+use crate::index::{GatewayStores, Index};
 use crate::names::NsName;
 use crate::objects::{ConfigMap, EndpointSlice, Endpoints, Ingress, IngressClass, Secret, Service, Sourced};
 use crate::options::Options;
@@ -94,6 +94,11 @@ impl<'a> Inputs<'a> {
     /// All Ingresses. They are not an input: each Ingress is the key of its own query.
     pub(super) fn ingresses(&self) -> impl Iterator<Item = &'a Arc<Sourced<Ingress>>> {
         self.index.ingresses.iter()
+    }
+
+    /// The objects of the Gateway API. They are not an input: whoever makes something of them compares them.
+    pub(super) fn gateway(&self) -> &'a GatewayStores {
+        &self.index.gateway
     }
 
     /// Whether the Ingresses of a namespace are served.

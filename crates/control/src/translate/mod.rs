@@ -20,6 +20,7 @@ mod claim;
 mod clusters;
 pub mod configmap;
 mod endpoints;
+pub mod gateway;
 mod header;
 mod hosts;
 pub mod ingress;
@@ -49,6 +50,7 @@ use crate::outcome::Outcome;
 use crate::problem::Problem;
 use crate::resolve::Resolved;
 use crate::source::Skipped;
+use gateway::report::GatewayReport;
 
 pub use claim::{HostCertificate, RouteOrigin};
 pub use translator::Translator;
@@ -74,6 +76,8 @@ pub struct Translation {
     pub missing_services: BTreeSet<NsName>,
     /// The certificates of hosts, for metrics.
     pub certificates: Vec<HostCertificate>,
+    /// What the status of the Gateway API's objects is to say.
+    pub gateway: GatewayReport,
     /// Second since 1970 from which the same objects have another translation, since a certificate becomes valid or expires; none
     /// for never.
     pub valid_until: Option<i64>,

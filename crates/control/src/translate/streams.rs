@@ -1,6 +1,6 @@
 //! TCP and UDP services: Services with a port of their own, whose bytes are passed on unchanged.
 
-use model::{Labels, Listener, Protocol, Stream, Transport};
+use model::{Backends, Labels, Listener, Protocol, Stream, Transport};
 
 use super::clusters::ClusterQueries;
 use super::inputs::Inputs;
@@ -92,7 +92,7 @@ impl Reader<'_, '_, '_> {
         // "Proxy Protocol is only compatible with TCP Services."
         let is_tcp = self.transport == Transport::Tcp;
         let stream = Stream {
-            cluster,
+            backends: Backends::One(cluster),
             accepts_proxy_header: *accepts && is_tcp,
             sends_proxy_header: *sends && is_tcp,
             labels: Labels {
@@ -107,7 +107,7 @@ impl Reader<'_, '_, '_> {
             Transport::Tcp => Protocol::Tcp(stream),
             Transport::Udp => Protocol::Udp(stream),
         };
-        self.listeners.push(Listener { port, protocol });
+        self.listeners.push(Listener { address: None, port, protocol });
     }
 
     fn say(&mut self, reason: Reason, value: &At<String>, message: String) {

@@ -16,6 +16,8 @@ use super::changes::{Changes, Seen};
 use super::claim::{HostCertificate, RouteOrigin};
 use super::clusters::{ClusterQueries, Clusters};
 use super::configmap::{self, Global};
+use super::gateway::Gateways;
+use super::gateway::report::GatewayReport;
 use super::hosts::{self, Defaults, Merged, WildcardTls};
 use super::ingress::class::Class;
 use super::ingress::{Claimants, Ingresses};
@@ -25,7 +27,7 @@ use super::{Translation, replicas, streams};
 use crate::index::Index;
 use crate::objects::{ConfigMap, Sourced};
 use crate::options::Options;
-use crate::problem::Problem;
+use crate::problem::{Place, Problem};
 use crate::resolve::Resolved;
 use crate::source::Skipped;
 
@@ -41,6 +43,7 @@ pub struct Translator {
     hosts: Memo<HostName, HostPiece>,
     streams: Memo<(), Single<Vec<Listener>>>,
     replicas: Memo<(), Single<Option<Replicas>>>,
+    gateways: Gateways,
     /// TLS of the hosts for which no object configures anything.
     plain_tls: Arc<HostTls>,
 }
@@ -118,7 +121,17 @@ impl Translator {
     /// that are no longer needed have been removed.
     fn ask(&mut self, index: &Index, options: &Options, resolved: &Resolved, now: i64) -> Translation {
         let Self {
-            revisions, known, global, ingresses, clusters, hosts, streams, replicas, plain_tls, ..
+            revisions,
+            known,
+            global,
+            ingresses,
+            clusters,
+            hosts,
+            streams,
+            replicas,
+            gateways,
+            plain_tls,
+            ..
         } = self;
         let inputs = Inputs::new(index, options, resolved, now, known, revisions);
         follow_global(global, &inputs, revisions);
@@ -137,15 +150,26 @@ impl Translator {
         let order = follow_hosts(hosts, ingresses, &claimants, &defaults, &mut queries, revisions);
         follow_one(streams, &inputs, &mut queries, revisions, streams::build);
         follow_one(replicas, &inputs, &mut queries, revisions, replicas::build);
-        Made { options, global, ingresses, hosts, order: &order, streams, replicas }.translation()
+        let base = || claimants.rest(Place::of_proxy());
+        let of_streams = &streams.value(ONLY).made;
+        let of_gateways = gateways.follow(&base, of_streams, &inputs, &mut queries, revisions);
+        let made = Made { options, global, ingresses, hosts, order: &order, streams, replicas };
+        let mut translation = made.translation();
+        if let Some(made) = of_gateways {
+            gateways.join(made, options, &mut translation);
+        }
+        translation
     }
 
     /// Removes the values that nothing depends on. A memo is swept after those whose values depend on it.
     fn sweep(&mut self) {
-        let Self { revisions, known, global, ingresses, clusters, hosts, streams, replicas, .. } = self;
+        let Self {
+            revisions, known, global, ingresses, clusters, hosts, streams, replicas, gateways, ..
+        } = self;
         hosts.sweep(revisions, |_| {});
         streams.sweep(revisions, |_| {});
         replicas.sweep(revisions, |_| {});
+        gateways.sweep(revisions);
         ingresses.sweep(revisions);
         global.sweep(revisions, |_| {});
         clusters.sweep(revisions);
@@ -154,8 +178,9 @@ impl Translator {
 
     /// Second since 1970 from which a value has to be made again; none for never.
     fn valid_until(&self) -> Option<i64> {
-        let turns = [self.global.until(), self.ingresses.until(), self.hosts.until(), self.streams.until()];
-        turns.into_iter().min().filter(|&turn| turn < i64::MAX)
+        let own = [self.global.until(), self.ingresses.until(), self.hosts.until(), self.streams.until()];
+        let turns = own.into_iter().chain([self.gateways.until()]);
+        turns.min().filter(|&turn| turn < i64::MAX)
     }
 }
 
@@ -362,6 +387,7 @@ impl Made<'_> {
             names: BTreeSet::new(),
             missing_services: BTreeSet::new(),
             certificates: self.certificates(),
+            gateway: GatewayReport::default(),
             valid_until: None,
         }
     }
@@ -369,8 +395,13 @@ impl Made<'_> {
     /// Those of HTTP and HTTPS share the hosts, since an Ingress is about both.
     fn listeners(&self, hosts: Vec<Arc<Host>>) -> Vec<Listener> {
         let hosts: HostList = Arc::new(hosts);
-        let http = Listener { port: self.options.http_port, protocol: Protocol::Http(Arc::clone(&hosts)) };
-        let https = Listener { port: self.options.https_port, protocol: Protocol::Https(hosts) };
+        let http = Listener {
+            address: None,
+            port: self.options.http_port,
+            protocol: Protocol::Http(Arc::clone(&hosts)),
+        };
+        let https =
+            Listener { address: None, port: self.options.https_port, protocol: Protocol::Https(hosts) };
         let of_streams = self.streams.value(ONLY).made.iter().cloned();
         [http, https].into_iter().chain(of_streams).collect()
     }

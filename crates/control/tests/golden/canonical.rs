@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use control::Translation;
-use model::{Action, Backends, Cluster, ClusterId, Forward, Host, Listener, Model, Route, Stream};
+use model::{
+    Action, Backend, BackendTarget, Backends, Cluster, ClusterId, Forward, Host, Listener, Model, Route,
+    Split, Stream, TlsStream,
+};
 
 /// The translation with clusters in place of their ids.
 pub(crate) fn canonical(translation: &Translation) -> impl PartialEq + use<> {
@@ -17,6 +20,7 @@ pub(crate) fn canonical(translation: &Translation) -> impl PartialEq + use<> {
         names,
         missing_services,
         certificates,
+        gateway,
         valid_until,
     } = translation.clone();
     let anonymous = ClusterId(0);
@@ -24,6 +28,10 @@ pub(crate) fn canonical(translation: &Translation) -> impl PartialEq + use<> {
         let mut tls = (*host.tls).clone();
         let passthrough =
             tls.passthrough.as_mut().map(|id| cluster(&model, std::mem::replace(id, anonymous)));
+        let stream = tls.stream.take().map(|stream| {
+            let (backends, clusters) = anonymous_backends(&stream.backends, &model);
+            (TlsStream { backends, ..(*stream).clone() }, clusters)
+        });
         let route = |route: &Arc<Route>| {
             let mut route = Route::clone(route);
             let named = |id: &mut ClusterId| cluster(&model, std::mem::replace(id, anonymous));
@@ -32,13 +40,19 @@ pub(crate) fn canonical(translation: &Translation) -> impl PartialEq + use<> {
                 Action::Forward(Forward { backends: Backends::Canary(canary), .. }) => {
                     vec![named(&mut canary.mainline), named(&mut canary.cluster)]
                 }
-                Action::Forward(_) | Action::Files(_) | Action::Respond(_) | Action::NotFound => Vec::new(),
+                Action::Forward(Forward { backends, .. }) => {
+                    let (without, clusters) = anonymous_backends(backends, &model);
+                    *backends = without;
+                    clusters
+                }
+                Action::Files(_) | Action::Respond(_) | Action::NotFound => Vec::new(),
             };
-            let mirror = match &mut route.action {
-                Action::Forward(forward) => forward.transfer.mirror.as_deref_mut(),
+            let mirrors = match &mut route.action {
+                Action::Forward(forward) => forward.transfer.mirrors.as_deref_mut(),
                 Action::Files(_) | Action::Respond(_) | Action::NotFound => None,
             };
-            let mirror: Vec<_> = mirror.map(|it| named(&mut it.cluster)).into_iter().collect();
+            let mirror: Vec<_> =
+                mirrors.unwrap_or_default().iter_mut().map(|it| named(&mut it.cluster)).collect();
             let of_errors: Vec<_> = route.error_pages.as_mut().map_or_else(Vec::new, |pages| {
                 let pages = Arc::make_mut(pages);
                 pages.backends.iter_mut().chain(&mut pages.fallback).map(named).collect()
@@ -47,11 +61,19 @@ pub(crate) fn canonical(translation: &Translation) -> impl PartialEq + use<> {
             let auth: Vec<_> = auth.map(|it| named(&mut it.cluster)).into_iter().collect();
             (route, [clusters, mirror, of_errors, auth].concat())
         };
-        (host.name.clone(), tls, passthrough, host.routes.iter().map(route).collect::<Vec<_>>())
+        (
+            host.name.clone(),
+            host.wider.clone(),
+            tls,
+            passthrough,
+            stream,
+            host.routes.iter().map(route).collect::<Vec<_>>(),
+        )
     };
     let listener = |one: &Listener| {
         let passing = |stream: &Stream| {
-            (Stream { cluster: anonymous, ..stream.clone() }, cluster(&model, stream.cluster))
+            let (backends, passed_to) = anonymous_backends(&stream.backends, &model);
+            (Stream { backends, ..stream.clone() }, passed_to)
         };
         (one.id(), one.stream().map(passing))
     };
@@ -69,8 +91,27 @@ pub(crate) fn canonical(translation: &Translation) -> impl PartialEq + use<> {
         skipped,
         origins,
         ingresses,
-        (configmap, names, missing_services, certificates, valid_until),
+        (configmap, names, missing_services, certificates, gateway, valid_until),
     )
+}
+
+/// Shares without the ids of clusters, and the clusters.
+fn anonymous_backends(backends: &Backends, model: &Model) -> (Backends, Vec<Cluster>) {
+    let clusters = backends.clusters().map(|id| cluster(model, id)).collect();
+    let anonymous = |backend: &Backend| match backend.target {
+        BackendTarget::Cluster(_) => {
+            Backend { target: BackendTarget::Cluster(ClusterId(0)), ..backend.clone() }
+        }
+        BackendTarget::Invalid => backend.clone(),
+    };
+    let without = match backends {
+        Backends::Split(split) => {
+            let all = split.backends().iter().map(anonymous).collect();
+            Backends::Split(Split::new(all).unwrap())
+        }
+        Backends::One(_) | Backends::Canary(_) => Backends::One(ClusterId(0)),
+    };
+    (without, clusters)
 }
 
 fn cluster(model: &Model, id: ClusterId) -> Cluster {

@@ -126,7 +126,12 @@ fn told(objects: &Objects, question: &Question, listener: ListenerId, it: &Expla
         method: question.method.clone(),
         url: question.url.clone(),
         client: it.client.to_string(),
-        listener: format!("{} :{}", listener.kind.as_str(), listener.port),
+        listener: format!(
+            "{} {}:{}",
+            listener.kind.as_str(),
+            listener.address.map(|address| address.to_string()).unwrap_or_default(),
+            listener.port
+        ),
         certificate,
         path: it.path.clone(),
         route: route.map(|route| ToldRoute {

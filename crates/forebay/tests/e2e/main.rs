@@ -22,6 +22,7 @@ mod fcgi;
 mod files;
 mod files_coded;
 mod files_odd;
+mod gateway;
 mod grpc;
 mod h2;
 mod h2_cost;

@@ -80,6 +80,9 @@ impl Registry {
         push_label(&mut text, "path", &labels.path);
         push_label(&mut text, "namespace", &labels.namespace);
         push_label(&mut text, "ingress", &labels.object);
+        if !labels.rule.is_empty() {
+            push_label(&mut text, "rule", &labels.rule);
+        }
         push_label(&mut text, "service", &labels.service);
         push_label(&mut text, "canary", identity.canary.as_deref().unwrap_or_default());
         if self.options.per_host {
@@ -463,6 +466,7 @@ mod tests {
             service_port: "80".into(),
             path: "/".into(),
             host: "a.test".into(),
+            rule: String::new(),
         }
     }
 

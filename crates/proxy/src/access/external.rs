@@ -167,7 +167,7 @@ async fn ask(
         is_whole: true,
         framing: Framing::Raw,
         takes_trailers: false,
-        timeouts,
+        timeouts: &timeouts,
     };
     let deadline = exchange.deadline.another();
     deadline.cap(worker.clock.now().after(timeouts.connect + timeouts.read));

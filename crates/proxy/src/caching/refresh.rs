@@ -110,7 +110,7 @@ impl Refresh {
             is_whole: true,
             framing: Framing::Raw,
             takes_trailers: false,
-            timeouts,
+            timeouts: &timeouts,
         };
         call.send(&request, deadline).await?;
         let timer = ResponseTimer::new(deadline, timeouts.read, true);

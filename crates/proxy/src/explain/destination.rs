@@ -1,11 +1,10 @@
 //! Which endpoints may be asked, how one is picked, and what it is told.
 
 use model::overload::Mode;
-use model::{AppProtocol, Backends, Canary, ClusterId, Encryption, Forward, Overload};
+use model::{AppProtocol, Backend, Backends, Canary, ClusterId, Encryption, Forward, Overload};
 
 use super::Destination;
 use crate::exchange::{Exchange, RequestId};
-use crate::lookup;
 use crate::outbound;
 use crate::upstream::{CanaryChoice, Cluster, Keyed};
 use crate::values;
@@ -15,12 +14,30 @@ pub(super) fn all(exchange: &Exchange<'_>, forward: &Forward, cluster: &Cluster)
     match &forward.backends {
         Backends::Canary(canary) => of_canary(exchange, forward, canary, cluster),
         Backends::Split(split) => {
-            let share = |one: &model::Backend| format!("chance: {} of {}", one.weight, split.weight());
+            let share = |one: &Backend| format!("chance: {} of {}", one.weight, split.weight());
             let taking = split.backends().iter().filter(|one| one.weight > 0);
-            taking.map(|one| one_of(exchange, forward, one.cluster, share(one))).collect()
+            let known = taking.filter_map(|one| Some((one, one.target.cluster()?)));
+            known.map(|(one, cluster)| of_share(exchange, forward, (one, cluster), share(one))).collect()
         }
         Backends::One(_) => vec![one(exchange, forward, cluster, None)],
     }
+}
+
+/// One of several backends. The head is told of those that are told the same as the one whose turn it was.
+fn of_share(
+    exchange: &Exchange<'_>,
+    forward: &Forward,
+    (backend, cluster): (&Backend, ClusterId),
+    mut share: String,
+) -> Destination {
+    let noted = exchange.rewritten.get().and_then(|rewritten| rewritten.backend.get());
+    let is_noted = backend.filters.as_ref() == noted.map(|backend| &backend.filters);
+    if backend.filters.is_some() {
+        share += ", with filters of its own";
+    }
+    let told = one_of(exchange, forward, cluster, share);
+    let head = if is_noted { told.head } else { String::new() };
+    Destination { head, ..told }
 }
 
 fn of_canary(
@@ -102,14 +119,25 @@ pub(super) fn one(
     Destination { upstream, choice, protocol, how, endpoints: first, others, head: head(exchange, forward) }
 }
 
-/// The endpoints that a connection is passed through to.
-pub(super) fn of_passthrough(name: &str, cluster: &Cluster) -> Destination {
+/// The endpoints that the bytes of a connection are passed on to. Without a cluster it is closed.
+pub(super) fn of_stream<'c>(
+    clusters: impl Iterator<Item = (&'c str, &'c Cluster)>,
+    protocol: &'static str,
+) -> Destination {
+    let clusters: Vec<_> = clusters.collect();
+    let names: Vec<_> = clusters.iter().map(|(name, _)| *name).collect();
+    let members = clusters.iter().flat_map(|(_, cluster)| cluster.members());
+    let how = match clusters.as_slice() {
+        [] => "there is no backend: the connection is closed",
+        [(_, one)] => in_words(one),
+        _ => "by chance, by the weights of the backends",
+    };
     Destination {
-        upstream: name.to_owned(),
+        upstream: names.join(", "),
         choice: None,
-        protocol: "as the client speaks",
-        how: in_words(cluster).to_owned(),
-        endpoints: cluster.members().iter().map(|member| member.endpoint.address).collect(),
+        protocol,
+        how: how.to_owned(),
+        endpoints: members.map(|member| member.endpoint.address).collect(),
         others: Vec::new(),
         head: String::new(),
     }
@@ -146,16 +174,18 @@ fn picked(
     match cluster.keyed() {
         None => (in_words(cluster).to_owned(), all()),
         Some(Keyed::Cookie(sticky)) => {
-            let name = &sticky.affinity.cookie.name;
-            let value = lookup::cookie(exchange.head, exchange.request, name.as_bytes());
-            match value.and_then(|value| cluster.of_cookie(sticky, value)) {
+            let (what, name) = match &sticky.affinity.header {
+                Some(name) => ("header", name),
+                None => ("cookie", &sticky.affinity.cookie.name),
+            };
+            match exchange.session(sticky).and_then(|value| cluster.of_cookie(sticky, &value)) {
                 Some(member) => {
-                    (format!("the one that the cookie {name} leads to"), vec![member.endpoint.address])
+                    (format!("the one that the {what} {name} leads to"), vec![member.endpoint.address])
                 }
                 None if forward.sets_affinity_cookie => {
-                    (format!("at random, and the client is given a cookie {name} for it"), all())
+                    (format!("at random, and the client is given a {what} {name} for it"), all())
                 }
-                None => (format!("at random: the client has no cookie {name}"), all()),
+                None => (format!("at random: the client has no {what} {name}"), all()),
             }
         }
         Some(Keyed::Hash(hashed)) => {

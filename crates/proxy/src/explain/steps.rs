@@ -7,14 +7,15 @@ use std::time::Duration;
 use model::overload::{Concurrency, Mode, Overload, Priority};
 use model::template::Template;
 use model::{
-    Access, Action, Backends, CachePolicy, ExternalAuth, Forward, QuotaWindow, Rate, RequestFilter,
-    ResponseFilter, Route,
+    Access, Action, Backends, CachePolicy, ExternalAuth, Forward, HeaderChanges, Mirror, QuotaWindow, Rate,
+    RequestFilter, ResponseFilter, Route, Share,
 };
 
 use super::{Outcome, Step, Verdict, destination};
 use crate::access::{limits, priority, quota};
 use crate::caching;
 use crate::exchange::Exchange;
+use crate::mirror;
 use crate::outbound;
 use crate::recode;
 use crate::stage::Stage;
@@ -77,7 +78,9 @@ fn step(exchange: &Exchange<'_>, Noted { stage, goes_on }: Noted) -> Option<(Ver
         Stage::BodyLength => return body_length(exchange, route?, goes_on),
         Stage::Closed => access?.unavailable.clone()?,
         Stage::Preflight => {
-            let is_cors = |filter: &ResponseFilter| matches!(filter, ResponseFilter::Cors(_));
+            let is_cors = |filter: &ResponseFilter| {
+                matches!(filter, ResponseFilter::Cors(_) | ResponseFilter::CrossOrigin(_))
+            };
             route?.response_filters.as_slice().iter().find(|filter| is_cors(filter))?;
             let verdict = if goes_on { Verdict::Changes } else { Verdict::Answers };
             let text = either("no preflight; the response gets the headers of CORS", "a preflight of CORS");
@@ -88,6 +91,7 @@ fn step(exchange: &Exchange<'_>, Noted { stage, goes_on }: Noted) -> Option<(Ver
         }
         Stage::Rewrite => return Some(rewrite(exchange, goes_on)),
         Stage::TlsRedirect => tls_redirect(exchange, route, goes_on),
+        Stage::RequestHeaders => return Some((Verdict::Changes, request_headers(route?))),
         Stage::Backend => return backend(exchange, route?, goes_on),
         Stage::Limits => return Some(limits_in_words(exchange, access?, goes_on)),
         Stage::Networks => {
@@ -173,14 +177,44 @@ fn body_length(exchange: &Exchange<'_>, route: &Route, goes_on: bool) -> Option<
 }
 
 fn rewrite(exchange: &Exchange<'_>, goes_on: bool) -> (Verdict, String) {
-    let target = exchange.rewritten.get().and_then(|rewritten| rewritten.target.as_deref());
+    let target = exchange.rewritten.get().and_then(|rewritten| rewritten.target());
     match target {
         Some(target) => {
             (Verdict::Changes, format!("the endpoint is asked for {}", String::from_utf8_lossy(target)))
         }
+        None if goes_on && has_url_rewrite(exchange) => {
+            (Verdict::Changes, "the endpoint is told another host".to_owned())
+        }
         None if goes_on => (Verdict::Passes, "the pattern is not found in the path".to_owned()),
         None => (Verdict::Answers, "the target is a URL".to_owned()),
     }
+}
+
+fn has_url_rewrite(exchange: &Exchange<'_>) -> bool {
+    let filters = exchange.route.get().map_or(&[][..], |route| route.request_filters.as_slice());
+    filters.iter().any(|filter| matches!(filter, RequestFilter::UrlRewrite(_)))
+}
+
+/// Which headers of the request are changed.
+fn request_headers(route: &Route) -> String {
+    let changes = route.request_filters.as_slice().iter().find_map(|filter| match filter {
+        RequestFilter::Headers(changes) => Some(&**changes),
+        _ => None,
+    });
+    changes.map(changes_in_words).unwrap_or_default()
+}
+
+/// Changes to headers, in words.
+pub(super) fn changes_in_words(changes: &HeaderChanges) -> String {
+    let names = |list: &[(String, String)]| list.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    let all = [
+        ("sets", names(changes.set())),
+        ("adds to", names(changes.add())),
+        ("removes", changes.remove().to_vec()),
+    ];
+    let told = all.into_iter().filter(|(_, names)| !names.is_empty());
+    let told: Vec<_> = told.map(|(what, names)| format!("{what} {}", names.join(", "))).collect();
+    told.join("; ")
 }
 
 fn tls_redirect(exchange: &Exchange<'_>, route: Option<&std::sync::Arc<Route>>, goes_on: bool) -> String {
@@ -202,6 +236,10 @@ fn tls_redirect(exchange: &Exchange<'_>, route: Option<&std::sync::Arc<Route>>, 
 
 fn backend(exchange: &Exchange<'_>, route: &Route, goes_on: bool) -> Option<(Verdict, String)> {
     let Action::Forward(forward) = &route.action else { return None };
+    if !goes_on && exchange.cluster.get().is_none() {
+        let why = "by chance it is for a backend that does not exist or may not be referred to";
+        return Some((Verdict::Answers, why.to_owned()));
+    }
     if !goes_on {
         return Some((Verdict::Answers, "there is no endpoint".to_owned()));
     }
@@ -340,28 +378,33 @@ pub(super) fn of_forward(exchange: &Exchange<'_>, forward: &Forward, cluster: &C
     if forward.head.is_some() {
         add(Stage::UpstreamHead, Verdict::Changes, "the endpoint is told other headers".to_owned());
     }
-    if let Some(mirror) = &forward.transfer.mirror {
-        let name = &exchange.config.snapshot.cluster(mirror.cluster).name;
-        let host = values::expand_field(exchange, &mirror.copy.host);
-        let target = values::expand(exchange, &mirror.copy.target);
-        let [host, target] = [host, target].map(|text| String::from_utf8_lossy(&text).into_owned());
-        add(Stage::Mirror, Verdict::Changes, format!("a copy goes to {name}: {target} of {host}"));
+    for mirror in mirror::all(exchange, forward) {
+        add(Stage::Mirror, Verdict::Changes, mirror_in_words(exchange, forward, mirror));
     }
     if cluster.keyed().is_some() || cluster.compares_times() {
         add(Stage::Balance, Verdict::Passes, "see the endpoints".to_owned());
     }
     let seconds = |time: Duration| format!("{} s", time.as_secs_f64());
     let times = &forward.timeouts;
-    let text = format!(
+    let mut text = format!(
         "{} to connect, {} between two writes, {} between two reads",
         seconds(times.connect),
         seconds(times.send),
         seconds(times.read)
     );
+    for (time, what) in [(times.backend_request, "one try"), (times.request, "all tries together")] {
+        if let Some(time) = time {
+            text = format!("{text}, {} for {what}", seconds(time));
+        }
+    }
     add(Stage::Timeouts, Verdict::Passes, text);
     let tries =
         forward.retry.tries.map_or_else(|| "one for each endpoint".to_owned(), |tries| tries.to_string());
-    add(Stage::Retries, Verdict::Passes, format!("tries at most: {tries}"));
+    let mut text = format!("tries at most: {tries}");
+    if let Some(backoff) = forward.retry.backoff {
+        text = format!("{text}, {} apart", seconds(backoff));
+    }
+    add(Stage::Retries, Verdict::Passes, text);
     if let Some(overload) = forward.overload.as_deref().filter(|it| **it != Overload::default()) {
         let (verdict, text) = overload_in_words(overload);
         add(Stage::Overload, verdict, text);
@@ -391,6 +434,16 @@ pub(super) fn of_forward(exchange: &Exchange<'_>, forward: &Forward, cluster: &C
         add(Stage::Tracing, verdict, text);
     }
     steps
+}
+
+/// Where a copy goes, and how many requests are copied.
+fn mirror_in_words(exchange: &Exchange<'_>, forward: &Forward, mirror: &Mirror) -> String {
+    let name = &exchange.config.snapshot.cluster(mirror.cluster).name;
+    let (host, target) = mirror::address(exchange, forward, mirror);
+    let [host, target] = [host, target].map(|text| String::from_utf8_lossy(&text).into_owned());
+    let share =
+        if mirror.share == Share::ALL { String::new() } else { format!("{} of them: ", mirror.share) };
+    format!("{share}a copy goes to {name}: {target} of {host}")
 }
 
 /// What the request is in a trace, and whether its span is sent.

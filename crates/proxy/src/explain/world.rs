@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
-use model::ListenerId;
+use model::{Backends, ListenerId};
 use observe::access::TimeCache;
 use observe::log::{Kind, Writer};
 use observe::spans::SpanExporter;
@@ -144,20 +144,32 @@ impl World {
         let Some(configs) = self.config.tls_listeners.get(asked.listener) else { return Hello::Clear };
         let name = asked.server_name.map(str::to_ascii_lowercase);
         if configs.has_passthrough()
-            && let Some(cluster) = name.as_ref().and_then(|name| configs.passthrough(name.as_bytes()))
+            && let Some(tls) = configs.passthrough(name.as_deref().map(str::as_bytes))
         {
-            let name = &self.config.snapshot.cluster(cluster).name;
-            let to = destination::of_passthrough(name, self.worker.cluster(&self.config, cluster));
-            return Hello::Over(Outcome::PassedThrough(Box::new(to)));
+            let one = tls.passthrough.map(Backends::One);
+            let backends = tls.stream.as_ref().map(|stream| &stream.backends).or(one.as_ref());
+            return Hello::Over(self.passed_on(backends, "as the client speaks"));
         }
         let Some(selection) = configs.select(name.as_deref()) else {
             return Hello::Over(Outcome::NoHandshake);
         };
+        let stream = selection.host.and_then(|host| host.tls().stream.as_ref());
+        if let Some(stream) = stream {
+            return Hello::Over(self.passed_on(Some(&stream.backends), "as the client speaks, decrypted"));
+        }
         let shown = Tls {
             certificate: selection.server_config.shown().cloned(),
             host: selection.host.map(|host| host.name().to_string()),
         };
         Hello::Tls(Box::new(ClientTls::imagined(name.map(Into::into), selection)), shown)
+    }
+
+    /// Where the bytes of a connection go that are no HTTP.
+    fn passed_on(&self, backends: Option<&Backends>, protocol: &'static str) -> Outcome {
+        let clusters = backends.into_iter().flat_map(Backends::clusters);
+        let named = clusters
+            .map(|id| (&*self.config.snapshot.cluster(id).name, self.worker.cluster(&self.config, id)));
+        Outcome::PassedThrough(Box::new(destination::of_stream(named, protocol)))
     }
 
     fn connection(&self, asked: &Asked<'_>, tls: Option<Box<ClientTls>>) -> Conn {

@@ -3,18 +3,20 @@
 //! Never in here: a wait. Filters are pure functions of the request, its route and the settings.
 
 pub(crate) mod forwarded;
+pub(crate) mod headers;
 mod request;
 pub(crate) mod response;
 
 use std::cell::OnceCell;
+use std::sync::Arc;
 
-use model::Captures;
 use model::template::Template;
+use model::{BackendFilters, Captures};
 use observe::Reason;
 
 use crate::reply::Answer;
 pub(crate) use forwarded::{Forwarded, Via};
-pub(crate) use request::{own_origin, printable, request, split_app_root};
+pub(crate) use request::{changed_target, own_origin, printable, request, split_app_root};
 pub(crate) use response::response;
 
 /// What the filters know of a request.
@@ -37,11 +39,31 @@ pub(crate) struct RequestView<'a> {
     pub(crate) expand: &'a dyn Fn(&Template) -> Vec<u8>,
 }
 
-/// What a regular expression has found in the path, and what was made of it.
+/// What was made of a request for its endpoints. It is there as soon as anything is other than the client said it: what a request is
+/// told that is not changed is not looked for.
+#[derive(Default)]
 pub(crate) struct Rewritten {
-    pub(crate) captures: Captures,
+    /// What a regular expression has found in the path.
+    pub(crate) captures: OnceCell<Captures>,
     /// The target for endpoints; none for the client's own.
+    pub(crate) target: OnceCell<Vec<u8>>,
+    /// What is done for the backend that the request goes to.
+    pub(crate) backend: OnceCell<OfBackend>,
+}
+
+/// What is done for one of several backends.
+pub(crate) struct OfBackend {
+    pub(crate) filters: Arc<BackendFilters>,
+    /// The target in place of all others.
     pub(crate) target: Option<Vec<u8>>,
+}
+
+impl Rewritten {
+    /// The target for endpoints; none for the client's own.
+    pub(crate) fn target(&self) -> Option<&[u8]> {
+        let of_backend = self.backend.get().and_then(|backend| backend.target.as_deref());
+        of_backend.or_else(|| self.target.get().map(Vec::as_slice))
+    }
 }
 
 /// What becomes of a request.

@@ -2,13 +2,14 @@
 
 mod addresses;
 mod cors;
+mod cross_origin;
 
 use model::template::Template;
 use model::{HeadSettings, ResponseFilter, ServerHeader, Settings};
 
 use crate::head::{HeadEdits, SERVER};
+use crate::reply::Answer;
 pub(crate) use addresses::translate;
-pub(crate) use cors::preflight;
 
 /// The changes to the head of a response. `is_tls` says whether the client is spoken to over TLS.
 ///
@@ -54,15 +55,47 @@ fn set<'e>(heads: &'e HeadSettings, expand: impl Fn(&Template) -> Vec<u8>, edits
     edits.passes_server &= !edits.sets("Server");
 }
 
-/// Runs the response filters of a route. `origin` is that of the page that asks.
+/// What a page of another origin asks for (Fetch standard, "HTTP requests").
+pub(crate) struct Asking<'a> {
+    /// `Origin`: that of the page.
+    pub(crate) origin: Option<&'a [u8]>,
+    pub(crate) method: &'a [u8],
+    /// `Access-Control-Request-Method`.
+    pub(crate) requested_method: Option<&'a [u8]>,
+    /// `Access-Control-Request-Headers`.
+    pub(crate) requested_headers: Option<&'a [u8]>,
+}
+
+impl Asking<'_> {
+    /// Whether a browser asks first whether it may ask.
+    fn is_preflight(&self) -> bool {
+        self.method == b"OPTIONS" && self.origin.is_some() && self.requested_method.is_some()
+    }
+}
+
+/// The answer to a preflight, where the filter gives one.
+pub(crate) fn preflight<'a>(filter: &ResponseFilter, asking: impl FnOnce() -> Asking<'a>) -> Option<Answer> {
+    match filter {
+        ResponseFilter::Cors(cors) => {
+            let asking = asking();
+            cors::preflight(cors, asking.method, asking.origin)
+        }
+        ResponseFilter::CrossOrigin(_) => cross_origin::preflight(&asking()),
+        ResponseFilter::SetHeaders(_) | ResponseFilter::Headers(_) => None,
+    }
+}
+
+/// Runs the response filters of a route. `asking` is what the page asks for.
 pub(crate) fn apply<'e>(
     filters: impl Iterator<Item = &'e ResponseFilter>,
-    origin: Option<&'e [u8]>,
+    asking: impl Fn() -> Asking<'e>,
     edits: &mut HeadEdits<'e>,
 ) {
     for filter in filters {
         match filter {
-            ResponseFilter::Cors(cors) => cors::apply(cors, origin, edits),
+            ResponseFilter::Cors(cors) => cors::apply(cors, asking().origin, edits),
+            ResponseFilter::CrossOrigin(cors) => cross_origin::apply(cors, &asking(), edits),
+            ResponseFilter::Headers(changes) => super::headers::apply(changes, |_| true, edits),
             ResponseFilter::SetHeaders(headers) => {
                 headers.iter().for_each(|(name, value)| edits.set(name, value.as_bytes()));
             }

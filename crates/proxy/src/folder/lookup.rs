@@ -63,7 +63,7 @@ impl Exchange<'_> {
 
     /// The path that names the file: the request's, or what was made of it.
     fn asked_path(&self) -> Result<Cow<'_, [u8]>, Stop> {
-        match self.rewritten.get().and_then(|rewritten| rewritten.target.as_deref()) {
+        match self.rewritten.get().and_then(|rewritten| rewritten.target()) {
             Some(target) => {
                 wire::path::normalize(of_target(target)).map_err(|_| Stop::from(Reason::BadTarget))
             }

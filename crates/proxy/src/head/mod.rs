@@ -84,6 +84,11 @@ impl<'a> HeadEdits<'a> {
         }
     }
 
+    /// Takes back what was to be added under this name.
+    pub(crate) fn forget_additions(&mut self, name: &str) {
+        self.edits.retain(|edit| !(edit.is_addition && edit.name.eq_ignore_ascii_case(name)));
+    }
+
     /// Whether nothing is changed.
     pub(crate) fn is_empty(&self) -> bool {
         self.edits.is_empty() && !self.passes_server
@@ -154,11 +159,25 @@ impl<'b> HeadWriter<'b> {
         }
     }
 
-    /// The fields that edits set.
+    /// The fields that edits set and add.
     pub(crate) fn edits(&mut self, edits: &HeadEdits<'_>) {
-        for Edit { name, value, .. } in &edits.edits {
-            if let Some(value) = value {
-                self.field(name, value);
+        self.edits_that(edits, |_| true);
+    }
+
+    /// The fields that edits set in place of others.
+    pub(crate) fn settings(&mut self, edits: &HeadEdits<'_>) {
+        self.edits_that(edits, |edit| !edit.is_addition);
+    }
+
+    /// The fields that edits add to others, which come before them: the order of values of one name counts (RFC 9110 section 5.3).
+    pub(crate) fn additions(&mut self, edits: &HeadEdits<'_>) {
+        self.edits_that(edits, |edit| edit.is_addition);
+    }
+
+    fn edits_that(&mut self, edits: &HeadEdits<'_>, counts: impl Fn(&Edit<'_>) -> bool) {
+        for edit in edits.edits.iter().filter(|edit| counts(edit)) {
+            if let Some(value) = &edit.value {
+                self.field(edit.name, value);
             }
         }
     }

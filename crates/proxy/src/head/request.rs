@@ -70,7 +70,7 @@ pub(crate) fn write_request_head(
     if options.original_uri && !edits.replaces(b"X-Original-URI") {
         writer.write([b"X-Original-URI: ", &head[request.target.clone()], b"\r\n"]);
     }
-    writer.edits(edits);
+    writer.settings(edits);
     writer.pass(head, &request.fields, |field| {
         ends_here(field.known)
             || forwarded::replaces(field.known)
@@ -81,6 +81,7 @@ pub(crate) fn write_request_head(
             || edits.replaces(field.name(head))
             || !passes_name(field, head, options.names)
     });
+    writer.additions(edits);
     write_request_connection(head, request, options, &mut writer);
     match (request.fields.chunked, options.awaits_length) {
         _ if options.is_bodiless => end_with_length(BodyLength::Known(0), &mut writer),

@@ -30,12 +30,13 @@ pub(crate) fn write_subrequest_head(
     let Subrequest { method, target, host, names } = subrequest;
     let mut writer = HeadWriter::new(out, head.len());
     writer.write([method, b" ", target, b" HTTP/1.1\r\nHost: ", host, b"\r\n"]);
-    writer.edits(edits);
+    writer.settings(edits);
     writer.pass(head, &request.fields, |field| {
         ends_here(field.known)
             || matches!(field.known, Known::Host | Known::Expect | Known::Proxy | Known::ContentLength)
             || edits.replaces(field.name(head))
             || !passes_name(field, head, *names)
     });
+    writer.additions(edits);
     writer.end();
 }

@@ -25,10 +25,16 @@ pub(crate) type FirstSockets = Vec<(ListenerId, TcpListener)>;
 pub(crate) fn bind_first(snapshot: &Snapshot, workers: usize) -> io::Result<Bound> {
     let by_worker = (0..workers).map(|_| FirstSockets::new()).collect();
     let mut bound = Bound { addresses: Vec::new(), by_worker };
-    for listener in snapshot.listeners().iter().filter(|listener| listener.hosts().is_some()) {
+    let listeners = || snapshot.listeners().iter().filter(|listener| listener.hosts().is_some());
+    let listen = &snapshot.settings.listen;
+    // All before the first is bound: a port of one address and the same of all addresses are both ours.
+    for listener in listeners() {
+        bind_all(listen, listener.id, probe).map_err(with_address)?;
+    }
+    for listener in listeners() {
         let id = listener.id;
         let bind = |address, only_v6| bind_for_each(address, only_v6, workers);
-        for (address, sockets) in bind_all(&snapshot.settings.listen, id.port, bind).map_err(with_address)? {
+        for (address, sockets) in bind_all(listen, id, bind).map_err(with_address)? {
             bound.addresses.push((id, address));
             let by_worker = bound.by_worker.iter_mut().zip(sockets);
             by_worker.for_each(|(of_worker, socket)| of_worker.push((id, socket)));
@@ -42,7 +48,6 @@ fn bind_for_each(
     only_v6: bool,
     workers: usize,
 ) -> io::Result<(SocketAddr, Vec<TcpListener>)> {
-    probe(address, only_v6)?;
     let (mut local, mut sockets) = (address, Vec::new());
     for _ in 0..workers {
         let socket = bind(local, only_v6)?;

@@ -15,7 +15,7 @@ use crate::worker::Worker;
 
 /// Listens at a port that has come with a change of the configuration.
 pub(super) fn open(worker: &Rc<Worker>, listener: ListenerId) -> io::Result<Vec<Acceptor>> {
-    let sockets = socket::bind_all(&worker.config().settings().listen, listener.port, socket::bind)?;
+    let sockets = socket::bind_all(&worker.config().settings().listen, listener, socket::bind)?;
     sockets.into_iter().map(|socket| accept_from(worker, listener, socket)).collect()
 }
 

@@ -96,6 +96,7 @@ impl Listeners {
             });
         }
         drop(ports);
+        worker.tls_cells.sweep();
         self.retry(worker);
     }
 
@@ -133,11 +134,12 @@ impl Port {
         if self.opened.is_some() || !self.is_wanted {
             return;
         }
-        let (port, protocol) = (self.id.port, self.id.kind.as_str());
+        let ListenerId { kind, port, address } = self.id;
+        let (protocol, address) = (kind.as_str(), address.map(tracing::field::display));
         match self.listen(worker, ages) {
             Ok(opened) => {
                 if self.failure.take().is_some() {
-                    tracing::info!(port, protocol, "can be listened at after all");
+                    tracing::info!(address, port, protocol, "can be listened at after all");
                 }
                 self.opened = Some(opened);
             }
@@ -145,7 +147,7 @@ impl Port {
                 self.count_failure(worker);
                 let reason = error.to_string();
                 if self.failure.as_ref() != Some(&reason) {
-                    tracing::error!(port, protocol, %error, "cannot listen");
+                    tracing::error!(address, port, protocol, %error, "cannot listen");
                     self.failure = Some(reason);
                 }
             }
@@ -153,19 +155,18 @@ impl Port {
     }
 
     fn listen(&self, worker: &Rc<Worker>, ages: &Rc<udp::Ages>) -> io::Result<Opened> {
-        let port = self.id.port;
         match &self.content {
             Content::Hosts(_) => http::open(worker, self.id).map(Opened::Tcp),
             Content::Stream(target) if self.id.kind == ListenerKind::Udp => {
-                udp::PortListener::open(worker, port, target, ages).map(Opened::Udp)
+                udp::PortListener::open(worker, self.id, target, ages).map(Opened::Udp)
             }
-            Content::Stream(target) => tcp::open(worker, port, target).map(Opened::Tcp),
+            Content::Stream(target) => tcp::open(worker, self.id, target).map(Opened::Tcp),
         }
     }
 
     /// Ports of HTTP have cells only for this, so that the page of metrics names none of them that can be listened at.
     fn count_failure(&mut self, worker: &Worker) {
-        let ListenerId { kind, port } = self.id;
+        let ListenerId { kind, port, .. } = self.id;
         match &mut self.content {
             Content::Hosts(cells) => {
                 let name = || StreamName {

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener as StdListene
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use model::ListenAddresses;
+use model::{ListenAddresses, ListenerId};
 use observe::{Counter, Reason};
 use rustix::net::{Shutdown, shutdown};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -45,16 +45,19 @@ pub(crate) fn probe(address: SocketAddr, only_v6: bool) -> io::Result<()> {
     socket.bind(&address.into())
 }
 
-/// Binds a port of the addresses that are listened at. `bind` is told whether a socket of IPv6 is for that alone.
+/// Binds a port of the addresses that are listened at, or of the listener's own. `bind` is told whether a socket of IPv6 is for that alone.
 pub(crate) fn bind_all<T>(
     listen: &ListenAddresses,
-    port: u16,
+    listener: ListenerId,
     bind: impl Fn(SocketAddr, bool) -> io::Result<T>,
 ) -> Result<Vec<T>, BindError> {
     let at = |ip: IpAddr, only_v6| {
-        let address = SocketAddr::new(ip, port);
+        let address = SocketAddr::new(ip, listener.port);
         bind(address, only_v6).map_err(|error| BindError { address, error })
     };
+    if let Some(own) = listener.address {
+        return Ok(vec![at(own, true)?]);
+    }
     let (any_v4, any_v6) = (IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED));
     if *listen == ListenAddresses::default() {
         let bound = at(any_v6, false);

@@ -77,6 +77,12 @@ impl Telling {
     }
 
     async fn say(&self, head: &[u8], is_fresh: bool, deadline: &Deadline) -> Result<bool, Fault> {
+        let timeouts = Timeouts {
+            connect: REPLICA_CONNECT_TIME,
+            read: REPLICA_RESPONSE_TIME,
+            send: REPLICA_RESPONSE_TIME,
+            ..Timeouts::default()
+        };
         let request = Request {
             bytes: head,
             head_len: head.len(),
@@ -85,12 +91,7 @@ impl Telling {
             is_whole: true,
             framing: Framing::Raw,
             takes_trailers: false,
-            timeouts: Timeouts {
-                connect: REPLICA_CONNECT_TIME,
-                read: REPLICA_RESPONSE_TIME,
-                send: REPLICA_RESPONSE_TIME,
-                ..Timeouts::default()
-            },
+            timeouts: &timeouts,
         };
         let how = (is_fresh, true);
         ask(&self.worker, &self.replica, how, (&request, None), deadline, is_replicas).await

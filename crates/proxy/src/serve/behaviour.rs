@@ -22,7 +22,7 @@ impl Exchange<'_> {
                 return Ok(());
             }
             Resolution::Route(_, route) | Resolution::AddSlash(_, route) => Some(route),
-            Resolution::UnknownHost | Resolution::UnknownPath => None,
+            Resolution::UnknownHost | Resolution::UnknownPath(_) => None,
         };
         self.route.set(route);
         let result = access::abuse::check(self).await;

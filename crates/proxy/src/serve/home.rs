@@ -116,7 +116,7 @@ pub(super) async fn ask(
         is_whole: true,
         framing: Framing::Raw,
         takes_trailers: false,
-        timeouts,
+        timeouts: &timeouts,
     };
     let (mut buffer, mut response) = (Buffer::empty(&worker.buffers), worker.responses.take());
     let call = call(exchange, &errand, &request, &mut response, &mut buffer).await;

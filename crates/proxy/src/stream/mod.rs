@@ -3,18 +3,23 @@
 mod connect;
 mod record;
 pub(crate) mod tcp;
+pub(crate) mod tls;
 pub(crate) mod udp;
 
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::{ClusterId, ListenerId, Stream};
+use model::{BackendTarget, Backends, ClusterId, ListenerId, Stream, TlsStream};
 use observe::{Reason, StreamCells, StreamName};
 
 pub(crate) use connect::connect;
 
+use crate::random::Random;
 use crate::worker::{Worker, WorkerConfig};
+
+/// What clients of a [`TlsStream`] speak.
+const TLS: &str = "TLS";
 
 /// What a port leads to at the moment. Connections keep what they began with.
 pub(crate) struct Target(RefCell<Rc<Service>>);
@@ -22,6 +27,8 @@ pub(crate) struct Target(RefCell<Rc<Service>>);
 /// What connections of a port are given.
 pub(crate) struct Service {
     listener: ListenerId,
+    /// What clients speak, for metrics and logs.
+    protocol: &'static str,
     stream: Stream,
     pub(crate) cells: Arc<StreamCells>,
 }
@@ -42,7 +49,8 @@ impl Target {
         }
         let listener = service.listener;
         *service = if name(listener, &service.stream) == name(listener, stream) {
-            Rc::new(Service { listener, stream: stream.clone(), cells: Arc::clone(&service.cells) })
+            let (protocol, cells) = (service.protocol, Arc::clone(&service.cells));
+            Rc::new(Service { listener, protocol, stream: stream.clone(), cells })
         } else {
             Service::new(listener, stream, worker)
         };
@@ -52,13 +60,40 @@ impl Target {
 impl Service {
     fn new(listener: ListenerId, stream: &Stream, worker: &Worker) -> Rc<Self> {
         let cells = worker.recorder.borrow().stream(name(listener, stream));
-        Rc::new(Self { listener, stream: stream.clone(), cells })
+        Rc::new(Self { listener, protocol: listener.kind.as_str(), stream: stream.clone(), cells })
     }
 
-    /// The cluster that it leads to in a configuration. A connection that comes while its service goes finds none: its own
+    /// That of a host over TLS, which is made for each connection: beside a handshake it is nothing.
+    fn of_tls(listener: ListenerId, to: &Arc<TlsStream>, worker: &Worker) -> Rc<Self> {
+        let TlsStream { backends, labels, .. } = &**to;
+        let stream = Stream {
+            backends: backends.clone(),
+            accepts_proxy_header: false,
+            sends_proxy_header: false,
+            labels: labels.clone(),
+        };
+        let name = StreamName { protocol: TLS, ..name(listener, &stream) };
+        let cells = worker.tls_cells.get(listener, to, || worker.recorder.borrow().stream(name));
+        Rc::new(Self { listener, protocol: TLS, stream, cells })
+    }
+
+    /// The cluster that a connection leads to in a configuration. One that comes while its service goes finds none: its own
     /// configuration's id may be another cluster's by now.
-    fn cluster(&self, config: &WorkerConfig) -> Result<ClusterId, Reason> {
-        config.snapshot.stream_of(self.listener).map(|stream| stream.cluster).ok_or(Reason::NoEndpoints)
+    fn cluster(&self, config: &WorkerConfig, random: &Random) -> Result<ClusterId, Reason> {
+        let stream = config.snapshot.stream_of(self.listener).ok_or(Reason::NoEndpoints)?;
+        cluster(&stream.backends, random)
+    }
+}
+
+/// The cluster that takes a connection or a session.
+pub(crate) fn cluster(backends: &Backends, random: &Random) -> Result<ClusterId, Reason> {
+    match backends {
+        Backends::One(cluster) => Ok(*cluster),
+        Backends::Split(split) => match split.pick(random.next()).target {
+            BackendTarget::Cluster(cluster) => Ok(cluster),
+            BackendTarget::Invalid => Err(Reason::BackendInvalid),
+        },
+        Backends::Canary(canary) => Ok(canary.mainline),
     }
 }
 

@@ -64,7 +64,7 @@ impl Tracked {
         let record = StreamRecord {
             time: time.at(worker.clock.unix()),
             remote_addr: outcome.client,
-            protocol: self.service.listener.kind.as_str(),
+            protocol: self.service.protocol,
             status: outcome.fault.map_or(200, status),
             bytes_sent: outcome.sent,
             bytes_received: outcome.received,

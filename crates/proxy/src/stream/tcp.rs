@@ -9,6 +9,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+use model::ListenerId;
 use observe::{Failure, Reason};
 use tokio::net::TcpStream;
 use wire::proxy_protocol::{Addresses, write_v1};
@@ -26,8 +27,12 @@ use crate::upstream::{Connection, Endpoint};
 use crate::worker::{Open, Worker};
 
 /// Listens at a port. Who is connected when the port closes finds no endpoint where the service itself is gone.
-pub(crate) fn open(worker: &Rc<Worker>, port: u16, target: &Rc<Target>) -> io::Result<Vec<Acceptor>> {
-    let sockets = socket::bind_all(&worker.config().settings().listen, port, socket::bind)?;
+pub(crate) fn open(
+    worker: &Rc<Worker>,
+    listener: ListenerId,
+    target: &Rc<Target>,
+) -> io::Result<Vec<Acceptor>> {
+    let sockets = socket::bind_all(&worker.config().settings().listen, listener, socket::bind)?;
     let accept_from = |socket| {
         let (admitting, target) = (Rc::clone(worker), Rc::clone(target));
         let admit = move |stream, peer| admit(&admitting, &target, stream, peer);
@@ -72,10 +77,10 @@ fn serve(
 }
 
 /// Both ends of a connection that can begin.
-struct Ends {
-    client: Socket,
-    upstream: Connection,
-    endpoint: Rc<Endpoint>,
+pub(super) struct Ends {
+    pub(super) client: Socket,
+    pub(super) upstream: Connection,
+    pub(super) endpoint: Rc<Endpoint>,
 }
 
 async fn prepare(
@@ -92,7 +97,8 @@ async fn prepare(
         client = proxy_header::client(peer, addresses, &config.settings().forwarded).peer;
         outcome.client = client.ip();
     }
-    let (endpoint, upstream) = connect(worker, &config, service.cluster(&config)?, &deadline).await?;
+    let (endpoint, upstream) =
+        connect(worker, &config, service.cluster(&config, &worker.random)?, &deadline).await?;
     if service.stream.sends_proxy_header {
         let mut header = Vec::new();
         let addresses = stream.local_addr().ok().map(|local| Addresses {
@@ -110,12 +116,18 @@ async fn prepare(
 
 /// How the client's connection is to be closed.
 #[derive(PartialEq, Eq)]
-enum CloseMode {
+pub(super) enum CloseMode {
     InOrder,
     Reset,
 }
 
-async fn pass(worker: &Rc<Worker>, ends: &mut Ends, tracked: &Tracked, outcome: &mut Outcome) -> CloseMode {
+/// Passes bytes both ways until both ends are done.
+pub(super) async fn pass(
+    worker: &Rc<Worker>,
+    ends: &mut Ends,
+    tracked: &Tracked,
+    outcome: &mut Outcome,
+) -> CloseMode {
     let (mut none, mut nothing) = (Buffer::empty(&worker.buffers), Buffer::empty(&worker.buffers));
     let idle = worker.config().settings().stream.idle_timeout;
     let client = End { socket: &ends.client, read_ahead: &mut none };

@@ -12,6 +12,7 @@ use std::rc::{Rc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
+use model::ListenerId;
 use observe::{Failure, Reason, StreamCounter};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -97,7 +98,7 @@ struct Refused;
 impl PortListener {
     pub(crate) fn open(
         worker: &Rc<Worker>,
-        port: u16,
+        listener: ListenerId,
         target: &Rc<Target>,
         ages: &Rc<Ages>,
     ) -> io::Result<Vec<Self>> {
@@ -115,7 +116,7 @@ impl PortListener {
             let receiving = tokio::task::spawn_local(receive(Rc::clone(&port)));
             Ok(Self { port, receiving })
         };
-        let sockets = bind_all(&worker.config().settings().listen, port, bind)?;
+        let sockets = bind_all(&worker.config().settings().listen, listener, bind)?;
         sockets.into_iter().map(receive_from).collect()
     }
 
@@ -223,7 +224,7 @@ impl Port {
     ) -> Result<Session, Reason> {
         let worker = &self.worker;
         let (config, service) = (worker.config(), self.target.now());
-        let cluster = worker.cluster(&config, service.cluster(&config)?);
+        let cluster = worker.cluster(&config, service.cluster(&config, &worker.random)?);
         let has_failed = |endpoint: &Endpoint| failed == Some(endpoint.address);
         let endpoint = cluster
             .pick(has_failed, &worker.random, now)

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::HostName;
+use model::{HostName, TlsStream};
 use observe::Handshake;
 use rustls::pki_types::CertificateDer;
 use rustls::{Connection, HandshakeKind};
@@ -31,6 +31,10 @@ pub(crate) struct ClientTls {
     pub(crate) is_resumed: bool,
     /// The client's certificate; none if it was not asked for one or has none.
     pub(crate) certificate: Option<Box<ClientCertificate>>,
+    /// The Gateway's listener that the connection was made for; none where that makes no difference.
+    pub(crate) listener: Option<u32>,
+    /// No HTTP is spoken: where the bytes go.
+    pub(crate) stream: Option<Arc<TlsStream>>,
     /// The host that the server name selects; none if no host matches.
     host: Option<HostName>,
     server_config: Arc<ServerConfig>,
@@ -76,6 +80,8 @@ impl ClientTls {
             http2: tls.alpn_protocol() == Some(b"h2"),
             is_resumed: tls.handshake_kind() == Some(HandshakeKind::Resumed),
             certificate: tls.peer_certificates().and_then(ClientCertificate::new).map(Box::new),
+            listener: selection.host.and_then(|host| host.tls().listener),
+            stream: selection.host.and_then(|host| host.tls().stream.clone()),
             host: selection.host.map(|host| host.name().clone()),
             server_config: Arc::clone(selection.server_config),
             judged: RefCell::new(None),
@@ -91,6 +97,8 @@ impl ClientTls {
             http2: false,
             is_resumed: false,
             certificate: None,
+            listener: selection.host.and_then(|host| host.tls().listener),
+            stream: selection.host.and_then(|host| host.tls().stream.clone()),
             host: selection.host.map(|host| host.name().clone()),
             server_config: Arc::clone(selection.server_config),
             judged: RefCell::new(None),

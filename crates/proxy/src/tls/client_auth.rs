@@ -1,7 +1,10 @@
 //! Asks clients for a certificate in the handshake.
 //!
 //! Every certificate is accepted if the client has its private key. It is verified afterwards, since a bad certificate is answered
-//! with an HTTP response and not with a TLS alert, as in nginx.
+//! with an HTTP response and not with a TLS alert, as in nginx; unless the host wants a handshake that ends where no good one is shown.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::pki_types::{CertificateDer, SubjectPublicKeyInfoDer, UnixTime};
@@ -13,24 +16,30 @@ use webpki::RawPublicKeyEntity;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
 
-use super::chain::{Trust, algorithms};
+use super::chain::{Purpose, Trust, algorithms};
 
-/// Accepts any certificate, or none.
+/// Accepts any certificate, or none; or good ones only.
 #[derive(Debug)]
-pub(super) struct AnyCertificate {
+pub(super) struct Certificates {
     subjects: Vec<DistinguishedName>,
+    /// Those who sign good ones, where no others are accepted.
+    required: Option<Arc<Trust>>,
 }
 
-impl AnyCertificate {
-    pub(super) fn new(trust: &Trust) -> Self {
+impl Certificates {
+    pub(super) fn any(trust: &Trust) -> Self {
         // rustls needs the names with their outer tag, webpki has them without.
-        Self { subjects: trust.subjects().map(DistinguishedName::in_sequence).collect() }
+        Self { subjects: trust.subjects().map(DistinguishedName::in_sequence).collect(), required: None }
+    }
+
+    pub(super) fn good(trust: &Arc<Trust>) -> Self {
+        Self { required: Some(Arc::clone(trust)), ..Self::any(trust) }
     }
 }
 
-impl ClientCertVerifier for AnyCertificate {
+impl ClientCertVerifier for Certificates {
     fn client_auth_mandatory(&self) -> bool {
-        false
+        self.required.is_some()
     }
 
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
@@ -39,10 +48,15 @@ impl ClientCertVerifier for AnyCertificate {
 
     fn verify_client_cert(
         &self,
-        _leaf: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _now: UnixTime,
+        leaf: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
+        if let Some(trust) = &self.required {
+            let chain: Vec<_> = std::iter::once(leaf).chain(intermediates).cloned().collect();
+            let now = Duration::from_secs(now.as_secs());
+            trust.judge(&chain, Purpose::Client, now).map_err(|why| certificate_error(&why))?;
+        }
         Ok(ClientCertVerified::assertion())
     }
 
@@ -67,6 +81,19 @@ impl ClientCertVerifier for AnyCertificate {
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         algorithms().supported_schemes()
     }
+}
+
+/// What the client is told, by an alert.
+fn certificate_error(why: &webpki::Error) -> Error {
+    use webpki::Error as Why;
+    let error = match why {
+        Why::CertExpired { .. } => CertificateError::Expired,
+        Why::CertNotValidYet { .. } => CertificateError::NotValidYet,
+        Why::CertRevoked => CertificateError::Revoked,
+        Why::UnknownIssuer => CertificateError::UnknownIssuer,
+        _ => CertificateError::BadEncoding,
+    };
+    error.into()
 }
 
 /// Checks that the peer has the certificate's private key. rustls' own functions refuse certificates of X.509 version 1.

@@ -14,6 +14,7 @@ mod provider;
 mod resumption;
 mod server_configs;
 mod session;
+mod several;
 pub(crate) mod upstream;
 
 #[cfg(test)]

@@ -92,9 +92,9 @@ impl Scope {
             digest.update(bytes);
         };
         add(leaf);
-        if let Some(ClientAuth { authorities, verify, depth }) = client_auth {
+        if let Some(ClientAuth { authorities, verify, depth, ends_handshake }) = client_auth {
             // A session without a client certificate must not be resumed once a certificate is required.
-            add(&[u8::from(*verify == VerifyClient::On)]);
+            add(&[u8::from(*verify == VerifyClient::On), u8::from(*ends_handshake)]);
             add(&depth.to_be_bytes());
             authorities.certificates.iter().for_each(|der| add(der));
         }

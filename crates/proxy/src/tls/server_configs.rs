@@ -8,21 +8,21 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 
 use model::{
-    Certificate, CertificateInfo, CipherSuite, ClientAuth, ClusterId, HostName, HostTls, TlsSettings,
-    VerifyClient,
+    Certificate, CertificateInfo, CipherSuite, ClientAuth, HostName, HostTls, TlsSettings, VerifyClient,
 };
 use observe::Handshake;
 use routing::{HostTable, Hosts};
 use rustls::crypto::CryptoProvider;
-use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::server::{NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{Error, SignatureAlgorithm};
 
 use super::certificate::{certified_key, fake};
 use super::chain::Trust;
-use super::client_auth::AnyCertificate;
+use super::client_auth::Certificates;
 use super::provider::{provider, versions};
 use super::resumption::{Resumption, Scope, Scoped};
+use super::several::SeveralCertificates;
 use crate::clock::Start;
 use crate::limits::SESSIONS_PER_HANDSHAKE;
 
@@ -57,11 +57,14 @@ struct Profile {
 pub(crate) struct ServerConfig {
     profile: Arc<Profile>,
     certificate: Option<Arc<Certificate>>,
+    more_certificates: Option<Arc<[Arc<Certificate>]>>,
     client_auth: Option<ClientAuth>,
+    /// No HTTP is spoken, and so none is offered.
+    is_stream: bool,
     ciphers: Option<Vec<CipherSuite>>,
     prefer_server_ciphers: Option<bool>,
     config: OnceLock<Config>,
-    trust: OnceLock<Trust>,
+    trust: OnceLock<Arc<Trust>>,
 }
 
 /// A completed configuration.
@@ -76,8 +79,11 @@ struct Config {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Identity {
     certificate: usize,
+    more_certificates: usize,
     authorities: usize,
     is_required: bool,
+    ends_handshake: bool,
+    is_stream: bool,
     depth: u32,
     ciphers: Option<Vec<CipherSuite>>,
     prefer_server_ciphers: Option<bool>,
@@ -116,7 +122,7 @@ impl ServerConfigs {
         let mut special = HashMap::new();
         let mut has_passthrough = false;
         for tls in hosts.iter().filter(|host| !host.is_plain()).map(|host| host.tls()) {
-            has_passthrough |= tls.passthrough.is_some();
+            has_passthrough |= is_passed_through(tls);
             let mut add = |tls: &HostTls| {
                 let identity = Identity::of(tls);
                 if identity == Identity::default() {
@@ -129,7 +135,7 @@ impl ServerConfigs {
             };
             add(tls);
             if tls.shown_for.is_some() {
-                add(&HostTls { certificate: None, ..HostTls::clone(tls) });
+                add(&HostTls { certificate: None, more_certificates: None, ..HostTls::clone(tls) });
             }
         }
         Arc::new(Self { hosts: Arc::clone(hosts), profile, default, special, has_passthrough })
@@ -151,21 +157,30 @@ impl ServerConfigs {
             Some(name) => self.hosts.find(name.as_bytes()),
             None => self.hosts.get(&HostName::Any),
         };
-        let is_known = host.is_some_and(|host| *host.name() != HostName::Any);
+        // A Gateway's listener for all names serves all of them.
+        let is_served =
+            |host: &Arc<HostTable>| *host.name() != HostName::Any || host.tls().listener.is_some();
+        let is_known = host.is_some_and(is_served);
         if self.profile.settings.reject_unknown_names && !is_known {
             return None;
         }
         let is_uncovered = |host: &&Arc<HostTable>| name.is_some_and(|name| !covers(host.tls(), name));
         let server_config = match host.filter(is_uncovered) {
-            Some(host) => self.of(&Identity { certificate: 0, ..Identity::of(host.tls()) }),
+            Some(host) => {
+                self.of(&Identity { certificate: 0, more_certificates: 0, ..Identity::of(host.tls()) })
+            }
             None => self.of_host(host),
         };
         Some(Selection { server_config, host })
     }
 
-    /// The cluster to which connections for a name are passed through without being decrypted, if they are.
-    pub(crate) fn passthrough(&self, name: &[u8]) -> Option<ClusterId> {
-        self.hosts.find(name)?.tls().passthrough
+    /// TLS of the host for a server name, or for none, if its connections are passed through without being decrypted.
+    pub(crate) fn passthrough(&self, name: Option<&[u8]>) -> Option<&Arc<HostTls>> {
+        let host = match name {
+            Some(name) => self.hosts.find(name),
+            None => self.hosts.get(&HostName::Any),
+        };
+        host.map(|host| host.tls()).filter(|tls| is_passed_through(tls))
     }
 
     /// The configuration of a configured name.
@@ -183,6 +198,11 @@ impl ServerConfigs {
     }
 }
 
+/// Whether connections are not decrypted.
+fn is_passed_through(tls: &HostTls) -> bool {
+    tls.passthrough.is_some() || tls.stream.as_ref().is_some_and(|stream| !stream.is_terminated)
+}
+
 /// Whether a name that leads to a host is shown the host's certificate.
 fn covers(tls: &HostTls, name: &str) -> bool {
     let Some(names) = &tls.shown_for else { return true };
@@ -195,8 +215,11 @@ impl Identity {
         let client_auth = tls.client_auth.as_ref().filter(|auth| auth.verify != VerifyClient::Off);
         Self {
             certificate: tls.certificate.as_ref().map_or(0, |one| Arc::as_ptr(one).addr()),
+            more_certificates: tls.more_certificates.as_ref().map_or(0, |all| all.as_ptr().addr()),
             authorities: client_auth.map_or(0, |auth| Arc::as_ptr(&auth.authorities).addr()),
             is_required: client_auth.is_some_and(|auth| auth.verify == VerifyClient::On),
+            ends_handshake: client_auth.is_some_and(|auth| auth.ends_handshake),
+            is_stream: tls.stream.is_some(),
             depth: client_auth.map_or(0, |auth| auth.depth),
             ciphers: tls.ciphers.clone(),
             prefer_server_ciphers: tls.prefer_server_ciphers,
@@ -244,6 +267,8 @@ impl ServerConfig {
         Arc::new(Self {
             profile: Arc::clone(profile),
             certificate: tls.certificate.clone(),
+            more_certificates: tls.more_certificates.clone(),
+            is_stream: tls.stream.is_some(),
             client_auth: tls.client_auth.clone().filter(|auth| auth.verify != VerifyClient::Off),
             ciphers: tls.ciphers.clone(),
             prefer_server_ciphers: tls.prefer_server_ciphers,
@@ -273,9 +298,14 @@ impl ServerConfig {
     }
 
     /// The authorities for client certificates; none if clients are not asked for one.
-    pub(super) fn trust(&self) -> Option<&Trust> {
+    pub(super) fn trust(&self) -> Option<&Arc<Trust>> {
         let ClientAuth { authorities, depth, .. } = self.client_auth.as_ref()?;
-        Some(self.trust.get_or_init(|| Trust::new(authorities, *depth)))
+        Some(self.trust.get_or_init(|| Arc::new(Trust::new(authorities, *depth))))
+    }
+
+    /// Whether a client without a good certificate is refused in the handshake.
+    fn ends_handshake(&self) -> bool {
+        self.client_auth.as_ref().is_some_and(|auth| auth.ends_handshake && auth.verify == VerifyClient::On)
     }
 
     /// What is known of the certificate that is shown; none if it is made up.
@@ -295,7 +325,8 @@ impl ServerConfig {
         let own = self.certificate.as_ref().and_then(|certificate| usable_key(certificate, &provider));
         let key = own.unwrap_or_else(|| Arc::clone(default));
         let verifier = match self.trust() {
-            Some(trust) => Arc::new(AnyCertificate::new(trust)),
+            Some(trust) if self.ends_handshake() => Arc::new(Certificates::good(trust)),
+            Some(trust) => Arc::new(Certificates::any(trust)),
             None => WebPkiClientVerifier::no_client_auth(),
         };
         let full = match key.key.algorithm() {
@@ -305,12 +336,21 @@ impl ServerConfig {
         };
         let leaf = key.cert.first().map_or(&[][..], |leaf| leaf);
         let scope = Scope::new(leaf, self.client_auth.as_ref());
+        let more = self.more_certificates.iter().flat_map(|all| all.iter());
+        let more: Vec<_> = more.filter_map(|certificate| usable_key(certificate, &provider)).collect();
+        let resolver: Arc<dyn ResolvesServerCert> = if more.is_empty() {
+            Arc::new(SingleCertAndKey::from(key))
+        } else {
+            Arc::new(SeveralCertificates(std::iter::once(key).chain(more).collect()))
+        };
         let mut config = rustls::ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&versions(settings.versions, suites))?
             .with_client_cert_verifier(verifier)
-            .with_cert_resolver(Arc::new(SingleCertAndKey::from(key)));
+            .with_cert_resolver(resolver);
         config.ignore_client_order = self.prefer_server_ciphers.unwrap_or(settings.prefer_server_ciphers);
-        config.alpn_protocols = if settings.http2 {
+        config.alpn_protocols = if self.is_stream {
+            Vec::new()
+        } else if settings.http2 {
             vec![b"h2".to_vec(), b"http/1.1".to_vec()]
         } else {
             vec![b"http/1.1".to_vec()]

@@ -44,7 +44,7 @@ pub(crate) struct Request<'r> {
     /// Whether the sender takes trailers, which HTTP/2 has to be told.
     pub(crate) takes_trailers: bool,
     /// How long the endpoint may take.
-    pub(crate) timeouts: Timeouts,
+    pub(crate) timeouts: &'r Timeouts,
 }
 
 /// A connection to an endpoint for one request, and then the request on it.

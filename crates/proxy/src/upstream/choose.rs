@@ -2,23 +2,10 @@
 //!
 //! Never in here: what is known of the endpoints, and the affinity cookies that come before the rules of a canary.
 
-use model::{CanaryHeader, CanaryHeaderRule, CanaryRules, ClusterId, HeaderNames, Split};
+use model::{CanaryHeader, CanaryHeaderRule, CanaryRules, HeaderNames};
 use wire::h1::Request;
 
 use crate::lookup;
-
-/// The cluster that takes a request by the weights of the backends, for a random number.
-pub(crate) fn by_weight(split: &Split, random: u64) -> ClusterId {
-    let mut rest = random % split.weight();
-    let chosen = split.backends().iter().find(|backend| match rest.checked_sub(backend.weight.into()) {
-        Some(below) => {
-            rest = below;
-            false
-        }
-        None => true,
-    });
-    chosen.expect("the weights add up to more than the rest").cluster
-}
 
 /// What decides between a mainline and its canary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,19 +77,10 @@ fn always_or_never(value: &[u8]) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
-    use model::{Backend, CanaryWeight, Expression};
+    use model::{CanaryWeight, Expression};
     use wire::h1::{Fields, RequestLimits, parse_request};
 
     use super::*;
-
-    #[test]
-    fn each_takes_its_share_and_zero_takes_nothing() {
-        let weights = [0, 3, 0, 1, 0];
-        let backend = |(id, weight)| Backend { cluster: ClusterId(id), weight };
-        let split = Split::new((0..).zip(weights).map(backend).collect()).unwrap();
-        let chosen: Vec<u32> = (0..8).map(|number| by_weight(&split, number).0).collect();
-        assert_eq!(chosen, [1, 1, 1, 3, 1, 1, 1, 3]);
-    }
 
     fn is_for_canary(rules: &CanaryRules, head: &[u8], request: &Request, random: u64) -> bool {
         by_rules(rules, head, request, HeaderNames::Plain)

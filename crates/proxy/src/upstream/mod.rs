@@ -27,7 +27,7 @@ mod timer;
 pub(crate) use balance::{Cluster, Keyed};
 pub(crate) use call::{Call, Params, Request};
 
-pub(crate) use choose::{CanaryChoice, by_rules, by_weight};
+pub(crate) use choose::{CanaryChoice, by_rules};
 pub(crate) use cluster_state::{ClusterState, Health, Member};
 pub(crate) use connect::{Connection, Sources};
 pub(crate) use limit::{ClusterLimits, Excess, NoPlace, Place, Queued, Wish};

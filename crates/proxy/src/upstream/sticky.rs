@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use md5::{Digest, Md5};
 use model::{Affinity, AffinityMode};
@@ -78,9 +79,22 @@ impl Sticky {
         }
     }
 
-    /// The value of the cookie with this key.
-    pub(crate) fn value(&self, key: &str) -> String {
-        format!("{key}|{}", self.cluster_key)
+    /// The value of the cookie with this key, at a time since 1970. Where its age counts, it says since when it is.
+    pub(crate) fn value(&self, key: &str, now: Duration) -> String {
+        match self.affinity.age_max {
+            None => format!("{key}|{}", self.cluster_key),
+            Some(_) => format!("{key}|{}|{}", self.cluster_key, now.as_secs()),
+        }
+    }
+
+    /// Whether the value of a cookie is not too old.
+    pub(crate) fn is_in_time(&self, value: &[u8], now: Duration) -> bool {
+        let Some(age_max) = self.affinity.age_max else { return true };
+        let since =
+            value.split(|&byte| byte == b'|').nth(2).and_then(|since| std::str::from_utf8(since).ok());
+        let since = since.and_then(|since| since.parse().ok()).map(Duration::from_secs);
+        // What is said to be from the future is nothing that we have said.
+        since.and_then(|since| now.checked_sub(since)).is_some_and(|age| age < age_max)
     }
 }
 
@@ -98,8 +112,16 @@ mod tests {
 
     use super::*;
 
+    const NOW: Duration = Duration::from_secs(1_800_000_000);
+
     fn sticky(mode: AffinityMode, endpoints: u8) -> Sticky {
-        let affinity = Affinity { mode, change_on_failure: false, cookie: AffinityCookie::default() };
+        let affinity = Affinity {
+            mode,
+            change_on_failure: false,
+            cookie: AffinityCookie::default(),
+            header: None,
+            age_max: None,
+        };
         let addresses: Vec<_> = (0..endpoints).map(|last| format!("10.0.0.{last}:80")).collect();
         Sticky::new(&Arc::new(affinity), "default-web-80", &addresses)
     }
@@ -112,12 +134,28 @@ mod tests {
             for wanted in 0..5 {
                 let (place, key) = sticky.pick(&random, |place| place == wanted).unwrap();
                 assert_eq!(place, wanted);
-                assert_eq!(sticky.find(sticky.value(&key).as_bytes()), Some(wanted));
-                assert!(sticky.is_of_cluster(sticky.value(&key).as_bytes()));
+                assert_eq!(sticky.find(sticky.value(&key, NOW).as_bytes()), Some(wanted));
+                assert!(sticky.is_of_cluster(sticky.value(&key, NOW).as_bytes()));
                 assert!(!sticky.is_of_cluster(key.as_bytes()) && !sticky.is_of_cluster(b"a|b"));
             }
             assert_eq!(sticky.pick(&random, |_| false), None);
         }
+    }
+
+    #[test]
+    fn what_is_too_old_counts_no_more() {
+        let plain = sticky(AffinityMode::Persistent, 1);
+        let aged = Affinity { age_max: Some(Duration::from_secs(60)), ..Affinity::clone(&plain.affinity) };
+        let aged = Sticky::new(&Arc::new(aged), "default-web-80", &["10.0.0.0:80".to_owned()]);
+        let value = aged.value("key", NOW);
+        let after = |seconds| NOW + Duration::from_secs(seconds);
+        assert!(aged.is_in_time(value.as_bytes(), NOW) && aged.is_in_time(value.as_bytes(), after(59)));
+        assert!(!aged.is_in_time(value.as_bytes(), after(60)));
+        assert!(!aged.is_in_time(value.as_bytes(), NOW.saturating_sub(Duration::from_secs(1))));
+        for other in ["key|cluster", "key|cluster|x", ""] {
+            assert!(!aged.is_in_time(other.as_bytes(), NOW) && plain.is_in_time(other.as_bytes(), NOW));
+        }
+        assert!(aged.is_of_cluster(value.as_bytes()));
     }
 
     #[test]

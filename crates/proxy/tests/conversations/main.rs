@@ -2,7 +2,9 @@
 
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test is no worker")]
 
+mod explaining;
 mod http;
 mod tcp;
+mod tls;
 mod udp;
 mod world;

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
-use model::{ListenAddresses, Model, Transport};
+use model::{Backend, Backends, ClusterId, ListenAddresses, Model, Split, Transport};
 use testkit::{Connection, Ending, PATIENCE, Refusing, Upstream};
 use wire::proxy_protocol::{Addresses, Carrier, write_v2};
 
@@ -498,4 +498,49 @@ fn a_port_is_listened_at_on_the_addresses_that_are_named_and_they_may_change() {
     assert!(TcpStream::connect(at(2)).is_err());
     world.change(|model| model.settings.listen = ListenAddresses::default());
     passes(at(2));
+}
+
+#[test]
+fn connections_are_shared_by_weights_and_what_is_invalid_closes_its_own() {
+    let (first, second) = (Upstream::new(), Upstream::new());
+    let mut world = World::tcp(&[first.address()], |model| {
+        model.clusters.insert(ClusterId(1), std::sync::Arc::new(cluster(&[second.address()])));
+        let backends = [(0, 0), (1, 2)].map(|(id, weight)| Backend::new(ClusterId(id), weight));
+        let split = Split::new(backends.to_vec()).unwrap();
+        tcp_service(model, |stream| stream.backends = Backends::Split(split));
+    });
+    for _ in 0..5 {
+        let mut client = world.client();
+        converse(&mut client, &mut second.accept());
+    }
+    assert!(first.is_left_alone());
+    world.change(|model| {
+        let split = Split::new(vec![Backend::invalid(1)]).unwrap();
+        tcp_service(model, |stream| stream.backends = Backends::Split(split));
+    });
+    let mut client = world.client();
+    assert!(client.try_read_exactly(1).is_err());
+    world.await_metric(FAULTS, &[("reason", "backend_invalid")], 1);
+}
+
+#[test]
+fn a_listener_with_an_address_of_its_own_has_what_comes_there() {
+    let (everywhere, there) = (Upstream::new(), Upstream::new());
+    let own = Ipv4Addr::new(127, 0, 0, 77);
+    let mut world = World::tcp(&[everywhere.address()], |model| {
+        model.clusters.insert(ClusterId(1), std::sync::Arc::new(cluster(&[there.address()])));
+    });
+    let port = world.port();
+    let at_own = move |model: &mut Model| {
+        let mut listener = stream(port, Transport::Tcp);
+        listener.address = Some(own.into());
+        let model::Protocol::Tcp(stream) = &mut listener.protocol else { panic!("not TCP") };
+        stream.backends = Backends::One(ClusterId(1));
+        model.listeners.push(listener);
+    };
+    world.change(at_own);
+    converse(&mut world.client(), &mut everywhere.accept());
+    converse(&mut Connection::to(SocketAddr::from((own, port))), &mut there.accept());
+    world.change(|model| drop(model.listeners.pop()));
+    converse(&mut Connection::to(SocketAddr::from((own, port))), &mut everywhere.accept());
 }

@@ -3,10 +3,10 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use model::{Model, Transport};
+use model::{Backend, Backends, ClusterId, Model, Protocol, Split, Transport};
 use testkit::PATIENCE;
 
-use crate::world::{World, stream};
+use crate::world::{World, cluster, stream};
 
 const SESSIONS: &str = "forebay_stream_connections_total";
 const ACTIVE: &str = "forebay_stream_connections";
@@ -181,4 +181,52 @@ fn a_session_that_is_answered_may_finish_when_it_stops() {
     let begin = std::time::Instant::now();
     world.stop();
     assert!(begin.elapsed() < PATIENCE);
+}
+
+#[test]
+fn sessions_are_shared_by_weights_and_what_is_invalid_takes_its_own() {
+    let (first, second) = (socket(), socket());
+    let mut world = World::udp(&[first.local_addr().unwrap()], |model| {
+        let other = cluster(&[second.local_addr().unwrap()]);
+        model.clusters.insert(ClusterId(1), std::sync::Arc::new(other));
+        shared(model, vec![Backend::new(ClusterId(0), 0), Backend::new(ClusterId(1), 2)]);
+    });
+    for _ in 0..5 {
+        client(&world).send(b"question").unwrap();
+        assert_eq!(received(&second).0, "question");
+    }
+    world.change(|model| shared(model, vec![Backend::invalid(1)]));
+    client(&world).send(b"question").unwrap();
+    world.await_metric("forebay_faults_total", &[("reason", "backend_invalid")], 1);
+}
+
+fn shared(model: &mut Model, backends: Vec<Backend>) {
+    let Protocol::Udp(stream) = &mut model.listeners[0].protocol else { panic!("not UDP") };
+    stream.backends = Backends::Split(Split::new(backends).unwrap());
+}
+
+#[test]
+fn a_listener_with_an_address_of_its_own_has_what_comes_there() {
+    let (everywhere, there) = (socket(), socket());
+    let mut world = World::udp(&[everywhere.local_addr().unwrap()], |model| {
+        let other = cluster(&[there.local_addr().unwrap()]);
+        model.clusters.insert(ClusterId(1), std::sync::Arc::new(other));
+    });
+    let (own, port) = (std::net::Ipv4Addr::new(127, 0, 0, 78), world.port());
+    world.change(|model| {
+        let mut listener = stream(port, Transport::Udp);
+        listener.address = Some(own.into());
+        let Protocol::Udp(stream) = &mut listener.protocol else { panic!("not UDP") };
+        stream.backends = Backends::One(ClusterId(1));
+        model.listeners.push(listener);
+    });
+    client(&world).send(b"to all").unwrap();
+    assert_eq!(received(&everywhere).0, "to all");
+    let socket = socket();
+    socket.connect((own, port)).unwrap();
+    socket.send(b"to one").unwrap();
+    let (text, from) = received(&there);
+    assert_eq!(text, "to one");
+    there.send_to(b"answer", from).unwrap();
+    assert_eq!(received(&socket).0, "answer");
 }

@@ -160,6 +160,13 @@ impl World {
         ([127, 0, 0, 1], address.port()).into()
     }
 
+    /// Where clients of HTTPS connect to, if the model has a listener for them.
+    pub(crate) fn https_address(&self) -> SocketAddr {
+        let addresses = self.proxy.as_ref().unwrap().addresses();
+        let (_, address) = addresses.iter().find(|(id, _)| id.is_tls()).expect("a listener with TLS");
+        ([127, 0, 0, 1], address.port()).into()
+    }
+
     pub(crate) fn client(&self) -> Connection {
         Connection::to(self.address())
     }
@@ -241,7 +248,7 @@ pub(crate) fn cluster(endpoints: &[SocketAddr]) -> Cluster {
 
 /// Listens for HTTP at a port, for one host.
 pub(crate) fn http(port: u16, host: Host) -> Listener {
-    Listener { port, protocol: Protocol::Http(Arc::new(vec![Arc::new(host)])) }
+    Listener { address: None, port, protocol: Protocol::Http(Arc::new(vec![Arc::new(host)])) }
 }
 
 /// A host whose only route forwards to the cluster.
@@ -265,12 +272,13 @@ pub(crate) fn host(name: &str) -> Host {
         aliases: Vec::new(),
         tls: Arc::new(HostTls::default()),
         routes: vec![Arc::new(route)],
+        wider: None,
     }
 }
 
 pub(crate) fn stream(port: u16, transport: Transport) -> Listener {
     let stream = Stream {
-        cluster: ClusterId(0),
+        backends: Backends::One(ClusterId(0)),
         accepts_proxy_header: false,
         sends_proxy_header: false,
         labels: Labels {
@@ -284,7 +292,7 @@ pub(crate) fn stream(port: u16, transport: Transport) -> Listener {
         Transport::Tcp => Protocol::Tcp(stream),
         Transport::Udp => Protocol::Udp(stream),
     };
-    Listener { port, protocol }
+    Listener { address: None, port, protocol }
 }
 
 /// Changes the first listener, which is a TCP service.

@@ -17,7 +17,7 @@ const LINES_MAX: usize = 200;
 const WORD_BYTES_MAX: usize = 300;
 
 /// Where all that is configured is served.
-const HTTP: ListenerId = ListenerId { kind: ListenerKind::Http, port: 80 };
+const HTTP: ListenerId = ListenerId { kind: ListenerKind::Http, port: 80, address: None };
 
 /// Reads a model, a second one and requests, a line each, and compares each answer with that of a search through all hosts and
 /// routes; that of the second model too where it is compiled from the Snapshot of the first.
@@ -38,7 +38,11 @@ pub(crate) fn compile(input: &[u8]) {
         }
     }
     let models = hosts.map(|hosts| Model {
-        listeners: vec![Listener { port: HTTP.port, protocol: Protocol::Http(Arc::new(hosts)) }],
+        listeners: vec![Listener {
+            address: None,
+            port: HTTP.port,
+            protocol: Protocol::Http(Arc::new(hosts)),
+        }],
         ..Model::default()
     });
     let first = routing::compile(&models[0], None, 1);
@@ -69,9 +73,13 @@ fn add(hosts: &mut Vec<Arc<Host>>, line: &str) {
         _ => {
             let name = if line == "_" { Ok(HostName::Any) } else { HostName::parse(line) };
             // A name occurs at most once in a model.
-            if let Ok(name) =
-                name.map(|name| Host { name, aliases: Vec::new(), tls: Arc::default(), routes: Vec::new() })
-                && hosts.iter().all(|host| host.name != name.name)
+            if let Ok(name) = name.map(|name| Host {
+                name,
+                aliases: Vec::new(),
+                tls: Arc::default(),
+                routes: Vec::new(),
+                wider: None,
+            }) && hosts.iter().all(|host| host.name != name.name)
             {
                 hosts.push(Arc::new(name));
             }
@@ -104,7 +112,7 @@ fn agree(model: &Model, snapshot: &Snapshot, host: &str, path: &str) {
     };
     let found = match snapshot.resolve(HTTP, host.as_bytes(), path.as_bytes(), |_| true) {
         Resolution::UnknownHost => "no host".to_owned(),
-        Resolution::UnknownPath => format!("{} without a route", table()),
+        Resolution::UnknownPath(_) => format!("{} without a route", table()),
         Resolution::Route(host, route) => format!("{} {:?}", name(host), route.path),
         Resolution::AddSlash(_, route) => format!("{} slash {:?}", table(), route.path),
     };

@@ -14,6 +14,28 @@
 - apiGroups: [networking.k8s.io]
   resources: [ingresses/status]
   verbs: [patch]
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [backendtlspolicies, gateways, grpcroutes, httproutes, listenersets, referencegrants, tcproutes, tlsroutes, udproutes]
+  verbs: [get, list, watch]
+- apiGroups: [gateway.networking.k8s.io]
+  resources:
+    - backendtlspolicies/status
+    - gateways/status
+    - grpcroutes/status
+    - httproutes/status
+    - listenersets/status
+    - tcproutes/status
+    - tlsroutes/status
+    - udproutes/status
+  verbs: [patch]
+{{- if .Values.controller.gatewayClass.enabled }}
+- apiGroups: [""]
+  resources: [services]
+  verbs: [create, patch]
+- apiGroups: [discovery.k8s.io]
+  resources: [endpointslices, endpointslices/restricted]
+  verbs: [create, patch]
+{{- end }}
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create]
@@ -31,7 +53,13 @@
 - apiGroups: [networking.k8s.io]
   resources: [ingressclasses]
   verbs: [get, list, watch]
-{{- if or $controller.scope.namespaceSelector (hasKey $controller.extraArgs "watch-namespace-selector") }}
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [gatewayclasses]
+  verbs: [get, list, watch]
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [gatewayclasses/status]
+  verbs: [patch]
+{{- if not (include "forebay.scoped" .) }}
 - apiGroups: [""]
   resources: [namespaces]
   verbs: [get, list, watch]

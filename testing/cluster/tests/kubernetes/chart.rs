@@ -16,9 +16,10 @@ use crate::space::{Space, await_that, forebay};
 /// Namespaces that the values files name.
 const NAMESPACES: [&str; 3] = ["certificates", "other", "team"];
 /// Kinds of others that the chart makes objects of. Of these, the API server here only knows that they exist.
-const CUSTOM: [(&str, &str, &str, &str); 5] = [
+const CUSTOM: [(&str, &str, &str, &str); 6] = [
     ("cert-manager.io", "v1", "Certificate", "certificates"),
     ("cert-manager.io", "v1", "Issuer", "issuers"),
+    ("gateway.networking.k8s.io", "v1", "GatewayClass", "gatewayclasses"),
     ("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects"),
     ("monitoring.coreos.com", "v1", "PrometheusRule", "prometheusrules"),
     ("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors"),
@@ -45,11 +46,14 @@ fn custom_kinds() -> String {
         let version =
             json!({"name": version, "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
         let names = json!({"kind": kind, "plural": plural, "singular": kind.to_lowercase()});
+        let scope = if kind == "GatewayClass" { "Cluster" } else { "Namespaced" };
+        // The API server has nobody else define the kinds of its own project.
+        let annotations = json!({"api-approved.kubernetes.io": "unapproved, for a test"});
         json!({
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
-            "metadata": {"name": format!("{plural}.{group}")},
-            "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
+            "metadata": {"name": format!("{plural}.{group}"), "annotations": annotations},
+            "spec": {"group": group, "scope": scope, "names": names, "versions": [version]},
         })
     });
     json!({"apiVersion": "v1", "kind": "List", "items": definitions}).to_string()

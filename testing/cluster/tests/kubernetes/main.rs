@@ -8,6 +8,7 @@ mod bad_input;
 mod chart;
 mod check;
 mod explain;
+mod gateway;
 mod namespaces;
 mod pods;
 mod rights;

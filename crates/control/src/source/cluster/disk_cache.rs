@@ -85,6 +85,17 @@ fn write(file: &mut impl Write, object: &Object) -> io::Result<()> {
         Object::Endpoints(it) => line!(it, "v1", "Endpoints"),
         Object::ConfigMap(it) => line!(it, "v1", "ConfigMap"),
         Object::Secret(it) => line!(it, "v1", "Secret"),
+        Object::Namespace(it) => line!(it, "v1", "Namespace"),
+        Object::GatewayClass(it) => line!(it, "gateway.networking.k8s.io/v1", "GatewayClass"),
+        Object::Gateway(it) => line!(it, "gateway.networking.k8s.io/v1", "Gateway"),
+        Object::ListenerSet(it) => line!(it, "gateway.networking.k8s.io/v1", "ListenerSet"),
+        Object::HttpRoute(it) => line!(it, "gateway.networking.k8s.io/v1", "HTTPRoute"),
+        Object::GrpcRoute(it) => line!(it, "gateway.networking.k8s.io/v1", "GRPCRoute"),
+        Object::TlsRoute(it) => line!(it, "gateway.networking.k8s.io/v1", "TLSRoute"),
+        Object::TcpRoute(it) => line!(it, "gateway.networking.k8s.io/v1", "TCPRoute"),
+        Object::UdpRoute(it) => line!(it, "gateway.networking.k8s.io/v1", "UDPRoute"),
+        Object::ReferenceGrant(it) => line!(it, "gateway.networking.k8s.io/v1", "ReferenceGrant"),
+        Object::BackendTlsPolicy(it) => line!(it, "gateway.networking.k8s.io/v1", "BackendTLSPolicy"),
     }?;
     file.write_all(b"\n---\n")
 }

@@ -6,13 +6,17 @@ use std::borrow::Cow;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use k8s_openapi::NamespaceResourceScope;
 use kube::api::ObjectMeta;
+use kube::core::DynamicResourceScope;
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::names::NsName;
+use crate::objects::gateway_api::{
+    BackendTlsPolicy, Gateway, GatewayClass, GrpcRoute, HttpRoute, ListenerSet, ReferenceGrant, TcpRoute,
+    TlsRoute, UdpRoute,
+};
 use crate::objects::{
     ConfigMap, EndpointSlice, Ingress, IngressClass, Namespace, Object, Origin, Resource, Secret, Service,
     Sourced,
@@ -23,8 +27,8 @@ pub(super) trait Watched: Resource + DeserializeOwned + Clone + Debug + Send + S
     const GROUP: &'static str;
     const PLURAL: &'static str;
 
-    /// The object for the index; none for a kind that is not translated.
-    fn object(this: Arc<Sourced<Self>>) -> Option<Object>;
+    /// The object for the index.
+    fn object(this: Arc<Sourced<Self>>) -> Object;
 }
 
 macro_rules! watched {
@@ -33,8 +37,8 @@ macro_rules! watched {
             const GROUP: &'static str = $group;
             const PLURAL: &'static str = $plural;
 
-            fn object(this: Arc<Sourced<Self>>) -> Option<Object> {
-                Some(Object::$kind(this))
+            fn object(this: Arc<Sourced<Self>>) -> Object {
+                Object::$kind(this)
             }
         })*
     };
@@ -47,15 +51,17 @@ watched! {
     EndpointSlice "discovery.k8s.io" "endpointslices";
     ConfigMap "" "configmaps";
     Secret "" "secrets";
-}
-
-impl Watched for Namespace {
-    const GROUP: &'static str = "";
-    const PLURAL: &'static str = "namespaces";
-
-    fn object(_: Arc<Sourced<Self>>) -> Option<Object> {
-        None
-    }
+    Namespace "" "namespaces";
+    GatewayClass "gateway.networking.k8s.io" "gatewayclasses";
+    Gateway "gateway.networking.k8s.io" "gateways";
+    ListenerSet "gateway.networking.k8s.io" "listenersets";
+    HttpRoute "gateway.networking.k8s.io" "httproutes";
+    GrpcRoute "gateway.networking.k8s.io" "grpcroutes";
+    TlsRoute "gateway.networking.k8s.io" "tlsroutes";
+    TcpRoute "gateway.networking.k8s.io" "tcproutes";
+    UdpRoute "gateway.networking.k8s.io" "udproutes";
+    ReferenceGrant "gateway.networking.k8s.io" "referencegrants";
+    BackendTlsPolicy "gateway.networking.k8s.io" "backendtlspolicies";
 }
 
 /// An object, or the error of decoding it.
@@ -71,8 +77,6 @@ pub(super) struct Item<T> {
 /// The result of decoding an item.
 pub(super) enum Thing {
     Object(Object),
-    /// A namespace whose labels match the selector.
-    Namespace,
     /// An object that cannot be decoded.
     Undecodable {
         uid: Option<String>,
@@ -84,7 +88,7 @@ impl<T: Watched> Item<T> {
     /// The item as an object for the index.
     pub(super) fn thing(self) -> Thing {
         match self.read {
-            Ok(object) => T::object(object).map_or(Thing::Namespace, Thing::Object),
+            Ok(object) => Thing::Object(T::object(object)),
             Err(why) => Thing::Undecodable { uid: self.meta.uid, why },
         }
     }
@@ -125,22 +129,23 @@ fn trim(metadata: &mut Value) {
 }
 
 impl<T: Watched> kube::Resource for Item<T> {
-    type DynamicType = ();
-    type Scope = NamespaceResourceScope;
+    /// The version that is asked for.
+    type DynamicType = &'static str;
+    type Scope = DynamicResourceScope;
 
-    fn kind((): &()) -> Cow<'_, str> {
+    fn kind<'a>(_: &'a &'static str) -> Cow<'a, str> {
         T::KIND.into()
     }
 
-    fn group((): &()) -> Cow<'_, str> {
+    fn group<'a>(_: &'a &'static str) -> Cow<'a, str> {
         T::GROUP.into()
     }
 
-    fn version((): &()) -> Cow<'_, str> {
-        "v1".into()
+    fn version<'a>(version: &'a &'static str) -> Cow<'a, str> {
+        (*version).into()
     }
 
-    fn plural((): &()) -> Cow<'_, str> {
+    fn plural<'a>(_: &'a &'static str) -> Cow<'a, str> {
         T::PLURAL.into()
     }
 

@@ -7,7 +7,10 @@
 //!
 //! Never in here: the meaning of objects.
 
+mod discovery;
 mod disk_cache;
+mod gateway_kinds;
+mod gateway_references;
 mod item;
 mod references;
 #[cfg(test)]
@@ -20,8 +23,11 @@ use std::path::PathBuf;
 use futures::future::{AbortHandle, BoxFuture};
 use futures::stream::{FuturesUnordered, SelectAll};
 use futures::{FutureExt, StreamExt};
-use kube::{Api, Client};
+use kube::Api;
+use kube::Client;
 
+use self::discovery::Answers;
+use self::gateway_kinds::GatewayKinds;
 use self::item::{Item, Thing, Watched};
 use self::references::{Group, Named, References};
 use self::watch::{Happening, Trouble, Watch};
@@ -80,12 +86,15 @@ impl Condition {
 
 /// A cluster's objects.
 pub(crate) struct Cluster {
-    client: Client,
+    connection: Connection,
     scope: Scope,
     index: Index,
     watches: SelectAll<watch::Stream>,
     states: Vec<State>,
     named: Followed,
+    /// Tells which kinds of the Gateway API there are.
+    discovery: Answers,
+    gateway: GatewayKinds,
     /// The objects that cannot be decoded at present.
     undecodable: BTreeMap<(&'static str, NsName), Problem>,
     /// Whether an object changed that translation depends on.
@@ -99,6 +108,8 @@ struct State {
     watch: Watch,
     /// Whether its first list is complete.
     listed: bool,
+    /// Whether it began when everything was served already: nothing waits for its first list.
+    is_late: bool,
     /// The objects that the current list has brought so far; none while no list is under way.
     seen: Option<HashSet<NsName>>,
     trouble: Option<Trouble>,
@@ -123,9 +134,10 @@ type Fetched = kube::Result<Option<Thing>>;
 impl Cluster {
     /// Starts the watches.
     pub(crate) fn new(connection: &Connection, scope: Scope, options: &Options) -> Self {
-        let client = connection.client.clone();
         let mut cluster = Self {
-            client,
+            discovery: discovery::answers(connection.client.clone()),
+            gateway: GatewayKinds::default(),
+            connection: connection.clone(),
             scope,
             index: Index::default(),
             watches: SelectAll::new(),
@@ -189,7 +201,9 @@ impl Cluster {
             let trouble = state.trouble.as_ref().filter(|_| is_told)?;
             Some(format!("{}: {trouble}", state.watch.name))
         });
-        Condition { waiting: self.waiting().collect(), troubles: troubles.collect(), from_disk: false }
+        let kinds = self.gateway.trouble.iter().map(|trouble| format!("{}: {trouble}", gateway_kinds::NAME));
+        let troubles = troubles.chain(kinds).collect();
+        Condition { waiting: self.waiting().collect(), troubles, from_disk: false }
     }
 
     /// The problems of objects that cannot be decoded, and of those that are named and may not be read.
@@ -197,7 +211,7 @@ impl Cluster {
         let unreadable = self.states.iter().filter(|state| state.watch.is_of_named);
         let unreadable = unreadable.filter_map(|state| {
             let trouble = state.trouble.as_ref().filter(|trouble| trouble.is_forbidden)?;
-            let by_whom = if state.watch.object.is_some() { "the settings" } else { "Ingresses there" };
+            let by_whom = if state.watch.object.is_some() { "the settings" } else { "objects of ours" };
             let message = format!("{} cannot be read, which {by_whom} name: {trouble}", state.watch.name);
             Some(Problem::new(Severity::Error, message).because(Reason::Missing))
         });
@@ -212,6 +226,7 @@ impl Cluster {
             Some((named, fetched)) = fetches.next(), if !fetches.is_empty() => {
                 self.take_fetched(&named, fetched, options);
             }
+            Some(answer) = self.discovery.next() => self.take_served(answer, options),
         }
         for _ in 0..BATCH_MAX {
             let Some(Some((id, happening))) = self.watches.next().now_or_never() else { break };
@@ -223,19 +238,22 @@ impl Cluster {
     }
 
     fn follow(&mut self, watch: Watch) -> AbortHandle {
-        let (stream, handle) = watch.start(self.client.clone(), self.states.len());
+        let (stream, handle) = watch.start(self.connection.client.clone(), self.states.len());
         self.watches.push(stream);
-        self.states.push(State { watch, listed: false, seen: None, trouble: None });
+        self.states.push(State { watch, listed: false, is_late: false, seen: None, trouble: None });
         handle
     }
 
     /// The watches whose first list has to be complete before anything is served.
     fn waiting(&self) -> impl Iterator<Item = String> {
-        let states = self.states.iter().filter(|state| !state.listed && !state.is_forgone(&self.scope));
+        let is_awaited = |state: &&State| !state.listed && !state.is_late && !state.is_forgone(&self.scope);
+        let states = self.states.iter().filter(is_awaited);
+        let kinds = (!self.gateway.is_told).then(|| gateway_kinds::NAME.to_owned());
         let not_followed = self.groups().filter(|group| !self.named.watches.contains_key(group));
         states
             .map(|state| state.watch.name.clone())
             .chain(not_followed.map(|group| Watch::of_named(&group).name))
+            .chain(kinds)
     }
 
     fn take(&mut self, id: usize, happening: Happening, options: &Options) {
@@ -269,7 +287,12 @@ impl Cluster {
             return;
         }
         if !state.watch.is_of_named && state.is_forgone_with(&trouble, &self.scope) {
-            tracing::info!("{} may not be read: classes are told by name", state.watch.name);
+            let instead = if state.watch.kind == IngressClass::KIND {
+                "classes are told by name"
+            } else {
+                "the Gateway API is not served without the right to it"
+            };
+            tracing::info!("{} may not be read: {instead}", state.watch.name);
         } else {
             tracing::warn!("cannot watch {}: {trouble}", state.watch.name);
         }
@@ -308,7 +331,7 @@ impl Cluster {
             "EndpointSlice" => index.slices.iter().map(|it| it.key()).collect(),
             "ConfigMap" => index.configmaps.iter().map(|it| it.key()).collect(),
             "Secret" => index.secrets.iter().map(|it| it.key()).collect(),
-            _ => index.namespaces.iter().flatten().map(|name| NsName::new("", name)).collect(),
+            other => index.gateway.keys(other),
         };
         keys.extend(
             self.undecodable.keys().filter(|(kind, _)| *kind == watch.kind).map(|(_, key)| key.clone()),
@@ -335,13 +358,6 @@ impl Cluster {
                     self.note_references(&object, options);
                 }
             }
-            Thing::Namespace => {
-                let namespaces = self.index.namespaces.get_or_insert_default();
-                if namespaces.insert(key.name) {
-                    self.changed = true;
-                    self.take_references(options);
-                }
-            }
             Thing::Undecodable { uid, why } => {
                 let object = ObjectRef { kind, namespace: key.namespace.clone(), name: key.name.clone() };
                 let message = format!("cannot be read: {why}; what it said before stays in force");
@@ -355,18 +371,20 @@ impl Cluster {
     fn remove(&mut self, kind: &'static str, key: &NsName, options: &Options) {
         self.note_told(kind, key);
         self.changed |= self.undecodable.remove(&(kind, key.clone())).is_some();
-        if kind == Namespace::KIND {
-            let namespaces = self.index.namespaces.get_or_insert_default();
-            self.changed |= namespaces.remove(&key.name);
-        }
         self.changed |= self.index.remove(kind, key);
         match kind {
             Ingress::KIND => {
-                self.named.references.forget(key);
+                self.named.references.forget(kind, key);
                 self.named.renamed = true;
             }
-            IngressClass::KIND | Namespace::KIND => self.take_references(options),
-            ConfigMap::KIND if self.named.own.contains(key) => self.take_references(options),
+            Namespace::KIND => {
+                if self.index.namespaces.as_mut().is_some_and(|selected| selected.remove(&key.name)) {
+                    self.take_references(options);
+                }
+            }
+            ConfigMap::KIND if !self.named.own.contains(key) => {}
+            ConfigMap::KIND | IngressClass::KIND => self.take_references(options),
+            _ if references::names_others(kind) => self.take_references(options),
             _ => {}
         }
     }
@@ -391,12 +409,24 @@ impl Cluster {
         match object {
             Object::Ingress(ingress) if self.named.references.follow(ingress, &self.index, options) => {
                 self.named.renamed = true;
-                let named: Vec<_> = self.named.references.named_by(&ingress.key()).cloned().collect();
+                let key = ingress.key();
+                let named: Vec<_> = self.named.references.named_by(Ingress::KIND, &key).cloned().collect();
                 for named in named {
                     self.fetch(named);
                 }
             }
-            Object::IngressClass(_) => self.take_references(options),
+            Object::Namespace(namespace) => {
+                // Which there are matters to Ingresses only where a selector says so.
+                let selected = self.index.namespaces.as_mut();
+                if selected.is_some_and(|selected| selected.insert(namespace.name().to_owned())) {
+                    self.take_references(options);
+                }
+            }
+            Object::IngressClass(_)
+            | Object::GatewayClass(_)
+            | Object::Gateway(_)
+            | Object::ListenerSet(_)
+            | Object::BackendTlsPolicy(_) => self.take_references(options),
             Object::ConfigMap(own) if self.named.own.contains(&own.key()) => self.take_references(options),
             _ => {}
         }
@@ -415,7 +445,7 @@ impl Cluster {
     fn take_references(&mut self, options: &Options) {
         self.named.references = References::of(&self.index, options);
         self.named.renamed = true;
-        let named: Vec<_> = self.named.references.by_ingresses().collect();
+        let named: Vec<_> = self.named.references.by_objects().collect();
         for named in named {
             self.fetch(named);
         }
@@ -424,7 +454,7 @@ impl Cluster {
     /// Whether all lists are complete that decide which objects are named.
     fn are_routes_listed(&self) -> bool {
         let mut states = self.states.iter().filter(|state| !state.watch.is_of_named);
-        states.all(|state| state.listed || state.is_forgone(&self.scope))
+        states.all(|state| state.listed || state.is_late || state.is_forgone(&self.scope))
     }
 
     /// Watches what is named and ends other watches; drops objects that are not named any more.
@@ -468,7 +498,7 @@ impl Cluster {
         if !is_listed || is_known || self.named.fetching.contains_key(&named) {
             return;
         }
-        let (client, key) = (self.client.clone(), key.clone());
+        let (client, key) = (self.connection.client.clone(), key.clone());
         let fetched = match *kind {
             Secret::KIND => get::<Secret>(client, key).boxed(),
             _ => get::<ConfigMap>(client, key).boxed(),
@@ -495,7 +525,7 @@ fn is_of_named(kind: &str) -> bool {
 }
 
 async fn get<T: Watched>(client: Client, key: NsName) -> Fetched {
-    let api = Api::<Item<T>>::namespaced(client, &key.namespace);
+    let api = Api::<Item<T>>::namespaced_with(client, &key.namespace, &"v1");
     Ok(api.get_opt(&key.name).await?.map(Item::thing))
 }
 
@@ -508,6 +538,7 @@ impl State {
 
     fn is_forgone_with(&self, trouble: &Trouble, scope: &Scope) -> bool {
         let is_out_of_scope = self.watch.kind == IngressClass::KIND && matches!(scope, Scope::Namespace(_));
-        trouble.is_forbidden && (is_out_of_scope || self.watch.is_of_named)
+        let may_lack = gateway_kinds::may_lack(&self.watch, scope);
+        trouble.is_forbidden && (is_out_of_scope || may_lack || self.watch.is_of_named)
     }
 }

@@ -1,11 +1,13 @@
-//! The objects that our Ingresses and settings name: Secrets and `ConfigMap`s. Only these are kept.
+//! The objects that our Ingresses, Gateways and settings name: Secrets and `ConfigMap`s. Only these are kept.
 //!
 //! Never in here: whether an object exists, and what it holds.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::gateway_references;
 use crate::index::Index;
 use crate::names::NsName;
+use crate::objects::gateway_api::{BackendTlsPolicy, Gateway, GatewayClass, ListenerSet};
 use crate::objects::{ConfigMap, Ingress, Resource, Secret, Sourced};
 use crate::options::Options;
 use crate::translate::configmap;
@@ -29,14 +31,14 @@ pub(super) struct Group {
     pub(super) object: Option<String>,
 }
 
-/// The objects that are named, and the Ingresses that name them.
+/// The objects that are named, and the objects that name them.
 ///
-/// What an Ingress names is followed by namespace: the number of watches does not grow with the number of objects. What the settings
+/// What an object names is followed by namespace: the number of watches does not grow with the number of objects. What the settings
 /// name is followed by name: there is little of it, and it may be in a namespace of which nothing else may be read.
 #[derive(Debug, Default)]
 pub(super) struct References {
-    by_ingress: HashMap<NsName, BTreeSet<Named>>,
-    /// The number of Ingresses that name each object, by kind and namespace, and by name.
+    by_object: HashMap<(&'static str, NsName), BTreeSet<Named>>,
+    /// The number of objects that name each object, by kind and namespace, and by name.
     count: BTreeMap<(&'static str, String), BTreeMap<String, usize>>,
     /// The `ConfigMap`s that the settings name.
     by_settings: BTreeSet<NsName>,
@@ -61,6 +63,9 @@ impl References {
         for ingress in index.ingresses.iter() {
             references.follow(ingress, index, options);
         }
+        gateway_references::each(index, |kind, key, named| {
+            references.settle(kind, key, named);
+        });
         references
     }
 
@@ -68,22 +73,25 @@ impl References {
     pub(super) fn follow(&mut self, ingress: &Sourced<Ingress>, index: &Index, options: &Options) -> bool {
         let named =
             if is_ours(ingress, index, options) { named(ingress, index, options) } else { BTreeSet::new() };
-        let key = ingress.key();
-        if self.by_ingress.get(&key).is_some_and(|old| *old == named) {
+        self.settle(Ingress::KIND, ingress.key(), named)
+    }
+
+    fn settle(&mut self, kind: &'static str, key: NsName, named: BTreeSet<Named>) -> bool {
+        if self.named_by(kind, &key).eq(&named) {
             return false;
         }
-        self.forget(&key);
+        self.forget(kind, &key);
         if named.is_empty() {
             return true;
         }
         self.add(named.iter().cloned());
-        self.by_ingress.insert(key, named);
+        self.by_object.insert((kind, key), named);
         true
     }
 
-    /// Removes the references of an Ingress that is gone.
-    pub(super) fn forget(&mut self, ingress: &NsName) {
-        for Named { kind, key } in self.by_ingress.remove(ingress).into_iter().flatten() {
+    /// Removes the references of an object that is gone.
+    pub(super) fn forget(&mut self, kind: &'static str, key: &NsName) {
+        for Named { kind, key } in self.by_object.remove(&(kind, key.clone())).into_iter().flatten() {
             let group = (kind, key.namespace);
             let Some(names) = self.count.get_mut(&group) else { continue };
             if let Some(count) = names.get_mut(&key.name) {
@@ -100,34 +108,34 @@ impl References {
 
     /// What has to be watched.
     pub(super) fn groups(&self) -> impl Iterator<Item = Group> {
-        let of_ingresses = self.count.keys();
-        let of_ingresses =
-            of_ingresses.map(|(kind, namespace)| Group { kind, namespace: namespace.clone(), object: None });
+        let of_objects = self.count.keys();
+        let of_objects =
+            of_objects.map(|(kind, namespace)| Group { kind, namespace: namespace.clone(), object: None });
         let of_settings = self.by_settings.iter().map(|key| Group {
             kind: ConfigMap::KIND,
             namespace: key.namespace.clone(),
             object: Some(key.name.clone()),
         });
-        of_ingresses.chain(of_settings)
+        of_objects.chain(of_settings)
     }
 
-    /// The objects of a kind in a namespace that Ingresses name.
+    /// The objects of a kind in a namespace that other objects name.
     pub(super) fn within(&self, kind: &'static str, namespace: &str) -> impl Iterator<Item = Named> {
         let names = self.count.get(&(kind, namespace.to_owned()));
         let names = names.into_iter().flat_map(BTreeMap::keys);
         names.map(move |name| Named { kind, key: NsName::new(namespace, name) })
     }
 
-    /// All objects that Ingresses name.
-    pub(super) fn by_ingresses(&self) -> impl Iterator<Item = Named> {
+    /// All objects that other objects name.
+    pub(super) fn by_objects(&self) -> impl Iterator<Item = Named> {
         self.count.iter().flat_map(|((kind, namespace), names)| {
             names.keys().map(|name| Named { kind, key: NsName::new(namespace.as_str(), name.as_str()) })
         })
     }
 
-    /// The objects that an Ingress names.
-    pub(super) fn named_by(&self, ingress: &NsName) -> impl Iterator<Item = &Named> {
-        self.by_ingress.get(ingress).into_iter().flatten()
+    /// The objects that an object names.
+    pub(super) fn named_by(&self, kind: &'static str, key: &NsName) -> impl Iterator<Item = &Named> {
+        self.by_object.get(&(kind, key.clone())).into_iter().flatten()
     }
 
     /// Whether something names this object.
@@ -143,6 +151,11 @@ impl References {
             *names.entry(key.name).or_default() += 1;
         }
     }
+}
+
+/// Whether objects of this kind of the Gateway API name objects that are kept only where they are named, or decide who does.
+pub(super) fn names_others(kind: &str) -> bool {
+    matches!(kind, GatewayClass::KIND | Gateway::KIND | ListenerSet::KIND | BackendTlsPolicy::KIND)
 }
 
 /// The objects that an Ingress names, in `tls` and in annotations. One of another namespace counts only if that is allowed.
@@ -175,7 +188,7 @@ mod tests {
     }
 
     fn named(references: &References) -> Vec<String> {
-        references.by_ingresses().map(|named| named.key.to_string()).collect()
+        references.by_objects().map(|named| named.key.to_string()).collect()
     }
 
     #[test]
@@ -191,9 +204,9 @@ mod tests {
         }
         assert_eq!(named(&references), ["default/s", "default/t"]);
         assert!(!references.follow(&a, &index, &options), "nothing new");
-        references.forget(&a.key());
+        references.forget(Ingress::KIND, &a.key());
         assert_eq!(named(&references), ["default/s"]);
-        references.forget(&b.key());
+        references.forget(Ingress::KIND, &b.key());
         assert_eq!(named(&references), [""; 0]);
     }
 

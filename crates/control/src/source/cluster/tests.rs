@@ -1,5 +1,7 @@
 //! Watch events, and what they do to the index and to the set of named objects that are followed.
 
+mod gateway;
+
 use std::future::pending;
 
 use http::{Request, Response};
@@ -8,6 +10,8 @@ use serde_json::{Value, json};
 use tower::service_fn;
 
 use super::*;
+use crate::client::Versions;
+use crate::objects::gateway_api::{Gateway, GatewayClass};
 use crate::objects::{EndpointSlice, Service};
 
 /// A cluster whose watch events the test makes: its API server never answers.
@@ -17,10 +21,22 @@ struct Told {
 }
 
 impl Told {
+    /// One whose API server has no kinds of the Gateway API.
     fn new(scope: Scope, options: Options) -> Self {
+        let mut told = Self::unanswered(scope, options);
+        told.cluster.take_served(Ok(BTreeMap::new()), &told.options);
+        told
+    }
+
+    fn unanswered(scope: Scope, options: Options) -> Self {
         let silent = service_fn(|_: Request<Body>| pending::<Result<Response<Body>, kube::Error>>());
         let client = Client::new(silent, "default");
-        let connection = Connection { client, namespace: "default".to_owned(), url: String::new() };
+        let connection = Connection {
+            client,
+            namespace: "default".to_owned(),
+            url: String::new(),
+            versions: Versions::default(),
+        };
         Self { cluster: Cluster::new(&connection, scope, &options), options }
     }
 
@@ -50,6 +66,8 @@ impl Told {
             Secret::KIND => serde_json::from_value::<Item<Secret>>(object.clone()).unwrap().thing(),
             ConfigMap::KIND => serde_json::from_value::<Item<ConfigMap>>(object.clone()).unwrap().thing(),
             Namespace::KIND => serde_json::from_value::<Item<Namespace>>(object.clone()).unwrap().thing(),
+            "GatewayClass" => serde_json::from_value::<Item<GatewayClass>>(object.clone()).unwrap().thing(),
+            "Gateway" => serde_json::from_value::<Item<Gateway>>(object.clone()).unwrap().thing(),
             _ => panic!("no {kind} is told of here"),
         };
         self.happens(kind, Happening::Found(key, thing));
@@ -202,7 +220,7 @@ async fn secrets_that_must_not_be_read_are_a_problem_and_keep_nobody_waiting() {
     let problem = told.cluster.problems().next().unwrap().to_string();
     assert_eq!(
         problem,
-        "secrets of namespace a cannot be read, which Ingresses there name: secrets is forbidden"
+        "secrets of namespace a cannot be read, which objects of ours name: secrets is forbidden"
     );
 }
 
@@ -243,7 +261,7 @@ async fn of_configmaps_only_those_that_are_named_are_kept_beside_our_own() {
     assert!(told.cluster.index().is_some(), "it keeps nobody waiting");
     let problem = told.cluster.problems().next().unwrap().to_string();
     assert!(
-        problem.starts_with("configmaps of namespace a cannot be read, which Ingresses there name"),
+        problem.starts_with("configmaps of namespace a cannot be read, which objects of ours name"),
         "{problem}"
     );
     told.happens(Ingress::KIND, Happening::Gone(NsName::new("a", "x")));

@@ -46,6 +46,8 @@ pub(super) struct Watch {
     /// The name of the only object that is watched; none for all objects of the kind.
     pub(super) object: Option<String>,
     labels: Option<String>,
+    /// Version of the kind.
+    pub(super) version: &'static str,
     /// Whether it is there only because something names its objects: nothing waits for it where it may not be read.
     pub(super) is_of_named: bool,
     start: fn(&Watch, Client) -> BoxStream<'static, Happening>,
@@ -97,6 +99,16 @@ impl Watch {
         Self { labels: Some(labels.to_owned()), ..Self::new::<Namespace>(None) }
     }
 
+    /// A watch on all namespaces.
+    pub(super) fn all_namespaces() -> Self {
+        Self::new::<Namespace>(None)
+    }
+
+    /// A watch on objects of a kind of the Gateway API, of a version that the API server has.
+    pub(super) fn of_gateway_api<T: Watched>(namespace: Option<&str>, version: &'static str) -> Self {
+        Self { version, ..Self::new::<T>(namespace) }
+    }
+
     /// A watch on one `ConfigMap`.
     pub(super) fn configmap(name: &NsName) -> Self {
         Self {
@@ -131,6 +143,7 @@ impl Watch {
             namespace,
             object: None,
             labels: None,
+            version: "v1",
             is_of_named: false,
             start: start::<T>,
         }
@@ -160,8 +173,8 @@ impl Watch {
 
 fn start<T: Watched>(watch: &Watch, client: Client) -> BoxStream<'static, Happening> {
     let api: Api<Item<T>> = match &watch.namespace {
-        Some(namespace) => Api::namespaced(client, namespace),
-        None => Api::all(client),
+        Some(namespace) => Api::namespaced_with(client, namespace, &watch.version),
+        None => Api::all_with(client, &watch.version),
     };
     telling_quiet(watcher(api, watch.config()).backoff(Waits::default()).map(happening).boxed())
 }
@@ -205,7 +218,7 @@ fn trouble(error: &watcher::Error) -> Trouble {
 }
 
 /// An error with its causes, except for those that its text contains already.
-fn causes(error: &dyn std::error::Error) -> String {
+pub(super) fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

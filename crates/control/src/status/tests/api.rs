@@ -15,7 +15,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::client::Connection;
+use crate::client::{Connection, Versions};
 
 type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
@@ -23,6 +23,7 @@ type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 pub(super) struct Api {
     state: Arc<Mutex<State>>,
     version: watch::Sender<u64>,
+    pub(super) versions: Versions,
 }
 
 #[derive(Default)]
@@ -38,7 +39,7 @@ struct State {
 
 impl Api {
     pub(super) fn new() -> Self {
-        Self { state: Arc::default(), version: watch::Sender::new(1) }
+        Self { state: Arc::default(), version: watch::Sender::new(1), versions: Versions::default() }
     }
 
     pub(super) fn connection(&self) -> Connection {
@@ -48,7 +49,12 @@ impl Api {
             async move { api.serve(request).await }
         });
         let client = Client::new(service, "default");
-        Connection { client, namespace: "default".to_owned(), url: "http://api.test/".to_owned() }
+        Connection {
+            client,
+            namespace: "default".to_owned(),
+            url: "http://api.test/".to_owned(),
+            versions: self.versions.clone(),
+        }
     }
 
     /// Whether requests fail from now on.
@@ -73,7 +79,13 @@ impl Api {
     /// The objects of a collection.
     pub(super) fn list(&self, collection: &str) -> Vec<Value> {
         let state = self.state();
-        let is_in = |path: &str| split(path).is_some_and(|(of, _)| of == collection);
+        // Of a kind in namespaces, all of them together are a collection too.
+        let is_within = |of: &str| {
+            let (kind, plural) = split(collection).unwrap();
+            let rest = of.strip_prefix(kind).and_then(|rest| rest.strip_prefix("/namespaces/"));
+            rest.is_some_and(|rest| rest.split_once('/').is_some_and(|(_, last)| last == plural))
+        };
+        let is_in = |path: &str| split(path).is_some_and(|(of, _)| of == collection || is_within(of));
         state.objects.iter().filter(|(path, _)| is_in(path)).map(|(_, object)| object.clone()).collect()
     }
 
@@ -178,6 +190,10 @@ impl Api {
         let Some(mut object) = self.get(path) else { return failure(404) };
         let uid = &patch["metadata"]["uid"];
         if !uid.is_null() && *uid != object["metadata"]["uid"] {
+            return failure(409);
+        }
+        let version = &patch["metadata"]["resourceVersion"];
+        if !version.is_null() && *version != object["metadata"]["resourceVersion"] {
             return failure(409);
         }
         merge(&mut object, patch);

@@ -1,6 +1,7 @@
 //! The whole module against a test API server, with a paused clock that advances only when all tasks wait.
 
 mod api;
+mod gateway;
 
 use std::slice::from_ref;
 

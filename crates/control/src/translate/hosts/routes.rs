@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use model::{
     Access, Action, Backends, Files, Forward, Labels, Mirror, PathKind, RequestFilter, RequestFilters,
-    ResponseFilter, ResponseFilters, Route, Script, Transfer, UpstreamHead,
+    ResponseFilter, ResponseFilters, Route, Script, Share, Transfer, UpstreamHead,
 };
 
 use super::locations::{self, Location};
@@ -82,7 +82,7 @@ impl Merge<'_, '_, '_> {
         };
         let mut head = draft.head.clone();
         head.forwarded_prefix = head.forwarded_prefix.filter(|_| is_rewritten);
-        let mirror = draft.mirror.as_ref().map(|mirror| Box::new(self.mirror(mirror, &draft.place)));
+        let mirrors = draft.mirror.as_ref().map(|mirror| [self.mirror(mirror, &draft.place)].into());
         let forward = Forward {
             backends,
             timeouts: draft.timeouts,
@@ -91,7 +91,7 @@ impl Merge<'_, '_, '_> {
             connection_header: draft.connection_header,
             sets_affinity_cookie: draft.sets_affinity_cookie,
             head: Some(head).filter(|head| *head != UpstreamHead::default()).map(Box::new),
-            transfer: Transfer { mirror, ..draft.transfer.clone() },
+            transfer: Transfer { mirrors, ..draft.transfer.clone() },
             cache: draft.cache.clone(),
             overload: draft.overload.clone(),
             priority: draft.priority,
@@ -149,6 +149,7 @@ impl Merge<'_, '_, '_> {
                 service_port: backend.map(|backend| backend.port.to_string()).unwrap_or_default(),
                 path: draft.path.path().to_owned(),
                 host: self.name.to_string(),
+                rule: String::new(),
             }),
             abuse: draft.abuse.clone(),
             access_log: draft.access_log,
@@ -174,7 +175,7 @@ impl Merge<'_, '_, '_> {
             let problem = Problem::in_place(Severity::Warning, place, format!("mirror-target: {fault}"));
             self.problems.push(problem.because(Reason::Missing));
         }
-        Mirror { cluster, copy: Arc::clone(&draft.copy) }
+        Mirror { cluster, copy: Some(Arc::clone(&draft.copy)), share: Share::ALL }
     }
 }
 

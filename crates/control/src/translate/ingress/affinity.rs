@@ -50,7 +50,13 @@ impl Settings {
     pub(super) fn of_backends(&self) -> Option<Arc<Affinity>> {
         let Self { is_on, mode, change_on_failure, cookie } = self;
         is_on.then(|| {
-            Arc::new(Affinity { mode: *mode, change_on_failure: *change_on_failure, cookie: cookie.clone() })
+            Arc::new(Affinity {
+                mode: *mode,
+                change_on_failure: *change_on_failure,
+                cookie: cookie.clone(),
+                header: None,
+                age_max: None,
+            })
         })
     }
 }

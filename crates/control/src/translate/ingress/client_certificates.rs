@@ -117,7 +117,12 @@ impl Settings {
         let match_subject =
             self.match_subject.clone().map_err(|why| ("auth-tls-match-cn", (Reason::Annotation, why)))?;
         Ok(ClientAuthPolicy {
-            auth: ClientAuth { authorities: Arc::clone(authorities), verify: self.verify, depth: self.depth },
+            auth: ClientAuth {
+                authorities: Arc::clone(authorities),
+                verify: self.verify,
+                depth: self.depth,
+                ends_handshake: false,
+            },
             filter: ClientCertificate {
                 verify: self.verify,
                 match_subject,

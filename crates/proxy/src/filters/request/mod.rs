@@ -2,8 +2,10 @@
 
 mod app_root;
 mod redirect;
+mod request_redirect;
 mod rewrite;
 mod tls_redirect;
+mod url_rewrite;
 
 #[cfg(test)]
 use std::cell::OnceCell;
@@ -19,6 +21,8 @@ use crate::stage::{Stage, Watch};
 pub(crate) fn split_app_root(filters: &[RequestFilter]) -> (&[RequestFilter], &[RequestFilter]) {
     filters.split_at(usize::from(matches!(filters.first(), Some(RequestFilter::AppRoot(_)))))
 }
+
+pub(crate) use url_rewrite::changed_target;
 
 /// Runs a route's request filters in their order, until one answers or refuses.
 pub(crate) fn request(
@@ -57,16 +61,17 @@ fn outcome(
         expand: &|template| format!("{:?}", template.variables().next()).into_bytes(),
     };
     let result = apply(filter, &view);
-    let target = rewritten.into_inner().and_then(|rewritten| rewritten.target);
+    let target = rewritten.get().and_then(|rewritten| rewritten.target()).map(<[u8]>::to_vec);
     (result, target.map(|target| String::from_utf8(target).unwrap()))
 }
 
 fn stage(filter: &RequestFilter) -> Stage {
     match filter {
         RequestFilter::AppRoot(_) => Stage::AppRoot,
-        RequestFilter::Redirect(_) => Stage::Redirect,
-        RequestFilter::Rewrite(_) => Stage::Rewrite,
+        RequestFilter::Redirect(_) | RequestFilter::RequestRedirect(_) => Stage::Redirect,
+        RequestFilter::Rewrite(_) | RequestFilter::UrlRewrite(_) => Stage::Rewrite,
         RequestFilter::TlsRedirect(_) => Stage::TlsRedirect,
+        RequestFilter::Headers(_) => Stage::RequestHeaders,
     }
 }
 
@@ -76,6 +81,13 @@ fn apply(filter: &RequestFilter, request: &RequestView<'_>) -> FilterResult {
         RequestFilter::Redirect(redirect) => redirect::apply(redirect, request),
         RequestFilter::Rewrite(rewrite) => rewrite::apply(rewrite, request),
         RequestFilter::TlsRedirect(redirect) => tls_redirect::apply(redirect, request),
+        RequestFilter::RequestRedirect(redirect) => request_redirect::apply(redirect, request),
+        RequestFilter::UrlRewrite(rewrite) => url_rewrite::apply(rewrite, request),
+        RequestFilter::Headers(_) => {
+            // Made when the head is written, which looks for them where there is this.
+            request.rewritten.get_or_init(Box::default);
+            FilterResult::Continue
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use observe::Reason;
 use wire::path::{climbs, escape, escape_if, escape_unprintable, of_target, query_of_target};
 
 use super::printable;
-use crate::filters::{FilterResult, RequestView, Rewritten};
+use crate::filters::{FilterResult, RequestView};
 use crate::reply::Answer;
 
 pub(super) fn apply(rewrite: &Rewrite, request: &RequestView<'_>) -> FilterResult {
@@ -36,7 +36,9 @@ pub(super) fn apply(rewrite: &Rewrite, request: &RequestView<'_>) -> FilterResul
         escape_if(&path, |byte| byte.is_ascii() && !byte.is_ascii_graphic(), &mut target);
     }
     add_query(&mut target, request.current);
-    request.rewritten.get_or_init(|| Box::new(Rewritten { captures, target: Some(target) }));
+    let rewritten = request.rewritten.get_or_init(Box::default);
+    // A route has one such filter.
+    let _ = (rewritten.captures.set(captures), rewritten.target.set(target));
     FilterResult::Continue
 }
 

@@ -106,7 +106,13 @@ fn certificate(chain: Vec<Vec<u8>>, key: Vec<u8>) -> Arc<Certificate> {
 }
 
 fn host(name: &str, tls: HostTls) -> Host {
-    Host { name: HostName::parse(name).unwrap(), aliases: Vec::new(), tls: Arc::new(tls), routes: Vec::new() }
+    Host {
+        name: HostName::parse(name).unwrap(),
+        aliases: Vec::new(),
+        tls: Arc::new(tls),
+        routes: Vec::new(),
+        wider: None,
+    }
 }
 
 fn shows(certificate: &Arc<Certificate>) -> HostTls {
@@ -115,17 +121,18 @@ fn shows(certificate: &Arc<Certificate>) -> HostTls {
 
 fn asks(certificate: &Arc<Certificate>, authorities: &Arc<Authorities>, depth: u32) -> HostTls {
     let verify = model::VerifyClient::On;
-    let client_auth = Some(ClientAuth { authorities: Arc::clone(authorities), verify, depth });
+    let client_auth =
+        Some(ClientAuth { authorities: Arc::clone(authorities), verify, depth, ends_handshake: false });
     HostTls { client_auth, ..shows(certificate) }
 }
 
 /// Where all hosts are served.
-const HTTPS: ListenerId = ListenerId { kind: ListenerKind::Https, port: 443 };
+const HTTPS: ListenerId = ListenerId { kind: ListenerKind::Https, port: 443, address: None };
 
 fn compiled(hosts: Vec<Host>, tls: TlsSettings) -> Snapshot {
     let settings = model::Settings { tls, ..model::Settings::default() };
     let hosts = Arc::new(hosts.into_iter().map(Arc::new).collect());
-    let listeners = vec![Listener { port: HTTPS.port, protocol: Protocol::Https(hosts) }];
+    let listeners = vec![Listener { address: None, port: HTTPS.port, protocol: Protocol::Https(hosts) }];
     routing::compile(&Model { listeners, settings, ..Model::default() }, None, 1)
 }
 

@@ -141,12 +141,16 @@ fn names_are_looked_up_among_the_hosts_of_the_listener() {
     let (one, other) = (ca.issue("a.test"), ca.issue("a.test"));
     let hosts = |certificate| Arc::new(vec![Arc::new(host("a.test", shows(certificate)))]);
     let (shared, own) = (hosts(&one), hosts(&other));
-    let https = |port, hosts: &HostList| Listener { port, protocol: Protocol::Https(Arc::clone(hosts)) };
-    let clear = Listener { port: 80, protocol: Protocol::Http(Arc::clone(&shared)) };
+    let https = |port, hosts: &HostList| Listener {
+        address: None,
+        port,
+        protocol: Protocol::Https(Arc::clone(hosts)),
+    };
+    let clear = Listener { address: None, port: 80, protocol: Protocol::Http(Arc::clone(&shared)) };
     let listeners = vec![clear, https(443, &shared), https(444, &own), https(445, &shared)];
     let snapshot = routing::compile(&Model { listeners, ..Model::default() }, None, 1);
     let tls = TlsListeners::new(&snapshot, &shared_tls(), None);
-    let at = |kind, port| tls.get(ListenerId { kind, port });
+    let at = |kind, port| tls.get(ListenerId { kind, port, address: None });
     let config = Arc::new(client());
     for (port, certificate) in [(443, &one), (444, &other), (445, &one)] {
         let met = meet(&config, Some("a.test"), at(ListenerKind::Https, port).unwrap()).unwrap();

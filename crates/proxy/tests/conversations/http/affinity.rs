@@ -2,16 +2,25 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::template::Template;
-use model::{Affinity, AffinityCookie, AffinityMode, Balance, Cluster, ClusterId, HashBy};
+use model::{
+    Affinity, AffinityCookie, AffinityMode, Backend, Backends, Balance, Cluster, ClusterId, HashBy, Split,
+};
 use testkit::{Refusing, Response, Upstream};
 
 use super::{GET, OK, forward};
-use crate::world::World;
+use crate::world::{World, cluster};
 
 fn sticky(endpoints: &[SocketAddr], mode: AffinityMode, change: impl FnOnce(&mut Affinity)) -> World {
-    let mut affinity = Affinity { mode, change_on_failure: false, cookie: AffinityCookie::default() };
+    let mut affinity = Affinity {
+        mode,
+        change_on_failure: false,
+        cookie: AffinityCookie::default(),
+        header: None,
+        age_max: None,
+    };
     change(&mut affinity);
     balanced(endpoints, Balance::Cookie(Arc::new(affinity)))
 }
@@ -132,4 +141,88 @@ fn an_answer_of_ours_carries_the_cookie_too() {
     let world = sticky(&[nobody.address()], AffinityMode::Persistent, |_| ());
     let response = world.http_client().ask(GET);
     assert_eq!((response.status, cookies(&response).len()), (502, 1));
+}
+
+#[test]
+fn a_header_names_the_endpoint_where_cookies_do_not() {
+    let upstream = Upstream::everywhere();
+    let world = sticky(&three(&upstream), AffinityMode::Persistent, |affinity| {
+        affinity.header = Some("X-Session".to_owned());
+    });
+    let mut client = world.http_client();
+    client.send(GET);
+    let (mut peer, _) = upstream.accept_request();
+    peer.send(OK);
+    let response = client.read_response();
+    assert_eq!(cookies(&response), [""; 0]);
+    let session = response.header("X-Session").unwrap();
+    // Its own connection to the endpoint is used again, which other endpoints do not have.
+    for _ in 0..5 {
+        client.send(GET.replace("\r\n\r\n", &format!("\r\nX-Session: {session}\r\n\r\n")));
+        peer.read_head();
+        peer.send(OK);
+        let response = client.read_response();
+        assert_eq!((response.status, response.header("X-Session")), (200, None));
+    }
+}
+
+#[test]
+fn a_session_that_is_too_old_begins_anew() {
+    let upstream = Upstream::new();
+    let world = sticky(&[upstream.address()], AffinityMode::Persistent, |affinity| {
+        affinity.age_max = Some(Duration::from_secs(600));
+    });
+    let mut client = world.http_client();
+    client.send(GET);
+    let (mut peer, _) = upstream.accept_request();
+    peer.send(OK);
+    let cookie = client.read_response().header("Set-Cookie").unwrap();
+    let (pair, _) = cookie.split_once("; ").unwrap();
+    let (begin, since) = pair.rsplit_once('|').unwrap();
+    let old = format!("{begin}|{}", since.parse::<u64>().unwrap() - 600);
+    for (pair, is_new) in [(pair, false), (&old, true), (begin, true)] {
+        client.send(with_cookie(pair));
+        peer.read_head();
+        peer.send(OK);
+        assert_eq!(client.read_response().header("Set-Cookie").is_some(), is_new, "{pair}");
+    }
+}
+
+#[test]
+fn a_client_stays_with_its_backend_whatever_the_weights_are() {
+    let (first, second) = (Upstream::new(), Upstream::new());
+    let weights = |model: &mut model::Model, weights: [u32; 2]| {
+        let backends = (0..).zip(weights).map(|(id, weight)| Backend::new(ClusterId(id), weight)).collect();
+        forward(model, |forward| forward.backends = Backends::Split(Split::new(backends).unwrap()));
+    };
+    let mut world = World::http(&[first.address()], |model| {
+        forward(model, |forward| forward.sets_affinity_cookie = true);
+        for (id, (name, upstream)) in (0..).zip([("first", &first), ("second", &second)]) {
+            let affinity = Affinity {
+                mode: AffinityMode::Persistent,
+                change_on_failure: true,
+                cookie: AffinityCookie::default(),
+                header: None,
+                age_max: None,
+            };
+            let balance = Balance::Cookie(Arc::new(affinity));
+            let one = Cluster { name: name.to_owned(), balance, ..cluster(&[upstream.address()]) };
+            model.clusters.insert(ClusterId(id), Arc::new(one));
+        }
+        weights(model, [1, 0]);
+    });
+    let mut client = world.http_client();
+    client.send(GET);
+    let (mut peer, _) = first.accept_request();
+    peer.send(OK);
+    let cookie = client.read_response().header("Set-Cookie").unwrap();
+    let (pair, _) = cookie.split_once("; ").unwrap();
+    world.change(|model| weights(model, [1, 1000]));
+    for _ in 0..5 {
+        client.send(with_cookie(pair));
+        peer.read_head();
+        peer.send(OK);
+        assert_eq!(client.read_response().said(), (200, "ok"));
+    }
+    assert!(second.is_left_alone());
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use model::template::Template;
 use model::{
     Affinity, AffinityCookie, AffinityMode, Balance, CachePolicy, Cluster, ClusterId, ErrorPages, Forward,
-    Mirror, MirrorCopy, Model, Pace, ResponsePolicy,
+    Mirror, MirrorCopy, Model, Pace, ResponsePolicy, Share,
 };
 use testkit::{Refusing, Upstream};
 
@@ -38,7 +38,13 @@ fn a_cookie_of_affinity_is_not_kept() {
     let house = house(|model| {
         forward(model, |forward| forward.sets_affinity_cookie = true);
         let cookie = AffinityCookie::default();
-        let affinity = Affinity { mode: AffinityMode::Balanced, change_on_failure: false, cookie };
+        let affinity = Affinity {
+            mode: AffinityMode::Balanced,
+            change_on_failure: false,
+            cookie,
+            header: None,
+            age_max: None,
+        };
         let balance = Balance::Cookie(Arc::new(affinity));
         let cluster = Cluster { balance, ..Cluster::clone(model.cluster(ClusterId(0))) };
         model.clusters.insert(ClusterId(0), Arc::new(cluster));
@@ -67,7 +73,8 @@ fn a_hit_is_not_copied() {
             has_body: true,
         };
         forward(model, |forward: &mut Forward| {
-            forward.transfer.mirror = Some(Box::new(Mirror { cluster: ClusterId(1), copy: Arc::new(copy) }));
+            let mirror = Mirror { cluster: ClusterId(1), copy: Some(Arc::new(copy)), share: Share::ALL };
+            forward.transfer.mirrors = Some([mirror].into());
         });
     });
     house.ask(GET, KEPT);

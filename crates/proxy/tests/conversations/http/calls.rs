@@ -205,7 +205,7 @@ fn a_backend_without_endpoints_keeps_its_share_and_one_without_a_weight_takes_no
     let upstream = Upstream::new();
     let world = World::http(&[upstream.address()], |model| {
         model.clusters.insert(ClusterId(1), Arc::new(Cluster::default()));
-        let backends = [(0, 0), (1, 1)].map(|(id, weight)| Backend { cluster: ClusterId(id), weight });
+        let backends = [(0, 0), (1, 1)].map(|(id, weight)| Backend::new(ClusterId(id), weight));
         forward(model, |forward| {
             forward.backends = Backends::Split(Split::new(backends.to_vec()).unwrap());
         });

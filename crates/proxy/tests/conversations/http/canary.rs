@@ -21,7 +21,13 @@ struct House {
 
 fn sticky() -> Balance {
     let (mode, cookie) = (AffinityMode::Persistent, AffinityCookie::default());
-    Balance::Cookie(Arc::new(Affinity { mode, change_on_failure: false, cookie }))
+    Balance::Cookie(Arc::new(Affinity {
+        mode,
+        change_on_failure: false,
+        cookie,
+        header: None,
+        age_max: None,
+    }))
 }
 
 fn world(mainline: &[SocketAddr], canary: &[SocketAddr], balances: [Balance; 2], weight: u64) -> World {

@@ -4,11 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::template::Template;
-use model::{ClusterId, Forward, Mirror, MirrorCopy};
-use testkit::{Connection, Refusing, Upstream};
+use model::{
+    Backend, BackendFilters, Backends, ClusterId, Forward, HeaderChanges, Mirror, MirrorCopy, PathChange,
+    RequestFilter, RequestFilters, Share, Split, UrlRewrite,
+};
+use testkit::{Canned, Connection, Refusing, Upstream};
 
-use super::{GET, OK, POST, forward};
-use crate::world::{World, cluster};
+use super::{GET, OK, POST, forward, route};
+use crate::world::{World, await_that, cluster};
 
 const DROPPED: &str = "forebay_mirrors_dropped_total";
 
@@ -32,8 +35,8 @@ impl House {
         let world = World::http(&[upstream.address()], |model| {
             model.clusters.insert(ClusterId(1), Arc::new(cluster(&[copies.address()])));
             forward(model, |forward| {
-                let mirror = Mirror { cluster: ClusterId(1), copy: Arc::new(copy) };
-                forward.transfer.mirror = Some(Box::new(mirror));
+                let mirror = Mirror { cluster: ClusterId(1), copy: Some(Arc::new(copy)), share: Share::ALL };
+                forward.transfer.mirrors = Some([mirror].into());
                 change(forward);
             });
         });
@@ -110,8 +113,8 @@ fn nothing_of_a_copy_shows() {
     let world = World::http(&[upstream.address()], |model| {
         model.clusters.insert(ClusterId(1), Arc::new(cluster(&[refusing.address()])));
         forward(model, |forward| {
-            let mirror = Mirror { cluster: ClusterId(1), copy: Arc::new(copy()) };
-            forward.transfer.mirror = Some(Box::new(mirror));
+            let mirror = Mirror { cluster: ClusterId(1), copy: Some(Arc::new(copy())), share: Share::ALL };
+            forward.transfer.mirrors = Some([mirror].into());
         });
     });
     let mut client = world.http_client();
@@ -158,4 +161,81 @@ fn copies_that_nobody_answers_are_bounded() {
         assert!(asked <= 257, "copies are not bounded");
     }
     assert_eq!(asked, 257);
+}
+
+#[test]
+fn a_copy_of_what_the_endpoint_gets_has_its_path_host_and_headers() {
+    let (upstream, copies) = (Upstream::new(), Upstream::new());
+    let world = World::http(&[upstream.address()], |model| {
+        model.clusters.insert(ClusterId(1), Arc::new(cluster(&[copies.address()])));
+        forward(model, |forward| {
+            let mirror = Mirror { cluster: ClusterId(1), copy: None, share: Share::ALL };
+            forward.transfer.mirrors = Some([mirror].into());
+        });
+        route(model, |route| {
+            let path = PathChange::Prefix { from: "/a".to_owned(), to: "/b".to_owned() };
+            let rewrite = UrlRewrite { host: Some("other.test".to_owned()), path: Some(path) };
+            let pair = |name: &str| vec![(name.to_owned(), "ours".to_owned())];
+            let changes = HeaderChanges::new(pair("x-set"), pair("x-add"), Vec::new()).unwrap();
+            let filters =
+                vec![RequestFilter::UrlRewrite(Arc::new(rewrite)), RequestFilter::Headers(Arc::new(changes))];
+            route.request_filters = RequestFilters::new(filters).unwrap();
+        });
+    });
+    let mut client = world.http_client();
+    client.send("POST /a/c?d HTTP/1.1\r\nHost: web.test\r\nX-Add: theirs\r\nContent-Length: 4\r\n\r\nbody");
+    let (mut peer, _) = upstream.accept_request();
+    peer.send(OK);
+    assert_eq!(client.read_response().said(), (200, "ok"));
+    let (mut copy, head) = copies.accept_request();
+    assert!(head.starts_with("POST /b/c?d HTTP/1.1\r\nHost: other.test\r\n"), "{head}");
+    assert!(head.contains("\r\nx-set: ours\r\n"), "{head}");
+    let (theirs, ours) = (head.find("X-Add: theirs").unwrap(), head.find("x-add: ours").unwrap());
+    assert!(theirs < ours, "{head}");
+    assert_eq!(copy.read_exactly(4), b"body");
+}
+
+#[test]
+fn several_mirrors_get_the_shares_that_are_theirs() {
+    let upstream = Canned::saying("ok");
+    let copies = [(); 4].map(|()| Canned::saying("copy"));
+    let shares = [Share::ALL, Share::new(0, 100), Share::new(1, 4), Share::new(50, 100)];
+    let world = World::http(&[upstream.address()], |model| {
+        let mirrors = (1..).zip(&copies).zip(shares).map(|((id, copy), share)| {
+            model.clusters.insert(ClusterId(id), Arc::new(cluster(&[copy.address()])));
+            Mirror { cluster: ClusterId(id), copy: None, share }
+        });
+        let mirrors = mirrors.collect();
+        forward(model, |forward| forward.transfer.mirrors = Some(mirrors));
+    });
+    let mut client = world.http_client();
+    for _ in 0..400 {
+        assert_eq!(client.ask(GET).said(), (200, "ok"));
+    }
+    let counted = || copies.each_ref().map(|copy| copy.heads().len());
+    await_that("the last copy", || counted()[0] == 400);
+    assert_eq!(world.metrics().sum(DROPPED, &[]), 0);
+    let [_, none, quarter, half] = counted();
+    // Six standard deviations.
+    assert!(none == 0 && (48..=152).contains(&quarter) && (140..=260).contains(&half), "{quarter} {half}");
+}
+
+#[test]
+fn a_backend_may_have_mirrors_of_its_own() {
+    let (upstream, copies) = (Upstream::new(), Upstream::new());
+    let world = World::http(&[upstream.address()], |model| {
+        model.clusters.insert(ClusterId(1), Arc::new(cluster(&[copies.address()])));
+        let mirror = Mirror { cluster: ClusterId(1), copy: None, share: Share::ALL };
+        let filters = BackendFilters { mirrors: [mirror].into(), ..BackendFilters::default() };
+        let backend = Backend { filters: Some(Arc::new(filters)), ..Backend::new(ClusterId(0), 1) };
+        forward(model, |forward| forward.backends = Backends::Split(Split::new(vec![backend]).unwrap()));
+    });
+    let mut client = world.http_client();
+    client.send(POST);
+    let (mut peer, _) = upstream.accept_request();
+    peer.send(OK);
+    assert_eq!(client.read_response().said(), (200, "ok"));
+    let (mut copy, head) = copies.accept_request();
+    assert!(head.starts_with("POST /a HTTP/1.1\r\nHost: web.test\r\n"), "{head}");
+    assert_eq!(copy.read_exactly(4), b"body");
 }

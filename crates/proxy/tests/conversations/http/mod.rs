@@ -17,6 +17,7 @@ mod codings;
 mod ejection;
 mod errors;
 mod fcgi;
+mod filters;
 mod heads;
 mod listeners;
 mod mirrors;
@@ -25,6 +26,7 @@ mod responses;
 mod shortages;
 mod slow;
 mod traces;
+mod tries;
 
 use model::{Action, Forward, Model, Route};
 use testkit::Connection;

@@ -1,0 +1,27 @@
+use serde::{Deserialize, Serialize};
+
+use super::super::de::list;
+use super::super::{At, Metadata};
+use super::l4::L4Rule;
+use super::references::ParentReference;
+
+/// Where TCP connections go.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct TcpRoute {
+    /// Metadata.
+    pub metadata: Metadata,
+    /// The desired state.
+    pub spec: TcpRouteSpec,
+}
+
+/// The desired state of a [`TcpRoute`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TcpRouteSpec {
+    /// What it wants to be attached to.
+    #[serde(default, deserialize_with = "list")]
+    pub parent_refs: Vec<At<ParentReference>>,
+    /// Rules.
+    #[serde(default, deserialize_with = "list")]
+    pub rules: Vec<At<L4Rule>>,
+}

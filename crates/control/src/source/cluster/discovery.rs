@@ -1,0 +1,75 @@
+//! The kinds of the Gateway API that the API server has, asked again and again: CRDs come, go, and change their versions.
+//!
+//! Never in here: the objects of these kinds.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use http::Request;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResourceList};
+use kube::Client;
+use serde::de::DeserializeOwned;
+use tokio::time::sleep;
+
+use super::watch::Trouble;
+use crate::objects::gateway_api::GROUP;
+
+/// Time between two questions.
+const INTERVAL: Duration = Duration::from_secs(10);
+
+/// Time after a question that failed, for the first time and at most.
+const WAIT_MIN: Duration = Duration::from_millis(100);
+const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// The versions that can be read, the best first.
+const VERSIONS: [&str; 4] = ["v1", "v1beta1", "v1alpha3", "v1alpha2"];
+
+/// The plurals of the kinds that the server has, each with the best version.
+pub(super) type Served = BTreeMap<String, &'static str>;
+
+/// The answers, for ever.
+pub(super) type Answers = BoxStream<'static, Result<Served, Trouble>>;
+
+/// Asks at once, and then at intervals.
+pub(super) fn answers(client: Client) -> Answers {
+    let ask = |(client, wait, failures): (Client, Duration, u32)| async move {
+        sleep(wait).await;
+        let answer = ask(&client).await;
+        let failures = if answer.is_ok() { 0 } else { failures + 1 };
+        let wait = match failures {
+            0 => INTERVAL,
+            _ => WAIT_MIN.saturating_mul(1 << (failures - 1).min(10)).min(WAIT_MAX),
+        };
+        Some((answer, (client, wait, failures)))
+    };
+    stream::unfold((client, Duration::ZERO, 0), ask).boxed()
+}
+
+async fn ask(client: &Client) -> Result<Served, Trouble> {
+    let mut served = Served::new();
+    let Some(group) = get::<APIGroup>(client, format!("/apis/{GROUP}")).await? else { return Ok(served) };
+    let has = |version: &str| group.versions.iter().any(|of| of.version == version);
+    for version in VERSIONS.into_iter().filter(|version| has(version)) {
+        let Some(list) = get::<APIResourceList>(client, format!("/apis/{GROUP}/{version}")).await? else {
+            continue;
+        };
+        // Subresources have a slash in their names.
+        for resource in list.resources.into_iter().filter(|resource| !resource.name.contains('/')) {
+            served.entry(resource.name).or_insert(version);
+        }
+    }
+    Ok(served)
+}
+
+/// What a path says; none if there is no such path, or nobody may see it.
+async fn get<T: DeserializeOwned>(client: &Client, path: String) -> Result<Option<T>, Trouble> {
+    let request = Request::get(path).body(Vec::new());
+    let request = request.map_err(|error| Trouble { why: error.to_string(), is_forbidden: false })?;
+    match client.request(request).await {
+        Ok(found) => Ok(Some(found)),
+        Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => Ok(None),
+        Err(error) => Err(Trouble { why: super::watch::causes(&error), is_forbidden: false }),
+    }
+}

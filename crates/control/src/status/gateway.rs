@@ -1,0 +1,429 @@
+//! Writes the status of the Gateway API's objects where it differs from what it should be.
+//!
+//! Of many objects at once the present state is listed, of a few each is asked for; either way a write is refused if the object was changed
+//! meanwhile, and made anew. Never in here: what a status says (`content`), or objects that are not ours.
+
+mod content;
+mod features;
+mod infrastructure;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+use http::{Method, Request};
+use k8s_openapi::jiff::{Timestamp, Unit};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
+
+use super::Programmed;
+use super::ingress::{Addresses, changed};
+use super::server::{Backoff, Failure, Server};
+use crate::client::Versions;
+use crate::objects::IngressPoint;
+use crate::objects::gateway_api::GROUP;
+use crate::translate::gateway::report::{
+    ClassReport, GatewayReport, GatewayStatus, ListenerSetStatus, PolicyStatus, RouteStatus, Subject,
+};
+
+const READING: &str = "reading the objects of the Gateway API";
+const MAKING: &str = "making what Gateways ask for with infrastructure";
+const WRITING: &str = "writing the status of the Gateway API's objects";
+
+/// Most requests at once: 5,000 routes take a few seconds.
+const IN_FLIGHT_MAX: usize = 16;
+
+/// Most attempts at an object when others change it at the same time.
+const TRIES_MAX: usize = 4;
+
+/// From so many objects of a kind on they are listed rather than asked for one by one.
+const LISTED_MIN: usize = 32;
+
+/// Objects in one answer to a list.
+const PAGE: usize = 500;
+
+/// Least time between two passes, however often objects change.
+const SPACING: Duration = Duration::from_millis(20);
+
+/// An object of which there is something to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    Class(Arc<ClassReport>),
+    Gateway(Arc<GatewayStatus>),
+    ListenerSet(Arc<ListenerSetStatus>),
+    Route(Arc<RouteStatus>),
+    Policy(Arc<PolicyStatus>),
+}
+
+impl Entry {
+    pub(super) fn subject(&self) -> &Subject {
+        match self {
+            Self::Class(it) => &it.subject,
+            Self::Gateway(it) => &it.subject,
+            Self::ListenerSet(it) => &it.subject,
+            Self::Route(it) => &it.subject,
+            Self::Policy(it) => &it.subject,
+        }
+    }
+
+    /// The field with an entry for each controller; none for objects that one controller alone writes.
+    fn shared_field(&self) -> Option<&'static str> {
+        shared_field(self.subject().object.kind)
+    }
+
+    /// The same object, of which there is nothing to say any more.
+    fn emptied(&self) -> Option<Self> {
+        match self {
+            Self::Route(it) if !it.parents.is_empty() => {
+                Some(Self::Route(Arc::new(RouteStatus { parents: Vec::new(), subject: it.subject.clone() })))
+            }
+            Self::Policy(it) if !it.ancestors.is_empty() => Some(Self::Policy(Arc::new(PolicyStatus {
+                ancestors: Vec::new(),
+                subject: it.subject.clone(),
+            }))),
+            _ => None,
+        }
+    }
+}
+
+fn shared_field(kind: &str) -> Option<&'static str> {
+    match kind {
+        "HTTPRoute" | "GRPCRoute" | "TLSRoute" | "TCPRoute" | "UDPRoute" => Some("parents"),
+        "BackendTLSPolicy" => Some("ancestors"),
+        _ => None,
+    }
+}
+
+/// The entries of a report, in the order in which they are written: what others wait for first.
+fn entries(report: &GatewayReport) -> impl Iterator<Item = Entry> {
+    let classes = report.classes.iter().cloned().map(Entry::Class);
+    classes
+        .chain(report.gateways.iter().cloned().map(Entry::Gateway))
+        .chain(report.listener_sets.iter().cloned().map(Entry::ListenerSet))
+        .chain(report.routes.iter().cloned().map(Entry::Route))
+        .chain(report.policies.iter().cloned().map(Entry::Policy))
+}
+
+/// Keeps the status of the Gateway API's objects as it should be.
+pub(super) struct GatewayWriter {
+    server: Server,
+    versions: Versions,
+    interval: Duration,
+    /// What was written, by uid.
+    written: HashMap<String, Written>,
+    /// The last reason for which the API server refused a status.
+    refusal: Option<String>,
+}
+
+struct Written {
+    entry: Entry,
+    addresses: Arc<[IngressPoint]>,
+    /// When to try again; none if the write succeeded.
+    until: Option<Instant>,
+}
+
+impl GatewayWriter {
+    pub(super) fn new(server: Server, versions: Versions, interval: Duration) -> Self {
+        Self { server, versions, interval, written: HashMap::new(), refusal: None }
+    }
+
+    /// Forgets all writes, since another leader may have written meanwhile.
+    pub(super) fn forget(&mut self) {
+        self.written.clear();
+    }
+
+    /// Writes whenever what is served or the addresses change, and looks at everything again at each interval.
+    pub(super) async fn run(
+        &mut self,
+        mut programmed: Programmed,
+        mut addresses: watch::Receiver<Addresses>,
+    ) {
+        let mut tick = interval_at(Instant::now() + self.interval, self.interval);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut backoff = Backoff::default();
+        loop {
+            let published = addresses.borrow_and_update().clone().unwrap_or_default();
+            let translation = programmed.borrow_and_update().clone();
+            let is_done = match translation {
+                Some(translation) => self.write_all(&translation.gateway, &published).await,
+                None => true,
+            };
+            let again = if is_done {
+                backoff.reset();
+                self.interval
+            } else {
+                backoff.next().min(self.interval)
+            };
+            sleep(SPACING).await;
+            tokio::select! {
+                () = changed(&mut programmed) => {}
+                () = changed(&mut addresses) => {}
+                // What others have done to a status is seen only when everything is looked at.
+                _ = tick.tick() => self.forget(),
+                () = sleep(again) => {}
+            }
+        }
+    }
+
+    /// Writes what differs. Returns false if something has to be tried again.
+    async fn write_all(&mut self, report: &GatewayReport, addresses: &Arc<[IngressPoint]>) -> bool {
+        let now = Instant::now();
+        let mut reported = HashSet::new();
+        let mut due: Vec<Entry> = Vec::new();
+        for entry in entries(report) {
+            // An object that is not from the API server has no uid.
+            let Some(uid) = entry.subject().uid.clone() else { continue };
+            if self.is_due(&uid, &entry, addresses, now) {
+                due.push(entry);
+            }
+            reported.insert(uid);
+        }
+        let gone = self.written.extract_if(|uid, _| !reported.contains(uid));
+        due.extend(gone.filter_map(|(_, written)| written.entry.emptied()));
+        let mut is_done = true;
+        while !due.is_empty() {
+            let kind = due[0].subject().object.kind;
+            let (of_kind, others) = due.into_iter().partition(|entry| entry.subject().object.kind == kind);
+            due = others;
+            match self.write_kind(kind, of_kind, addresses, now).await {
+                Ok(all) => is_done &= all,
+                Err(()) => return false,
+            }
+        }
+        is_done
+    }
+
+    fn is_due(&self, uid: &str, entry: &Entry, addresses: &Arc<[IngressPoint]>, now: Instant) -> bool {
+        self.written.get(uid).is_none_or(|written| {
+            written.entry != *entry
+                || written.until.is_some_and(|until| until <= now)
+                || matches!(entry, Entry::Gateway(_)) && written.addresses != *addresses
+        })
+    }
+
+    /// Writes objects of one kind. Returns whether all are done; an error if the API server is away.
+    async fn write_kind(
+        &mut self,
+        kind: &'static str,
+        entries: Vec<Entry>,
+        addresses: &Arc<[IngressPoint]>,
+        now: Instant,
+    ) -> Result<bool, ()> {
+        // The CRD is gone.
+        let Some(collection) = Collection::of(kind, &self.versions) else { return Ok(true) };
+        let mut is_done = true;
+        let mut entries = entries;
+        if entries.len() >= LISTED_MIN {
+            let mut token = String::new();
+            loop {
+                let page = collection.page(&token);
+                let Ok(mut page) = self.server.ask(READING, self.server.client.request::<Value>(page)).await
+                else {
+                    return Err(());
+                };
+                let work = pair(&mut entries, &mut page, kind);
+                is_done &= self.write_batch(&collection, work, addresses, now).await?;
+                page["metadata"]["continue"].as_str().unwrap_or_default().clone_into(&mut token);
+                if token.is_empty() {
+                    break;
+                }
+            }
+        }
+        let work = entries.into_iter().map(|entry| (entry, None)).collect();
+        Ok(is_done & self.write_batch(&collection, work, addresses, now).await?)
+    }
+
+    async fn write_batch(
+        &mut self,
+        collection: &Collection,
+        work: Vec<(Entry, Option<Value>)>,
+        addresses: &Arc<[IngressPoint]>,
+        now: Instant,
+    ) -> Result<bool, ()> {
+        let server = &self.server;
+        let writes = work.into_iter().map(|(entry, object)| async move {
+            let outcome = write(server, collection, &entry, addresses, object).await;
+            (entry, outcome)
+        });
+        let mut outcomes = stream::iter(writes).buffer_unordered(IN_FLIGHT_MAX);
+        let mut is_done = true;
+        while let Some((entry, outcome)) = outcomes.next().await {
+            let until = match outcome {
+                Ok(()) | Err(Failure::NotFound) => None,
+                Err(Failure::Conflict) => {
+                    is_done = false;
+                    continue;
+                }
+                Err(Failure::Denied) => Some(now + self.interval),
+                Err(Failure::Refused(why)) => {
+                    if self.refusal.as_ref() != Some(&why) {
+                        tracing::warn!(object = %entry.subject().object, why, "a status is refused");
+                        self.refusal = Some(why);
+                    }
+                    Some(now + self.interval)
+                }
+                Err(Failure::Unserved) => return Err(()),
+            };
+            let uid = entry.subject().uid.clone().unwrap_or_default();
+            // Of what is not ours any more nothing has to be remembered.
+            let is_empty = entry.shared_field().is_some() && entry.emptied().is_none();
+            if !is_empty {
+                self.written.insert(uid, Written { entry, addresses: Arc::clone(addresses), until });
+            }
+        }
+        Ok(is_done)
+    }
+}
+
+/// Takes the objects of a page together with their entries.
+fn pair(entries: &mut Vec<Entry>, page: &mut Value, kind: &'static str) -> Vec<(Entry, Option<Value>)> {
+    let Some(items) = page["items"].as_array_mut() else { return Vec::new() };
+    let uid_of = |item: &Value| item["metadata"]["uid"].as_str().map(str::to_owned);
+    let mut objects: HashMap<String, Value> =
+        items.drain(..).filter_map(|item| Some((uid_of(&item)?, item))).collect();
+    debug_assert!(entries.iter().all(|entry| entry.subject().object.kind == kind));
+    let is_there =
+        |entry: &mut Entry| entry.subject().uid.as_ref().is_some_and(|uid| objects.contains_key(uid));
+    let here: Vec<Entry> = entries.extract_if(.., is_there).collect();
+    let object = |entry: &Entry| entry.subject().uid.as_ref().and_then(|uid| objects.remove(uid));
+    let mut object = object;
+    here.into_iter()
+        .map(|entry| {
+            let found = object(&entry);
+            (entry, found)
+        })
+        .collect()
+}
+
+/// Where the objects of a kind are.
+struct Collection {
+    version: &'static str,
+    plural: &'static str,
+}
+
+impl Collection {
+    /// None while the API server does not have the kind.
+    fn of(kind: &'static str, versions: &Versions) -> Option<Self> {
+        let plural = match kind {
+            "GatewayClass" => "gatewayclasses",
+            "Gateway" => "gateways",
+            "ListenerSet" => "listenersets",
+            "HTTPRoute" => "httproutes",
+            "GRPCRoute" => "grpcroutes",
+            "TLSRoute" => "tlsroutes",
+            "TCPRoute" => "tcproutes",
+            "UDPRoute" => "udproutes",
+            "BackendTLSPolicy" => "backendtlspolicies",
+            _ => return None,
+        };
+        Some(Self { version: versions.get(kind)?, plural })
+    }
+
+    fn page(&self, token: &str) -> Request<Vec<u8>> {
+        let path = format!("/apis/{GROUP}/{}/{}?limit={PAGE}", self.version, self.plural);
+        let more = if token.is_empty() { String::new() } else { format!("&continue={token}") };
+        request(Method::GET, path + &more, Vec::new())
+    }
+
+    fn path(&self, subject: &Subject) -> String {
+        let (namespace, name) = (&subject.object.namespace, &subject.object.name);
+        let within = if namespace.is_empty() { String::new() } else { format!("namespaces/{namespace}/") };
+        format!("/apis/{GROUP}/{}/{within}{}/{name}", self.version, self.plural)
+    }
+}
+
+fn request(method: Method, path: String, body: Vec<u8>) -> Request<Vec<u8>> {
+    let request = Request::builder().method(method).uri(path);
+    let request = request.header("content-type", "application/merge-patch+json").body(body);
+    request.expect("names of objects and tokens of lists are made of what a path may have")
+}
+
+/// Brings a status up to date; `object` is its present state where that is known.
+async fn write(
+    server: &Server,
+    collection: &Collection,
+    entry: &Entry,
+    addresses: &[IngressPoint],
+    mut object: Option<Value>,
+) -> Result<(), Failure> {
+    let subject = entry.subject();
+    let path = collection.path(subject);
+    let mut outcome = Err(Failure::Conflict);
+    for _ in 0..TRIES_MAX {
+        let object = match object.take() {
+            Some(object) => object,
+            None => {
+                let get = request(Method::GET, path.clone(), Vec::new());
+                server.ask(READING, server.client.request::<Value>(get)).await?
+            }
+        };
+        if object["metadata"]["uid"].as_str() != subject.uid.as_deref() {
+            return Err(Failure::NotFound);
+        }
+        if matches!(entry, Entry::Gateway(_)) {
+            make_infrastructure(server, entry, addresses, &object).await?;
+        }
+        let Some(status) = difference(entry, addresses, &object["status"]) else { return Ok(()) };
+        let patch = json!({
+            "metadata": {"uid": subject.uid, "resourceVersion": object["metadata"]["resourceVersion"]},
+            "status": status,
+        });
+        let patch = request(Method::PATCH, path.clone() + "/status", patch.to_string().into_bytes());
+        outcome = server.ask(WRITING, server.client.request::<Value>(patch)).await.map(drop);
+        if outcome != Err(Failure::Conflict) {
+            break;
+        }
+    }
+    outcome
+}
+
+/// Makes what a Gateway asks for. Where the right to it is missing, the status is written all the same.
+async fn make_infrastructure(
+    server: &Server,
+    entry: &Entry,
+    addresses: &[IngressPoint],
+    gateway: &Value,
+) -> Result<(), Failure> {
+    if gateway["spec"]["infrastructure"].is_null() {
+        return Ok(());
+    }
+    let status = content::status(entry, addresses, &Value::Null, "");
+    let addresses: Vec<String> = status["addresses"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|address| address["value"].as_str().map(str::to_owned))
+        .collect();
+    for (path, object) in infrastructure::objects(gateway, &addresses) {
+        let apply = Request::builder().method(Method::PATCH).uri(path + "?fieldManager=forebay&force=true");
+        let apply = apply.header("content-type", "application/apply-patch+yaml");
+        let Ok(apply) = apply.body(object.to_string().into_bytes()) else { continue };
+        match server.ask(MAKING, server.client.request::<Value>(apply)).await {
+            Err(Failure::Unserved) => return Err(Failure::Unserved),
+            Err(Failure::Refused(why)) => {
+                tracing::warn!(gateway = %entry.subject().object, why, "its Service is refused");
+            }
+            Ok(_) | Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// What has to be merged into a status; none if it says it all.
+fn difference(entry: &Entry, addresses: &[IngressPoint], now: &Value) -> Option<Value> {
+    if let Some(field) = entry.shared_field().filter(|_| entry.emptied().is_none()) {
+        return content::without_ours(&now[field]).map(|left| json!({field: left}));
+    }
+    let time = Timestamp::now().round(Unit::Second).unwrap_or_default().to_string();
+    let mut wanted = content::status(entry, addresses, now, &time);
+    let fields = wanted.as_object_mut()?;
+    // The server leaves out what is empty.
+    let is_same = |field: &str, value: &Value| {
+        let old = &now[field];
+        old == value || old.is_null() && (value == &json!([]) || value == &json!(0))
+    };
+    fields.retain(|field, value| !is_same(field, value));
+    (!fields.is_empty()).then_some(wanted)
+}

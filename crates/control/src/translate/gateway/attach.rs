@@ -1,0 +1,126 @@
+//! Which route is attached to which listener, and for which hostnames.
+//!
+//! Never in here: what routes do.
+
+use model::HostName;
+
+use super::conditions::Fault;
+use super::hostnames;
+use super::kinds::RouteKind;
+use super::listeners::{Effective, Listeners, ParentKey, is_allowed};
+use crate::names::NsName;
+use crate::objects::gateway_api::{Gateway, ListenerSet, ParentReference};
+use crate::objects::{At, Resource};
+use crate::translate::inputs::Inputs;
+
+/// What decides about attachment, of a route of any kind.
+pub(super) struct Candidate<'r> {
+    pub(super) kind: RouteKind,
+    pub(super) namespace: &'r str,
+    pub(super) parents: &'r [At<ParentReference>],
+    /// None for a kind without hostnames.
+    pub(super) hostnames: Option<&'r [At<String>]>,
+}
+
+/// What became of a reference to a parent of this controller.
+pub(super) struct Attached<'r> {
+    pub(super) parent: &'r At<ParentReference>,
+    pub(super) key: ParentKey,
+    /// The places of the listeners with the names for which they take the route; or why there is none.
+    pub(super) listeners: Result<Vec<(usize, Vec<HostName>)>, Fault>,
+}
+
+/// Looks for the listeners of each parent. Parents of other controllers, and those that do not exist, are left out.
+pub(super) fn attach<'r>(
+    route: &Candidate<'r>,
+    listeners: &Listeners<'_>,
+    inputs: &Inputs<'_>,
+) -> Vec<Attached<'r>> {
+    let attached = |parent: &'r At<ParentReference>| {
+        let key = key_of(&parent.value, route.namespace)?;
+        let of_parent = match listeners.of_parent.get(&key) {
+            Some(places) => places.as_slice(),
+            None if is_known(&key, listeners) => &[],
+            None => return None,
+        };
+        let found = find(route, &parent.value, of_parent, listeners, inputs);
+        Some(Attached { parent, key, listeners: found })
+    };
+    route.parents.iter().filter_map(attached).collect()
+}
+
+fn key_of(parent: &ParentReference, namespace: &str) -> Option<ParentKey> {
+    let name = || NsName::new(parent.namespace.as_deref().unwrap_or(namespace), &*parent.name);
+    if parent.is_kind(Gateway::KIND) {
+        Some(ParentKey::Gateway(name()))
+    } else {
+        parent.is_kind(ListenerSet::KIND).then(|| ParentKey::Set(name()))
+    }
+}
+
+/// Whether a parent without listeners is one of this controller.
+fn is_known(key: &ParentKey, listeners: &Listeners<'_>) -> bool {
+    match key {
+        ParentKey::Gateway(name) => listeners.gateways.iter().any(|it| it.object.key() == *name),
+        ParentKey::Set(name) => listeners.sets.iter().any(|it| it.object.key() == *name),
+    }
+}
+
+fn find(
+    route: &Candidate<'_>,
+    parent: &ParentReference,
+    of_parent: &[usize],
+    listeners: &Listeners<'_>,
+    inputs: &Inputs<'_>,
+) -> Result<Vec<(usize, Vec<HostName>)>, Fault> {
+    let is_meant = |one: &Effective<'_>| {
+        parent.section_name.as_deref().is_none_or(|name| *name == *one.listener.name)
+            && parent.port.is_none_or(|port| port == one.listener.port)
+    };
+    let one = |&at: &usize| (at, &listeners.all[at]);
+    let meant: Vec<_> =
+        of_parent.iter().map(one).filter(|(_, one)| is_meant(one) && one.takes_routes()).collect();
+    if meant.is_empty() {
+        let message = "no listener that is accepted has the name and port that the reference asks for";
+        return Err(Fault::new("NoMatchingParent", message));
+    }
+    let is_allowed = |(_, one): &(usize, &Effective<'_>)| {
+        let namespaces = &one.listener.allowed_routes.namespaces;
+        one.kinds.contains(&route.kind)
+            && is_allowed(
+                &namespaces.from,
+                namespaces.selector.as_ref(),
+                one.namespace,
+                route.namespace,
+                inputs,
+            )
+    };
+    let allowing: Vec<_> = meant.into_iter().filter(is_allowed).collect();
+    if allowing.is_empty() {
+        let message = format!("no listener allows {}s of namespace {}", route.kind.name(), route.namespace);
+        return Err(Fault::new("NotAllowedByListeners", message));
+    }
+    let names = |(at, one): (usize, &Effective<'_>)| {
+        let names = names(route.hostnames, &one.hostname);
+        (!names.is_empty()).then_some((at, names))
+    };
+    let found: Vec<_> = allowing.into_iter().filter_map(names).collect();
+    if found.is_empty() {
+        let message = "no listener has a hostname in common with the route";
+        return Err(Fault::new("NoMatchingListenerHostname", message));
+    }
+    Ok(found)
+}
+
+/// The names for which a listener takes a route with these hostnames. What is no hostname is left out.
+fn names(hostnames: Option<&[At<String>]>, listener: &HostName) -> Vec<HostName> {
+    let Some(hostnames) = hostnames.filter(|names| !names.is_empty()) else { return vec![listener.clone()] };
+    let parsed = hostnames.iter().filter_map(|name| HostName::parse_with_suffix(&name.value).ok());
+    let mut names: Vec<HostName> = Vec::new();
+    for name in parsed.filter_map(|name| hostnames::intersection(listener, &name)) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}

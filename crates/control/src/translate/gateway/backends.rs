@@ -1,0 +1,146 @@
+//! What `backendRefs` lead to: clusters with their shares. A reference that leads nowhere keeps its share, which is answered 500.
+//!
+//! Never in here: which requests come there.
+
+use std::sync::Arc;
+
+use model::{Affinity, Backend, BackendTarget, Backends, ClusterId, Split, Transport, UpstreamTls};
+
+use super::conditions::Fault;
+use super::grants::{self, Referrer};
+use super::kinds::RouteKind;
+use super::policies::Policies;
+use crate::names::{NsName, PortRef};
+use crate::objects::gateway_api::{BackendRef, ObjectReference};
+use crate::objects::{At, Resource, Service};
+use crate::translate::certificates;
+use crate::translate::clusters::ClusterQueries;
+use crate::translate::inputs::Inputs;
+use crate::translate::upstream_protocol::{Protocol, UpstreamDraft};
+
+/// Finds the clusters behind the references of one route.
+pub(super) struct BackendFinder<'m, 'c, 'a> {
+    pub(super) inputs: &'m Inputs<'a>,
+    pub(super) clusters: &'m mut ClusterQueries<'c, 'a>,
+    pub(super) policies: &'m Policies,
+    /// The Secret with the certificate that is shown to backends.
+    pub(super) client_certificate: Option<&'m NsName>,
+    pub(super) kind: RouteKind,
+    pub(super) namespace: &'m str,
+    /// What is wrong with references; the first is told.
+    pub(super) faults: Vec<Fault>,
+    /// The Services that are named.
+    pub(super) services: Vec<NsName>,
+}
+
+impl BackendFinder<'_, '_, '_> {
+    /// Where the requests of a rule go; none if nothing takes any.
+    pub(super) fn backends(
+        &mut self,
+        references: &[At<BackendRef>],
+        affinity: Option<&Arc<Affinity>>,
+        mut filters: impl FnMut(&mut Self, &BackendRef) -> Result<Option<Arc<model::BackendFilters>>, ()>,
+    ) -> Option<Backends> {
+        let mut backends = Vec::with_capacity(references.len());
+        for reference in references.iter().map(|reference| &reference.value) {
+            let weight = reference.weight.unwrap_or(1);
+            let found = self.cluster(&reference.object(), affinity);
+            let filters = filters(self, reference);
+            backends.push(match (found, filters) {
+                (Some(cluster), Ok(filters)) => {
+                    Backend { target: BackendTarget::Cluster(cluster), weight, filters }
+                }
+                _ => Backend::invalid(weight),
+            });
+        }
+        match backends.as_slice() {
+            [Backend { target: BackendTarget::Cluster(cluster), weight: 1.., filters: None }] => {
+                Some(Backends::One(*cluster))
+            }
+            [Backend { target: BackendTarget::Invalid, .. }] if !self.is_stream() => None,
+            _ => Split::new(backends).ok().map(Backends::Split),
+        }
+    }
+
+    fn is_stream(&self) -> bool {
+        matches!(self.kind, RouteKind::Tls | RouteKind::Tcp | RouteKind::Udp)
+    }
+
+    /// The cluster that a reference leads to. What is wrong with it is noted.
+    pub(super) fn cluster(
+        &mut self,
+        reference: &ObjectReference,
+        affinity: Option<&Arc<Affinity>>,
+    ) -> Option<ClusterId> {
+        match self.find(reference, affinity) {
+            Ok(cluster) => Some(cluster),
+            Err(fault) => {
+                self.faults.push(fault);
+                None
+            }
+        }
+    }
+
+    fn find(
+        &mut self,
+        reference: &ObjectReference,
+        affinity: Option<&Arc<Affinity>>,
+    ) -> Result<ClusterId, Fault> {
+        let kind = reference.kind_or(Service::KIND);
+        let namespace = reference.namespace.as_deref().unwrap_or(self.namespace);
+        let key = NsName::new(namespace, &*reference.name);
+        if !reference.group().is_empty() || kind != Service::KIND {
+            return Err(Fault::new("InvalidKind", format!("backend {kind} {key} is no Service")));
+        }
+        let referrer = Referrer { kind: self.kind.name(), namespace: self.namespace };
+        if !grants::allow(&self.inputs.gateway().grants, referrer, kind, (namespace, &reference.name)) {
+            let message = format!("no ReferenceGrant allows to name Service {key}");
+            return Err(Fault::new("RefNotPermitted", message));
+        }
+        self.services.push(key.clone());
+        let not_found = |message: String| Fault::new("BackendNotFound", message);
+        let number =
+            reference.port.ok_or_else(|| not_found(format!("Service {key} is named without a port")))?;
+        let port = PortRef::Number(number);
+        let transport = if self.kind == RouteKind::Udp { Transport::Udp } else { Transport::Tcp };
+        let service = self.inputs.service(&key);
+        let is_given = self.inputs.options.endpoints.iter().any(|given| given.service == key);
+        let service_port = service.and_then(|service| service.port(&port, transport));
+        match service {
+            None if !is_given => return Err(not_found(format!("Service {key} is missing"))),
+            Some(service) if service_port.is_none() && !service.is_external() => {
+                return Err(not_found(format!("Service {key} has no port {number}")));
+            }
+            _ => {}
+        }
+        if self.is_stream() {
+            return Ok(self.clusters.for_stream(&key, &port, transport).0);
+        }
+        let Ok(tls) = self.policies.find(&key, service_port) else {
+            let message = format!("Service {key}: its BackendTLSPolicy cannot be obeyed");
+            return Err(not_found(message));
+        };
+        let tls = tls.map(|tls| self.with_certificate(tls));
+        let speaks_http2 = self.kind == RouteKind::Grpc
+            || service_port.and_then(|port| port.app_protocol.as_deref()) == Some("kubernetes.io/h2c");
+        let protocol = match (&tls, speaks_http2) {
+            (Some(_), true) => Protocol::Grpcs,
+            (Some(_), false) => Protocol::Https,
+            (None, true) => Protocol::Grpc,
+            (None, false) => Protocol::Http,
+        };
+        let draft = UpstreamDraft { protocol: Some(protocol), own_tls: tls, unverified: None };
+        Ok(self.clusters.for_route(&key, &port, &draft, affinity))
+    }
+
+    fn with_certificate(&self, tls: Arc<UpstreamTls>) -> Arc<UpstreamTls> {
+        let found = self.client_certificate.and_then(|key| certificates::find(self.inputs, key).ok());
+        match found {
+            None => tls,
+            Some((_, pair)) => {
+                let certificate = Some(Arc::clone(&pair.certificate));
+                Arc::new(UpstreamTls { certificate, ..(*tls).clone() })
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! The types and reasons of conditions, as the specification names them.
+//!
+//! Never in here: when which holds.
+
+use super::report::{Condition, Subject};
+use crate::objects::{Resource, Sourced};
+
+pub(super) const ACCEPTED: &str = "Accepted";
+pub(super) const PROGRAMMED: &str = "Programmed";
+pub(super) const RESOLVED_REFS: &str = "ResolvedRefs";
+pub(super) const CONFLICTED: &str = "Conflicted";
+pub(super) const OVERLAPPING_TLS: &str = "OverlappingTLSConfig";
+pub(super) const PARTIALLY_INVALID: &str = "PartiallyInvalid";
+pub(super) const INSECURE_VALIDATION: &str = "InsecureFrontendValidationMode";
+
+/// Why something is not as it should be: the reason of a condition, and its message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+}
+
+impl Fault {
+    pub(super) fn new(reason: &'static str, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into() }
+    }
+}
+
+/// The condition `Accepted`.
+pub(super) fn accepted(fault: Option<&Fault>) -> Condition {
+    of(ACCEPTED, ACCEPTED, "it is valid", fault)
+}
+
+/// The condition `ResolvedRefs`.
+pub(super) fn resolved(fault: Option<&Fault>) -> Condition {
+    of(RESOLVED_REFS, RESOLVED_REFS, "all references lead somewhere", fault)
+}
+
+/// The condition `Programmed`.
+pub(super) fn programmed(fault: Option<&Fault>) -> Condition {
+    of(PROGRAMMED, PROGRAMMED, "it is served", fault)
+}
+
+fn of(kind: &'static str, reason: &'static str, message: &str, fault: Option<&Fault>) -> Condition {
+    match fault {
+        None => Condition::yes(kind, reason, message),
+        Some(fault) => Condition::no(kind, fault.reason, fault.message.clone()),
+    }
+}
+
+/// What a report says of which object it is about.
+pub(super) fn subject<T: Resource>(object: &Sourced<T>) -> Subject {
+    let metadata = object.metadata();
+    Subject { object: object.reference(), uid: metadata.uid.clone(), generation: metadata.generation }
+}
+
+/// By which the oldest object comes first, and of equal ones the first "in alphabetical order by `{namespace}/{name}`". Objects
+/// without a creation time, as those in files, are the youngest.
+pub(super) fn age<T: Resource>(object: &Sourced<T>) -> (u64, String, String) {
+    let time = object.metadata().creation_timestamp.as_deref();
+    let digits = |time: &str| {
+        let digits = time.bytes().filter(u8::is_ascii_digit).take(14);
+        digits.fold(0, |number, digit| 10 * number + u64::from(digit - b'0'))
+    };
+    (time.map_or(u64::MAX, digits), object.namespace().to_owned(), object.name().to_owned())
+}

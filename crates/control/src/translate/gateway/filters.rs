@@ -1,0 +1,215 @@
+//! The filters of rules and backends.
+//!
+//! Never in here: which requests pass them.
+
+use std::sync::Arc;
+
+use model::{
+    Allowed, BackendFilters, CrossOrigin, HeaderChanges, Mirror, OriginPattern, PathChange, PathKind,
+    PathMatch, RequestFilter, RequestRedirect, ResponseFilter, Scheme, Share, UrlRewrite,
+};
+
+use super::backends::BackendFinder;
+use super::conditions::Fault;
+use crate::objects::At;
+use crate::objects::gateway_api::{
+    self, Filter, FilterType, HeaderModifier, PathModifier, PathModifierType, RequestMirror,
+};
+
+/// What filters do, in the form of the model.
+#[derive(Default)]
+pub(super) struct FilterSet {
+    request_headers: Option<HeaderChanges>,
+    response_headers: Option<HeaderChanges>,
+    redirect: Option<RequestRedirect>,
+    rewrite: Option<UrlRewrite>,
+    cross_origin: Option<CrossOrigin>,
+    mirrors: Vec<Mirror>,
+}
+
+/// Reads filters. "If a filter cannot be obeyed, requests that it is for MUST be answered with an error."
+pub(super) fn read(
+    filters: &[At<Filter>],
+    path: &PathMatch,
+    finder: &mut BackendFinder<'_, '_, '_>,
+) -> Result<FilterSet, Fault> {
+    let mut set = FilterSet::default();
+    for filter in filters.iter().map(|filter| &filter.value) {
+        set.add(filter, path, finder)?;
+    }
+    if set.redirect.is_some() && set.rewrite.is_some() {
+        let message = "filters RequestRedirect and URLRewrite cannot be used together";
+        return Err(Fault::new("IncompatibleFilters", message));
+    }
+    Ok(set)
+}
+
+fn unsupported(message: impl Into<String>) -> Fault {
+    Fault::new("UnsupportedValue", message)
+}
+
+/// Puts what a filter says in its place, of which there is one.
+fn put<T>(place: &mut Option<T>, filter: &Filter, value: T) -> Result<(), Fault> {
+    match place.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(unsupported(format!("filter {} occurs twice", filter.kind.as_str()))),
+    }
+}
+
+impl FilterSet {
+    fn add(
+        &mut self,
+        filter: &Filter,
+        path: &PathMatch,
+        finder: &mut BackendFinder<'_, '_, '_>,
+    ) -> Result<(), Fault> {
+        let lacking = || unsupported(format!("filter {} has no settings", filter.kind.as_str()));
+        match &filter.kind {
+            FilterType::RequestHeaderModifier => {
+                let changes = filter.request_header_modifier.as_deref().ok_or_else(lacking)?;
+                put(&mut self.request_headers, filter, header_changes(changes)?)
+            }
+            FilterType::ResponseHeaderModifier => {
+                let changes = filter.response_header_modifier.as_deref().ok_or_else(lacking)?;
+                put(&mut self.response_headers, filter, header_changes(changes)?)
+            }
+            FilterType::RequestRedirect => {
+                let redirect = filter.request_redirect.as_deref().ok_or_else(lacking)?;
+                put(&mut self.redirect, filter, request_redirect(redirect, path)?)
+            }
+            FilterType::URLRewrite => {
+                let rewrite = filter.url_rewrite.as_deref().ok_or_else(lacking)?;
+                let host = rewrite.hostname.as_deref().map(str::to_owned);
+                let path = rewrite.path.as_ref().map(|change| path_change(change, path)).transpose()?;
+                put(&mut self.rewrite, filter, UrlRewrite { host, path })
+            }
+            FilterType::CORS => {
+                let cors = filter.cors.as_deref().ok_or_else(lacking)?;
+                put(&mut self.cross_origin, filter, cross_origin(cors)?)
+            }
+            FilterType::RequestMirror => {
+                let mirror = filter.request_mirror.as_deref().ok_or_else(lacking)?;
+                let cluster = finder.cluster(&mirror.backend_ref, None);
+                self.mirrors.extend(cluster.map(|cluster| Mirror {
+                    cluster,
+                    copy: None,
+                    share: share(mirror),
+                }));
+                Ok(())
+            }
+            FilterType::ExternalAuth | FilterType::ExtensionRef | FilterType::Other(_) => {
+                Err(unsupported(format!("filter {} is not supported", filter.kind.as_str())))
+            }
+        }
+    }
+
+    /// Whether requests are answered with a redirect.
+    pub(super) fn redirects(&self) -> bool {
+        self.redirect.is_some()
+    }
+
+    /// For a route: its filters, and where copies of its requests go.
+    pub(super) fn of_route(self) -> (Vec<RequestFilter>, Vec<ResponseFilter>, Vec<Mirror>) {
+        let redirect = self.redirect.map(|it| RequestFilter::RequestRedirect(Box::new(it)));
+        let rewrite = self.rewrite.map(|it| RequestFilter::UrlRewrite(Arc::new(it)));
+        let headers = self.request_headers.map(|it| RequestFilter::Headers(Arc::new(it)));
+        let cross_origin = self.cross_origin.map(|it| ResponseFilter::CrossOrigin(Arc::new(it)));
+        let of_response = self.response_headers.map(|it| ResponseFilter::Headers(Arc::new(it)));
+        (
+            redirect.into_iter().chain(rewrite).chain(headers).collect(),
+            cross_origin.into_iter().chain(of_response).collect(),
+            self.mirrors,
+        )
+    }
+
+    /// For one backend of several.
+    pub(super) fn of_backend(self) -> Result<BackendFilters, Fault> {
+        for (kind, is_there) in
+            [("CORS", self.cross_origin.is_some()), ("RequestRedirect", self.redirect.is_some())]
+        {
+            if is_there {
+                return Err(unsupported(format!("filter {kind} is not supported for a backend alone")));
+            }
+        }
+        Ok(BackendFilters {
+            rewrite: self.rewrite.map(Box::new),
+            request_headers: self.request_headers.map(Arc::new),
+            response_headers: self.response_headers.map(Arc::new),
+            mirrors: self.mirrors.into(),
+        })
+    }
+}
+
+fn header_changes(changes: &HeaderModifier) -> Result<HeaderChanges, Fault> {
+    let pairs = |headers: &[gateway_api::Header]| {
+        headers.iter().map(|header| (header.name.to_string(), header.value.to_string())).collect()
+    };
+    let remove = changes.remove.iter().map(ToString::to_string).collect();
+    HeaderChanges::new(pairs(&changes.set), pairs(&changes.add), remove)
+        .map_err(|why| unsupported(why.to_string()))
+}
+
+fn request_redirect(
+    redirect: &gateway_api::RequestRedirect,
+    path: &PathMatch,
+) -> Result<RequestRedirect, Fault> {
+    let status = redirect.status_code.unwrap_or(302);
+    if !matches!(status, 301 | 302 | 303 | 307 | 308) {
+        return Err(unsupported(format!("redirects with status {status} are not supported")));
+    }
+    let scheme = match redirect.scheme.as_deref() {
+        None => None,
+        Some("http") => Some(Scheme::Http),
+        Some("https") => Some(Scheme::Https),
+        Some(other) => return Err(unsupported(format!("redirects to scheme {other} are not supported"))),
+    };
+    Ok(RequestRedirect {
+        status,
+        scheme,
+        host: redirect.hostname.as_deref().map(str::to_owned),
+        port: redirect.port,
+        // That of the listener is set where the route is attached.
+        listener_port: 0,
+        path: redirect.path.as_ref().map(|change| path_change(change, path)).transpose()?,
+    })
+}
+
+fn path_change(change: &PathModifier, path: &PathMatch) -> Result<PathChange, Fault> {
+    let lacking = || unsupported(format!("path of type {} has no value", change.kind.as_str()));
+    match &change.kind {
+        PathModifierType::ReplaceFullPath => {
+            change.replace_full_path.as_deref().map(|to| PathChange::Full(to.to_owned())).ok_or_else(lacking)
+        }
+        PathModifierType::ReplacePrefixMatch if path.kind() == PathKind::Prefix => {
+            let to = change.replace_prefix_match.as_deref().ok_or_else(lacking)?;
+            Ok(PathChange::Prefix { from: path.path().to_owned(), to: to.to_owned() })
+        }
+        PathModifierType::ReplacePrefixMatch => {
+            Err(unsupported("ReplacePrefixMatch needs matches of type PathPrefix"))
+        }
+        PathModifierType::Other(kind) => {
+            Err(unsupported(format!("path changes of type {kind} are not supported")))
+        }
+    }
+}
+
+fn cross_origin(cors: &gateway_api::Cors) -> Result<CrossOrigin, Fault> {
+    let origins = cors.allow_origins.iter().map(|origin| OriginPattern::parse(origin));
+    Ok(CrossOrigin {
+        origins: origins.collect::<Result<_, _>>().map_err(|why| unsupported(why.to_string()))?,
+        credentials: cors.allow_credentials.unwrap_or_default(),
+        methods: Allowed::of(&cors.allow_methods),
+        headers: Allowed::of(&cors.allow_headers),
+        expose: Allowed::of(&cors.expose_headers),
+        // "The default value is 5 (seconds)."
+        max_age: cors.max_age.unwrap_or(5),
+    })
+}
+
+fn share(mirror: &RequestMirror) -> Share {
+    match (mirror.percent, mirror.fraction) {
+        (Some(percent), _) => Share::new(percent, 100),
+        (None, Some(fraction)) => Share::new(fraction.numerator, fraction.denominator.unwrap_or(100)),
+        (None, None) => Share::ALL,
+    }
+}

@@ -1,0 +1,94 @@
+//! Hostnames of listeners and routes: which of them have names in common.
+//!
+//! Never in here: objects.
+
+use std::cmp::Reverse;
+
+use model::HostName;
+
+use crate::objects::At;
+
+/// The name of a listener; none stands for every name.
+pub(super) fn of_listener(hostname: Option<&At<String>>) -> Result<HostName, String> {
+    hostname.map_or(Ok(HostName::Any), |name| {
+        HostName::parse_with_suffix(&name.value).map_err(|error| error.to_string())
+    })
+}
+
+/// Whether all names that `narrow` stands for are names that `wide` stands for.
+pub(super) fn covers(wide: &HostName, narrow: &HostName) -> bool {
+    match (wide, narrow) {
+        (HostName::Any, _) => true,
+        (HostName::Suffix(wide), HostName::Suffix(narrow)) => {
+            narrow == wide || narrow.strip_suffix(wide.as_str()).is_some_and(|rest| rest.ends_with('.'))
+        }
+        (wide, HostName::Exact(name)) => wide.takes(name),
+        _ => wide == narrow,
+    }
+}
+
+/// The names that both stand for; none if there are none. "A Hostname prefixed with a wildcard label (`*.`) is interpreted as a suffix
+/// match": so one of the two always covers the other, or they have nothing in common.
+pub(super) fn intersection(listener: &HostName, route: &HostName) -> Option<HostName> {
+    if covers(listener, route) {
+        Some(route.clone())
+    } else {
+        covers(route, listener).then(|| listener.clone())
+    }
+}
+
+/// The most specific of the names that cover a name.
+pub(super) fn owner<'n>(name: &HostName, names: impl Iterator<Item = &'n HostName>) -> Option<&'n HostName> {
+    names.filter(|wide| covers(wide, name)).min_by_key(|wide| by_specificity(wide))
+}
+
+/// The most specific name comes first: "exact before wildcard, and the largest number of characters".
+fn by_specificity(name: &HostName) -> (u8, Reverse<usize>) {
+    match name {
+        HostName::Exact(name) => (0, Reverse(name.len())),
+        HostName::OneLabel(suffix) | HostName::Suffix(suffix) => (1, Reverse(suffix.len())),
+        HostName::Any => (2, Reverse(0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> HostName {
+        HostName::parse_with_suffix(text).unwrap()
+    }
+
+    #[test]
+    fn names_in_common_are_those_of_the_narrower_one() {
+        for (listener, route, expected) in [
+            ("", "a.test", Some("a.test")),
+            ("a.test", "", Some("a.test")),
+            ("*.a.test", "x.a.test", Some("x.a.test")),
+            ("*.a.test", "y.x.a.test", Some("y.x.a.test")),
+            ("*.a.test", "a.test", None),
+            ("*.a.test", "*.x.a.test", Some("*.x.a.test")),
+            ("*.x.a.test", "*.a.test", Some("*.x.a.test")),
+            ("x.a.test", "*.a.test", Some("x.a.test")),
+            ("*.a.test", "*.ba.test", None),
+            ("*.a.test", "*.b.a.test", Some("*.b.a.test")),
+            ("a.test", "b.test", None),
+        ] {
+            assert_eq!(intersection(&name(listener), &name(route)), expected.map(name), "{listener} {route}");
+        }
+    }
+
+    #[test]
+    fn the_most_specific_name_owns() {
+        let names = ["", "*.test", "*.a.test", "b.a.test"].map(name);
+        for (one, expected) in [
+            ("b.a.test", "b.a.test"),
+            ("c.a.test", "*.a.test"),
+            ("*.a.test", "*.a.test"),
+            ("a.test", "*.test"),
+            ("x", ""),
+        ] {
+            assert_eq!(owner(&name(one), names.iter()), Some(&name(expected)), "{one}");
+        }
+    }
+}

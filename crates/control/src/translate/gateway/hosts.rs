@@ -1,0 +1,296 @@
+//! The hosts and streams of the model, put together of listeners and the routes that are attached to them.
+//!
+//! Never in here: what routes consist of.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use model::{
+    Access, Backend, Backends, ClientAuth, ClientCertificate, Host, HostName, HostTls, Labels, Listener,
+    Protocol as Spoken, RequestFilter, RequestFilters, RequestRedirect, Route, Split, Stream, TlsStream,
+    Transport, VerifyClient,
+};
+
+use super::hostnames;
+use super::listeners::{Effective, Listeners, ParentKey};
+use super::routes::{Content, Template};
+use crate::objects::gateway_api::{Protocol, TlsMode};
+use crate::translate::claim::RouteOrigin;
+
+/// A place where clients connect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Slot {
+    pub(super) address: Option<IpAddr>,
+    pub(super) port: u16,
+    pub(super) is_tls: bool,
+}
+
+/// A host, and who asked for its routes.
+pub(super) type Served = (Arc<Host>, Arc<[RouteOrigin]>);
+
+/// What is served for Gateways.
+#[derive(Default)]
+pub(super) struct Assembled {
+    pub(super) hosts: BTreeMap<Slot, Vec<Served>>,
+    pub(super) streams: Vec<Listener>,
+}
+
+/// What was made before: what stays the same keeps its pointer.
+#[derive(Default)]
+pub(super) struct Kept {
+    hosts: HashMap<(Slot, HostName), KeptHost>,
+    tls: HashMap<(Slot, ParentKey, Box<str>), Arc<HostTls>>,
+    plain: Arc<HostTls>,
+}
+
+struct KeptHost {
+    made_of: MadeOf,
+    served: Served,
+}
+
+/// What a host is made of. Two that are equal make the same host.
+struct MadeOf {
+    contents: Vec<Arc<[Template]>>,
+    tls: Arc<HostTls>,
+    wider: Option<HostName>,
+    /// The port as clients know it.
+    port: u16,
+}
+
+/// What is attached to one listener: contents with the names that they are for, the oldest first.
+pub(super) type AttachedTo<'r> = Vec<(&'r Content, &'r [HostName])>;
+
+/// Puts everything together. `attached`: for each listener by its place.
+pub(super) fn assemble(listeners: &Listeners<'_>, attached: &[AttachedTo<'_>], kept: &mut Kept) -> Assembled {
+    let mut slots: BTreeMap<Slot, Vec<usize>> = BTreeMap::new();
+    let mut assembled = Assembled::default();
+    for (at, one) in listeners.all.iter().enumerate().filter(|(_, one)| one.refused.is_none()) {
+        for &address in &one.addresses {
+            match one.listener.protocol {
+                Protocol::Tcp | Protocol::Udp => {
+                    assembled.streams.extend(stream(one, address, &attached[at]));
+                }
+                Protocol::Http | Protocol::Https | Protocol::Tls => {
+                    let is_tls = one.listener.protocol != Protocol::Http;
+                    slots.entry(Slot { address, port: one.port, is_tls }).or_default().push(at);
+                }
+                Protocol::Other(_) => {}
+            }
+        }
+    }
+    let before = std::mem::take(kept);
+    kept.plain = Arc::clone(&before.plain);
+    for (slot, places) in slots {
+        let own: Vec<_> = places.iter().map(|&at| (&listeners.all[at], &attached[at])).collect();
+        let hosts = Builder { slot, listeners: &own, before: &before, kept }.hosts();
+        assembled.hosts.insert(slot, hosts);
+    }
+    assembled
+}
+
+/// "If there are several `TCPRoute`s, the oldest takes the traffic." Without any the port stays closed.
+fn stream(one: &Effective<'_>, address: Option<IpAddr>, attached: &AttachedTo<'_>) -> Option<Listener> {
+    let template = attached.iter().find_map(|(content, _)| content.stream.as_ref())?;
+    let stream = Stream {
+        backends: template.backends.clone(),
+        accepts_proxy_header: false,
+        sends_proxy_header: false,
+        labels: template.labels.clone(),
+    };
+    let protocol = match one.transport() {
+        Transport::Tcp => Spoken::Tcp(stream),
+        Transport::Udp => Spoken::Udp(stream),
+    };
+    Some(Listener { address, port: one.port, protocol })
+}
+
+struct Builder<'b, 'l> {
+    slot: Slot,
+    listeners: &'b [(&'b Effective<'l>, &'b AttachedTo<'b>)],
+    before: &'b Kept,
+    kept: &'b mut Kept,
+}
+
+impl Builder<'_, '_> {
+    fn hosts(mut self) -> Vec<Served> {
+        let mut hosts = Vec::new();
+        for at in 0..self.listeners.len() {
+            self.add(at, &mut hosts);
+        }
+        let is_stream = |one: &Effective<'_>| one.listener.protocol == Protocol::Tls;
+        let knows_all = hosts.iter().any(|(host, _)| host.name == HostName::Any);
+        if !knows_all && self.listeners.iter().all(|(one, _)| is_stream(one)) {
+            // Nobody is to be shown a certificate for names that no listener has.
+            hosts.push(self.serve(HostName::Any, Vec::new(), Arc::new(closing_tls()), None, 0));
+        }
+        hosts
+    }
+
+    /// Adds the hosts of one listener: one for its own name, which answers 404 where no route is attached, and one for each name of a
+    /// route, unless a more specific listener has the name.
+    fn add(&mut self, at: usize, hosts: &mut Vec<Served>) {
+        let (one, attached) = self.listeners[at];
+        let names_of_listeners = || self.listeners.iter().map(|(one, _)| &one.hostname);
+        let is_ours = |name: &HostName| hostnames::owner(name, names_of_listeners()) == Some(&one.hostname);
+        let mut order = vec![one.hostname.clone()];
+        let mut contents: HashMap<HostName, Vec<&Content>> =
+            HashMap::from([(one.hostname.clone(), Vec::new())]);
+        for (content, names) in attached {
+            for name in names.iter().filter(|name| is_ours(name)) {
+                let of_name = contents.entry(name.clone()).or_insert_with(|| {
+                    order.push(name.clone());
+                    Vec::new()
+                });
+                of_name.push(content);
+            }
+        }
+        let known: HashSet<HostName> = order.iter().cloned().collect();
+        if one.lacks_tls {
+            // Its names are not left to less specific listeners, which may be others'.
+            hosts.push(self.serve(one.hostname.clone(), Vec::new(), Arc::new(closing_tls()), None, 0));
+            return;
+        }
+        let tls = self.tls(at);
+        for name in order {
+            let of_name = contents.remove(&name).unwrap_or_default();
+            let tls = if one.listener.protocol == Protocol::Tls {
+                Arc::new(stream_tls(one, &name, &of_name))
+            } else {
+                Arc::clone(&tls)
+            };
+            let wider = wider(&name).into_iter().find(|wider| known.contains(wider));
+            let contents = of_name.iter().map(|content| Arc::clone(&content.routes)).collect();
+            let port = one.listener.port;
+            hosts.push(self.serve(name, contents, tls, wider, port));
+        }
+    }
+
+    /// TLS of the hosts of a listener of HTTPS. Where there are several, each has a number, by which misdirected requests are known.
+    fn tls(&mut self, at: usize) -> Arc<HostTls> {
+        let one = self.listeners[at].0;
+        let Some(tls) = one.tls.as_ref().filter(|_| one.listener.protocol == Protocol::Https) else {
+            return Arc::clone(&self.kept.plain);
+        };
+        let https = self.listeners.iter().filter(|(one, _)| one.listener.protocol == Protocol::Https);
+        if https.count() < 2 {
+            return Arc::clone(tls);
+        }
+        let key = (self.slot, one.parent.clone(), one.listener.name.clone());
+        let made = HostTls { listener: Some(at as u32), ..(**tls).clone() };
+        let known = self.before.tls.get(&key).filter(|known| ***known == made).cloned();
+        let made = known.unwrap_or_else(|| Arc::new(made));
+        self.kept.tls.insert(key, Arc::clone(&made));
+        made
+    }
+
+    fn serve(
+        &mut self,
+        name: HostName,
+        contents: Vec<Arc<[Template]>>,
+        tls: Arc<HostTls>,
+        wider: Option<HostName>,
+        port: u16,
+    ) -> Served {
+        let key = (self.slot, name);
+        let old = self.before.hosts.get(&key);
+        // An equal one that is there already is shared.
+        let tls = old.map(|old| &old.made_of.tls).filter(|old| **old == tls).cloned().unwrap_or(tls);
+        let made_of = MadeOf { contents, tls, wider, port };
+        let served = match old.filter(|old| old.made_of.is(&made_of)) {
+            Some(old) => old.served.clone(),
+            None => make(&key.1, &made_of, old.map(|old| &old.served)),
+        };
+        self.kept.hosts.insert(key, KeptHost { made_of, served: served.clone() });
+        served
+    }
+}
+
+impl MadeOf {
+    fn is(&self, other: &Self) -> bool {
+        let pairs = || self.contents.iter().zip(&other.contents);
+        self.contents.len() == other.contents.len()
+            && pairs().all(|(a, b)| Arc::ptr_eq(a, b))
+            && Arc::ptr_eq(&self.tls, &other.tls)
+            && self.wider == other.wider
+            && self.port == other.port
+    }
+}
+
+fn make(name: &HostName, made_of: &MadeOf, old: Option<&Served>) -> Served {
+    let client_auth = made_of.tls.client_auth.as_ref();
+    let templates = || made_of.contents.iter().flat_map(|content| content.iter());
+    let routes =
+        templates().map(|template| Arc::new(at_host(&template.route, name, made_of.port, client_auth)));
+    let host = Host {
+        name: name.clone(),
+        aliases: Vec::new(),
+        tls: Arc::clone(&made_of.tls),
+        routes: routes.collect(),
+        wider: made_of.wider.clone(),
+    };
+    let origins: Vec<_> = templates().map(|template| template.origin.clone()).collect();
+    let known = old.filter(|(_, known)| **known == *origins).map(|(_, known)| Arc::clone(known));
+    let host = crate::translate::hosts::take_over(host, old.map(|(host, _)| host));
+    (host, known.unwrap_or_else(|| origins.into()))
+}
+
+/// The names that have all names of another, the most specific first.
+fn wider(name: &HostName) -> Vec<HostName> {
+    let text = match name {
+        HostName::Exact(name) | HostName::Suffix(name) | HostName::OneLabel(name) => name.as_str(),
+        HostName::Any => return Vec::new(),
+    };
+    let rest = std::iter::successors(text.split_once('.'), |(_, rest)| rest.split_once('.'));
+    rest.map(|(_, rest)| HostName::Suffix(rest.to_owned())).chain([HostName::Any]).collect()
+}
+
+/// The route as it is at one host.
+fn at_host(route: &Route, host: &HostName, port: u16, client_auth: Option<&ClientAuth>) -> Route {
+    let mut route = route.clone();
+    route.labels = Arc::new(Labels { host: host.to_string(), ..(*route.labels).clone() });
+    let redirects = |filter: &RequestFilter| matches!(filter, RequestFilter::RequestRedirect(_));
+    if route.request_filters.as_slice().iter().any(redirects) {
+        let filters = route.request_filters.as_slice().iter().cloned().map(|filter| match filter {
+            RequestFilter::RequestRedirect(redirect) => {
+                RequestFilter::RequestRedirect(Box::new(RequestRedirect { listener_port: port, ..*redirect }))
+            }
+            other => other,
+        });
+        route.request_filters = RequestFilters::new(filters.collect()).expect("each is of another kind");
+    }
+    if let Some(auth) = client_auth.filter(|auth| auth.verify == VerifyClient::On) {
+        let client_certificate = Some(ClientCertificate {
+            verify: auth.verify,
+            match_subject: None,
+            error_page: None,
+            pass_certificate: false,
+            passes_in_clear: false,
+        });
+        route.access = Some(Box::new(Access { client_certificate, ..Access::default() }));
+    }
+    route
+}
+
+/// What becomes of connections for a name at a listener of TLS.
+fn stream_tls(one: &Effective<'_>, name: &HostName, contents: &[&Content]) -> HostTls {
+    let Some(template) = contents.iter().find_map(|content| content.stream.as_ref()) else {
+        return closing_tls();
+    };
+    let mode = one.listener.tls.as_ref().map(|tls| &tls.mode);
+    let stream = TlsStream {
+        is_terminated: mode != Some(&TlsMode::Passthrough),
+        backends: template.backends.clone(),
+        labels: Labels { host: name.to_string(), ..template.labels.clone() },
+    };
+    let own = one.tls.as_deref().cloned().unwrap_or_default();
+    HostTls { stream: Some(Arc::new(stream)), ..own }
+}
+
+/// Connections are closed before anything is said.
+fn closing_tls() -> HostTls {
+    let backends = Split::new(vec![Backend::invalid(1)]).expect("it has a weight");
+    let stream =
+        TlsStream { is_terminated: false, backends: Backends::Split(backends), labels: Labels::default() };
+    HostTls { stream: Some(Arc::new(stream)), ..HostTls::default() }
+}

@@ -1,0 +1,220 @@
+//! TLS of listeners: their certificates, and what is asked of clients.
+//!
+//! Never in here: hosts.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use model::{Authorities, Certificate, ClientAuth, HostTls, VerifyClient};
+
+use super::conditions::Fault;
+use super::grants::{self, Referrer};
+use super::listeners::{Effective, ParentKey};
+use crate::certificate;
+use crate::names::NsName;
+use crate::objects::gateway_api::{
+    FrontendValidation, Gateway, ObjectReference, Protocol, TlsMode, ValidationMode,
+};
+use crate::objects::{At, ConfigMap, Resource, Secret, Sourced};
+use crate::translate::certificates;
+use crate::translate::inputs::Inputs;
+
+/// Longest chain of certificates between a client's and an authority's.
+const DEPTH_MAX: u32 = 10;
+
+/// TLS of listeners, kept from one translation to the next: what stays the same keeps its pointer.
+pub(super) type Kept = HashMap<(ParentKey, Box<str>), Arc<HostTls>>;
+
+/// Reads what a listener says of TLS.
+pub(super) fn read(
+    one: &mut Effective<'_>,
+    gateway: &Sourced<Gateway>,
+    inputs: &Inputs<'_>,
+    kept: &mut Kept,
+) {
+    let mode = one.listener.tls.as_ref().map(|tls| &tls.mode);
+    let ends_tls = match one.listener.protocol {
+        Protocol::Https => true,
+        Protocol::Tls => mode.is_none_or(|mode| *mode == TlsMode::Terminate),
+        _ => return,
+    };
+    if let Some(fault) = mode_fault(&one.listener.protocol, mode) {
+        one.refused = Some(fault);
+        return;
+    }
+    if !ends_tls {
+        return;
+    }
+    let mut tls = HostTls::default();
+    match certificates_of(one, inputs) {
+        Ok((certificates, fault)) => {
+            let mut certificates = certificates.into_iter();
+            tls.certificate = certificates.next();
+            let more: Vec<_> = certificates.collect();
+            tls.more_certificates = (!more.is_empty()).then(|| more.into());
+            one.unresolved = fault.or(one.unresolved.take());
+        }
+        Err(fault) => {
+            one.unresolved = Some(fault);
+            one.lacks_tls = true;
+        }
+    }
+    if let Some(validation) = validation(gateway, one.listener.port) {
+        match client_auth(validation, gateway, inputs) {
+            Ok((auth, fault)) => {
+                tls.client_auth = Some(auth);
+                one.unresolved = one.unresolved.take().or(fault);
+            }
+            Err(fault) => {
+                let message = "no certificate of an authority for clients can be used";
+                one.refused = Some(Fault::new("NoValidCACertificate", message));
+                one.unresolved = Some(fault);
+            }
+        }
+    }
+    let known = kept.entry((one.parent.clone(), one.listener.name.clone())).or_default();
+    if **known != tls {
+        *known = Arc::new(tls);
+    }
+    one.tls = Some(Arc::clone(known));
+}
+
+fn mode_fault(protocol: &Protocol, mode: Option<&TlsMode>) -> Option<Fault> {
+    match (protocol, mode) {
+        (_, Some(TlsMode::Other(mode))) => {
+            Some(Fault::new("UnsupportedValue", format!("tls.mode {mode} is not supported")))
+        }
+        (Protocol::Https, Some(TlsMode::Passthrough)) => {
+            Some(Fault::new("UnsupportedValue", "a listener of HTTPS ends TLS: tls.mode has to be Terminate"))
+        }
+        _ => None,
+    }
+}
+
+/// The certificates of a listener, and what is wrong with some of them.
+fn certificates_of(
+    one: &Effective<'_>,
+    inputs: &Inputs<'_>,
+) -> Result<(Vec<Arc<Certificate>>, Option<Fault>), Fault> {
+    let kind = match one.parent {
+        ParentKey::Gateway(_) => "Gateway",
+        ParentKey::Set(_) => "ListenerSet",
+    };
+    let referrer = Referrer { kind, namespace: one.namespace };
+    let references = one.listener.tls.iter().flat_map(|tls| &tls.certificate_refs);
+    let (mut found, mut fault) = (Vec::new(), None);
+    for reference in references {
+        match certificate(&reference.value, referrer, inputs, "InvalidCertificateRef") {
+            Ok(certificate) => found.push(certificate),
+            Err(why) => fault = fault.or(Some(why)),
+        }
+    }
+    match (found.is_empty(), fault) {
+        (true, Some(fault)) => Err(fault),
+        (true, None) => Err(Fault::new("InvalidCertificateRef", "tls.certificateRefs names no Secret")),
+        (false, fault) => Ok((found, fault)),
+    }
+}
+
+/// The certificate in the Secret that is named.
+fn certificate(
+    reference: &ObjectReference,
+    referrer: Referrer<'_>,
+    inputs: &Inputs<'_>,
+    invalid: &'static str,
+) -> Result<Arc<Certificate>, Fault> {
+    let kind = reference.kind_or(Secret::KIND);
+    if !reference.group().is_empty() || kind != Secret::KIND {
+        let message = format!("{kind} {:?} is no Secret", reference.name);
+        return Err(Fault::new(invalid, message));
+    }
+    let namespace = reference.namespace.as_deref().unwrap_or(referrer.namespace);
+    let key = NsName::new(namespace, &*reference.name);
+    if !grants::allow(&inputs.gateway().grants, referrer, Secret::KIND, (namespace, &reference.name)) {
+        return Err(Fault::new("RefNotPermitted", format!("no ReferenceGrant allows to name Secret {key}")));
+    }
+    match certificates::find(inputs, &key) {
+        Ok((_, pair)) => Ok(Arc::clone(&pair.certificate)),
+        Err(why) => Err(Fault::new(invalid, format!("Secret {key} {why}"))),
+    }
+}
+
+/// The Secret with the certificate that a Gateway shows to backends.
+pub(super) fn client_certificate(
+    gateway: &Sourced<Gateway>,
+    inputs: &Inputs<'_>,
+) -> Result<Option<NsName>, Fault> {
+    let tls = gateway.spec.tls.as_ref().and_then(|tls| tls.backend.as_ref());
+    let Some(reference) = tls.and_then(|tls| tls.client_certificate_ref.as_ref()) else { return Ok(None) };
+    let referrer = Referrer { kind: Gateway::KIND, namespace: gateway.namespace() };
+    certificate(&reference.value, referrer, inputs, "InvalidClientCertificateRef")?;
+    let namespace = reference.value.namespace.as_deref().unwrap_or_else(|| gateway.namespace());
+    Ok(Some(NsName::new(namespace, &*reference.value.name)))
+}
+
+/// What a Gateway asks of the clients of a port.
+pub(super) fn validation(gateway: &Gateway, port: u16) -> Option<&FrontendValidation> {
+    let frontend = gateway.spec.tls.as_ref()?.frontend.as_ref()?;
+    let of_port = frontend.per_port.iter().find(|one| one.port == port).map(|one| &one.tls);
+    of_port.unwrap_or(&frontend.default).validation.as_ref()
+}
+
+/// Whether clients without a valid certificate are served at some port of a Gateway.
+pub(super) fn is_insecure(gateway: &Gateway) -> bool {
+    let ports = gateway.spec.listeners.iter().map(|listener| listener.value.port);
+    let mut validations = ports.filter_map(|port| validation(gateway, port));
+    validations.any(|validation| validation.mode == ValidationMode::AllowInsecureFallback)
+}
+
+fn client_auth(
+    validation: &FrontendValidation,
+    gateway: &Sourced<Gateway>,
+    inputs: &Inputs<'_>,
+) -> Result<(ClientAuth, Option<Fault>), Fault> {
+    let referrer = Referrer { kind: Gateway::KIND, namespace: gateway.namespace() };
+    let reasons = ("InvalidCACertificateRef", "InvalidCACertificateKind");
+    let (authorities, fault) = authorities(&validation.ca_certificate_refs, referrer, inputs, reasons)?;
+    let verify = match validation.mode {
+        ValidationMode::AllowInsecureFallback => VerifyClient::OptionalNoCa,
+        ValidationMode::AllowValidOnly | ValidationMode::Other(_) => VerifyClient::On,
+    };
+    let ends_handshake = verify == VerifyClient::On;
+    Ok((ClientAuth { authorities, verify, depth: DEPTH_MAX, ends_handshake }, fault))
+}
+
+/// The authorities in the `ConfigMap`s that are named (`ca.crt`), and what is wrong with some of them. The reasons are for those that
+/// cannot be used, and for other kinds.
+pub(super) fn authorities(
+    references: &[At<ObjectReference>],
+    referrer: Referrer<'_>,
+    inputs: &Inputs<'_>,
+    (invalid, of_another_kind): (&'static str, &'static str),
+) -> Result<(Arc<Authorities>, Option<Fault>), Fault> {
+    let (mut all, mut fault) = (Authorities::default(), None);
+    for reference in references.iter().map(|reference| &reference.value) {
+        let kind = reference.kind_or(ConfigMap::KIND);
+        let namespace = reference.namespace.as_deref().unwrap_or(referrer.namespace);
+        let key = NsName::new(namespace, &*reference.name);
+        let read = if !reference.group().is_empty() || kind != ConfigMap::KIND {
+            Err(Fault::new(of_another_kind, format!("{kind} {key} is no ConfigMap")))
+        } else if !grants::allow(&inputs.gateway().grants, referrer, kind, (namespace, &reference.name)) {
+            Err(Fault::new("RefNotPermitted", format!("no ReferenceGrant allows to name ConfigMap {key}")))
+        } else {
+            of_configmap(&key, inputs).map_err(|why| Fault::new(invalid, format!("ConfigMap {key} {why}")))
+        };
+        match read {
+            Ok(read) => all.certificates.extend(read.certificates),
+            Err(why) => fault = fault.or(Some(why)),
+        }
+    }
+    match fault {
+        Some(fault) if all.certificates.is_empty() => Err(fault),
+        fault => Ok((Arc::new(all), fault)),
+    }
+}
+
+fn of_configmap(key: &NsName, inputs: &Inputs<'_>) -> Result<Authorities, String> {
+    let configmap = inputs.configmap(key).ok_or("is missing")?;
+    let text = configmap.data.get("ca.crt").ok_or("has no ca.crt")?;
+    certificate::authorities(text.value.as_bytes(), None).map_err(|why| format!("cannot be used: {why}"))
+}

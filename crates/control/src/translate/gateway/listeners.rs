@@ -1,0 +1,386 @@
+//! The listeners of all Gateways and `ListenerSet`s: at which address and port they are served, which are in conflict, and which routes
+//! may be attached.
+//!
+//! Never in here: routes.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use model::{HostName, HostTls, Transport};
+
+use super::addresses::{Addresses, Assigned};
+use super::conditions::{Fault, age};
+use super::hostnames;
+use super::kinds::RouteKind;
+use super::listener_tls;
+use super::report::CONTROLLER;
+use crate::names::NsName;
+use crate::objects::gateway_api::{
+    AllowedListeners, FromNamespaces, Gateway, GatewayClass, LabelSelector, Listener, ListenerSet, Protocol,
+};
+use crate::objects::{At, Sourced};
+use crate::translate::inputs::Inputs;
+
+/// What routes are attached to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum ParentKey {
+    Gateway(NsName),
+    Set(NsName),
+}
+
+/// All listeners of this controller.
+#[derive(Default)]
+pub(super) struct Listeners<'a> {
+    pub(super) classes: Vec<&'a Sourced<GatewayClass>>,
+    /// The oldest first.
+    pub(super) gateways: Vec<OwnGateway<'a>>,
+    pub(super) sets: Vec<OwnSet<'a>>,
+    pub(super) all: Vec<Effective<'a>>,
+    /// The places of the listeners of each parent.
+    pub(super) of_parent: HashMap<ParentKey, Vec<usize>>,
+}
+
+/// A Gateway of this controller.
+pub(super) struct OwnGateway<'a> {
+    pub(super) object: &'a Sourced<Gateway>,
+    pub(super) assigned: Assigned,
+    /// Why it is not accepted, whatever its listeners are.
+    pub(super) refused: Option<Fault>,
+    /// The Secret with the certificate for backends.
+    pub(super) client_certificate: Option<NsName>,
+    /// What is wrong with it.
+    pub(super) unresolved: Option<Fault>,
+}
+
+/// A `ListenerSet` that names a Gateway of this controller.
+pub(super) struct OwnSet<'a> {
+    pub(super) object: &'a Sourced<ListenerSet>,
+    pub(super) gateway: NsName,
+    /// Why it is not accepted, whatever its listeners are.
+    pub(super) refused: Option<Fault>,
+}
+
+/// A listener, with what becomes of it.
+pub(super) struct Effective<'a> {
+    pub(super) parent: ParentKey,
+    /// Namespace of the object that has it.
+    pub(super) namespace: &'a str,
+    pub(super) listener: &'a Listener,
+    pub(super) hostname: HostName,
+    /// Where it is served: at which addresses (none for every address; no entry for nowhere), and at which port.
+    pub(super) addresses: Vec<Option<IpAddr>>,
+    pub(super) port: u16,
+    pub(super) kinds: Vec<RouteKind>,
+    /// Its TLS, if it ends TLS itself.
+    pub(super) tls: Option<Arc<HostTls>>,
+    /// Why it is not accepted.
+    pub(super) refused: Option<Fault>,
+    /// Another listener came before it.
+    pub(super) is_conflicted: bool,
+    /// Why a reference of it leads nowhere.
+    pub(super) unresolved: Option<Fault>,
+    /// It is not served since TLS cannot be.
+    pub(super) lacks_tls: bool,
+    /// Another listener of its port that is for some of its names too.
+    pub(super) overlaps: Option<String>,
+}
+
+impl Effective<'_> {
+    /// Whether routes can be attached to it.
+    pub(super) fn takes_routes(&self) -> bool {
+        self.refused.is_none()
+    }
+
+    /// Whether clients are served.
+    pub(super) fn is_served(&self) -> bool {
+        self.refused.is_none() && !self.lacks_tls
+    }
+
+    /// Why it is not served, or not all of it; none if it is.
+    pub(super) fn fault(&self) -> Option<&Fault> {
+        self.refused.as_ref().or(self.unresolved.as_ref())
+    }
+
+    pub(super) fn transport(&self) -> Transport {
+        if self.listener.protocol == Protocol::Udp { Transport::Udp } else { Transport::Tcp }
+    }
+}
+
+/// The listeners of all Gateways. `streams`: ports that are taken by TCP and UDP services.
+pub(super) fn find<'a>(
+    inputs: &Inputs<'a>,
+    addresses: &mut Addresses,
+    streams: &[(Transport, u16)],
+    kept_tls: &mut listener_tls::Kept,
+) -> Listeners<'a> {
+    let stores = inputs.gateway();
+    let is_ours = |class: &&Sourced<GatewayClass>| class.spec.controller_name == CONTROLLER;
+    let classes: Vec<_> = stores.classes.iter().map(|class| &**class).filter(is_ours).collect();
+    let is_of_ours = |gateway: &&Sourced<Gateway>| {
+        classes.iter().any(|class| class.name() == gateway.spec.gateway_class_name.value)
+    };
+    let mut gateways: Vec<_> = stores.gateways.iter().map(|gateway| &**gateway).filter(is_of_ours).collect();
+    gateways.sort_by_cached_key(|gateway| age(*gateway));
+    let assigned = addresses.assign(&gateways, inputs.options);
+    let mut found = Listeners { classes, ..Listeners::default() };
+    let mut sets: Vec<_> = stores.listener_sets.iter().map(|set| &**set).collect();
+    sets.sort_by_cached_key(|set| age(*set));
+    for (object, assigned) in gateways.into_iter().zip(assigned) {
+        let (client_certificate, unresolved) = match listener_tls::client_certificate(object, inputs) {
+            Ok(certificate) => (certificate, None),
+            Err(fault) => (None, Some(fault)),
+        };
+        let refused = assigned.unsupported.clone().or_else(|| parameters_fault(object));
+        found.gateways.push(OwnGateway { object, assigned, refused, client_certificate, unresolved });
+        let at = found.gateways.len() - 1;
+        found.add_gateway(at, inputs, kept_tls);
+        let key = object.key();
+        for set in sets.iter().filter(|set| gateway_of(set) == Some(key.clone())) {
+            found.add_set(at, set, inputs, kept_tls);
+        }
+    }
+    found.settle(inputs, streams);
+    found
+}
+
+fn parameters_fault(gateway: &Gateway) -> Option<Fault> {
+    let reference = gateway.spec.infrastructure.as_ref()?.parameters_ref.as_ref()?;
+    let message = format!("infrastructure.parametersRef {:?}: there are no parameters", reference.value.name);
+    Some(Fault::new("InvalidParameters", message))
+}
+
+fn gateway_of(set: &Sourced<ListenerSet>) -> Option<NsName> {
+    let parent = &set.spec.parent_ref.value;
+    let namespace = parent.namespace.as_deref().unwrap_or_else(|| set.namespace());
+    parent.is_kind("Gateway").then(|| NsName::new(namespace, &*parent.name))
+}
+
+impl<'a> Listeners<'a> {
+    /// The Gateway of a parent.
+    pub(super) fn gateway_of(&self, parent: &ParentKey) -> Option<&OwnGateway<'a>> {
+        let name = match parent {
+            ParentKey::Gateway(name) => name,
+            ParentKey::Set(name) => &self.sets.iter().find(|set| set.object.key() == *name)?.gateway,
+        };
+        self.gateways.iter().find(|gateway| gateway.object.key() == *name)
+    }
+
+    fn add_gateway(&mut self, at: usize, inputs: &Inputs<'a>, kept: &mut listener_tls::Kept) {
+        let object = self.gateways[at].object;
+        let key = ParentKey::Gateway(object.key());
+        self.add(at, &key, object.namespace(), &object.spec.listeners, inputs, kept);
+    }
+
+    fn add_set(
+        &mut self,
+        at: usize,
+        object: &'a Sourced<ListenerSet>,
+        inputs: &Inputs<'a>,
+        kept: &mut listener_tls::Kept,
+    ) {
+        let gateway = self.gateways[at].object;
+        let allowed = gateway.spec.allowed_listeners.as_ref();
+        let is_allowed = allowed.is_some_and(|allowed| allows(allowed, gateway, object, inputs));
+        let refused = if is_allowed {
+            self.gateways[at]
+                .refused
+                .as_ref()
+                .map(|_| Fault::new("ParentNotAccepted", format!("{} is not accepted", gateway.reference())))
+        } else {
+            let message = format!("{} does not allow listeners of this namespace", gateway.reference());
+            Some(Fault::new("NotAllowed", message))
+        };
+        if refused.is_none() {
+            let key = ParentKey::Set(object.key());
+            self.add(at, &key, object.namespace(), &object.spec.listeners, inputs, kept);
+        }
+        self.sets.push(OwnSet { object, gateway: gateway.key(), refused });
+    }
+
+    fn add(
+        &mut self,
+        at: usize,
+        parent: &ParentKey,
+        namespace: &'a str,
+        listeners: &'a [At<Listener>],
+        inputs: &Inputs<'a>,
+        kept: &mut listener_tls::Kept,
+    ) {
+        let OwnGateway { object: gateway, assigned, refused, .. } = &self.gateways[at];
+        let is_nowhere = refused.is_some() || assigned.unusable.is_some();
+        let addresses: Vec<_> = match assigned.addresses.as_slice() {
+            _ if is_nowhere => Vec::new(),
+            [] => vec![None],
+            own => own.iter().copied().map(Some).collect(),
+        };
+        for listener in listeners.iter().map(|listener| &listener.value) {
+            let (kinds, asks_for_others) = RouteKind::supported(listener);
+            let hostname = hostnames::of_listener(listener.hostname.as_ref());
+            let mut effective = Effective {
+                parent: parent.clone(),
+                namespace,
+                listener,
+                hostname: hostname.clone().unwrap_or(HostName::Any),
+                addresses: addresses.clone(),
+                port: listener.port,
+                kinds,
+                tls: None,
+                refused: None,
+                is_conflicted: false,
+                unresolved: None,
+                lacks_tls: false,
+                overlaps: None,
+            };
+            if asks_for_others {
+                let message = "allowedRoutes.kinds has kinds that do not fit the protocol";
+                effective.unresolved = Some(Fault::new("InvalidRouteKinds", message));
+            }
+            listener_tls::read(&mut effective, gateway, inputs, kept);
+            if let Protocol::Other(protocol) = &listener.protocol {
+                let message = format!("protocol {protocol} is not supported");
+                effective.refused = Some(Fault::new("UnsupportedProtocol", message));
+            } else if let Err(why) = hostname {
+                effective.refused = Some(Fault::new("UnsupportedValue", why));
+            }
+            self.of_parent.entry(parent.clone()).or_default().push(self.all.len());
+            self.all.push(effective);
+        }
+    }
+
+    /// Decides ports and conflicts. "Listeners are merged in this order: those of the Gateway, then those of `ListenerSet`s, the oldest
+    /// first": of two in conflict the first is served.
+    fn settle(&mut self, inputs: &Inputs<'_>, streams: &[(Transport, u16)]) {
+        for at in 0..self.all.len() {
+            let (before, rest) = self.all.split_at_mut(at);
+            let one = &mut rest[0];
+            if one.refused.is_some() {
+                continue;
+            }
+            if let Err(fault) = settle_port(one, inputs, streams) {
+                one.refused = Some(fault);
+                continue;
+            }
+            let shares = |other: &&Effective<'_>| {
+                other.refused.is_none()
+                    && other.port == one.port
+                    && other.transport() == one.transport()
+                    && other.addresses.iter().any(|address| one.addresses.contains(address))
+            };
+            if let Some(fault) = before.iter().filter(shares).find_map(|other| conflict(other, one)) {
+                one.refused = Some(fault);
+                one.is_conflicted = true;
+            }
+        }
+        self.find_overlaps();
+    }
+
+    /// Listeners of HTTPS at one port whose hostnames have names in common.
+    fn find_overlaps(&mut self) {
+        for at in 0..self.all.len() {
+            let one = &self.all[at];
+            let is_https =
+                |it: &Effective<'_>| it.listener.protocol == Protocol::Https && it.refused.is_none();
+            let overlapping = self.all.iter().enumerate().find(|(other_at, other)| {
+                *other_at != at
+                    && is_https(one)
+                    && is_https(other)
+                    && other.port == one.port
+                    && other.addresses == one.addresses
+                    && hostnames::intersection(&one.hostname, &other.hostname).is_some()
+            });
+            self.all[at].overlaps = overlapping.map(|(_, other)| {
+                format!("listener {} of the same port has names in common with it", other.listener.name)
+            });
+        }
+    }
+}
+
+/// The port at which a listener is served. Where Gateways have no addresses of their own, 80 and 443 stand for the controller's ports.
+fn settle_port(
+    one: &mut Effective<'_>,
+    inputs: &Inputs<'_>,
+    streams: &[(Transport, u16)],
+) -> Result<(), Fault> {
+    let options = inputs.options;
+    let wanted = one.listener.port;
+    let unavailable = |by: &str| Fault::new("PortUnavailable", format!("port {wanted} is taken by {by}"));
+    let has_own_address = one.addresses.iter().all(Option::is_some);
+    let is_http = one.listener.protocol == Protocol::Http;
+    let is_tls = matches!(one.listener.protocol, Protocol::Https | Protocol::Tls);
+    if has_own_address {
+        return Ok(());
+    }
+    if one.transport() == Transport::Tcp {
+        let is_own = |usual: u16, own: u16| wanted == usual || wanted == own;
+        if is_http && is_own(80, options.http_port) {
+            one.port = options.http_port;
+            return Ok(());
+        }
+        if is_tls && is_own(443, options.https_port) {
+            one.port = options.https_port;
+            return Ok(());
+        }
+        if let Some((_, flag)) = options.reserved_ports.iter().find(|(port, _)| *port == wanted) {
+            return Err(unavailable(&format!("Forebay itself ({flag})")));
+        }
+    }
+    if streams.contains(&(one.transport(), wanted)) {
+        return Err(unavailable("a TCP or UDP service of the settings"));
+    }
+    Ok(())
+}
+
+/// Why a listener cannot be served beside another one of the same port that came before it.
+fn conflict(first: &Effective<'_>, second: &Effective<'_>) -> Option<Fault> {
+    let family = |protocol: &Protocol| match protocol {
+        Protocol::Http => 0,
+        Protocol::Https | Protocol::Tls => 1,
+        Protocol::Tcp => 2,
+        Protocol::Udp => 3,
+        Protocol::Other(_) => 4,
+    };
+    let (ours, theirs) = (&second.listener.protocol, &first.listener.protocol);
+    let name = &first.listener.name;
+    let port = second.listener.port;
+    if family(ours) != family(theirs) {
+        let message = format!("listener {name} speaks {} at port {port} already", theirs.as_str());
+        return Some(Fault::new("ProtocolConflict", message));
+    }
+    let is_for_hosts = family(ours) < 2;
+    (!is_for_hosts || first.hostname == second.hostname).then(|| {
+        let message = format!("listener {name} has the same port {port} and hostname");
+        Fault::new("HostnameConflict", message)
+    })
+}
+
+/// Whether a Gateway lets a set add listeners.
+fn allows(
+    allowed: &AllowedListeners,
+    gateway: &Sourced<Gateway>,
+    set: &Sourced<ListenerSet>,
+    inputs: &Inputs<'_>,
+) -> bool {
+    let Some(namespaces) = &allowed.namespaces else { return false };
+    let from = namespaces.from.as_ref().unwrap_or(&FromNamespaces::None);
+    is_allowed(from, namespaces.selector.as_ref(), gateway.namespace(), set.namespace(), inputs)
+}
+
+/// Whether something of a namespace is allowed, seen from another one.
+pub(super) fn is_allowed(
+    from: &FromNamespaces,
+    selector: Option<&LabelSelector>,
+    own: &str,
+    other: &str,
+    inputs: &Inputs<'_>,
+) -> bool {
+    match from {
+        FromNamespaces::All => true,
+        FromNamespaces::Same => own == other,
+        FromNamespaces::Selector => selector.is_some_and(|selector| {
+            let namespace = inputs.gateway().namespaces.get(&NsName::new("", other));
+            namespace.is_some_and(|namespace| selector.selects(&namespace.metadata.labels))
+        }),
+        FromNamespaces::None | FromNamespaces::Other(_) => false,
+    }
+}

@@ -1,0 +1,128 @@
+//! `BackendTLSPolicy`: which Services are spoken to over TLS, and how their certificates are verified.
+//!
+//! Never in here: routes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use model::UpstreamTls;
+
+use super::conditions::{Fault, age};
+use super::grants::Referrer;
+use super::listener_tls::authorities;
+use crate::names::NsName;
+use crate::objects::gateway_api::BackendTlsPolicy;
+use crate::objects::{Resource, Service, ServicePort, Sourced};
+use crate::translate::inputs::Inputs;
+
+/// The policies of each Service.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Policies(HashMap<NsName, Vec<Policy>>);
+
+/// What a policy says of a Service.
+#[derive(Clone, Debug, PartialEq)]
+struct Policy {
+    /// Name of the port; none for all.
+    port: Option<Box<str>>,
+    /// None if endpoints cannot be spoken to as it asks.
+    tls: Option<Arc<UpstreamTls>>,
+}
+
+/// What becomes of a policy.
+pub(super) struct Judged<'a> {
+    pub(super) object: &'a Sourced<BackendTlsPolicy>,
+    pub(super) services: Vec<NsName>,
+    pub(super) accepted: Option<Fault>,
+    pub(super) resolved: Option<Fault>,
+}
+
+impl Policies {
+    /// How the endpoints of a Service's port are spoken to over TLS: none if nothing asks for TLS, and an error where what asks for it
+    /// cannot be obeyed. A policy for one port comes before one for all.
+    pub(super) fn find(
+        &self,
+        service: &NsName,
+        port: Option<&ServicePort>,
+    ) -> Result<Option<Arc<UpstreamTls>>, ()> {
+        let Some(policies) = self.0.get(service) else { return Ok(None) };
+        let name = port.and_then(|port| port.name.as_deref());
+        let of_port = policies.iter().find(|policy| policy.port.is_some() && policy.port.as_deref() == name);
+        let policy = of_port.or_else(|| policies.iter().find(|policy| policy.port.is_none()));
+        policy.map_or(Ok(None), |policy| policy.tls.clone().map(Some).ok_or(()))
+    }
+}
+
+/// Reads all policies. Of two for the same the older counts.
+pub(super) fn read<'a>(inputs: &Inputs<'a>) -> (Policies, Vec<Judged<'a>>) {
+    let mut objects: Vec<_> = inputs.gateway().backend_tls_policies.iter().map(|it| &**it).collect();
+    objects.sort_by_cached_key(|it| age(*it));
+    let (mut policies, mut judged) = (Policies::default(), Vec::new());
+    for object in objects {
+        judged.push(policies.add(object, inputs));
+    }
+    (policies, judged)
+}
+
+impl Policies {
+    fn add<'a>(&mut self, object: &'a Sourced<BackendTlsPolicy>, inputs: &Inputs<'_>) -> Judged<'a> {
+        let (tls, accepted, resolved) = match tls(object, inputs) {
+            Ok((tls, resolved)) => (Some(Arc::new(tls)), None, resolved),
+            Err((accepted, resolved)) => (None, Some(accepted), resolved),
+        };
+        let mut judged = Judged { object, services: Vec::new(), accepted, resolved };
+        let (mut added, mut conflict) = (false, None);
+        for target in object.spec.target_refs.iter().map(|target| &target.value) {
+            if !target.group.is_empty() || *target.kind != *Service::KIND {
+                continue;
+            }
+            let service = NsName::new(object.namespace(), &*target.name);
+            let known = self.0.entry(service.clone()).or_default();
+            judged.services.push(service);
+            if known.iter().any(|policy| policy.port == target.section_name) {
+                let message = format!("an older BackendTLSPolicy is about Service {} already", target.name);
+                conflict = Some(Fault::new("Conflicted", message));
+            } else {
+                known.push(Policy { port: target.section_name.clone(), tls: tls.clone() });
+                added = true;
+            }
+        }
+        judged.accepted = judged.accepted.or(conflict.filter(|_| !added));
+        judged
+    }
+}
+
+/// What a policy asks for; or why it cannot be obeyed, with what is wrong with its references.
+fn tls(
+    object: &Sourced<BackendTlsPolicy>,
+    inputs: &Inputs<'_>,
+) -> Result<(UpstreamTls, Option<Fault>), (Fault, Option<Fault>)> {
+    let validation = &object.spec.validation;
+    if validation.well_known_ca_certificates.is_some() {
+        let message = "wellKnownCACertificates is not supported; caCertificateRefs names authorities";
+        return Err((Fault::new("Invalid", message), None));
+    }
+    if !validation.subject_alt_names.is_empty() {
+        let message = "subjectAltNames is not supported; certificates are verified for the hostname";
+        return Err((Fault::new("Invalid", message), None));
+    }
+    let referrer = Referrer { kind: BackendTlsPolicy::KIND, namespace: object.namespace() };
+    let reasons = ("InvalidCACertificateRef", "InvalidKind");
+    let found = authorities(&validation.ca_certificate_refs, referrer, inputs, reasons);
+    let (authorities, fault) = found.map_err(|fault| {
+        let accepted = Fault::new("NoValidCACertificate", "no certificate of an authority can be used");
+        (accepted, Some(fault))
+    })?;
+    if authorities.certificates.is_empty() {
+        let message = "caCertificateRefs names no ConfigMap with authorities";
+        return Err((Fault::new("NoValidCACertificate", message), None));
+    }
+    let tls = UpstreamTls {
+        authorities,
+        verify: true,
+        depth: 10,
+        name: validation.hostname.to_string(),
+        send_name: true,
+        ..UpstreamTls::default()
+    };
+    Ok((tls, fault))
+}

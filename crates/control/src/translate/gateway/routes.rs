@@ -1,0 +1,247 @@
+//! The routes of one object, as they are wherever the object is attached, and what is wrong with it.
+//!
+//! Never in here: hosts and listeners.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::{
+    Action, Affinity, AffinityCookie, AffinityMode, Backends, Conditions, DirectResponse, Forward, Labels,
+    RequestFilters, ResponseFilters, RetryPolicy, Route, Timeouts, Transfer,
+};
+
+use super::backends::BackendFinder;
+use super::conditions::Fault;
+use super::duration;
+use super::filters;
+use super::rules::{Match, Rule};
+use crate::names::{NsName, ObjectRef};
+use crate::objects::At;
+use crate::objects::gateway_api::{
+    BackendRef, CookieLifetime, L4Rule, Retry, SessionPersistence, SessionType,
+};
+use crate::problem::Problem;
+use crate::translate::claim::{DraftRoute, RouteOrigin};
+
+/// What is made of one object.
+#[derive(Default)]
+pub(super) struct Content {
+    /// In the order of rules and matches. Their labels have no host yet.
+    pub(super) routes: Arc<[Template]>,
+    /// Of a route for connections or datagrams.
+    pub(super) stream: Option<Arc<StreamTemplate>>,
+    /// Why not all references lead somewhere.
+    pub(super) unresolved: Option<Fault>,
+    /// Why nothing of it can be served.
+    pub(super) refused: Option<Fault>,
+    /// Why a part of it cannot be served.
+    pub(super) partly: Option<Fault>,
+    pub(super) services: Vec<NsName>,
+    pub(super) problems: Vec<Problem>,
+}
+
+/// A route without a host.
+pub(super) struct Template {
+    pub(super) route: Route,
+    pub(super) origin: RouteOrigin,
+}
+
+/// Where connections or datagrams go.
+#[derive(Debug, PartialEq)]
+pub(super) struct StreamTemplate {
+    pub(super) backends: Backends,
+    pub(super) labels: Labels,
+}
+
+/// Makes the routes of an object for requests. `base` has the settings that hold for all routes.
+pub(super) fn of_requests(
+    object: &ObjectRef,
+    rules: &[Rule<'_>],
+    base: &DraftRoute,
+    mut finder: BackendFinder<'_, '_, '_>,
+) -> Content {
+    let (mut routes, mut faults, mut good) = (Vec::new(), Vec::new(), 0);
+    for rule in rules {
+        for one in &rule.matches {
+            let (route, fault) = match one {
+                Ok(one) => {
+                    let mut maker = Maker { object, rule, base, finder: &mut finder, partly: None };
+                    let (route, fault) = maker.make(one);
+                    (Some(route), fault)
+                }
+                Err(fault) => (None, Some(fault.clone())),
+            };
+            good += usize::from(fault.is_none());
+            faults.extend(fault);
+            let origin = || RouteOrigin::from(rule.place.clone());
+            routes.extend(route.map(|route| Template { route, origin: origin() }));
+        }
+    }
+    let first = faults.into_iter().next();
+    let (refused, partly) = if good == 0 { (first, None) } else { (None, first) };
+    Content { routes: routes.into(), refused, partly, ..Content::of(finder) }
+}
+
+/// Makes what becomes of connections or datagrams.
+pub(super) fn of_streams(
+    object: &ObjectRef,
+    rules: &[At<L4Rule>],
+    mut finder: BackendFinder<'_, '_, '_>,
+) -> Content {
+    let Some(rule) = rules.first().map(|rule| &rule.value) else { return Content::of(finder) };
+    let backends = finder.backends(&rule.backend_refs, None, |_, _| Ok(None));
+    let name = rule.name.as_deref().unwrap_or_default();
+    let labels = labels(object, name, &rule.backend_refs, "");
+    let stream = backends.map(|backends| Arc::new(StreamTemplate { backends, labels }));
+    Content { stream, ..Content::of(finder) }
+}
+
+impl Content {
+    fn of(finder: BackendFinder<'_, '_, '_>) -> Self {
+        let mut services = finder.services;
+        services.sort();
+        services.dedup();
+        let problems = finder.clusters.take_problems();
+        Self { unresolved: finder.faults.into_iter().next(), services, problems, ..Self::default() }
+    }
+}
+
+fn labels(object: &ObjectRef, rule: &str, backends: &[At<BackendRef>], path: &str) -> Labels {
+    let first = backends.first().map(|backend| &backend.value);
+    Labels {
+        namespace: object.namespace.clone(),
+        object: object.name.clone(),
+        service: first.map(|backend| backend.name.to_string()).unwrap_or_default(),
+        service_port: first.and_then(|backend| backend.port).map(|port| port.to_string()).unwrap_or_default(),
+        path: path.to_owned(),
+        host: String::new(),
+        rule: rule.to_owned(),
+    }
+}
+
+struct Maker<'m, 'r, 'f, 'c, 'a> {
+    object: &'m ObjectRef,
+    rule: &'m Rule<'r>,
+    base: &'m DraftRoute,
+    finder: &'m mut BackendFinder<'f, 'c, 'a>,
+    /// Why a backend takes no requests, although others do.
+    partly: Option<Fault>,
+}
+
+impl Maker<'_, '_, '_, '_, '_> {
+    /// The route for a match. Where something of it cannot be obeyed, requests are answered 500.
+    fn make(&mut self, one: &Match) -> (Route, Option<Fault>) {
+        let labels = Arc::new(labels(self.object, self.rule.name, self.rule.backends, &one.written));
+        let mut route = Route::new(one.path.clone(), error(), labels);
+        route.conditions =
+            Some(&one.conditions).filter(|it| **it != Conditions::default()).cloned().map(Box::new);
+        route.abuse = self.base.abuse.clone();
+        route.access_log = self.base.access_log;
+        route.tracing.clone_from(&self.base.tracing);
+        let fault = self.fill(one, &mut route).err().or_else(|| self.partly.take());
+        (route, fault)
+    }
+
+    fn fill(&mut self, one: &Match, route: &mut Route) -> Result<(), Fault> {
+        let filters = filters::read(self.rule.filters, &one.path, self.finder)?;
+        let redirects = filters.redirects();
+        let (of_request, of_response, mirrors) = filters.of_route();
+        let action = if redirects { Action::NotFound } else { self.action(one, mirrors)? };
+        route.request_filters = RequestFilters::new(of_request).expect("each is of another kind");
+        route.response_filters = ResponseFilters::new(of_response).expect("each is of another kind");
+        route.action = action;
+        Ok(())
+    }
+
+    fn action(&mut self, one: &Match, mirrors: Vec<model::Mirror>) -> Result<Action, Fault> {
+        let affinity = self.rule.session.map(affinity).transpose()?.map(Arc::new);
+        let mut fault = None;
+        let backends = self.finder.backends(self.rule.backends, affinity.as_ref(), |finder, reference| {
+            if reference.filters.is_empty() {
+                return Ok(None);
+            }
+            let read = filters::read(&reference.filters, &one.path, finder);
+            match read.and_then(filters::FilterSet::of_backend) {
+                Ok(filters) => Ok(Some(Arc::new(filters))),
+                Err(why) => {
+                    fault.get_or_insert(why);
+                    Err(())
+                }
+            }
+        });
+        self.partly = fault;
+        let Some(backends) = backends else { return Ok(error()) };
+        let timeouts = self.timeouts()?;
+        let retry = match self.rule.retry {
+            Some(asked) => retry(asked, &self.base.retry)?,
+            None => self.base.retry.clone(),
+        };
+        let mirrors = (!mirrors.is_empty()).then(|| mirrors.into());
+        Ok(Action::Forward(Forward {
+            backends,
+            timeouts,
+            retry,
+            body_bytes_max: None,
+            connection_header: None,
+            sets_affinity_cookie: affinity.is_some(),
+            head: None,
+            transfer: Transfer { mirrors, ..self.base.transfer.clone() },
+            cache: None,
+            overload: self.base.overload.clone(),
+            priority: self.base.priority,
+        }))
+    }
+
+    /// "A zero-valued duration means that there is no timeout."
+    fn timeouts(&self) -> Result<Timeouts, Fault> {
+        let Some(asked) = self.rule.timeouts else { return Ok(self.base.timeouts) };
+        let of_request = read_duration(asked.request.as_deref())?;
+        let backend_request = read_duration(asked.backend_request.as_deref())?;
+        let longest = of_request.max(backend_request);
+        let read = longest.map_or(self.base.timeouts.read, |longest| longest.max(self.base.timeouts.read));
+        Ok(Timeouts { request: of_request, backend_request, read, ..self.base.timeouts })
+    }
+}
+
+fn error() -> Action {
+    Action::Respond(DirectResponse { status: 500, body: String::new() })
+}
+
+fn read_duration(text: Option<&str>) -> Result<Option<Duration>, Fault> {
+    let Some(text) = text else { return Ok(None) };
+    let invalid =
+        || Fault::new("UnsupportedValue", format!("{text:?} is no duration such as 500ms or 1m30s"));
+    let duration = duration::parse(text).ok_or_else(invalid)?;
+    Ok((duration > Duration::ZERO).then_some(duration))
+}
+
+fn retry(asked: &Retry, base: &RetryPolicy) -> Result<RetryPolicy, Fault> {
+    let mut policy = base.clone();
+    policy.on.error = true;
+    policy.on.timeout = true;
+    policy.on.statuses.clone_from(&asked.codes);
+    policy.tries = asked.attempts.map_or(policy.tries, |attempts| Some(attempts.saturating_add(1)));
+    policy.backoff = read_duration(asked.backoff.as_deref())?;
+    Ok(policy)
+}
+
+/// The name of a session that has none.
+const SESSION_NAME: &str = "forebay-session";
+
+fn affinity(asked: &SessionPersistence) -> Result<Affinity, Fault> {
+    let age_max = read_duration(asked.absolute_timeout.as_deref())?;
+    let lifetime = asked.cookie_config.as_ref().map(|cookie| &cookie.lifetime_type);
+    let is_permanent = lifetime == Some(&CookieLifetime::Permanent);
+    let name = asked.session_name.as_deref().unwrap_or(SESSION_NAME).to_owned();
+    let seconds = age_max.map(|age| age.as_secs().cast_signed()).filter(|_| is_permanent);
+    let header = match &asked.kind {
+        SessionType::Cookie => None,
+        SessionType::Header => Some(name.clone()),
+        SessionType::Other(kind) => {
+            let message = format!("session persistence of type {kind} is not supported");
+            return Err(Fault::new("UnsupportedValue", message));
+        }
+    };
+    let cookie = AffinityCookie { name, max_age: seconds, expires: seconds, ..AffinityCookie::default() };
+    Ok(Affinity { mode: AffinityMode::Persistent, change_on_failure: true, cookie, header, age_max })
+}

@@ -1,0 +1,285 @@
+//! What the status of all objects is to say, and the problems that follow from it.
+//!
+//! Never in here: who writes it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::attach::Attached;
+use super::conditions::{
+    self, ACCEPTED, CONFLICTED, Fault, INSECURE_VALIDATION, OVERLAPPING_TLS, PARTIALLY_INVALID, subject,
+};
+use super::listener_tls;
+use super::listeners::{Effective, Listeners, OwnGateway, OwnSet, ParentKey};
+use super::pieces::RouteObject;
+use super::policies::Judged;
+use super::report::{
+    AncestorStatus, ClassReport, Condition, GatewayReport, GatewayStatus, ListenerSetStatus, ListenerStatus,
+    ParentStatus, PolicyStatus, RouteStatus, Subject,
+};
+use super::routes::Content;
+use crate::names::NsName;
+use crate::objects::gateway_api::ParentReference;
+use crate::problem::{Place, Problem, Reason, Severity};
+
+/// Makes the report. Parts that are as before keep their pointers.
+pub(super) struct Reporter<'r, 'a> {
+    pub(super) listeners: &'r Listeners<'a>,
+    /// How many routes are attached to each listener.
+    pub(super) counts: &'r [u32],
+    pub(super) before: &'r GatewayReport,
+    pub(super) problems: &'r mut Vec<Problem>,
+}
+
+/// A route with what it is attached to.
+pub(super) struct RouteResult<'r> {
+    pub(super) object: &'r RouteObject,
+    pub(super) attached: &'r [Attached<'r>],
+    /// What it is at each parent.
+    pub(super) contents: Vec<&'r Content>,
+}
+
+impl<'r, 'a> Reporter<'r, 'a> {
+    pub(super) fn report(mut self, routes: &[RouteResult<'_>], policies: &[Judged<'_>]) -> GatewayReport {
+        let before = self.before;
+        GatewayReport {
+            classes: shared(self.classes(), &before.classes, |it| &it.subject),
+            gateways: shared(self.gateways(), &before.gateways, |it| &it.subject),
+            listener_sets: shared(self.sets(), &before.listener_sets, |it| &it.subject),
+            routes: shared(self.routes(routes), &before.routes, |it| &it.subject),
+            policies: shared(self.policies(routes, policies), &before.policies, |it| &it.subject),
+        }
+    }
+
+    fn classes(&self) -> Vec<ClassReport> {
+        let report = |class: &&crate::objects::Sourced<crate::objects::gateway_api::GatewayClass>| {
+            let fault = class.spec.parameters_ref.as_ref().map(|_| {
+                Fault::new("InvalidParameters", "parametersRef: there are no parameters for a class")
+            });
+            let conditions = vec![conditions::accepted(fault.as_ref())];
+            ClassReport { subject: subject(*class), conditions }
+        };
+        self.listeners.classes.iter().map(report).collect()
+    }
+
+    fn gateways(&mut self) -> Vec<GatewayStatus> {
+        let listeners = self.listeners;
+        listeners.gateways.iter().map(|gateway| self.gateway(gateway)).collect()
+    }
+
+    fn gateway(&mut self, gateway: &OwnGateway<'_>) -> GatewayStatus {
+        let key = gateway.object.key();
+        let own = self.of_parent(&ParentKey::Gateway(key.clone()));
+        let sets = self.listeners.sets.iter().filter(|set| set.gateway == key);
+        let attached_sets = sets.filter(|set| self.set_fault(set).is_none()).count();
+        let invalid = own.iter().filter(|(_, one)| one.refused.is_some()).count();
+        let lacking = own.iter().any(|(_, one)| !one.is_served());
+        let mut accepted = gateway.refused.clone();
+        if accepted.is_none() && invalid == own.len() && invalid > 0 {
+            accepted = Some(Fault::new("ListenersNotValid", "no listener is valid"));
+        }
+        let mut first = conditions::accepted(accepted.as_ref());
+        if accepted.is_none() && lacking {
+            first = Condition::yes(ACCEPTED, "ListenersNotValid", "some listeners are not valid");
+        }
+        let is_nowhere = gateway.assigned.unusable.as_ref().or(gateway.refused.as_ref()).cloned();
+        let is_served = own.iter().any(|(_, one)| one.is_served()) || attached_sets > 0;
+        let nothing = || Fault::new("Invalid", "no listener is served");
+        let programmed = gateway.assigned.unusable.clone();
+        let programmed =
+            programmed.or_else(|| accepted.clone().map(|why| Fault::new("Invalid", why.message)));
+        let programmed = programmed.or_else(|| (!is_served).then(nothing));
+        let unresolved = gateway.unresolved.clone().or_else(|| {
+            let one = own.iter().find(|(_, one)| one.unresolved.is_some())?.1;
+            let message = format!("references of listener {} lead nowhere", one.listener.name);
+            Some(Fault::new("ListenersNotResolved", message))
+        });
+        let mut conditions = vec![
+            first,
+            conditions::programmed(programmed.as_ref()),
+            conditions::resolved(unresolved.as_ref()),
+        ];
+        if listener_tls::is_insecure(gateway.object) {
+            let message = "clients without a valid certificate are served";
+            conditions.push(Condition::yes(INSECURE_VALIDATION, "ConfigurationChanged", message));
+        }
+        let place = Place::of(gateway.object);
+        for fault in [&accepted, &gateway.assigned.unusable, &gateway.unresolved].into_iter().flatten() {
+            self.problems.push(problem(&place, "", fault));
+        }
+        let places = gateway.object.spec.listeners.iter().map(|one| Place::at(gateway.object, one)).collect();
+        GatewayStatus {
+            subject: subject(gateway.object),
+            conditions,
+            addresses: gateway.assigned.status(),
+            listeners: self.statuses(&own, places, is_nowhere.as_ref()),
+            attached_listener_sets: attached_sets as u32,
+        }
+    }
+
+    fn sets(&mut self) -> Vec<ListenerSetStatus> {
+        let listeners = self.listeners;
+        listeners.sets.iter().map(|set| self.set(set)).collect()
+    }
+
+    fn set(&mut self, set: &OwnSet<'_>) -> ListenerSetStatus {
+        let fault = self.set_fault(set);
+        if let Some(fault) = &fault {
+            self.problems.push(problem(&Place::of(set.object), "", fault));
+        }
+        let own = self.of_parent(&ParentKey::Set(set.object.key()));
+        let places = set.object.spec.listeners.iter().map(|one| Place::at(set.object, one)).collect();
+        ListenerSetStatus {
+            subject: subject(set.object),
+            conditions: vec![conditions::accepted(fault.as_ref()), conditions::programmed(fault.as_ref())],
+            listeners: self.statuses(&own, places, None),
+        }
+    }
+
+    /// Why a set is not accepted: "accepted if at least one of its listeners is valid".
+    fn set_fault(&self, set: &OwnSet<'_>) -> Option<Fault> {
+        let none_is_valid = || {
+            let own = self.of_parent(&ParentKey::Set(set.object.key()));
+            let is_valid = own.iter().any(|(_, one)| one.is_served());
+            (!is_valid).then(|| Fault::new("ListenersNotValid", "no listener is valid"))
+        };
+        set.refused.clone().or_else(none_is_valid)
+    }
+
+    fn of_parent(&self, key: &ParentKey) -> Vec<(usize, &'r Effective<'a>)> {
+        let listeners = self.listeners;
+        let places = listeners.of_parent.get(key).into_iter().flatten();
+        places.map(|&at| (at, &listeners.all[at])).collect()
+    }
+
+    fn routes(&mut self, routes: &[RouteResult<'_>]) -> Vec<RouteStatus> {
+        routes.iter().map(|route| self.route(route)).collect()
+    }
+
+    fn route(&mut self, route: &RouteResult<'_>) -> RouteStatus {
+        let parents = route.attached.iter().zip(&route.contents).map(|(attached, content)| {
+            let Content { unresolved, refused, partly, problems, .. } = content;
+            self.problems.extend(problems.iter().cloned());
+            let fault = attached.listeners.as_ref().err().or(refused.as_ref());
+            let mut conditions = vec![conditions::accepted(fault), conditions::resolved(unresolved.as_ref())];
+            if let Some(partly) = partly {
+                conditions.push(Condition::yes(PARTIALLY_INVALID, partly.reason, partly.message.clone()));
+            }
+            let place = route.object.place(attached.parent);
+            for fault in fault.into_iter().chain(unresolved).chain(partly) {
+                self.problems.push(problem(&place, "", fault));
+            }
+            ParentStatus { parent_ref: attached.parent.value.clone(), conditions }
+        });
+        let parents = parents.collect();
+        RouteStatus { subject: route.object.subject(), parents }
+    }
+
+    fn policies(&mut self, routes: &[RouteResult<'_>], policies: &[Judged<'_>]) -> Vec<PolicyStatus> {
+        let status = |policy: &Judged<'_>| {
+            let gateways = self.gateways_of(routes, &policy.services);
+            let place = Place::of(policy.object);
+            for fault in policy.accepted.iter().chain(&policy.resolved) {
+                self.problems.push(problem(&place, "", fault));
+            }
+            let conditions = vec![
+                conditions::accepted(policy.accepted.as_ref()),
+                conditions::resolved(policy.resolved.as_ref()),
+            ];
+            let ancestors = gateways.into_iter().map(|gateway| AncestorStatus {
+                ancestor_ref: ParentReference {
+                    group: Some(crate::objects::gateway_api::GROUP.into()),
+                    kind: Some("Gateway".into()),
+                    namespace: Some(gateway.namespace.into()),
+                    name: gateway.name.into(),
+                    ..ParentReference::default()
+                },
+                conditions: conditions.clone(),
+            });
+            PolicyStatus { subject: subject(policy.object), ancestors: ancestors.collect() }
+        };
+        policies.iter().map(status).collect()
+    }
+
+    /// The Gateways whose routes lead to one of these Services.
+    fn gateways_of(&self, routes: &[RouteResult<'_>], services: &[NsName]) -> Vec<NsName> {
+        let parents = routes.iter().flat_map(|route| route.attached.iter().zip(&route.contents));
+        let leading =
+            parents.filter(|(_, content)| content.services.iter().any(|one| services.contains(one)));
+        let gateways = leading.filter_map(|(attached, _)| self.listeners.gateway_of(&attached.key));
+        let mut gateways: Vec<_> = gateways.map(|gateway| gateway.object.key()).collect();
+        gateways.sort();
+        gateways.dedup();
+        gateways
+    }
+
+    fn statuses(
+        &mut self,
+        own: &[(usize, &Effective<'_>)],
+        places: Vec<Place>,
+        unusable: Option<&Fault>,
+    ) -> Vec<ListenerStatus> {
+        let mut statuses = Vec::with_capacity(own.len());
+        for ((at, one), place) in own.iter().zip(places) {
+            let name = &one.listener.name;
+            for fault in one.refused.iter().chain(&one.unresolved) {
+                self.problems.push(problem(&place, &format!("listener {name}: "), fault));
+            }
+            statuses.push(ListenerStatus {
+                name: name.clone(),
+                supported_kinds: one.kinds.iter().map(|kind| kind.group_kind()).collect(),
+                attached_routes: self.counts[*at],
+                conditions: conditions_of(one, unusable),
+            });
+        }
+        statuses
+    }
+}
+
+fn conditions_of(one: &Effective<'_>, unusable: Option<&Fault>) -> Vec<Condition> {
+    let programmed = match one.fault() {
+        Some(fault) if one.is_conflicted => Some(fault.clone()),
+        Some(fault) if !one.is_served() => Some(Fault::new("Invalid", fault.message.clone())),
+        _ => unusable.map(|why| Fault::new("Pending", why.message.clone())),
+    };
+    let conflicted = match &one.refused {
+        Some(fault) if one.is_conflicted => Condition::yes(CONFLICTED, fault.reason, fault.message.clone()),
+        _ => Condition::no(CONFLICTED, "NoConflicts", "no other listener is in its way"),
+    };
+    let mut conditions = vec![
+        conditions::accepted(one.refused.as_ref()),
+        conditions::programmed(programmed.as_ref()),
+        conditions::resolved(one.unresolved.as_ref()),
+        conflicted,
+    ];
+    if let Some(overlap) = &one.overlaps {
+        conditions.push(Condition::yes(OVERLAPPING_TLS, "OverlappingHostnames", overlap.clone()));
+    }
+    conditions
+}
+
+/// A fault as a problem, for the log and `check`.
+fn problem(place: &Place, begin: &str, fault: &Fault) -> Problem {
+    let reason = match fault.reason {
+        "HostnameConflict" | "ProtocolConflict" | "PortUnavailable" | "Conflicted" => Reason::Conflict,
+        "RefNotPermitted" | "NotAllowedByListeners" | "NotAllowed" => Reason::Forbidden,
+        "InvalidCertificateRef" | "InvalidClientCertificateRef" => Reason::Secret,
+        "BackendNotFound" | "InvalidCACertificateRef" | "NoMatchingParent" => Reason::Missing,
+        "UnsupportedValue" | "UnsupportedProtocol" | "UnsupportedAddress" | "InvalidKind" => {
+            Reason::Unsupported
+        }
+        _ => Reason::Invalid,
+    };
+    let message = format!("{begin}{} ({})", fault.message, fault.reason);
+    Problem::in_place(Severity::Error, place, message).because(reason)
+}
+
+/// Takes over the pointers of what is as before.
+fn shared<T: PartialEq>(now: Vec<T>, before: &[Arc<T>], subject: impl Fn(&T) -> &Subject) -> Vec<Arc<T>> {
+    let known: HashMap<_, _> = before.iter().map(|it| (&subject(it).object, it)).collect();
+    let share = |it: T| match known.get(&subject(&it).object) {
+        Some(old) if ***old == it => Arc::clone(old),
+        _ => Arc::new(it),
+    };
+    now.into_iter().map(share).collect()
+}
