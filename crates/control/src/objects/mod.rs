@@ -173,6 +173,15 @@ macro_rules! kinds {
             $(#[doc = concat!("`", $name, "`.")] $kind(Arc<Sourced<$kind>>),)*
         }
 
+        impl Object {
+            /// Its kind, its namespace and its name: what tells it from all others.
+            pub fn key(&self) -> (&'static str, NsName) {
+                match self {
+                    $(Self::$kind(object) => ($kind::KIND, object.key()),)*
+                }
+            }
+        }
+
         /// A supported kind.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Kind {

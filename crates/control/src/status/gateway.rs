@@ -352,12 +352,11 @@ async fn write(
     let path = collection.path(subject);
     let mut outcome = Err(Failure::Conflict);
     for _ in 0..TRIES_MAX {
-        let object = match object.take() {
-            Some(object) => object,
-            None => {
-                let get = request(Method::GET, path.clone(), Vec::new());
-                server.ask(READING, server.client.request::<Value>(get)).await?
-            }
+        let object = if let Some(object) = object.take() {
+            object
+        } else {
+            let get = request(Method::GET, path.clone(), Vec::new());
+            server.ask(READING, server.client.request::<Value>(get)).await?
         };
         if object["metadata"]["uid"].as_str() != subject.uid.as_deref() {
             return Err(Failure::NotFound);

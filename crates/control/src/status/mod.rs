@@ -205,7 +205,7 @@ impl Duty {
                 () = self.teller.run(self.programmed.clone()) => {}
             }
         } else if self.options.leader_election {
-            self.run_elected(stopping).await;
+            Box::pin(self.run_elected(stopping)).await;
         } else {
             self.metrics.set_leader(&self.options.election_id, true);
             tokio::select! {

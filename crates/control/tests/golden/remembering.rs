@@ -5,8 +5,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use control::index::Index;
-use control::names::NsName;
-use control::objects::{Object, Resource, Sourced};
+use control::objects::{Object, Sourced};
 use control::resolve::Resolved;
 use control::source::files::Files;
 use control::translate::{Translator, translate};
@@ -92,7 +91,7 @@ proptest! {
                 Step::Apply(case, at) => drop(object(*case, at).map(|object| index.apply(&object))),
                 Step::Copy(case, at) => drop(object(*case, at).map(|object| index.apply(&copy(&object)))),
                 Step::Remove(case, at) => drop(object(*case, at).map(|object| {
-                    let (kind, key) = name(&object);
+                    let (kind, key) = object.key();
                     index.remove(kind, &key)
                 })),
                 Step::Circumstances(case) => circumstances = cases[*case],
@@ -119,7 +118,7 @@ proptest! {
 fn a_change_of_a_route_touches_its_host_alone() {
     let api = "apiVersion: gateway.networking.k8s.io/v1";
     let mut index = Index::default();
-    let apply = |index: &mut Index, text: &str| objects(text).iter().for_each(|it| drop(index.apply(it)));
+    let apply = |index: &mut Index, text: &str| objects(text).iter().for_each(|it| _ = index.apply(it));
     apply(
         &mut index,
         &format!(
@@ -203,32 +202,6 @@ fn new_hosts(before: &Model, after: &Model) -> Vec<String> {
 fn is_shared(a: &Model, b: &Model) -> bool {
     a.hosts().zip(b.hosts()).all(|(a, b)| Arc::ptr_eq(a, b))
         && a.clusters.iter().zip(b.clusters.iter()).all(|(a, b)| Arc::ptr_eq(a.1, b.1))
-}
-
-fn name(object: &Object) -> (&'static str, NsName) {
-    fn of<T: Resource>(object: &Sourced<T>) -> (&'static str, NsName) {
-        (T::KIND, object.key())
-    }
-    match object {
-        Object::Ingress(it) => of(it),
-        Object::IngressClass(it) => of(it),
-        Object::Service(it) => of(it),
-        Object::EndpointSlice(it) => of(it),
-        Object::Endpoints(it) => of(it),
-        Object::ConfigMap(it) => of(it),
-        Object::Secret(it) => of(it),
-        Object::Namespace(it) => of(it),
-        Object::GatewayClass(it) => of(it),
-        Object::Gateway(it) => of(it),
-        Object::ListenerSet(it) => of(it),
-        Object::HttpRoute(it) => of(it),
-        Object::GrpcRoute(it) => of(it),
-        Object::TlsRoute(it) => of(it),
-        Object::TcpRoute(it) => of(it),
-        Object::UdpRoute(it) => of(it),
-        Object::ReferenceGrant(it) => of(it),
-        Object::BackendTlsPolicy(it) => of(it),
-    }
 }
 
 fn copy(object: &Object) -> Object {

@@ -7,7 +7,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use control::index::Index;
 use control::names::NsName;
-use control::objects::{Object, Resource, Sourced};
 use control::resolve::Resolved;
 use control::source::objects_in;
 use control::translate::Translator;
@@ -42,7 +41,7 @@ pub(crate) fn translate(input: &[u8]) {
         compare(&mut translator, &index, &options, &resolved);
     }
     for object in first.iter().take(CHANGES_MAX) {
-        let (kind, key) = name(object);
+        let (kind, key) = object.key();
         index.remove(kind, &key);
         compare(&mut translator, &index, &options, &resolved);
     }
@@ -86,19 +85,4 @@ fn resolved() -> Resolved {
 /// The first of July 2026: the certificates in the corpus are made for that.
 fn now() -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(1_782_864_000)
-}
-
-fn name(object: &Object) -> (&'static str, NsName) {
-    fn of<T: Resource>(object: &Sourced<T>) -> (&'static str, NsName) {
-        (T::KIND, object.key())
-    }
-    match object {
-        Object::Ingress(it) => of(it),
-        Object::IngressClass(it) => of(it),
-        Object::Service(it) => of(it),
-        Object::EndpointSlice(it) => of(it),
-        Object::Endpoints(it) => of(it),
-        Object::ConfigMap(it) => of(it),
-        Object::Secret(it) => of(it),
-    }
 }

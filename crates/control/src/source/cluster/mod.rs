@@ -377,11 +377,12 @@ impl Cluster {
                 self.named.references.forget(kind, key);
                 self.named.renamed = true;
             }
-            Namespace::KIND => {
-                if self.index.namespaces.as_mut().is_some_and(|selected| selected.remove(&key.name)) {
-                    self.take_references(options);
-                }
+            Namespace::KIND
+                if self.index.namespaces.as_mut().is_some_and(|selected| selected.remove(&key.name)) =>
+            {
+                self.take_references(options);
             }
+            Namespace::KIND => {}
             ConfigMap::KIND if !self.named.own.contains(key) => {}
             ConfigMap::KIND | IngressClass::KIND => self.take_references(options),
             _ if references::names_others(kind) => self.take_references(options),

@@ -345,7 +345,13 @@ fn an_endpoint_that_is_new_gets_few_clients_without_a_cookie() {
             overload.slow_start = Duration::from_secs(3600);
         });
         let cookie = AffinityCookie::default();
-        let affinity = Affinity { mode: AffinityMode::Balanced, change_on_failure: false, cookie };
+        let affinity = Affinity {
+            mode: AffinityMode::Balanced,
+            change_on_failure: false,
+            cookie,
+            header: None,
+            age_max: None,
+        };
         change_cluster(model, |cluster| cluster.balance = Balance::Cookie(Arc::new(affinity)));
     });
     let mut client = world.http_client();
