@@ -4,8 +4,8 @@ use super::*;
 use crate::objects::gateway_api::{Gateway, GatewayClass};
 use crate::translate::gateway::report::CONTROLLER;
 
-fn served(kinds: &[(&str, &'static str)]) -> Result<discovery::Served, Trouble> {
-    Ok(kinds.iter().map(|(plural, version)| ((*plural).to_owned(), *version)).collect())
+fn served(kinds: &[(&str, &'static str)]) -> discovery::Served {
+    kinds.iter().map(|(plural, version)| ((*plural).to_owned(), *version)).collect()
 }
 
 fn class() -> (&'static str, Value) {
@@ -32,14 +32,14 @@ async fn kinds_that_are_there_are_waited_for_and_later_ones_are_not() {
         told.list(kind, &[]);
     }
     assert_eq!(told.cluster.condition().waiting, ["kinds of the Gateway API"]);
-    told.cluster.take_served(served(&[("gatewayclasses", "v1beta1"), ("others", "v1")]), &told.options);
+    told.cluster.take_served(Ok(served(&[("gatewayclasses", "v1beta1"), ("others", "v1")])), &told.options);
     assert_eq!(told.cluster.condition().waiting, ["gatewayclasses"]);
     told.list(GatewayClass::KIND, &[class()]);
     assert!(told.cluster.index().is_some());
     assert_eq!(versions(&told), [("GatewayClass", "v1beta1")]);
 
     let all = served(&[("gatewayclasses", "v1"), ("gateways", "v1"), ("tlsroutes", "v1alpha3")]);
-    told.cluster.take_served(all, &told.options);
+    told.cluster.take_served(Ok(all), &told.options);
     assert!(told.cluster.index().is_some(), "what is served goes on");
     assert_eq!(versions(&told), [("Gateway", "v1"), ("GatewayClass", "v1"), ("TLSRoute", "v1alpha3")]);
     assert_eq!(
@@ -51,7 +51,7 @@ async fn kinds_that_are_there_are_waited_for_and_later_ones_are_not() {
     assert_eq!(told.cluster.index.gateway.keys(GatewayClass::KIND).len(), 0);
     told.list(Gateway::KIND, &[gateway("s")]);
     told.cluster.take_changed();
-    told.cluster.take_served(served(&[]), &told.options);
+    told.cluster.take_served(Ok(served(&[])), &told.options);
     assert!(told.cluster.take_changed() && told.cluster.index.gateway.gateways.is_empty());
     assert_eq!(versions(&told), []);
 }
@@ -59,7 +59,7 @@ async fn kinds_that_are_there_are_waited_for_and_later_ones_are_not() {
 #[tokio::test]
 async fn what_gateways_of_ours_name_is_followed() {
     let mut told = Told::listed(&[]);
-    told.cluster.take_served(served(&[("gatewayclasses", "v1"), ("gateways", "v1")]), &told.options);
+    told.cluster.take_served(Ok(served(&[("gatewayclasses", "v1"), ("gateways", "v1")])), &told.options);
     told.list(Gateway::KIND, &[gateway("s")]);
     assert_eq!(told.cluster.named.references.groups().count(), 0, "nobody knows its class");
     told.list(GatewayClass::KIND, &[class()]);
@@ -77,7 +77,7 @@ async fn labels_of_namespaces_are_watched_where_there_are_gateways() {
     let is_watched =
         |told: &Told| told.cluster.states.iter().any(|state| state.watch.kind == Namespace::KIND);
     assert!(!is_watched(&told));
-    told.cluster.take_served(served(&[("gateways", "v1")]), &told.options);
+    told.cluster.take_served(Ok(served(&[("gateways", "v1")])), &told.options);
     assert!(is_watched(&told));
     told.finds(Namespace::KIND, &json!({"metadata": {"name": "a", "labels": {"team": "blue"}}}));
     let namespace = told.cluster.index.gateway.namespaces.get(&NsName::new("", "a")).unwrap();
@@ -91,7 +91,7 @@ async fn without_the_right_to_them_the_rest_is_served() {
     for kind in [Ingress::KIND, IngressClass::KIND, Service::KIND, EndpointSlice::KIND] {
         told.list(kind, &[]);
     }
-    told.cluster.take_served(served(&[("gateways", "v1")]), &told.options);
+    told.cluster.take_served(Ok(served(&[("gateways", "v1")])), &told.options);
     assert_eq!(told.cluster.condition().waiting, ["gateways", "namespaces"]);
     told.fails(Gateway::KIND, "gateways is forbidden", true);
     told.fails(Namespace::KIND, "namespaces is forbidden", true);
@@ -105,6 +105,6 @@ async fn an_api_server_that_does_not_answer_is_a_trouble() {
     let trouble = Trouble { why: "connection refused".to_owned(), is_forbidden: false };
     told.cluster.take_served(Err(trouble), &told.options);
     assert_eq!(told.cluster.condition().troubles, ["kinds of the Gateway API: connection refused"]);
-    told.cluster.take_served(served(&[]), &told.options);
+    told.cluster.take_served(Ok(served(&[])), &told.options);
     assert_eq!(told.cluster.condition().troubles, [""; 0]);
 }
