@@ -31,6 +31,7 @@ mod header_changes;
 mod host;
 mod host_name;
 mod host_tls;
+mod labels;
 mod listener;
 pub mod log;
 pub mod overload;
@@ -78,6 +79,7 @@ pub use header_changes::{HeaderChanges, InvalidChange};
 pub use host::Host;
 pub use host_name::{Alias, HostName, InvalidHostName};
 pub use host_tls::{ClientAuth, HostTls, VerifyClient};
+pub use labels::Labels;
 pub use listener::{HostList, Listener, ListenerId, ListenerKind, Protocol};
 pub use overload::Overload;
 pub use path_change::{PathChange, RequestRedirect, Scheme, UrlRewrite};
@@ -85,7 +87,7 @@ pub use pattern::{InvalidPattern, Pattern};
 pub use replicas::Replicas;
 pub use request_quota::{QuotaWindow, RequestQuota};
 pub use route::{
-    Action, ConnectionHeader, DirectResponse, Forward, InvalidPath, Labels, PathKind, PathMatch, RetryOn,
+    Action, ConnectionHeader, DirectResponse, Forward, InvalidPath, PathKind, PathMatch, RetryOn,
     RetryPolicy, Route, SlashRedirect, Timeouts, UpstreamHead,
 };
 pub use script::{

@@ -8,7 +8,7 @@ use crate::overload::Priority;
 use crate::template::Template;
 use crate::{
     Abuse, Access, Backends, CachePolicy, Conditions, ErrorPages, Expression, FastCgi, Files, InvalidPattern,
-    Overload, Precedence, RequestFilters, ResponseFilters, Script, Tracing, Transfer,
+    Labels, Overload, Precedence, RequestFilters, ResponseFilters, Script, Tracing, Transfer,
 };
 
 /// What is done with the requests for some paths of a host. [`Route::new`] makes one that asks for nothing but its action.
@@ -329,23 +329,4 @@ pub enum ConnectionHeader {
     Close,
     /// `keep-alive`.
     KeepAlive,
-}
-
-/// What a route is called in metrics, in the access log and on the configuration page.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Labels {
-    /// Namespace of the object that asked for the route.
-    pub namespace: String,
-    /// Name of the object that asked for the route.
-    pub object: String,
-    /// Service that the route forwards to, or empty.
-    pub service: String,
-    /// Port of that Service, as the object names it, or empty.
-    pub service_port: String,
-    /// The path as written.
-    pub path: String,
-    /// The host as written, or `_`.
-    pub host: String,
-    /// Name of the rule within the object, or empty: Ingresses have none.
-    pub rule: String,
 }

@@ -18,13 +18,6 @@ use crate::upstream::{Endpoint, Request};
 use crate::values;
 use crate::worker::Worker;
 
-/// The body of a request that has come to its end.
-#[derive(Default)]
-pub(crate) struct Content<'a> {
-    pub(crate) begin: &'a [u8],
-    pub(crate) rest: Option<Rc<HeldBody>>,
-}
-
 /// A copy on its way, with all that it needs: the request may be over before it is.
 struct Running {
     worker: Rc<Worker>,
@@ -42,23 +35,16 @@ struct Running {
 pub(crate) fn send_all(exchange: &Exchange<'_>, forward: &Forward, outbound: &Outbound<'_, '_>) {
     let random = &exchange.worker.random;
     let is_due = |mirror: &&Mirror| mirror.share == Share::ALL || mirror.share.takes(random.next());
-    for mirror in all(exchange, forward).filter(is_due) {
+    for mirror in outbound::mirrors(exchange, forward).filter(is_due) {
         send(exchange, forward, mirror, outbound.content());
     }
 }
 
-/// Where copies of a request may go.
-pub(crate) fn all<'x>(exchange: &'x Exchange<'_>, forward: &'x Forward) -> impl Iterator<Item = &'x Mirror> {
-    let of_backend = exchange.rewritten.get().and_then(|rewritten| rewritten.backend.get());
-    let of_backend = of_backend.map_or(&[][..], |backend| &backend.filters.mirrors);
-    forward.transfer.mirrors.iter().flatten().chain(of_backend)
-}
-
 /// Sends the copy of a request. `content` is none where its body is not all here. A copy for which there is no room is dropped and
 /// counted.
-fn send(exchange: &Exchange<'_>, forward: &Forward, mirror: &Mirror, content: Option<Content<'_>>) {
+fn send(exchange: &Exchange<'_>, forward: &Forward, mirror: &Mirror, content: Option<outbound::Content<'_>>) {
     let worker = exchange.worker;
-    let content = if mirror.has_body() { content } else { Some(Content::default()) };
+    let content = if mirror.has_body() { content } else { Some(outbound::Content::default()) };
     let cluster = worker.cluster(exchange.config, mirror.cluster);
     let endpoint = cluster.pick(|_| false, &worker.random, worker.clock.now());
     let (Some(content), Some(endpoint), Some(place)) = (content, endpoint, worker.mirrors.take()) else {
@@ -109,7 +95,7 @@ fn write_head(
     exchange: &Exchange<'_>,
     forward: &Forward,
     mirror: &Mirror,
-    content: &Content<'_>,
+    content: &outbound::Content<'_>,
     out: &mut Buffer,
 ) {
     let (head, request) = (exchange.head, exchange.request);

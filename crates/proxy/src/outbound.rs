@@ -29,7 +29,6 @@ use crate::head::{
     write_subrequest_head,
 };
 use crate::limits::LARGE_BUFFER_BYTES;
-use crate::mirror;
 use crate::pace::Direction;
 use crate::replicas;
 use crate::script;
@@ -223,6 +222,23 @@ pub(crate) fn is_bodiless(exchange: &Exchange<'_>) -> bool {
     exchange.error_page.get().is_some_and(|page| page.is_bodiless.get())
 }
 
+/// The body of a request that has come to its end.
+#[derive(Default)]
+pub(crate) struct Content<'a> {
+    pub(crate) begin: &'a [u8],
+    pub(crate) rest: Option<Rc<HeldBody>>,
+}
+
+/// Where copies of a request may go.
+pub(crate) fn mirrors<'x>(
+    exchange: &'x Exchange<'_>,
+    forward: &'x Forward,
+) -> impl Iterator<Item = &'x Mirror> {
+    let of_backend = exchange.rewritten.get().and_then(|rewritten| rewritten.backend.get());
+    let of_backend = of_backend.map_or(&[][..], |backend| &backend.filters.mirrors);
+    forward.transfer.mirrors.iter().flatten().chain(of_backend)
+}
+
 /// Whether the length of the body is known only when all of it has come, and has to be said.
 pub(crate) fn awaits_length(exchange: &Exchange<'_>, forward: &Forward, protocol: AppProtocol) -> bool {
     exchange.request.fields.chunked && is_held(exchange, forward, protocol)
@@ -231,7 +247,7 @@ pub(crate) fn awaits_length(exchange: &Exchange<'_>, forward: &Forward, protocol
 /// Whether a body is read whole before an endpoint is asked. What both sides may say to each other at the same time is not.
 pub(crate) fn is_held(exchange: &Exchange<'_>, forward: &Forward, protocol: AppProtocol) -> bool {
     let (request, transfer) = (exchange.request, &forward.transfer);
-    let is_copied = || mirror::all(exchange, forward).any(Mirror::has_body);
+    let is_copied = || mirrors(exchange, forward).any(Mirror::has_body);
     let is_measured = || needs_length(forward, protocol) && request.fields.chunked;
     let is_wanted = transfer.request_buffer_bytes.is_some() || is_copied() || is_measured();
     is_wanted
@@ -438,10 +454,9 @@ impl<'x, 'a> Outbound<'x, 'a> {
     }
 
     /// The body for a copy of the request; none where it is not all here.
-    pub(crate) fn content(&self) -> Option<mirror::Content<'_>> {
+    pub(crate) fn content(&self) -> Option<Content<'_>> {
         let is_all = self.exchange.progress.is_body_done() && self.framing == Framing::Raw;
-        is_all
-            .then(|| mirror::Content { begin: &self.bytes.data()[self.head_len..], rest: self.held.clone() })
+        is_all.then(|| Content { begin: &self.bytes.data()[self.head_len..], rest: self.held.clone() })
     }
 
     /// Bytes of memory that it holds.

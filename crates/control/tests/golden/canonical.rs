@@ -32,42 +32,13 @@ pub(crate) fn canonical(translation: &Translation) -> impl PartialEq + use<> {
             let (backends, clusters) = anonymous_backends(&stream.backends, &model);
             (TlsStream { backends, ..(*stream).clone() }, clusters)
         });
-        let route = |route: &Arc<Route>| {
-            let mut route = Route::clone(route);
-            let named = |id: &mut ClusterId| cluster(&model, std::mem::replace(id, anonymous));
-            let clusters = match &mut route.action {
-                Action::Forward(Forward { backends: Backends::One(id), .. }) => vec![named(id)],
-                Action::Forward(Forward { backends: Backends::Canary(canary), .. }) => {
-                    vec![named(&mut canary.mainline), named(&mut canary.cluster)]
-                }
-                Action::Forward(Forward { backends, .. }) => {
-                    let (without, clusters) = anonymous_backends(backends, &model);
-                    *backends = without;
-                    clusters
-                }
-                Action::Files(_) | Action::Respond(_) | Action::NotFound => Vec::new(),
-            };
-            let mirrors = match &mut route.action {
-                Action::Forward(forward) => forward.transfer.mirrors.as_deref_mut(),
-                Action::Files(_) | Action::Respond(_) | Action::NotFound => None,
-            };
-            let mirror: Vec<_> =
-                mirrors.unwrap_or_default().iter_mut().map(|it| named(&mut it.cluster)).collect();
-            let of_errors: Vec<_> = route.error_pages.as_mut().map_or_else(Vec::new, |pages| {
-                let pages = Arc::make_mut(pages);
-                pages.backends.iter_mut().chain(&mut pages.fallback).map(named).collect()
-            });
-            let auth = route.access.as_mut().and_then(|access| access.external.as_mut());
-            let auth: Vec<_> = auth.map(|it| named(&mut it.cluster)).into_iter().collect();
-            (route, [clusters, mirror, of_errors, auth].concat())
-        };
         (
             host.name.clone(),
             host.wider.clone(),
             tls,
             passthrough,
             stream,
-            host.routes.iter().map(route).collect::<Vec<_>>(),
+            host.routes.iter().map(|route| anonymous_route(route, &model)).collect::<Vec<_>>(),
         )
     };
     let listener = |one: &Listener| {
@@ -93,6 +64,37 @@ pub(crate) fn canonical(translation: &Translation) -> impl PartialEq + use<> {
         ingresses,
         (configmap, names, missing_services, certificates, gateway, valid_until),
     )
+}
+
+/// A route without the ids of clusters, and the clusters.
+fn anonymous_route(route: &Route, model: &Model) -> (Route, Vec<Cluster>) {
+    let anonymous = ClusterId(0);
+    let mut route = route.clone();
+    let named = |id: &mut ClusterId| cluster(model, std::mem::replace(id, anonymous));
+    let clusters = match &mut route.action {
+        Action::Forward(Forward { backends: Backends::One(id), .. }) => vec![named(id)],
+        Action::Forward(Forward { backends: Backends::Canary(canary), .. }) => {
+            vec![named(&mut canary.mainline), named(&mut canary.cluster)]
+        }
+        Action::Forward(Forward { backends, .. }) => {
+            let (without, clusters) = anonymous_backends(backends, model);
+            *backends = without;
+            clusters
+        }
+        Action::Files(_) | Action::Respond(_) | Action::NotFound => Vec::new(),
+    };
+    let mirrors = match &mut route.action {
+        Action::Forward(forward) => forward.transfer.mirrors.as_deref_mut(),
+        Action::Files(_) | Action::Respond(_) | Action::NotFound => None,
+    };
+    let mirror: Vec<_> = mirrors.unwrap_or_default().iter_mut().map(|it| named(&mut it.cluster)).collect();
+    let of_errors: Vec<_> = route.error_pages.as_mut().map_or_else(Vec::new, |pages| {
+        let pages = Arc::make_mut(pages);
+        pages.backends.iter_mut().chain(&mut pages.fallback).map(named).collect()
+    });
+    let auth = route.access.as_mut().and_then(|access| access.external.as_mut());
+    let auth: Vec<_> = auth.map(|it| named(&mut it.cluster)).into_iter().collect();
+    (route, [clusters, mirror, of_errors, auth].concat())
 }
 
 /// Shares without the ids of clusters, and the clusters.

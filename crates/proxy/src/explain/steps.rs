@@ -378,7 +378,7 @@ pub(super) fn of_forward(exchange: &Exchange<'_>, forward: &Forward, cluster: &C
     if forward.head.is_some() {
         add(Stage::UpstreamHead, Verdict::Changes, "the endpoint is told other headers".to_owned());
     }
-    for mirror in mirror::all(exchange, forward) {
+    for mirror in outbound::mirrors(exchange, forward) {
         add(Stage::Mirror, Verdict::Changes, mirror_in_words(exchange, forward, mirror));
     }
     if cluster.keyed().is_some() || cluster.compares_times() {

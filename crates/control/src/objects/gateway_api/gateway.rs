@@ -1,3 +1,5 @@
+//! Gateways and their listeners. Must not be in here: what becomes of them.
+
 use serde::{Deserialize, Serialize};
 
 use super::super::de::{list, nullable};

@@ -2,9 +2,11 @@ use serde::{Deserialize, Serialize};
 
 use super::super::de::list;
 use super::super::{At, Metadata};
-use super::http_route::{Filter, SessionPersistence, ValueMatch};
+use super::backend_ref::BackendRef;
+use super::filter::Filter;
+use super::http_route::{SessionPersistence, ValueMatch};
 use super::open::ValueMatchType;
-use super::references::{BackendRef, ParentReference};
+use super::references::ParentReference;
 
 /// Where gRPC requests go.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]

@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::At;
 use super::super::de::list;
-use super::references::BackendRef;
+use super::backend_ref::BackendRef;
 
 /// A rule of a route for connections or datagrams.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]

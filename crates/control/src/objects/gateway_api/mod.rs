@@ -4,7 +4,9 @@
 //!
 //! Never in here: the meaning of objects, and their status.
 
+mod backend_ref;
 mod backend_tls_policy;
+mod filter;
 mod gateway;
 mod gateway_class;
 mod grpc_route;
@@ -19,8 +21,13 @@ mod tcp_route;
 mod tls_route;
 mod udp_route;
 
+pub use backend_ref::BackendRef;
 pub use backend_tls_policy::{
     BackendTlsPolicy, BackendTlsPolicySpec, BackendValidation, PolicyTarget, SubjectAltName,
+};
+pub use filter::{
+    Cors, ExternalAuth, Filter, Fraction, Header, HeaderModifier, PathModifier, RequestMirror,
+    RequestRedirect, UrlRewrite,
 };
 pub use gateway::{
     AllowedListeners, AllowedNamespaces, AllowedRoutes, BackendTls, FrontendTls, FrontendTlsConfig,
@@ -30,9 +37,8 @@ pub use gateway::{
 pub use gateway_class::{GatewayClass, GatewayClassSpec};
 pub use grpc_route::{GrpcMatch, GrpcMethodMatch, GrpcRoute, GrpcRouteRule, GrpcRouteSpec};
 pub use http_route::{
-    CookieConfig, Cors, ExternalAuth, Filter, Fraction, Header, HeaderModifier, HttpMatch, HttpRoute,
-    HttpRouteRule, HttpRouteSpec, PathMatch, PathModifier, RequestMirror, RequestRedirect, Retry,
-    SessionPersistence, Timeouts, UrlRewrite, ValueMatch,
+    CookieConfig, HttpMatch, HttpRoute, HttpRouteRule, HttpRouteSpec, PathMatch, Retry, SessionPersistence,
+    Timeouts, ValueMatch,
 };
 pub use l4::L4Rule;
 pub use listener_set::{ListenerSet, ListenerSetSpec};
@@ -41,7 +47,7 @@ pub use open::{
     SelectorOperator, SessionType, SubjectAltNameType, TlsMode, ValidationMode, ValueMatchType,
 };
 pub use reference_grant::{GrantFrom, GrantTo, ReferenceGrant, ReferenceGrantSpec};
-pub use references::{BackendRef, GROUP, ObjectReference, ParentReference};
+pub use references::{GROUP, ObjectReference, ParentReference};
 pub use selector::{LabelSelector, SelectorRequirement};
 pub use tcp_route::{TcpRoute, TcpRouteSpec};
 pub use tls_route::{TlsRoute, TlsRouteSpec};

@@ -1,9 +1,5 @@
 use serde::{Deserialize, Serialize};
 
-use super::super::At;
-use super::super::de::list;
-use super::http_route::Filter;
-
 /// The group of the objects of the Gateway API.
 pub const GROUP: &str = "gateway.networking.k8s.io";
 
@@ -65,43 +61,5 @@ impl ObjectReference {
     /// Kind, without one the given.
     pub fn kind_or<'a>(&'a self, default: &'a str) -> &'a str {
         self.kind.as_deref().unwrap_or(default)
-    }
-}
-
-/// A backend of a rule with its share of the requests.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-pub struct BackendRef {
-    /// Group; empty for the core group.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group: Option<Box<str>>,
-    /// Kind; none stands for `Service`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<Box<str>>,
-    /// Name.
-    pub name: Box<str>,
-    /// Namespace; none stands for that of the route.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub namespace: Option<Box<str>>,
-    /// Port of the Service.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub port: Option<u16>,
-    /// Share of the requests; none stands for 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub weight: Option<u32>,
-    /// Filters for the requests of this backend; only of HTTP and gRPC.
-    #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
-    pub filters: Vec<At<Filter>>,
-}
-
-impl BackendRef {
-    /// The object that it names.
-    pub fn object(&self) -> ObjectReference {
-        ObjectReference {
-            group: self.group.clone(),
-            kind: self.kind.clone(),
-            name: self.name.clone(),
-            namespace: self.namespace.clone(),
-            port: self.port,
-        }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::references::Named;
+use super::named::Named;
 use crate::index::Index;
 use crate::names::NsName;
 use crate::objects::gateway_api::{BackendTlsPolicy, Gateway, Listener, ListenerSet, ObjectReference};

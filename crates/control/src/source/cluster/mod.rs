@@ -12,6 +12,7 @@ mod disk_cache;
 mod gateway_kinds;
 mod gateway_references;
 mod item;
+mod named;
 mod references;
 #[cfg(test)]
 mod tests;
@@ -29,7 +30,8 @@ use kube::Client;
 use self::discovery::Answers;
 use self::gateway_kinds::GatewayKinds;
 use self::item::{Item, Thing, Watched};
-use self::references::{Group, Named, References};
+use self::named::Named;
+use self::references::{Group, References};
 use self::watch::{Happening, Trouble, Watch};
 use crate::client::Connection;
 use crate::index::Index;

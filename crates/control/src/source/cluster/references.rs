@@ -5,22 +5,15 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::gateway_references;
+use super::named::Named;
 use crate::index::Index;
 use crate::names::NsName;
 use crate::objects::gateway_api::{BackendTlsPolicy, Gateway, GatewayClass, ListenerSet};
-use crate::objects::{ConfigMap, Ingress, Resource, Secret, Sourced};
+use crate::objects::{ConfigMap, Ingress, Resource, Sourced};
 use crate::options::Options;
 use crate::translate::configmap;
 use crate::translate::ingress::annotations;
 use crate::translate::ingress::class::is_ours;
-
-/// An object that is kept only while something names it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Named {
-    /// Kind: a Secret or a `ConfigMap`.
-    pub(super) kind: &'static str,
-    pub(super) key: NsName,
-}
 
 /// Objects that one watch follows: those of a kind in a namespace, or one of them alone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,16 +35,6 @@ pub(super) struct References {
     count: BTreeMap<(&'static str, String), BTreeMap<String, usize>>,
     /// The `ConfigMap`s that the settings name.
     by_settings: BTreeSet<NsName>,
-}
-
-impl Named {
-    pub(super) fn secret(key: NsName) -> Self {
-        Self { kind: Secret::KIND, key }
-    }
-
-    pub(super) fn configmap(key: NsName) -> Self {
-        Self { kind: ConfigMap::KIND, key }
-    }
 }
 
 impl References {
@@ -181,7 +164,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::objects::{Object, Origin};
+    use crate::objects::{Object, Origin, Secret};
 
     fn ingress(text: &str) -> Arc<Sourced<Ingress>> {
         Arc::new(Sourced { origin: Origin::default(), object: serde_saphyr::from_str(text).unwrap() })

@@ -5,9 +5,10 @@
 use model::HostName;
 
 use super::conditions::Fault;
+use super::effective::{Effective, ParentKey};
 use super::hostnames;
 use super::kinds::RouteKind;
-use super::listeners::{Effective, Listeners, ParentKey, is_allowed};
+use super::listeners::{Listeners, is_allowed};
 use crate::names::NsName;
 use crate::objects::gateway_api::{Gateway, ListenerSet, ParentReference};
 use crate::objects::{At, Resource};

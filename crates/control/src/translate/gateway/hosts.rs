@@ -12,8 +12,9 @@ use model::{
     Transport, VerifyClient,
 };
 
+use super::effective::{Effective, ParentKey};
 use super::hostnames;
-use super::listeners::{Effective, Listeners, ParentKey};
+use super::listeners::Listeners;
 use super::routes::{Content, Template};
 use crate::objects::gateway_api::{Protocol, TlsMode};
 use crate::translate::claim::RouteOrigin;

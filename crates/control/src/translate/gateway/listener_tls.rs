@@ -8,8 +8,8 @@ use std::sync::Arc;
 use model::{Authorities, Certificate, ClientAuth, HostTls, VerifyClient};
 
 use super::conditions::Fault;
+use super::effective::{Effective, ParentKey};
 use super::grants::{self, Referrer};
-use super::listeners::{Effective, ParentKey};
 use crate::certificate;
 use crate::names::NsName;
 use crate::objects::gateway_api::{

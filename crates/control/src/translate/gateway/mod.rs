@@ -13,6 +13,7 @@ mod attach;
 mod backends;
 mod conditions;
 mod duration;
+mod effective;
 mod filters;
 mod grants;
 mod hostnames;

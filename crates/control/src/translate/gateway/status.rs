@@ -9,8 +9,9 @@ use super::attach::Attached;
 use super::conditions::{
     self, ACCEPTED, CONFLICTED, Fault, INSECURE_VALIDATION, OVERLAPPING_TLS, PARTIALLY_INVALID, subject,
 };
+use super::effective::{Effective, ParentKey};
 use super::listener_tls;
-use super::listeners::{Effective, Listeners, OwnGateway, OwnSet, ParentKey};
+use super::listeners::{Listeners, OwnGateway, OwnSet};
 use super::pieces::RouteObject;
 use super::policies::Judged;
 use super::report::{
