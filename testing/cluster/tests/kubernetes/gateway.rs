@@ -30,7 +30,8 @@ fn install_kinds(api: &Cluster) {
 fn replica(space: &Space) -> Setup {
     let arguments =
         ["--publish-status-address=192.0.2.1", "--election-id=leader", "--status-update-interval=5"];
-    space.forebay().arguments(arguments).variable("POD_NAMESPACE", &*space.name).variable("POD_NAME", "a")
+    // It is no Pod: backends are at the node's address, which would be its own.
+    space.forebay().arguments(arguments).variable("POD_NAMESPACE", &*space.name)
 }
 
 /// A class, a Gateway at the controller's own HTTP port, and a route to a Service.
