@@ -187,8 +187,13 @@ struct Upload<'x, 'a> {
 impl Upload<'_, '_> {
     /// What goes on beside the wait for a response: what is left of the body is sent, and then the client is watched.
     async fn upload_then_watch(self) -> Fault {
-        let (exchange, timer) = (self.exchange, self.timer);
+        let (exchange, forward, timer) = (self.exchange, self.forward, self.timer);
+        let waits_for_client = !exchange.progress.is_body_done();
+        let endpoint = waits_for_client.then(|| exchange.give_place_back(forward)).flatten();
         let sent = self.send().await;
+        if !exchange.progress.is_answered() {
+            exchange.take_place_again(endpoint);
+        }
         timer.note_sent();
         match sent {
             Ok(()) => client_gone(exchange, timer).await,

@@ -406,6 +406,9 @@ pub(crate) const REPLICA_PURGE_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Requests that an endpoint has at a time at least where its limit is found, from one worker.
 pub(crate) const LIMIT_MIN: f64 = 1.0;
+/// One place in so many of a limit that is found is not for those that are served last. Fewer would keep a limit from growing that only they
+/// use.
+pub(crate) const LIMIT_PART_OF_OTHERS: u32 = 5;
 /// Requests that an endpoint may have at a time as soon as its limit is found, from one worker.
 pub(crate) const LIMIT_FIRST: f64 = 10.0;
 /// Requests to which such a limit grows at most, from one worker.

@@ -2,7 +2,7 @@
 //!
 //! Never in here: how limits are found, and who is served next, which is `upstream::limit`'s.
 
-use std::cell::Cell;
+use std::cell::{Cell, LazyCell};
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -11,7 +11,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use model::Forward;
-use model::overload::{Mode, Overload};
+use model::overload::{Concurrency, Mode, Overload, Priority};
 use observe::{Reason, Wait};
 use wire::h1::Response;
 
@@ -21,7 +21,9 @@ use crate::deadline::Elapsed;
 use crate::exchange::Exchange;
 use crate::outbound::Outbound;
 use crate::reply;
-use crate::upstream::{Cluster, Endpoint, Excess, Member, NoPlace, Queued, Wish};
+use crate::upstream::{
+    Cluster, ClusterLimits, Endpoint, Excess, Member, NoPlace, Place, Queued, Wish, is_last,
+};
 
 /// Where a request goes.
 pub(crate) enum Picked<'c> {
@@ -40,8 +42,14 @@ impl Exchange<'_> {
             return self.pick_any(cluster).map_or(Picked::None, Picked::Member);
         };
         let limits = cluster.limits();
-        let is_full = |member: &Member| limits.is_full(&member.endpoint, overload.concurrency);
         let is_enforced = overload.mode == Mode::Enforce;
+        let rank = LazyCell::new(|| self.rank(limits, forward));
+        let is_full = |member: &Member| {
+            limits.is_full(&member.endpoint, overload.concurrency, || {
+                let (priority, excess) = *rank;
+                is_last(priority, excess)
+            })
+        };
         if is_enforced && self.report.tries_len() == 0 {
             limits.note_client(self.forwarded.client);
         }
@@ -60,7 +68,7 @@ impl Exchange<'_> {
                 return Picked::Full(Some(member.endpoint.address));
             }
             if cluster.keyed().is_some() || cluster.members().iter().all(|member| is_full(member)) {
-                limits.count(Wait::Watched, priority::of(self, forward.priority));
+                limits.count(Wait::Watched, rank.0);
             }
         }
         self.begin_at(member, forward, is_enforced);
@@ -70,6 +78,11 @@ impl Exchange<'_> {
             self.worker.watch_limits(limits);
         }
         Picked::Member(member)
+    }
+
+    /// How important it is, and what its client asks for beside others.
+    fn rank(&self, limits: &ClusterLimits, forward: &Forward) -> (Priority, Excess) {
+        (priority::of(self, forward.priority), limits.excess(self.forwarded.client))
     }
 
     /// The endpoints that a request does not wait for: those that it has tried, are left out or may not be connected to, if there are others.
@@ -103,7 +116,7 @@ impl Exchange<'_> {
     ) -> Result<Rc<Member>, Reason> {
         let Some(overload) = &forward.overload else { return Err(Reason::NoEndpoints) };
         let limits = cluster.limits();
-        let rank = (priority::of(self, forward.priority), limits.excess(self.forwarded.client));
+        let rank = self.rank(limits, forward);
         let (wait, result) = if overload.queue_timeout.is_zero() {
             (Wait::Refused, Err(Reason::ConcurrencyLimit))
         } else {
@@ -170,6 +183,23 @@ impl Exchange<'_> {
         let is_sample = matches!(&self.head[self.request.method.clone()], b"GET" | b"HEAD");
         if is_sample && response.status < 500 {
             endpoint.limit.note_response(took);
+        }
+    }
+
+    /// Gives the place back where the limit is found, since the endpoint waits for the client from now on: for the rest of its request, or
+    /// until it has taken a long response. That says nothing of the endpoint, and slow clients would soon have all places. Returns the
+    /// endpoint.
+    #[cold]
+    pub(crate) fn give_place_back(&self, forward: &Forward) -> Option<Rc<Endpoint>> {
+        let is_found = forward.overload.as_ref().is_some_and(|it| it.concurrency == Concurrency::Auto);
+        let place = if is_found { self.place.take() } else { None };
+        place.map(|place| Rc::clone(place.endpoint()))
+    }
+
+    /// Takes the place again that was given back: the endpoint works at the request, whatever else it has to do.
+    pub(crate) fn take_place_again(&self, endpoint: Option<Rc<Endpoint>>) {
+        if let Some(endpoint) = endpoint {
+            self.place.set(Some(Place::again(endpoint)));
         }
     }
 

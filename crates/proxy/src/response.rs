@@ -177,7 +177,7 @@ impl Receiver<'_, '_> {
         let source = self.call.source(way.body, buffer, &mut decoder);
         let keep_alive = presented.delivery.keep_alive;
         let mut outcome = presented.with(source, self.forward.timeouts.read, self.policy());
-        let delivered = self.exchange.recipient().deliver(&mut outcome, || self.timer.note_slow()).await;
+        let delivered = self.exchange.recipient().deliver(&mut outcome, || self.note_long()).await;
         drop(outcome);
         self.call.note_source_left(decoder);
         delivered?;
@@ -204,11 +204,17 @@ impl Receiver<'_, '_> {
         let presented = self.exchange.present(&own, |_| (), |_, _| ());
         let keep_alive = presented.delivery.keep_alive;
         let mut outcome = presented.with(source, timeout, self.policy());
-        let delivered = self.exchange.recipient().deliver(&mut outcome, || self.timer.note_slow()).await;
+        let delivered = self.exchange.recipient().deliver(&mut outcome, || self.note_long()).await;
         drop(outcome);
         self.call.note_source_left(decoder);
         delivered?;
         Ok(way.received(keep_alive, buffer.is_empty()))
+    }
+
+    /// More of the response is to come than came at first.
+    fn note_long(&self) {
+        self.timer.note_slow();
+        self.exchange.give_place_back(self.forward);
     }
 
     fn policy(&self) -> Option<&ResponsePolicy> {

@@ -4,16 +4,18 @@
 //! in here: figures.
 
 use std::borrow::Cow;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use field_cases::Quota;
+use rustix::time::{ClockId, clock_gettime};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 use super::site::Site;
 use crate::ask::get;
@@ -64,6 +66,9 @@ pub(crate) fn serve(listen: SocketAddr, work: Work) -> Result<()> {
 struct State {
     work: Work,
     slots: Semaphore,
+    /// When those that nobody has were given back, or should have been: timers fire up to a millisecond late, which the next request makes up
+    /// for, so that a server does what it can do by its numbers.
+    free_since: RefCell<Vec<Instant>>,
     /// How many times as long as usual a request takes.
     slowness: Cell<u32>,
     fails: Cell<bool>,
@@ -72,8 +77,14 @@ struct State {
 
 impl State {
     fn new(work: Work) -> State {
-        let slots = Semaphore::new(work.parallel);
-        State { work, slots, slowness: Cell::new(1), fails: Cell::new(false), taken: Cell::new(0) }
+        State {
+            work,
+            slots: Semaphore::new(work.parallel),
+            free_since: RefCell::new(vec![Instant::now(); work.parallel]),
+            slowness: Cell::new(1),
+            fails: Cell::new(false),
+            taken: Cell::new(0),
+        }
     }
 
     async fn answer(&self, path: &str) -> (u16, Cow<'static, [u8]>) {
@@ -88,12 +99,23 @@ impl State {
         if self.fails.get() {
             return (500, b"it fails\n".into());
         }
+        let came = Instant::now();
         // First come, first served.
         let _slot = self.slots.acquire().await;
+        let begin = self.take_earliest().max(came);
         let slowness = self.slowness.get();
-        burn(Duration::from_micros(self.work.burn_us) * slowness);
-        tokio::time::sleep(Duration::from_micros(self.work.service_us) * slowness).await;
+        let burnt = burn(Duration::from_micros(self.work.burn_us) * slowness);
+        let end = begin + burnt + Duration::from_micros(self.work.service_us) * slowness;
+        tokio::time::sleep_until(end).await;
+        self.free_since.borrow_mut().push(end);
         (200, b"ok\n".into())
+    }
+
+    /// Since when the slot is free that was given back first.
+    fn take_earliest(&self) -> Instant {
+        let mut free = self.free_since.borrow_mut();
+        let earliest = (0..free.len()).min_by_key(|&at| free[at]).expect("there is one for each permit");
+        free.swap_remove(earliest)
     }
 
     fn obey(&self, told: &str) -> (u16, String) {
@@ -178,11 +200,18 @@ pub(super) fn asks_for_end(head: &str) -> bool {
     header(head, "connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
 }
 
-fn burn(time: Duration) {
-    let begin = Instant::now();
-    while begin.elapsed() < time {
+/// Takes CPU time, of which there is none while the thread is throttled. Returns how long that took.
+fn burn(time: Duration) -> Duration {
+    let came = Instant::now();
+    let used = || {
+        let now = clock_gettime(ClockId::ThreadCPUTime);
+        Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
+    };
+    let begin = used();
+    while used().saturating_sub(begin) < time {
         std::hint::spin_loop();
     }
+    came.elapsed()
 }
 
 /// A running server.

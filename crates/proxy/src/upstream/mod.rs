@@ -30,7 +30,7 @@ pub(crate) use call::{Call, Params, Request};
 pub(crate) use choose::{CanaryChoice, by_rules};
 pub(crate) use cluster_state::{ClusterState, Health, Member};
 pub(crate) use connect::{Connection, Sources};
-pub(crate) use limit::{ClusterLimits, Excess, NoPlace, Place, Queued, Wish};
+pub(crate) use limit::{ClusterLimits, Excess, NoPlace, Place, Queued, Wish, is_last};
 pub(crate) use outlier::{Outcome, Seen, Standing};
 pub(crate) use pool::{Endpoint, Pool};
 #[cfg(test)]

@@ -82,7 +82,7 @@ fn await_share(site: &Site, endpoints: &[Endpoint]) -> Result<Option<Duration>> 
 
 pub(super) fn throttled(site: &Site, peers: &[Peer]) -> Result<Findings> {
     const BURNING: Work = Work { parallel: 64, service_us: 1000, burn_us: 2000 };
-    const RATE: f64 = 160.0;
+    const RATE: f64 = 190.0;
     let mut findings =
         Findings::with(&["p99 ms", "its share %", "failed %", "p99 / round robin without limits"]);
     let mut without_limits = None;

@@ -44,6 +44,7 @@ pub(crate) struct Place(Rc<Endpoint>);
 /// A request that waits for a place.
 pub(crate) struct Waiter {
     wish: Wish,
+    is_last: bool,
     state: Cell<State>,
     waker: RefCell<Option<Waker>>,
 }
@@ -84,6 +85,11 @@ pub(crate) struct Queued {
     ticket: Ticket,
 }
 
+/// Whether a request is of those that are served last: it may be shed, or its client asks for far more than others.
+pub(crate) fn is_last(priority: Priority, excess: Excess) -> bool {
+    priority == Priority::Sheddable || (priority != Priority::Critical && excess == Excess::Far)
+}
+
 // === impl ClusterLimits ===
 
 impl ClusterLimits {
@@ -111,10 +117,15 @@ impl ClusterLimits {
         endpoints.clone_into(&mut self.endpoints.borrow_mut());
     }
 
-    /// Whether an endpoint has as many requests as it may.
+    /// Whether an endpoint has as many requests as it may; `is_last` is asked whether the request is of those that are served last.
     #[inline]
-    pub(crate) fn is_full(&self, endpoint: &Endpoint, concurrency: Concurrency) -> bool {
-        endpoint.limit.is_full(concurrency, self.share)
+    pub(crate) fn is_full(
+        &self,
+        endpoint: &Endpoint,
+        concurrency: Concurrency,
+        is_last: impl FnOnce() -> bool,
+    ) -> bool {
+        endpoint.limit.is_full(concurrency, self.share, is_last)
     }
 
     /// Takes a place at an endpoint, be it above the limit. True if the cluster is to be looked at on ticks from now on.
@@ -139,7 +150,8 @@ impl ClusterLimits {
         bytes: usize,
         timeout: Duration,
     ) -> Result<Queued, NoPlace> {
-        let waiter = Rc::new(Waiter { wish, state: Cell::default(), waker: RefCell::default() });
+        let is_last = is_last(priority, excess);
+        let waiter = Rc::new(Waiter { wish, is_last, state: Cell::default(), waker: RefCell::default() });
         let now = self.clock.now();
         let asking = Asking { priority, excess, bytes, until: now.after(timeout) };
         let drop_one = |gone: Rc<Waiter>| gone.end(State::Dropped(NoPlace::Full));
@@ -201,7 +213,7 @@ impl ClusterLimits {
 
     fn suits(&self, waiter: &Waiter, endpoint: &Endpoint) -> bool {
         let Wish { concurrency, only, tried } = &waiter.wish;
-        !self.is_full(endpoint, *concurrency)
+        !self.is_full(endpoint, *concurrency, || waiter.is_last)
             && only.is_none_or(|only| only == endpoint.address)
             && !tried.contains(&endpoint.address)
     }
@@ -260,6 +272,12 @@ impl Place {
     /// The endpoint.
     pub(crate) fn endpoint(&self) -> &Rc<Endpoint> {
         &self.0
+    }
+
+    /// Takes it again, be it above the limit, after it was given back for a while.
+    pub(crate) fn again(endpoint: Rc<Endpoint>) -> Self {
+        endpoint.limit.begin();
+        Self(endpoint)
     }
 }
 

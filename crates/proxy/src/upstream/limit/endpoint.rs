@@ -9,6 +9,7 @@ use model::overload::Concurrency;
 
 use super::limiter::{Limiter, Peers, Window};
 use crate::clock::Moment;
+use crate::limits::LIMIT_PART_OF_OTHERS;
 
 /// What a worker has in flight at an endpoint.
 pub(crate) struct EndpointLimit {
@@ -60,11 +61,20 @@ impl EndpointLimit {
         Some(self.found.get()).filter(|&found| found != NONE)
     }
 
-    /// Whether it has as many requests as it may, or more.
+    /// Whether it has as many requests as it may, or more. `is_last` is asked where that depends on whether the request is of those that are
+    /// served last.
     #[inline]
-    pub(crate) fn is_full(&self, concurrency: Concurrency, share: Share) -> bool {
+    pub(crate) fn is_full(
+        &self,
+        concurrency: Concurrency,
+        share: Share,
+        is_last: impl FnOnce() -> bool,
+    ) -> bool {
         match concurrency {
-            Concurrency::Auto => self.in_flight.get() >= self.found.get(),
+            Concurrency::Auto => {
+                let (in_flight, found) = (self.in_flight.get(), self.found.get());
+                in_flight >= found || (in_flight >= for_last(found) && is_last())
+            }
             Concurrency::Fixed(limit) => self.in_flight.get() >= share.of(limit.get()),
             Concurrency::Off => false,
         }
@@ -141,6 +151,11 @@ impl EndpointLimit {
     }
 }
 
+/// Places of those that are served last, of so many. The others find one at once, beside few who are before them at the endpoint.
+fn for_last(found: u32) -> u32 {
+    found - found / LIMIT_PART_OF_OTHERS
+}
+
 impl Share {
     /// This worker's part of a number: the first workers have the rest, and nobody has nothing.
     fn of(self, number: u32) -> u32 {
@@ -161,5 +176,25 @@ mod tests {
         assert_eq!(shares(10, 4), [3, 3, 2, 2]);
         assert_eq!(shares(8, 4), [2, 2, 2, 2]);
         assert_eq!(shares(1, 3), [1, 1, 1], "a worker without a place could serve nobody");
+    }
+
+    #[test]
+    fn some_places_of_a_limit_that_is_found_are_not_for_those_that_are_served_last() {
+        let (limit, share) = (EndpointLimit::new(Moment::BEGIN), Share { worker: 0, workers: 1 });
+        limit.found.set(10);
+        let full_at = |concurrency, is_last| {
+            let is_full = |&count: &u32| {
+                limit.in_flight.set(count);
+                limit.is_full(concurrency, share, || is_last)
+            };
+            (0..20).find(is_full)
+        };
+        assert_eq!(
+            (full_at(Concurrency::Auto, false), full_at(Concurrency::Auto, true)),
+            (Some(10), Some(8))
+        );
+        let fixed = Concurrency::Fixed(std::num::NonZeroU32::new(10).expect("it is not zero"));
+        assert_eq!((full_at(fixed, true), full_at(Concurrency::Off, true)), (Some(10), None));
+        assert_eq!([1, 4, 5, NONE].map(for_last), [1, 4, 4, NONE - NONE / 5]);
     }
 }

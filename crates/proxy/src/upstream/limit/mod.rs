@@ -15,7 +15,7 @@ mod simulation;
 #[cfg(test)]
 mod simulation_tests;
 
-pub(crate) use cluster::{ClusterLimits, NoPlace, Place, Queued, Wish};
+pub(crate) use cluster::{ClusterLimits, NoPlace, Place, Queued, Wish, is_last};
 pub(crate) use fair::Excess;
 
 use limiter::Peers;

@@ -23,8 +23,8 @@ pub(crate) struct Queue<T> {
     lanes: [VecDeque<Waiting<T>>; LANES],
     len: usize,
     bytes: usize,
-    /// When it was last empty.
-    empty_at: Moment,
+    /// When each lane and those before it were last empty: who is served after others does not make these wait.
+    empty_at: [Moment; LANES],
     last_ticket: u64,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Asking {
 impl<T> Queue<T> {
     pub(crate) fn new(now: Moment) -> Self {
         let lanes = [const { VecDeque::new() }; LANES];
-        Self { lanes, len: 0, bytes: 0, empty_at: now, last_ticket: 0 }
+        Self { lanes, len: 0, bytes: 0, empty_at: [now; LANES], last_ticket: 0 }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -75,9 +75,9 @@ impl<T> Queue<T> {
         self.len == 0
     }
 
-    /// Whether it has not been empty for a while.
-    pub(crate) fn is_stressed(&self, now: Moment) -> bool {
-        !self.is_empty() && now.since(self.empty_at) >= QUEUE_STRESS_AFTER
+    /// Whether a lane in which somebody waits, or those before it, have not been empty for a while.
+    fn is_stressed(&self, lane: usize, now: Moment) -> bool {
+        now.since(self.empty_at[lane]) >= QUEUE_STRESS_AFTER
     }
 
     /// Has somebody wait. Where there is no room, those have to go who would have been served last, and `dropped` is told of each; none
@@ -93,8 +93,10 @@ impl<T> Queue<T> {
         if asking.bytes > QUEUE_BYTES_MAX {
             return None;
         }
-        if self.is_empty() {
-            self.empty_at = now;
+        if self.lanes[..lane].iter().all(VecDeque::is_empty) {
+            let is_empty = |lane: &&VecDeque<_>| lane.is_empty();
+            let empty = self.lanes[lane..].iter().take_while(is_empty).count();
+            self.empty_at[lane..lane + empty].fill(now);
         }
         while self.len >= QUEUE_REQUESTS_MAX || self.bytes + asking.bytes > QUEUE_BYTES_MAX {
             let last = (lane..LANES).rev().find(|&lane| !self.lanes[lane].is_empty())?;
@@ -124,13 +126,13 @@ impl<T> Queue<T> {
         suits: impl Fn(&T) -> bool,
         mut dropped: impl FnMut(T),
     ) -> Option<T> {
-        let is_stressed = self.is_stressed(now);
         for lane in 0..LANES {
+            let is_stressed = self.is_stressed(lane, now);
             let mut at = 0;
             while at < self.lanes[lane].len() {
                 let waiting = &self.lanes[lane];
                 let place = if is_stressed { waiting.len() - 1 - at } else { at };
-                let is_late = self.is_late(&waiting[place], now);
+                let is_late = self.is_late(lane, &waiting[place], now);
                 if !is_late && !suits(&waiting[place].item) {
                     at += 1;
                     continue;
@@ -159,7 +161,7 @@ impl<T> Queue<T> {
         for lane in 0..LANES {
             let mut place = 0;
             while place < self.lanes[lane].len() {
-                if !self.is_late(&self.lanes[lane][place], now) {
+                if !self.is_late(lane, &self.lanes[lane][place], now) {
                     place += 1;
                     continue;
                 }
@@ -170,9 +172,9 @@ impl<T> Queue<T> {
     }
 
     /// Whether one has waited for long enough.
-    fn is_late(&self, waiting: &Waiting<T>, now: Moment) -> bool {
+    fn is_late(&self, lane: usize, waiting: &Waiting<T>, now: Moment) -> bool {
         let (patience, waited) = (waiting.until.since(waiting.since), now.since(waiting.since));
-        let is_overfull = now.since(self.empty_at) >= patience;
+        let is_overfull = now.since(self.empty_at[lane]) >= patience;
         waited >= if is_overfull { patience / QUEUE_OVERFULL_SHARE } else { patience }
     }
 
@@ -240,8 +242,7 @@ mod tests {
     fn the_first_is_served_first_while_all_get_their_turn() {
         let mut world = World::new();
         (0..3).for_each(|item| _ = world.push(item, Priority::Normal));
-        assert_eq!((world.pop(), world.pop()), (Some(0), Some(1)));
-        assert!(!world.queue.is_stressed(world.now));
+        assert_eq!((world.pop(), world.pop(), world.pop()), (Some(0), Some(1), Some(2)));
     }
 
     #[test]
@@ -250,11 +251,27 @@ mod tests {
         world.push(0, Priority::Normal);
         world.wait(QUEUE_STRESS_AFTER);
         (1..3).for_each(|item| _ = world.push(item, Priority::Normal));
-        assert!(world.queue.is_stressed(world.now));
         assert_eq!((world.pop(), world.pop(), world.pop()), (Some(2), Some(1), Some(0)));
         // Empty: all is calm again.
         (3..5).for_each(|item| _ = world.push(item, Priority::Normal));
         assert_eq!(world.pop(), Some(3));
+    }
+
+    #[test]
+    fn who_is_served_last_makes_no_stress_for_those_before() {
+        let mut world = World::new();
+        world.push(0, Priority::Sheddable);
+        world.wait(SECOND);
+        world.push(1, Priority::Critical);
+        world.push(2, Priority::Critical);
+        world.push(3, Priority::Sheddable);
+        world.wait(SECOND / 5);
+        world.queue.expire(world.now, |gone| world.dropped.push(gone));
+        assert_eq!(world.dropped, [0, 3], "there has been somebody to shed for longer than one may wait");
+        assert_eq!((world.pop(), world.pop()), (Some(2), Some(1)), "for a fifth of a second");
+        world.push(4, Priority::Critical);
+        world.push(5, Priority::Critical);
+        assert_eq!((world.pop(), world.pop()), (Some(4), Some(5)));
     }
 
     #[test]

@@ -124,6 +124,42 @@ fn who_waits_for_too_long_is_refused() {
     assert_eq!(late.read_response().said(), (200, "ok"), "the client's connection goes on");
 }
 
+/// Requests that wait for their clients, where the limit is found.
+fn auto(upstream: &Upstream) -> World {
+    world(&[upstream.address()], Overload { concurrency: Concurrency::Auto, ..limited(1) })
+}
+
+#[test]
+fn a_long_response_gives_its_place_back_once_it_has_begun() {
+    let upstream = Upstream::new();
+    let world = auto(&upstream);
+    let (mut clients, mut peers) = busy(&world, &upstream, 1);
+    world.await_metric(IN_FLIGHT, &[], 1);
+    peers[0].send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nbegun");
+    world.await_metric(IN_FLIGHT, &[], 0);
+    peers[0].send("ended");
+    assert_eq!(clients[0].read_response().said(), (200, "begunended"));
+}
+
+#[test]
+fn a_client_that_is_slow_with_its_request_holds_no_place() {
+    const LENGTH: usize = 1 << 20;
+    let upstream = Upstream::new();
+    let world = auto(&upstream);
+    let mut client = asking(&world, &POST.replace("4\r\n\r\nbody", &format!("{LENGTH}\r\n\r\n")));
+    // As much as is not kept until the rest of it has come.
+    client.send(vec![b'x'; LENGTH / 2]);
+    let (mut peer, _) = upstream.accept_request();
+    peer.read_exactly(LENGTH / 2);
+    world.await_metric(IN_FLIGHT, &[], 0);
+    client.send(vec![b'x'; LENGTH / 2]);
+    peer.read_exactly(LENGTH / 2);
+    world.await_metric(IN_FLIGHT, &[], 1);
+    peer.send(OK);
+    assert_eq!(client.read_response().said(), (200, "ok"));
+    world.await_metric(IN_FLIGHT, &[], 0);
+}
+
 #[test]
 fn nobody_waits_without_time_for_it() {
     let upstream = Upstream::new();
