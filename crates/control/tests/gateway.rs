@@ -156,7 +156,11 @@ fn cluster(id: ClusterId, model: &Model) -> String {
     let cluster = model.cluster(id);
     let encryption = match &cluster.encryption {
         Encryption::Never => String::new(),
-        Encryption::Always(tls) | Encryption::AsClient(tls) => format!(" over TLS as {}", tls.name),
+        Encryption::Always(tls) | Encryption::AsClient(tls) => {
+            let names = &tls.alternative_names;
+            let names = if names.is_empty() { String::new() } else { format!(" for one of {names:?}") };
+            format!(" over TLS as {}{names}", tls.name)
+        }
     };
     let version = if cluster.version == model::AppProtocol::Http1 { "" } else { " over HTTP/2" };
     let balance = match &cluster.balance {

@@ -473,7 +473,7 @@ fn write_stream(text: &mut String, listener: &Listener, model: &Model) {
 }
 
 fn upstream_tls(tls: &UpstreamTls) -> String {
-    let UpstreamTls { certificate, authorities, verify, depth, name, send_name, versions, ciphers } = tls;
+    let UpstreamTls { certificate, authorities, verify, depth, name, send_name, versions, ciphers, .. } = tls;
     let shows = certificate.as_ref().map(|it| format!("shows {}, ", shown(it))).unwrap_or_default();
     let believes = if *verify { "believes" } else { "would believe" };
     let sends = if *send_name { "sends" } else { "does not send" };

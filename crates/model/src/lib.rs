@@ -101,8 +101,8 @@ pub use settings::{
 pub use stream::{Stream, StreamSettings, TlsStream, Transport};
 pub use template::ValueMap;
 pub use tls::{
-    Authorities, Certificate, CertificateInfo, CipherSuite, KeyEncoding, PrivateKey, TlsSettings,
-    TlsVersions, UpstreamTls,
+    AlternativeName, Authorities, Certificate, CertificateInfo, CipherSuite, KeyEncoding, PrivateKey,
+    TlsSettings, TlsVersions, UpstreamTls,
 };
 pub use tracing::{Sampler, SpanExport, TraceShare, Tracing};
 pub use transfer::{Mirror, MirrorCopy, Pace, ResponsePolicy, Share, Substitution, Transfer};

@@ -196,6 +196,15 @@ impl CipherSuite {
     pub const DEFAULT: &[Self] = Self::ALL;
 }
 
+/// An alternative name of a certificate (RFC 5280 section 4.2.1.6).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AlternativeName {
+    /// The name of a host, or `*.` and a domain for all names below it.
+    Dns(String),
+    /// A URI, letter by letter.
+    Uri(String),
+}
+
 /// How TLS is spoken with endpoints (nginx: `proxy_ssl_*`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UpstreamTls {
@@ -209,6 +218,8 @@ pub struct UpstreamTls {
     pub depth: u32,
     /// The name that the certificate has to be for, and that is sent if one is sent.
     pub name: String,
+    /// Names of which the certificate has to have one instead of [`name`](Self::name); empty for that.
+    pub alternative_names: Vec<AlternativeName>,
     /// Send the name (RFC 6066 section 3).
     pub send_name: bool,
     /// Versions that are offered.

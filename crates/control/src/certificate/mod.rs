@@ -6,7 +6,7 @@ mod key;
 mod names;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use model::{Authorities, Certificate, CertificateInfo};
 use rustls_pki_types::pem::PemObject;
@@ -83,6 +83,19 @@ pub(crate) fn authorities(trusted: &[u8], revoked: Option<&[u8]>) -> Result<Auth
         None => Vec::new(),
     };
     Ok(Authorities { certificates, revocations })
+}
+
+/// The authorities of the system that Forebay runs on, as OpenSSL finds them (`SSL_CERT_FILE`, `SSL_CERT_DIR`). They are read once.
+pub(crate) fn authorities_of_system() -> Arc<Authorities> {
+    static READ: LazyLock<Arc<Authorities>> = LazyLock::new(|| {
+        let loaded = rustls_native_certs::load_native_certs();
+        for error in loaded.errors {
+            tracing::warn!(%error, "certificates of the system's authorities cannot be read");
+        }
+        let certificates = loaded.certs.iter().map(|der| der.to_vec()).collect();
+        Arc::new(Authorities { certificates, revocations: Vec::new() })
+    });
+    Arc::clone(&READ)
 }
 
 fn certificates(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {

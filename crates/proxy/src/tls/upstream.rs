@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use model::{AppProtocol, CipherSuite, UpstreamTls};
+use model::{AlternativeName, AppProtocol, CipherSuite, UpstreamTls};
 use parking_lot::Mutex;
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -20,6 +20,9 @@ use rustls::{
 };
 use tokio::net::TcpStream;
 use webpki::EndEntityCert;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::FromDer;
 
 use super::certificate::certified_key;
 use super::chain::{Purpose, Trust, algorithms};
@@ -159,18 +162,75 @@ pub(super) struct Verifier {
 #[derive(Debug)]
 struct Demands {
     trust: Trust,
-    /// None if the configured name cannot be that of a certificate: every certificate is refused then.
-    name: Option<ServerName<'static>>,
+    /// Of these the certificate has to have one. Those that cannot be a certificate's are left out: without any, every certificate is refused.
+    names: Vec<Name>,
+}
+
+/// A name that a certificate may have.
+#[derive(Debug)]
+enum Name {
+    Server(ServerName<'static>),
+    /// All names of hosts that end so, beginning with a dot.
+    Below(String),
+    Uri(String),
 }
 
 impl Verifier {
     pub(super) fn new(settings: &UpstreamTls) -> Self {
         let demands = settings.verify.then(|| Demands {
             trust: Trust::new(&settings.authorities, settings.depth),
-            name: ServerName::try_from(settings.name.clone()).ok(),
+            names: Name::of(settings),
         });
         Self { demands }
     }
+}
+
+impl Name {
+    fn of(settings: &UpstreamTls) -> Vec<Self> {
+        if settings.alternative_names.is_empty() {
+            return Self::server(&settings.name).into_iter().collect();
+        }
+        let of = |name: &AlternativeName| match name {
+            AlternativeName::Uri(uri) => Some(Self::Uri(uri.clone())),
+            AlternativeName::Dns(name) => match name.strip_prefix('*') {
+                Some(below) => Some(Self::Below(below.to_ascii_lowercase())),
+                None => Self::server(name),
+            },
+        };
+        settings.alternative_names.iter().filter_map(of).collect()
+    }
+
+    fn server(name: &str) -> Option<Self> {
+        ServerName::try_from(name.to_owned()).ok().map(Self::Server)
+    }
+
+    fn is_of(&self, leaf: &CertificateDer<'_>) -> Result<bool, webpki::Error> {
+        match self {
+            Self::Server(name) => {
+                match EndEntityCert::try_from(leaf)?.verify_is_valid_for_subject_name(name) {
+                    Ok(()) => Ok(true),
+                    Err(webpki::Error::CertNotValidForName(_)) => Ok(false),
+                    Err(error) => Err(error),
+                }
+            }
+            Self::Below(end) => {
+                let is_below =
+                    |name: &str| name.to_ascii_lowercase().ends_with(end) && name.len() > end.len();
+                has_name(leaf, |name| matches!(name, GeneralName::DNSName(name) if is_below(name)))
+            }
+            Self::Uri(uri) => has_name(leaf, |name| matches!(name, GeneralName::URI(own) if own == uri)),
+        }
+    }
+}
+
+/// Whether a certificate has an alternative name for which something is true.
+fn has_name(
+    leaf: &CertificateDer<'_>,
+    is_it: impl Fn(&GeneralName<'_>) -> bool,
+) -> Result<bool, webpki::Error> {
+    let (_, certificate) = X509Certificate::from_der(leaf).map_err(|_| webpki::Error::BadDer)?;
+    let names = certificate.subject_alternative_name().map_err(|_| webpki::Error::BadDer)?;
+    Ok(names.is_some_and(|names| names.value.general_names.iter().any(is_it)))
 }
 
 impl Demands {
@@ -182,8 +242,12 @@ impl Demands {
     ) -> Result<(), webpki::Error> {
         let chain: Vec<_> = std::iter::once(leaf).chain(intermediates).cloned().collect();
         self.trust.judge(&chain, Purpose::Server, Duration::from_secs(now.as_secs()))?;
-        let name = self.name.as_ref().ok_or(webpki::Error::UnsupportedNameType)?;
-        EndEntityCert::try_from(leaf)?.verify_is_valid_for_subject_name(name)
+        for name in &self.names {
+            if name.is_of(leaf)? {
+                return Ok(());
+            }
+        }
+        Err(webpki::Error::UnsupportedNameType)
     }
 }
 

@@ -55,7 +55,7 @@ pub struct BackendValidation {
     pub hostname: Box<str>,
     /// Names of which certificates have to have one, instead.
     #[serde(default, deserialize_with = "list")]
-    pub subject_alt_names: Vec<SubjectAltName>,
+    pub subject_alt_names: Vec<At<SubjectAltName>>,
 }
 
 /// An alternative name of a certificate.

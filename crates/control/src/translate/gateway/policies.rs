@@ -5,14 +5,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use model::UpstreamTls;
+use model::{AlternativeName, Authorities, UpstreamTls};
 
 use super::conditions::{Fault, age};
 use super::grants::Referrer;
 use super::listener_tls::authorities;
+use crate::certificate;
 use crate::names::NsName;
-use crate::objects::gateway_api::BackendTlsPolicy;
-use crate::objects::{Resource, Service, ServicePort, Sourced};
+use crate::objects::gateway_api::{BackendTlsPolicy, SubjectAltName, SubjectAltNameType};
+use crate::objects::{At, Resource, Service, ServicePort, Sourced};
 use crate::translate::inputs::Inputs;
 
 /// The policies of each Service.
@@ -97,32 +98,63 @@ fn tls(
     inputs: &Inputs<'_>,
 ) -> Result<(UpstreamTls, Option<Fault>), (Fault, Option<Fault>)> {
     let validation = &object.spec.validation;
-    if validation.well_known_ca_certificates.is_some() {
-        let message = "wellKnownCACertificates is not supported; caCertificateRefs names authorities";
-        return Err((Fault::new("Invalid", message), None));
-    }
-    if !validation.subject_alt_names.is_empty() {
-        let message = "subjectAltNames is not supported; certificates are verified for the hostname";
-        return Err((Fault::new("Invalid", message), None));
-    }
-    let referrer = Referrer { kind: BackendTlsPolicy::KIND, namespace: object.namespace() };
-    let reasons = ("InvalidCACertificateRef", "InvalidKind");
-    let found = authorities(&validation.ca_certificate_refs, referrer, inputs, reasons);
-    let (authorities, fault) = found.map_err(|fault| {
-        let accepted = Fault::new("NoValidCACertificate", "no certificate of an authority can be used");
-        (accepted, Some(fault))
-    })?;
-    if authorities.certificates.is_empty() {
-        let message = "caCertificateRefs names no ConfigMap with authorities";
-        return Err((Fault::new("NoValidCACertificate", message), None));
-    }
+    let alternative_names = validation.subject_alt_names.iter().map(alternative_name);
+    let alternative_names: Vec<_> = alternative_names.collect::<Result<_, _>>().map_err(|why| (why, None))?;
+    let (authorities, fault) = believed(object, inputs)?;
     let tls = UpstreamTls {
         authorities,
         verify: true,
         depth: 10,
         name: validation.hostname.to_string(),
         send_name: true,
+        alternative_names,
         ..UpstreamTls::default()
     };
     Ok((tls, fault))
+}
+
+/// The authorities that a policy names, or those of the system where it says so.
+fn believed(
+    object: &Sourced<BackendTlsPolicy>,
+    inputs: &Inputs<'_>,
+) -> Result<(Arc<Authorities>, Option<Fault>), (Fault, Option<Fault>)> {
+    let validation = &object.spec.validation;
+    let none = |message: &str| (Fault::new("NoValidCACertificate", message), None);
+    match validation.well_known_ca_certificates.as_deref() {
+        Some(_) if !validation.ca_certificate_refs.is_empty() => {
+            let message = "of caCertificateRefs and wellKnownCACertificates there may be only one";
+            return Err((Fault::new("Invalid", message), None));
+        }
+        Some("System") => {
+            let authorities = certificate::authorities_of_system();
+            let none = none("the system has no certificates of authorities, where Forebay runs");
+            return if authorities.certificates.is_empty() { Err(none) } else { Ok((authorities, None)) };
+        }
+        Some(other) => {
+            let message = format!("wellKnownCACertificates {other} is not supported; System is");
+            return Err((Fault::new("Invalid", message), None));
+        }
+        None => {}
+    }
+    let referrer = Referrer { kind: BackendTlsPolicy::KIND, namespace: object.namespace() };
+    let reasons = ("InvalidCACertificateRef", "InvalidKind");
+    let found = authorities(&validation.ca_certificate_refs, referrer, inputs, reasons);
+    let (authorities, fault) =
+        found.map_err(|fault| (none("no certificate of an authority can be used").0, Some(fault)))?;
+    if authorities.certificates.is_empty() {
+        return Err(none("caCertificateRefs names no ConfigMap with authorities"));
+    }
+    Ok((authorities, fault))
+}
+
+fn alternative_name(name: &At<SubjectAltName>) -> Result<AlternativeName, Fault> {
+    let SubjectAltName { kind, hostname, uri } = &name.value;
+    match (kind, hostname, uri) {
+        (SubjectAltNameType::Hostname, Some(name), None) => Ok(AlternativeName::Dns(name.to_string())),
+        (SubjectAltNameType::Uri, None, Some(uri)) => Ok(AlternativeName::Uri(uri.to_string())),
+        (SubjectAltNameType::Other(other), ..) => {
+            Err(Fault::new("Invalid", format!("subjectAltNames of type {other} are not supported")))
+        }
+        _ => Err(Fault::new("Invalid", "each of subjectAltNames has the field of its type, and no other")),
+    }
 }

@@ -167,6 +167,7 @@ impl Settings {
             authorities,
             verify: self.verify,
             depth: self.depth,
+            alternative_names: Vec::new(),
             name: self.name.clone().unwrap_or_else(|| NAME.to_owned()),
             send_name: self.send_name,
             versions: self.versions,

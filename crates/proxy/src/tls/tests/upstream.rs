@@ -3,7 +3,8 @@
 use std::future::poll_fn;
 use std::net::IpAddr;
 
-use model::AppProtocol;
+use model::{AlternativeName, AppProtocol};
+use rcgen::SanType;
 
 use super::super::session::Session;
 use super::super::upstream::{ConnectorConfigs, NoSession};
@@ -71,6 +72,40 @@ fn with_verification_authority_and_name_count() {
         ("revoked", demand(ca.trusted_but(&[7]), "app.test")),
     ] {
         assert_eq!(dial(settings, &one), Err(NoSession::BadCertificate), "{what}");
+    }
+}
+
+#[test]
+fn of_alternative_names_one_will_do_and_the_name_that_is_sent_does_not_count() {
+    let ca = Authority::new("ca");
+    let uri = "spiffe://test/app";
+    let shown = ca.issue_as("app.test", |params| {
+        params.subject_alt_names.push(SanType::URI(uri.try_into().unwrap()));
+    });
+    let dial_for = |names: &[AlternativeName]| {
+        let settings = UpstreamTls {
+            authorities: ca.trusted(),
+            verify: true,
+            depth: 1,
+            name: "sent.test".to_owned(),
+            send_name: true,
+            alternative_names: names.to_vec(),
+            ..UpstreamTls::default()
+        };
+        dial(settings, &shown).map(|(sent, _)| sent)
+    };
+    let (dns, uri_of) =
+        (|name: &str| AlternativeName::Dns(name.into()), |uri: &str| AlternativeName::Uri(uri.into()));
+    let sent = Ok(Some("sent.test".to_owned()));
+    for names in
+        [vec![dns("app.test")], vec![dns("*.test")], vec![uri_of(uri)], vec![dns("b.test"), uri_of(uri)]]
+    {
+        assert_eq!(dial_for(&names), sent, "{names:?}");
+    }
+    for names in
+        [vec![dns("sent.test")], vec![dns("*.app.test")], vec![uri_of("spiffe://test/app2"), dns("b.test")]]
+    {
+        assert_eq!(dial_for(&names), Err(NoSession::BadCertificate), "{names:?}");
     }
 }
 
