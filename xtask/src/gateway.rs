@@ -139,9 +139,9 @@ fn inside(arguments: &Arguments, crds: &Path) -> Result<ExitCode> {
         folder: Some(folder.clone()),
         ..Options::default()
     })?;
-    let kubectl =
-        Kubectl { program: cluster::kubectl(&folder)?.join("kubectl"), kubeconfig: cluster.kubeconfig() };
-    kubectl.install(crds)?;
+    let kubectl = Kubectl::of(&cluster, &folder)?;
+    kubectl.install_kinds(crds)?;
+    kubectl.install_forebay()?;
     interrupt.check()?;
     let status = suite(arguments, &folder, &cluster)?;
     if !status {
@@ -169,12 +169,18 @@ fn run_program(program: impl AsRef<Path>, arguments: &[&str]) -> Result<String> 
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-struct Kubectl {
+/// `kubectl` in a cluster.
+pub(crate) struct Kubectl {
     program: PathBuf,
     kubeconfig: PathBuf,
 }
 
 impl Kubectl {
+    /// `folder` is where the program is put.
+    pub(crate) fn of(cluster: &Cluster, folder: &Path) -> Result<Kubectl> {
+        Ok(Kubectl { program: cluster::kubectl(folder)?.join("kubectl"), kubeconfig: cluster.kubeconfig() })
+    }
+
     fn run(&self, arguments: &[&str]) -> Result<String> {
         let kubeconfig = format!("--kubeconfig={}", self.kubeconfig.display());
         run_program(&self.program, &[&[&*kubeconfig], arguments].concat())
@@ -185,15 +191,19 @@ impl Kubectl {
         self.run(&["apply", "--server-side", "--force-conflicts", "-f", &file]).map(drop)
     }
 
-    /// The CRDs, and Forebay as people install it, but on the node's network and with addresses for Gateways.
-    fn install(&self, crds: &Path) -> Result<()> {
+    /// The CRDs of a folder.
+    pub(crate) fn install_kinds(&self, crds: &Path) -> Result<()> {
         for entry in fs::read_dir(crds).with_context(|| crds.display().to_string())? {
             let file = entry?.path();
             if file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("gateway.")) {
                 self.apply(&file)?;
             }
         }
-        self.run(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"])?;
+        self.run(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).map(drop)
+    }
+
+    /// Forebay as people install it, but on the node's network and with addresses for Gateways.
+    fn install_forebay(&self) -> Result<()> {
         self.apply(&sources().join("../../deploy/static/deploy.yaml"))?;
         self.apply(&sources().join("manifests.yaml"))?;
         let patch = sources().join("deployment.json").display().to_string();

@@ -8,12 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use cluster::Client;
-use serde_json::json;
 
 use super::Findings;
-use super::stage::{
-    Asker, Forebay, NICENESS, SPACE, Stage, annotations, ingress, many_addresses, many_name, service,
-};
+use super::stage::{Asker, Forebay, NICENESS, SPACE, Stage, annotations, many_addresses, many_name, service};
 
 const SAMPLES: u32 = 100;
 /// Changes a second, by so many threads.
@@ -75,7 +72,7 @@ pub(super) fn while_changing<T>(stage: &Stage, work: impl FnOnce() -> T) -> Resu
     })
 }
 
-/// Changes one of many Ingresses or slices after the other: an annotation that changes what is served, or a Pod that comes or goes.
+/// Changes one of many Ingresses, routes or slices after the other: a setting of what is served, or a Pod that comes or goes.
 fn change(stage: &Stage, changer: u32, over: &AtomicBool, made: &AtomicU32) -> Result<()> {
     // As the cluster itself: this is somebody else's machine.
     rustix::process::nice(i32::from(NICENESS))?;
@@ -91,10 +88,7 @@ fn change(stage: &Stage, changer: u32, over: &AtomicBool, made: &AtomicU32) -> R
         let (number, round) = (step % stage.many(), step / stage.many());
         let name = many_name(number);
         if turn.is_multiple_of(2) {
-            let seconds = (61 + round % 60).to_string();
-            let annotations = json!({"nginx.ingress.kubernetes.io/proxy-read-timeout": seconds});
-            let metadata = json!({"name": name, "namespace": SPACE, "annotations": annotations});
-            client.merge(&json!({"kind": "Ingress", "metadata": metadata}))?;
+            client.merge(&stage.kind.change(&name, round))?;
         } else {
             let addresses = many_addresses(number, stage.backend.address);
             let left = if round.is_multiple_of(2) { 1 } else { 2 };
@@ -118,11 +112,11 @@ fn sample(stage: &Stage, forebay: &Forebay, number: u32) -> Result<Sample> {
     thread::sleep(PAUSE);
     stage.interrupt.check()?;
     let host = format!("sample-{number}.test");
-    let mut object = ingress(&format!("sample-{number}"), &host, "sample");
+    let mut object = stage.kind.object(&format!("sample-{number}"), &host, "sample");
     if stage.is_annotated {
         object["metadata"]["annotations"] = annotations(number);
     }
-    let path = cluster::collection("Ingress", SPACE)?;
+    let path = cluster::collection(stage.kind.name(), SPACE)?;
     let mut asker = Asker::new(forebay.http, &host);
     let called = Instant::now();
     stage.client.post(&path, &object)?;

@@ -14,10 +14,11 @@ use std::process::ExitCode;
 use anyhow::Result;
 use field_cases::inside;
 
+use crate::interrupt::Interrupt;
 use crate::machine;
 use crate::measured::{self, Goals, Measured, Section};
 use crate::peers::page::Block;
-use stage::Stage;
+use stage::{Kind, Stage};
 
 const NAME: &str = "peers-kubernetes";
 const TITLE: &str = "Scale, change and trouble";
@@ -43,6 +44,8 @@ pub(crate) struct Arguments {
 struct Measure {
     name: &'static str,
     what: &'static str,
+    /// Of what there are many.
+    kind: Kind,
     run: fn(&mut Stage) -> Result<Findings>,
 }
 
@@ -52,47 +55,80 @@ const MEASURES: &[Measure] = &[
     Measure {
         name: "create-idle",
         what: "from an API call that creates an Ingress to its first 200 through a worker, nothing else going on",
+        kind: Kind::Ingress,
         run: change::idle,
     },
     Measure {
         name: "rolling-restart",
         what: "a Deployment of 4 Pods restarted again and again, 2,000 requests/s: GET and POST, on kept connections and on new ones",
+        kind: Kind::Ingress,
         run: traffic::rolling_restart,
     },
     Measure {
         name: "kill-pod",
         what: "kill -9 of the process of one Pod of 4 at 2,000 requests/s: GET and POST, on kept connections and on new ones",
+        kind: Kind::Ingress,
         run: traffic::kill_pod,
     },
     Measure {
         name: "api-server-away",
         what: "the API server stopped for a minute at 1,000 requests/s, endpoints unchanged",
+        kind: Kind::Ingress,
         run: traffic::api_server_away,
     },
     Measure {
         name: "start-5000",
         what: "start to ready with 5,000 Ingresses, 5,000 Services and 10,000 endpoints",
+        kind: Kind::Ingress,
         run: start::plain,
     },
     Measure {
         name: "create-busy",
         what: "as create-idle, while there are 5,000 Ingresses and 100 objects change every second",
+        kind: Kind::Ingress,
         run: change::busy,
     },
     Measure {
         name: "traffic-under-change",
         what: "5,000 requests/s with 5,000 Ingresses, quiet and while 100 objects change every second",
+        kind: Kind::Ingress,
         run: traffic::under_change,
     },
     Measure {
         name: "start-annotated",
         what: "start to ready as in start-5000, with ten annotations on each of the 5,000 Ingresses",
+        kind: Kind::Ingress,
         run: start::annotated,
     },
     Measure {
         name: "create-annotated",
         what: "as create-idle with ten annotations, while there are 5,000 Ingresses with as many",
+        kind: Kind::Ingress,
         run: change::annotated,
+    },
+    Measure {
+        name: "route-create-idle",
+        what: "from an API call that creates an HTTPRoute to its first 200 through a worker, nothing else going on",
+        kind: Kind::HttpRoute,
+        run: change::idle,
+    },
+    Measure {
+        name: "route-start-5000",
+        what: "start to ready with 5,000 HTTPRoutes of one Gateway, 5,000 Services and 10,000 endpoints, and the status of all",
+        kind: Kind::HttpRoute,
+        run: start::routes,
+    },
+    Measure {
+        name: "route-create-busy",
+        what: "as route-create-idle, while there are 5,000 HTTPRoutes and 100 objects change every second",
+        kind: Kind::HttpRoute,
+        run: change::busy,
+    },
+    Measure {
+        name: "route-under-change",
+        what: "5,000 requests/s for an HTTPRoute with shares of 3 to 1, a mirror and timeouts, while there are 5,000 others and 100 objects change every second",
+        kind: Kind::HttpRoute,
+        run: traffic::route_under_change,
     },
 ];
 
@@ -140,10 +176,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     inside::prepare()?;
     machine::raise_descriptor_limit();
-    let mut stage = Stage::set(arguments.percent)?;
-    let interrupt = stage.interrupt.clone();
+    let interrupt = Interrupt::install()?;
+    let mut stage: Option<Stage> = None;
     measured::run(&measures, &interrupt, arguments.write.then(block).as_ref(), |measure| {
-        Ok((measure.run)(&mut stage)?.section(arguments.source(measure)))
+        // One cluster ends before the next one begins.
+        let mut fit = match stage.take().filter(|stage| stage.kind == measure.kind) {
+            Some(fit) => fit,
+            None => Stage::set(arguments.percent, measure.kind, &interrupt)?,
+        };
+        let findings = (measure.run)(&mut fit)?;
+        stage = Some(fit);
+        Ok(findings.section(arguments.source(measure)))
     })
 }
 

@@ -18,6 +18,7 @@ use tempfile::TempDir;
 use crate::ask::{self, Question};
 use crate::backend::Backend;
 use crate::child::{Program, free_address};
+use crate::gateway::Kubectl;
 use crate::interrupt::Interrupt;
 use crate::machine::Cpus;
 use crate::peers::forebay_binary;
@@ -36,6 +37,13 @@ const READ_LIMIT: Duration = Duration::from_secs(10);
 /// The least priority: what is measured, and the load, go first.
 pub(super) const NICENESS: u8 = 19;
 
+/// What leads to Services.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Ingress,
+    HttpRoute,
+}
+
 /// What the measures have in common. Fields are dropped in this order.
 pub(super) struct Stage {
     pub(super) client: Client,
@@ -45,6 +53,8 @@ pub(super) struct Stage {
     cluster: Cluster,
     pub(super) folder: TempDir,
     percent: u32,
+    /// Of what there are many.
+    pub(super) kind: Kind,
     is_filled: bool,
     /// Whether the Ingresses of many have annotations, and so those that are made beside them.
     pub(super) is_annotated: bool,
@@ -59,13 +69,17 @@ pub(super) struct Forebay {
 }
 
 impl Stage {
-    pub(super) fn set(percent: u32) -> Result<Stage> {
-        let (interrupt, cpus, folder) = (Interrupt::install()?, Cpus::choose()?, tempfile::tempdir()?);
+    pub(super) fn set(percent: u32, kind: Kind, interrupt: &Interrupt) -> Result<Stage> {
+        let (interrupt, cpus, folder) = (interrupt.clone(), Cpus::choose()?, tempfile::tempdir()?);
         let program = forebay_binary()?.display().to_string();
         let images = BTreeMap::from([("forebay".to_owned(), vec![program])]);
         let cluster = Cluster::start(&Options { images, niceness: NICENESS, ..Options::default() })?;
         let client = Client::new(&cluster.kubeconfig())?;
         prepare(&client)?;
+        if kind == Kind::HttpRoute {
+            Kubectl::of(&cluster, folder.path())?.install_kinds(&cluster::gateway_crds("standard")?)?;
+            prepare_gateway(&client)?;
+        }
         // The API refuses endpoints on loopback; the node's own address will do.
         let address = TcpListener::bind((NODE_ADDRESS, 0))?.local_addr()?;
         let backend = Backend::start_at(address, "payload", &cpus.load, folder.path(), &interrupt)?;
@@ -77,6 +91,7 @@ impl Stage {
             cluster,
             folder,
             percent,
+            kind,
             is_filled: false,
             is_annotated: false,
         })
@@ -86,7 +101,7 @@ impl Stage {
         self.cluster.kubeconfig()
     }
 
-    /// How many Ingresses there are when the cluster is filled.
+    /// How many Ingresses or routes there are when the cluster is filled.
     pub(super) fn many(&self) -> u32 {
         self.part_of(MANY)
     }
@@ -106,6 +121,11 @@ impl Stage {
         command.arg("serve").arg("--kubeconfig").arg(kubeconfig);
         command.args(["--http-port", &http.port().to_string(), "--https-port", "0"]);
         command.args(["--healthz-port", &admin.port().to_string(), "--controller-class", CONTROLLER]);
+        if self.kind == Kind::HttpRoute {
+            // Who writes the status has to be the leader.
+            command.args(["--publish-status-address=192.0.2.1", "--election-id=leader"]);
+            command.env("POD_NAMESPACE", SPACE);
+        }
         let begun = Instant::now();
         let program = Program::start("forebay", command, &[], self.folder.path())?;
         await_that(&self.interrupt, "Forebay to be ready", || Ok(ask::get(admin, "/readyz").is_ok()))?;
@@ -141,16 +161,17 @@ impl Stage {
         await_that(&self.interrupt, what, holds)
     }
 
-    /// As many Ingresses and Services, and twice as many endpoints, as the goals are about. The first endpoint of each is the
+    /// As many Ingresses or routes and Services, and twice as many endpoints, as the goals are about. The first endpoint of each is the
     /// backend; nobody listens at the second ones.
     pub(super) fn fill(&mut self) -> Result<()> {
         if self.is_filled {
             return Ok(());
         }
         let backend = self.backend.address;
-        eprintln!("making {} Ingresses, as many Services, and twice as many endpoints", self.many());
+        let (many, kind) = (self.many(), self.kind);
+        eprintln!("making {many} of kind {}, as many Services, and twice as many endpoints", kind.name());
         self.for_each_of_many(|client, number| {
-            many_objects(number, backend)
+            many_objects(kind, number, backend)
                 .iter()
                 .try_for_each(|object| client.post(&collection(object)?, object).map(drop))
         })?;
@@ -173,6 +194,22 @@ impl Stage {
         Ok(())
     }
 
+    /// Takes the status of all routes away.
+    pub(super) fn forget_status(&self) -> Result<()> {
+        self.for_each_of_many(|client, number| {
+            let status = json!({"status": {"parents": []}});
+            client.merge_status(&object("HTTPRoute", &many_name(number), status)).map(drop)
+        })
+    }
+
+    /// Whether all routes have one, by what the API server says.
+    pub(super) fn has_status(&self) -> Result<bool> {
+        let routes = self.client.list("HTTPRoute", SPACE)?;
+        let is_written =
+            |route: &Value| route["status"]["parents"].as_array().is_some_and(|parents| !parents.is_empty());
+        Ok(routes.iter().filter(|route| is_written(route)).count() >= self.many() as usize)
+    }
+
     /// Does something with each of many, on several connections to the API server.
     fn for_each_of_many(&self, work: impl Fn(&Client, u32) -> Result<()> + Sync) -> Result<()> {
         let work = |filler: u32| -> Result<()> {
@@ -189,6 +226,41 @@ impl Stage {
                 .into_iter()
                 .try_for_each(|filler| filler.join().map_err(|_| anyhow!("a thread panicked"))?)
         })
+    }
+}
+
+impl Kind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Ingress => "Ingress",
+            Kind::HttpRoute => "HTTPRoute",
+        }
+    }
+
+    /// One that leads from a host to a Service.
+    pub(super) fn object(self, name: &str, host: &str, service: &str) -> Value {
+        match self {
+            Kind::Ingress => ingress(name, host, service),
+            Kind::HttpRoute => route(name, host, &json!([{"backendRefs": [{"name": service, "port": 80}]}])),
+        }
+    }
+
+    /// What in one of many differs from round to round of changes.
+    pub(super) fn change(self, name: &str, round: u32) -> Value {
+        let seconds = 61 + round % 60;
+        match self {
+            Kind::Ingress => {
+                let annotations =
+                    json!({"nginx.ingress.kubernetes.io/proxy-read-timeout": seconds.to_string()});
+                let metadata = json!({"name": name, "namespace": SPACE, "annotations": annotations});
+                json!({"kind": "Ingress", "metadata": metadata})
+            }
+            Kind::HttpRoute => {
+                let backends = json!([{"name": name, "port": 80}]);
+                let rule = json!({"backendRefs": backends, "timeouts": {"request": format!("{seconds}s")}});
+                object("HTTPRoute", name, json!({"spec": {"rules": [rule]}}))
+            }
+        }
     }
 }
 
@@ -247,6 +319,21 @@ pub(super) fn ingress(name: &str, host: &str, service: &str) -> Value {
     object("Ingress", name, json!({"spec": {"ingressClassName": SPACE, "rules": [rule]}}))
 }
 
+/// A class of Gateways, and a Gateway at Forebay's HTTP port.
+fn prepare_gateway(client: &Client) -> Result<()> {
+    let class = json!({"spec": {"controllerName": "forebay.io/gateway-controller"}});
+    client.apply(&object("GatewayClass", SPACE, class))?;
+    let listener = json!({"name": "http", "port": 80, "protocol": "HTTP"});
+    let gateway = json!({"spec": {"gatewayClassName": SPACE, "listeners": [listener]}});
+    client.apply(&object("Gateway", SPACE, gateway)).map(drop)
+}
+
+/// A route of the Gateway.
+pub(super) fn route(name: &str, host: &str, rules: &Value) -> Value {
+    let spec = json!({"parentRefs": [{"name": SPACE}], "hostnames": [host], "rules": rules});
+    object("HTTPRoute", name, json!({ "spec": spec }))
+}
+
 /// A Service, and a slice with its endpoints.
 pub(super) fn service(name: &str, port: u16, addresses: &[IpAddr]) -> [Value; 2] {
     let endpoints: Vec<_> =
@@ -257,7 +344,7 @@ pub(super) fn service(name: &str, port: u16, addresses: &[IpAddr]) -> [Value; 2]
     [object("Service", name, json!({"spec": {"ports": [{"port": 80}]}})), slice]
 }
 
-/// The name of an object of many, and the host of its Ingress.
+/// The name of an object of many, and the host that leads to it.
 pub(super) fn many_name(number: u32) -> String {
     format!("many-{number}")
 }
@@ -292,10 +379,10 @@ pub(super) fn annotations(number: u32) -> Value {
         .collect()
 }
 
-fn many_objects(number: u32, backend: SocketAddr) -> [Value; 3] {
+fn many_objects(kind: Kind, number: u32, backend: SocketAddr) -> [Value; 3] {
     let name = many_name(number);
     let [service, slice] = service(&name, backend.port(), &many_addresses(number, backend));
-    [service, slice, ingress(&name, &many_host(number), &name)]
+    [service, slice, kind.object(&name, &many_host(number), &name)]
 }
 
 pub(super) fn object(kind: &str, name: &str, mut content: Value) -> Value {

@@ -11,8 +11,6 @@ use cluster::Client;
 use super::Findings;
 use super::stage::{Forebay, SPACE, Stage, many_host};
 
-/// The kinds of which there are thousands.
-const KINDS: [&str; 3] = ["Ingress", "Service", "EndpointSlice"];
 /// Objects in an answer to a list, as client libraries ask for them.
 const PAGE: usize = 500;
 
@@ -26,6 +24,20 @@ pub(super) fn plain(stage: &mut Stage) -> Result<Findings> {
     stage.fill()?;
     let goals = Goals { extra: Duration::from_secs(5), resident_mib: 64 };
     to_ready(stage, &goals, |forebay, number| stage.await_host(forebay, &many_host(number)))
+}
+
+/// The status of all routes is written besides.
+pub(super) fn routes(stage: &mut Stage) -> Result<Findings> {
+    let mut findings = plain(stage)?;
+    // Another Forebay has written it already: nothing of that is to be left.
+    stage.forget_status()?;
+    let begun = Instant::now();
+    let _forebay = stage.forebay()?;
+    stage.await_that("the status of all routes", || stage.has_status())?;
+    let took = begun.elapsed();
+    findings.figure("s until the status of all is written", format!("{:.1}", took.as_secs_f64()));
+    findings.goal("the status of all written within 10 s", took <= Duration::from_secs(10));
+    Ok(findings)
 }
 
 pub(super) fn annotated(stage: &mut Stage) -> Result<Findings> {
@@ -48,7 +60,7 @@ fn to_ready(
     let resident = forebay.program.resident_bytes()?;
     let extra = forebay.started.saturating_sub(listing);
     let mut findings = Findings::default();
-    findings.figure("Ingresses", stage.many().to_string());
+    findings.figure("of them", stage.many().to_string());
     findings.figure("s to ready", format!("{:.2}", forebay.started.as_secs_f64()));
     findings.figure("s for the API server to list", format!("{:.2}", listing.as_secs_f64()));
     findings.figure("MiB resident", format!("{:.0}", resident as f64 / f64::from(1 << 20)));
@@ -64,7 +76,8 @@ fn to_ready(
 fn listing(stage: &Stage) -> Result<Duration> {
     let begun = Instant::now();
     thread::scope(|scope| {
-        let listers = KINDS.map(|kind| scope.spawn(move || list(stage, kind)));
+        let kinds = [stage.kind.name(), "Service", "EndpointSlice"];
+        let listers = kinds.map(|kind| scope.spawn(move || list(stage, kind)));
         listers.into_iter().try_for_each(|lister| lister.join().map_err(|_| anyhow!("a thread panicked"))?)
     })?;
     Ok(begun.elapsed())

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::Findings;
 use super::change::while_changing;
-use super::stage::{Forebay, SPACE, Stage, ingress, many_host, object, prepare, service};
+use super::stage::{Forebay, SPACE, Stage, ingress, many_host, object, prepare, route, service};
 
 const HOST: &str = "web.test";
 /// Seconds that a Pod goes on serving after it was told to end, as Deployments behind any ingress controller should.
@@ -135,6 +135,52 @@ pub(super) fn under_change(stage: &mut Stage) -> Result<Findings> {
     findings.figure("ratio", format!("{ratio:.2}"));
     findings.goal("0 failed", failures(&quiet) + failures(&changed) == 0);
     findings.goal(format!("p99 at most {RATIO_MAX} of quiet"), ratio <= RATIO_MAX);
+    Ok(findings)
+}
+
+/// A route with shares, a mirror, a retry and a timeout, while others change.
+pub(super) fn route_under_change(stage: &mut Stage) -> Result<Findings> {
+    /// Shares of the two backends: of the second one the answers are empty, which tells how many were its.
+    const SHARES: [u32; 2] = [3, 1];
+    stage.fill()?;
+    let forebay = stage.forebay()?;
+    let address = stage.backend.address;
+    for object in service("web", address.port(), &[address.ip()]) {
+        stage.client.apply(&object)?;
+    }
+    let path = json!({"type": "ReplaceFullPath", "replaceFullPath": "/0"});
+    let empty = json!({"type": "URLRewrite", "urlRewrite": {"path": path}});
+    let backend = |weight: u32, filters: Value| json!({"name": "web", "port": 80, "weight": weight, "filters": filters});
+    let mirror =
+        json!({"type": "RequestMirror", "requestMirror": {"backendRef": {"name": "web", "port": 80}}});
+    let rule = json!({
+        "filters": [mirror],
+        "timeouts": {"request": "10s", "backendRequest": "5s"},
+        "backendRefs": [backend(SHARES[0], json!([])), backend(SHARES[1], json!([empty]))],
+    });
+    let route = route("web", HOST, &json!([rule]));
+    stage.client.apply(&route)?;
+    stage.await_host(&forebay, HOST)?;
+    let duration = UNDER_CHANGE.mul_f64(f64::from(stage.part_of(100)) / 100.0).max(Duration::from_secs(2));
+    let plan = Plan {
+        pace: Pace::Open { rate_per_second: RATE_UNDER_CHANGE },
+        cpus: Some(stage.cpus.load.clone()),
+        expect: Expect { status: Status::Is(200), body_bytes: None },
+        ..plan(forebay.http, HOST, duration)
+    };
+    let (outcome, changes) = while_changing(stage, || generator::run(&plan))?;
+    let outcome = outcome?;
+    stage.client.delete(&route)?;
+    let of_first = outcome.body_bytes as f64 / 1024.0 / outcome.answered.max(1) as f64;
+    let off = of_first - f64::from(SHARES[0]) / f64::from(SHARES.iter().sum::<u32>());
+    let mut findings = Findings::default();
+    findings.figure("of them", stage.many().to_string());
+    findings.figure("changes/s", format!("{changes:.0}"));
+    findings.figure("requests", outcome.answered.to_string());
+    findings.figure("failed", failures(&outcome).to_string());
+    findings.figure("share of the first %", format!("{:.2}", 100.0 * of_first));
+    findings.goal("0 failed", failures(&outcome) == 0);
+    findings.goal("shares within 1 %", off.abs() <= 0.01);
     Ok(findings)
 }
 
