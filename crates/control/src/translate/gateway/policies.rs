@@ -92,11 +92,11 @@ impl Policies {
     }
 }
 
+/// What was read of a policy, or why it is not accepted; and what is wrong with its references.
+type Read<T> = Result<(T, Option<Fault>), (Fault, Option<Fault>)>;
+
 /// What a policy asks for; or why it cannot be obeyed, with what is wrong with its references.
-fn tls(
-    object: &Sourced<BackendTlsPolicy>,
-    inputs: &Inputs<'_>,
-) -> Result<(UpstreamTls, Option<Fault>), (Fault, Option<Fault>)> {
+fn tls(object: &Sourced<BackendTlsPolicy>, inputs: &Inputs<'_>) -> Read<UpstreamTls> {
     let validation = &object.spec.validation;
     let alternative_names = validation.subject_alt_names.iter().map(alternative_name);
     let alternative_names: Vec<_> = alternative_names.collect::<Result<_, _>>().map_err(|why| (why, None))?;
@@ -114,10 +114,7 @@ fn tls(
 }
 
 /// The authorities that a policy names, or those of the system where it says so.
-fn believed(
-    object: &Sourced<BackendTlsPolicy>,
-    inputs: &Inputs<'_>,
-) -> Result<(Arc<Authorities>, Option<Fault>), (Fault, Option<Fault>)> {
+fn believed(object: &Sourced<BackendTlsPolicy>, inputs: &Inputs<'_>) -> Read<Arc<Authorities>> {
     let validation = &object.spec.validation;
     let none = |message: &str| (Fault::new("NoValidCACertificate", message), None);
     match validation.well_known_ca_certificates.as_deref() {
