@@ -11,20 +11,27 @@ CARGO_DENY := cargo-deny@0.20.2
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
 
-demo: release ## Serve the examples and repeat field case A: what does an ingress cost?
-	@cargo xtask demo
+demo: toolchain ## What does an ingress cost? Build Forebay, and measure it here
+	@test -x $(RELEASE) || echo "make demo: builds Forebay first, with all optimisations: some ten minutes on two CPUs, once. Cargo tells how far it is."
+	@cargo build --release --package forebay
+	@$(RELEASE) demo
 
-test: lint unit kubernetes instructions ## Everything that a commit has to pass
+test: plan lint unit kubernetes instructions ## Everything that a commit has to pass; says what it does, and for how long
+
+.PHONY: plan
+plan:
+	@echo "make test: lint, then unit, kubernetes, instructions. On two CPUs the first run builds for half an hour; later ones take some ten minutes."
 
 lint: tools
 	cargo fmt --all --check
-	cargo clippy --quiet --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
+	cargo clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 	cargo xtask tidy
 	@test -z "$$(gofmt -l testing)" || { gofmt -d testing; exit 1; }
 	cargo deny --log-level error check bans licenses sources
 
 unit: tools
+	cargo test --workspace --exclude cluster --no-run
 	cargo test --quiet --workspace --exclude cluster
 
 kubernetes: tools
@@ -34,15 +41,15 @@ instructions: tools ## Count the instructions of a request, and compare with tes
 	cargo xtask instructions
 
 cluster: tools ## Start a Kubernetes cluster, in namespaces of its own, until Ctrl-C
-	cargo build --quiet --package forebay
+	cargo build --package forebay
 	@cargo xtask cluster up
 
 conformance: tools ## Run h2spec, gRPC's interoperability tests, testssl.sh, ws, Redis, PHP-FPM and more against Forebay
-	cargo build --quiet --package forebay
+	cargo build --package forebay
 	cargo xtask conformance
 
 gateway-conformance: tools ## Run the Gateway API's official conformance suite, and write testing/gateway/report.yaml
-	cargo build --quiet --package forebay
+	cargo build --package forebay
 	cargo xtask gateway-conformance
 
 field-cases: release ## Make the field cases happen, and write what they show into docs/field-cases.md
@@ -64,11 +71,15 @@ overload: release ## Overload services behind Forebay, nginx and HAProxy; says w
 advisories: tools ## Look for known vulnerabilities in what is built in; fetches RustSec's database from the internet
 	cargo deny --log-level error check advisories
 
-release: tools
+release: toolchain
+	@test -x $(RELEASE) || echo "make release: some ten minutes on two CPUs, once. Cargo tells how far it is."
 	cargo build --release --package forebay
 
-.PHONY: tools
-tools:
-	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust 1.95 or later with rustup" >&2; exit 1; }
+.PHONY: toolchain tools
+toolchain:
+	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust 1.95 or later with rustup (https://rustup.rs)" >&2; exit 1; }
 	@command -v cc >/dev/null || { echo "a C compiler is missing: apt-get install gcc make" >&2; exit 1; }
-	@command -v cargo-deny >/dev/null || cargo install --quiet --locked --root $(CACHE)/tools $(CARGO_DENY)
+
+tools: toolchain
+	@command -v cargo-deny >/dev/null || { echo "make: installs $(CARGO_DENY) first, which checks dependencies: some minutes, once. Cargo tells how far it is."; \
+		cargo install --locked --root $(CACHE)/tools $(CARGO_DENY); }

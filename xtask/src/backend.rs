@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use field_cases::Quota;
+use lab::Quota;
 use serde_json::Value;
 
 use crate::ask::get;

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use cluster::{Cluster, Options};
-use field_cases::inside;
+use lab::inside;
 
 use crate::interrupt::Interrupt;
 
@@ -113,7 +113,7 @@ fn enter(settings: &Settings, command: &[OsString]) -> Result<ExitCode> {
         arguments.extend(["--folder".into(), std::path::absolute(folder)?.into()]);
     }
     arguments.push("--".into());
-    match inside::enter([&arguments[..], command].concat())? {}
+    inside::enter([&arguments[..], command].concat())
 }
 
 impl Settings {
@@ -128,6 +128,7 @@ impl Settings {
 fn inside(settings: &Settings, outside: u32, command: &[OsString]) -> Result<ExitCode> {
     let interrupt = Interrupt::install()?;
     inside::prepare()?;
+    inside::cover_run()?;
     let folder = settings.folder.clone().unwrap_or_else(|| STATE.into());
     fs::create_dir_all(&folder)?;
     let forebay = settings.forebay()?;

@@ -13,7 +13,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 use cluster::{Cluster, Options};
-use field_cases::inside;
+use lab::inside;
 
 use crate::interrupt::Interrupt;
 
@@ -111,7 +111,7 @@ fn enter(arguments: &Arguments) -> Result<ExitCode> {
         inner.extend(["--folder".into(), std::path::absolute(folder)?.into()]);
     }
     inner.push("--".into());
-    match inside::enter([&inner[..], &arguments.suite].concat())? {}
+    inside::enter([&inner[..], &arguments.suite].concat())
 }
 
 /// Runs Go in `testing/gateway`.
@@ -129,6 +129,7 @@ fn go(arguments: &[&str]) -> Result<()> {
 fn inside(arguments: &Arguments, crds: &Path) -> Result<ExitCode> {
     let interrupt = Interrupt::install()?;
     inside::prepare()?;
+    inside::cover_run()?;
     let folder = arguments.folder.clone().unwrap_or_else(|| STATE.into());
     fs::create_dir_all(&folder)?;
     // Every address of the range is one of this machine, and its low ports are for everybody.

@@ -9,7 +9,6 @@ mod chart;
 mod child;
 mod cluster;
 mod conformance;
-mod demo;
 mod gateway;
 mod instructions;
 mod interrupt;
@@ -43,8 +42,6 @@ enum Task {
     PeersKubernetes(scale::Arguments),
     /// Overloads services, and has clients ask for more than their part.
     Overload(overload::Arguments),
-    /// Serves the examples and runs field case A's experiment.
-    Demo(demo::Arguments),
     /// Checks the Helm chart, and what is made from it.
     Chart(chart::Arguments),
     /// Runs the conformance suites of others against Forebay.
@@ -85,7 +82,6 @@ fn main() -> ExitCode {
         Task::Tidy => tidy::run(),
         Task::Instructions(arguments) => instructions::run(&arguments),
         Task::Peers(arguments) => peers::run(&arguments),
-        Task::Demo(arguments) => demo::run(&arguments),
         Task::Chart(arguments) => chart::run(&arguments),
         Task::Conformance(arguments) => conformance::run(&arguments),
         Task::Payload { listen } => child::serve_payload(listen),

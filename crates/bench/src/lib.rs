@@ -11,6 +11,7 @@ pub mod epoll;
 pub mod generator;
 pub mod h2c;
 pub mod payload;
+pub mod plain_proxy;
 pub mod relay;
 pub mod report;
 pub mod tls;

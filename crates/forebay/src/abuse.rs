@@ -1,7 +1,6 @@
 //! `forebay abuse`: asks a running Forebay for clients whose behaviour is far off the others', and has it let them go.
 
 use std::fmt::Write as _;
-use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::bail;
@@ -11,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ask::ask;
 use crate::cli::{AbuseCommand, Output, Release};
+use crate::output;
 use crate::query::{decode, encode};
 
 /// Clients that are told of at most, those against whom something is held first.
@@ -84,7 +84,7 @@ fn print<A: Serialize>(output: Output, answer: &A, text: impl FnOnce(&A) -> Stri
         Output::Text => text(answer),
         Output::Json => format!("{}\n", serde_json::to_string_pretty(answer)?),
     };
-    Ok(std::io::stdout().write_all(text.as_bytes())?)
+    output::print(&text)
 }
 
 fn client(text: &str) -> anyhow::Result<ClientKey> {

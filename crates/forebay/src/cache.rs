@@ -3,7 +3,6 @@
 mod purge;
 mod status;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use http::Method;
@@ -11,6 +10,7 @@ use serde::Serialize;
 
 use crate::ask::ask;
 use crate::cli::{self, CacheCommand, Output};
+use crate::output;
 pub(crate) use purge::{Orders, Purged, without_cache};
 pub(crate) use status::{CacheStatus, disk_figures};
 
@@ -42,5 +42,5 @@ fn print<A: Serialize>(output: Output, answer: &A, text: impl FnOnce(&A) -> Stri
         Output::Text => text(answer),
         Output::Json => format!("{}\n", serde_json::to_string_pretty(answer)?),
     };
-    Ok(std::io::stdout().write_all(text.as_bytes())?)
+    output::print(&text)
 }

@@ -3,7 +3,6 @@
 mod page;
 
 use std::fs;
-use std::io::Write;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
@@ -13,6 +12,7 @@ use control::{Connection, Translation};
 use serde_json::{Value, json};
 
 use crate::cli::{self, ApiServer, Output};
+use crate::output;
 
 /// The exit status says whether there is something to do: 0 for nothing, 1 for problems to look at. What cannot be read is an error.
 pub(crate) fn run(options: cli::Check) -> anyhow::Result<ExitCode> {
@@ -25,11 +25,11 @@ pub(crate) fn run(options: cli::Check) -> anyhow::Result<ExitCode> {
         Output::Text => as_text(&translation, &report)?,
         Output::Json => format!("{:#}\n", as_json(&translation, &report)),
     };
-    std::io::stdout().write_all(text.as_bytes())?;
     if let Some(file) = &options.report {
         fs::write(file, page::page(&translation, &report))
             .with_context(|| format!("cannot write {}", file.display()))?;
     }
+    output::print(&text)?;
     let needs_a_look = control::report::has_problems(&translation) || !report.need_a_look.is_empty();
     Ok(ExitCode::from(u8::from(needs_a_look)))
 }

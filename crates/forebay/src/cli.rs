@@ -2,20 +2,22 @@
 #![expect(clippy::doc_markdown, reason = "doc comments are help texts, in which backticks would be printed")]
 
 mod abuse;
+mod refusal;
+mod tools;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
 use control::status::StatusOptions;
 use control::{EndpointOverride, NsName, Scope, Unenforced};
 use ipnet::IpNet;
 
-use crate::{EXIT_UNUSABLE, bench, doctor};
+use crate::{bench, demo, doctor};
 pub(crate) use abuse::{Abuse, AbuseCommand, Release};
+pub(crate) use refusal::explain;
+pub(crate) use tools::{Completions, Man, Payload, PlainProxy};
 
 /// A Kubernetes ingress controller with its own HTTP proxy: the ingress that costs no QPS.
 #[derive(Debug, Parser)]
@@ -39,6 +41,8 @@ pub(crate) enum Command {
     Cache(Cache),
     /// Look after clients of a running Forebay whose behaviour is far off the others'.
     Abuse(Abuse),
+    /// See what an ingress costs, here and now: a Pod, load and Forebay for half a minute, and the ratio. With --case, a field case.
+    Demo(demo::Demo),
     /// Look for what costs QPS on this machine: connections, ports, queues, cgroups, kernel parameters. Changes nothing. Exit
     /// status: 0 clean, 1 warnings, 2 failures.
     Doctor(doctor::Doctor),
@@ -47,6 +51,13 @@ pub(crate) enum Command {
     /// Put load on a URL, and tell rate, latency, phases and errors. Exit status: 0 clean, 1 some requests failed,
     /// 2 nothing could be measured.
     Bench(Box<bench::Bench>),
+    /// Run the proxy that cases of the demo have in place of Forebay.
+    #[command(hide = true)]
+    PlainProxy(PlainProxy),
+    /// Print the completions of this command line for a shell.
+    Completions(Completions),
+    /// Print the manual page of forebay(1), or write the pages of all commands into a folder.
+    Man(Man),
 }
 
 /// How manifests are read: what `serve` and `check` have in common.
@@ -429,19 +440,6 @@ pub(crate) enum Output {
     Json,
 }
 
-#[derive(Args, Debug)]
-pub(crate) struct Payload {
-    /// Port; 0 is any free one.
-    #[arg(long, value_name = "PORT")]
-    pub(crate) port: u16,
-    /// Address.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
-    pub(crate) host: IpAddr,
-    /// Threads.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) threads: usize,
-}
-
 impl Cli {
     /// The names of the flags of `serve`.
     pub(crate) fn known_flags() -> Vec<String> {
@@ -449,6 +447,17 @@ impl Cli {
         let serve = command.find_subcommand("serve").expect("there is a command to serve");
         let own = serve.get_arguments().filter_map(|argument| argument.get_long().map(str::to_owned));
         own.chain(["help".to_owned(), "version".to_owned()]).collect()
+    }
+}
+
+impl Serve {
+    /// Whether nothing says what is to be served but the Pod that this may run in.
+    pub(crate) fn has_no_source(&self) -> bool {
+        let api_server = &self.cluster.api_server;
+        self.manifests.is_empty()
+            && self.serve_files.is_none()
+            && api_server.kubeconfig.is_none()
+            && api_server.apiserver_host.as_deref().is_none_or(str::is_empty)
     }
 }
 
@@ -536,39 +545,6 @@ impl Status {
             pod,
         }
     }
-}
-
-impl Payload {
-    pub(crate) fn address(&self) -> SocketAddr {
-        SocketAddr::new(self.host, self.port)
-    }
-}
-
-/// Prints what clap has to say: help as it is, an error in one line with its suggestion.
-pub(crate) fn explain(error: &clap::Error) -> ExitCode {
-    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        let _ = error.print();
-        return ExitCode::SUCCESS;
-    }
-    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        let _ = error.print();
-        return ExitCode::from(EXIT_UNUSABLE);
-    }
-    let text = error.to_string();
-    let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-    let missing = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::Strings(arguments)) if first.ends_with(':') => {
-            format!(" {}", arguments.join(", "))
-        }
-        _ => String::new(),
-    };
-    let hint = match error.get(ContextKind::SuggestedArg).or(error.get(ContextKind::SuggestedSubcommand)) {
-        Some(ContextValue::String(name)) => format!("; did you mean {name}?"),
-        Some(ContextValue::Strings(names)) => format!("; did you mean {}?", names.join(" or ")),
-        _ => String::new(),
-    };
-    eprintln!("forebay: {first}{missing}{hint}");
-    ExitCode::from(EXIT_UNUSABLE)
 }
 
 /// A size that is worth a cache.

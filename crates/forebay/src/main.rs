@@ -8,6 +8,7 @@ mod cache;
 mod check;
 mod cli;
 mod configuration;
+mod demo;
 #[cfg(test)]
 mod docs;
 mod doctor;
@@ -23,11 +24,14 @@ mod query;
 mod replicas;
 mod serve;
 mod server;
+mod shell;
 #[cfg(test)]
 mod tested;
+mod trouble;
 mod webhook;
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -46,7 +50,24 @@ pub static ALLOCATOR_OPTIONS: &[u8] = b"tcache_gc_incr_bytes:2097152\0";
 /// Exit status if arguments, addresses or files cannot be used.
 const EXIT_UNUSABLE: u8 = 2;
 
+/// What a newcomer needs; the whole is a page.
+const WELCOME: &str = "\
+Forebay: a Kubernetes ingress controller with its own HTTP proxy. To begin with:
+
+  forebay demo                   what an ingress costs, measured on this machine in half a minute
+  forebay check MANIFESTS        what of your Ingresses would be served, and what is wrong with them
+  forebay serve --manifests DIR --http-port 8080 --https-port 8443
+                                 serve them; in a Pod, `forebay serve` follows the cluster
+
+All commands: forebay --help. Where to read on: README.md and docs/, beside the source.
+";
+
 fn main() -> ExitCode {
+    if std::env::args_os().len() <= 1 {
+        // Not what was asked for, since nothing was.
+        let _ = std::io::stderr().write_all(WELCOME.as_bytes());
+        return ExitCode::from(EXIT_UNUSABLE);
+    }
     let (arguments, ignored) = ignored::split_off(with_command(std::env::args_os()));
     let known = Cli::known_flags();
     let known: Vec<_> = known.iter().map(String::as_str).collect();
@@ -64,12 +85,19 @@ fn main() -> ExitCode {
         Command::Explain(options) => explain::run(*options),
         Command::Cache(options) => cache::run(options.command),
         Command::Abuse(options) => abuse::run(options.command),
+        Command::Demo(options) => demo::run(&options),
+        Command::PlainProxy(options) => demo::plain_proxy(&options),
         Command::Doctor(options) => doctor::run(options),
         Command::Payload(options) => payload::run(&options),
         Command::Bench(options) => bench::run(*options),
+        Command::Completions(options) => shell::completions(&options),
+        Command::Man(options) => shell::man(&options),
     };
     result.unwrap_or_else(|error| {
-        eprintln!("forebay: {}", in_one_line(&error));
+        if error.is::<output::ReaderGone>() {
+            return ExitCode::SUCCESS;
+        }
+        output::complain(&in_one_line(&error));
         ExitCode::from(EXIT_UNUSABLE)
     })
 }

@@ -1,5 +1,7 @@
 //! How a command tells what it found.
 
+use std::io::{self, Write};
+
 use clap::ValueEnum;
 
 /// Forms of what a command tells.
@@ -9,4 +11,43 @@ pub(crate) enum Format {
     Text,
     /// One object.
     Json,
+}
+
+/// Nobody reads standard output any more: who did, as `head`, has seen enough. That is no failure, and ends a command.
+#[derive(Debug)]
+pub(crate) struct ReaderGone;
+
+impl std::error::Error for ReaderGone {}
+
+impl std::fmt::Display for ReaderGone {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("nobody reads standard output any more")
+    }
+}
+
+/// Writes to standard output, to the end. `println!` would panic where that is a pipe whose reader is gone, or a file on a full disk.
+pub(crate) fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_ref()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(ReaderGone.into()),
+        Err(error) => Err(anyhow::Error::from(error).context("cannot write to standard output")),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Whether signs beyond ASCII can be shown: unless the locale says otherwise, since containers have none and terminals do.
+pub(crate) fn shows_unicode() -> bool {
+    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale =
+        ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).unwrap_or_default().to_ascii_lowercase();
+    let charset = locale.split_once('.').map(|(_, charset)| charset.replace('-', ""));
+    match charset {
+        Some(charset) => charset.starts_with("utf8"),
+        None => !["c", "posix"].contains(&locale.as_str()),
+    }
+}
+
+/// Tells what stands in the way, on standard error, whether anybody reads that or not.
+pub(crate) fn complain(text: &str) {
+    let _ = writeln!(io::stderr(), "forebay: {text}");
 }

@@ -32,7 +32,7 @@ use crate::cli;
 use crate::doctor::serving::Findings;
 use crate::explain::Objects;
 use crate::ignored::PassedOver;
-use crate::{guard, limit_redis, log_output, machine, replicas, webhook};
+use crate::{guard, limit_redis, log_output, machine, replicas, trouble, webhook};
 
 /// Environment variable with what is logged: `info`, `debug`, `control=debug,info`.
 const LOG_VARIABLE: &str = "FOREBAY_LOG";
@@ -41,6 +41,11 @@ const LOG_VARIABLE: &str = "FOREBAY_LOG";
 const LOGGED: &str = "info,kube_client=off";
 
 pub(crate) fn run(options: cli::Serve, passed_over: &[PassedOver]) -> anyhow::Result<ExitCode> {
+    if options.has_no_source()
+        && let Some(error) = trouble::nothing_to_serve()
+    {
+        return Err(error);
+    }
     start_logging();
     for PassedOver { flag, why } in passed_over {
         tracing::warn!(flag, "ignored: {why}");
@@ -276,8 +281,8 @@ impl Bootstrap {
         let workers = machine::worker_cpus(options.workers)?;
         let descriptors = machine::Descriptors::share_out(workers.len(), kept_open(options));
         let registry = Registry::new(metrics_options(&options.metrics, &options.reading));
-        let listener =
-            admin::bind(admin_address).with_context(|| format!("cannot listen on {admin_address}"))?;
+        let listener = admin::bind(admin_address)
+            .map_err(|error| trouble::cannot_listen(&admin_address.to_string(), &error, "--healthz-port"))?;
         let admin = Arc::new(Admin {
             registry: Arc::clone(&registry),
             observer: OnceLock::new(),
@@ -361,7 +366,7 @@ impl Server {
         log_output::redirect(&log, None, &translation.model.settings);
         let snapshot = Arc::new(routing::compile(&translation.model, None, 1));
         let proxy = Proxy::start(&bootstrap.proxy, Arc::clone(&snapshot), &registry, &log)
-            .context("cannot listen")?;
+            .map_err(|error| trouble::cannot_listen("", &error, "--http-port or --https-port"))?;
         let admin = Arc::clone(&bootstrap.admin);
         let _ = admin.observer.set(proxy.observer());
         guard::spawn(proxy.guard()).context("cannot start a thread")?;

@@ -25,9 +25,9 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-use crate::cli;
 use crate::machine::any_address;
 use crate::server::{self, Connections, PATIENCE, Place};
+use crate::{cli, trouble};
 use certificate::Keeper;
 
 /// Most bytes of reviews in memory at a time; further requests wait before they are read.
@@ -50,7 +50,8 @@ pub(crate) fn start(
         "--validating-webhook needs --validating-webhook-certificate and --validating-webhook-key"
     );
     let keeper = Keeper::open(certificate.as_ref(), key.as_ref())?;
-    let listener = StdListener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
+    let listener = StdListener::bind(address)
+        .map_err(|error| trouble::cannot_listen(&address.to_string(), &error, "--validating-webhook"))?;
     let address = listener.local_addr()?;
     let (reviews, queue) = Reviews::channel();
     let bodies = Semaphore::new(permits(REVIEWS_BYTES_MAX) as usize);

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use field_cases::{inside, set_parameter};
+use lab::{inside, set_parameter};
 
 use crate::interrupt::Interrupt;
 use crate::machine::{self, Cpus};
@@ -111,7 +111,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
                 .context("or leave them out: --without nginx haproxy")?;
         }
         let ours: Vec<OsString> = env::args_os().skip(1).chain(["--inside".into()]).collect();
-        match inside::enter(&ours)? {}
+        return inside::enter(&ours);
     }
     prepare()?;
     let site = Site {

@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use field_cases::inside;
+use lab::inside;
 
 use crate::interrupt::Interrupt;
 use crate::machine;
@@ -172,9 +172,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         crate::peers::forebay_binary()?;
         ::cluster::binary()?;
         let ours: Vec<OsString> = env::args_os().skip(1).chain(["--inside".into()]).collect();
-        match inside::enter(&ours)? {}
+        return inside::enter(&ours);
     }
     inside::prepare()?;
+    inside::cover_run()?;
     machine::raise_descriptor_limit();
     let interrupt = Interrupt::install()?;
     let mut stage: Option<Stage> = None;

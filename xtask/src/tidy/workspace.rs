@@ -23,6 +23,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("control", &["model", "observe"]),
     ("doctor", &[]),
     ("bench", &[]),
+    ("lab", &[]),
     ("testkit", &[]),
     (
         "forebay",
@@ -37,12 +38,13 @@ const EDGES: &[(&str, &[&str])] = &[
             "control",
             "doctor",
             "bench",
+            "lab",
         ],
     ),
     ("adversary", &["testkit"]),
     ("cluster", &[]),
     ("field-cases", &[]),
-    ("xtask", &["bench", "cluster", "field-cases", "testkit"]),
+    ("xtask", &["bench", "cluster", "lab", "testkit"]),
 ];
 
 /// Crates that must not come in by any way, and what is instead.

@@ -4,10 +4,10 @@
 
 pub(crate) mod args;
 mod compare;
-mod format;
+pub(crate) mod format;
 pub(crate) mod measure;
 pub(crate) mod metrics;
-mod report;
+pub(crate) mod report;
 mod show;
 mod sweep;
 mod target;
@@ -24,7 +24,7 @@ use clap::{Args, Subcommand};
 use measure::{Kind, Measured, Round, Subject};
 use timeline::{Reading, Timeline};
 
-use crate::output::Format;
+use crate::output::{self, Format};
 
 #[derive(Args, Debug)]
 pub(crate) struct Bench {
@@ -67,12 +67,12 @@ fn once(kind: Kind, single: &Single) -> anyhow::Result<ExitCode> {
     }
     let round = Round::of(&single.load)?;
     let (measured, readings) = measure(&subject, &round, single.telling.report.as_deref())?;
-    match single.telling.output {
-        Format::Json => println!("{}", serde_json::to_string_pretty(&measured.measurement)?),
-        Format::Text => print!("{}", show::text(&subject, &measured, round.threads)),
-    }
     if let Some(file) = &single.telling.report {
         report::write(file, &report::of_one(&subject, &measured, &readings))?;
+    }
+    match single.telling.output {
+        Format::Json => output::print(serde_json::to_string_pretty(&measured.measurement)? + "\n")?,
+        Format::Text => output::print(show::text(&subject, &measured, round.threads))?,
     }
     let failed = !measured.measurement.errors.is_empty();
     Ok(if failed { ExitCode::from(EXIT_FAILURES) } else { ExitCode::SUCCESS })

@@ -5,7 +5,7 @@ pub(crate) mod serving;
 pub(crate) mod show;
 
 use std::fs::{self, File};
-use std::io::{BufWriter, IsTerminal, Write};
+use std::io::{BufWriter, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use doctor::{Finding, Samples, Verdict};
 use serde::Serialize;
 
 use crate::bench::metrics;
-use crate::output::Format;
+use crate::output::{self, Format};
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -73,7 +73,8 @@ pub(crate) fn run(options: Doctor) -> anyhow::Result<ExitCode> {
         let samples = looking.watch()?;
         let write = || collect::write(&samples, BufWriter::new(File::create(&file)?));
         write().with_context(|| format!("cannot write {}", file.display()))?;
-        println!("{}: judge it with: forebay doctor --root {}", file.display(), file.display());
+        let file = file.display();
+        output::print(format!("{file}: judge it with: forebay doctor --root {file}\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
     let samples = match &options.root {
@@ -85,7 +86,7 @@ pub(crate) fn run(options: Doctor) -> anyhow::Result<ExitCode> {
         Format::Text => show::text(&findings, show::has_colour()),
         Format::Json => json(&findings),
     };
-    std::io::stdout().write_all(text.as_bytes())?;
+    output::print(&text)?;
     Ok(ExitCode::from(match worst(&findings) {
         Verdict::Ok | Verdict::Unknown => 0,
         Verdict::Warning => 1,

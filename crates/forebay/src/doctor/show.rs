@@ -5,6 +5,8 @@ use std::io::IsTerminal;
 
 use doctor::{Evidence, Finding, Value, Verdict};
 
+use crate::output::shows_unicode;
+
 /// Whether to use colours: standard output is a terminal, and NO_COLOR is not set (no-color.org).
 pub(crate) fn has_colour() -> bool {
     std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
@@ -27,12 +29,13 @@ pub(super) fn text(findings: &[Finding], colour: bool) -> String {
 
 /// Prints one finding, with its figures and its remedy.
 pub(crate) fn show(text: &mut String, finding: &Finding, colour: bool) {
-    let (sign, paint) = match finding.verdict {
-        Verdict::Ok => ("√", "32"),
-        Verdict::Unknown => ("?", "36"),
-        Verdict::Warning => ("‼", "33"),
-        Verdict::Failure => ("×", "31"),
+    let (sign, plain, paint) = match finding.verdict {
+        Verdict::Ok => ("√", "ok", "32"),
+        Verdict::Unknown => ("?", "?", "36"),
+        Verdict::Warning => ("‼", "!", "33"),
+        Verdict::Failure => ("×", "X", "31"),
     };
+    let sign = if shows_unicode() { sign } else { plain };
     let sign = if colour { format!("\x1b[{paint};1m{sign}\x1b[0m") } else { sign.to_owned() };
     let _ = writeln!(text, "{sign} {}: {}", finding.id, finding.message);
     if finding.verdict <= Verdict::Unknown {
@@ -45,6 +48,16 @@ pub(crate) fn show(text: &mut String, finding: &Finding, colour: bool) {
         let _ = writeln!(text, "    {} {line}", if index == 0 { "remedy:  " } else { "         " });
     }
     let _ = writeln!(text, "    see:      {}", finding.doc);
+}
+
+/// Prints one finding with its remedy, where what it is about has been told.
+pub(crate) fn brief(text: &mut String, finding: &Finding, colour: bool) {
+    let mut whole = String::new();
+    show(&mut whole, finding, colour);
+    let is_told = |line: &&str| !["    evidence:", "    see:"].iter().any(|head| line.starts_with(head));
+    for line in whole.lines().filter(is_told) {
+        let _ = writeln!(text, "  {line}");
+    }
 }
 
 fn figures(evidence: &Evidence) -> String {

@@ -7,7 +7,6 @@ mod show;
 mod sources;
 mod told;
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,6 +19,7 @@ use proxy::guard::Relief;
 
 use crate::ask::ask;
 use crate::cli::{self, ApiServer, Output};
+use crate::output;
 pub(crate) use question::Question;
 pub(crate) use sources::Objects;
 pub(crate) use told::tell;
@@ -43,7 +43,7 @@ pub(crate) fn run(options: cli::Explain) -> anyhow::Result<ExitCode> {
         Output::Text => show::text(&told),
         Output::Json => format!("{}\n", serde_json::to_string_pretty(&told)?),
     };
-    std::io::stdout().write_all(text.as_bytes())?;
+    output::print(&text)?;
     Ok(ExitCode::from(u8::from(!told.is_served)))
 }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use field_cases::Program;
+use lab::Program;
 use serde_json::Value;
 
 use crate::page::Section;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use bench::generator::{Pace, Plan};
-use field_cases::Program;
+use lab::Program;
 use testkit::manifest::{Ingress, service};
 
 use crate::page::{Section, is_wished};

@@ -3,7 +3,7 @@
 
 use anyhow::{Result, ensure};
 use bench::generator::{Pace, Plan};
-use field_cases::set_parameter;
+use lab::set_parameter;
 
 use crate::doctor::{Expected, Related};
 use crate::page::Section;

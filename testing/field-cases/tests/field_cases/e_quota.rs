@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use field_cases::{Program, Throttling};
+use lab::{Program, Throttling};
 use testkit::manifest::{config_map, service};
 
 use crate::doctor::{Diagnosis, Expected, LOAD, Related, diagnosis, watch};

@@ -25,8 +25,8 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
-use field_cases::{Quota, inside};
+use anyhow::{Context, Error, Result, ensure};
+use lab::{Quota, inside};
 use page::Section;
 
 /// What the program is given once it is inside.
@@ -74,7 +74,9 @@ fn main() -> ExitCode {
 fn run(arguments: &[OsString]) -> Result<ExitCode> {
     let wanted = wanted(arguments);
     if arguments.first().is_some_and(|first| first == INSIDE) {
-        inside::prepare()?;
+        if let Err(error) = inside::prepare() {
+            return Ok(play_without_namespaces(wanted, &error));
+        }
         let is_interrupted = inside::kill_others_on_interrupt()?;
         return Ok(play(&wanted, || is_interrupted.load(Ordering::Relaxed)));
     }
@@ -82,16 +84,19 @@ fn run(arguments: &[OsString]) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     program::build()?;
-    if let Err(error) = inside::is_possible() {
-        let (cannot, can) =
-            wanted.into_iter().partition::<Vec<_>, _>(|case| case.needs.contains(&Need::Namespaces));
-        for case in cannot {
-            println!("field case {} not run: no namespaces: {error:#}", case.name);
-        }
-        return Ok(play(&can, || false));
+    match inside::make() {
+        Ok(inside) => inside.run([OsString::from(INSIDE)].iter().chain(arguments)),
+        Err(error) => Ok(play_without_namespaces(wanted, &error)),
     }
-    let inside = [OsString::from(INSIDE)];
-    match inside::enter(inside.iter().chain(arguments))? {}
+}
+
+fn play_without_namespaces(wanted: Vec<&'static Case>, error: &Error) -> ExitCode {
+    let (cannot, can) =
+        wanted.into_iter().partition::<Vec<_>, _>(|case| case.needs.contains(&Need::Namespaces));
+    for case in cannot {
+        println!("field case {} not run: no namespaces: {error:#}", case.name);
+    }
+    play(&can, || false)
 }
 
 /// The cases whose names begin as one of the arguments, or all. What `cargo test` may be given besides is nothing to us.

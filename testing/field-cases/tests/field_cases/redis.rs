@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use field_cases::{Program, Quota, Throttling};
+use lab::{Program, Quota, Throttling};
 
 use crate::stage::Stage;
 

@@ -1,19 +1,19 @@
-//! The stage that cases have in common: a client, a proxy and a backend, each in a network namespace of its own.
+//! The stage that cases have in common: the network of [`lab`], and programs in it.
 //!
-//! The kernel counts per namespace, so that what the proxy opens is told from what it accepts, and from what the others do.
-//! Ports are fixed, since nobody else is in there. Must not be in here: what a case configures, or expects.
+//! Must not be in here: what a case configures, or expects.
 
 use std::fmt::Write as _;
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::Deref;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use bench::generator::{self, Outcome, Plan};
-use field_cases::counters::Connections;
-use field_cases::{Namespace, Program, link};
+use lab::counters::Connections;
+use lab::{Namespace, Network, Program, link};
 use tempfile::TempDir;
 use testkit::manifest::{Ingress, service};
 use testkit::{Connection, PATIENCE, Response};
@@ -24,29 +24,32 @@ use crate::program::forebay;
 /// The host that is asked for.
 pub(crate) const HOST: &str = "web.test";
 /// Where the proxy is for the client.
-pub(crate) const PROXY: SocketAddr = address([10, 91, 1, 1], HTTP);
+pub(crate) const PROXY: SocketAddr = Network::PROXY;
 /// Where the backend is for the client, without a proxy between.
-pub(crate) const DIRECT: SocketAddr = address([10, 91, 3, 1], HTTP);
+pub(crate) const DIRECT: SocketAddr = Network::DIRECT;
 /// The kernel parameter with the ports that connects may use.
 pub(crate) const PORT_RANGE: &str = "ipv4/ip_local_port_range";
 /// The port of everything that speaks HTTP.
-pub(crate) const HTTP: u16 = 80;
+pub(crate) const HTTP: u16 = Network::HTTP;
 /// Forebay's admin server, in the proxy's namespace.
-const LOOPBACK_ADMIN: SocketAddr = address([127, 0, 0, 1], 10254);
+const LOOPBACK_ADMIN: SocketAddr = loopback(10254);
 /// Its metrics, for those in the backend's namespace.
 pub(crate) const METRICS: &str = "http://10.91.2.1:10254/metrics";
 const LOOK: Duration = Duration::from_millis(5);
 
-/// How many addresses the backend has.
-pub(crate) const BACKENDS: u8 = 5;
-
-/// Three namespaces, each with a cable to the two others. Fields are dropped in this order.
+/// The network, and a folder for what runs in it. Fields are dropped in this order.
 #[derive(Debug)]
 pub(crate) struct Stage {
-    pub(crate) client: Namespace,
-    pub(crate) proxy: Namespace,
-    pub(crate) backend: Namespace,
+    network: Network,
     pub(crate) folder: TempDir,
+}
+
+impl Deref for Stage {
+    type Target = Network;
+
+    fn deref(&self) -> &Network {
+        &self.network
+    }
 }
 
 /// A running `forebay serve` in the proxy's namespace.
@@ -73,7 +76,7 @@ pub(crate) struct Loaded {
 
 /// The addresses that the backend has for the proxy.
 pub(crate) fn backends() -> impl Iterator<Item = SocketAddr> {
-    (11..11 + BACKENDS).map(|last| address([10, 91, 2, last], HTTP))
+    Network::backends()
 }
 
 /// Whether there are namespaces with cables between them; an error says why not.
@@ -84,15 +87,7 @@ pub(crate) fn is_possible() -> Result<()> {
 
 impl Stage {
     pub(crate) fn set() -> Result<Stage> {
-        let folder = tempfile::tempdir()?;
-        let [client, proxy, backend] = ["client", "proxy", "backend"].map(Namespace::create);
-        let (client, proxy, backend) = (client?, proxy?, backend?);
-        link((&client, &["10.91.1.2/24"]), (&proxy, &["10.91.1.1/24"]))?;
-        link((&client, &["10.91.3.2/24"]), (&backend, &["10.91.3.1/24"]))?;
-        let addresses: Vec<String> = backends().map(|backend| format!("{}/24", backend.ip())).collect();
-        let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
-        link((&proxy, &["10.91.2.1/24"]), (&backend, &addresses))?;
-        Ok(Stage { client, proxy, backend, folder })
+        Ok(Stage { network: Network::set_up()?, folder: tempfile::tempdir()? })
     }
 
     /// Starts Forebay's payload server at all addresses of the backend.
@@ -101,7 +96,7 @@ impl Stage {
         command.args(["payload", "--host", "0.0.0.0", "--port", &HTTP.to_string()]);
         self.backend.enter(|| {
             let mut program = Program::start("payload", command, self.folder.path())?;
-            program.wait_for(address([127, 0, 0, 1], HTTP))?;
+            program.wait_for(loopback(HTTP))?;
             Ok(program)
         })
     }
@@ -168,7 +163,7 @@ impl Stage {
         let mut command = Command::new("nginx");
         command.arg("-c").arg(file).arg("-p").arg(folder);
         let mut program = Program::start(name, command, folder)?;
-        program.wait_for(address([127, 0, 0, 1], port))?;
+        program.wait_for(loopback(port))?;
         Ok(program)
     }
 
@@ -223,11 +218,6 @@ impl Stage {
         let loaded = self.load(&Plan { duration: doctor::LOAD, ..plan.clone() })?;
         Ok((loaded, doctor::diagnosis(watching)?))
     }
-
-    /// What the kernel counts in the proxy's namespace; `TIME_WAIT` towards backends.
-    pub(crate) fn connections(&self) -> Result<Connections> {
-        self.proxy.enter(|| Connections::read(HTTP))
-    }
 }
 
 // === impl Loaded ===
@@ -268,7 +258,6 @@ fn admin(path: &str) -> Response {
     Connection::to(LOOPBACK_ADMIN).ask(&request)
 }
 
-const fn address(ip: [u8; 4], port: u16) -> SocketAddr {
-    let [a, b, c, d] = ip;
-    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(a, b, c, d)), port)
+const fn loopback(port: u16) -> SocketAddr {
+    SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), port)
 }

@@ -26,7 +26,7 @@ use super::measure::{Kind, Measured, Measurement, Round, Subject};
 use super::timeline::{Reading, Timeline};
 use super::{EXIT_FAILURES, report};
 use crate::doctor::metrics_of;
-use crate::output::Format;
+use crate::output::{self, Format};
 use ratio::Ratios;
 
 /// The arguments.
@@ -97,12 +97,12 @@ enum Which {
 /// Measures, compares and prints.
 pub(crate) fn run(options: &Compare) -> anyhow::Result<ExitCode> {
     let comparison = compare(options)?;
-    match options.telling.output {
-        Format::Json => println!("{}", serde_json::to_string_pretty(&comparison.told())?),
-        Format::Text => print!("{}", show::text(options, &comparison)),
-    }
     if let Some(file) = &options.telling.report {
         report::write(file, &page::page(options, &comparison))?;
+    }
+    match options.telling.output {
+        Format::Json => output::print(serde_json::to_string_pretty(&comparison.told())? + "\n")?,
+        Format::Text => output::print(show::text(options, &comparison))?,
     }
     let failed = [&comparison.direct, &comparison.via].iter().any(|way| !way.measurement().errors.is_empty());
     Ok(if failed { ExitCode::from(EXIT_FAILURES) } else { ExitCode::SUCCESS })

@@ -23,7 +23,7 @@ use super::args::{Load, Telling};
 use super::compare::tell_progress;
 use super::measure::{Kind, Measurement, Round, Subject};
 use super::{EXIT_FAILURES, report};
-use crate::output::Format;
+use crate::output::{self, Format};
 use stage::Stage;
 
 /// TLS version of field case C's handshakes.
@@ -147,12 +147,12 @@ pub(crate) fn run(options: &Sweep) -> anyhow::Result<ExitCode> {
         None => sweep_proxy(options, &numbers, &allowed)?,
     };
     tell_progress("");
-    match options.telling.output {
-        Format::Json => println!("{}", serde_json::to_string_pretty(&show::json(options, &tables))?),
-        Format::Text => print!("{}", show::text(options, &tables)),
-    }
     if let Some(file) = &options.telling.report {
         report::write(file, &page::page(options, &tables))?;
+    }
+    match options.telling.output {
+        Format::Json => output::print(serde_json::to_string_pretty(&show::json(options, &tables))? + "\n")?,
+        Format::Text => output::print(show::text(options, &tables))?,
     }
     let failed = tables.iter().flatten().any(|row| !row.measurement.errors.is_empty());
     Ok(if failed { ExitCode::from(EXIT_FAILURES) } else { ExitCode::SUCCESS })

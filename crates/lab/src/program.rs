@@ -67,6 +67,16 @@ impl Program {
         bail!("{} does not end:\n{}", self.name, self.log_tail())
     }
 
+    /// How it has ended; none while it runs.
+    pub fn has_ended(&mut self) -> Result<Option<ExitStatus>> {
+        Ok(self.child.try_wait()?)
+    }
+
+    /// What it was called when it was started.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// What it has printed so far.
     pub fn output(&self) -> Result<String> {
         Ok(fs::read_to_string(&self.log)?)
