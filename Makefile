@@ -3,10 +3,11 @@
 # Build products outlive a clone.
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/forebay
 export PATH := $(CACHE)/tools/bin:$(PATH)
+DEBUG := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug/forebay
 RELEASE := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/forebay
 CARGO_DENY := cargo-deny@0.20.2
 
-.PHONY: help demo test lint unit kubernetes instructions advisories cluster conformance gateway-conformance field-cases adversary peers peers-kubernetes overload release
+.PHONY: help demo test lint unit kubernetes instructions dist image image-test advisories cluster conformance gateway-conformance field-cases adversary peers peers-kubernetes overload release
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -43,6 +44,16 @@ instructions: tools ## Count the instructions of a request, and compare with tes
 cluster: tools ## Start a Kubernetes cluster, in namespaces of its own, until Ctrl-C
 	cargo build --package forebay
 	@cargo xtask cluster up
+
+dist: ## Make what people install, in dist/: archives with static binaries, Debian packages, bills of materials, sums
+	cargo xtask dist
+
+image: ## Make the container image, in dist/, without a container daemon
+	cargo xtask image
+
+image-test: ## Run an image of a binary of `cargo build` as the chart runs it; as root, with crun or runc
+	cargo build --package forebay
+	@cargo xtask image-test --binary $(DEBUG)
 
 conformance: tools ## Run h2spec, gRPC's interoperability tests, testssl.sh, ws, Redis, PHP-FPM and more against Forebay
 	cargo build --package forebay

@@ -9,7 +9,9 @@ mod chart;
 mod child;
 mod cluster;
 mod conformance;
+mod dist;
 mod gateway;
+mod image;
 mod instructions;
 mod interrupt;
 mod load;
@@ -42,6 +44,12 @@ enum Task {
     PeersKubernetes(scale::Arguments),
     /// Overloads services, and has clients ask for more than their part.
     Overload(overload::Arguments),
+    /// Makes what people install: archives, Debian packages, bills of materials, sums.
+    Dist(dist::Arguments),
+    /// Makes the container image, without a container daemon.
+    Image(image::Arguments),
+    /// Runs the image as the chart would.
+    ImageTest(image::TestArguments),
     /// Checks the Helm chart, and what is made from it.
     Chart(chart::Arguments),
     /// Runs the conformance suites of others against Forebay.
@@ -79,6 +87,9 @@ fn main() -> ExitCode {
         Task::GatewayConformance(arguments) => return exit_code(gateway::run(&arguments)),
         Task::Cluster(arguments) => return exit_code(cluster::run(&arguments)),
         Task::Adversary(arguments) => return exit_code(adversary::run(&arguments)),
+        Task::ImageTest(arguments) => return exit_code(image::test(&arguments)),
+        Task::Dist(arguments) => dist::run(&arguments),
+        Task::Image(arguments) => image::run(&arguments),
         Task::Tidy => tidy::run(),
         Task::Instructions(arguments) => instructions::run(&arguments),
         Task::Peers(arguments) => peers::run(&arguments),

@@ -4,6 +4,7 @@
 //! Must not be in here: a cluster. What an API server says of the objects, `testing/cluster` asks it.
 
 mod objects;
+mod schema;
 mod table;
 
 use std::fs;
@@ -52,6 +53,8 @@ struct Chart {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let chart = Chart::open()?;
+    let read = |file: &str| fs::read_to_string(chart.root.join(CHART).join(file)).context(file.to_owned());
+    schema::check(&read("values.yaml")?, &read("values.schema.json")?)?;
     for values in chart.values_files()? {
         chart.check(&[&values]).with_context(|| values.display().to_string())?;
     }
@@ -83,21 +86,23 @@ impl Chart {
         let mut arguments = vec!["lint".into(), "--strict".into(), chart.into_os_string()];
         arguments.extend(values.iter().map(|file| format!("--values={}", file.display()).into()));
         self.helm.run(arguments)?;
-        Objects::parse(&self.render(values, &[])?)?.check()
+        Objects::parse(&self.render(values, &[], &[])?)?.check()
     }
 
     /// The objects, as text.
-    fn render(&self, values: &[&Path], settings: &[&str]) -> Result<String> {
+    fn render(&self, values: &[&Path], settings: &[&str], options: &[&str]) -> Result<String> {
         let chart = self.root.join(CHART).display().to_string();
         let mut arguments: Vec<_> = ["template", NAME, &chart, "--namespace", NAME].map(String::from).into();
         arguments.extend(values.iter().map(|file| format!("--values={}", file.display())));
         arguments.extend(settings.iter().map(|setting| format!("--set={setting}")));
+        arguments.extend(options.iter().map(|option| (*option).to_owned()));
         self.helm.run(arguments)
     }
 
     /// What is made from the chart, by path.
     fn products(&self) -> Result<[(&'static str, String); 2]> {
-        let rendered = self.render(&[], &[])?;
+        // What `helm test` runs is not installed.
+        let rendered = self.render(&[], &[], &["--skip-tests"])?;
         let lines = rendered.lines().filter(|line| {
             let line = line.trim_start();
             !HELM_LABELS.iter().any(|label| line.starts_with(label))

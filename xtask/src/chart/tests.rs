@@ -6,7 +6,7 @@ fn rendered(file: &str, settings: &[&str]) -> Objects {
     let chart = Chart::open().unwrap();
     let values = chart.root.join(CHART).join("ci").join(file);
     let values: &[&Path] = if file.is_empty() { &[] } else { &[&values] };
-    Objects::parse(&chart.render(values, settings).unwrap()).unwrap()
+    Objects::parse(&chart.render(values, settings, &[]).unwrap()).unwrap()
 }
 
 fn container(objects: &Objects) -> serde_json::Value {
@@ -141,10 +141,58 @@ fn wrong_types_are_refused_and_unknown_keys_are_not() {
         ("controller.kind=StatefulSet", "/controller/kind"),
         ("controller.replicaCount=many", "/controller/replicaCount"),
         ("controller.metrics.enabled=1", "/controller/metrics/enabled"),
+        ("controller.image.digest=sha256:12ab", "/controller/image/digest"),
         ("tcp.ssh=a/b:22", "ssh"),
     ] {
-        let error = chart.render(&[], &[setting]).unwrap_err().to_string();
+        let error = chart.render(&[], &[setting], &[]).unwrap_err().to_string();
         assert!(error.contains(place), "{setting}: {error}");
     }
-    chart.render(&[], &["controller.opentelemetry.enabled=true", "podSecurityPolicy.enabled=true"]).unwrap();
+    let unknown = ["controller.opentelemetry.enabled=true", "podSecurityPolicy.enabled=true"];
+    chart.render(&[], &unknown, &[]).unwrap();
+}
+
+#[test]
+fn evictions_leave_a_pod_where_there_are_several_and_are_never_held_up_by_one() {
+    let budget = |settings: &[&str]| {
+        let objects = rendered("", settings);
+        let found = objects.find("PodDisruptionBudget", "forebay-controller")?;
+        let spec = &found["spec"];
+        Some((spec["minAvailable"].clone(), spec["maxUnavailable"].clone()))
+    };
+    assert_eq!(budget(&[]), None);
+    assert_eq!(budget(&["controller.replicaCount=2"]), Some((json!(1), json!(null))));
+    let half = ["controller.replicaCount=4", "controller.maxUnavailable=50%"];
+    assert_eq!(budget(&half), Some((json!(null), json!("50%"))));
+    // One Pod now and maybe several soon.
+    assert_eq!(budget(&["controller.autoscaling.enabled=true"]), Some((json!(null), json!(1))));
+    let scaled = ["controller.autoscaling.enabled=true", "controller.autoscaling.minReplicas=2"];
+    assert_eq!(budget(&scaled), Some((json!(1), json!(null))));
+    assert_eq!(budget(&["controller.kind=DaemonSet", "controller.replicaCount=2"]), None);
+}
+
+#[test]
+fn pods_spread_over_nodes_and_zones_by_their_own_labels() {
+    let objects = rendered("", &["nameOverride=edge"]);
+    let pod = &objects.get("Deployment", "forebay-edge-controller")["spec"]["template"];
+    let constraints = pod["spec"]["topologySpreadConstraints"].as_array().unwrap();
+    let keys: Vec<_> = constraints.iter().map(|it| it["topologyKey"].as_str().unwrap()).collect();
+    assert_eq!(keys, ["kubernetes.io/hostname", "topology.kubernetes.io/zone"]);
+    for constraint in constraints {
+        let labels = constraint["labelSelector"]["matchLabels"].as_object().unwrap();
+        assert!(labels.iter().all(|(key, value)| &pod["metadata"]["labels"][key] == value), "{labels:?}");
+        assert_eq!(constraint["whenUnsatisfiable"], "ScheduleAnyway");
+    }
+}
+
+#[test]
+fn the_test_asks_the_admin_server_of_the_controller() {
+    let objects = rendered("", &[]);
+    let pod = objects.get("Pod", "forebay-controller-test");
+    assert_eq!(pod["metadata"]["annotations"]["helm.sh/hook"], "test");
+    assert_eq!(pod["spec"]["containers"][0]["image"], container(&objects)["image"]);
+    let arguments = pod["spec"]["containers"][0]["args"].as_array().unwrap();
+    assert_eq!(arguments.last().unwrap(), "http://forebay-controller-test/readyz");
+    // That the Service leads to the controller, every rendering checks.
+    let service = objects.get("Service", "forebay-controller-test");
+    assert_eq!(service["spec"]["ports"][0]["targetPort"], "metrics");
 }

@@ -27,6 +27,10 @@
 {{- printf "%s-%s" (include "forebay.controller" .) .Values.controller.admissionWebhooks.name | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
 
+{{- define "forebay.test" -}}
+{{- printf "%s-test" (include "forebay.controller" . | trunc 58 | trimSuffix "-") -}}
+{{- end -}}
+
 {{- define "forebay.defaultBackend" -}}
 {{- printf "%s-%s" (include "forebay.fullname" .) .Values.defaultBackend.name | trunc 63 | trimSuffix "-" -}}
 {{- end -}}

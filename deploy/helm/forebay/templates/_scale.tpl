@@ -39,10 +39,18 @@ true
 {{- end -}}
 {{- end -}}
 
+{{- /* Whether evictions are to be held up: "true" or nothing. Never for one Pod alone, which could not be evicted then. */ -}}
+{{- define "forebay.disruption.made" -}}
+{{- $scaled := or .autoscaling.enabled (dig "keda" "enabled" false .) -}}
+{{- if or (include "forebay.several" .) (and $scaled (ne (.kind | default "Deployment") "DaemonSet")) -}}
+true
+{{- end -}}
+{{- end -}}
+
 {{- /* (dict "root" $ "values" VALUES "component" NAME). */ -}}
 {{- define "forebay.disruption.spec" -}}
-{{- if .values.maxUnavailable }}
-maxUnavailable: {{ .values.maxUnavailable }}
+{{- if or .values.maxUnavailable (not (include "forebay.several" .values)) }}
+maxUnavailable: {{ .values.maxUnavailable | default 1 }}
 {{- else }}
 minAvailable: {{ .values.minAvailable }}
 {{- end }}
