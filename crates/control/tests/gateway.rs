@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use control::translate::gateway::report::{Condition, GatewayReport, ListenerStatus, Subject};
 use control::{Options, Translation, load_at};
 use model::{
-    Action, BackendTarget, Backends, ClusterId, Encryption, Host, Listener, Model, Protocol, RetryPolicy,
-    Route, Timeouts,
+    Access, Action, BackendTarget, Backends, ClusterId, Encryption, Host, Listener, Model, Protocol,
+    RetryPolicy, Route, Timeouts,
 };
 
 /// The first of July 2026.
@@ -111,9 +111,15 @@ fn describe_route(text: &mut String, route: &Route, model: &Model) {
         writeln!(text, "      {filter:?}").unwrap();
     }
     if let Some(access) = &route.access {
-        writeln!(text, "      {:?}", access.client_certificate).unwrap();
+        describe_access(text, access);
     }
     let Action::Forward(forward) = &route.action else { return };
+    if let Some(bytes) = forward.body_bytes_max {
+        writeln!(text, "      bodies of {bytes} bytes at most").unwrap();
+    }
+    if let Some(cache) = &forward.cache {
+        writeln!(text, "      cache for {:?}, {:?}", cache.default_ttl, cache.query).unwrap();
+    }
     if forward.timeouts != Timeouts::default() {
         writeln!(text, "      {:?}", forward.timeouts).unwrap();
     }
@@ -127,6 +133,31 @@ fn describe_route(text: &mut String, route: &Route, model: &Model) {
         for filters in split.backends().iter().filter_map(|backend| backend.filters.as_ref()) {
             writeln!(text, "      {filters:?}").unwrap();
         }
+    }
+}
+
+fn describe_access(text: &mut String, access: &Access) {
+    let Access { unavailable, client_certificate, limits, quota, networks, basic, external, .. } = access;
+    if client_certificate.is_some() {
+        writeln!(text, "      {client_certificate:?}").unwrap();
+    }
+    if let Some(why) = unavailable {
+        writeln!(text, "      closed: {why}").unwrap();
+    }
+    if let Some(limits) = limits {
+        writeln!(text, "      limits {:?}, {:?} connections", limits.rates, limits.connections).unwrap();
+    }
+    if let Some(quota) = quota {
+        writeln!(text, "      quota {:?} by {:?}", quota.windows, quota.key.is_some()).unwrap();
+    }
+    if let Some(networks) = networks {
+        writeln!(text, "      allowed {:?}, denied {:?}", networks.allowed, networks.denied).unwrap();
+    }
+    if let Some(basic) = basic {
+        writeln!(text, "      passwords of {}", basic.realm).unwrap();
+    }
+    if let Some(external) = external {
+        writeln!(text, "      asks {:?}", external.check.target).unwrap();
     }
 }
 
@@ -202,7 +233,9 @@ fn describe_report(text: &mut String, report: &GatewayReport) {
     }
     for policy in &report.policies {
         for ancestor in &policy.ancestors {
-            let to = format!(" for {}", ancestor.ancestor_ref.name);
+            let section = ancestor.ancestor_ref.section_name.as_ref();
+            let section = section.map(|name| format!(" {name}")).unwrap_or_default();
+            let to = format!(" for {}{section}", ancestor.ancestor_ref.name);
             described(text, &to, &policy.subject, &ancestor.conditions);
         }
     }

@@ -32,6 +32,7 @@ const KINDS: &[(&str, Place)] = &[
     ("Deployment", ("apis/apps/v1", "deployments", true)),
     ("EndpointSlice", ("apis/discovery.k8s.io/v1", "endpointslices", true)),
     ("Event", ("api/v1", "events", true)),
+    ("ForebayPolicy", ("apis/forebay.io/v1alpha1", "forebaypolicies", true)),
     ("Gateway", ("apis/gateway.networking.k8s.io/v1", "gateways", true)),
     ("GatewayClass", ("apis/gateway.networking.k8s.io/v1", "gatewayclasses", false)),
     ("HTTPRoute", ("apis/gateway.networking.k8s.io/v1", "httproutes", true)),

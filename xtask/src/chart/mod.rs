@@ -19,6 +19,8 @@ use objects::Objects;
 const CHART: &str = "deploy/helm/forebay";
 const README: &str = "deploy/helm/forebay/README.md";
 const STATIC: &str = "deploy/static/deploy.yaml";
+/// The kind that the chart brings, which Helm installs before everything else.
+const DEFINITION: &str = "deploy/helm/forebay/crds/forebaypolicies.yaml";
 /// Release and namespace.
 const NAME: &str = "forebay";
 
@@ -107,7 +109,9 @@ impl Chart {
             let line = line.trim_start();
             !HELM_LABELS.iter().any(|label| line.starts_with(label))
         });
-        let manifests = lines.fold(STATIC_HEAD.to_owned(), |text, line| text + line + "\n");
+        let definition = fs::read_to_string(self.root.join(DEFINITION)).context(DEFINITION)?;
+        let head = format!("{STATIC_HEAD}---\n{definition}");
+        let manifests = lines.fold(head, |text, line| text + line + "\n");
         let values = fs::read_to_string(self.root.join(CHART).join("values.yaml"))?;
         let readme = fs::read_to_string(self.root.join(README))?;
         Ok([(STATIC, manifests), (README, table::replace(&readme, &values)?)])

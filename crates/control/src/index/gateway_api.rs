@@ -6,7 +6,7 @@ use crate::objects::gateway_api::{
     BackendTlsPolicy, Gateway, GatewayClass, GrpcRoute, HttpRoute, ListenerSet, ReferenceGrant, TcpRoute,
     TlsRoute, UdpRoute,
 };
-use crate::objects::{Namespace, Object, Resource};
+use crate::objects::{ForebayPolicy, Namespace, Object, Resource};
 use crate::problem::Problem;
 
 macro_rules! stores {
@@ -81,4 +81,6 @@ stores! {
     grants: ReferenceGrant;
     /// Policies for TLS towards backends.
     backend_tls_policies: BackendTlsPolicy;
+    /// Settings for Gateways and routes.
+    forebay_policies: ForebayPolicy;
 }

@@ -7,6 +7,7 @@
 
 mod de;
 mod endpoints;
+pub mod forebay_policy;
 pub mod gateway_api;
 mod ingress;
 mod map;
@@ -33,6 +34,7 @@ pub use endpoints::{
     Conditions, EndpointAddress, EndpointHints, EndpointPort, EndpointSlice, EndpointSubset, Endpoints,
     ForZone, SliceEndpoint,
 };
+pub use forebay_policy::{Fields, ForebayPolicy, ForebayPolicySpec};
 pub use ingress::{
     Backend, HttpRule, Ingress, IngressClass, IngressClassSpec, IngressPath, IngressPoint, IngressRule,
     IngressSpec, IngressStatus, IngressTls, LoadBalancer,
@@ -242,5 +244,6 @@ kinds! {
     TcpRoute "TCPRoute" ("gateway.networking.k8s.io/v1" | "gateway.networking.k8s.io/v1alpha2") true;
     UdpRoute "UDPRoute" ("gateway.networking.k8s.io/v1" | "gateway.networking.k8s.io/v1alpha2") true;
     ReferenceGrant "ReferenceGrant" ("gateway.networking.k8s.io/v1" | "gateway.networking.k8s.io/v1beta1") true;
+    ForebayPolicy "ForebayPolicy" ("forebay.io/v1alpha1") true;
     BackendTlsPolicy "BackendTLSPolicy" ("gateway.networking.k8s.io/v1" | "gateway.networking.k8s.io/v1alpha3") true;
 }

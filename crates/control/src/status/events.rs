@@ -307,6 +307,9 @@ fn api_version(kind: &str) -> &'static str {
     match kind {
         "Ingress" | "IngressClass" => "networking.k8s.io/v1",
         "EndpointSlice" => "discovery.k8s.io/v1",
+        "GatewayClass" | "Gateway" | "ListenerSet" | "HTTPRoute" | "GRPCRoute" | "TLSRoute" | "TCPRoute"
+        | "UDPRoute" | "ReferenceGrant" | "BackendTLSPolicy" => "gateway.networking.k8s.io/v1",
+        "ForebayPolicy" => "forebay.io/v1alpha1",
         _ => "v1",
     }
 }

@@ -22,8 +22,8 @@ use super::Programmed;
 use super::ingress::{Addresses, changed};
 use super::server::{Backoff, Failure, Server};
 use crate::client::Versions;
-use crate::objects::IngressPoint;
 use crate::objects::gateway_api::GROUP;
+use crate::objects::{ForebayPolicy, IngressPoint, Resource, forebay_policy};
 use crate::translate::gateway::report::{
     ClassReport, GatewayReport, GatewayStatus, ListenerSetStatus, PolicyStatus, RouteStatus, Subject,
 };
@@ -91,7 +91,7 @@ impl Entry {
 fn shared_field(kind: &str) -> Option<&'static str> {
     match kind {
         "HTTPRoute" | "GRPCRoute" | "TLSRoute" | "TCPRoute" | "UDPRoute" => Some("parents"),
-        "BackendTLSPolicy" => Some("ancestors"),
+        "BackendTLSPolicy" | "ForebayPolicy" => Some("ancestors"),
         _ => None,
     }
 }
@@ -299,6 +299,7 @@ fn pair(entries: &mut Vec<Entry>, page: &mut Value, kind: &'static str) -> Vec<(
 
 /// Where the objects of a kind are.
 struct Collection {
+    group: &'static str,
     version: &'static str,
     plural: &'static str,
 }
@@ -316,13 +317,15 @@ impl Collection {
             "TCPRoute" => "tcproutes",
             "UDPRoute" => "udproutes",
             "BackendTLSPolicy" => "backendtlspolicies",
+            "ForebayPolicy" => "forebaypolicies",
             _ => return None,
         };
-        Some(Self { version: versions.get(kind)?, plural })
+        let group = if kind == ForebayPolicy::KIND { forebay_policy::GROUP } else { GROUP };
+        Some(Self { group, version: versions.get(kind)?, plural })
     }
 
     fn page(&self, token: &str) -> Request<Vec<u8>> {
-        let path = format!("/apis/{GROUP}/{}/{}?limit={PAGE}", self.version, self.plural);
+        let path = format!("/apis/{}/{}/{}?limit={PAGE}", self.group, self.version, self.plural);
         let more = if token.is_empty() { String::new() } else { format!("&continue={token}") };
         request(Method::GET, path + &more, Vec::new())
     }
@@ -330,7 +333,7 @@ impl Collection {
     fn path(&self, subject: &Subject) -> String {
         let (namespace, name) = (&subject.object.namespace, &subject.object.name);
         let within = if namespace.is_empty() { String::new() } else { format!("namespaces/{namespace}/") };
-        format!("/apis/{GROUP}/{}/{within}{}/{name}", self.version, self.plural)
+        format!("/apis/{}/{}/{within}{}/{name}", self.group, self.version, self.plural)
     }
 }
 

@@ -239,6 +239,8 @@ pub(super) struct AccessDraft {
     pub(super) blocked: Option<Arc<AddressSet>>,
     pub(super) basic: Option<BasicAuth>,
     pub(super) external: Option<ExternalDraft>,
+    /// Beginnings of the paths for which nobody is asked who he is, where the draft is for several paths.
+    pub(super) spared: Vec<String>,
     pub(super) satisfy: Satisfy,
 }
 
@@ -301,6 +303,25 @@ pub struct RouteOrigin {
     /// The file; none if the object is not from a file.
     pub file: Option<Arc<Path>>,
     /// The line of the value that declares the route, from 1.
+    pub line: Option<u32>,
+    /// What policies say for the route; none if there are none.
+    pub settings: Option<Arc<[PolicySetting]>>,
+}
+
+/// A field of a policy that holds for a route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicySetting {
+    /// The annotation that it stands for, without a prefix.
+    pub annotation: &'static str,
+    /// Its path: `cache.defaultTtl`.
+    pub field: String,
+    /// The value, as the annotation would have it.
+    pub value: String,
+    /// The policy.
+    pub object: ObjectRef,
+    /// The file; none if the policy is not from a file.
+    pub file: Option<Arc<Path>>,
+    /// The line of the field, from 1.
     pub line: Option<u32>,
 }
 
@@ -368,6 +389,6 @@ pub(super) fn www(host: &HostName) -> Option<String> {
 
 impl From<Place> for RouteOrigin {
     fn from(Place { object, file, line, .. }: Place) -> Self {
-        Self { object, file, line }
+        Self { object, file, line, settings: None }
     }
 }

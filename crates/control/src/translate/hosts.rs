@@ -27,6 +27,7 @@ use super::claim::{CanaryClaim, Claim, DraftRoute, HostCertificate, NamedPort, R
 use super::clusters::ClusterQueries;
 use crate::names::{NsName, ObjectRef, PortRef};
 use crate::problem::{Place, Problem, Reason, Severity};
+pub(super) use routes::files_of;
 use terms::HostTerms;
 
 /// A host, and the messages about it.

@@ -28,6 +28,7 @@ mod inputs;
 mod judged;
 mod memo;
 mod orphans;
+pub mod policy;
 mod replicas;
 mod snippet;
 mod streams;
@@ -52,7 +53,7 @@ use crate::resolve::Resolved;
 use crate::source::Skipped;
 use gateway::report::GatewayReport;
 
-pub use claim::{HostCertificate, RouteOrigin};
+pub use claim::{HostCertificate, PolicySetting, RouteOrigin};
 pub use translator::Translator;
 
 /// A whole new model, and the problems found on the way.

@@ -150,9 +150,9 @@ impl Translator {
         let order = follow_hosts(hosts, ingresses, &claimants, &defaults, &mut queries, revisions);
         follow_one(streams, &inputs, &mut queries, revisions, streams::build);
         follow_one(replicas, &inputs, &mut queries, revisions, replicas::build);
-        let base = || claimants.rest(Place::of_proxy());
+        let rest = || claimants.rest(Place::of_proxy());
         let of_streams = &streams.value(ONLY).made;
-        let of_gateways = gateways.follow(&base, of_streams, &inputs, &mut queries, revisions);
+        let of_gateways = gateways.follow((&rest, base), of_streams, &inputs, &mut queries, revisions);
         let made = Made { options, global, ingresses, hosts, order: &order, streams, replicas };
         let mut translation = made.translation();
         if let Some(made) = of_gateways {

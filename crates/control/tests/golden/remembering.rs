@@ -226,6 +226,7 @@ fn copy(object: &Object) -> Object {
         Object::TcpRoute(it) => Object::TcpRoute(of(it)),
         Object::UdpRoute(it) => Object::UdpRoute(of(it)),
         Object::ReferenceGrant(it) => Object::ReferenceGrant(of(it)),
+        Object::ForebayPolicy(it) => Object::ForebayPolicy(of(it)),
         Object::BackendTlsPolicy(it) => Object::BackendTlsPolicy(of(it)),
     }
 }

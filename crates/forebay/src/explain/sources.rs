@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use control::objects::{At, Ingress, Origin, Sourced};
+use control::translate::PolicySetting;
 use control::{RouteOrigin, Translation};
 use model::Route;
 use proxy::explain::Stage;
@@ -340,11 +341,11 @@ impl Objects {
         same.or_else(|| all().find(|(other, _)| *other == route)).map(|(_, origin)| origin)
     }
 
-    /// What puts a step there: annotations of Ingresses, or else keys of the `ConfigMap`. None where it is so by default.
+    /// What puts a step there: annotations of Ingresses and fields of policies, or else keys of the `ConfigMap`. None where it is so by default.
     pub(super) fn sources(&self, stage: Stage, route: Option<&Arc<Route>>) -> Vec<Source> {
         let (_, whose, names) = names(stage);
         let of_annotations = self.carriers(whose, route).flat_map(|ingress| self.annotations(ingress, names));
-        let found: Vec<_> = of_annotations.collect();
+        let found: Vec<_> = of_annotations.chain(self.fields(route, names)).collect();
         if !found.is_empty() {
             return found;
         }
@@ -354,6 +355,24 @@ impl Objects {
             Some(source(name, value, configmap.reference().to_string(), &configmap.origin))
         };
         names.iter().filter_map(of).collect()
+    }
+
+    /// The fields of policies that hold for a route.
+    fn fields(&self, route: Option<&Arc<Route>>, names: &[&str]) -> impl Iterator<Item = Source> {
+        let origin = route.and_then(|route| self.origin(route));
+        let settings = origin.and_then(|origin| origin.settings.as_deref()).unwrap_or_default();
+        let is_meant = |setting: &&PolicySetting| {
+            // Forebay's own are named with their prefix.
+            names.iter().any(|name| name.strip_prefix("forebay.io/").unwrap_or(name) == setting.annotation)
+        };
+        let source = |setting: &PolicySetting| Source {
+            name: setting.field.clone(),
+            value: setting.value.clone(),
+            object: setting.object.to_string(),
+            file: setting.file.as_ref().map(|file| file.display().to_string()),
+            line: setting.line,
+        };
+        settings.iter().filter(is_meant).map(source).collect::<Vec<_>>().into_iter()
     }
 
     fn carriers<'o>(

@@ -37,6 +37,7 @@ mod namespace;
 mod newcomer;
 mod pairs;
 mod paths;
+mod policy;
 mod proxy_protocol;
 mod refusals;
 mod routing;

@@ -28,6 +28,12 @@
     - tlsroutes/status
     - udproutes/status
   verbs: [patch]
+- apiGroups: [forebay.io]
+  resources: [forebaypolicies]
+  verbs: [get, list, watch]
+- apiGroups: [forebay.io]
+  resources: [forebaypolicies/status]
+  verbs: [patch]
 {{- if .Values.controller.gatewayClass.enabled }}
 - apiGroups: [""]
   resources: [services]

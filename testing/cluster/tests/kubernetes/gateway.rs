@@ -1,6 +1,7 @@
 //! The Gateway API: what is created comes into service, and the status says so. Each test has an API server of its own, since a class is for
 //! every Forebay that follows it.
 
+use std::path::Path;
 use std::process::Command;
 
 use cluster::{Cluster, Options};
@@ -11,13 +12,17 @@ use crate::space::{Space, await_answer, await_that, saying};
 
 const CLASS: &str = "edge";
 
-fn api() -> Cluster {
+pub(crate) fn api() -> Cluster {
     Cluster::start(&Options { api_only: true, ..Options::default() }).expect("an API server")
 }
 
 /// The CRDs of the standard channel.
-fn install_kinds(api: &Cluster) {
-    let folder = cluster::gateway_crds("standard").expect("the CRDs");
+pub(crate) fn install_kinds(api: &Cluster) {
+    install(api, &cluster::gateway_crds("standard").expect("the CRDs"));
+}
+
+/// Definitions of kinds, once they can be used.
+pub(crate) fn install(api: &Cluster, folder: &Path) {
     let kubectl = |arguments: &[&str]| {
         let kubeconfig = format!("--kubeconfig={}", api.kubeconfig().display());
         let output = Command::new("kubectl").arg(kubeconfig).args(arguments).output().expect("kubectl");
@@ -35,7 +40,7 @@ fn replica(space: &Space) -> Setup {
 }
 
 /// A class, a Gateway at the controller's own HTTP port, and a route to a Service.
-fn route(space: &Space, service: &Value) {
+pub(crate) fn route(space: &Space, service: &Value) {
     space.apply("GatewayClass", CLASS, json!({"spec": {"controllerName": "forebay.io/gateway-controller"}}));
     let listener = json!({"name": "http", "port": 80, "protocol": "HTTP"});
     let gateway = json!({"spec": {"gatewayClassName": CLASS, "listeners": [listener]}});
@@ -46,7 +51,7 @@ fn route(space: &Space, service: &Value) {
 }
 
 /// The condition of a status, if it is about the object's present state.
-fn condition(object: &Value, of: &Value, kind: &str) -> Option<(String, String)> {
+pub(crate) fn condition(object: &Value, of: &Value, kind: &str) -> Option<(String, String)> {
     let condition = of["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind)?;
     let is_present = condition["observedGeneration"] == object["metadata"]["generation"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -69,7 +74,7 @@ fn await_route(space: &Space, kind: &str, expected: (&str, &str)) {
     });
 }
 
-fn start(space: &Space) -> Forebay {
+pub(crate) fn start(space: &Space) -> Forebay {
     replica(space).start()
 }
 

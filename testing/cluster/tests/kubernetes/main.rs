@@ -11,6 +11,7 @@ mod explain;
 mod gateway;
 mod namespaces;
 mod pods;
+mod policy;
 mod rights;
 mod rollout;
 mod space;

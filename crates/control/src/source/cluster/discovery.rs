@@ -1,4 +1,4 @@
-//! The kinds of the Gateway API that the API server has, asked again and again: CRDs come, go, and change their versions.
+//! The kinds of the Gateway API that the API server has, and those of Forebay's that belong to them, asked again and again: CRDs come, go, and change their versions.
 //!
 //! Never in here: the objects of these kinds.
 
@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::sleep;
 
 use super::watch::Trouble;
+use crate::objects::forebay_policy;
 use crate::objects::gateway_api::GROUP;
 
 /// Time between two questions.
@@ -23,8 +24,11 @@ const INTERVAL: Duration = Duration::from_secs(10);
 const WAIT_MIN: Duration = Duration::from_millis(100);
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// The versions that can be read, the best first.
-const VERSIONS: [&str; 4] = ["v1", "v1beta1", "v1alpha3", "v1alpha2"];
+/// The groups of API, and the versions of them that can be read, the best first.
+const GROUPS: [(&str, &[&str]); 2] = [
+    (GROUP, &["v1", "v1beta1", "v1alpha3", "v1alpha2"]),
+    (forebay_policy::GROUP, &[forebay_policy::VERSION]),
+];
 
 /// The plurals of the kinds that the server has, each with the best version.
 pub(super) type Served = BTreeMap<String, &'static str>;
@@ -49,15 +53,17 @@ pub(super) fn answers(client: Client) -> Answers {
 
 async fn ask(client: &Client) -> Result<Served, Trouble> {
     let mut served = Served::new();
-    let Some(group) = get::<APIGroup>(client, format!("/apis/{GROUP}")).await? else { return Ok(served) };
-    let has = |version: &str| group.versions.iter().any(|of| of.version == version);
-    for version in VERSIONS.into_iter().filter(|version| has(version)) {
-        let Some(list) = get::<APIResourceList>(client, format!("/apis/{GROUP}/{version}")).await? else {
-            continue;
-        };
-        // Subresources have a slash in their names.
-        for resource in list.resources.into_iter().filter(|resource| !resource.name.contains('/')) {
-            served.entry(resource.name).or_insert(version);
+    for (name, versions) in GROUPS {
+        let Some(group) = get::<APIGroup>(client, format!("/apis/{name}")).await? else { continue };
+        let has = |version: &str| group.versions.iter().any(|of| of.version == version);
+        for &version in versions.iter().filter(|version| has(version)) {
+            let Some(list) = get::<APIResourceList>(client, format!("/apis/{name}/{version}")).await? else {
+                continue;
+            };
+            // Subresources have a slash in their names.
+            for resource in list.resources.into_iter().filter(|resource| !resource.name.contains('/')) {
+                served.entry(resource.name).or_insert(version);
+            }
         }
     }
     Ok(served)

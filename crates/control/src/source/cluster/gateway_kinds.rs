@@ -14,7 +14,7 @@ use crate::objects::gateway_api::{
     BackendTlsPolicy, Gateway, GatewayClass, GrpcRoute, HttpRoute, ListenerSet, ReferenceGrant, TcpRoute,
     TlsRoute, UdpRoute,
 };
-use crate::objects::{Namespace, Resource};
+use crate::objects::{ForebayPolicy, Namespace, Resource};
 use crate::options::Options;
 
 /// What stands for the question of which kinds there are, in messages.
@@ -44,7 +44,7 @@ fn watch(plural: &str, version: &'static str, namespace: Option<&str>) -> Option
             }
         };
     }
-    known!(GatewayClass Gateway ListenerSet HttpRoute GrpcRoute TlsRoute TcpRoute UdpRoute ReferenceGrant BackendTlsPolicy)
+    known!(GatewayClass Gateway ListenerSet HttpRoute GrpcRoute TlsRoute TcpRoute UdpRoute ReferenceGrant BackendTlsPolicy ForebayPolicy)
 }
 
 impl Cluster {
@@ -133,7 +133,7 @@ impl Cluster {
 
 /// Whether objects of this kind are there only for the Gateway API.
 pub(super) fn is_optional(kind: &str) -> bool {
-    const KINDS: [&str; 10] = [
+    const KINDS: [&str; 11] = [
         GatewayClass::KIND,
         Gateway::KIND,
         ListenerSet::KIND,
@@ -144,6 +144,7 @@ pub(super) fn is_optional(kind: &str) -> bool {
         UdpRoute::KIND,
         ReferenceGrant::KIND,
         BackendTlsPolicy::KIND,
+        ForebayPolicy::KIND,
     ];
     KINDS.contains(&kind)
 }

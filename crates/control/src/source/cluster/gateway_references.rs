@@ -7,8 +7,10 @@ use super::named::Named;
 use crate::index::Index;
 use crate::names::NsName;
 use crate::objects::gateway_api::{BackendTlsPolicy, Gateway, Listener, ListenerSet, ObjectReference};
-use crate::objects::{At, Resource, Sourced};
+use crate::objects::{At, ForebayPolicy, Resource, Sourced};
 use crate::translate::gateway::report::CONTROLLER;
+use crate::translate::policy::kinds::FieldKind;
+use crate::translate::policy::read;
 
 /// Calls `found` for each object that may name others, with those that it names.
 pub(super) fn each(index: &Index, mut found: impl FnMut(&'static str, NsName, BTreeSet<Named>)) {
@@ -27,6 +29,9 @@ pub(super) fn each(index: &Index, mut found: impl FnMut(&'static str, NsName, BT
         let authorities = &policy.object.spec.validation.ca_certificate_refs;
         let names = authorities.iter().filter_map(|name| named(&name.value, "ConfigMap", policy.namespace()));
         found(BackendTlsPolicy::KIND, policy.key(), names.collect());
+    }
+    for policy in stores.forebay_policies.iter() {
+        found(ForebayPolicy::KIND, policy.key(), of_policy(policy));
     }
 }
 
@@ -62,6 +67,15 @@ fn of_listeners<'a>(listeners: &'a [At<Listener>], namespace: &'a str) -> impl I
     let certificates = listeners.iter().filter_map(|listener| listener.value.tls.as_ref());
     let certificates = certificates.flat_map(|tls| &tls.certificate_refs);
     certificates.filter_map(move |name| named(&name.value, "Secret", namespace))
+}
+
+/// What the fields of a policy name.
+fn of_policy(policy: &Sourced<ForebayPolicy>) -> BTreeSet<Named> {
+    let named = read::names(policy).into_iter().map(|(kind, key)| match kind {
+        FieldKind::Secret => Named::secret(key),
+        _ => Named::configmap(key),
+    });
+    named.collect()
 }
 
 /// The Secret or `ConfigMap` that is named from a namespace; `kind` is what none stands for.

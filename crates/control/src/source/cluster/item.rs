@@ -18,8 +18,8 @@ use crate::objects::gateway_api::{
     TlsRoute, UdpRoute,
 };
 use crate::objects::{
-    ConfigMap, EndpointSlice, Ingress, IngressClass, Namespace, Object, Origin, Resource, Secret, Service,
-    Sourced,
+    ConfigMap, EndpointSlice, ForebayPolicy, Ingress, IngressClass, Namespace, Object, Origin, Resource,
+    Secret, Service, Sourced,
 };
 
 /// A kind that is watched, and its path at the API server.
@@ -62,6 +62,7 @@ watched! {
     UdpRoute "gateway.networking.k8s.io" "udproutes";
     ReferenceGrant "gateway.networking.k8s.io" "referencegrants";
     BackendTlsPolicy "gateway.networking.k8s.io" "backendtlspolicies";
+    ForebayPolicy "forebay.io" "forebaypolicies";
 }
 
 /// An object, or the error of decoding it.

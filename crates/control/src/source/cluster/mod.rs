@@ -429,7 +429,8 @@ impl Cluster {
             | Object::GatewayClass(_)
             | Object::Gateway(_)
             | Object::ListenerSet(_)
-            | Object::BackendTlsPolicy(_) => self.take_references(options),
+            | Object::BackendTlsPolicy(_)
+            | Object::ForebayPolicy(_) => self.take_references(options),
             Object::ConfigMap(own) if self.named.own.contains(&own.key()) => self.take_references(options),
             _ => {}
         }

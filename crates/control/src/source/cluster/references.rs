@@ -9,7 +9,7 @@ use super::named::Named;
 use crate::index::Index;
 use crate::names::NsName;
 use crate::objects::gateway_api::{BackendTlsPolicy, Gateway, GatewayClass, ListenerSet};
-use crate::objects::{ConfigMap, Ingress, Resource, Sourced};
+use crate::objects::{ConfigMap, ForebayPolicy, Ingress, Resource, Sourced};
 use crate::options::Options;
 use crate::translate::configmap;
 use crate::translate::ingress::annotations;
@@ -138,7 +138,10 @@ impl References {
 
 /// Whether objects of this kind of the Gateway API name objects that are kept only where they are named, or decide who does.
 pub(super) fn names_others(kind: &str) -> bool {
-    matches!(kind, GatewayClass::KIND | Gateway::KIND | ListenerSet::KIND | BackendTlsPolicy::KIND)
+    matches!(
+        kind,
+        GatewayClass::KIND | Gateway::KIND | ListenerSet::KIND | BackendTlsPolicy::KIND | ForebayPolicy::KIND
+    )
 }
 
 /// The objects that an Ingress names, in `tls` and in annotations. One of another namespace counts only if that is allowed.

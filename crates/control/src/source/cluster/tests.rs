@@ -12,7 +12,7 @@ use tower::service_fn;
 use super::*;
 use crate::client::Versions;
 use crate::objects::gateway_api::{Gateway, GatewayClass};
-use crate::objects::{EndpointSlice, Service};
+use crate::objects::{EndpointSlice, ForebayPolicy, Service};
 
 /// A cluster whose watch events the test makes: its API server never answers.
 struct Told {
@@ -65,6 +65,9 @@ impl Told {
             Ingress::KIND => serde_json::from_value::<Item<Ingress>>(object.clone()).unwrap().thing(),
             Secret::KIND => serde_json::from_value::<Item<Secret>>(object.clone()).unwrap().thing(),
             ConfigMap::KIND => serde_json::from_value::<Item<ConfigMap>>(object.clone()).unwrap().thing(),
+            ForebayPolicy::KIND => {
+                serde_json::from_value::<Item<ForebayPolicy>>(object.clone()).unwrap().thing()
+            }
             Namespace::KIND => serde_json::from_value::<Item<Namespace>>(object.clone()).unwrap().thing(),
             "GatewayClass" => serde_json::from_value::<Item<GatewayClass>>(object.clone()).unwrap().thing(),
             "Gateway" => serde_json::from_value::<Item<Gateway>>(object.clone()).unwrap().thing(),

@@ -4,8 +4,8 @@ use super::*;
 use crate::names::ObjectRef;
 use crate::objects::gateway_api::{AddressType, ParentReference, RouteGroupKind};
 use crate::translate::gateway::report::{
-    CONTROLLER, ClassReport, Condition, GatewayReport, GatewayStatus, GatewayStatusAddress, ListenerStatus,
-    ParentStatus, RouteStatus, Subject,
+    AncestorStatus, CONTROLLER, ClassReport, Condition, GatewayReport, GatewayStatus, GatewayStatusAddress,
+    ListenerStatus, ParentStatus, PolicyStatus, RouteStatus, Subject,
 };
 
 const ROOT: &str = "/apis/gateway.networking.k8s.io/v1";
@@ -217,5 +217,30 @@ async fn a_kind_that_the_server_has_no_more_is_left_alone() {
     assert_eq!(lab.api.count(&Method::GET, "/httproutes"), 0);
     lab.api.versions.set("HTTPRoute", Some("v1"));
     until(90 * SECOND, || lab.route_patches() == 1).await;
+    keeper.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_says_what_becomes_of_its_targets() {
+    let lab = Lab::with_gateways();
+    lab.api.versions.set("ForebayPolicy", Some("v1alpha1"));
+    let path = "/apis/forebay.io/v1alpha1/namespaces/apps/forebaypolicies/web";
+    lab.api.put(path, json!({"metadata": {"namespace": "apps", "uid": "uid-web"}}));
+    let keeper = lab.spawn("a", given("192.0.2.1"));
+    let ancestor_ref =
+        ParentReference { kind: Some("HTTPRoute".into()), name: "web".into(), ..ParentReference::default() };
+    let conflicted = Condition::no("Accepted", "Conflicted", "an older one says so");
+    let policy = PolicyStatus {
+        subject: subject("ForebayPolicy", "apps", "web", 3),
+        ancestors: vec![AncestorStatus { ancestor_ref, conditions: vec![conflicted] }],
+    };
+    lab.report(GatewayReport { policies: vec![Arc::new(policy)], ..GatewayReport::default() });
+    until(SECOND, || lab.api.count(&Method::PATCH, "/forebaypolicies/") == 1).await;
+    let ancestor = lab.api.get(path).unwrap()["status"]["ancestors"][0].clone();
+    assert_eq!(ancestor["ancestorRef"], json!({"kind": "HTTPRoute", "name": "web"}));
+    assert_eq!(ancestor["controllerName"], CONTROLLER);
+    let condition = &ancestor["conditions"][0];
+    assert_eq!((&condition["status"], &condition["reason"]), (&json!("False"), &json!("Conflicted")));
+    assert_eq!(condition["observedGeneration"], 3);
     keeper.stop().await;
 }

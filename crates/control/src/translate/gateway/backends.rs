@@ -11,7 +11,7 @@ use super::grants::{self, Referrer};
 use super::kinds::RouteKind;
 use super::policies::Policies;
 use crate::names::{NsName, PortRef};
-use crate::objects::gateway_api::{BackendRef, ObjectReference};
+use crate::objects::gateway_api::{BackendRef, GROUP, ObjectReference};
 use crate::objects::{At, Resource, Service};
 use crate::translate::certificates;
 use crate::translate::clusters::ClusterQueries;
@@ -92,7 +92,7 @@ impl BackendFinder<'_, '_, '_> {
         if !reference.group().is_empty() || kind != Service::KIND {
             return Err(Fault::new("InvalidKind", format!("backend {kind} {key} is no Service")));
         }
-        let referrer = Referrer { kind: self.kind.name(), namespace: self.namespace };
+        let referrer = Referrer { group: GROUP, kind: self.kind.name(), namespace: self.namespace };
         if !grants::allow(&self.inputs.gateway().grants, referrer, kind, (namespace, &reference.name)) {
             let message = format!("no ReferenceGrant allows to name Service {key}");
             return Err(Fault::new("RefNotPermitted", message));

@@ -3,12 +3,12 @@
 //! Never in here: what is named, and whether it exists.
 
 use crate::index::Store;
-use crate::objects::gateway_api::{GROUP, ReferenceGrant};
+use crate::objects::gateway_api::ReferenceGrant;
 
 /// An object with references, as far as grants know it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Referrer<'r> {
-    /// Kind in the group of the Gateway API.
+    pub(super) group: &'r str,
     pub(super) kind: &'r str,
     pub(super) namespace: &'r str,
 }
@@ -23,7 +23,7 @@ pub(super) fn allow(
     referrer.namespace == namespace
         || grants.iter().filter(|grant| grant.namespace() == namespace).any(|grant| {
             let is_from = grant.spec.from.iter().any(|from| {
-                *from.group == *GROUP
+                *from.group == *referrer.group
                     && *from.kind == *referrer.kind
                     && *from.namespace == *referrer.namespace
             });

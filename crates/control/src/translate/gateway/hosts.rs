@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use model::{
-    Access, Backend, Backends, ClientAuth, ClientCertificate, Host, HostName, HostTls, Labels, Listener,
+    Backend, Backends, ClientAuth, ClientCertificate, Host, HostName, HostTls, Labels, Listener,
     Protocol as Spoken, RequestFilter, RequestFilters, RequestRedirect, Route, Split, Stream, TlsStream,
     Transport, VerifyClient,
 };
@@ -268,7 +268,7 @@ fn at_host(route: &Route, host: &HostName, port: u16, client_auth: Option<&Clien
             pass_certificate: false,
             passes_in_clear: false,
         });
-        route.access = Some(Box::new(Access { client_certificate, ..Access::default() }));
+        route.access.get_or_insert_default().client_certificate = client_certificate;
     }
     route
 }

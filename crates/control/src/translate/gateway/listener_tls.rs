@@ -13,7 +13,7 @@ use super::grants::{self, Referrer};
 use crate::certificate;
 use crate::names::NsName;
 use crate::objects::gateway_api::{
-    FrontendValidation, Gateway, ObjectReference, Protocol, TlsMode, ValidationMode,
+    FrontendValidation, GROUP, Gateway, ObjectReference, Protocol, TlsMode, ValidationMode,
 };
 use crate::objects::{At, ConfigMap, Resource, Secret, Sourced};
 use crate::translate::certificates;
@@ -100,7 +100,7 @@ fn certificates_of(
         ParentKey::Gateway(_) => "Gateway",
         ParentKey::Set(_) => "ListenerSet",
     };
-    let referrer = Referrer { kind, namespace: one.namespace };
+    let referrer = Referrer { group: GROUP, kind, namespace: one.namespace };
     let references = one.listener.tls.iter().flat_map(|tls| &tls.certificate_refs);
     let (mut found, mut fault) = (Vec::new(), None);
     for reference in references {
@@ -146,7 +146,7 @@ pub(super) fn client_certificate(
 ) -> Result<Option<NsName>, Fault> {
     let tls = gateway.spec.tls.as_ref().and_then(|tls| tls.backend.as_ref());
     let Some(reference) = tls.and_then(|tls| tls.client_certificate_ref.as_ref()) else { return Ok(None) };
-    let referrer = Referrer { kind: Gateway::KIND, namespace: gateway.namespace() };
+    let referrer = Referrer { group: GROUP, kind: Gateway::KIND, namespace: gateway.namespace() };
     certificate(&reference.value, referrer, inputs, "InvalidClientCertificateRef")?;
     let namespace = reference.value.namespace.as_deref().unwrap_or_else(|| gateway.namespace());
     Ok(Some(NsName::new(namespace, &*reference.value.name)))
@@ -171,7 +171,7 @@ fn client_auth(
     gateway: &Sourced<Gateway>,
     inputs: &Inputs<'_>,
 ) -> Result<(ClientAuth, Option<Fault>), Fault> {
-    let referrer = Referrer { kind: Gateway::KIND, namespace: gateway.namespace() };
+    let referrer = Referrer { group: GROUP, kind: Gateway::KIND, namespace: gateway.namespace() };
     let reasons = ("InvalidCACertificateRef", "InvalidCACertificateKind");
     let (authorities, fault) = authorities(&validation.ca_certificate_refs, referrer, inputs, reasons)?;
     let verify = match validation.mode {

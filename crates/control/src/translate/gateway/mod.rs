@@ -15,7 +15,10 @@ mod conditions;
 mod duration;
 mod effective;
 mod filters;
+mod forebay_policies;
+mod forebay_status;
 mod grants;
+mod guarded;
 mod hostnames;
 mod hosts;
 mod join;
@@ -25,6 +28,7 @@ mod listeners;
 mod pieces;
 mod policies;
 pub mod report;
+mod route_result;
 mod routes;
 mod rules;
 mod status;
@@ -37,14 +41,18 @@ use model::{HostName, Listener, Protocol, Transport};
 use super::Translation;
 use super::claim::DraftRoute;
 use super::clusters::ClusterQueries;
+use super::ingress::Settings;
 use super::inputs::Inputs;
 use super::memo::Revisions;
 use crate::objects::Sourced;
 use crate::objects::gateway_api::ReferenceGrant;
 use crate::options::Options;
 use crate::problem::Problem;
+use effective::{Effective, ParentKey};
+use forebay_policies::{Above, ForebayPolicies};
 use pieces::{Pieces, RouteObject};
 use report::GatewayReport;
+use route_result::RouteResult;
 
 /// What is known of Gateways, kept from one translation to the next.
 #[derive(Default)]
@@ -69,18 +77,19 @@ pub(super) struct Made {
 }
 
 impl Gateways {
-    /// Translates all Gateways and routes; none if there is no Gateway and no class of this controller. `base` has the settings that hold
-    /// for all routes, `streams` are the listeners of TCP and UDP services.
+    /// Translates all Gateways and routes; none if there is no Gateway, no class and no policy. `base` makes the route that has what
+    /// the `ConfigMap` says, `settings` has the same for policies to change; `streams` are the listeners of TCP and UDP services.
     pub(super) fn follow<'a>(
         &mut self,
-        base: &dyn Fn() -> DraftRoute,
+        (base, settings): (&dyn Fn() -> DraftRoute, &Settings),
         streams: &[Listener],
         inputs: &Inputs<'a>,
         clusters: &mut ClusterQueries<'_, 'a>,
         revisions: &Revisions,
     ) -> Option<Made> {
         let stores = inputs.gateway();
-        if stores.gateways.is_empty() && stores.classes.is_empty() {
+        let is_asked_for = !stores.forebay_policies.is_empty();
+        if stores.gateways.is_empty() && stores.classes.is_empty() && !is_asked_for {
             *self = Self { pieces: std::mem::take(&mut self.pieces), ..Self::default() };
             return None;
         }
@@ -91,17 +100,33 @@ impl Gateways {
         self.note_version(inputs, policies);
         let objects = RouteObject::all(inputs);
         let candidates: Vec<_> = objects.iter().map(RouteObject::candidate).collect();
-        let base = base();
+        let forebay_policies = ForebayPolicies::read(settings, inputs);
+        let usual = usual(base());
+        let context = pieces::Context {
+            policies: &self.policies,
+            version: self.version,
+            forebay_policies: &forebay_policies,
+            usual: &usual,
+            base: settings,
+        };
         let mut attachments = Vec::new();
         for (object, candidate) in objects.iter().zip(&candidates) {
             let attached = attach::attach(candidate, &listeners, inputs);
             let mut numbers = Vec::with_capacity(attached.len());
             for one in &attached {
                 let gateway = listeners.gateway_of(&one.key);
-                let object = (object, gateway.and_then(|gateway| gateway.client_certificate.as_ref()));
-                let with = (&self.policies, self.version);
-                let pieces = &mut self.pieces;
-                numbers.push(pieces::follow(pieces, object, with, &base, inputs, clusters, revisions));
+                let certificate = gateway.and_then(|gateway| gateway.client_certificate.as_ref());
+                let mut follow = |above| {
+                    let with = (certificate, above);
+                    pieces::follow(&mut self.pieces, object, with, &context, inputs, clusters, revisions)
+                };
+                let mut of_listeners = Vec::new();
+                for (at, _) in one.listeners.iter().flatten() {
+                    let above = above(gateway, &listeners.all[*at], &forebay_policies);
+                    of_listeners.push(follow(above));
+                }
+                let first = of_listeners.first().copied();
+                numbers.push((first.unwrap_or_else(|| follow(None)), of_listeners));
             }
             if !attached.is_empty() {
                 attachments.push((object, numbers, attached));
@@ -109,10 +134,7 @@ impl Gateways {
         }
         let results: Vec<_> = attachments
             .iter()
-            .map(|(object, numbers, attached)| {
-                let contents = numbers.iter().map(|&number| &self.pieces.value(number).content);
-                status::RouteResult { object, attached, contents: contents.collect() }
-            })
+            .map(|(object, numbers, attached)| RouteResult::new(object, attached, numbers, &self.pieces))
             .collect();
         let (counts, by_listener) = by_listener(&listeners, &results);
         let assembled = hosts::assemble(&listeners, &by_listener, &mut self.hosts);
@@ -123,7 +145,7 @@ impl Gateways {
             before: &self.report,
             problems: &mut problems,
         };
-        let report = reporter.report(&results, &judged);
+        let report = reporter.report(&results, &judged, &forebay_policies);
         self.report = report.clone();
         Some(Made { assembled, report, problems })
     }
@@ -161,6 +183,27 @@ impl Gateways {
     }
 }
 
+/// What holds for routes without policies: what the `ConfigMap` says of bodies, headers, access and caches is for Ingresses, and what it says
+/// of the access log of a default backend is not for routes.
+fn usual(base: DraftRoute) -> DraftRoute {
+    let DraftRoute { path, place, timeouts, retry, transfer, overload, priority, abuse, tracing, .. } = base;
+    let none = DraftRoute::new(path, None, place);
+    DraftRoute { timeouts, retry, transfer, overload, priority, abuse, tracing, ..none }
+}
+
+/// What the policies are told by that hold at a listener.
+fn above(
+    gateway: Option<&listeners::OwnGateway<'_>>,
+    listener: &Effective<'_>,
+    policies: &ForebayPolicies,
+) -> Option<Above> {
+    let name = match &listener.parent {
+        ParentKey::Gateway(_) => Some(&*listener.listener.name),
+        ParentKey::Set(_) => None,
+    };
+    policies.above(&gateway?.object.key(), name)
+}
+
 fn taken(listener: &Listener) -> (Transport, u16) {
     let transport =
         if matches!(listener.protocol, Protocol::Udp(_)) { Transport::Udp } else { Transport::Tcp };
@@ -170,14 +213,14 @@ fn taken(listener: &Listener) -> (Transport, u16) {
 /// How many routes each listener has, and which of them are served there under which names.
 fn by_listener<'r>(
     listeners: &listeners::Listeners<'_>,
-    results: &'r [status::RouteResult<'r>],
+    results: &'r [RouteResult<'r>],
 ) -> (Vec<u32>, Vec<hosts::AttachedTo<'r>>) {
     let mut counts = vec![0; listeners.all.len()];
     let mut attached: Vec<hosts::AttachedTo<'r>> = listeners.all.iter().map(|_| Vec::new()).collect();
     for result in results {
         let mut counted: Vec<usize> = Vec::new();
-        for (one, content) in result.attached.iter().zip(&result.contents) {
-            for (at, names) in one.listeners.iter().flatten() {
+        for (one, contents) in result.attached.iter().zip(&result.at_listeners) {
+            for ((at, names), content) in one.listeners.iter().flatten().zip(contents) {
                 let names: &'r [HostName] = names;
                 if counted.contains(at) {
                     continue;

@@ -7,18 +7,19 @@ use std::sync::Arc;
 use super::attach::Candidate;
 use super::backends::BackendFinder;
 use super::conditions::{age, subject};
+use super::forebay_policies::{Above, Drafts, ForebayPolicies};
 use super::kinds::RouteKind;
 use super::policies::Policies;
 use super::report::Subject;
 use super::routes::{self, Content};
 use super::rules;
 use crate::names::NsName;
-use crate::objects::At;
-use crate::objects::Sourced;
 use crate::objects::gateway_api::{GrpcRoute, HttpRoute, ParentReference, TcpRoute, TlsRoute, UdpRoute};
+use crate::objects::{At, ForebayPolicy, Sourced};
 use crate::problem::Place;
 use crate::translate::claim::DraftRoute;
 use crate::translate::clusters::ClusterQueries;
+use crate::translate::ingress::Settings;
 use crate::translate::inputs::Inputs;
 use crate::translate::memo::{Memo, Revisions};
 
@@ -29,6 +30,8 @@ pub(super) struct PieceKey {
     name: NsName,
     /// The Secret with the certificate that is shown to backends.
     client_certificate: Option<NsName>,
+    /// The Gateway or listener whose policies hold.
+    above: Option<Above>,
 }
 
 /// What was made of a route.
@@ -36,6 +39,8 @@ pub(super) struct Piece {
     object: RouteObject,
     /// The version of grants and policies that it was made with.
     version: u32,
+    /// The policies that it was made with.
+    own_policies: Vec<Arc<Sourced<ForebayPolicy>>>,
     pub(super) content: Content,
 }
 
@@ -57,11 +62,16 @@ macro_rules! route_objects {
                 }
             }
 
-            fn key(&self, client_certificate: Option<&NsName>) -> PieceKey {
-                let name = match self {
+            fn name(&self) -> NsName {
+                match self {
                     $(Self::$kind(object) => object.key(),)*
-                };
-                PieceKey { kind: self.kind(), name, client_certificate: client_certificate.cloned() }
+                }
+            }
+
+            fn whole_place(&self) -> Place {
+                match self {
+                    $(Self::$kind(object) => Place::of(&**object),)*
+                }
             }
 
             fn age(&self) -> (u64, String, String) {
@@ -137,10 +147,24 @@ impl RouteObject {
         Candidate { kind: self.kind(), namespace: self.namespace(), parents: self.parents(), hostnames }
     }
 
-    fn content(&self, base: &DraftRoute, finder: BackendFinder<'_, '_, '_>) -> Content {
+    /// Whether it is the one of a kind with a name.
+    pub(super) fn is_named(&self, kind: &str, name: &NsName) -> bool {
+        self.kind().name() == kind && self.name() == *name
+    }
+
+    /// The names of its rules, as far as they have any.
+    pub(super) fn rule_names(&self) -> Vec<&str> {
         match self {
-            Self::Http(it) => routes::of_requests(&it.reference(), &rules::of_http(it), base, finder),
-            Self::Grpc(it) => routes::of_requests(&it.reference(), &rules::of_grpc(it), base, finder),
+            Self::Http(it) => it.spec.rules.iter().filter_map(|rule| rule.value.name.as_deref()).collect(),
+            Self::Grpc(it) => it.spec.rules.iter().filter_map(|rule| rule.value.name.as_deref()).collect(),
+            Self::Tls(_) | Self::Tcp(_) | Self::Udp(_) => Vec::new(),
+        }
+    }
+
+    fn content(&self, drafts: &Drafts, finder: BackendFinder<'_, '_, '_>) -> Content {
+        match self {
+            Self::Http(it) => routes::of_requests(&it.reference(), &rules::of_http(it), drafts, finder),
+            Self::Grpc(it) => routes::of_requests(&it.reference(), &rules::of_grpc(it), drafts, finder),
             Self::Tls(it) => routes::of_streams(&it.reference(), &it.spec.rules, finder),
             Self::Tcp(it) => routes::of_streams(&it.reference(), &it.spec.rules, finder),
             Self::Udp(it) => routes::of_streams(&it.reference(), &it.spec.rules, finder),
@@ -148,34 +172,63 @@ impl RouteObject {
     }
 }
 
-/// Makes a route again if something of it has changed, for Gateways with this certificate for backends. Returns its number.
+/// What all routes are made with.
+pub(super) struct Context<'m> {
+    pub(super) policies: &'m Policies,
+    /// Is another one whenever grants or the policies are other ones.
+    pub(super) version: u32,
+    pub(super) forebay_policies: &'m ForebayPolicies,
+    /// What holds for routes without policies.
+    pub(super) usual: &'m DraftRoute,
+    /// What the `ConfigMap` says.
+    pub(super) base: &'m Settings,
+}
+
+/// Makes a route again if something of it has changed, for Gateways with this certificate for backends and for listeners with these policies.
+/// Returns its number.
 pub(super) fn follow<'a>(
     pieces: &mut Pieces,
-    (object, client_certificate): (&RouteObject, Option<&NsName>),
-    (policies, version): (&Policies, u32),
-    base: &DraftRoute,
+    object: &RouteObject,
+    (client_certificate, above): (Option<&NsName>, Option<Above>),
+    context: &Context<'_>,
     inputs: &Inputs<'a>,
     clusters: &mut ClusterQueries<'_, 'a>,
     revisions: &Revisions,
 ) -> u32 {
-    let number = pieces.number(object.key(client_certificate), revisions);
-    pieces.get(
-        number,
-        revisions,
-        |old| old.version == version && old.object.is(object),
-        |_, _| {
-            let finder = BackendFinder {
-                inputs,
-                clusters,
-                policies,
-                client_certificate,
-                kind: object.kind(),
-                namespace: object.namespace(),
-                faults: Vec::new(),
-                services: Vec::new(),
-            };
-            Piece { object: object.clone(), version, content: object.content(base, finder) }
-        },
-    );
+    let (kind, name) = (object.kind(), object.name());
+    let own = context.forebay_policies.of_route(above.as_ref(), kind.name(), &name, &object.rule_names());
+    let own_policies = own.objects();
+    let key = PieceKey { kind, name, client_certificate: client_certificate.cloned(), above };
+    let number = pieces.number(key, revisions);
+    let is_same = |old: &Piece| {
+        let mut policies = old.own_policies.iter().zip(&own_policies);
+        old.version == context.version
+            && old.object.is(object)
+            && old.own_policies.len() == own_policies.len()
+            && policies.all(|(old, new)| Arc::ptr_eq(old, new))
+    };
+    pieces.get(number, revisions, is_same, |_, _| {
+        let mut problems = Vec::new();
+        let place = object.whole_place();
+        let drafts = own.drafts(&place, context.usual, context.base, inputs, &mut problems);
+        let finder = BackendFinder {
+            inputs,
+            clusters,
+            policies: context.policies,
+            client_certificate,
+            kind: object.kind(),
+            namespace: object.namespace(),
+            faults: Vec::new(),
+            services: Vec::new(),
+        };
+        let mut content = object.content(&drafts, finder);
+        content.problems.extend(problems);
+        Piece {
+            object: object.clone(),
+            version: context.version,
+            own_policies: own_policies.clone(),
+            content,
+        }
+    });
     number
 }

@@ -12,7 +12,7 @@ use super::grants::Referrer;
 use super::listener_tls::authorities;
 use crate::certificate;
 use crate::names::NsName;
-use crate::objects::gateway_api::{BackendTlsPolicy, SubjectAltName, SubjectAltNameType};
+use crate::objects::gateway_api::{BackendTlsPolicy, GROUP, SubjectAltName, SubjectAltNameType};
 use crate::objects::{At, Resource, Service, ServicePort, Sourced};
 use crate::translate::inputs::Inputs;
 
@@ -133,7 +133,7 @@ fn believed(object: &Sourced<BackendTlsPolicy>, inputs: &Inputs<'_>) -> Read<Arc
         }
         None => {}
     }
-    let referrer = Referrer { kind: BackendTlsPolicy::KIND, namespace: object.namespace() };
+    let referrer = Referrer { group: GROUP, kind: BackendTlsPolicy::KIND, namespace: object.namespace() };
     let reasons = ("InvalidCACertificateRef", "InvalidKind");
     let found = authorities(&validation.ca_certificate_refs, referrer, inputs, reasons);
     let (authorities, fault) =

@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use model::{
     Action, Affinity, AffinityCookie, AffinityMode, Backends, Conditions, DirectResponse, Forward, Labels,
-    RequestFilters, ResponseFilters, RetryPolicy, Route, Timeouts, Transfer,
+    RequestFilters, ResponseFilters, RetryPolicy, Route, Timeouts, Transfer, UpstreamHead,
 };
 
 use super::backends::BackendFinder;
 use super::conditions::Fault;
 use super::duration;
 use super::filters;
+use super::forebay_policies::{Draft, Drafts};
+use super::guarded;
 use super::rules::{Match, Rule};
 use crate::names::{NsName, ObjectRef};
 use crate::objects::At;
@@ -22,6 +24,7 @@ use crate::objects::gateway_api::{
 };
 use crate::problem::Problem;
 use crate::translate::claim::{DraftRoute, RouteOrigin};
+use crate::translate::hosts::files_of;
 
 /// What is made of one object.
 #[derive(Default)]
@@ -53,15 +56,16 @@ pub(super) struct StreamTemplate {
     pub(super) labels: Labels,
 }
 
-/// Makes the routes of an object for requests. `base` has the settings that hold for all routes.
+/// Makes the routes of an object for requests. `drafts` has what its rules begin with.
 pub(super) fn of_requests(
     object: &ObjectRef,
     rules: &[Rule<'_>],
-    base: &DraftRoute,
+    drafts: &Drafts,
     mut finder: BackendFinder<'_, '_, '_>,
 ) -> Content {
     let (mut routes, mut faults, mut good) = (Vec::new(), Vec::new(), 0);
     for rule in rules {
+        let Draft { route: base, settings } = drafts.of(rule.name);
         for one in &rule.matches {
             let (route, fault) = match one {
                 Ok(one) => {
@@ -73,7 +77,8 @@ pub(super) fn of_requests(
             };
             good += usize::from(fault.is_none());
             faults.extend(fault);
-            let origin = || RouteOrigin::from(rule.place.clone());
+            let settings = || settings.clone();
+            let origin = || RouteOrigin { settings: settings(), ..rule.place.clone().into() };
             routes.extend(route.map(|route| Template { route, origin: origin() }));
         }
     }
@@ -138,7 +143,10 @@ impl Maker<'_, '_, '_, '_, '_> {
         route.abuse = self.base.abuse.clone();
         route.access_log = self.base.access_log;
         route.tracing.clone_from(&self.base.tracing);
+        route.access = guarded::access(self.base, &one.path, self.finder.clusters);
         let fault = self.fill(one, &mut route).err().or_else(|| self.partly.take());
+        let (inputs, clusters) = (self.finder.inputs, &mut *self.finder.clusters);
+        route.error_pages = guarded::error_pages(self.base, &route.action, inputs, clusters);
         (route, fault)
     }
 
@@ -146,7 +154,11 @@ impl Maker<'_, '_, '_, '_, '_> {
         let filters = filters::read(self.rule.filters, &one.path, self.finder)?;
         let redirects = filters.redirects();
         let (of_request, of_response, mirrors) = filters.of_route();
-        let action = if redirects { Action::NotFound } else { self.action(one, mirrors)? };
+        let action = match &self.base.files {
+            _ if redirects => Action::NotFound,
+            Some(files) => Action::Files(Box::new(files_of(files, self.base, &one.path))),
+            None => self.action(one, mirrors)?,
+        };
         route.request_filters = RequestFilters::new(of_request).expect("each is of another kind");
         route.response_filters = ResponseFilters::new(of_response).expect("each is of another kind");
         route.action = action;
@@ -181,12 +193,15 @@ impl Maker<'_, '_, '_, '_, '_> {
             backends,
             timeouts,
             retry,
-            body_bytes_max: None,
-            connection_header: None,
+            body_bytes_max: self.base.body_bytes_max,
+            connection_header: self.base.connection_header,
             sets_affinity_cookie: affinity.is_some(),
-            head: None,
+            head: Some(&self.base.head)
+                .filter(|head| **head != UpstreamHead::default())
+                .cloned()
+                .map(Box::new),
             transfer: Transfer { mirrors, ..self.base.transfer.clone() },
-            cache: None,
+            cache: self.base.cache.clone(),
             overload: self.base.overload.clone(),
             priority: self.base.priority,
         }))

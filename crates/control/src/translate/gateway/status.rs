@@ -5,19 +5,20 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::attach::Attached;
 use super::conditions::{
     self, ACCEPTED, CONFLICTED, Fault, INSECURE_VALIDATION, OVERLAPPING_TLS, PARTIALLY_INVALID, subject,
 };
 use super::effective::{Effective, ParentKey};
+use super::forebay_policies::{ForebayPolicies, Policy};
+use super::forebay_status::Judge;
 use super::listener_tls;
 use super::listeners::{Listeners, OwnGateway, OwnSet};
-use super::pieces::RouteObject;
 use super::policies::Judged;
 use super::report::{
     AncestorStatus, ClassReport, Condition, GatewayReport, GatewayStatus, ListenerSetStatus, ListenerStatus,
     ParentStatus, PolicyStatus, RouteStatus, Subject,
 };
+use super::route_result::RouteResult;
 use super::routes::Content;
 use crate::names::NsName;
 use crate::objects::gateway_api::ParentReference;
@@ -32,23 +33,22 @@ pub(super) struct Reporter<'r, 'a> {
     pub(super) problems: &'r mut Vec<Problem>,
 }
 
-/// A route with what it is attached to.
-pub(super) struct RouteResult<'r> {
-    pub(super) object: &'r RouteObject,
-    pub(super) attached: &'r [Attached<'r>],
-    /// What it is at each parent.
-    pub(super) contents: Vec<&'r Content>,
-}
-
 impl<'r, 'a> Reporter<'r, 'a> {
-    pub(super) fn report(mut self, routes: &[RouteResult<'_>], policies: &[Judged<'_>]) -> GatewayReport {
+    pub(super) fn report(
+        mut self,
+        routes: &[RouteResult<'_>],
+        policies: &[Judged<'_>],
+        forebay_policies: &ForebayPolicies,
+    ) -> GatewayReport {
         let before = self.before;
+        let mut all_policies = self.policies(routes, policies);
+        all_policies.extend(self.forebay_policies(routes, forebay_policies));
         GatewayReport {
             classes: shared(self.classes(), &before.classes, |it| &it.subject),
             gateways: shared(self.gateways(), &before.gateways, |it| &it.subject),
             listener_sets: shared(self.sets(), &before.listener_sets, |it| &it.subject),
             routes: shared(self.routes(routes), &before.routes, |it| &it.subject),
-            policies: shared(self.policies(routes, policies), &before.policies, |it| &it.subject),
+            policies: shared(all_policies, &before.policies, |it| &it.subject),
         }
     }
 
@@ -173,6 +173,9 @@ impl<'r, 'a> Reporter<'r, 'a> {
             ParentStatus { parent_ref: attached.parent.value.clone(), conditions }
         });
         let parents = parents.collect();
+        // Policies of a listener may have something to be told of there alone.
+        let others = route.at_listeners.iter().flat_map(|contents| contents.iter().skip(1));
+        self.problems.extend(others.flat_map(|content| content.problems.iter().cloned()));
         RouteStatus { subject: route.object.subject(), parents }
     }
 
@@ -200,6 +203,23 @@ impl<'r, 'a> Reporter<'r, 'a> {
             PolicyStatus { subject: subject(policy.object), ancestors: ancestors.collect() }
         };
         policies.iter().map(status).collect()
+    }
+
+    fn forebay_policies(
+        &mut self,
+        routes: &[RouteResult<'_>],
+        policies: &ForebayPolicies,
+    ) -> Vec<PolicyStatus> {
+        let judge = Judge { policies, listeners: self.listeners, routes };
+        let status = |(at, policy): (usize, &Policy)| {
+            // What is missing is told of where it is needed.
+            let faults = policy.read.faults.iter().filter(|fault| fault.reason != Reason::Missing);
+            self.problems.extend(faults.chain(&policy.read.remarks).cloned());
+            let ancestors =
+                judge.ancestors(at, &mut |place, fault| self.problems.push(problem(place, "", fault)));
+            PolicyStatus { subject: subject(&*policy.object), ancestors }
+        };
+        policies.all.iter().enumerate().map(status).collect()
     }
 
     /// The Gateways whose routes lead to one of these Services.
@@ -265,7 +285,9 @@ fn problem(place: &Place, begin: &str, fault: &Fault) -> Problem {
         "HostnameConflict" | "ProtocolConflict" | "PortUnavailable" | "Conflicted" => Reason::Conflict,
         "RefNotPermitted" | "NotAllowedByListeners" | "NotAllowed" => Reason::Forbidden,
         "InvalidCertificateRef" | "InvalidClientCertificateRef" => Reason::Secret,
-        "BackendNotFound" | "InvalidCACertificateRef" | "NoMatchingParent" => Reason::Missing,
+        "BackendNotFound" | "InvalidCACertificateRef" | "NoMatchingParent" | "TargetNotFound" => {
+            Reason::Missing
+        }
         "UnsupportedValue" | "UnsupportedProtocol" | "UnsupportedAddress" | "InvalidKind" => {
             Reason::Unsupported
         }

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use model::{
-    Access, Action, Backends, Files, Forward, Labels, Mirror, PathKind, RequestFilter, RequestFilters,
-    ResponseFilter, ResponseFilters, Route, Script, Share, Transfer, UpstreamHead,
+    Access, Action, Backends, Files, Forward, Labels, Mirror, PathKind, PathMatch, RequestFilter,
+    RequestFilters, ResponseFilter, ResponseFilters, Route, Script, Share, Transfer, UpstreamHead,
 };
 
 use super::locations::{self, Location};
@@ -71,7 +71,7 @@ impl Merge<'_, '_, '_> {
     /// How a draft's requests are forwarded, and what is wrong with its backend; none if it has none.
     fn action(&mut self, draft: &DraftRoute, is_rewritten: bool) -> Option<(Action, Option<String>)> {
         if let Some(files) = &draft.files {
-            return Some((Action::Files(Box::new(files_of(files, draft))), None));
+            return Some((Action::Files(Box::new(files_of(files, draft, &draft.path))), None));
         }
         let NamedPort { service, port } = draft.backend.as_ref()?;
         let of_host = self.terms.upstream_tls.as_ref();
@@ -185,10 +185,10 @@ fn response_filters(draft: &DraftRoute) -> ResponseFilters {
     ResponseFilters::new(cors.into_iter().chain(headers).collect()).expect("each is of another kind")
 }
 
-/// Which files answer. As with nginx's `alias`, what an Ingress names of a path is no part of the files' names.
-fn files_of(files: &Files, draft: &DraftRoute) -> Files {
-    let path = draft.path.path();
-    let strip = match draft.path.kind() {
+/// Which files answer for a path. As with nginx's `alias`, what is named of a path is no part of the files' names.
+pub(in crate::translate) fn files_of(files: &Files, draft: &DraftRoute, of: &PathMatch) -> Files {
+    let path = of.path();
+    let strip = match of.kind() {
         _ if draft.rewrite.is_some() || draft.uses_regex => "",
         PathKind::Prefix => path.trim_end_matches('/'),
         // A path that is one file is that file in the folder.

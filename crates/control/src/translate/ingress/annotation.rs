@@ -75,6 +75,19 @@ impl Annotation {
         }
     }
 
+    /// Makes a value part of settings, and says what of it has no effect, or why it cannot be read.
+    pub(in crate::translate) fn read(&self, settings: &mut Settings, text: &str) -> Taken {
+        match self.effect {
+            Effect::Supported(parse) => parse(settings, text),
+            Effect::Ignored(_) | Effect::AliasOf(_) => Ok(None),
+        }
+    }
+
+    /// Whether a value that cannot be read has requests refused, rather than served with the default.
+    pub(in crate::translate) fn is_strict(&self) -> bool {
+        self.bad_value != BadValue::Passed
+    }
+
     /// Whether it has the same effect as in ingress-nginx.
     pub fn is_supported(&self) -> bool {
         matches!(self.effect, Effect::Supported(_))

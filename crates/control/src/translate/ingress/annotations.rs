@@ -340,7 +340,7 @@ fn newer_name(name: &str) -> Option<&'static str> {
 }
 
 /// The annotation with this name, which has no prefix.
-pub(super) fn named(name: &str) -> Option<&'static Annotation> {
+pub(in crate::translate) fn named(name: &str) -> Option<&'static Annotation> {
     let at = ANNOTATIONS.binary_search_by_key(&name, |annotation| annotation.name).ok()?;
     match ANNOTATIONS[at].effect {
         Effect::AliasOf(name) => named(name),

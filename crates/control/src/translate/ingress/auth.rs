@@ -6,8 +6,8 @@ pub(in crate::translate) mod external;
 use super::annotation::Effect::{Ignored, Supported};
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
+use super::asker::Asker;
 use super::named::Fault;
-use crate::objects::{Ingress, Sourced};
 use crate::problem::{Problem, Reason, Severity};
 use crate::translate::claim::{DraftRoute, ExternalDraft};
 use crate::translate::inputs::Inputs;
@@ -98,43 +98,37 @@ impl Settings {
     /// Looks up what authentication needs.
     pub(super) fn resolve(
         &self,
-        ingress: &Sourced<Ingress>,
-        prefix: &str,
+        asker: &dyn Asker,
         crosses_namespaces: bool,
         inputs: &Inputs<'_>,
         problems: &mut Vec<Problem>,
     ) -> Resolved {
         let mut resolved = Resolved::default();
-        let mut close = |key: String, line: &str, (reason, why): Fault| {
-            let message = format!("{key}: {why}: the locations of this Ingress answer 503");
-            let problem = Problem::of_annotation(Severity::Error, ingress, line, message);
+        let mut close = |what: String, name: &str, (reason, why): Fault| {
+            let problem = asker.problem(Severity::Error, name, asker.closing(&what, &why));
             problems.push(problem.because(reason));
-            resolved.denials.push(format!("{key} cannot be enforced"));
+            resolved.denials.push(format!("{what} cannot be enforced"));
         };
-        match self.basic.draft(ingress.namespace(), crosses_namespaces, inputs) {
+        match self.basic.draft(asker.namespace(), crosses_namespaces, inputs) {
             Ok(basic) => resolved.basic = basic,
-            Err((name, fault)) => {
-                close(format!("annotation {prefix}/{name}"), &format!("{prefix}/{name}"), fault);
-            }
+            Err((name, fault)) => close(asker.called(name), name, fault),
         }
         let is_own = self.own.url.is_some();
         let external = if is_own { &self.own } else { &self.global };
         if external.url.is_some() && (is_own || self.asks_global) {
-            let namespace = Some(ingress.namespace()).filter(|_| !crosses_namespaces);
+            let namespace = Some(asker.namespace()).filter(|_| !crosses_namespaces);
             match external.draft(namespace, inputs) {
                 Ok(draft) => resolved.external = Some(draft),
-                Err((name, fault)) if is_own => {
-                    close(format!("annotation {prefix}/{name}"), &format!("{prefix}/{name}"), fault);
-                }
+                Err((name, fault)) if is_own => close(asker.called(name), name, fault),
                 Err((name, fault)) => close(format!("key global-{name}"), "", fault),
             }
         }
         if self.basic.is_without_effect() {
-            let key = format!("{prefix}/auth-secret");
-            let message =
-                format!("annotation {key} has no effect without auth-type: nobody is asked for a password");
-            let line = ingress.metadata.annotations.get(&key);
-            let problem = line.map(|line| Problem::at(Severity::Warning, ingress, line, message));
+            let called = asker.called("auth-secret");
+            let kind = asker.short("auth-type");
+            let message = format!("{called} has no effect without {kind}: nobody is asked for a password");
+            let place = asker.given("auth-secret");
+            let problem = place.map(|place| Problem::in_place(Severity::Warning, &place, message));
             problems.extend(problem.map(|problem| problem.because(Reason::NoEffect)));
         }
         resolved

@@ -8,7 +8,7 @@ use model::{CacheBypass, CacheKeyQuery, CachePolicy};
 use super::annotation::Effect::Supported;
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
-use crate::objects::{Ingress, Sourced};
+use super::asker::Asker;
 use crate::problem::{Problem, Reason, Severity};
 use crate::translate::claim::DraftRoute;
 use crate::translate::value::{self, Parsed, set};
@@ -65,20 +65,18 @@ pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
     route.cache = is_on.then(|| Arc::new(CachePolicy { is_shared, ..settings.policy.clone() }));
 }
 
-/// Tells the author of an Ingress that nothing is kept.
-pub(super) fn problem(settings: &Settings, ingress: &Sourced<Ingress>) -> Option<Problem> {
-    let annotations = &ingress.metadata.annotations;
-    let shared = annotations.get("forebay.io/cache-shared").filter(|_| settings.is_unshared());
-    if let Some(value) = shared {
-        let message = format!("annotation forebay.io/cache-shared: {NOT_SHARED}");
-        return Some(Problem::at(Severity::Warning, ingress, value, message).because(Reason::NoEffect));
+/// Tells who asks for a cache that nothing is kept.
+pub(super) fn problem(settings: &Settings, asker: &dyn Asker) -> Option<Problem> {
+    let shared = asker.given("cache-shared").filter(|_| settings.is_unshared());
+    if let Some(place) = shared {
+        let message = format!("{}: {NOT_SHARED}", asker.called("cache-shared"));
+        return Some(Problem::in_place(Severity::Warning, &place, message).because(Reason::NoEffect));
     }
-    let value = annotations.get("forebay.io/cache")?;
-    if !settings.is_on || settings.has_memory {
-        return None;
-    }
-    let message = "annotation forebay.io/cache: there is no cache without --cache-memory; requests are served without one";
-    Some(Problem::at(Severity::Warning, ingress, value, message).because(Reason::NoEffect))
+    let place = asker.given("cache").filter(|_| settings.is_on && !settings.has_memory)?;
+    let what = asker.called("cache");
+    let message =
+        format!("{what}: there is no cache without --cache-memory; requests are served without one");
+    Some(Problem::in_place(Severity::Warning, &place, message).because(Reason::NoEffect))
 }
 
 pub(in crate::translate) fn default_ttl(text: &str) -> Parsed<Option<Duration>> {

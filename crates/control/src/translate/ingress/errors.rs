@@ -3,8 +3,8 @@
 use super::annotation::Effect::Supported;
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
+use super::asker::Asker;
 use crate::names::NsName;
-use crate::objects::{Ingress, Sourced};
 use crate::problem::{Problem, Reason, Severity};
 use crate::translate::claim::{DraftRoute, ErrorsDraft};
 use crate::translate::inputs::Inputs;
@@ -59,24 +59,18 @@ impl Settings {
     }
 
     /// Looks the Service up. "A default-backend that does not exist counts as not set."
-    pub(super) fn resolve(
-        &mut self,
-        ingress: &Sourced<Ingress>,
-        prefix: &str,
-        inputs: &Inputs<'_>,
-        problems: &mut Vec<Problem>,
-    ) {
-        let key = format!("{prefix}/default-backend");
-        let Some(name) = self.default_backend.as_ref().map(|name| NsName::new(ingress.namespace(), name))
+    pub(super) fn resolve(&mut self, asker: &dyn Asker, inputs: &Inputs<'_>, problems: &mut Vec<Problem>) {
+        const NAME: &str = "default-backend";
+        let Some(name) = self.default_backend.as_ref().map(|name| NsName::new(asker.namespace(), name))
         else {
             return;
         };
         if inputs.service(&name).is_none()
-            && let Some(value) = ingress.metadata.annotations.get(&key)
+            && let Some(place) = asker.given(NAME)
         {
             self.default_backend = None;
-            let message = format!("annotation {key}: Service {name} is missing; it has no effect");
-            let problem = Problem::at(Severity::Warning, ingress, value, message);
+            let message = format!("{}: Service {name} is missing; it has no effect", asker.called(NAME));
+            let problem = Problem::in_place(Severity::Warning, &place, message);
             problems.push(problem.because(Reason::Missing));
         }
     }

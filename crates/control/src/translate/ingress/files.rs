@@ -5,8 +5,8 @@ use model::Files;
 use super::annotation::Effect::Supported;
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
+use super::asker::Asker;
 use super::guards;
-use crate::objects::{Ingress, Sourced};
 use crate::options::Options;
 use crate::problem::{Problem, Reason, Severity};
 use crate::translate::claim::DraftRoute;
@@ -27,8 +27,8 @@ annotations! {
         "Lists folders without an index file.";
 }
 
-/// The annotation that asks for files.
-const KEY: &str = "forebay.io/files";
+/// What asks for files.
+const NAME: &str = "files";
 
 /// Settings of files.
 #[derive(Clone, Debug)]
@@ -50,29 +50,27 @@ impl Settings {
     /// Closes the locations where files are asked for and there is no root for them; says what has no effect.
     pub(super) fn check(
         &self,
-        ingress: &Sourced<Ingress>,
+        asker: &dyn Asker,
         options: &Options,
         guards: &mut guards::Settings,
         problems: &mut Vec<Problem>,
     ) {
-        let annotations = &ingress.metadata.annotations;
+        let called = asker.called(NAME);
         if self.folder.is_none() {
-            let others = annotations.iter().filter(|(key, _)| key.starts_with("forebay.io/files-"));
-            for (key, value) in others.filter(|_| annotations.get(KEY).is_none()) {
-                let message = format!("annotation {key} has no effect without {KEY}");
-                let problem = Problem::at(Severity::Warning, ingress, value, message);
+            let others = asker.names().into_iter().filter(|name| name.starts_with("files-"));
+            for name in others.filter(|_| asker.given(NAME).is_none()) {
+                let message = format!("{} has no effect without {}", asker.called(name), asker.key(NAME));
+                let problem = asker.problem(Severity::Warning, name, message);
                 problems.push(problem.because(Reason::NoEffect));
             }
             return;
         }
         if !options.has_files_root {
-            guards.of_locations.push(format!("annotation {KEY} needs --files-root"));
-            if let Some(value) = annotations.get(KEY) {
-                let message = format!(
-                    "annotation {KEY}: no files are served without --files-root: the locations of this Ingress answer 503"
-                );
-                problems
-                    .push(Problem::at(Severity::Error, ingress, value, message).because(Reason::Unsupported));
+            guards.of_locations.push(format!("{called} needs --files-root"));
+            if let Some(place) = asker.given(NAME) {
+                let message = asker.closing(&called, "no files are served without --files-root");
+                let problem = Problem::in_place(Severity::Error, &place, message);
+                problems.push(problem.because(Reason::Unsupported));
             }
         }
     }

@@ -7,8 +7,9 @@
 pub(super) mod abuse;
 pub(super) mod access;
 mod affinity;
-pub(super) mod annotation;
+pub mod annotation;
 pub mod annotations;
+pub(super) mod asker;
 pub(super) mod auth;
 mod balancing;
 pub(super) mod bodies;
@@ -31,9 +32,11 @@ pub(super) mod limits;
 mod logging;
 mod mirror;
 mod named;
+mod of_ingress;
 pub(crate) mod order;
 pub(super) mod overload;
 pub mod own;
+pub(super) mod partial;
 pub(super) mod quota;
 pub(super) mod redirect;
 pub(super) mod responses;
@@ -66,6 +69,7 @@ use crate::objects::{Ingress, Sourced};
 use crate::options::Options;
 use crate::problem::{Place, Problem, Reason, Severity};
 use class::Class;
+use of_ingress::OfIngress;
 
 pub(super) use rules::backends;
 pub(crate) use rules::hosts_of;
@@ -357,9 +361,10 @@ impl Annotated {
             settings.guards.of_locations.push(denial);
             problems.push(problem);
         }
-        problems.extend(tracing::problem(&settings.tracing, ingress, prefix));
-        problems.extend(cache::problem(&settings.cache, ingress));
-        problems.extend(quota::problem(&settings.quota, ingress));
+        let asker = OfIngress { ingress, prefix };
+        problems.extend(tracing::problem(&settings.tracing, &asker));
+        problems.extend(cache::problem(&settings.cache, &asker));
+        problems.extend(quota::problem(&settings.quota, &asker));
         if settings.host_tls.passthrough && !options.ssl_passthrough {
             settings.host_tls.passthrough = false;
             let key = format!("{prefix}/ssl-passthrough");
@@ -369,12 +374,12 @@ impl Annotated {
             let problem = line.map(|value| Problem::at(Severity::Warning, ingress, value, message));
             problems.extend(problem.map(|problem| problem.because(Reason::NoEffect)));
         }
-        settings.responses.check(ingress, prefix, problems);
-        settings.files.check(ingress, options, &mut settings.guards, problems);
+        settings.responses.check(&asker, problems);
+        settings.files.check(&asker, options, &mut settings.guards, problems);
         let client_auth =
             settings.client_certificates.resolve(ingress, prefix, crosses_namespaces, inputs, problems);
-        settings.errors.resolve(ingress, prefix, inputs, problems);
-        let auth = settings.auth.resolve(ingress, prefix, crosses_namespaces, inputs, problems);
+        settings.errors.resolve(&asker, inputs, problems);
+        let auth = settings.auth.resolve(&asker, crosses_namespaces, inputs, problems);
         let custom_headers = settings.headers.resolve(ingress, prefix, crosses_namespaces, inputs);
         let custom_headers = custom_headers.unwrap_or_else(|refusal| {
             let (denial, problem) = *refusal;

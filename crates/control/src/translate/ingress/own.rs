@@ -24,7 +24,7 @@ pub fn annotations() -> impl Iterator<Item = &'static Annotation> {
 }
 
 /// The one with this name, which has no prefix.
-pub(super) fn named(name: &str) -> Option<&'static Annotation> {
+pub(in crate::translate) fn named(name: &str) -> Option<&'static Annotation> {
     annotations().find(|annotation| annotation.name == name)
 }
 

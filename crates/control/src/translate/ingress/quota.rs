@@ -10,8 +10,8 @@ use model::{AddressSet, QuotaWindow, RequestQuota};
 use super::annotation::Effect::Supported;
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
+use super::asker::Asker;
 use super::limits;
-use crate::objects::{Ingress, Sourced};
 use crate::problem::{Problem, Reason, Severity};
 use crate::translate::claim::DraftRoute;
 use crate::translate::value::{self, Parsed, set};
@@ -72,12 +72,12 @@ pub(super) fn apply(settings: &Settings, exempt: Option<&Arc<AddressSet>>, route
     });
 }
 
-/// Tells the author of an Ingress that replicas count alone.
-pub(super) fn problem(settings: &Settings, ingress: &Sourced<Ingress>) -> Option<Problem> {
-    let value = ingress.metadata.annotations.get("forebay.io/limit-shared")?;
-    let message = format!("annotation forebay.io/limit-shared: {NOT_SHARED}");
-    let problem = || Problem::at(Severity::Warning, ingress, value, message).because(Reason::NoEffect);
-    settings.is_unshared().then(problem)
+/// Tells who asks for it that replicas count alone.
+pub(super) fn problem(settings: &Settings, asker: &dyn Asker) -> Option<Problem> {
+    const NAME: &str = "limit-shared";
+    let place = asker.given(NAME).filter(|_| settings.is_unshared())?;
+    let message = format!("{}: {NOT_SHARED}", asker.called(NAME));
+    Some(Problem::in_place(Severity::Warning, &place, message).because(Reason::NoEffect))
 }
 
 /// Windows such as `10/1s, 100/1m`; none for an empty text.

@@ -5,7 +5,7 @@ use model::{Pace, ResponsePolicy, Substitution};
 use super::annotation::Effect::{Ignored, Supported};
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
-use crate::objects::{Ingress, Sourced};
+use super::asker::Asker;
 use crate::problem::{Problem, Reason, Severity};
 use crate::translate::claim::DraftRoute;
 use crate::translate::value::{self, Parsed, set};
@@ -91,19 +91,19 @@ impl Settings {
     }
 
     /// Reports annotations that mean something only beside another.
-    pub(super) fn check(&self, ingress: &Sourced<Ingress>, prefix: &str, problems: &mut Vec<Problem>) {
+    pub(super) fn check(&self, asker: &dyn Asker, problems: &mut Vec<Problem>) {
         let is_off = |part: &str| part == OFF || part == DEFAULT;
         let (lacks_from, lacks_to) = (is_off(&self.redirect_from), self.redirect_to == OFF);
         let without = [
-            ("limit-rate", !self.reads_ahead && self.rate_kib > 0, "proxy-buffering: \"on\""),
-            ("proxy-redirect-from", lacks_to && !lacks_from, "proxy-redirect-to"),
-            ("proxy-redirect-to", lacks_from && !lacks_to, "proxy-redirect-from"),
+            ("limit-rate", !self.reads_ahead && self.rate_kib > 0, "proxy-buffering", ": \"on\""),
+            ("proxy-redirect-from", lacks_to && !lacks_from, "proxy-redirect-to", ""),
+            ("proxy-redirect-to", lacks_from && !lacks_to, "proxy-redirect-from", ""),
         ];
-        for (name, is_alone, other) in without {
-            let key = format!("{prefix}/{name}");
-            if let Some(value) = ingress.metadata.annotations.get(&key).filter(|_| is_alone) {
-                let message = format!("annotation {key} has no effect without {other}");
-                let problem = Problem::at(Severity::Warning, ingress, value, message);
+        for (name, is_alone, other, value) in without {
+            if let Some(place) = asker.given(name).filter(|_| is_alone) {
+                let message =
+                    format!("{} has no effect without {}{value}", asker.called(name), asker.short(other));
+                let problem = Problem::in_place(Severity::Warning, &place, message);
                 problems.push(problem.because(Reason::NoEffect));
             }
         }

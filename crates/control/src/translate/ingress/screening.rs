@@ -26,7 +26,7 @@ impl Default for Settings {
 
 impl Settings {
     /// Why an Ingress is ignored for one of its annotations; none if it is not.
-    pub(super) fn refusal(&self, name: &str, value: &str) -> Option<String> {
+    pub(in crate::translate) fn refusal(&self, name: &str, value: &str) -> Option<String> {
         let risk = named(name).map(|annotation| annotation.risk);
         if let Some(risk) = risk.filter(|&risk| risk > self.risk_max) {
             return Some(format!(

@@ -8,7 +8,7 @@ use model::template::Template;
 use super::annotation::Effect::Supported;
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
-use crate::objects::{Ingress, Sourced};
+use super::asker::Asker;
 use crate::problem::{Problem, Reason, Severity};
 use crate::translate::claim::DraftRoute;
 use crate::translate::value::{self, Parsed, Taken, set};
@@ -39,17 +39,18 @@ pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
     route.tracing = settings.tracing();
 }
 
-/// Tells the author of an Ingress that spans go nowhere.
-pub(super) fn problem(settings: &Settings, ingress: &Sourced<Ingress>, prefix: &str) -> Option<Problem> {
+/// Tells who asks for traces that spans go nowhere.
+pub(super) fn problem(settings: &Settings, asker: &dyn Asker) -> Option<Problem> {
+    const NAME: &str = "enable-opentelemetry";
     if settings.is_on != Some(true) || settings.has_collector {
         return None;
     }
-    let key = format!("{prefix}/enable-opentelemetry");
-    let value = ingress.metadata.annotations.get(&key)?;
+    let place = asker.given(NAME)?;
     let message = format!(
-        "annotation {key}: the ConfigMap has no otlp-collector-host: endpoints are told of traces, and no spans are sent"
+        "{}: the ConfigMap has no otlp-collector-host: endpoints are told of traces, and no spans are sent",
+        asker.called(NAME)
     );
-    Some(Problem::at(Severity::Warning, ingress, value, message).because(Reason::NoEffect))
+    Some(Problem::in_place(Severity::Warning, &place, message).because(Reason::NoEffect))
 }
 
 impl Settings {

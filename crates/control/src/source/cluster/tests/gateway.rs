@@ -108,3 +108,19 @@ async fn an_api_server_that_does_not_answer_is_a_trouble() {
     told.cluster.take_served(Ok(served(&[])), &told.options);
     assert_eq!(told.cluster.condition().troubles, [""; 0]);
 }
+
+#[tokio::test]
+async fn what_policies_name_is_followed() {
+    let mut told = Told::listed(&[]);
+    told.cluster
+        .take_served(Ok(served(&[("gatewayclasses", "v1"), ("forebaypolicies", "v1alpha1")])), &told.options);
+    told.list(GatewayClass::KIND, &[class()]);
+    let spec = json!({"targetRefs": [], "auth": {"type": "basic", "secret": "users", "proxySetHeaders": "b/headers"}});
+    let policy = json!({"metadata": {"namespace": "a", "name": "web"}, "spec": spec});
+    told.list(ForebayPolicy::KIND, &[("ForebayPolicy", policy)]);
+    let references = &told.cluster.named.references;
+    assert!(references.has(Secret::KIND, &NsName::new("a", "users")));
+    assert!(references.has(ConfigMap::KIND, &NsName::new("b", "headers")));
+    told.happens(ForebayPolicy::KIND, Happening::Gone(NsName::new("a", "web")));
+    assert_eq!(told.cluster.named.references.groups().count(), 0);
+}

@@ -1,4 +1,7 @@
-//! Writes docs/compatibility.md and docs/doctor.md from the tables that the code uses; a test fails if they differ.
+//! Writes docs/compatibility.md, docs/doctor.md, the table in docs/policy.md and the definition of `ForebayPolicy` from the tables that the
+//! code uses; a test fails if they differ.
+
+mod yaml;
 
 use std::fmt::Write;
 use std::path::Path;
@@ -7,6 +10,8 @@ use clap::{Arg, CommandFactory};
 use control::translate::configmap::KEYS;
 use control::translate::ingress::annotations::ANNOTATIONS;
 use control::translate::ingress::own;
+use control::translate::policy::fields;
+use control::translate::policy::sections::SECTIONS;
 use model::log::STREAM_VARIABLES;
 use model::template::VARIABLES;
 use observe::{METRICS, Reason};
@@ -18,7 +23,7 @@ use crate::ignored::IGNORED;
 const WRITE: &str = "FOREBAY_WRITE_DOCS";
 
 /// The introduction of the doctor's page.
-const DOCTOR: &str = include_str!("doctor/introduction.md");
+const DOCTOR: &str = include_str!("../doctor/introduction.md");
 
 #[test]
 fn compatibility_is_in_step_with_the_tables() {
@@ -28,6 +33,43 @@ fn compatibility_is_in_step_with_the_tables() {
 #[test]
 fn the_doctors_page_is_in_step_with_its_checks() {
     in_step("doctor.md", &doctor());
+}
+
+#[test]
+fn the_definition_of_policies_is_in_step_with_their_fields() {
+    let definition = yaml::text(&control::translate::policy::definition::definition());
+    let head = format!(
+        "# The kind ForebayPolicy: docs/policy.md. Made by `{WRITE}=1 cargo test -p forebay docs`.\n"
+    );
+    in_step("../deploy/helm/forebay/crds/forebaypolicies.yaml", &(head + &definition));
+}
+
+#[test]
+fn the_page_of_policies_is_in_step_with_their_fields() {
+    const BEGIN: &str = "<!-- fields -->\n";
+    const END: &str = "<!-- end of fields -->\n";
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/policy.md");
+    let page = std::fs::read_to_string(file).unwrap();
+    let (begin, rest) = page.split_once(BEGIN).expect("the page says where fields begin");
+    let (_, end) = rest.split_once(END).expect("the page says where fields end");
+    in_step("policy.md", &format!("{begin}{BEGIN}{}{END}{end}", policy_fields()));
+}
+
+fn policy_fields() -> String {
+    let mut text = String::new();
+    for of_section in SECTIONS {
+        let fields =
+            fields::all().iter().filter(|field| field.section.name == of_section.name).map(|field| {
+                [
+                    code(&field.name),
+                    field.kind.what().to_owned(),
+                    code(&field.annotation_key()),
+                    field.annotation.doc.to_owned(),
+                ]
+            });
+        section(&mut text, of_section.name, ["field", "value", "annotation", "what"], fields);
+    }
+    text + "\n"
 }
 
 fn in_step(name: &str, page: &str) {

@@ -1,0 +1,87 @@
+//! What policies have for a route beside the way of its requests: who may use it, and who answers its errors.
+//!
+//! Never in here: which policies those are.
+
+use std::sync::Arc;
+
+use model::{Access, Action, ErrorPages, ExternalAuth, Networks, PathMatch};
+
+use crate::translate::claim::{AccessDraft, AuthPlace, DraftRoute, ErrorsDraft, ExternalDraft};
+use crate::translate::clusters::ClusterQueries;
+use crate::translate::inputs::Inputs;
+use crate::translate::upstream_protocol::UpstreamDraft;
+
+/// Who may use a route for a path; none if everybody may.
+pub(super) fn access(
+    draft: &DraftRoute,
+    path: &PathMatch,
+    clusters: &mut ClusterQueries<'_, '_>,
+) -> Option<Box<Access>> {
+    let AccessDraft { limits, quota, networks, blocked, spared, satisfy, .. } = draft.access.clone();
+    let is_spared = spared.iter().any(|beginning| path.path().starts_with(beginning.as_str()));
+    let basic = draft.access.basic.clone().filter(|_| !is_spared);
+    let external = draft.access.external.clone().filter(|_| !is_spared);
+    let mut denials = draft.denials.clone();
+    denials.dedup();
+    let external = match external.map(|external| service(&external, clusters)) {
+        Some(Ok(external)) => Some(external),
+        Some(Err(why)) => {
+            denials.push(why);
+            None
+        }
+        None => None,
+    };
+    let of_all = || blocked.map(|denied| Networks { denied: Some(denied), ..Networks::default() });
+    let access = Access {
+        unavailable: (!denials.is_empty()).then(|| denials.join("; ")),
+        limits,
+        quota,
+        networks: networks.or_else(of_all),
+        basic,
+        external,
+        satisfy,
+        ..Access::default()
+    };
+    (access != Access::default()).then(|| Box::new(access))
+}
+
+/// The auth service of a route, or why the route has to be closed.
+fn service(external: &ExternalDraft, clusters: &mut ClusterQueries<'_, '_>) -> Result<ExternalAuth, String> {
+    match &external.place {
+        AuthPlace::Known(service) => {
+            let (cluster, _) = clusters.for_url(service);
+            Ok(ExternalAuth { cluster, check: Arc::clone(&external.check) })
+        }
+        AuthPlace::OfHost(_) => {
+            Err("the host of the auth service's URL has a variable, which it must not have in a policy"
+                .to_owned())
+        }
+    }
+}
+
+/// What becomes of a route's errors.
+pub(super) fn error_pages(
+    draft: &DraftRoute,
+    action: &Action,
+    inputs: &Inputs<'_>,
+    clusters: &mut ClusterQueries<'_, '_>,
+) -> Option<Arc<ErrorPages>> {
+    let ErrorsDraft { statuses, has_own_statuses, spares_endpoints, default_backend } = &draft.errors;
+    let usual = inputs.options.default_backend_service.as_ref();
+    let own = default_backend.as_ref().filter(|_| *has_own_statuses);
+    let in_clear = UpstreamDraft::default();
+    let mut cluster = |name| {
+        let port = clusters.first_port(name)?;
+        Some(clusters.for_requests(name, &port, &in_clear, None).0)
+    };
+    let mut pages = ErrorPages::new(statuses.clone());
+    if !statuses.is_empty() {
+        pages.backends.extend(own.into_iter().chain(usual).filter_map(&mut cluster));
+        pages.spares_endpoints = *spares_endpoints;
+    }
+    if let (Some(name), Action::Forward(forward)) = (default_backend, action) {
+        let is_other = |own: &model::ClusterId| forward.backends.clusters().all(|other| other != *own);
+        pages.fallback = cluster(name).filter(is_other);
+    }
+    (pages != ErrorPages::default()).then(|| Arc::new(pages))
+}

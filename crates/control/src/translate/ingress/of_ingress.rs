@@ -1,0 +1,52 @@
+//! An Ingress as the asker for settings.
+//!
+//! Never in here: what a setting means.
+
+use super::asker::Asker;
+use super::own;
+use crate::objects::{Ingress, Sourced};
+use crate::problem::Place;
+
+/// An Ingress, and the prefix of the annotations that are not Forebay's own.
+pub(super) struct OfIngress<'i> {
+    pub(super) ingress: &'i Sourced<Ingress>,
+    pub(super) prefix: &'i str,
+}
+
+impl Asker for OfIngress<'_> {
+    fn namespace(&self) -> &str {
+        self.ingress.namespace()
+    }
+
+    fn place(&self) -> Place {
+        Place::of(self.ingress)
+    }
+
+    fn given(&self, name: &str) -> Option<Place> {
+        let value = self.ingress.metadata.annotations.get(&self.key(name))?;
+        Some(Place::at(self.ingress, value))
+    }
+
+    fn names(&self) -> Vec<&str> {
+        let keys = self.ingress.metadata.annotations.iter().map(|(key, _)| key);
+        let own = keys.filter_map(|key| Some((key, key.split_once('/')?.1)));
+        own.filter(|(key, name)| self.key(name) == *key).map(|(_, name)| name).collect()
+    }
+
+    fn short(&self, name: &str) -> String {
+        name.to_owned()
+    }
+
+    fn key(&self, name: &str) -> String {
+        let prefix = if own::named(name).is_some() { own::PREFIX } else { self.prefix };
+        format!("{prefix}/{name}")
+    }
+
+    fn called(&self, name: &str) -> String {
+        format!("annotation {}", self.key(name))
+    }
+
+    fn closed(&self) -> &'static str {
+        "the locations of this Ingress"
+    }
+}

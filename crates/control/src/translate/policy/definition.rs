@@ -1,0 +1,272 @@
+//! The definition of the kind for the API server: the `CustomResourceDefinition`, made from the table of fields.
+//!
+//! The rules in it (CEL) refuse what is wrong whatever else there is; what only the readers of annotations know is in a policy's status.
+
+use serde_json::{Map, Value, json};
+
+use super::fields::{self, Field};
+use super::kinds::FieldKind;
+use super::sections::SECTIONS;
+use crate::objects::gateway_api::GROUP as GATEWAY_GROUP;
+use crate::objects::{ForebayPolicy, Resource, forebay_policy};
+
+/// Most targets of a policy: an object's status has no place for more ancestors.
+const TARGETS_MAX: u32 = 16;
+
+/// Most items of a list, and most characters of a text: a bound lets the API server estimate what rules cost.
+const ITEMS_MAX: u32 = 256;
+const TEXT_MAX: u32 = 4096;
+
+/// The name of a Kubernetes object (RFC 1123 subdomain), and of its namespace with it.
+const NAME: &str = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";
+const FULL_NAME: &str = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?/)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";
+
+/// What is wrong with a section at once: the section, the rule, and what is said.
+const RULES: &[(&str, &str, &str)] = &[
+    ("auth", "has(self.type) == has(self.secret)", "type and secret belong together"),
+    (
+        "responses",
+        "has(self.redirectFrom) == has(self.redirectTo)",
+        "redirectFrom and redirectTo belong together",
+    ),
+    (
+        "limits",
+        "!has(self.burstMultiplier) || has(self.rps) || has(self.rpm)",
+        "burstMultiplier needs rps or rpm",
+    ),
+];
+
+/// The `CustomResourceDefinition`.
+pub fn definition() -> Value {
+    let plural = "forebaypolicies";
+    let name = ForebayPolicy::KIND;
+    let version = json!({
+        "name": forebay_policy::VERSION,
+        "served": true,
+        "storage": true,
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": [{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}],
+        "schema": {"openAPIV3Schema": schema()},
+    });
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": format!("{plural}.{}", forebay_policy::GROUP),
+            // What a policy of a Gateway says holds for its routes (GEP-713).
+            "labels": {"gateway.networking.k8s.io/policy": "Inherited"},
+        },
+        "spec": {
+            "group": forebay_policy::GROUP,
+            "scope": "Namespaced",
+            "names": {
+                "kind": name,
+                "listKind": format!("{name}List"),
+                "plural": plural,
+                "singular": name.to_lowercase(),
+                "categories": ["gateway-api"],
+            },
+            "versions": [version],
+        },
+    })
+}
+
+fn schema() -> Value {
+    json!({
+        "type": "object",
+        "description": "Settings for Gateways and their routes, for which the Gateway API has none.",
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            "spec": spec(),
+            "status": status(),
+        },
+    })
+}
+
+fn spec() -> Value {
+    let mut properties = Map::new();
+    properties.insert("targetRefs".to_owned(), targets());
+    for section in SECTIONS {
+        let fields = fields::all().iter().filter(|field| field.section.name == section.name);
+        let fields: Map<_, _> = fields.map(|field| (field.name.clone(), of_field(field))).collect();
+        let mut of_section = json!({
+            "type": "object",
+            "description": section.doc,
+            "minProperties": 1,
+            "properties": fields,
+        });
+        let rules = RULES.iter().filter(|(name, ..)| *name == section.name);
+        let rules: Vec<_> = rules.map(|(_, rule, message)| of_rule(rule, message)).collect();
+        if !rules.is_empty() {
+            of_section["x-kubernetes-validations"] = rules.into();
+        }
+        properties.insert(section.name.to_owned(), of_section);
+    }
+    let has: Vec<_> = SECTIONS.iter().map(|section| format!("has(self.{})", section.name)).collect();
+    json!({
+        "type": "object",
+        "required": ["targetRefs"],
+        "properties": properties,
+        "x-kubernetes-validations": [of_rule(&has.join(" || "), "a policy has at least one section of settings")],
+    })
+}
+
+fn targets() -> Value {
+    let one_kind =
+        format!("self.group == '{GATEWAY_GROUP}' && self.kind in ['Gateway', 'HTTPRoute', 'GRPCRoute']");
+    let same = "a.kind == b.kind && a.name == b.name";
+    let distinct = format!(
+        "self.all(a, self.exists_one(b, {same} && has(a.sectionName) == has(b.sectionName) && \
+         (!has(a.sectionName) || a.sectionName == b.sectionName)))"
+    );
+    let whole = format!("self.all(a, has(a.sectionName) || !self.exists(b, {same} && has(b.sectionName)))");
+    json!({
+        "type": "array",
+        "description": "Gateways and routes of the policy's namespace. What it says of a Gateway holds for all routes below it.",
+        "minItems": 1,
+        "maxItems": TARGETS_MAX,
+        "x-kubernetes-list-type": "atomic",
+        "items": {
+            "type": "object",
+            "required": ["group", "kind", "name"],
+            "properties": {
+                "group": {"type": "string", "maxLength": 253},
+                "kind": {"type": "string", "maxLength": 63},
+                "name": {"type": "string", "minLength": 1, "maxLength": 253, "pattern": NAME},
+                "sectionName": {
+                    "type": "string",
+                    "description": "A listener of the Gateway, or a rule of the route; without, it is the whole object.",
+                    "minLength": 1,
+                    "maxLength": 253,
+                    "pattern": NAME,
+                },
+            },
+            "x-kubernetes-validations": [of_rule(&one_kind, "policies are for Gateways, HTTPRoutes and GRPCRoutes")],
+        },
+        "x-kubernetes-validations": [
+            of_rule(&distinct, "targets are distinct"),
+            of_rule(&whole, "an object is named as a whole, or by its sections"),
+        ],
+    })
+}
+
+fn of_rule(rule: &str, message: &str) -> Value {
+    json!({"rule": rule, "message": message})
+}
+
+fn of_field(field: &Field) -> Value {
+    let mut schema = match field.kind {
+        FieldKind::Boolean | FieldKind::Switch => json!({"type": "boolean"}),
+        FieldKind::Integer(min, max) => integer(min, max),
+        FieldKind::Word(words) => json!({"type": "string", "enum": words}),
+        FieldKind::Duration => text("^([0-9]+(ms|s|m|h|d|w)?)( ?[0-9]+(ms|s|m|h|d|w))*$"),
+        FieldKind::Size => text("^[0-9]+[kKmMgG]?$"),
+        FieldKind::Pattern(pattern) => text(pattern),
+        FieldKind::Text => json!({"type": "string", "minLength": 1, "maxLength": TEXT_MAX}),
+        FieldKind::List => list(&text("^[^,]+$")),
+        FieldKind::Integers(min, max) => list(&integer(min, max)),
+        FieldKind::Secret | FieldKind::ConfigMap => text(FULL_NAME),
+    };
+    schema["description"] = description(field).into();
+    schema
+}
+
+fn integer(min: i64, max: i64) -> Value {
+    json!({"type": "integer", "format": "int64", "minimum": min, "maximum": max})
+}
+
+fn text(pattern: &str) -> Value {
+    json!({"type": "string", "maxLength": TEXT_MAX, "pattern": pattern})
+}
+
+fn list(items: &Value) -> Value {
+    json!({
+        "type": "array",
+        "minItems": 1,
+        "maxItems": ITEMS_MAX,
+        "x-kubernetes-list-type": "atomic",
+        "items": items,
+    })
+}
+
+/// What the annotation is for, and which one it is.
+fn description(field: &Field) -> String {
+    format!("{} As annotation {}.", field.annotation.doc, field.annotation_key())
+}
+
+/// `PolicyStatus` of GEP-713.
+fn status() -> Value {
+    let condition = json!({
+        "type": "object",
+        "required": ["type", "status", "lastTransitionTime", "reason", "message"],
+        "properties": {
+            "type": {"type": "string", "maxLength": 316},
+            "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
+            "observedGeneration": {"type": "integer", "format": "int64", "minimum": 0},
+            "lastTransitionTime": {"type": "string", "format": "date-time"},
+            "reason": {"type": "string", "minLength": 1, "maxLength": 1024},
+            "message": {"type": "string", "maxLength": 32768},
+        },
+    });
+    let reference = json!({
+        "type": "object",
+        "required": ["name"],
+        "properties": {
+            "group": {"type": "string", "maxLength": 253},
+            "kind": {"type": "string", "maxLength": 63},
+            "namespace": {"type": "string", "maxLength": 63},
+            "name": {"type": "string", "maxLength": 253},
+            "sectionName": {"type": "string", "maxLength": 253},
+        },
+    });
+    let ancestor = json!({
+        "type": "object",
+        "required": ["ancestorRef", "controllerName"],
+        "properties": {
+            "ancestorRef": reference,
+            "controllerName": {"type": "string", "minLength": 1, "maxLength": 253},
+            "conditions": {
+                "type": "array",
+                "maxItems": 8,
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["type"],
+                "items": condition,
+            },
+        },
+    });
+    json!({
+        "type": "object",
+        "description": "What has become of the policy, for each of its targets.",
+        "properties": {
+            "ancestors": {
+                "type": "array",
+                "maxItems": TARGETS_MAX,
+                "x-kubernetes-list-type": "atomic",
+                "items": ancestor,
+            },
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_field_is_typed_and_says_what_it_is_for() {
+        let definition = definition();
+        let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        for field in fields::all() {
+            let of_field =
+                &schema["properties"]["spec"]["properties"][field.section.name]["properties"][&field.name];
+            assert!(of_field["type"].is_string(), "{}", field.path());
+            assert!(of_field["description"].as_str().unwrap().contains(field.annotation.name));
+        }
+        for (section, ..) in RULES {
+            assert!(SECTIONS.iter().any(|known| known.name == *section), "{section}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! What a policy says: its fields as the texts of annotations, and what is wrong with it.
+//!
+//! Never in here: what the policy is about.
+
+use super::fields::{self, Field};
+use super::kinds::FieldKind;
+use super::sections::SECTIONS;
+use crate::names::NsName;
+use crate::objects::{At, ConfigMap, ForebayPolicy, Resource, Secret, Sourced};
+use crate::problem::{Place, Problem, Reason, Severity};
+use crate::translate::ingress::Settings;
+use crate::translate::ingress::partial;
+use crate::translate::inputs::Inputs;
+use crate::translate::table::suggestion;
+use serde_json::Value;
+
+/// A field with its value.
+#[derive(Clone, Debug)]
+pub(in crate::translate) struct Given {
+    pub(in crate::translate) field: &'static Field,
+    /// The value as the text of the annotation. Names of Secrets and `ConfigMap`s have a namespace.
+    pub(in crate::translate) text: String,
+    /// The policy, and the line of the field.
+    pub(in crate::translate) place: Place,
+}
+
+/// What a policy says.
+#[derive(Debug, Default)]
+pub(in crate::translate) struct Read {
+    /// The fields that can be read.
+    pub(in crate::translate) given: Vec<Given>,
+    /// What is wrong with the policy; it is not accepted then.
+    pub(in crate::translate) faults: Vec<Problem>,
+    /// What has no effect although it is not wrong.
+    pub(in crate::translate) remarks: Vec<Problem>,
+    /// Why requests have to be refused that the policy is for: it guards them, and cannot be obeyed.
+    pub(in crate::translate) denial: Option<String>,
+}
+
+/// The Secrets and `ConfigMap`s that a policy names, as far as the names can be read.
+pub(crate) fn names(policy: &Sourced<ForebayPolicy>) -> Vec<(FieldKind, NsName)> {
+    let sections = policy.spec.sections.iter();
+    let values = sections
+        .flat_map(|(section, fields)| fields.value.0.iter().map(move |(name, value)| (section, name, value)));
+    let named = values.filter_map(|(section, name, value)| {
+        let kind = fields::named(section, name)?.kind;
+        let is_named = matches!(kind, FieldKind::Secret | FieldKind::ConfigMap);
+        let text = value.value.as_str().filter(|_| is_named)?;
+        Some((kind, full_name(text, policy.namespace()).ok()?))
+    });
+    named.collect()
+}
+
+/// Reads a policy. `base` has what the `ConfigMap` says; `allows` whether a grant lets the policy name an object of a kind in another
+/// namespace.
+pub(in crate::translate) fn read(
+    policy: &Sourced<ForebayPolicy>,
+    base: &Settings,
+    inputs: &Inputs<'_>,
+    allows: &dyn Fn(&str, &NsName) -> bool,
+) -> Read {
+    let mut reader = Reader { policy, scratch: base.clone(), inputs, allows, read: Read::default() };
+    for (section, fields) in policy.spec.sections.iter() {
+        let Some(known) = SECTIONS.iter().find(|known| known.name == section) else {
+            let hint = suggestion(section, SECTIONS.iter().map(|known| known.name));
+            reader.fault(fields, Reason::Invalid, format!("section {section} is unknown{hint}"));
+            continue;
+        };
+        for (name, value) in fields.value.0.iter() {
+            reader.take(known.name, known.guards, name, value);
+        }
+    }
+    // Readers may depend on what others have read, in the order of annotations.
+    reader.read.given.sort_by_key(|given| given.field.annotation.name);
+    reader.check_values();
+    reader.read
+}
+
+impl Read {
+    /// Whether a field of a section is given.
+    pub(in crate::translate) fn has_section(&self, name: &str) -> bool {
+        self.given.iter().any(|given| given.field.section.name == name)
+    }
+}
+
+struct Reader<'r, 'a> {
+    policy: &'r Sourced<ForebayPolicy>,
+    scratch: Settings,
+    inputs: &'r Inputs<'a>,
+    allows: &'r dyn Fn(&str, &NsName) -> bool,
+    read: Read,
+}
+
+impl Reader<'_, '_> {
+    fn fault<T>(&mut self, at: &At<T>, reason: Reason, message: String) {
+        self.fault_at(&Place::at(self.policy, at), reason, message);
+    }
+
+    fn fault_at(&mut self, place: &Place, reason: Reason, message: String) {
+        self.read.faults.push(Problem::in_place(Severity::Error, place, message).because(reason));
+    }
+
+    fn deny(&mut self, path: &str) {
+        let what = || format!("field {path} of {} cannot be obeyed", self.policy.reference());
+        self.read.denial.get_or_insert_with(what);
+    }
+
+    fn take(&mut self, section: &'static str, guards: bool, name: &str, value: &At<Value>) {
+        let path = format!("{section}.{name}");
+        let Some(field) = fields::named(section, name) else {
+            let of_section = fields::all().iter().filter(|field| field.section.name == section);
+            let hint = suggestion(name, of_section.map(|field| field.name.as_str()));
+            self.fault(value, Reason::Invalid, format!("field {path} is unknown{hint}"));
+            if guards {
+                self.deny(&path);
+            }
+            return;
+        };
+        let is_strict = guards || field.annotation.is_strict();
+        match self.text(field, &value.value) {
+            Ok((text, missing)) => {
+                // What is missing may come: who needs it asks for it, and serves nobody until then.
+                if let Some(why) = missing {
+                    self.fault(value, Reason::Missing, format!("field {path}: {why}"));
+                }
+                self.read.given.push(Given { field, text, place: Place::at(self.policy, value) });
+            }
+            Err((reason, why)) => {
+                self.fault(value, reason, format!("field {path}: {why}"));
+                if is_strict {
+                    self.deny(&path);
+                }
+            }
+        }
+    }
+
+    /// The text for the reader of the annotation, and which object is missing that it names.
+    fn text(&self, field: &Field, value: &Value) -> Result<(String, Option<String>), (Reason, String)> {
+        let text = field.kind.text_of(value).map_err(|why| (Reason::Invalid, why))?;
+        let kind = match field.kind {
+            FieldKind::Secret => Secret::KIND,
+            FieldKind::ConfigMap => ConfigMap::KIND,
+            _ => return Ok((text, None)),
+        };
+        let key = full_name(&text, self.policy.namespace()).map_err(|why| (Reason::Invalid, why))?;
+        if key.namespace != self.policy.namespace() && !(self.allows)(kind, &key) {
+            return Err((Reason::Forbidden, format!("no ReferenceGrant allows to name {kind} {key}")));
+        }
+        let is_there = match field.kind {
+            FieldKind::Secret => self.inputs.secret(&key).is_some(),
+            _ => self.inputs.configmap(&key).is_some(),
+        };
+        Ok((key.to_string(), (!is_there).then(|| format!("{kind} {key} is missing"))))
+    }
+
+    /// Has the readers of the annotations read all values; those that cannot be read are left out.
+    fn check_values(&mut self) {
+        let mut given = std::mem::take(&mut self.read.given);
+        given.retain(|given| {
+            let annotation = given.field.annotation;
+            let path = given.field.path();
+            match partial::check(&mut self.scratch, annotation, &given.text) {
+                Ok(remark) => {
+                    self.read.remarks.extend(remark.map(|remark| {
+                        let message = format!("field {path}: {remark}");
+                        Problem::in_place(Severity::Warning, &given.place, message).because(Reason::NoEffect)
+                    }));
+                    true
+                }
+                Err(why) => {
+                    self.fault_at(&given.place, Reason::Invalid, format!("field {path}: {why}"));
+                    if given.field.section.guards || annotation.is_strict() {
+                        self.deny(&path);
+                    }
+                    false
+                }
+            }
+        });
+        self.read.given = given;
+    }
+}
+
+/// `name` of a namespace, or `namespace/name`.
+fn full_name(text: &str, namespace: &str) -> Result<NsName, String> {
+    let text = text.trim();
+    if text.contains('/') {
+        text.parse::<NsName>().map_err(|error| error.to_string())
+    } else if text.is_empty() {
+        Err("the name is empty".to_owned())
+    } else {
+        Ok(NsName::new(namespace, text))
+    }
+}

@@ -1,0 +1,371 @@
+//! The table of what a policy can say: by section the annotations that have a field there, and how the field's value is written. Which
+//! annotation means what, and its documentation, is in the table of annotations.
+
+use super::kinds::FieldKind::{
+    self, Boolean, ConfigMap, Duration, Integer, Integers, List, Pattern, Secret, Size, Switch, Text, Word,
+};
+
+/// A section of a policy's `spec`.
+#[derive(Debug)]
+pub struct Section {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is about.
+    pub doc: &'static str,
+    /// It says who may use a route: where it cannot be obeyed nobody may.
+    pub(super) guards: bool,
+    /// Beginnings of annotations' names that fields leave out, the longest first.
+    pub(super) prefixes: &'static [&'static str],
+    /// An end of annotations' names that fields leave out.
+    pub(super) suffix: &'static str,
+    /// The annotations, and how the values of their fields are written.
+    pub(super) entries: &'static [Entry],
+}
+
+/// The field of an annotation.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) annotation: &'static str,
+    pub(super) kind: FieldKind,
+    /// Its name, where that of the annotation makes none.
+    pub(super) name: Option<&'static str>,
+}
+
+const fn field(annotation: &'static str, kind: FieldKind) -> Entry {
+    Entry { annotation, kind, name: None }
+}
+
+const fn named(annotation: &'static str, name: &'static str, kind: FieldKind) -> Entry {
+    Entry { annotation, kind, name: Some(name) }
+}
+
+/// A number that is only not to be negative.
+const COUNT: FieldKind = Integer(0, u32::MAX as i64);
+
+/// All sections, by name.
+pub const SECTIONS: &[Section] = &[
+    Section {
+        name: "abuse",
+        doc: "Clients that are far off the others.",
+        guards: false,
+        prefixes: &["abuse-"],
+        suffix: "",
+        entries: &[named("abuse", "mode", Word(&["watch", "enforce", "off"])), field("abuse-key", Text)],
+    },
+    Section {
+        name: "access",
+        doc: "Which clients are let in by their addresses.",
+        guards: true,
+        prefixes: &[],
+        suffix: "",
+        entries: &[
+            field("allowlist-source-range", List),
+            field("denylist-source-range", List),
+            field("satisfy", Word(&["all", "any"])),
+        ],
+    },
+    Section {
+        name: "auth",
+        doc: "Authentication of users: by the passwords in a Secret, or by a service that is asked.",
+        guards: true,
+        prefixes: &["auth-", "enable-"],
+        suffix: "",
+        entries: &[
+            field("auth-always-set-cookie", Boolean),
+            field("auth-cache-duration", Text),
+            field("auth-cache-key", Text),
+            field("auth-method", Text),
+            field("auth-proxy-set-headers", ConfigMap),
+            field("auth-realm", Text),
+            field("auth-request-redirect", Text),
+            field("auth-response-headers", List),
+            field("auth-secret", Secret),
+            field("auth-secret-type", Word(&["auth-file", "auth-map"])),
+            field("auth-signin", Text),
+            field("auth-signin-redirect-param", Text),
+            field("auth-type", Word(&["basic", "digest"])),
+            field("auth-url", Text),
+            field("enable-global-auth", Boolean),
+        ],
+    },
+    Section {
+        name: "bodies",
+        doc: "Bodies of requests, and the version of HTTP in which endpoints get them.",
+        guards: false,
+        prefixes: &["client-body-", "proxy-"],
+        suffix: "",
+        entries: &[
+            field("client-body-buffer-size", Size),
+            field("proxy-body-size", Size),
+            field("proxy-http-version", Word(&["1.0", "1.1"])),
+            field("proxy-request-buffering", Switch),
+        ],
+    },
+    Section {
+        name: "cache",
+        doc: "Responses that are kept and given again.",
+        guards: false,
+        prefixes: &["cache-"],
+        suffix: "",
+        entries: &[
+            named("cache", "enabled", Boolean),
+            field("cache-bypass", List),
+            field("cache-default-ttl", Duration),
+            field("cache-key-query", Text),
+            field("cache-object-max", Size),
+            field("cache-shared", Boolean),
+            field("cache-stale-if-error", Duration),
+            field("cache-stale-while-revalidate", Duration),
+        ],
+    },
+    Section {
+        name: "compression",
+        doc: "Codings of responses.",
+        guards: false,
+        prefixes: &[],
+        suffix: "",
+        entries: &[named("compression", "codings", List), field("decompression", Boolean)],
+    },
+    Section {
+        name: "errors",
+        doc: "Errors that another backend answers, and who serves where there is no endpoint.",
+        guards: false,
+        prefixes: &["custom-"],
+        suffix: "",
+        entries: &[
+            field("custom-http-errors", Integers(400, 599)),
+            field("default-backend", Text),
+            field("disable-proxy-intercept-errors", Boolean),
+        ],
+    },
+    Section {
+        name: "files",
+        doc: "Files in place of endpoints.",
+        guards: false,
+        prefixes: &["files-"],
+        suffix: "",
+        entries: &[
+            named("files", "folder", Text),
+            named("files-404", "notFound", Text),
+            field("files-cache-control", Text),
+            field("files-fallback", Text),
+            field("files-index", List),
+            field("files-listing", Boolean),
+        ],
+    },
+    Section {
+        name: "headers",
+        doc: "Headers of requests to endpoints.",
+        guards: false,
+        prefixes: &[],
+        suffix: "",
+        entries: &[
+            field("connection-proxy-header", Word(&["keep-alive", "close"])),
+            field("upstream-vhost", Text),
+        ],
+    },
+    Section {
+        name: "limits",
+        doc: "How many requests a client may send.",
+        guards: false,
+        prefixes: &["limit-"],
+        suffix: "",
+        entries: &[
+            field("limit-allowlist", List),
+            field("limit-burst-multiplier", Integer(1, u32::MAX as i64)),
+            field("limit-connections", COUNT),
+            field("limit-key", Text),
+            field("limit-requests", List),
+            field("limit-rpm", COUNT),
+            field("limit-rps", COUNT),
+            field("limit-shared", Boolean),
+        ],
+    },
+    Section {
+        name: "logging",
+        doc: "The access log.",
+        guards: false,
+        prefixes: &["enable-"],
+        suffix: "",
+        entries: &[field("enable-access-log", Boolean)],
+    },
+    Section {
+        name: "overload",
+        doc: "What is done when more requests come than endpoints can answer.",
+        guards: false,
+        prefixes: &[],
+        suffix: "",
+        entries: &[
+            field("concurrency", Pattern("^(auto|off|[1-9][0-9]*)$")),
+            field("ejection", Switch),
+            named("overload", "mode", Word(&["watch", "enforce", "off"])),
+            field("priority", Word(&["critical", "normal", "sheddable"])),
+            field("queue-timeout", Duration),
+            field("retry-budget", Pattern("^(off|[0-9]{1,3}%)$")),
+            field("slow-start", Duration),
+        ],
+    },
+    Section {
+        name: "responses",
+        doc: "How responses are passed on.",
+        guards: false,
+        prefixes: &["proxy-", "limit-"],
+        suffix: "",
+        entries: &[
+            field("limit-rate", COUNT),
+            field("limit-rate-after", COUNT),
+            field("proxy-buffer-size", Size),
+            field("proxy-buffering", Switch),
+            field("proxy-buffers-number", COUNT),
+            field("proxy-cookie-domain", Text),
+            field("proxy-cookie-path", Text),
+            field("proxy-redirect-from", Text),
+            field("proxy-redirect-to", Text),
+        ],
+    },
+    Section {
+        name: "retries",
+        doc: "What is tried again.",
+        guards: false,
+        prefixes: &["proxy-next-upstream-"],
+        suffix: "",
+        entries: &[
+            named("proxy-next-upstream", "conditions", Text),
+            field("proxy-next-upstream-timeout", COUNT),
+            field("proxy-next-upstream-tries", COUNT),
+        ],
+    },
+    Section {
+        name: "timeouts",
+        doc: "Timeouts towards endpoints, in seconds.",
+        guards: false,
+        prefixes: &["proxy-"],
+        suffix: "-timeout",
+        entries: &[
+            field("proxy-connect-timeout", COUNT),
+            field("proxy-read-timeout", COUNT),
+            field("proxy-send-timeout", COUNT),
+        ],
+    },
+    Section {
+        name: "tracing",
+        doc: "Tracing with OpenTelemetry.",
+        guards: false,
+        prefixes: &["opentelemetry-"],
+        suffix: "",
+        entries: &[
+            named("enable-opentelemetry", "enabled", Boolean),
+            field("opentelemetry-operation-name", Text),
+            field("opentelemetry-trust-incoming-span", Boolean),
+        ],
+    },
+];
+
+/// Annotations without a field, and what there is instead.
+pub(super) const LEFT_OUT: &[(&[&str], &str)] = &[
+    (
+        &[
+            "affinity",
+            "affinity-canary-behavior",
+            "affinity-mode",
+            "session-cookie-change-on-failure",
+            "session-cookie-conditional-samesite-none",
+            "session-cookie-domain",
+            "session-cookie-expires",
+            "session-cookie-max-age",
+            "session-cookie-name",
+            "session-cookie-path",
+            "session-cookie-samesite",
+            "session-cookie-secure",
+        ],
+        "sessionPersistence of a rule",
+    ),
+    (
+        &[
+            "load-balance",
+            "service-upstream",
+            "upstream-hash-by",
+            "upstream-hash-by-subset",
+            "upstream-hash-by-subset-size",
+        ],
+        "it is about a Service, for which Ingresses and routes have one way of picking endpoints",
+    ),
+    (
+        &[
+            "canary",
+            "canary-by-cookie",
+            "canary-by-header",
+            "canary-by-header-pattern",
+            "canary-by-header-value",
+            "canary-weight",
+            "canary-weight-total",
+        ],
+        "weights of backendRefs, and rules that match headers",
+    ),
+    (
+        &[
+            "auth-tls-error-page",
+            "auth-tls-match-cn",
+            "auth-tls-pass-certificate-to-upstream",
+            "auth-tls-secret",
+            "auth-tls-verify-client",
+            "auth-tls-verify-depth",
+        ],
+        "tls.frontend of a Gateway",
+    ),
+    (
+        &[
+            "cors-allow-credentials",
+            "cors-allow-headers",
+            "cors-allow-methods",
+            "cors-allow-origin",
+            "cors-expose-headers",
+            "cors-max-age",
+            "enable-cors",
+        ],
+        "filter CORS",
+    ),
+    (&["fastcgi-index", "fastcgi-params-configmap"], "routes speak no FastCGI to endpoints"),
+    (
+        &["enable-modsecurity", "enable-owasp-core-rules", "modsecurity-snippet"],
+        "there is no web application firewall",
+    ),
+    (&["custom-headers"], "filter ResponseHeaderModifier"),
+    (
+        &["ssl-ciphers", "ssl-passthrough", "ssl-prefer-server-ciphers"],
+        "TLS of listeners, and TLSRoute for what is passed through",
+    ),
+    (&["mirror-host", "mirror-request-body", "mirror-target"], "filter RequestMirror"),
+    (
+        &[
+            "app-root",
+            "force-ssl-redirect",
+            "from-to-www-redirect",
+            "permanent-redirect",
+            "permanent-redirect-code",
+            "preserve-trailing-slash",
+            "relative-redirects",
+            "ssl-redirect",
+            "temporal-redirect",
+            "temporal-redirect-code",
+            "use-port-in-redirects",
+        ],
+        "filter RequestRedirect",
+    ),
+    (&["rewrite-target", "use-regex", "x-forwarded-prefix"], "filter URLRewrite"),
+    (&["server-alias"], "hostnames of a route"),
+    (&["auth-snippet", "configuration-snippet", "server-snippet"], "policies hold no configuration of nginx"),
+    (
+        &[
+            "backend-protocol",
+            "proxy-ssl-ciphers",
+            "proxy-ssl-name",
+            "proxy-ssl-protocols",
+            "proxy-ssl-secret",
+            "proxy-ssl-server-name",
+            "proxy-ssl-verify",
+            "proxy-ssl-verify-depth",
+        ],
+        "BackendTLSPolicy, tls.backend of a Gateway, and appProtocol of a Service's port",
+    ),
+];

@@ -1,0 +1,333 @@
+//! Policies and annotations mean the same: each field makes of a route of the Gateway API what its annotation makes of an Ingress.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use control::translate::policy::fields::{self, Field};
+use control::{Options, Translation, load_at};
+use model::{Action, Protocol, Route};
+use serde_json::{Map, Value, json};
+
+/// The first of July 2026.
+fn now() -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(1_782_864_000)
+}
+
+type Annotations<'t> = &'t [(&'t str, &'t str)];
+
+const URL: (&str, &str) = ("auth-url", "http://auth.default.svc.cluster.local/check");
+const CACHE: (&str, &str) = ("cache", "true");
+const FILES: (&str, &str) = ("files", "site");
+const PASSWORDS: Annotations = &[("auth-type", "basic"), ("auth-secret", "users")];
+const RATE: (&str, &str) = ("limit-rps", "5");
+const REQUESTS: (&str, &str) = ("limit-requests", "5/1m");
+const STATUSES: (&str, &str) = ("custom-http-errors", "502,503");
+const TRACED: (&str, &str) = ("enable-opentelemetry", "true");
+const BUFFERED: (&str, &str) = ("proxy-buffering", "on");
+const REDIRECT: Annotations = &[("proxy-redirect-from", "http://a/"), ("proxy-redirect-to", "http://b/")];
+
+/// For each annotation a value, and what it takes for it to mean anything.
+const VALUES: &[(&str, &str, Annotations)] = &[
+    ("abuse", "enforce", &[]),
+    ("abuse-key", "$http_x_api_key", &[]),
+    ("allowlist-source-range", "10.0.0.0/8,192.0.2.1", &[]),
+    ("auth-always-set-cookie", "true", &[URL]),
+    ("auth-cache-duration", "200 7m", &[URL, ("auth-cache-key", "$http_cookie")]),
+    ("auth-cache-key", "$http_cookie", &[URL]),
+    ("auth-method", "POST", &[URL]),
+    ("auth-proxy-set-headers", "default/headers", &[URL]),
+    ("auth-realm", "Home", PASSWORDS),
+    ("auth-request-redirect", "http://a.test/", &[URL]),
+    ("auth-response-headers", "X-User,X-Groups", &[URL]),
+    ("auth-secret", "users", &[("auth-type", "basic")]),
+    ("auth-secret-type", "auth-map", PASSWORDS),
+    ("auth-signin", "http://sign.test/in", &[URL]),
+    ("auth-signin-redirect-param", "back", &[URL, ("auth-signin", "http://sign.test/in")]),
+    ("auth-type", "basic", &[("auth-secret", "users")]),
+    ("auth-url", "http://auth.default.svc.cluster.local/check", &[]),
+    ("cache", "true", &[]),
+    ("cache-bypass", "cookie:a,header:b", &[CACHE]),
+    ("cache-default-ttl", "10m", &[CACHE]),
+    ("cache-key-query", "none", &[CACHE]),
+    ("cache-object-max", "1m", &[CACHE]),
+    ("cache-stale-if-error", "1h", &[CACHE]),
+    ("cache-stale-while-revalidate", "30s", &[CACHE]),
+    ("client-body-buffer-size", "16k", &[]),
+    ("compression", "zstd:3,gzip", &[]),
+    ("concurrency", "7", &[]),
+    ("connection-proxy-header", "close", &[]),
+    ("custom-http-errors", "502,503", &[("default-backend", "errors")]),
+    ("decompression", "true", &[]),
+    ("default-backend", "errors", &[]),
+    ("denylist-source-range", "192.0.2.0/24", &[]),
+    ("disable-proxy-intercept-errors", "true", &[STATUSES, ("default-backend", "errors")]),
+    ("ejection", "off", &[]),
+    ("enable-access-log", "false", &[]),
+    ("enable-global-auth", "true", &[]),
+    ("enable-opentelemetry", "true", &[]),
+    ("files", "site", &[]),
+    ("files-404", "/404.html", &[FILES]),
+    ("files-cache-control", "max-age=60", &[FILES]),
+    ("files-fallback", "/index.html", &[FILES]),
+    ("files-index", "a.html,b.html", &[FILES]),
+    ("files-listing", "true", &[FILES]),
+    ("limit-allowlist", "10.0.0.0/8", &[RATE]),
+    ("limit-burst-multiplier", "3", &[RATE]),
+    ("limit-connections", "4", &[]),
+    ("limit-key", "$http_x_api_key", &[REQUESTS]),
+    ("limit-requests", "5/1m,50/1h", &[]),
+    ("limit-rpm", "60", &[]),
+    ("limit-rps", "5", &[]),
+    ("limit-shared", "true", &[REQUESTS]),
+    ("limit-rate", "100", &[BUFFERED]),
+    ("limit-rate-after", "10", &[BUFFERED, ("limit-rate", "100")]),
+    ("opentelemetry-operation-name", "buy", &[TRACED]),
+    ("opentelemetry-trust-incoming-span", "false", &[TRACED]),
+    ("overload", "enforce", &[]),
+    ("priority", "critical", &[]),
+    ("proxy-body-size", "3m", &[]),
+    ("proxy-buffer-size", "16k", &[]),
+    ("proxy-buffering", "on", &[]),
+    ("proxy-buffers-number", "9", &[BUFFERED]),
+    ("proxy-connect-timeout", "3", &[]),
+    ("proxy-cookie-domain", "a.test b.test", &[]),
+    ("proxy-cookie-path", "/a /b", &[]),
+    ("proxy-http-version", "1.0", &[]),
+    ("proxy-next-upstream", "error http_503", &[]),
+    ("proxy-next-upstream-timeout", "4", &[]),
+    ("proxy-next-upstream-tries", "5", &[]),
+    ("proxy-read-timeout", "33", &[]),
+    ("proxy-redirect-from", "http://c/", REDIRECT),
+    ("proxy-redirect-to", "http://c/", REDIRECT),
+    ("proxy-request-buffering", "off", &[]),
+    ("proxy-send-timeout", "44", &[]),
+    ("queue-timeout", "5s", &[]),
+    ("retry-budget", "35%", &[]),
+    ("satisfy", "any", &[("denylist-source-range", "192.0.2.0/24")]),
+    ("slow-start", "20s", &[]),
+    ("upstream-vhost", "inner.test", &[]),
+];
+
+/// What only replicas give a meaning.
+const OF_REPLICAS: &[&str] = &["cache-shared"];
+
+const COMMON: &str = r#"
+apiVersion: v1
+kind: Secret
+metadata: {name: users}
+stringData: {auth: "a:$apr1$saltsalt$LrttParrLPdxvgutaSXWJ0\n"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: headers}
+data: {X-Asked: "yes"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data: {global-auth-url: "http://global.test/check", otlp-collector-host: "192.0.2.9"}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: errors}
+spec: {ports: [{port: 80}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: forebay}
+spec: {controllerName: forebay.io/gateway-controller}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: edge, namespace: shop}
+spec:
+  gatewayClassName: forebay
+  listeners: [{name: http, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: All}}}]
+"#;
+
+/// The page's Secret, for its examples.
+const USERS_OF_SHOP: &str = r#"
+apiVersion: v1
+kind: Secret
+metadata: {name: users, namespace: shop}
+stringData: {auth: "a:$apr1$saltsalt$LrttParrLPdxvgutaSXWJ0\n"}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: sorry, namespace: shop}
+spec: {ports: [{port: 80}]}
+"#;
+
+fn load(documents: &[Value], text: &str) -> Translation {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("objects.yaml");
+    let documents: Vec<_> = documents.iter().map(ToString::to_string).collect();
+    std::fs::write(&file, format!("{COMMON}---\n{}\n---\n{text}", documents.join("\n---\n"))).unwrap();
+    let endpoint = |name: &str| format!("{name}:80=192.0.2.1:80").parse().unwrap();
+    let options = Options {
+        manifests: vec![file],
+        configmap: Some("default/settings".parse().unwrap()),
+        endpoints: ["default/web", "default/errors", "shop/web", "shop/sorry"].map(endpoint).into(),
+        has_cache: true,
+        has_files_root: true,
+        has_limit_redis: true,
+        ..Options::default()
+    };
+    load_at(&options, now()).unwrap()
+}
+
+/// The route of the one rule that there is.
+fn route(translation: &Translation) -> &Route {
+    let listener = translation.model.listeners.iter().find_map(|listener| match &listener.protocol {
+        Protocol::Http(hosts) => Some(hosts),
+        _ => None,
+    });
+    let routes = listener.unwrap().iter().flat_map(|host| &host.routes);
+    routes.into_iter().find(|route| route.labels.object == "web").unwrap()
+}
+
+/// The route of an Ingress with these annotations.
+fn of_annotations(annotations: &[(&str, &str)]) -> BTreeMap<&'static str, String> {
+    let key = |name: &str| fields::of_annotation(name).unwrap().annotation_key();
+    let annotations: Map<_, _> =
+        annotations.iter().map(|(name, value)| (key(name), Value::from(*value))).collect();
+    let backend = json!({"service": {"name": "web", "port": {"number": 80}}});
+    let path = json!({"path": "/", "pathType": "Prefix", "backend": backend});
+    let ingress = json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "Ingress",
+        "metadata": {"name": "web", "annotations": annotations},
+        "spec": {"ingressClassName": "nginx", "rules": [{"host": "web.test", "http": {"paths": [path]}}]},
+    });
+    let translation = load(&[ingress], "");
+    assert!(translation.problems.is_empty(), "{:?}", translation.problems);
+    aspects(route(&translation))
+}
+
+/// The route of an `HTTPRoute` with a policy that has the fields of these annotations. Some of them mean nothing without others.
+fn of_fields(annotations: &[(&str, &str)], is_whole: bool) -> BTreeMap<&'static str, String> {
+    let http_route = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "HTTPRoute",
+        "metadata": {"name": "web"},
+        "spec": {
+            "parentRefs": [{"name": "edge", "namespace": "shop"}],
+            "hostnames": ["web.test"],
+            "rules": [{"backendRefs": [{"name": "web", "port": 80}]}],
+        },
+    });
+    let mut documents = vec![http_route];
+    if !annotations.is_empty() {
+        let target = json!({"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "web"});
+        let mut spec = json!({"targetRefs": [target]});
+        for (name, text) in annotations {
+            let Field { section, name, kind, .. } = fields::of_annotation(name).unwrap();
+            spec[section.name][name] = kind.value_of(text).unwrap();
+        }
+        documents.push(json!({
+            "apiVersion": "forebay.io/v1alpha1",
+            "kind": "ForebayPolicy",
+            "metadata": {"name": "web"},
+            "spec": spec,
+        }));
+    }
+    let translation = load(&documents, "");
+    assert!(!is_whole || translation.problems.is_empty(), "{:?}", translation.problems);
+    aspects(route(&translation))
+}
+
+/// What becomes of requests, in parts. Clusters have numbers of their own in each model.
+fn aspects(route: &Route) -> BTreeMap<&'static str, String> {
+    let mut aspects = BTreeMap::new();
+    let mut add = |name, value: &dyn std::fmt::Debug| {
+        let mut text = String::new();
+        let mut rest = format!("{value:?}");
+        while let Some((before, after)) = rest.split_once("ClusterId(") {
+            write!(text, "{before}ClusterId").unwrap();
+            rest = after.split_once(')').unwrap().1.to_owned();
+        }
+        aspects.insert(name, text + &rest);
+    };
+    add("abuse", &route.abuse);
+    add("access log", &route.access_log);
+    add("tracing", &route.tracing);
+    add("error pages", &route.error_pages);
+    let access = route.access.as_deref().cloned().unwrap_or_default();
+    add("limits", &access.limits);
+    add("quota", &access.quota);
+    add("networks", &access.networks);
+    add("passwords", &access.basic);
+    add("auth service", &access.external);
+    add("satisfy", &access.satisfy);
+    add("closed", &access.unavailable);
+    let Action::Forward(forward) = &route.action else {
+        add("action", &route.action);
+        return aspects;
+    };
+    add("timeouts", &forward.timeouts);
+    add("retry", &forward.retry);
+    add("bodies", &forward.body_bytes_max);
+    add("connection", &forward.connection_header);
+    add("head", &forward.head);
+    add("transfer", &forward.transfer);
+    add("cache", &forward.cache);
+    add("overload", &forward.overload);
+    add("priority", &forward.priority);
+    aspects
+}
+
+#[test]
+fn a_field_means_what_its_annotation_means() {
+    for &(name, value, companions) in VALUES {
+        let without: Vec<_> = companions.iter().copied().filter(|(other, _)| *other != name).collect();
+        let with: Vec<_> = without.iter().copied().chain([(name, value)]).collect();
+        let (before, after) = (of_fields(&without, false), of_fields(&with, true));
+        let changed: Vec<_> =
+            after.iter().filter(|(aspect, text)| before.get(*aspect) != Some(*text)).collect();
+        assert!(!changed.is_empty(), "{name} changes nothing");
+        let of_ingress = of_annotations(&with);
+        for (aspect, text) in changed {
+            assert_eq!(of_ingress.get(aspect), Some(text), "{name}: {aspect}");
+        }
+    }
+}
+
+#[test]
+fn every_field_is_compared() {
+    let compared: BTreeSet<_> =
+        VALUES.iter().map(|(name, ..)| *name).chain(OF_REPLICAS.iter().copied()).collect();
+    let all: BTreeSet<_> = fields::all().iter().map(|field| field.annotation.name).collect();
+    assert_eq!(compared, all);
+}
+
+/// What the page shows can be copied: each block of YAML loads without a problem, and is accepted.
+#[test]
+fn examples_of_the_page_load() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/policy.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let rule = |name: &str| json!({"name": name, "backendRefs": [{"name": "web", "port": 80}]});
+    let rules = ["admin", "assets", "upload"].map(rule);
+    let http_route = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "HTTPRoute",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {
+            "parentRefs": [{"name": "edge"}],
+            "hostnames": ["web.test"],
+            "rules": rules,
+        },
+    });
+    let mut count = 0;
+    for block in page.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap()) {
+        let translation = load(std::slice::from_ref(&http_route), &format!("{block}---\n{USERS_OF_SHOP}"));
+        assert!(translation.problems.is_empty(), "{block}: {:?}", translation.problems);
+        let policies = &translation.gateway.policies;
+        let conditions = policies.iter().flat_map(|policy| &policy.ancestors).flat_map(|one| &one.conditions);
+        let accepted: Vec<_> = conditions.map(|condition| condition.is_true).collect();
+        assert_eq!(accepted, [true], "{block}");
+        count += 1;
+    }
+    assert_eq!(count, 8);
+}
