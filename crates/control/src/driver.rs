@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
 
 use crate::client::Connection;
+use crate::convert::{self, Conversion, Target};
 use crate::debounce::{Debounce, Pace};
 use crate::index::Index;
 use crate::interfaces;
@@ -58,12 +59,34 @@ pub fn load_at(options: &Options, now: SystemTime) -> Result<Translation, LoadEr
 ///
 /// The same as those of [`load_at`].
 pub fn check_at(options: &Options, now: SystemTime) -> Result<(Translation, migration::Report), LoadError> {
-    let files = Files::open(&options.manifests)?;
+    let (index, translation) = read(options, &[], now)?;
+    let report = migration::Report::new(&index, options, &translation);
+    Ok((translation, report))
+}
+
+/// Converts the Ingresses of the manifests, and of a text that is in no file. Problems with the files are among the findings.
+///
+/// # Errors
+///
+/// The same as those of [`load_at`].
+pub fn convert_at(
+    options: &Options,
+    stdin: Option<String>,
+    target: &Target,
+    now: SystemTime,
+) -> Result<Conversion, LoadError> {
+    let stdin: Vec<_> = stdin.map(|text| BuiltIn { name: "stdin", text }).into_iter().collect();
+    let (index, translation) = read(options, &stdin, now)?;
+    Ok(convert::ingresses(&index, options, target, &translation))
+}
+
+fn read(options: &Options, built_in: &[BuiltIn], now: SystemTime) -> Result<(Index, Translation), LoadError> {
+    let mut files = Files::open(&options.manifests)?;
+    files.add(built_in);
     let (index, duplicates) = Index::build(files.objects());
     let mut translation = translate(&index, options, &Resolved::new(), now);
     add_findings(&mut translation, files.problems().cloned().chain(duplicates), files.skipped());
-    let report = migration::Report::new(&index, options, &translation);
-    Ok((translation, report))
+    Ok((index, translation))
 }
 
 /// The same for the objects of a cluster, which are listed once. Nothing is written to it.
@@ -74,9 +97,42 @@ pub fn check_at(options: &Options, now: SystemTime) -> Result<(Translation, migr
 pub async fn check_cluster(
     connection: &Connection,
     scope: Scope,
-    mut options: Options,
+    options: Options,
     now: SystemTime,
 ) -> Result<(Translation, migration::Report), Unlisted> {
+    list(connection, scope, options, now, |index, options, translation| {
+        let report = migration::Report::new(index, options, &translation);
+        (translation, report)
+    })
+    .await
+}
+
+/// Converts the Ingresses of a cluster. Nothing is written to it.
+///
+/// # Errors
+///
+/// The same as those of [`check_cluster`].
+pub async fn convert_cluster(
+    connection: &Connection,
+    scope: Scope,
+    options: Options,
+    target: &Target,
+    now: SystemTime,
+) -> Result<Conversion, Unlisted> {
+    let convert = |index: &Index, options: &Options, translation: Translation| {
+        convert::ingresses(index, options, target, &translation)
+    };
+    list(connection, scope, options, now, convert).await
+}
+
+/// Lists the objects of a cluster once, and makes something of them and their translation.
+async fn list<T>(
+    connection: &Connection,
+    scope: Scope,
+    mut options: Options,
+    now: SystemTime,
+    make: impl FnOnce(&Index, &Options, Translation) -> T,
+) -> Result<T, Unlisted> {
     options.judges_endpoints = true;
     let mut cluster = Cluster::new(connection, scope, &options);
     let listed = async {
@@ -94,8 +150,7 @@ pub async fn check_cluster(
     };
     let mut translation = translate(index, &options, &Resolved::new(), now);
     add_findings(&mut translation, cluster.problems(), Skipped::new());
-    let report = migration::Report::new(index, &options, &translation);
-    Ok((translation, report))
+    Ok(make(index, &options, translation))
 }
 
 /// Not all objects of a cluster could be listed.

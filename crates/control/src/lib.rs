@@ -8,6 +8,7 @@
 pub mod admission;
 mod certificate;
 mod client;
+pub mod convert;
 pub mod debounce;
 mod driver;
 pub mod index;
@@ -27,7 +28,10 @@ pub mod status;
 pub mod translate;
 
 pub use client::{ClusterAddress, ConnectError, Connection};
-pub use driver::{Publisher, Unlisted, check_at, check_cluster, load_at, run, run_cluster, run_with};
+pub use driver::{
+    Publisher, Unlisted, check_at, check_cluster, convert_at, convert_cluster, load_at, run, run_cluster,
+    run_with,
+};
 pub use names::{NsName, ObjectRef, PortRef};
 pub use options::{EndpointOverride, Options, ReplicaOptions, Unenforced};
 pub use problem::{Problem, Reason, Severity};

@@ -2,6 +2,7 @@
 #![expect(clippy::doc_markdown, reason = "doc comments are help texts, in which backticks would be printed")]
 
 mod abuse;
+mod convert;
 mod refusal;
 mod tools;
 
@@ -16,6 +17,7 @@ use ipnet::IpNet;
 
 use crate::{bench, demo, doctor};
 pub(crate) use abuse::{Abuse, AbuseCommand, Release};
+pub(crate) use convert::{Convert, ConvertCommand, ConvertIngress};
 pub(crate) use refusal::explain;
 pub(crate) use tools::{Completions, Man, Payload, PlainProxy};
 
@@ -37,6 +39,8 @@ pub(crate) enum Command {
     /// Tell what becomes of a request, step by step, and which object asks for it: of manifests, of a cluster, or of a running
     /// Forebay. Sends no request. Exit status: 0 it is served, 1 it is refused or answered with an error, 2 unusable arguments.
     Explain(Box<Explain>),
+    /// Make other objects of those that there are.
+    Convert(Convert),
     /// Look after the cache of a running Forebay.
     Cache(Cache),
     /// Look after clients of a running Forebay whose behaviour is far off the others'.

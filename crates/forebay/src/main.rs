@@ -8,6 +8,7 @@ mod cache;
 mod check;
 mod cli;
 mod configuration;
+mod convert;
 mod demo;
 #[cfg(test)]
 mod docs;
@@ -83,6 +84,7 @@ fn main() -> ExitCode {
         }
         Command::Check(options) => check::run(*options),
         Command::Explain(options) => explain::run(*options),
+        Command::Convert(options) => convert::run(options.command),
         Command::Cache(options) => cache::run(options.command),
         Command::Abuse(options) => abuse::run(options.command),
         Command::Demo(options) => demo::run(&options),

@@ -9,6 +9,7 @@ use std::time::Instant;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use crate::converter::Converter;
 use crate::manifest::{Ingress, service, settings};
 use crate::metrics::Metrics;
 use crate::output::Output;
@@ -35,6 +36,7 @@ pub struct Setup {
 pub struct Forebay {
     child: Child,
     ingress: Ingress,
+    converter: Option<Converter>,
     folder: TempDir,
     log: Output,
     access_log: Output,
@@ -145,22 +147,28 @@ impl Setup {
     /// Starts it and waits for no more than its admin server.
     pub fn launch(self) -> Forebay {
         let folder = tempfile::tempdir().expect("a folder");
+        let converter = Converter::new(&self.command, &self.arguments).filter(|_| self.kubeconfig.is_none());
         let mut command = Command::new(&self.command[0]);
         command.args(&self.command[1..]).arg("serve");
         if let Some(kubeconfig) = &self.kubeconfig {
             command.arg("--kubeconfig").arg(kubeconfig);
         } else {
-            command.arg("--manifests").arg(self.write_manifests(folder.path()));
+            let manifests = self.write_manifests(folder.path());
+            if let Some(converter) = &converter {
+                converter.convert(&manifests);
+            }
+            command.arg("--manifests").arg(manifests);
         }
         command.envs(self.environment.iter().cloned());
-        command.args(&self.arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.args(&self.arguments).args(converter.iter().flat_map(|_| Converter::NO_INGRESS));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary runs");
         let log = Output::read(child.stderr.take().expect("it is piped"));
         let access_log = Output::read(child.stdout.take().expect("it is piped"));
         let unknown = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let ingress = self.ingress;
         let (http, https, admin) = (unknown, unknown, unknown);
-        let mut forebay = Forebay { child, ingress, folder, log, access_log, http, https, admin };
+        let mut forebay = Forebay { child, ingress, converter, folder, log, access_log, http, https, admin };
         let line = forebay.await_log(" admin=");
         forebay.admin.set_port(port(&line, "admin="));
         forebay
@@ -284,6 +292,9 @@ impl Forebay {
         let aside = self.folder.path().join("aside");
         write(&aside, text);
         std::fs::rename(&aside, self.manifests().join(file)).expect("a rename");
+        if let Some(converter) = &self.converter {
+            converter.convert(&self.manifests());
+        }
     }
 
     /// Gives Service `web` other endpoints, and waits until they are in force.

@@ -12,6 +12,7 @@
 mod certificate;
 mod collector;
 mod connection;
+mod converter;
 pub mod fcgi;
 mod forebay;
 pub mod frames;
@@ -37,6 +38,7 @@ use std::time::Duration;
 pub use certificate::{Authority, Certificate};
 pub use collector::{Batch, Collector, Span};
 pub use connection::{Connection, Ending};
+pub use converter::CONVERTED;
 pub use forebay::{Ended, Forebay, Setup};
 pub use frames::FrameClient;
 pub use h2_client::{Call, H2Client};

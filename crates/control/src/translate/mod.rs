@@ -35,7 +35,7 @@ mod streams;
 mod table;
 mod translator;
 mod upstream_protocol;
-mod value;
+pub(crate) mod value;
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;

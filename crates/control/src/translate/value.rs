@@ -25,7 +25,7 @@ pub(super) fn positive<T: Default + PartialEq>(value: T) -> Option<T> {
 }
 
 /// A boolean in the forms of Go's `strconv.ParseBool`, which ingress-nginx uses: a blank beside it makes it none.
-pub(super) fn boolean(text: &str) -> Parsed<bool> {
+pub(crate) fn boolean(text: &str) -> Parsed<bool> {
     match text {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
         "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(false),
@@ -78,7 +78,7 @@ pub(super) fn size(text: &str) -> Parsed<u64> {
 }
 
 /// A whole number as Go's `strconv.Atoi` reads it: a blank beside it makes it none.
-pub(super) fn number<T: std::str::FromStr>(text: &str) -> Parsed<T> {
+pub(crate) fn number<T: std::str::FromStr>(text: &str) -> Parsed<T> {
     text.parse().map_err(|_| format!("{text:?} is not a whole number"))
 }
 
@@ -115,7 +115,7 @@ pub(super) fn unless_blank(text: &str) -> Option<String> {
 }
 
 /// Items separated by commas, without the blanks around them.
-pub(super) fn list(text: &str) -> Vec<String> {
+pub(crate) fn list(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
 }
 

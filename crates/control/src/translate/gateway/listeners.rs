@@ -208,8 +208,10 @@ impl<'a> Listeners<'a> {
                 continue;
             }
             let shares = |other: &&Effective<'_>| {
+                // Port 0 is any free one, of which that of HTTPS is another than that of HTTP.
+                let is_same = other.port == one.port && (one.port > 0 || is_tls(other) == is_tls(one));
                 other.refused.is_none()
-                    && other.port == one.port
+                    && is_same
                     && other.transport() == one.transport()
                     && other.addresses.iter().any(|address| one.addresses.contains(address))
             };
@@ -253,7 +255,7 @@ fn settle_port(
     let unavailable = |by: &str| Fault::new("PortUnavailable", format!("port {wanted} is taken by {by}"));
     let has_own_address = one.addresses.iter().all(Option::is_some);
     let is_http = one.listener.protocol == Protocol::Http;
-    let is_tls = matches!(one.listener.protocol, Protocol::Https | Protocol::Tls);
+    let is_tls = is_tls(one);
     if has_own_address {
         return Ok(());
     }
@@ -275,6 +277,10 @@ fn settle_port(
         return Err(unavailable("a TCP or UDP service of the settings"));
     }
     Ok(())
+}
+
+fn is_tls(one: &Effective<'_>) -> bool {
+    matches!(one.listener.protocol, Protocol::Https | Protocol::Tls)
 }
 
 /// Why a listener cannot be served beside another one of the same port that came before it.

@@ -1,0 +1,102 @@
+//! The annotations of one Ingress, and which of them have become something.
+//!
+//! Never in here: what they become.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::str::FromStr;
+
+use crate::objects::{At, Ingress, Sourced};
+use crate::problem::{Problem, Reason, Severity};
+use crate::translate::ingress::own;
+use crate::translate::value;
+
+/// The annotations of an Ingress. Who asks for one takes it: what is left at the end has no field in the Gateway API.
+pub(super) struct Annotations<'i> {
+    pub(super) ingress: &'i Sourced<Ingress>,
+    prefix: &'i str,
+    taken: RefCell<BTreeSet<&'i str>>,
+    findings: RefCell<Vec<Problem>>,
+}
+
+impl<'i> Annotations<'i> {
+    pub(super) fn new(ingress: &'i Sourced<Ingress>, prefix: &'i str) -> Self {
+        Self { ingress, prefix, taken: RefCell::default(), findings: RefCell::default() }
+    }
+
+    /// The text of an annotation, which is named without its prefix; none if it is blank.
+    pub(super) fn text(&self, name: &str) -> Option<&'i str> {
+        let (key, value) = self.find(name)?;
+        self.taken.borrow_mut().insert(key);
+        Some(value.value.trim()).filter(|text| !text.is_empty())
+    }
+
+    /// The same, without taking it.
+    pub(super) fn peek(&self, name: &str) -> Option<&'i str> {
+        self.find(name).map(|(_, value)| value.value.trim()).filter(|text| !text.is_empty())
+    }
+
+    /// A boolean; none if it is not one.
+    pub(super) fn boolean(&self, name: &str) -> Option<bool> {
+        value::boolean(self.text(name)?).ok()
+    }
+
+    /// Whether something is asked for that is not by default.
+    pub(super) fn is_on(&self, name: &str) -> bool {
+        self.boolean(name).unwrap_or_default()
+    }
+
+    /// A number; none if it is not one.
+    pub(super) fn number<T: FromStr>(&self, name: &str) -> Option<T> {
+        value::number(self.text(name)?).ok()
+    }
+
+    /// Marks what has no effect beside something else as done with.
+    pub(super) fn pass_over(&self, names: &[&str]) {
+        for name in names {
+            let _ = self.text(name);
+        }
+    }
+
+    /// What nobody has asked for, with its name and whether it is one of Forebay's own.
+    pub(super) fn rest(&self) -> Vec<(&'i str, &'i At<String>)> {
+        let taken = self.taken.borrow();
+        let all = self.ingress.metadata.annotations.iter();
+        all.filter(|(key, _)| !taken.contains(key))
+            .filter_map(|(key, value)| Some((self.name_of(key)?, value)))
+            .collect()
+    }
+
+    /// Notes that something of an annotation is lost, and returns it for a comment.
+    pub(super) fn lose(&self, severity: Severity, name: &str, message: &str) -> String {
+        let message = format!("{name}: {message}");
+        let found = self.find(name).map(|(_, value)| value);
+        let problem = match found {
+            Some(value) => Problem::at(severity, self.ingress, value, message.clone()),
+            None => Problem::of(severity, self.ingress, message.clone()),
+        };
+        let reason = if severity == Severity::Notice { Reason::Note } else { Reason::Unsupported };
+        let problem = problem.because(reason);
+        let mut findings = self.findings.borrow_mut();
+        if !findings.contains(&problem) {
+            findings.push(problem);
+        }
+        message
+    }
+
+    /// What was noted.
+    pub(super) fn findings(&self) -> Vec<Problem> {
+        self.findings.take()
+    }
+
+    fn find(&self, name: &str) -> Option<(&'i str, &'i At<String>)> {
+        let all = self.ingress.metadata.annotations.iter();
+        all.into_iter().find(|(key, _)| self.name_of(key) == Some(name))
+    }
+
+    /// The name of an annotation without its prefix; none if it is another controller's.
+    fn name_of<'k>(&self, key: &'k str) -> Option<&'k str> {
+        let (prefix, name) = key.split_once('/')?;
+        (prefix == self.prefix || prefix == own::PREFIX).then_some(name)
+    }
+}

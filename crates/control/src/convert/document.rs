@@ -1,0 +1,73 @@
+//! Documents of the result: objects of the Gateway API, with remarks.
+//!
+//! Never in here: which objects there are.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::yaml::{self, Remarks};
+use crate::objects::At;
+use crate::objects::gateway_api::GROUP;
+
+/// An object of the result, and what there is to say about it.
+#[derive(Debug)]
+pub struct Document {
+    kind: &'static str,
+    value: Value,
+    remarks: Remarks,
+}
+
+impl Document {
+    /// An object of the Gateway API.
+    pub(super) fn of_gateway_api(
+        kind: &'static str,
+        namespace: Option<&str>,
+        name: &str,
+        spec: &impl Serialize,
+    ) -> Self {
+        Self::new(&format!("{GROUP}/v1"), kind, namespace, name, spec)
+    }
+
+    /// An object of any group.
+    pub(super) fn new(
+        api_version: &str,
+        kind: &'static str,
+        namespace: Option<&str>,
+        name: &str,
+        spec: &impl Serialize,
+    ) -> Self {
+        let spec = serde_json::to_value(spec).expect("objects have names of text");
+        let value = json!({
+            "apiVersion": api_version,
+            "kind": kind,
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": spec,
+        });
+        Self { kind, value, remarks: Remarks::new() }
+    }
+
+    /// Adds a remark about a field, which is named by its JSON pointer; an empty one is about the whole document.
+    pub(super) fn remark(&mut self, pointer: impl Into<String>, text: impl Into<String>) {
+        self.remarks.push((pointer.into(), text.into()));
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    /// Writes it as YAML.
+    pub(super) fn write(&self, out: &mut String) {
+        yaml::write(out, &self.value, &self.remarks);
+    }
+}
+
+/// A value that was read from no file.
+pub(super) fn at<T>(value: T) -> At<T> {
+    At { value, line: 0 }
+}
+
+/// Values that were read from no file.
+pub(super) fn all<T>(values: impl IntoIterator<Item = T>) -> Vec<At<T>> {
+    values.into_iter().map(at).collect()
+}

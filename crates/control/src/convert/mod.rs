@@ -1,0 +1,241 @@
+//! Makes Gateways, routes and policies of Ingresses, as YAML with remarks on what has no counterpart.
+//!
+//! `annotations` lends the annotations of an Ingress to those who convert them and knows what is left; `hosts` puts together what all
+//! Ingresses say of a host; `listeners` makes Gateways, `routes` the routes of one Ingress with its `paths`, `filters`, `redirects` and
+//! `backends`; `policy` takes what is left. `yaml` writes it down.
+//!
+//! Where a field of the Gateway API does the same as an annotation, the annotation becomes that field. Where it does not, the annotation goes to
+//! a `ForebayPolicy`. What keeps requests away and can go to neither closes the route.
+//!
+//! Never in here: reading manifests, and serving what is made.
+
+mod annotations;
+mod backends;
+mod defaults;
+mod document;
+mod draft;
+mod filters;
+mod grpc;
+mod hosts;
+mod listeners;
+mod paths;
+mod policy;
+mod protocol;
+mod redirects;
+mod routes;
+mod yaml;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::index::Index;
+use crate::names::NsName;
+use crate::objects::gateway_api::{
+    GROUP, Gateway, GatewayClass, GatewayClassSpec, GrantFrom, GrantTo, HttpRoute, ReferenceGrant,
+    ReferenceGrantSpec,
+};
+use crate::objects::{Ingress, Resource, Service, Sourced};
+use crate::options::Options;
+use crate::problem::{Problem, Reason, Severity};
+use crate::translate::Translation;
+use crate::translate::ingress::class::is_ours;
+use annotations::Annotations;
+use backends::Canaries;
+use defaults::Defaults;
+pub use document::Document;
+use filters::Common;
+use listeners::Listeners;
+pub use listeners::Target;
+use protocol::Protocol;
+use routes::{Claims, Surroundings, Wishes};
+
+/// The controller of the classes that Forebay serves.
+const CONTROLLER: &str = "forebay.io/gateway-controller";
+
+/// What Ingresses have become.
+#[derive(Debug, Default)]
+pub struct Conversion {
+    /// The objects, in the order in which they are written.
+    pub documents: Vec<Document>,
+    /// What is lost or left out, in the order of the Ingresses.
+    pub findings: Vec<Problem>,
+    /// How many Ingresses were converted.
+    pub ingresses: usize,
+    /// How many were left out.
+    pub left_out: usize,
+}
+
+impl Conversion {
+    /// The documents as YAML.
+    pub fn yaml(&self) -> String {
+        let mut text = String::new();
+        for document in &self.documents {
+            text.push_str("---\n");
+            document.write(&mut text);
+        }
+        text
+    }
+
+    /// How many objects of each kind there are, by kind.
+    pub fn counts(&self) -> BTreeMap<&'static str, usize> {
+        let mut counts = BTreeMap::new();
+        for document in &self.documents {
+            *counts.entry(document.kind()).or_default() += 1;
+        }
+        counts
+    }
+
+    /// Whether something of an Ingress is lost.
+    pub fn loses(&self) -> bool {
+        self.left_out > 0 || self.findings.iter().any(|problem| problem.severity != Severity::Notice)
+    }
+}
+
+/// Converts all Ingresses of an index that Forebay serves, as their translation has it.
+pub fn ingresses(index: &Index, options: &Options, target: &Target, translation: &Translation) -> Conversion {
+    let ours = index.ingresses.iter().filter(|ingress| is_ours(ingress, index, options)).count();
+    let mut conversion = Conversion { findings: faults(&translation.problems), ..Conversion::default() };
+    let taken =
+        translation.ingresses.iter().map(|ingress| Annotations::new(ingress, &options.annotations_prefix));
+    let (canaries, mains): (Vec<_>, Vec<_>) = taken.partition(|one: &Annotations<'_>| one.is_on("canary"));
+    conversion.ingresses = canaries.len() + mains.len();
+    conversion.left_out = ours.saturating_sub(conversion.ingresses);
+    if conversion.ingresses == 0 {
+        return conversion;
+    }
+    let defaults = Defaults::read(index, options);
+    let hosts = hosts::look(&mains, index, options);
+    let namespaces: BTreeSet<_> = mains.iter().map(|one| one.ingress.namespace().to_owned()).collect();
+    let listeners = Listeners::new(&hosts, namespaces, options, target);
+    conversion.of_gateway(index, target, &listeners, &defaults);
+    let canaries_by_path = Canaries::new(&canaries);
+    let around = Surroundings {
+        index,
+        hosts: &hosts,
+        listeners: &listeners,
+        canaries: &canaries_by_path,
+        defaults: &defaults,
+    };
+    let mut claims = Claims::new();
+    let mut with_tls = BTreeSet::new();
+    for one in &mains {
+        conversion.of_ingress(one, &around, &mut claims, &mut with_tls);
+    }
+    for one in &canaries {
+        conversion.findings.extend(one.findings());
+    }
+    conversion
+}
+
+/// The problems that say why an Ingress, or a part of it, is not served as it is.
+fn faults(problems: &[Problem]) -> Vec<Problem> {
+    let is_fault = |problem: &&Problem| {
+        let reasons =
+            [Reason::Annotation, Reason::Invalid, Reason::Undecodable, Reason::NoEffect, Reason::NotOwner];
+        problem.severity != Severity::Notice && reasons.contains(&problem.reason)
+    };
+    problems.iter().filter(is_fault).cloned().collect()
+}
+
+impl Conversion {
+    fn of_gateway(&mut self, index: &Index, target: &Target, listeners: &Listeners<'_>, defaults: &Defaults) {
+        if index.gateway.classes.get(&NsName::new("", &*target.class)).is_none() {
+            let spec = GatewayClassSpec { controller_name: CONTROLLER.to_owned(), parameters_ref: None };
+            self.documents.push(Document::of_gateway_api(GatewayClass::KIND, None, &target.class, &spec));
+        }
+        let gateways = listeners.documents(index);
+        let attached: Vec<_> =
+            listeners.names().map(|name| policy::Attached { kind: Gateway::KIND, name }).collect();
+        self.documents.extend(gateways);
+        let settings = policy::Settings::of_gateway(&defaults.settings);
+        if !settings.is_empty() {
+            let mut document = settings.document(&target.namespace, &target.name, &attached);
+            document.remark("", "What holds for all Ingresses.");
+            self.documents.push(document);
+        }
+    }
+
+    fn of_ingress<'s>(
+        &mut self,
+        one: &'s Annotations<'s>,
+        around: &Surroundings<'s>,
+        claims: &mut Claims,
+        with_tls: &mut BTreeSet<NsName>,
+    ) {
+        let defaults = around.defaults;
+        let force = one.boolean("force-ssl-redirect").unwrap_or(defaults.force_ssl_redirect);
+        let with_certificate = one.boolean("ssl-redirect").unwrap_or(defaults.ssl_redirect);
+        let mut common = Common::read(one, around.index);
+        let vhost = one
+            .peek("upstream-vhost")
+            .filter(|host| !host.contains('$') && model::HostName::parse(host).is_ok());
+        if vhost.is_some() {
+            common.host = one.text("upstream-vhost").map(str::to_owned);
+        }
+        let protocol = Protocol::read(one);
+        let redirect = redirects::of_all(one);
+        one.pass_over(&[
+            "preserve-trailing-slash",
+            "from-to-www-redirect",
+            "app-root",
+            "server-alias",
+            "rewrite-target",
+            "use-regex",
+        ]);
+        one.pass_over(&["permanent-redirect-code", "temporal-redirect-code", "canary"]);
+        let settings = policy::Settings::of(one);
+        let closed = (settings.is_open || protocol.is_unknown).then(|| {
+            "requests are answered 500, since something that keeps requests away would be lost".to_owned()
+        });
+        let wishes = Wishes {
+            annotations: one,
+            common,
+            redirect,
+            protocol,
+            to_tls: (with_certificate, force),
+            closed,
+        };
+        let mut routes = routes::make(&wishes, around, claims);
+        let ingress = one.ingress;
+        let is_grpc = routes.documents.iter().any(|document| document.kind() == grpc::KIND);
+        let services = wishes.protocol.of_services(one, &routes.services, around.index, is_grpc);
+        let remarks = wishes.common.remarks.iter().chain(&wishes.protocol.remarks).chain(&settings.lost);
+        let remarks: Vec<_> = remarks.chain(&services).chain(&wishes.closed).cloned().collect();
+        if let Some(first) = routes.documents.first_mut() {
+            first.remark("", from(ingress));
+            for remark in remarks {
+                first.remark("", remark);
+            }
+        }
+        self.documents.append(&mut routes.documents);
+        for service in &routes.services {
+            if with_tls.insert(NsName::new(ingress.namespace(), &*service.name)) {
+                self.documents.extend(wishes.protocol.policy(one, service, around.index));
+            }
+        }
+        if let Some(service) = &wishes.common.mirrored {
+            self.documents.push(grant(ingress.namespace(), service));
+        }
+        if !settings.is_empty() && !routes.attached.is_empty() {
+            self.documents.push(settings.document(ingress.namespace(), ingress.name(), &routes.attached));
+        }
+        self.findings.extend(one.findings());
+        self.findings.append(&mut routes.findings);
+    }
+}
+
+/// Where a route comes from.
+fn from(ingress: &Sourced<Ingress>) -> String {
+    let origin = &ingress.origin;
+    let file = origin.file.as_ref().map(|file| format!(", {}:{}", file.display(), origin.line));
+    format!("{}{}", ingress.reference(), file.unwrap_or_default())
+}
+
+/// Lets routes of a namespace name a Service of another.
+fn grant(namespace: &str, service: &NsName) -> Document {
+    let from = GrantFrom { group: GROUP.into(), kind: HttpRoute::KIND.into(), namespace: namespace.into() };
+    let to =
+        GrantTo { group: "".into(), kind: Service::KIND.into(), name: Some(service.name.as_str().into()) };
+    let spec = ReferenceGrantSpec { from: vec![from], to: vec![to] };
+    let name = format!("{}-from-{namespace}", service.name);
+    Document::of_gateway_api(ReferenceGrant::KIND, Some(&service.namespace), &name, &spec)
+}

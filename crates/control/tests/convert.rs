@@ -1,0 +1,104 @@
+//! Ingresses in, objects of the Gateway API out: each file in `convert-cases`, and what becomes of it in `snapshots`. What is made is
+//! translated too: it may have no other problems than the remarks say.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use control::convert::Target;
+use control::{Options, convert_at, load_at};
+
+/// The first of July 2026, in seconds since 1970.
+const NOW_S: u64 = 1_782_864_000;
+
+fn now() -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(NOW_S)
+}
+
+fn target() -> Target {
+    Target { name: "web".to_owned(), namespace: "gateways".to_owned(), class: "forebay".to_owned() }
+}
+
+fn options(manifests: Vec<PathBuf>) -> Options {
+    Options {
+        manifests,
+        watch_ingress_without_class: true,
+        class_may_be_missing: true,
+        configmap: Some("default/settings".parse().unwrap()),
+        ..Options::default()
+    }
+}
+
+#[test]
+fn cases() {
+    insta::glob!("convert-cases/*.yaml", |path| {
+        let conversion = convert_at(&options(vec![path.to_owned()]), None, &target(), now()).unwrap();
+        let mut text = conversion.yaml();
+        for problem in &conversion.findings {
+            writeln!(text, "# {} {}: {problem}", problem.severity, problem.reason.as_str()).unwrap();
+        }
+        writeln!(text, "# {} converted, {} left out", conversion.ingresses, conversion.left_out).unwrap();
+        for problem in problems_of(path, &conversion.yaml()) {
+            writeln!(text, "# then {problem}").unwrap();
+        }
+        insta::assert_snapshot!(text.replace(&format!("{}/", path.parent().unwrap().display()), ""));
+    });
+}
+
+/// What is wrong with the objects that were made, beside those that were there.
+fn problems_of(case: &Path, made: &str) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("made.yaml");
+    std::fs::write(&file, made).unwrap();
+    let options = Options {
+        ingress_class: "none".to_owned(),
+        watch_ingress_without_class: false,
+        ..options(vec![case.to_owned(), file])
+    };
+    let translation = load_at(&options, now()).unwrap();
+    let problems = translation.problems.iter().map(|problem| problem.to_string());
+    problems
+        .filter(|problem| problem.contains("made.yaml"))
+        .map(|text| text.replace(&format!("{}/", folder.path().display()), ""))
+        .collect()
+}
+
+#[test]
+fn what_comes_by_standard_input_is_told_so() {
+    let text = "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web}\nspec:\n  \
+                defaultBackend: {service: {name: web, port: {name: http}}}\n";
+    let conversion = convert_at(&options(Vec::new()), Some(text.to_owned()), &target(), now()).unwrap();
+    assert!(conversion.yaml().contains("# Ingress default/web, stdin:1\n"), "{}", conversion.yaml());
+    let told: Vec<_> = conversion.findings.iter().map(ToString::to_string).collect();
+    assert!(
+        told[0].starts_with("stdin:5: Ingress default/web: Service default/web is not among the objects"),
+        "{told:?}"
+    );
+    assert!(conversion.loses());
+}
+
+#[test]
+fn without_ingresses_there_is_nothing() {
+    let conversion = convert_at(&options(Vec::new()), Some(String::new()), &target(), now()).unwrap();
+    assert_eq!((conversion.yaml().as_str(), conversion.loses()), ("", false));
+}
+
+/// A Gateway has 64 listeners at most.
+#[test]
+fn many_hosts_are_shared_among_gateways() {
+    let document = |number: usize| {
+        format!(
+            "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {{name: web-{number}}}\nspec:\n  \
+             tls: [{{hosts: [h{number}.test], secretName: tls}}]\n  rules: [{{host: h{number}.test, http: {{paths: \
+             [{{path: /, pathType: Prefix, backend: {{service: {{name: web, port: {{number: 80}}}}}}}}]}}}}]\n"
+        )
+    };
+    let text: String = (0..150).map(document).collect();
+    let conversion = convert_at(&options(Vec::new()), Some(text), &target(), now()).unwrap();
+    assert_eq!(conversion.counts()["Gateway"], 3, "{:?}", conversion.counts());
+    let yaml = conversion.yaml();
+    assert!(
+        yaml.contains("name: web-3\n    namespace: gateways\n    sectionName: https-h99.test\n"),
+        "{yaml}"
+    );
+}
