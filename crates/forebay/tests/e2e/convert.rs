@@ -1,5 +1,5 @@
-//! `forebay convert ingress`: its streams and exit status, and that what it makes of Ingresses answers as they do. For that, the conversations about Ingresses
-//! run a second time, with what their Ingresses are converted to served in their place.
+//! `forebay convert ingress`: its streams and exit status, and that what it makes of Ingresses answers as they do. For that, the
+//! conversations about Ingresses run a second time, with what their Ingresses are converted to served in their place.
 
 use std::collections::BTreeSet;
 use std::path::Path;
