@@ -1,7 +1,8 @@
 //! The sockets that a proxy begins with: those of HTTP and HTTPS in its first configuration.
 //!
-//! They are bound for all workers before the first connection is accepted, since the kernel would otherwise give connections to too few;
-//! and a port that cannot be had is a reason not to start.
+//! They are bound for all workers before the first connection is accepted, since the kernel would otherwise give connections to too few.
+//! Where the first listener of HTTP or the first of HTTPS cannot be had, that is a reason not to start: they are the proxy's own. Others are
+//! what objects ask for, and nobody's object may keep the proxy from starting: they are tried again as those of later configurations are.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -25,14 +26,21 @@ pub(crate) type FirstSockets = Vec<(ListenerId, TcpListener)>;
 pub(crate) fn bind_first(snapshot: &Snapshot, workers: usize) -> io::Result<Bound> {
     let by_worker = (0..workers).map(|_| FirstSockets::new()).collect();
     let mut bound = Bound { addresses: Vec::new(), by_worker };
-    let listeners = || snapshot.listeners().iter().filter(|listener| listener.hosts().is_some());
+    let of_hosts = snapshot.listeners().iter().filter(|listener| listener.hosts().is_some());
+    let ids: Vec<_> = of_hosts.map(|listener| listener.id).collect();
     let listen = &snapshot.settings.listen;
+    let mut free = Vec::new();
     // All before the first is bound: a port of one address and the same of all addresses are both ours.
-    for listener in listeners() {
-        bind_all(listen, listener.id, probe).map_err(with_address)?;
+    for (at, &id) in ids.iter().enumerate() {
+        let is_own = !ids[..at].iter().any(|before| before.kind == id.kind);
+        match bind_all(listen, id, probe) {
+            Ok(_) => free.push(id),
+            Err(error) if is_own => return Err(with_address(error)),
+            // The worker that tries it again tells why.
+            Err(_) => {}
+        }
     }
-    for listener in listeners() {
-        let id = listener.id;
+    for id in free {
         let bind = |address, only_v6| bind_for_each(address, only_v6, workers);
         for (address, sockets) in bind_all(listen, id, bind).map_err(with_address)? {
             bound.addresses.push((id, address));

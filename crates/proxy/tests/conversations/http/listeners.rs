@@ -1,6 +1,6 @@
 //! Listeners that come and go with the configuration.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use testkit::{Connection, Ending, H2Client, Port, Upstream};
 
@@ -100,6 +100,11 @@ fn a_listener_whose_port_somebody_has_listens_once_it_is_free() {
     assert_ne!(world.metrics().sum(FAILURES, &labels), 0);
     served(&mut world.http_client(), &upstream, GET);
     drop(taken);
+    await_listened(address);
+    served(&mut Connection::to(address), &upstream, OTHER);
+}
+
+fn await_listened(address: SocketAddr) {
     let mut late = None;
     await_that("the port to be listened at", || {
         // Who tries often enough is once given the very port that it tries as its own, and so is connected to itself.
@@ -107,6 +112,20 @@ fn a_listener_whose_port_somebody_has_listens_once_it_is_free() {
         late = connected.filter(|it| it.local_addr().unwrap() != it.peer_addr().unwrap());
         late.is_some()
     });
+}
+
+#[test]
+fn a_port_that_somebody_has_keeps_nobody_from_starting_but_the_proxys_own() {
+    let upstream = Upstream::new();
+    let taken = TcpListener::bind(("0.0.0.0", 0)).unwrap();
+    let address = SocketAddr::from(([127, 0, 0, 1], taken.local_addr().unwrap().port()));
+    let also = http(address.port(), host("other.test"));
+    let world = World::http(&[upstream.address()], |model| model.listeners.push(also));
+    served(&mut world.http_client(), &upstream, GET);
+    let labels = [("protocol", "HTTP"), ("port", &*address.port().to_string())];
+    await_that("the failure to be told", || world.metrics().sum(FAILURES, &labels) != 0);
+    drop(taken);
+    await_listened(address);
     served(&mut Connection::to(address), &upstream, OTHER);
 }
 
