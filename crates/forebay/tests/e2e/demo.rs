@@ -47,7 +47,7 @@ fn the_ratio_is_that_of_the_figures_above_it() {
 }
 
 #[test]
-fn a_cap_that_is_too_small_fails_requests_and_forebay_does_not() {
+fn a_cap_that_is_too_small_opens_connections_again_and_forebay_does_not() {
     let folder = tempfile::tempdir().expect("a folder");
     let page = folder.path().join("d.html");
     let (code, stdout, stderr) =
@@ -57,8 +57,9 @@ fn a_cap_that_is_too_small_fails_requests_and_forebay_does_not() {
     }
     let [plain, forebay] =
         ["a plain proxy that keeps 8 connections", "Forebay "].map(|name| row(&stdout, name));
-    let [failed, time_wait] = [1, 3];
-    assert!(plain[failed] > 0.0 && plain[time_wait] > 400.0, "{stdout}");
+    // Whether the ports run out, and requests fail, hangs on the machine.
+    let [failed, opened, time_wait] = [1, 2, 3];
+    assert!(plain[opened] > 3.0 * forebay[opened] && plain[time_wait] > 100.0, "{stdout}");
     assert!(forebay[failed] == 0.0 && forebay[time_wait] == 0.0 && forebay[0] > 0.0, "{stdout}");
     assert!(stdout.contains("pool-too-small") && stdout.contains("remedy:"), "{stdout}");
     let page = fs::read_to_string(page).expect("a page");

@@ -238,11 +238,8 @@ impl Limiter {
             let (from, before) = *known.fell_from.get_or_insert((known.limit, latency));
             known.is_starting = false;
             if known.limit <= (from * FALL_MAX).max(LIMIT_MIN) {
-                // Where less in flight makes nothing quicker, it is not the number of requests that makes them slow: the fall is taken back.
-                if latency > before * RELIEF && !is_slow {
-                    self.is_doubted = true;
-                    known.limit = from;
-                }
+                // Where less in flight makes nothing quicker, it is not the number of requests that makes them slow.
+                self.is_doubted |= latency > before * RELIEF && !is_slow;
                 known.fell_from = Some((known.limit, latency));
             }
             if !self.is_doubted {
