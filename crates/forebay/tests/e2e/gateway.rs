@@ -1,10 +1,11 @@
 //! Gateways and routes from files. Which route takes what is tested by the golden cases of `control`, and what filters do by the
 //! conversations of `proxy`.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use testkit::manifest::service;
-use testkit::{Canned, Connection, Port, Setup, Upstream};
+use testkit::manifest::{service, tls_secret};
+use testkit::{Authority, Canned, Connection, Port, Setup, TlsClient, Upstream};
 
 use crate::commands::run;
 use crate::setup;
@@ -127,4 +128,66 @@ fn check_names_what_is_wrong_with_file_and_line() {
     let expected = "web.yaml:14: HTTPRoute default/web: Service default/missing is missing (BackendNotFound)";
     assert!(stdout.contains(expected), "{stdout}");
     assert_eq!(code, 1);
+}
+
+/// A Gateway of this class with HTTP, HTTPS and perhaps another port, and both classes that there are.
+fn gateway_of(class: &str, other_port: Option<u16>) -> String {
+    let other = other_port.map(|port| format!(", {{name: other, port: {port}, protocol: HTTP}}"));
+    let https = "{name: https, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: certificate}]}}";
+    let text = gateway(&format!("{HTTP}, {https}{}", other.unwrap_or_default()));
+    text.replace("gatewayClassName: forebay", &format!("gatewayClassName: {class}"))
+        + "---\napiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: second}\n\
+           spec: {controllerName: forebay.io/gateway-controller}\n"
+}
+
+/// Requests on a connection that is kept for as long as it may be, and on new ones over TLS, all the while; none may fail.
+#[test]
+fn a_gateways_certificate_ports_and_class_change_without_a_failed_request() {
+    let (upstream, port, authority) = (Canned::saying("hello"), Port::tcp(), Authority::new("authority"));
+    let certificates = [authority.server(&["web.test"]), authority.server(&["web.test"])];
+    let rules = "hostnames: [web.test], rules: [{backendRefs: [{name: web, port: 80}]}]";
+    let forebay = serving(HTTP, route("HTTPRoute", rules), upstream.address())
+        .manifest("gateway.yaml", gateway_of("forebay", None))
+        .manifest("certificate.yaml", tls_secret("certificate", &certificates[0]))
+        .arguments(["--workers=2"])
+        .start();
+    let tls = TlsClient::new("web.test").believing(&authority);
+    let hello = (200, "hello".to_owned());
+    let (done, asked) = (AtomicBool::new(false), AtomicU32::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                assert_eq!(said(&mut forebay.tls_client(&tls), "web.test", "/"), hello);
+                asked.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        scope.spawn(|| {
+            let mut client = forebay.client();
+            while !done.load(Ordering::Relaxed) {
+                let response = client.get("web.test", "/");
+                assert_eq!(response.said(), (200, "hello"));
+                if response.header("connection").is_some() {
+                    client = forebay.client();
+                }
+                asked.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        for round in 1..=4 {
+            let (class, certificate) = (["forebay", "second"][round % 2], &certificates[round % 2]);
+            forebay.replace("certificate.yaml", &tls_secret("certificate", certificate));
+            forebay.await_that("the certificate", || forebay.tls_client(&tls).tls_info().shows(certificate));
+            forebay.replace("gateway.yaml", &gateway_of(class, Some(port.number())));
+            let mut other = None;
+            forebay.await_that("the port", || {
+                other = TcpStream::connect(port.address()).ok();
+                other.is_some()
+            });
+            assert_eq!(said(&mut Connection::to(port.address()), "web.test", "/"), hello);
+            forebay.replace("gateway.yaml", &gateway_of(class, None));
+            forebay.await_that("the port to be closed", || TcpStream::connect(port.address()).is_err());
+            let before = asked.load(Ordering::Relaxed);
+            forebay.await_that("requests beside it", || asked.load(Ordering::Relaxed) > before);
+        }
+        done.store(true, Ordering::Relaxed);
+    });
 }
