@@ -56,7 +56,7 @@ fn problems_of(case: &Path, made: &str) -> Vec<String> {
         ..options(vec![case.to_owned(), file])
     };
     let translation = load_at(&options, now()).unwrap();
-    let problems = translation.problems.iter().map(|problem| problem.to_string());
+    let problems = translation.problems.iter().map(std::string::ToString::to_string);
     problems
         .filter(|problem| problem.contains("made.yaml"))
         .map(|text| text.replace(&format!("{}/", folder.path().display()), ""))
