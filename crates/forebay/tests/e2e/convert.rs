@@ -58,12 +58,12 @@ fn different() -> BTreeSet<String> {
     text.lines().map(line).collect()
 }
 
-/// Runs tests of this program on converted Ingresses, and returns the names of those that fail.
+/// Runs tests of this program on converted Ingresses, and returns the names of those that fail. One at a time: others run beside them.
 fn conversations<'a>(arguments: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
     let program = std::env::current_exe().expect("this program");
     let mut command = Command::new(program);
     let output =
-        command.args(arguments).arg("--test-threads=2").env(CONVERTED, "1").output().expect("it runs");
+        command.args(arguments).arg("--test-threads=1").env(CONVERTED, "1").output().expect("it runs");
     let text = String::from_utf8_lossy(&output.stdout);
     let results = text.lines().filter_map(|line| line.strip_prefix("test ")?.split_once(" ... "));
     let failed = results.clone().filter(|(_, result)| result.starts_with("FAILED"));

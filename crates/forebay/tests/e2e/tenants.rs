@@ -109,7 +109,7 @@ fn outside_names_can_be_turned_off() {
     let forebay = setup().arguments(["--disable-svc-external-name"]).start();
     forebay.replace("web.yaml", &external("example.com", 80));
     forebay.await_log("which --disable-svc-external-name refuses");
-    assert_eq!(forebay.get("/").status, 503);
+    forebay.await_that("the change to be in force", || forebay.get("/").status == 503);
 }
 
 /// An Ingress for `web.test` of a namespace, which was made in a year and leads to Service `web`.
