@@ -34,6 +34,7 @@ lint: tools
 unit: tools
 	cargo test --workspace --exclude cluster --no-run
 	cargo test --quiet --workspace --exclude cluster
+	cargo test --quiet --workspace --exclude cluster --test e2e -- --ignored what_ingresses_become
 
 kubernetes: tools
 	cargo xtask cluster test

@@ -29,7 +29,9 @@ const ROOMS: &[&str] = &[
 /// The conversations that do not hold, one a line with the reason. The list may only become shorter.
 const DIFFERENT: &str = "tests/e2e/convert/different.txt";
 
+/// By itself, since some conversations watch for how long nothing comes, and would hear of others beside them: `make unit` runs it.
 #[test]
+#[ignore = "has the machine to itself: cargo test --test e2e -- --ignored what_ingresses_become"]
 fn what_ingresses_become_answers_as_they_do() {
     let different = different();
     let different = different.iter().flat_map(|name| ["--skip", name]);
@@ -58,12 +60,12 @@ fn different() -> BTreeSet<String> {
     text.lines().map(line).collect()
 }
 
-/// Runs tests of this program on converted Ingresses, and returns the names of those that fail. One at a time: others run beside them.
+/// Runs tests of this program on converted Ingresses, and returns the names of those that fail.
 fn conversations<'a>(arguments: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
     let program = std::env::current_exe().expect("this program");
     let mut command = Command::new(program);
     let output =
-        command.args(arguments).arg("--test-threads=1").env(CONVERTED, "1").output().expect("it runs");
+        command.args(arguments).arg("--test-threads=2").env(CONVERTED, "1").output().expect("it runs");
     let text = String::from_utf8_lossy(&output.stdout);
     let results = text.lines().filter_map(|line| line.strip_prefix("test ")?.split_once(" ... "));
     let failed = results.clone().filter(|(_, result)| result.starts_with("FAILED"));
