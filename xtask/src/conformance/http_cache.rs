@@ -2,7 +2,7 @@
 //!
 //! Must not be in here: reasons; they stand in `testing/http-cache/exceptions.txt`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::Command;
 use std::time::Duration;
@@ -37,7 +37,8 @@ spec:
 struct Verdicts {
     /// Kind and id.
     passed: BTreeSet<String>,
-    failed: BTreeSet<String>,
+    /// Why, of each.
+    failed: BTreeMap<String, String>,
 }
 
 /// Runs all tests through a Forebay of its own, whose origin the suite brings along.
@@ -76,8 +77,11 @@ fn read(output: &str) -> Verdicts {
         else {
             continue;
         };
-        let set = if result == "pass" { &mut verdicts.passed } else { &mut verdicts.failed };
-        set.insert(format!("{kind} {id}"));
+        let test = format!("{kind} {id}");
+        match result {
+            "pass" => _ = verdicts.passed.insert(test),
+            why => _ = verdicts.failed.insert(test, why.to_owned()),
+        }
     }
     verdicts
 }
@@ -97,16 +101,19 @@ fn exceptions(list: &str) -> Result<BTreeSet<String>> {
 /// An error where the list and the run do not agree, or too little passes.
 fn judge(verdicts: &Verdicts, exceptions: &BTreeSet<String>) -> Result<String> {
     let Verdicts { passed, failed } = verdicts;
-    let new: Vec<_> = failed.difference(exceptions).collect();
+    let new = failed.iter().filter(|(test, _)| !exceptions.contains(*test));
+    let new: Vec<_> = new.map(|(test, why)| format!("{test}: {why}")).collect();
     if !new.is_empty() {
-        bail!("not passed: {new:?}");
+        bail!("not passed: {}", new.join("; "));
     }
     let mended: Vec<_> = passed.intersection(exceptions).collect();
     if !mended.is_empty() {
         bail!("passed, so that it must not stand in testing/http-cache/exceptions.txt: {mended:?}");
     }
-    let count = |set: &BTreeSet<String>, kind: &str| set.iter().filter(|id| id.starts_with(kind)).count();
-    let [required, optimal] = ["required", "optimal"].map(|kind| (count(passed, kind), count(failed, kind)));
+    let [required, optimal] = ["required", "optimal"].map(|kind| {
+        let of_kind = |test: &&String| test.starts_with(kind);
+        (passed.iter().filter(of_kind).count(), failed.keys().filter(of_kind).count())
+    });
     ensure!(
         (required.0 + required.1, optimal.0 + optimal.1) == (REQUIRED, OPTIMAL),
         "the suite has other tests than it had: {required:?}, {optimal:?}"
@@ -128,7 +135,7 @@ mod tests {
             read("noise\nrequired a pass\nrequired b Assertion,Response 2\noptimal c pass\ncheck d pass\n");
         assert_eq!((verdicts.passed.len(), verdicts.failed.len()), (2, 1));
         let said = |list: &str| judge(&verdicts, &exceptions(list).unwrap()).unwrap_err().to_string();
-        assert!(said("").contains("not passed: [\"required b\"]"));
+        assert!(said("").contains("not passed: required b: Assertion,Response 2"));
         assert!(said("required b: Why.\nrequired a: Why.").contains("must not stand in"));
         assert!(said("required b: Why.").contains("other tests"));
         assert!(exceptions("required b").is_err() && exceptions("required b: why").is_err());
