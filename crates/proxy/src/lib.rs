@@ -288,11 +288,10 @@ impl Proxy {
             spans,
         };
         for (index, &cpu) in options.workers.iter().enumerate() {
-            let acknowledgement = Acknowledgement { all: Arc::clone(&proxy.acknowledged), worker: index };
+            let (acknowledgement, closed) = proxy.told_by(index);
             let control =
                 Control { published: control.clone(), stopping: stops.clone(), relief: proxy.guard.orders() };
             let (ticks, notices) = (proxy.guard.tick(index), proxy.guard.notices());
-            let closed = ClosedByWorker { all: Arc::clone(&proxy.closed), worker: index };
             let sockets = sockets.remove(0);
             let thread = WorkerThread { cpu, sockets, control, acknowledgement, closed, ticks };
             let (clock, recorder) = (Clock::new(start), registry.recorder());
@@ -329,6 +328,12 @@ impl Proxy {
             proxy.threads.push(std::thread::Builder::new().name(format!("worker {index}")).spawn(run)?);
         }
         Ok(proxy)
+    }
+
+    /// How a worker tells what it serves, and where it cannot listen.
+    fn told_by(&self, worker: usize) -> (Acknowledgement, ClosedByWorker) {
+        let acknowledgement = Acknowledgement { all: Arc::clone(&self.acknowledged), worker };
+        (acknowledgement, ClosedByWorker { all: Arc::clone(&self.closed), worker })
     }
 
     /// Where clients of HTTP and HTTPS connect to, with the ports that were chosen: for the listeners of the configuration that it was
