@@ -228,6 +228,7 @@ impl<'r, 'a> Reporter<'r, 'a> {
                 supported_kinds: one.kinds.iter().map(|kind| kind.group_kind()).collect(),
                 attached_routes: self.counts[*at],
                 conditions: conditions_of(one, unusable),
+                places: if unusable.is_none() { one.places() } else { Vec::new() },
             });
         }
         statuses
