@@ -39,6 +39,9 @@ fn rows(results: &Results, unmeasured: &[Peer]) -> Vec<Vec<String>> {
     heading.extend(
         comparisons.iter().map(|(figure, other)| format!("{} / {}'s", figure.heading(), other.name())),
     );
+    if figures.is_empty() && !unmeasured.is_empty() {
+        heading.push("figures".into());
+    }
     let columns = heading.len();
     let mut peers: Vec<_> = results.peers().chain(unmeasured.iter().copied()).collect();
     peers.sort_unstable();
@@ -127,5 +130,7 @@ mod tests {
         let cells: Vec<_> =
             lines[2].split('|').skip(2).map(str::trim).filter(|cell| !cell.is_empty()).collect();
         assert_eq!(cells, ["not measured", "-", "-", "-"]);
+        let text = section(keepalive(), &Results::default(), &[Peer::Envoy], "here");
+        assert!(text.contains("\n| envoy | not measured |\n"), "{text}");
     }
 }

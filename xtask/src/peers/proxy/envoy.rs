@@ -25,6 +25,9 @@ pub(super) const WHEEL: Wheel = Wheel {
 const TYPES: &str = "type.googleapis.com/envoy";
 /// Its circuit breakers would let no more than 1,024 connections and requests through; the other peers have no such limit.
 const NO_LIMIT: u32 = 1_000_000;
+/// As nginx lets a client have. Its own limit is so high that a server of fewer refuses what comes before it has said so, and who called gets
+/// an error.
+const STREAMS_MAX: u32 = 128;
 /// As the other peers have it.
 const UPSTREAM_IDLE: &str = "60s";
 /// nginx's log format.
@@ -166,13 +169,15 @@ fn cluster(setup: &Setup) -> Value {
     });
     let protocol = match setup.upstream {
         Upstream::Tcp => return cluster,
-        Upstream::Http1 => "http_protocol_options",
-        Upstream::H2c | Upstream::Grpc => "http2_protocol_options",
+        Upstream::Http1 => json!({ "http_protocol_options": {} }),
+        Upstream::H2c | Upstream::Grpc => {
+            json!({ "http2_protocol_options": { "max_concurrent_streams": STREAMS_MAX } })
+        }
     };
     let options = json!({
         "@type": format!("{TYPES}.extensions.upstreams.http.v3.HttpProtocolOptions"),
         "common_http_protocol_options": { "idle_timeout": UPSTREAM_IDLE },
-        "explicit_http_config": { protocol: {} },
+        "explicit_http_config": protocol,
     });
     cluster["typed_extension_protocol_options"] =
         json!({ "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": options });
