@@ -91,31 +91,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut peers = arguments.peers()?;
     let workloads: Vec<_> = jobs.iter().map(|job| job.workload).collect();
     tools::check(&workloads)?;
+    if peers.contains(&Peer::Forebay) {
+        forebay_binary().context("or leave it out: --without forebay")?;
+    }
     let missing = leave_out_missing(&mut peers, &workloads);
     let folder = tempfile::tempdir()?;
-    let mut bench = prepare(&folder, &peers, arguments)?;
+    let mut bench = prepare(&folder, arguments)?;
     let mut failed = Vec::new();
     for job in jobs {
         bench.seconds = job.duration;
         match measure(&job, &peers, &bench) {
             Ok(measured) => {
-                failed.extend(
-                    measured
-                        .failed
-                        .iter()
-                        .map(|one| format!("{} with {}", job.workload.name, one.peer.name())),
-                );
-                let missing: Vec<_> = missing.iter().chain(&measured.failed).collect();
-                let missing: Vec<_> =
-                    missing.into_iter().filter(|one| job.workload.peers.contains(&one.peer)).collect();
-                let source = arguments.source(&job, &peers, &missing);
-                let unmeasured: Vec<_> = missing.iter().map(|one| one.peer).collect();
-                let section = report::section(job.workload, &measured.results, &unmeasured, &source);
-                println!("{section}");
-                if arguments.write {
-                    block().write(Path::new(PAGE), job.workload.name, &section)?;
-                    summary::write(Path::new(PAGE), &block())?;
-                }
+                arguments.tell(&job, &peers, &missing, &measured)?;
+                let peers = measured.failed.iter().map(|failed| failed.peer.name());
+                failed.extend(peers.map(|peer| format!("{} with {peer}", job.workload.name)));
             }
             Err(error) => {
                 bench.interrupt.check()?;
@@ -146,10 +135,7 @@ fn block() -> Block {
     Block { command: "peers", groups }
 }
 
-fn prepare<'a>(folder: &'a TempDir, peers: &[Peer], arguments: &Arguments) -> Result<Bench<'a>> {
-    if peers.contains(&Peer::Forebay) {
-        forebay_binary().context("or leave it out: --without forebay")?;
-    }
+fn prepare<'a>(folder: &'a TempDir, arguments: &Arguments) -> Result<Bench<'a>> {
     machine::raise_descriptor_limit();
     Ok(Bench {
         cpus: Cpus::choose()?,
@@ -246,6 +232,22 @@ impl Arguments {
             .into_iter()
             .filter(|peer| !self.without.iter().any(|name| name == peer.name()))
             .collect())
+    }
+
+    /// Prints what came of a workload, and puts it into the page where that is wished.
+    fn tell(&self, job: &Job, peers: &[Peer], missing: &[Missing], measured: &Measured) -> Result<()> {
+        let Measured { results, failed } = measured;
+        let missing = missing.iter().chain(failed);
+        let missing: Vec<_> = missing.filter(|one| job.workload.peers.contains(&one.peer)).collect();
+        let unmeasured: Vec<_> = missing.iter().map(|one| one.peer).collect();
+        let source = self.source(job, peers, &missing);
+        let section = report::section(job.workload, results, &unmeasured, &source);
+        println!("{section}");
+        if self.write {
+            block().write(Path::new(PAGE), job.workload.name, &section)?;
+            summary::write(Path::new(PAGE), &block())?;
+        }
+        Ok(())
     }
 
     /// The options of a workload that has a size of its own.

@@ -87,8 +87,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let port = listen.rsplit(':').next().unwrap_or_default().to_owned();
     let upstream_version = if protocol == "h2c" { 2 } else { 1 };
     let upstreams = LoadBalancer::try_from_iter(upstreams)?;
-    let mut service =
-        http_proxy_service(&server.configuration, Proxy { upstreams, upstream_version, port });
+    let mut service = http_proxy_service(&server.configuration, Proxy { upstreams, upstream_version, port });
     let proxy = service.app_logic_mut().ok_or("the service has no proxy")?;
     let mut options = HttpServerOptions::default();
     options.h2c = clients == "h2c";

@@ -72,7 +72,7 @@ fn reason(said: &str) -> &str {
     let lines = || said.lines().map(str::trim);
     let lacks = lines().find(|line| line.contains("is `cmake` not installed"));
     let error = || lines().find(|line| line.starts_with("error"));
-    lacks.or_else(error).or_else(|| lines().last()).unwrap_or_default()
+    lacks.or_else(error).or_else(|| lines().next_back()).unwrap_or_default()
 }
 
 fn target() -> Result<PathBuf> {
