@@ -6,6 +6,7 @@ mod change;
 mod stage;
 mod start;
 mod traffic;
+mod upgrade;
 
 use std::env;
 use std::ffi::OsString;
@@ -69,6 +70,12 @@ const MEASURES: &[Measure] = &[
         what: "kill -9 of the process of one Pod of 4 at 2,000 requests/s: GET and POST, on kept connections and on new ones",
         kind: Kind::Ingress,
         run: traffic::kill_pod,
+    },
+    Measure {
+        name: "helm-upgrade",
+        what: "helm upgrade of Forebay, two replicas, behind a balancer of connections at 2,000 requests/s: GET and POST, on kept connections and on new ones",
+        kind: Kind::Ingress,
+        run: upgrade::by_helm,
     },
     Measure {
         name: "api-server-away",

@@ -116,11 +116,16 @@ impl Stage {
     }
 
     pub(super) fn forebay_following(&self, kubeconfig: &Path) -> Result<Forebay> {
+        self.forebay_with(kubeconfig, &[])
+    }
+
+    pub(super) fn forebay_with(&self, kubeconfig: &Path, arguments: &[&str]) -> Result<Forebay> {
         let [http, admin] = [free_address()?, free_address()?];
         let mut command = Command::new(forebay_binary()?);
         command.arg("serve").arg("--kubeconfig").arg(kubeconfig);
         command.args(["--http-port", &http.port().to_string(), "--https-port", "0"]);
         command.args(["--healthz-port", &admin.port().to_string(), "--controller-class", CONTROLLER]);
+        command.args(arguments);
         if self.kind == Kind::HttpRoute {
             // Who writes the status has to be the leader.
             command.args(["--publish-status-address=192.0.2.1", "--election-id=leader"]);

@@ -18,7 +18,7 @@ use super::Findings;
 use super::change::while_changing;
 use super::stage::{Forebay, SPACE, Stage, ingress, many_host, object, prepare, route, service};
 
-const HOST: &str = "web.test";
+pub(super) const HOST: &str = "web.test";
 /// Seconds that a Pod goes on serving after it was told to end, as Deployments behind any ingress controller should.
 const PRE_STOP: u32 = 1;
 const PODS: u32 = 4;
@@ -193,14 +193,14 @@ pub(super) fn route_under_change(stage: &mut Stage) -> Result<Findings> {
 
 /// What all loads of the mix saw, by method.
 #[derive(Default)]
-struct Total(Vec<(&'static str, u64, u64)>);
+pub(super) struct Total(Vec<(&'static str, u64, u64)>);
 
 impl Total {
-    fn add(&mut self, outcomes: &[(&'static str, Outcome)]) {
+    pub(super) fn add(&mut self, outcomes: &[(&'static str, Outcome)]) {
         self.0.extend(outcomes.iter().map(|(method, seen)| (*method, seen.answered, failures(seen))));
     }
 
-    fn failed(&self) -> u64 {
+    pub(super) fn failed(&self) -> u64 {
         self.0.iter().map(|(_, _, failed)| failed).sum()
     }
 
@@ -208,7 +208,7 @@ impl Total {
         self.0.iter().filter(|(of, ..)| *of == method).map(|(_, _, failed)| failed).sum()
     }
 
-    fn tell(&self, findings: &mut Findings) {
+    pub(super) fn tell(&self, findings: &mut Findings) {
         findings.figure("requests", self.0.iter().map(|(_, answered, _)| answered).sum::<u64>().to_string());
         findings.figure("GET failed", self.failed_of("GET").to_string());
         findings.figure("POST failed", self.failed_of("POST").to_string());
@@ -220,7 +220,7 @@ fn failures(outcome: &Outcome) -> u64 {
     outcome.errors.total() + outcome.unfinished
 }
 
-fn plan(target: SocketAddr, host: &str, duration: Duration) -> Plan {
+pub(super) fn plan(target: SocketAddr, host: &str, duration: Duration) -> Plan {
     Plan {
         host: host.into(),
         connections: CONNECTIONS,
@@ -240,7 +240,10 @@ fn under<T>(plan: &Plan, work: impl FnOnce() -> T) -> Result<(Outcome, T)> {
 }
 
 /// The same with all kinds of requests at once.
-fn under_mix<T>(load: &Plan, work: impl FnOnce() -> T) -> Result<(Vec<(&'static str, Outcome)>, T)> {
+pub(super) fn under_mix<T>(
+    load: &Plan,
+    work: impl FnOnce() -> T,
+) -> Result<(Vec<(&'static str, Outcome)>, T)> {
     thread::scope(|scope| {
         let loads = MIX.map(|(method, requests_per_connection)| {
             let plan = Plan {
@@ -263,6 +266,14 @@ fn under_mix<T>(load: &Plan, work: impl FnOnce() -> T) -> Result<(Vec<(&'static 
 
 /// A Deployment behind Forebay, both ready.
 fn deploy(stage: &Stage) -> Result<Forebay> {
+    deploy_pods(stage, &ingress("web", HOST, "web"))?;
+    let forebay = stage.forebay()?;
+    stage.await_host(&forebay, HOST)?;
+    Ok(forebay)
+}
+
+/// A Deployment that is ready, and an Ingress that leads to it.
+pub(super) fn deploy_pods(stage: &Stage, ingress: &Value) -> Result<()> {
     let labels = json!({"app": "web"});
     let container = json!({
         "name": "payload",
@@ -277,14 +288,11 @@ fn deploy(stage: &Stage) -> Result<Forebay> {
     stage.client.apply(&object("Deployment", "web", json!({"spec": spec})))?;
     let spec = json!({"selector": labels, "ports": [{"port": 80, "targetPort": "http"}]});
     stage.client.apply(&object("Service", "web", json!({"spec": spec})))?;
-    stage.client.apply(&ingress("web", HOST, "web"))?;
-    stage.await_that("the Deployment", || is_rolled_out(&stage.client))?;
-    let forebay = stage.forebay()?;
-    stage.await_host(&forebay, HOST)?;
-    Ok(forebay)
+    stage.client.apply(ingress)?;
+    stage.await_that("the Deployment", || is_rolled_out(&stage.client, "web"))
 }
 
-fn undeploy(stage: &Stage) -> Result<()> {
+pub(super) fn undeploy(stage: &Stage) -> Result<()> {
     for kind in ["Ingress", "Service", "Deployment"] {
         stage.client.delete(&object(kind, "web", json!({})))?;
     }
@@ -296,7 +304,7 @@ fn restart(stage: &Stage, round: u32) -> Result<()> {
     let before = names(&stage.client.list("Pod", SPACE)?);
     let template = json!({"metadata": {"annotations": {"round": round.to_string()}}});
     stage.client.merge(&object("Deployment", "web", json!({"spec": {"template": template}})))?;
-    stage.await_that("the Deployment", || is_rolled_out(&stage.client))?;
+    stage.await_that("the Deployment", || is_rolled_out(&stage.client, "web"))?;
     stage.await_that("the Pods from before to go", || {
         Ok(!names(&stage.client.list("Pod", SPACE)?).iter().any(|name| before.contains(name)))
     })
@@ -328,12 +336,12 @@ fn is_ours(process: &Path) -> bool {
     fs::read_to_string(process.join("comm")).is_ok_and(|name| name.trim() == "forebay")
 }
 
-fn names(pods: &[Value]) -> Vec<String> {
+pub(super) fn names(pods: &[Value]) -> Vec<String> {
     pods.iter().filter_map(|pod| pod["metadata"]["name"].as_str()).map(ToOwned::to_owned).collect()
 }
 
-fn is_rolled_out(client: &Client) -> Result<bool> {
-    let Some(now) = client.find("Deployment", SPACE, "web")? else { return Ok(false) };
+pub(super) fn is_rolled_out(client: &Client, deployment: &str) -> Result<bool> {
+    let Some(now) = client.find("Deployment", SPACE, deployment)? else { return Ok(false) };
     let (wanted, status) = (&now["spec"]["replicas"], &now["status"]);
     let counts = ["replicas", "updatedReplicas", "availableReplicas"].map(|name| &status[name]);
     let is_seen = status["observedGeneration"] == now["metadata"]["generation"];
