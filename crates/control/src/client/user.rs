@@ -3,6 +3,7 @@
 use std::env;
 use std::path::PathBuf;
 
+use hyper_util::client::proxy::matcher::Matcher;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
@@ -26,15 +27,30 @@ pub(super) async fn configure(address: &UserAddress) -> Result<Config, ConnectEr
     let known: Vec<_> = kubeconfig.contexts.iter().map(|context| context.name.clone()).collect();
     let context = address.context.clone().or_else(|| kubeconfig.current_context.clone());
     let context = context.filter(|context| !context.is_empty());
-    match context {
+    match &context {
         None => return Err(ConnectError::NoCurrentContext { from, known }),
-        Some(context) if !known.contains(&context) => {
-            return Err(ConnectError::NoContext { from, context, known });
+        Some(context) if !known.contains(context) => {
+            return Err(ConnectError::NoContext { from, context: context.clone(), known });
         }
         Some(_) => {}
     }
-    let options = KubeConfigOptions { context: address.context.clone(), ..KubeConfigOptions::default() };
-    Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(fail)
+    let options = KubeConfigOptions { context: context.clone(), ..KubeConfigOptions::default() };
+    let has_proxy = has_proxy(&kubeconfig, context.as_deref());
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(fail)?;
+    // kube asks NO_PROXY about the proxy, and not about the API server.
+    if !has_proxy && Matcher::from_env().intercept(&config.cluster_url).is_none() {
+        config.proxy_url = None;
+    }
+    Ok(config)
+}
+
+/// Whether the kubeconfig itself has a proxy for the cluster of a context.
+fn has_proxy(kubeconfig: &Kubeconfig, context: Option<&str>) -> bool {
+    let context = kubeconfig.contexts.iter().find(|named| Some(named.name.as_str()) == context);
+    let cluster = context.and_then(|named| Some(named.context.as_ref()?.cluster.as_str()));
+    let cluster = kubeconfig.clusters.iter().find(|named| Some(named.name.as_str()) == cluster);
+    let proxy = cluster.and_then(|named| named.cluster.as_ref()?.proxy_url.as_deref());
+    proxy.is_some_and(|proxy| !proxy.is_empty())
 }
 
 /// The kubeconfig, and where it is. None for a Pod that has none.

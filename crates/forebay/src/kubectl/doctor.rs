@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 use ::doctor::{Finding, Verdict};
-use futures::future::join_all;
+use futures::stream::{self, StreamExt};
 use serde::{Deserialize, Serialize};
 
 use super::cluster::Cluster;
-use super::forward::AdminLink;
+use super::forward::{AdminLink, PODS_AT_ONCE};
 use super::pods::ForebayPod;
 use crate::cli::Output;
 use crate::doctor::{exit_code, show, worst};
@@ -33,7 +33,8 @@ struct Examined {
 
 pub(super) async fn run(cluster: &Cluster, form: Output) -> anyhow::Result<ExitCode> {
     let pods = cluster.pods().await?;
-    let examined = join_all(pods.iter().map(|pod| examine(cluster, pod))).await;
+    let examined = stream::iter(pods.iter().map(|pod| examine(cluster, pod)));
+    let examined: Vec<_> = examined.buffered(PODS_AT_ONCE).collect().await;
     let text = match form {
         Output::Text => text(&examined, show::has_colour()),
         Output::Json => format!("{:#}\n", serde_json::json!({"pods": examined})),

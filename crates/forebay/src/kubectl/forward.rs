@@ -17,6 +17,9 @@ use super::pods::ForebayPod;
 use super::right::Right;
 use crate::ask::Conversation;
 
+/// Pods that are asked at a time. Each is a connection to the API server.
+pub(super) const PODS_AT_ONCE: usize = 16;
+
 /// What the admin server is called: a name that it has wherever it is.
 const HOST: &str = "localhost";
 

@@ -42,11 +42,11 @@ impl Desk {
 
     /// Exit code, standard output and standard error.
     fn run(&self, arguments: &[&str]) -> (i32, String, String) {
-        ended(self.command(arguments))
+        ended(&mut self.command(arguments))
     }
 }
 
-fn ended(mut command: Command) -> (i32, String, String) {
+fn ended(command: &mut Command) -> (i32, String, String) {
     let output = command.output().expect("it runs");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it writes text");
     (output.status.code().expect("it exits"), text(output.stdout), text(output.stderr))
@@ -119,7 +119,7 @@ fn the_plugin_calls_itself_as_it_is_called() {
     assert!(stderr.contains("did you mean status?"), "{stderr}");
     let mut long = Command::new(FOREBAY);
     long.args(["kubectl", "logs", "--status=6xx"]);
-    let (code, _, stderr) = ended(long);
+    let (code, _, stderr) = ended(&mut long);
     assert_eq!(code, 2);
     assert!(stderr.contains("or 5xx for all of a class"), "{stderr}");
 }
@@ -133,7 +133,7 @@ fn what_is_wrong_with_a_kubeconfig_is_said_in_one_line() {
             Some(path) => command.env("KUBECONFIG", path),
             None => command.env_remove("KUBECONFIG"),
         };
-        let (code, stdout, stderr) = ended(command);
+        let (code, stdout, stderr) = ended(&mut command);
         assert_eq!((code, stdout.as_str(), stderr.lines().count()), (2, "", 1), "{stderr}");
         stderr
     };
@@ -158,6 +158,26 @@ fn an_api_server_that_is_away_is_named() {
     let (code, _, stderr) = desk.run(&["status", "--request-timeout=200ms"]);
     assert_eq!(code, 2);
     assert!(stderr.contains("has not answered within 0.2 s"), "{stderr}");
+}
+
+#[test]
+fn a_proxy_is_asked_unless_the_api_server_is_to_be_reached_without() {
+    let proxy = Canned::answering("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n");
+    let refusing = Refusing::default();
+    // Nobody listens there either, and it is another address than the proxy's.
+    let server = format!("127.0.0.2:{}", refusing.address().port());
+    let desk = Desk::at(&format!("https://{server}"));
+    let run = |without: &str| {
+        let mut command = desk.command(&["status"]);
+        ended(command.env("HTTPS_PROXY", url(&proxy)).env("NO_PROXY", without).env_remove("no_proxy"))
+    };
+    let (code, _, stderr) = run("elsewhere.test");
+    assert_eq!(code, 2, "{stderr}");
+    assert!(proxy.heads()[0].starts_with(&format!("CONNECT {server} ")), "{:?}", proxy.heads());
+    let before = proxy.connections();
+    let (_, _, stderr) = run("127.0.0.2");
+    assert_eq!(proxy.connections(), before, "{stderr}");
+    assert!(stderr.contains("refused"), "{stderr}");
 }
 
 #[test]

@@ -44,7 +44,8 @@ fn what_forebays_in_a_cluster_know_is_told() {
     let one = saying("one");
     space.serve("web", one.address());
     space.route("web", "a.test", "web");
-    let mut odd = space.ingress("b.test", "web");
+    space.route("other", "b.test", "web");
+    let mut odd = space.ingress("c.test", "web");
     odd["metadata"]["annotations"] = json!({"nginx.ingress.kubernetes.io/limit-rps": "many"});
     space.apply("Ingress", "odd", odd);
     let _release = Release::install(&space, &["controller.replicaCount=2", FORMAT]);

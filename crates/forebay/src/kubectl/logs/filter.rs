@@ -4,7 +4,6 @@ use anyhow::{Context, bail};
 use model::template::{Part, parse_parts};
 use regex::bytes::Regex;
 
-use super::elsewhere;
 use crate::standing::AccessLog;
 
 /// Variables that name the host of a request, the most exact first. `$server_name` is the rule's, which may be a wildcard.
@@ -37,7 +36,7 @@ impl Filter {
         hosts: Vec<String>,
         statuses: Vec<(u16, u16)>,
     ) -> anyhow::Result<Self> {
-        elsewhere(log)?;
+        is_in_logs(log)?;
         let parts = parse_parts(&log.format, |name| Some(name.to_owned()))
             .with_context(|| format!("cannot read the format of the access log {:?}", log.format))?;
         let has =
@@ -79,6 +78,20 @@ impl Filter {
             && (self.statuses.is_empty() || value("status").is_some_and(is_status));
         if is_meant { Verdict::Meant } else { Verdict::Other }
     }
+}
+
+/// Why lines of the access log are not among those of a Pod.
+fn is_in_logs(log: &AccessLog) -> anyhow::Result<()> {
+    if !log.enabled {
+        bail!("there is no access log: it is turned off in the ConfigMap (disable-access-log)");
+    }
+    if !["stdout", "stderr"].contains(&log.output.as_str()) {
+        bail!(
+            "the access log goes to {}, so that the logs of Pods do not have it (access-log-path)",
+            log.output
+        );
+    }
+    Ok(())
 }
 
 /// The host of `host:port`.

@@ -5,7 +5,7 @@ mod lines;
 
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use futures::future::join_all;
 use futures::stream::{Stream, StreamExt, select_all};
 use k8s_openapi::api::core::v1::Pod;
@@ -156,18 +156,4 @@ impl Printer {
     fn flush(&mut self) -> anyhow::Result<()> {
         output::print(std::mem::take(&mut self.collected))
     }
-}
-
-/// Why lines of the access log are not among those of a Pod.
-fn elsewhere(log: &AccessLog) -> anyhow::Result<()> {
-    if !log.enabled {
-        bail!("there is no access log: it is turned off in the ConfigMap (disable-access-log)");
-    }
-    if !["stdout", "stderr"].contains(&log.output.as_str()) {
-        bail!(
-            "the access log goes to {}, so that the logs of Pods do not have it (access-log-path)",
-            log.output
-        );
-    }
-    Ok(())
 }
