@@ -67,11 +67,17 @@ All commands: forebay --help. Where to read on: README.md and docs/, beside the 
 ";
 
 fn main() -> ExitCode {
-    if std::env::args_os().next().is_some_and(|program| kubectl::is_plugin(&program)) {
+    let program = std::env::args_os().next().unwrap_or_default();
+    if kubectl::is_plugin(&program) {
         return match Plugin::try_parse() {
             Ok(plugin) => end(kubectl::run(plugin.kubectl)),
             Err(error) => cli::explain(&error),
         };
+    }
+    if kubectl::is_completer(&program) {
+        let words: Vec<_> =
+            std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+        return end(output::print(kubectl::offers(&words)).map(|()| ExitCode::SUCCESS));
     }
     if std::env::args_os().len() <= 1 {
         // Not what was asked for, since nothing was.

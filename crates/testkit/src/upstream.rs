@@ -130,8 +130,10 @@ struct Shared {
     open: Mutex<Vec<TcpStream>>,
 }
 
-/// The answer to a request with this head.
-struct Answer(Box<dyn Fn(&str) -> Vec<u8> + Send + Sync>);
+/// What is answered to a request with this head.
+type Choose = dyn Fn(&str) -> Vec<u8> + Send + Sync;
+
+struct Answer(Box<Choose>);
 
 impl fmt::Debug for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,7 +1,6 @@
 //! The kubeconfig of a user, found as kubectl finds it.
 
 use std::env;
-use std::path::PathBuf;
 
 use hyper_util::client::proxy::matcher::Matcher;
 use kube::Config;
@@ -62,7 +61,7 @@ fn find(address: &UserAddress) -> Option<(String, Result<Kubeconfig, KubeconfigE
         let merged = Kubeconfig::from_env().map(Option::unwrap_or_default);
         return Some((paths.to_string_lossy().into_owned(), merged));
     }
-    let path = PathBuf::from(env::home_dir().unwrap_or_default()).join(".kube/config");
+    let path = env::home_dir().unwrap_or_default().join(".kube/config");
     if !path.exists() && env::var_os(IN_CLUSTER).is_some() {
         return None;
     }
@@ -72,6 +71,7 @@ fn find(address: &UserAddress) -> Option<(String, Result<Kubeconfig, KubeconfigE
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::PathBuf;
 
     use super::*;
     use crate::Connection;

@@ -36,8 +36,8 @@ pub(super) async fn run(
         control::check_cluster(&cluster.connection, how.scope, how.options, SystemTime::now()).await;
     let (translation, found) = checked.map_err(|unlisted| {
         anyhow::anyhow!(
-            "{unlisted}; it takes a ClusterRole with list and watch on these; `kubectl forebay status` tells of the problems that a \
-             running Forebay has found, and needs none of them"
+            "{unlisted}; it takes a ClusterRole with list and watch on these, or for one namespace a Role and `-- --watch-namespace=NAME`; \
+             `kubectl forebay status` tells of the problems that a running Forebay has found, and needs none of them"
         )
     })?;
     check::tell(&translation, &found, form, report)

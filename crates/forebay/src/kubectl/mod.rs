@@ -5,6 +5,7 @@
 
 mod check;
 mod cluster;
+mod complete;
 mod doctor;
 mod explain;
 mod flags;
@@ -21,6 +22,7 @@ use std::process::ExitCode;
 
 use crate::cli::{Kubectl, KubectlCommand};
 use cluster::Cluster;
+pub(crate) use complete::{is_completer, offers};
 
 /// The name by which kubectl finds a plugin for `kubectl forebay`.
 const PLUGIN: &str = "kubectl-forebay";

@@ -159,7 +159,7 @@ mod tests {
         serde_json::from_value(content).unwrap()
     }
 
-    fn with(container: Value, status: &Value) -> ForebayPod {
+    fn with(container: &Value, status: &Value) -> ForebayPod {
         let pod = json!({
             "metadata": {"namespace": "edge", "name": "forebay-1"},
             "spec": {"nodeName": "one", "containers": [container]},
@@ -186,7 +186,7 @@ mod tests {
             "startTime": "2026-01-02T03:04:05Z",
             "conditions": [{"type": "Ready", "status": "True"}],
         });
-        let pod = with(container, &status);
+        let pod = with(&container, &status);
         assert_eq!((pod.title().as_str(), pod.container.as_str()), ("edge/forebay-1", "controller"));
         assert_eq!((pod.node.as_deref(), pod.version.as_deref()), (Some("one"), Some("0.1.0")));
         assert_eq!((pod.is_ready, pod.admin_port), (true, 10333));
@@ -200,21 +200,21 @@ mod tests {
     #[test]
     fn an_admin_port_without_name_is_that_of_the_probe() {
         let probe = json!({"name": "c", "readinessProbe": {"httpGet": {"path": "/healthz", "port": 10255}}});
-        assert_eq!(with(probe, &json!({})).admin_port, 10255);
+        assert_eq!(with(&probe, &json!({})).admin_port, 10255);
         let named = json!({
             "name": "c",
             "readinessProbe": {"httpGet": {"path": "/healthz", "port": "admin"}},
             "ports": [{"name": "admin", "containerPort": 9}],
         });
-        assert_eq!(with(named.clone(), &json!({})).admin_port, 9);
-        assert_eq!(with(json!({"name": "c"}), &json!({})).admin_port, ADMIN_PORT);
+        assert_eq!(with(&named, &json!({})).admin_port, 9);
+        assert_eq!(with(&json!({"name": "c"}), &json!({})).admin_port, ADMIN_PORT);
         let given = ForebayPod::of(&pod(json!({"metadata": {}, "spec": {"containers": [named]}})), Some(7));
         assert_eq!(given.admin_port, 7);
     }
 
     #[test]
     fn what_is_not_ready_says_why() {
-        let state = |status: Value| with(json!({"name": "c"}), &status).state;
+        let state = |status: Value| with(&json!({"name": "c"}), &status).state;
         let of = |state: Value| json!([{"name": "c", "image": "", "imageID": "", "ready": false, "restartCount": 1, "state": state}]);
         assert_eq!(state(json!({"phase": "Pending"})), "pending");
         assert_eq!(state(json!({"phase": "Running"})), "not ready");

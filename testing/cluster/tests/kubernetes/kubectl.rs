@@ -17,12 +17,19 @@ const FORMAT: &str = "controller.config.log-format-upstream=$host $status $reque
 
 /// Runs `kubectl forebay` in the namespace of a test; exit code, standard output and standard error.
 fn kubectl(space: &Space, kubeconfig: &Path, arguments: &[&str]) -> (i32, String, String) {
+    run(kubeconfig, &[&["forebay"], arguments, &["--namespace", &space.name]].concat())
+}
+
+/// Runs kubectl with the plugin and what completes it.
+fn run(kubeconfig: &Path, arguments: &[&str]) -> (i32, String, String) {
     let programs = tempfile::tempdir().expect("a folder");
-    symlink(forebay(), programs.path().join("kubectl-forebay")).expect("a link");
+    for name in ["kubectl-forebay", "kubectl_complete-forebay"] {
+        symlink(forebay(), programs.path().join(name)).expect("a link");
+    }
     let path = format!("{}:{}", programs.path().display(), env::var("PATH").expect("a PATH"));
     let mut command = Command::new("kubectl");
-    command.arg("forebay").args(arguments).args(["--namespace", &space.name]);
-    let output = command.env("KUBECONFIG", kubeconfig).env("PATH", path).output().expect("kubectl");
+    command.args(arguments).env("KUBECONFIG", kubeconfig).env("PATH", path);
+    let output = command.output().expect("kubectl");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it writes text");
     (output.status.code().expect("it exits"), text(output.stdout), text(output.stderr))
 }
@@ -154,4 +161,13 @@ fn rights_that_are_missing_are_named() {
         stderr.contains("does not list") && stderr.contains("it takes a ClusterRole with list and watch"),
         "{stderr}"
     );
+}
+
+#[test]
+fn kubectl_completes_what_is_behind_the_plugin() {
+    let space = Space::new("kubectl-complete");
+    let (code, stdout, stderr) = run(space.kubeconfig(), &["__complete", "forebay", "ex"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.starts_with("explain\tTell what becomes of a request"), "{stdout}{stderr}");
+    assert!(stdout.ends_with(":4\n"), "{stdout}");
 }
