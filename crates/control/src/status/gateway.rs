@@ -41,8 +41,8 @@ const TRIES_MAX: usize = 4;
 /// From so many objects of a kind on they are listed rather than asked for one by one.
 const LISTED_MIN: usize = 32;
 
-/// Objects in one answer to a list.
-const PAGE: usize = 500;
+/// Objects in one answer to a list: so many are in memory as JSON.
+const PAGE: usize = 100;
 
 /// Least time between two passes, however often objects change.
 const SPACING: Duration = Duration::from_millis(20);

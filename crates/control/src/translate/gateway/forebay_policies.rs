@@ -87,7 +87,7 @@ impl ForebayPolicies {
     /// Reads all policies. `base` has what the `ConfigMap` says.
     pub(super) fn read(base: &Settings, inputs: &Inputs<'_>) -> Self {
         let mut objects: Vec<_> = inputs.gateway().forebay_policies.iter().cloned().collect();
-        objects.sort_by_cached_key(|object| age(&**object));
+        objects.sort_by(|a, b| age(&**a).cmp(&age(&**b)));
         let mut policies = Self::default();
         for object in objects {
             for target in &object.spec.target_refs {
