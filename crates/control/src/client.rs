@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
@@ -185,7 +185,7 @@ async fn configure(address: &ClusterAddress) -> Result<Config, ConnectError> {
 async fn from_file(path: PathBuf) -> Result<Config, ConnectError> {
     let fail = |source| ConnectError::Kubeconfig { path: path.clone(), source };
     let read = Kubeconfig::read_from(&path).map_err(fail)?;
-    Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await.map_err(fail)
+    user::config_of(read, None).await.map_err(fail)
 }
 
 fn certificates(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {

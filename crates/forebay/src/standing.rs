@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 /// Problems that are told of at most, the worst first.
 const PROBLEMS_MAX: usize = 100;
 
+/// Longest message of a problem in bytes, so that a value of an annotation does not become the answer.
+const MESSAGE_BYTES_MAX: usize = 2000;
+
 /// How a Forebay does.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -100,7 +103,7 @@ impl Problems {
         let told = |problem: &&Problem| ToldProblem {
             severity: problem.severity.as_str().to_owned(),
             object: problem.object.as_ref().map(ToString::to_string),
-            message: problem.message.clone(),
+            message: shortened(&problem.message),
         };
         Self {
             errors: count(Severity::Error),
@@ -126,6 +129,11 @@ impl AccessLog {
     }
 }
 
+fn shortened(message: &str) -> String {
+    let end = message.floor_char_boundary(MESSAGE_BYTES_MAX);
+    if end == message.len() { message.to_owned() } else { format!("{}...", &message[..end]) }
+}
+
 #[cfg(test)]
 mod tests {
     use control::Reason;
@@ -147,6 +155,13 @@ mod tests {
         let told = Problems::of(&problems);
         assert_eq!((told.errors, told.warnings, told.notices), (1, 0, 199));
         assert_eq!((told.first.len(), told.first[0].message.as_str()), (PROBLEMS_MAX, "150"));
+    }
+
+    #[test]
+    fn a_message_is_as_long_as_one_can_read() {
+        assert_eq!(shortened("short"), "short");
+        let long = shortened(&"\u{e4}x".repeat(MESSAGE_BYTES_MAX));
+        assert!(long.len() <= MESSAGE_BYTES_MAX + 3 && long.ends_with("..."));
     }
 
     #[test]

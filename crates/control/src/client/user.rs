@@ -33,9 +33,18 @@ pub(super) async fn configure(address: &UserAddress) -> Result<Config, ConnectEr
         }
         Some(_) => {}
     }
-    let options = KubeConfigOptions { context: context.clone(), ..KubeConfigOptions::default() };
+    config_of(kubeconfig, context).await.map_err(fail)
+}
+
+/// What a kubeconfig says of a context, and the environment of proxies.
+pub(super) async fn config_of(
+    kubeconfig: Kubeconfig,
+    context: Option<String>,
+) -> Result<Config, KubeconfigError> {
+    let context = context.or_else(|| kubeconfig.current_context.clone());
     let has_proxy = has_proxy(&kubeconfig, context.as_deref());
-    let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(fail)?;
+    let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
     // kube asks NO_PROXY about the proxy, and not about the API server.
     if !has_proxy && Matcher::from_env().intercept(&config.cluster_url).is_none() {
         config.proxy_url = None;

@@ -7,9 +7,10 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use testkit::manifest::Ingress;
 use testkit::{Canned, Refusing, Upstream};
 
-use crate::FOREBAY;
+use crate::{FOREBAY, setup};
 
 /// A folder with the program under its name as a plugin, and a kubeconfig.
 struct Desk {
@@ -293,4 +294,25 @@ fn a_pipe_that_nobody_reads_any_more_ends_it_quietly() {
         let output = child.wait_with_output().expect("it ends");
         assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]), "{arguments:?}");
     }
+}
+
+/// What `status` is made of.
+#[test]
+fn a_forebay_says_how_it_does() {
+    let upstream = Canned::saying("hello");
+    let forebay = setup()
+        .endpoint(upstream.address())
+        .setting("log-format-upstream", "$host $status")
+        .manifest("odd.yaml", Ingress::new("odd").path("odd.test", "Prefix", "/", "gone").document())
+        .start();
+    assert_eq!(forebay.get("/").status, 200);
+    let answer = forebay.admin("/status");
+    let told: Value = serde_json::from_slice(&answer.body).expect("JSON");
+    assert_eq!((answer.status, &told["generation"]), (200, &json!(1)), "{told:#}");
+    assert!(told["requests"].as_u64() >= Some(1) && told["upSeconds"].as_f64() > Some(0.0), "{told:#}");
+    assert_eq!(told["accessLog"], json!({"enabled": true, "output": "stdout", "format": "$host $status"}));
+    let problems = &told["problems"];
+    assert_eq!(problems["first"][0]["object"], "Ingress default/odd", "{told:#}");
+    let count = |name: &str| problems[name].as_u64().expect("a number");
+    assert_eq!(count("errors") + count("warnings"), 1, "{told:#}");
 }
