@@ -209,7 +209,7 @@ async fn ports_change(ports: Option<&mut watch::Receiver<ClosedPorts>>) {
     let Some(ports) = ports else { return pending().await };
     if ports.changed().await.is_err() {
         // The proxy is being stopped.
-        pending().await
+        pending::<()>().await;
     }
 }
 

@@ -9,6 +9,9 @@ use bench::generator::Outcome;
 
 use super::proxy::Peer;
 
+/// How far two rates may be apart, as a share, where both carried the load.
+pub(super) const CARRIED_AS_MUCH: f64 = 0.02;
+
 /// One kind of figure. The order is the tables'.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Figure {
@@ -53,6 +56,9 @@ pub(crate) enum Figure {
     /// The same with all streams in use.
     CpuHttp1Closed,
     CpuH2cClosed,
+    /// CPU microseconds per request of a route with conditions, and of one without.
+    CpuConditional,
+    CpuUnconditional,
     /// Microseconds, while nobody makes handshakes, and while many do.
     P50Quiet,
     P99Quiet,
@@ -123,6 +129,8 @@ impl Figure {
             Figure::CpuH2c => "CPU us/request, h2c upstream",
             Figure::CpuHttp1Closed => "HTTP/1 upstream, all streams in use",
             Figure::CpuH2cClosed => "h2c upstream, all streams in use",
+            Figure::CpuConditional => "CPU us/request, 16 conditions",
+            Figure::CpuUnconditional => "CPU us/request, none",
             Figure::P50Quiet => "p50 us, quiet",
             Figure::P99Quiet => "p99 us, quiet",
             Figure::P50Flooded => "p50 us, flooded",
@@ -173,6 +181,11 @@ impl Figure {
 impl Results {
     pub(crate) fn add(&mut self, peer: Peer, figures: Figures) {
         self.0.entry(peer).or_default().push(figures);
+    }
+
+    /// Forgets what was measured of a peer that failed later.
+    pub(crate) fn remove(&mut self, peer: Peer) {
+        self.0.remove(&peer);
     }
 
     /// Who was measured.

@@ -77,7 +77,7 @@ impl Stage {
         let client = Client::new(&cluster.kubeconfig())?;
         prepare(&client)?;
         if kind == Kind::HttpRoute {
-            Kubectl::of(&cluster, folder.path())?.install_kinds(&cluster::gateway_crds("standard")?)?;
+            Kubectl::of(&cluster, folder.path())?.install_kinds(&cluster::gateway_crds("experimental")?)?;
             prepare_gateway(&client)?;
         }
         // The API refuses endpoints on loopback; the node's own address will do.

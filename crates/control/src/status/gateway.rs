@@ -399,13 +399,17 @@ async fn make_infrastructure(
         .filter_map(|address| address["value"].as_str().map(str::to_owned))
         .collect();
     for (path, object) in infrastructure::objects(gateway, &addresses) {
-        let apply = Request::builder().method(Method::PATCH).uri(path + "?fieldManager=forebay&force=true");
+        let apply = Request::builder().method(Method::PATCH).uri(path.clone() + "?fieldManager=forebay");
         let apply = apply.header("content-type", "application/apply-patch+yaml");
         let Ok(apply) = apply.body(object.to_string().into_bytes()) else { continue };
         match server.ask(MAKING, server.client.request::<Value>(apply)).await {
             Err(Failure::Unserved) => return Err(Failure::Unserved),
             Err(Failure::Refused(why)) => {
                 tracing::warn!(gateway = %entry.subject().object, why, "its Service is refused");
+            }
+            // Not taken by force: it may be what somebody else has made, or changed.
+            Err(Failure::Conflict) => {
+                tracing::warn!(gateway = %entry.subject().object, path, "its Service is not made: others manage fields of it");
             }
             Ok(_) | Err(_) => {}
         }

@@ -9,6 +9,7 @@ mod backends;
 mod basic;
 mod cache;
 mod compression;
+mod conditions;
 mod files;
 mod headers;
 mod limit;
@@ -19,6 +20,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 
 use anyhow::Result;
+use serde_json::Value;
 
 use super::proxy::manifests::Pairs;
 use super::proxy::{HOST, Peer};
@@ -31,6 +33,7 @@ pub(super) use backends::{affinity, canary};
 pub(super) use basic::{basic_bcrypt, wrong_credentials};
 pub(super) use cache::{cache, with_disk, zipf};
 pub(super) use compression::compressed;
+pub(super) use conditions::{CONDITIONAL, UNCONDITIONAL, conditions_16};
 pub(super) use files::file;
 pub(super) use headers::{cors, headers_10};
 pub(super) use limit::limit_rps;
@@ -47,6 +50,8 @@ pub(crate) struct Feature {
     pub(super) manifests: Manifests,
     /// Lines for Apache, before all is passed on.
     pub(super) apache: String,
+    /// Filters for Envoy, before its router.
+    pub(super) envoy: Vec<Value>,
     /// Lines for Caddy's only site, before all is passed on.
     pub(super) caddy: String,
 }

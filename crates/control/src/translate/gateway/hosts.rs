@@ -104,6 +104,7 @@ fn stream(one: &Effective<'_>, address: Option<IpAddr>, attached: &AttachedTo<'_
         backends: template.backends.clone(),
         accepts_proxy_header: false,
         sends_proxy_header: false,
+        counts_responses: false,
         labels: template.labels.clone(),
     };
     let protocol = match one.transport() {

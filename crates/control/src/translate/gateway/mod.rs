@@ -9,8 +9,10 @@
 //! Never in here: who writes the status, and when.
 
 mod addresses;
+mod at_parent;
 mod attach;
 mod backends;
+mod closed;
 mod conditions;
 mod duration;
 mod effective;
@@ -29,9 +31,8 @@ mod pieces;
 mod placed;
 mod policies;
 pub mod report;
-mod route_status;
 mod routes;
-mod rules;
+pub(super) mod rules;
 mod status;
 
 use std::collections::HashSet;

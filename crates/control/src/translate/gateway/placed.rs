@@ -7,14 +7,13 @@ use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 
+use super::at_parent::{self, AtParent};
 use super::attach::{Attached, attach};
 use super::effective::{Effective, ParentKey};
 use super::forebay_policies::{Above, ForebayPolicies};
 use super::listeners::{Listeners, OwnGateway};
 use super::pieces::{self, Context, Pieces, RouteObject};
 use super::report::RouteStatus;
-use super::route_status;
-use super::routes::Content;
 use crate::index::{GatewayStores, Store};
 use crate::names::{NsName, ObjectRef};
 use crate::objects::gateway_api::{Gateway, GatewayClass, ListenerSet};
@@ -31,16 +30,7 @@ pub(super) struct Placed {
     /// What is said of it; at first what was said of the object that it takes the place of.
     pub(super) status: Option<Arc<RouteStatus>>,
     pub(super) problems: Vec<Problem>,
-    is_placed: bool,
-}
-
-/// A route at one of its parents.
-pub(super) struct AtParent {
-    pub(super) attached: Attached,
-    /// The number of what it is there.
-    number: u32,
-    /// The numbers of what it is at each listener.
-    of_listeners: Vec<u32>,
+    is_judged: bool,
 }
 
 /// All routes, the oldest first, kept from one translation to the next.
@@ -124,7 +114,7 @@ impl AllPlaced {
         let context = context(has_same_policies);
         self.follow_objects(inputs.gateway());
         for placed in &mut self.all {
-            let is_placed = placed.is_placed && is_same;
+            let is_placed = placed.is_judged && is_same;
             if !is_placed {
                 placed.place(pieces, context.forebay_policies, listeners, inputs, revisions);
             }
@@ -158,7 +148,7 @@ impl AllPlaced {
         let added = RouteObject::all(stores).filter(|object| new.contains(&object.address()));
         self.all.extend(added.map(|object| {
             let status = gone.remove(&object.subject().object);
-            Placed { object, parents: Vec::new(), status, problems: Vec::new(), is_placed: false }
+            Placed { object, parents: Vec::new(), status, problems: Vec::new(), is_judged: false }
         }));
         self.all.sort_by(|a, b| a.object.rank().cmp(&b.object.rank()));
     }
@@ -190,27 +180,15 @@ impl Placed {
 
     /// The numbers of all that it is.
     fn numbers(&self) -> impl Iterator<Item = u32> {
-        self.parents.iter().flat_map(|at| [at.number].into_iter().chain(at.of_listeners.iter().copied()))
+        self.parents.iter().flat_map(AtParent::numbers)
     }
 
     fn judge(&mut self, pieces: &Pieces) {
-        let (status, problems) = route_status::of(&self.object, &self.parents, pieces);
+        let (status, problems) = at_parent::status(&self.object, &self.parents, pieces);
         if self.status.as_deref() != Some(&status) {
             self.status = Some(Arc::new(status));
         }
-        (self.problems, self.is_placed) = (problems, true);
-    }
-}
-
-impl AtParent {
-    /// What the route is at the parent.
-    pub(super) fn content<'p>(&self, pieces: &'p Pieces) -> &'p Content {
-        &pieces.value(self.number).content
-    }
-
-    /// What the route is at each listener.
-    pub(super) fn contents<'p>(&self, pieces: &'p Pieces) -> impl Iterator<Item = &'p Content> {
-        self.of_listeners.iter().map(|&number| &pieces.value(number).content)
+        (self.problems, self.is_judged) = (problems, true);
     }
 }
 

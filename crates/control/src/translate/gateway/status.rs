@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::at_parent::AtParent;
 use super::conditions::{
     self, ACCEPTED, CONFLICTED, Fault, INSECURE_VALIDATION, OVERLAPPING_TLS, problem, subject,
 };
@@ -14,7 +15,7 @@ use super::forebay_status::Judge;
 use super::listener_tls;
 use super::listeners::{Listeners, OwnGateway, OwnSet};
 use super::pieces::Pieces;
-use super::placed::{AllPlaced, AtParent};
+use super::placed::AllPlaced;
 use super::policies::Judged;
 use super::report::{
     AncestorStatus, ClassReport, Condition, GatewayReport, GatewayStatus, ListenerSetStatus, ListenerStatus,
