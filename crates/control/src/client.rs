@@ -1,10 +1,13 @@
 //! The connection to a cluster's API server.
 
+mod user;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
@@ -18,6 +21,17 @@ pub struct ClusterAddress {
     pub apiserver_host: Option<String>,
     /// PEM file with the authorities that the API server's certificate is verified against.
     pub certificate_authority: Option<PathBuf>,
+}
+
+/// The cluster that a user works with, as kubectl has it.
+#[derive(Clone, Debug, Default)]
+pub struct UserAddress {
+    /// Kubeconfig file; without one those of `KUBECONFIG` and then `~/.kube/config`, and at last the Pod that this runs in.
+    pub kubeconfig: Option<PathBuf>,
+    /// Context; the current one without.
+    pub context: Option<String>,
+    /// Time for a connection to be made.
+    pub connect_timeout: Option<Duration>,
 }
 
 /// A client of an API server. Making one sends nothing.
@@ -64,6 +78,35 @@ pub enum ConnectError {
         /// The error.
         source: KubeconfigError,
     },
+    /// None of the user's kubeconfigs can be read or used.
+    #[error("kubeconfig {from}: {source}")]
+    UserKubeconfig {
+        /// Where it is looked for.
+        from: String,
+        /// The error.
+        source: KubeconfigError,
+    },
+    /// The user has no kubeconfig.
+    #[error("there is no kubeconfig: neither --kubeconfig nor KUBECONFIG names one, and {0} is not there")]
+    NoKubeconfig(String),
+    /// The user's kubeconfig has no such context.
+    #[error("kubeconfig {from} has no context {context:?}; {}", contexts(.known))]
+    NoContext {
+        /// Where it was looked for.
+        from: String,
+        /// The context.
+        context: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// The user's kubeconfig says of no context that it is the current one.
+    #[error("kubeconfig {from} has no current context; {}", contexts(.known))]
+    NoCurrentContext {
+        /// Where it was looked for.
+        from: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
     /// This process does not run in a Pod with a service account.
     #[error(
         "not in a cluster ({0}): give --manifests, --kubeconfig or --apiserver-host, or run as a Pod with a service account"
@@ -92,10 +135,34 @@ impl Connection {
     ///
     /// When the address, the credentials or the certificates cannot be read or cannot be used.
     pub async fn open(address: &ClusterAddress) -> Result<Self, ConnectError> {
-        let config = configure(address).await?;
+        Self::with(configure(address).await?)
+    }
+
+    /// The same for the user who runs this, with the kubeconfig that kubectl would take.
+    ///
+    /// # Errors
+    ///
+    /// When there is no kubeconfig, or no such context in it, or the credentials and certificates that it names cannot be used.
+    pub async fn of_user(address: &UserAddress) -> Result<Self, ConnectError> {
+        let mut config = user::configure(address).await?;
+        config.connect_timeout = address.connect_timeout.or(config.connect_timeout);
+        Self::with(config)
+    }
+
+    fn with(config: Config) -> Result<Self, ConnectError> {
         let (namespace, url) = (config.default_namespace.clone(), config.cluster_url.to_string());
         Ok(Self { client: Client::try_from(config)?, namespace, url, versions: Versions::default() })
     }
+
+    /// The client itself, for what the control plane has no business with.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+}
+
+/// The contexts that may be meant.
+fn contexts(known: &[String]) -> String {
+    if known.is_empty() { "it has none".to_owned() } else { format!("there are {}", known.join(", ")) }
 }
 
 async fn configure(address: &ClusterAddress) -> Result<Config, ConnectError> {
@@ -118,7 +185,7 @@ async fn configure(address: &ClusterAddress) -> Result<Config, ConnectError> {
 async fn from_file(path: PathBuf) -> Result<Config, ConnectError> {
     let fail = |source| ConnectError::Kubeconfig { path: path.clone(), source };
     let read = Kubeconfig::read_from(&path).map_err(fail)?;
-    Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await.map_err(fail)
+    user::config_of(read, None).await.map_err(fail)
 }
 
 fn certificates(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {

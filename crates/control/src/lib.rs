@@ -27,7 +27,7 @@ pub mod source;
 pub mod status;
 pub mod translate;
 
-pub use client::{ClusterAddress, ConnectError, Connection};
+pub use client::{ClusterAddress, ConnectError, Connection, UserAddress};
 pub use driver::{
     Publisher, Unlisted, check_at, check_cluster, convert_at, convert_cluster, load_at, run, run_cluster,
     run_with,

@@ -2,11 +2,14 @@
 //!
 //! Must not be in here: how it is printed.
 
-use serde::Serialize;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::SerializeMap;
+use serde::{Deserialize as DeriveDeserialize, Serialize};
 
 /// A verdict. The order is that of severity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, DeriveDeserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// It was examined and is in order.
@@ -20,7 +23,8 @@ pub enum Verdict {
 }
 
 /// A figure or a name on which a verdict is based.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, DeriveDeserialize)]
+#[serde(untagged)]
 pub enum Value {
     /// A count, or a figure in the unit at the end of its name.
     Number(f64),
@@ -32,13 +36,13 @@ pub enum Value {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence(Vec<(String, Value)>);
 
-/// The result of a check.
-#[derive(Clone, Debug, Serialize)]
-pub struct Finding {
+/// The result of a check. Names are those of the table of checks, or, where another process has told of it, what that process said.
+#[derive(Clone, Debug, DeriveDeserialize, Serialize)]
+pub struct Finding<Name = &'static str> {
     /// The check's name.
-    pub id: &'static str,
+    pub id: Name,
     /// The check's category.
-    pub category: &'static str,
+    pub category: Name,
     /// How it stands.
     pub verdict: Verdict,
     /// One sentence with the figures that matter, without a full stop.
@@ -98,6 +102,30 @@ impl Serialize for Evidence {
             map.serialize_entry(name, value)?;
         }
         map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Evidence {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Figures;
+
+        impl<'de> Visitor<'de> for Figures {
+            type Value = Evidence;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("figures by name")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Evidence, M::Error> {
+                let mut figures = Vec::new();
+                while let Some(figure) = map.next_entry()? {
+                    figures.push(figure);
+                }
+                Ok(Evidence(figures))
+            }
+        }
+
+        deserializer.deserialize_map(Figures)
     }
 }
 
@@ -164,5 +192,34 @@ impl Outcome {
     pub(crate) fn remedy(mut self, remedy: impl Into<String>) -> Outcome {
         self.remedy = Some(remedy.into());
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_process_tells_another_reads() {
+        let told = Finding {
+            id: "reuse",
+            category: "Connections",
+            verdict: Verdict::Warning,
+            message: "half of them".to_owned(),
+            evidence: [
+                ("z_percent".to_owned(), Value::Number(50.0)),
+                ("a_seconds".to_owned(), Value::Number(0.25)),
+                ("name".to_owned(), "eth0".into()),
+            ]
+            .into_iter()
+            .collect(),
+            remedy: "more".to_owned(),
+            doc: "docs/doctor.md#reuse".to_owned(),
+        };
+        let text = serde_json::to_string(&told).unwrap();
+        let heard: Finding<String> = serde_json::from_str(&text).unwrap();
+        assert_eq!((heard.id.as_str(), heard.category.as_str()), (told.id, told.category));
+        assert_eq!((heard.verdict, &heard.evidence), (told.verdict, &told.evidence));
+        assert_eq!(serde_json::to_string(&heard).unwrap(), text);
     }
 }

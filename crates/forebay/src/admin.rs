@@ -1,4 +1,4 @@
-//! The admin server: `/livez`, `/readyz`, `/healthz`, `/metrics`, `/configuration`, `/overload`, `/explain`, `/doctor`, `/abuse`, `/abuse/release`,
+//! The admin server: `/livez`, `/readyz`, `/healthz`, `/metrics`, `/status`, `/configuration`, `/overload`, `/explain`, `/doctor`, `/abuse`, `/abuse/release`,
 //! `/cache/status`, `/cache/purge`. It runs on its own thread, so that a scrape delays no request.
 
 mod access;
@@ -10,6 +10,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener as StdListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
 
 use control::Condition;
 use http_body_util::Full;
@@ -28,6 +29,7 @@ use crate::cache::{CacheStatus, Orders, Purged, disk_figures, without_cache};
 use crate::doctor::serving::Findings;
 use crate::explain::{self, Objects, Question};
 use crate::server::{self, Connections, Place};
+use crate::standing::Standing;
 use crate::{configuration, machine};
 pub(crate) use access::Access;
 
@@ -52,6 +54,8 @@ pub(crate) struct Admin {
     pub(crate) served: Mutex<Option<Objects>>,
     /// Who explains; one at a time.
     pub(crate) explaining: Semaphore,
+    /// When the process was started, or little later.
+    pub(crate) begun: Instant,
 }
 
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -93,6 +97,9 @@ impl Admin {
             "/readyz" | "/healthz" => self.readiness(),
             path if path == self.health_path => self.readiness(),
             "/metrics" if self.metrics => self.metrics(),
+            "/status" => {
+                response(StatusCode::OK, JSON, format!("{:#}\n", serde_json::json!(self.standing())))
+            }
             "/configuration" => self.configuration(),
             "/overload" => response(StatusCode::OK, JSON, overload::describe(&self.registry)),
             "/explain" => self.explain(request.uri().query().unwrap_or_default()).await,
@@ -105,7 +112,7 @@ impl Admin {
                 None => response(StatusCode::SERVICE_UNAVAILABLE, TEXT, "not looked yet\n".to_owned()),
             },
             _ => {
-                let hint = "try /livez, /readyz, /metrics, /configuration, /overload, /explain, /doctor, /abuse, /abuse/release, \
+                let hint = "try /livez, /readyz, /metrics, /status, /configuration, /overload, /explain, /doctor, /abuse, /abuse/release, \
                             /cache/status or /cache/purge\n";
                 response(StatusCode::NOT_FOUND, TEXT, hint.to_owned())
             }
@@ -139,13 +146,37 @@ impl Admin {
         let tells_of_tenants = changes
             || matches!(
                 path,
-                "/abuse" | "/configuration" | "/overload" | "/doctor" | "/explain" | "/cache/status"
+                "/abuse"
+                    | "/configuration"
+                    | "/overload"
+                    | "/doctor"
+                    | "/explain"
+                    | "/cache/status"
+                    | "/status"
             );
         (tells_of_tenants && !self.access.may_see_tenants(peer)).then(|| {
             let hint =
                 "this is for the machine itself, as by kubectl port-forward; --admin-allow adds networks\n";
             response(StatusCode::FORBIDDEN, TEXT, hint.to_owned())
         })
+    }
+
+    /// How this process does.
+    fn standing(&self) -> Standing {
+        let mut standing = Standing {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            up_seconds: self.begun.elapsed().as_secs_f64(),
+            generation: self.observer.get().map(Observer::acknowledged).unwrap_or_default(),
+            requests: self.registry.requests(),
+            ..Standing::default()
+        };
+        standing.set_condition(&self.condition.lock().unwrap_or_else(PoisonError::into_inner));
+        let served = self.served.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(served) = served {
+            standing.set_objects(&served.translation);
+        }
+        self.findings.show(|findings| standing.set_findings(findings));
+        standing
     }
 
     /// The clients whose behaviour was noticed.

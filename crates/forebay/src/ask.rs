@@ -1,15 +1,33 @@
 //! Asks the admin server of a running Forebay.
 
+use std::pin::Pin;
+
 use anyhow::{Context, bail};
 use http::{Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Bytes;
+use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 /// Longest answer in bytes.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
+
+/// A connection to an admin server, on which one question follows the other.
+pub(crate) struct Conversation {
+    sender: SendRequest<Empty<Bytes>>,
+    connection: Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>,
+    host: String,
+}
+
+/// What an admin server answers.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) body: Bytes,
+}
 
 /// Sends a request to the server at a URL, and reads its answer.
 pub(crate) fn ask<A: DeserializeOwned>(url: &str, method: Method, target: &str) -> anyhow::Result<A> {
@@ -18,31 +36,54 @@ pub(crate) fn ask<A: DeserializeOwned>(url: &str, method: Method, target: &str) 
         bail!("--admin {url} is no URL that begins with http://");
     };
     let address = (authority.host().trim_matches(['[', ']']).to_owned(), authority.port_u16().unwrap_or(80));
-    let request = Request::builder().method(method).uri(target).header("host", authority.as_str());
-    let request = request.body(Empty::<Bytes>::new())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (status, body) = runtime
-        .block_on(async {
-            let stream = TcpStream::connect(address).await?;
-            let (mut sender, connection) =
-                hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-            let talk = async {
-                let response = sender.send_request(request).await?;
-                let status = response.status();
-                let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
-                anyhow::Ok((status, body.map_err(|error| anyhow::anyhow!("{error}"))?.to_bytes()))
-            };
-            tokio::select! {
-                said = talk => said,
-                ended = connection => {
-                    ended?;
-                    bail!("the connection was closed")
-                }
-            }
-        })
-        .with_context(|| format!("cannot ask {url}"))?;
-    if status != StatusCode::OK {
-        bail!("{url} says {status}: {}", String::from_utf8_lossy(&body).trim_end());
+    let asked = runtime.block_on(async {
+        let stream = TcpStream::connect(address).await?;
+        let mut conversation = Conversation::over(stream, authority.as_str()).await?;
+        conversation.ask(method, target).await
+    });
+    asked.with_context(|| format!("cannot ask {url}"))?.read(url)
+}
+
+impl Conversation {
+    /// Begins one over a stream that leads to an admin server. `host` is what it is called.
+    pub(crate) async fn over<S>(stream: S, host: &str) -> anyhow::Result<Self>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let (sender, connection) = handshake(TokioIo::new(stream)).await?;
+        Ok(Self { sender, connection: Box::pin(connection), host: host.to_owned() })
     }
-    serde_json::from_slice(&body).with_context(|| format!("{url} is no admin server of this version"))
+
+    /// Sends a request, and reads its answer, whatever its status.
+    pub(crate) async fn ask(&mut self, method: Method, target: &str) -> anyhow::Result<Answer> {
+        let request = Request::builder().method(method).uri(target).header("host", &self.host);
+        let request = request.body(Empty::<Bytes>::new())?;
+        let talk = async {
+            let response = self.sender.send_request(request).await?;
+            let status = response.status();
+            let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
+            let body = body.map_err(|error| anyhow::anyhow!("{error}"))?.to_bytes();
+            anyhow::Ok(Answer { status, body })
+        };
+        tokio::select! {
+            biased;
+            said = talk => said,
+            ended = &mut self.connection => {
+                ended?;
+                bail!("the connection was closed")
+            }
+        }
+    }
+}
+
+impl Answer {
+    /// The JSON that was asked for. `whose` says whom it is from.
+    pub(crate) fn read<A: DeserializeOwned>(&self, whose: &str) -> anyhow::Result<A> {
+        let Self { status, body } = self;
+        if *status != StatusCode::OK {
+            bail!("{whose} says {status}: {}", String::from_utf8_lossy(body).trim_end());
+        }
+        serde_json::from_slice(body).with_context(|| format!("{whose} is no admin server of this version"))
+    }
 }

@@ -3,6 +3,7 @@
 mod page;
 
 use std::fs;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
@@ -21,16 +22,26 @@ pub(crate) fn run(options: cli::Check) -> anyhow::Result<ExitCode> {
         [] => check_cluster(&options.api_server, reading)?,
         _ => control::check_at(&reading, SystemTime::now())?,
     };
-    let text = match options.output {
-        Output::Text => as_text(&translation, &report)?,
-        Output::Json => format!("{:#}\n", as_json(&translation, &report)),
+    tell(&translation, &report, options.output, options.report.as_deref())
+}
+
+/// Prints what was found, and writes it to a file, as one page of HTML.
+pub(crate) fn tell(
+    translation: &Translation,
+    report: &Report,
+    form: Output,
+    file: Option<&Path>,
+) -> anyhow::Result<ExitCode> {
+    let text = match form {
+        Output::Text => as_text(translation, report)?,
+        Output::Json => format!("{:#}\n", as_json(translation, report)),
     };
-    if let Some(file) = &options.report {
-        fs::write(file, page::page(&translation, &report))
+    if let Some(file) = file {
+        fs::write(file, page::page(translation, report))
             .with_context(|| format!("cannot write {}", file.display()))?;
     }
     output::print(&text)?;
-    let needs_a_look = control::report::has_problems(&translation) || !report.need_a_look.is_empty();
+    let needs_a_look = control::report::has_problems(translation) || !report.need_a_look.is_empty();
     Ok(ExitCode::from(u8::from(needs_a_look)))
 }
 

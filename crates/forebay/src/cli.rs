@@ -3,6 +3,7 @@
 
 mod abuse;
 mod convert;
+mod kubectl;
 mod refusal;
 mod tools;
 
@@ -18,6 +19,7 @@ use ipnet::IpNet;
 use crate::{bench, demo, doctor};
 pub(crate) use abuse::{Abuse, AbuseCommand, Release};
 pub(crate) use convert::{Convert, ConvertCommand, ConvertIngress};
+pub(crate) use kubectl::{Kubectl, KubectlCommand, Logs, Plugin, Reach};
 pub(crate) use refusal::explain;
 pub(crate) use tools::{Completions, Man, Payload, PlainProxy};
 
@@ -41,6 +43,9 @@ pub(crate) enum Command {
     Explain(Box<Explain>),
     /// Make other objects of those that there are.
     Convert(Convert),
+    /// Look after the Forebays of a cluster, as `kubectl forebay` does: this program, named kubectl-forebay, is a plugin for kubectl.
+    /// Changes nothing.
+    Kubectl(Box<Kubectl>),
     /// Look after the cache of a running Forebay.
     Cache(Cache),
     /// Look after clients of a running Forebay whose behaviour is far off the others'.
@@ -171,7 +176,7 @@ pub(crate) struct Reading {
     /// Port for HTTP; 0 is any free one.
     #[arg(long, value_name = "PORT", default_value_t = 80)]
     pub(crate) http_port: u16,
-    /// Port of the admin server: /healthz, /metrics, /configuration, /overload, /explain.
+    /// Port of the admin server: /healthz, /metrics, /status, /configuration, /overload, /explain.
     #[arg(long, value_name = "PORT", default_value_t = 10254)]
     pub(crate) healthz_port: u16,
 }
@@ -198,8 +203,8 @@ pub(crate) struct Serve {
     /// and of Services of its namespace.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) admin_host: Vec<String>,
-    /// Networks whose peers may see /configuration, /overload, /explain, /doctor and /abuse, purge the cache and release clients, beside this
-    /// machine's own. /metrics and the health checks answer everybody.
+    /// Networks whose peers may see /status, /configuration, /overload, /explain, /doctor and /abuse, purge the cache and release clients,
+    /// beside this machine's own. /metrics and the health checks answer everybody.
     #[arg(long, value_name = "CIDR", value_delimiter = ',')]
     pub(crate) admin_allow: Vec<IpNet>,
     /// Worker threads [default: the CPUs that the cgroup and the affinity mask allow].
@@ -357,9 +362,8 @@ pub(crate) struct Check {
 
 #[derive(Args, Debug)]
 pub(crate) struct Explain {
-    /// What is asked for: scheme, host, path and query.
-    #[arg(value_name = "URL")]
-    pub(crate) url: String,
+    #[command(flatten)]
+    pub(crate) asked: Asked,
     /// Files and folders with Kubernetes manifests, in place of a cluster.
     #[arg(value_name = "PATH", conflicts_with_all = ["kubeconfig", "apiserver_host", "admin"])]
     pub(crate) paths: Vec<PathBuf>,
@@ -369,6 +373,21 @@ pub(crate) struct Explain {
     /// URL of the admin server of a running Forebay, which is asked for what it serves.
     #[arg(long, value_name = "URL", conflicts_with_all = ["kubeconfig", "apiserver_host"])]
     pub(crate) admin: Option<String>,
+    #[command(flatten)]
+    pub(crate) api_server: ApiServer,
+    /// How the result is printed.
+    #[arg(long, value_enum, value_name = "FORM", default_value = "text")]
+    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+}
+
+/// A request to explain.
+#[derive(Args, Debug)]
+pub(crate) struct Asked {
+    /// What is asked for: scheme, host, path and query.
+    #[arg(value_name = "URL")]
+    pub(crate) url: String,
     /// Method.
     #[arg(short = 'X', long, value_name = "METHOD", default_value = "GET")]
     pub(crate) method: String,
@@ -378,13 +397,6 @@ pub(crate) struct Explain {
     /// Address of the client, or of the proxy that it comes through.
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
     pub(crate) client_ip: IpAddr,
-    #[command(flatten)]
-    pub(crate) api_server: ApiServer,
-    /// How the result is printed.
-    #[arg(long, value_enum, value_name = "FORM", default_value = "text")]
-    pub(crate) output: Output,
-    #[command(flatten)]
-    pub(crate) reading: Reading,
 }
 
 #[derive(Args, Debug)]

@@ -16,7 +16,9 @@ mod doctor;
 mod explain;
 mod guard;
 mod ignored;
+mod kubectl;
 mod limit_redis;
+mod line;
 mod log_output;
 mod machine;
 mod output;
@@ -26,18 +28,19 @@ mod replicas;
 mod serve;
 mod server;
 mod shell;
+mod standing;
 #[cfg(test)]
 mod tested;
 mod trouble;
 mod webhook;
 
-use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, Plugin};
+use crate::ignored::PassedOver;
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -64,27 +67,38 @@ All commands: forebay --help. Where to read on: README.md and docs/, beside the 
 ";
 
 fn main() -> ExitCode {
+    let program = std::env::args_os().next().unwrap_or_default();
+    if kubectl::is_plugin(&program) {
+        return match Plugin::try_parse() {
+            Ok(plugin) => end(kubectl::run(plugin.kubectl)),
+            Err(error) => cli::explain(&error),
+        };
+    }
+    if kubectl::is_completer(&program) {
+        let words: Vec<_> =
+            std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+        return end(output::print(kubectl::offers(&words)).map(|()| ExitCode::SUCCESS));
+    }
     if std::env::args_os().len() <= 1 {
         // Not what was asked for, since nothing was.
         let _ = std::io::stderr().write_all(WELCOME.as_bytes());
         return ExitCode::from(EXIT_UNUSABLE);
     }
-    let (arguments, ignored) = ignored::split_off(with_command(std::env::args_os()));
-    let known = Cli::known_flags();
-    let known: Vec<_> = known.iter().map(String::as_str).collect();
-    let (arguments, unknown) = ignored::split_off_unknown(arguments, &known);
-    let cli = match Cli::try_parse_from(arguments) {
-        Ok(cli) => cli,
-        Err(error) => return cli::explain(&error),
-    };
-    let result = match cli.command {
-        Command::Serve(options) => {
-            let passed_over: Vec<_> = ignored.into_iter().map(Into::into).chain(unknown).collect();
-            serve::run(*options, &passed_over)
-        }
+    let line = line::split(std::env::args_os());
+    match Cli::try_parse_from(line.arguments) {
+        Ok(cli) => end(run(cli.command, &line.passed_over)),
+        Err(error) => cli::explain(&error),
+    }
+}
+
+/// Runs a command to its end. `passed_over` are flags of `serve`.
+fn run(command: Command, passed_over: &[PassedOver]) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Serve(options) => serve::run(*options, passed_over),
         Command::Check(options) => check::run(*options),
         Command::Explain(options) => explain::run(*options),
         Command::Convert(options) => convert::run(options.command),
+        Command::Kubectl(options) => kubectl::run(*options),
         Command::Cache(options) => cache::run(options.command),
         Command::Abuse(options) => abuse::run(options.command),
         Command::Demo(options) => demo::run(&options),
@@ -94,7 +108,11 @@ fn main() -> ExitCode {
         Command::Bench(options) => bench::run(*options),
         Command::Completions(options) => shell::completions(&options),
         Command::Man(options) => shell::man(&options),
-    };
+    }
+}
+
+/// The exit status of a command, and what is said of its failure.
+fn end(result: anyhow::Result<ExitCode>) -> ExitCode {
     result.unwrap_or_else(|error| {
         if error.is::<output::ReaderGone>() {
             return ExitCode::SUCCESS;
@@ -102,18 +120,6 @@ fn main() -> ExitCode {
         output::complain(&in_one_line(&error));
         ExitCode::from(EXIT_UNUSABLE)
     })
-}
-
-/// Inserts `serve` if it is missing: a Deployment of ingress-nginx passes its binary's path and flags.
-fn with_command(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
-    let mut arguments: Vec<_> = arguments.into_iter().collect();
-    let first = arguments.get(1).and_then(|first| first.to_str()).unwrap_or_default();
-    if first.rsplit('/').next() == Some("nginx-ingress-controller") {
-        arguments[1] = "serve".into();
-    } else if first.starts_with("--") && !["--help", "--version"].contains(&first) {
-        arguments.insert(1, "serve".into());
-    }
-    arguments
 }
 
 /// An error with its causes in one line, except for causes that its text contains already.
@@ -130,19 +136,6 @@ mod tests {
     use anyhow::anyhow;
 
     use super::*;
-
-    #[test]
-    fn the_arguments_of_an_ingress_nginx_deployment_are_those_of_serve() {
-        let with = |line: &str| with_command(line.split(' ').map(OsString::from)).join(" ".as_ref());
-        assert_eq!(
-            with("forebay /nginx-ingress-controller --configmap=a/b"),
-            "forebay serve --configmap=a/b"
-        );
-        assert_eq!(with("forebay --configmap=a/b"), "forebay serve --configmap=a/b");
-        assert_eq!(with("forebay check a.yaml"), "forebay check a.yaml");
-        assert_eq!(with("forebay --version"), "forebay --version");
-        assert_eq!(with("forebay"), "forebay");
-    }
 
     #[test]
     fn no_cause_is_told_twice() {

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use control::status::ThisPod;
@@ -328,6 +328,7 @@ impl Bootstrap {
             address: listener.local_addr()?,
             served: Mutex::default(),
             explaining: Semaphore::new(1),
+            begun: Instant::now(),
         });
         admin::spawn(listener, Arc::clone(&admin), descriptors.side_connections)?;
         Ok(Self {

@@ -1,6 +1,8 @@
 //! Text with variables of a request, in nginx's notation: `$name` or `${name}`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use crate::{Captures, Expression};
@@ -65,6 +67,20 @@ macro_rules! variables {
                 match name {
                     $($name => Some(Self::$variant),)*
                     _ => Self::with_name(name),
+                }
+            }
+
+            /// The name in nginx's notation; that of a table is not kept, and is `map`.
+            pub fn name(&self) -> Cow<'_, str> {
+                match self {
+                    $(Self::$variant => $name.into(),)*
+                    Self::RequestHeader(name) => format!("http_{}", name.replace('-', "_")).into(),
+                    Self::ResponseHeader(name) => format!("sent_http_{}", name.replace('-', "_")).into(),
+                    Self::Cookie(name) => format!("cookie_{name}").into(),
+                    Self::Argument(name) => format!("arg_{name}").into(),
+                    Self::Capture(number) => number.to_string().into(),
+                    Self::Set(name) => Cow::Borrowed(name),
+                    Self::Mapped(_) => "map".into(),
                 }
             }
         }
@@ -206,6 +222,23 @@ impl Template {
     }
 }
 
+/// In nginx's notation.
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = self.parts.iter().peekable();
+        while let Some(part) = parts.next() {
+            let goes_on = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            let is_ended = !matches!(parts.peek(), Some(Part::Text(text)) if text.starts_with(goes_on));
+            match part {
+                Part::Text(text) => f.write_str(text)?,
+                Part::Variable(variable) if is_ended => write!(f, "${}", variable.name())?,
+                Part::Variable(variable) => write!(f, "${{{}}}", variable.name())?,
+            }
+        }
+        Ok(())
+    }
+}
+
 /// A variable whose value follows from a text by a table (nginx's `map`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueMap {
@@ -271,7 +304,11 @@ impl From<Variable> for Template {
 }
 
 /// Reads nginx's notation with the variables that `named` knows.
-pub(crate) fn parse_parts<V>(
+///
+/// # Errors
+///
+/// When a `$` is not followed by the name of a variable.
+pub fn parse_parts<V>(
     text: &str,
     named: impl Fn(&str) -> Option<V>,
 ) -> Result<Vec<Part<V>>, InvalidTemplate> {
@@ -324,6 +361,17 @@ mod tests {
                 Part::Text("b".into()),
             ]
         );
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        for text in ["", "a $status${host}b", "${status}0 $http_x_a-$sent_http_a $cookie_A$arg_b$1 x"] {
+            let template = Template::parse(text).unwrap();
+            assert_eq!(template.to_string(), text);
+        }
+        for (name, _) in VARIABLES {
+            assert_eq!(Template::parse(&format!("${name}.")).unwrap().to_string(), format!("${name}."));
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Upstreams: one that the test plays itself, and one that always says the same.
 
+use std::fmt;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -112,7 +113,7 @@ impl Refusing {
     }
 }
 
-/// An upstream that gives the same answer to whoever asks, on as many connections as it is asked on. It reads heads only.
+/// An upstream that gives the same answer to whoever asks, or one that depends on the head of the request alone, on as many connections as it is asked on. It reads heads only.
 #[derive(Debug)]
 pub struct Canned {
     shared: Arc<Shared>,
@@ -123,10 +124,21 @@ pub struct Canned {
 #[derive(Debug)]
 struct Shared {
     listener: TcpListener,
-    answer: Vec<u8>,
+    answer: Answer,
     connections: AtomicUsize,
     heads: Mutex<Vec<String>>,
     open: Mutex<Vec<TcpStream>>,
+}
+
+/// What is answered to a request with this head.
+type Choose = dyn Fn(&str) -> Vec<u8> + Send + Sync;
+
+struct Answer(Box<Choose>);
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Answer")
+    }
 }
 
 impl Canned {
@@ -138,20 +150,26 @@ impl Canned {
     /// Listens at this address and answers with a 200 and this text.
     pub fn saying_at(address: IpAddr, text: &str) -> Self {
         let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}", text.len());
-        Self::answering_at(address, answer.into())
+        Self::choosing_at(address, move |_| answer.clone().into())
     }
 
     /// Answers with these bytes.
     pub fn answering(answer: impl Into<Vec<u8>>) -> Self {
-        Self::answering_at(IpAddr::V4(Ipv4Addr::LOCALHOST), answer.into())
+        let answer = answer.into();
+        Self::choosing(move |_| answer.clone())
     }
 
-    fn answering_at(address: IpAddr, answer: Vec<u8>) -> Self {
+    /// Answers with the bytes that are chosen for the head of a request.
+    pub fn choosing(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        Self::choosing_at(IpAddr::V4(Ipv4Addr::LOCALHOST), answer)
+    }
+
+    fn choosing_at(address: IpAddr, answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind((address, 0)).expect("a free port");
         let address = listener.local_addr().expect("it listens");
         let shared = Arc::new(Shared {
             listener,
-            answer,
+            answer: Answer(Box::new(answer)),
             connections: AtomicUsize::new(0),
             heads: Mutex::default(),
             open: Mutex::default(),
@@ -212,11 +230,10 @@ impl Shared {
             unread.extend_from_slice(&piece[..len]);
             while let Some(at) = unread.windows(4).position(|window| window == b"\r\n\r\n") {
                 let head: Vec<u8> = unread.drain(..at + 4).collect();
-                self.heads
-                    .lock()
-                    .expect("no thread panics with it")
-                    .push(String::from_utf8_lossy(&head).into_owned());
-                if stream.write_all(&self.answer).is_err() {
+                let head = String::from_utf8_lossy(&head).into_owned();
+                let answer = (self.answer.0)(&head);
+                self.heads.lock().expect("no thread panics with it").push(head);
+                if stream.write_all(&answer).is_err() {
                     return;
                 }
             }

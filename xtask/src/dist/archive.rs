@@ -12,6 +12,9 @@ use super::tree::Tree;
 pub(super) fn tree(release: &Release, binary: &Binary, documents: &Documents, pages: &Pages) -> Result<Tree> {
     let mut tree = Tree::default();
     tree.file("forebay", 0o755, binary.content.as_slice());
+    // By these names it is a plugin for kubectl, and what completes it.
+    tree.link("kubectl-forebay", "forebay");
+    tree.link("kubectl_complete-forebay", "forebay");
     tree.file("LICENSE", 0o644, documents.licence.as_str());
     tree.file("NOTICES", 0o644, documents.notices.as_str());
     tree.file("forebay.cdx.json", 0o644, documents.bill.as_str());

@@ -15,6 +15,9 @@ const DOCUMENTS: &str = "usr/share/doc/forebay";
 pub(super) fn tree(release: &Release, binary: &Binary, documents: &Documents, pages: &Pages) -> Result<Tree> {
     let mut tree = Tree::default();
     tree.file("usr/bin/forebay", 0o755, binary.content.as_slice());
+    // By these names it is a plugin for kubectl, and what completes it.
+    tree.link("usr/bin/kubectl-forebay", "forebay");
+    tree.link("usr/bin/kubectl_complete-forebay", "forebay");
     // `postinst` gives it to the group of the service.
     tree.folder("etc/forebay/manifests", 0o750, ROOT);
     for (path, file) in [

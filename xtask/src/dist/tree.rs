@@ -31,12 +31,19 @@ struct Entry {
 enum Content {
     Folder,
     File(Vec<u8>),
+    /// What it leads to.
+    Link(String),
 }
 
 impl Tree {
     /// Adds a file, and the folders on the way to it.
     pub(crate) fn file(&mut self, path: &str, mode: u32, content: impl Into<Vec<u8>>) {
         self.insert(path, Content::File(content.into()), mode, ROOT);
+    }
+
+    /// Adds a symbolic link, and the folders on the way to it.
+    pub(crate) fn link(&mut self, path: &str, target: &str) {
+        self.insert(path, Content::Link(target.into()), 0o777, ROOT);
     }
 
     /// Adds a folder, and those on the way to it.
@@ -54,7 +61,7 @@ impl Tree {
     pub(crate) fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.0.iter().filter_map(|(path, entry)| match &entry.content {
             Content::File(content) => Some((path.as_str(), content.as_slice())),
-            Content::Folder => None,
+            Content::Folder | Content::Link(_) => None,
         })
     }
 
@@ -90,8 +97,12 @@ impl Entry {
         let (kind, content, name) = match &self.content {
             Content::Folder => (EntryType::Directory, [].as_slice(), format!("{name}/")),
             Content::File(content) => (EntryType::Regular, content.as_slice(), name.to_owned()),
+            Content::Link(_) => (EntryType::Symlink, [].as_slice(), name.to_owned()),
         };
         let mut header = Header::new_ustar();
+        if let Content::Link(target) = &self.content {
+            header.set_link_name(target)?;
+        }
         header.set_entry_type(kind);
         header.set_mode(self.mode);
         header.set_uid(self.owner.0);
@@ -152,6 +163,20 @@ mod tests {
             ("./usr/bin/forebay", 0o755),
         ];
         assert_eq!(names(&archive), expected.map(|(name, mode)| (name.to_owned(), mode, 7)));
+    }
+
+    #[test]
+    fn a_link_leads_to_its_target() {
+        let mut tree = Tree::default();
+        tree.file("bin/forebay", 0o755, "x");
+        tree.link("bin/kubectl-forebay", "forebay");
+        assert_eq!(tree.files().count(), 1);
+        let archive = tree.tar("", 7).unwrap();
+        let mut archive = tar::Archive::new(archive.as_slice());
+        let link = archive.entries().unwrap().map(Result::unwrap).last().unwrap();
+        assert_eq!(link.header().entry_type(), EntryType::Symlink);
+        assert_eq!(link.path().unwrap().to_str(), Some("bin/kubectl-forebay"));
+        assert_eq!(link.link_name().unwrap().unwrap().to_str(), Some("forebay"));
     }
 
     #[test]

@@ -87,11 +87,16 @@ pub(crate) fn run(options: Doctor) -> anyhow::Result<ExitCode> {
         Format::Json => json(&findings),
     };
     output::print(&text)?;
-    Ok(ExitCode::from(match worst(&findings) {
+    Ok(exit_code(worst(&findings)))
+}
+
+/// The exit status of a command that tells findings.
+pub(crate) fn exit_code(worst: Verdict) -> ExitCode {
+    ExitCode::from(match worst {
         Verdict::Ok | Verdict::Unknown => 0,
         Verdict::Warning => 1,
         Verdict::Failure => 2,
-    }))
+    })
 }
 
 /// All findings as one JSON object.
@@ -103,7 +108,8 @@ pub(crate) fn json(findings: &[Finding]) -> String {
     serde_json::to_string_pretty(&Page { findings }).expect("text and numbers") + "\n"
 }
 
-fn worst(findings: &[Finding]) -> Verdict {
+/// The worst verdict; unknown where there is none.
+pub(crate) fn worst<Name>(findings: &[Finding<Name>]) -> Verdict {
     findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Unknown)
 }
 

@@ -27,6 +27,11 @@ impl Findings {
         (!findings.is_empty()).then(|| super::json(&findings))
     }
 
+    /// Shows all findings.
+    pub(crate) fn show(&self, to: impl FnOnce(&[Finding])) {
+        to(&self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
     /// Takes samples for ever, and sets the metrics.
     pub(crate) async fn keep(&self, registry: Arc<Registry>) {
         let of_metrics = Arc::clone(&registry);

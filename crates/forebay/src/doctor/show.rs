@@ -12,13 +12,13 @@ pub(crate) fn has_colour() -> bool {
     std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-pub(super) fn text(findings: &[Finding], colour: bool) -> String {
+pub(crate) fn text<Name: AsRef<str>>(findings: &[Finding<Name>], colour: bool) -> String {
     let mut text = String::new();
     let mut category = "";
     for finding in findings {
-        if finding.category != category {
+        if finding.category.as_ref() != category {
             let gap = if category.is_empty() { "" } else { "\n" };
-            category = finding.category;
+            category = finding.category.as_ref();
             let _ = writeln!(text, "{gap}{category}\n{}", "-".repeat(category.len()));
         }
         show(&mut text, finding, colour);
@@ -28,7 +28,7 @@ pub(super) fn text(findings: &[Finding], colour: bool) -> String {
 }
 
 /// Prints one finding, with its figures and its remedy.
-pub(crate) fn show(text: &mut String, finding: &Finding, colour: bool) {
+pub(crate) fn show<Name: AsRef<str>>(text: &mut String, finding: &Finding<Name>, colour: bool) {
     let (sign, plain, paint) = match finding.verdict {
         Verdict::Ok => ("√", "ok", "32"),
         Verdict::Unknown => ("?", "?", "36"),
@@ -37,7 +37,7 @@ pub(crate) fn show(text: &mut String, finding: &Finding, colour: bool) {
     };
     let sign = if shows_unicode() { sign } else { plain };
     let sign = if colour { format!("\x1b[{paint};1m{sign}\x1b[0m") } else { sign.to_owned() };
-    let _ = writeln!(text, "{sign} {}: {}", finding.id, finding.message);
+    let _ = writeln!(text, "{sign} {}: {}", finding.id.as_ref(), finding.message);
     if finding.verdict <= Verdict::Unknown {
         return;
     }
@@ -75,7 +75,7 @@ pub(crate) fn figure(value: &Value) -> String {
     }
 }
 
-fn summary(findings: &[Finding]) -> String {
+fn summary<Name>(findings: &[Finding<Name>]) -> String {
     let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
     let (failures, warnings, unknown) =
         (count(Verdict::Failure), count(Verdict::Warning), count(Verdict::Unknown));

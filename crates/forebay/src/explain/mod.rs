@@ -22,26 +22,25 @@ use crate::cli::{self, ApiServer, Output};
 use crate::output;
 pub(crate) use question::Question;
 pub(crate) use sources::Objects;
-pub(crate) use told::tell;
+pub(crate) use told::{Told, tell};
 
 /// The exit status says whether the request is served: 0 if so, 1 if it is refused or answered with an error.
 pub(crate) fn run(options: cli::Explain) -> anyhow::Result<ExitCode> {
-    let question = Question {
-        url: options.url,
-        method: options.method,
-        headers: options.headers,
-        client: options.client_ip,
-    };
+    let question = Question::from(options.asked);
     let told = if let Some(url) = &options.admin {
-        question.sent()?;
-        ask(url, Method::GET, &format!("/explain?{}", question.query()))?
+        ask(url, Method::GET, &question.target()?)?
     } else {
         let paths = options.paths.into_iter().chain(options.manifests).collect();
         tell(&objects(&options.api_server, options.reading, paths)?, &question, Relief::default())?
     };
-    let text = match options.output {
-        Output::Text => show::text(&told),
-        Output::Json => format!("{}\n", serde_json::to_string_pretty(&told)?),
+    print(&told, options.output)
+}
+
+/// Prints an explanation.
+pub(crate) fn print(told: &Told, output: Output) -> anyhow::Result<ExitCode> {
+    let text = match output {
+        Output::Text => show::text(told),
+        Output::Json => format!("{}\n", serde_json::to_string_pretty(told)?),
     };
     output::print(&text)?;
     Ok(ExitCode::from(u8::from(!told.is_served)))

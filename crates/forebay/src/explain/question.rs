@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use anyhow::{Context, bail};
 use http::Uri;
 
+use crate::cli;
 use crate::query::{decode, encode};
 
 /// Longest question in bytes; a head that is longer is refused by default.
@@ -69,8 +70,17 @@ impl Question {
         Ok(Sent { is_tls, port, server_name, head })
     }
 
+    /// What an admin server is asked for.
+    ///
+    /// # Errors
+    /// When the question is no request.
+    pub(crate) fn target(&self) -> anyhow::Result<String> {
+        self.sent()?;
+        Ok(format!("/explain?{}", self.query()))
+    }
+
     /// The question as the query of a URL.
-    pub(super) fn query(&self) -> String {
+    fn query(&self) -> String {
         let client = self.client.to_string();
         let pairs = [("url", self.url.as_str()), ("method", &self.method), ("client-ip", &client)];
         let headers = self.headers.iter().map(|header| ("header", header.as_str()));
@@ -100,6 +110,13 @@ impl Question {
         let url = url.context("url is missing: /explain?url=https://www.example.com/")?;
         let client = client.unwrap_or_else(|| IpAddr::from([127, 0, 0, 1]));
         Ok(Self { url, method, headers, client })
+    }
+}
+
+impl From<cli::Asked> for Question {
+    fn from(asked: cli::Asked) -> Self {
+        let cli::Asked { url, method, headers, client_ip } = asked;
+        Self { url, method, headers, client: client_ip }
     }
 }
 

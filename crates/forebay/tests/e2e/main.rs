@@ -29,6 +29,7 @@ mod grpc;
 mod h2;
 mod h2_cost;
 mod heads;
+mod kubectl;
 mod life;
 mod limit_redis;
 mod limit_shared;

@@ -39,6 +39,11 @@ impl Registry {
         self.encode_streams(&mut page);
     }
 
+    /// Requests of clients so far, for whatever host.
+    pub fn requests(&self) -> u64 {
+        sum(&lock(&self.workers), |worker| worker.counter(Counter::Requests))
+    }
+
     fn encode_requests(&self, workers: &[Arc<WorkerCells>], page: &mut Page<'_>) {
         let series = self.merge_series(workers);
         page.family(&names::REQUESTS);

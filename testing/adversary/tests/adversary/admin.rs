@@ -22,7 +22,8 @@ pub(crate) const ATTACKS: &[Attack] = &[
 ];
 
 /// What tells about tenants.
-const PRIVATE: [&str; 4] = ["/configuration", "/overload", "/doctor", "/explain?url=http://web.test/"];
+const PRIVATE: [&str; 5] =
+    ["/status", "/configuration", "/overload", "/doctor", "/explain?url=http://web.test/"];
 /// What everybody may see.
 const PUBLIC: [&str; 4] = ["/metrics", "/healthz", "/readyz", "/livez"];
 

@@ -76,7 +76,7 @@ func run(ctx context.Context, o Options) error {
 	if err := k.network.up(); err != nil {
 		return err
 	}
-	port, err := k.serveLogs()
+	port, err := k.serve()
 	if err != nil {
 		return err
 	}

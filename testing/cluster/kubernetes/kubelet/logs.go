@@ -52,8 +52,8 @@ func (p *pod) log(container string) (io.Writer, error) {
 	return writer, nil
 }
 
-// serveLogs answers what the API server asks for `kubectl logs`; the port.
-func (k *kubelet) serveLogs() (int, error) {
+// serve answers what the API server asks for `kubectl logs`, and for clients who forward ports; the port.
+func (k *kubelet) serve() (int, error) {
 	certificate, key, err := certutil.GenerateSelfSignedCertKey(k.network.node(), []net.IP{net.ParseIP(k.network.node())}, nil)
 	if err != nil {
 		return 0, err
@@ -76,7 +76,8 @@ func (k *kubelet) serveLogs() (int, error) {
 		defer file.Close()
 		sendLog(w, r, bufio.NewReader(file))
 	})
-	go func() { klog.ErrorS(http.Serve(listener, mux), "logs are not served any more") }()
+	mux.HandleFunc("GET /portForward/{namespace}/{pod}", k.forwardPorts)
+	go func() { klog.ErrorS(http.Serve(listener, mux), "logs and ports are not served any more") }()
 	return listener.Addr().(*net.TCPAddr).Port, nil
 }
 

@@ -64,14 +64,14 @@ fn namespace(name: &str) -> Value {
 }
 
 /// A release, which goes when this is dropped.
-struct Release<'a> {
+pub(crate) struct Release<'a> {
     helm: Helm,
     space: &'a Space,
 }
 
 impl<'a> Release<'a> {
     /// Installs the chart for the class of a test, named as the test is.
-    fn install(space: &'a Space, settings: &[&str]) -> Self {
+    pub(crate) fn install(space: &'a Space, settings: &[&str]) -> Self {
         let helm = Helm::install().expect("Helm");
         let release = Release { helm, space };
         release.run("install", settings);

@@ -21,7 +21,7 @@ fn account(space: &Space, resources: &[&str]) {
 }
 
 /// A kubeconfig of that account.
-fn kubeconfig(space: &Space, folder: &TempDir) -> PathBuf {
+pub(crate) fn kubeconfig(space: &Space, folder: &TempDir) -> PathBuf {
     let path = format!("/api/v1/namespaces/{}/serviceaccounts/forebay/token", space.name);
     let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
     let token = space.client.post(&path, &request).expect("a token")["status"]["token"].take();
