@@ -27,6 +27,11 @@ impl Findings {
         (!findings.is_empty()).then(|| super::json(&findings))
     }
 
+    /// All findings; none before there are any.
+    pub(crate) fn all(&self) -> Vec<Finding> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Takes samples for ever, and sets the metrics.
     pub(crate) async fn keep(&self, registry: Arc<Registry>) {
         let of_metrics = Arc::clone(&registry);
