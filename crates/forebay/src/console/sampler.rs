@@ -127,14 +127,16 @@ impl Sampler {
     ) -> Upstream {
         let ports = seen.registry.ports_in_use();
         let rate = |of: fn(&EndpointTotals) -> u64| since.map(|since| since.rate(|one| of(&one.upstream)));
-        let (opened, reused) = (rate(|all| all.opened), rate(|all| all.reused));
         Upstream {
             open: ports.iter().map(|one| one.in_use).sum(),
             idle: now.upstream.idle,
             requests_per_second: rate(|all| all.requests),
             failures_per_second: rate(|all| all.failures),
-            opened_per_second: opened,
-            reuse_ratio: opened.zip(reused).and_then(|(opened, reused)| ratio(reused, opened)),
+            opened_per_second: rate(|all| all.opened),
+            reuse_ratio: since.and_then(|since| {
+                let grown = |of: fn(&EndpointTotals) -> u64| since.grown(|one| of(&one.upstream));
+                ratio(grown(|all| all.reused), grown(|all| all.opened))
+            }),
             evicted_per_second: rate(|all| all.evicted),
             regretted_per_second: rate(|all| all.regretted),
             ejected: endpoints.iter().filter(|(_, totals)| totals.ejected > 0).count() as u64,
@@ -193,9 +195,13 @@ impl Since<'_> {
         (self.now.at - self.before.at).as_secs_f64().max(f64::EPSILON)
     }
 
-    /// The rate of something that may have shrunk, when an endpoint is gone: no rate is below zero.
+    /// By how much something has grown. It may have shrunk, when an endpoint is gone, which is no growth.
+    fn grown(&self, of: impl Fn(&Sample) -> u64) -> u64 {
+        of(self.now).saturating_sub(of(self.before))
+    }
+
     fn rate(&self, of: impl Fn(&Sample) -> u64) -> f64 {
-        of(self.now).saturating_sub(of(self.before)) as f64 / self.seconds()
+        self.grown(of) as f64 / self.seconds()
     }
 
     fn rate_of(&self, of: impl Fn(&Sample) -> f64) -> f64 {
@@ -288,15 +294,18 @@ fn connections(seen: &Seen, since: Option<&Since<'_>>) -> Connections {
 
 fn tls(since: Option<&Since<'_>>) -> Tls {
     let Some(since) = since else { return Tls::default() };
-    let rate = |of: Handshake| since.rate(|sample| sample.handshakes[of as usize]);
-    let resumed = rate(Handshake::Resumed);
-    let all: f64 = Handshake::ALL.iter().map(|of| rate(*of)).sum();
-    Tls { handshakes_per_second: Some(all), resumed_ratio: ratio(resumed, all - resumed) }
+    let grown = |of: Handshake| since.grown(|sample| sample.handshakes[of as usize]);
+    let resumed = grown(Handshake::Resumed);
+    let all: u64 = Handshake::ALL.iter().map(|of| grown(*of)).sum();
+    Tls {
+        handshakes_per_second: Some(all as f64 / since.seconds()),
+        resumed_ratio: ratio(resumed, all - resumed),
+    }
 }
 
 /// The share of the one of both; none where there is neither.
-fn ratio(one: f64, other: f64) -> Option<f64> {
-    (one + other > 0.0).then(|| one / (one + other))
+fn ratio(one: u64, other: u64) -> Option<f64> {
+    (one + other > 0).then(|| one as f64 / (one + other) as f64)
 }
 
 fn shortages(seen: &Seen) -> Vec<Shortage> {

@@ -55,8 +55,6 @@ pub(crate) struct Configuration {
     pub(crate) waiting: Vec<String>,
     /// The objects are the copy on disk, since the API server has not been reached.
     pub(crate) is_from_disk: bool,
-    /// The process is about to stop.
-    pub(crate) is_stopping: bool,
 }
 
 /// Requests of clients. Those that no route took count in `per_second` and in `faults` alone.

@@ -27,10 +27,11 @@ fn watch(admin: SocketAddr) -> (Connection, Response) {
     (connection, response)
 }
 
-/// The next event's data; what comes before it is passed over. Events are not split by chunks, whose sizes stand on lines of their own.
+/// The next event's data; what comes before it is passed over. An event is a chunk, whose own lines end without a carriage return.
 fn event(connection: &mut Connection) -> Value {
     loop {
-        if let Some(data) = connection.read_line().strip_prefix("data: ") {
+        let chunk = connection.read_line();
+        if let Some(data) = chunk.lines().find_map(|line| line.strip_prefix("data: ")) {
             return serde_json::from_str(data).expect("it is JSON");
         }
     }
@@ -148,9 +149,8 @@ fn routes_endpoints_and_services_have_their_own_numbers() {
     let cluster = objects["clusters"].as_array().unwrap().iter().find(|one| one["name"] == "default-web-80");
     assert_eq!(cluster.unwrap()["endpoints"][0]["address"], upstream.address().to_string());
     json(&forebay, "/console/traffic");
-    let mut client = forebay.client();
     forebay.await_that("requests in the traffic", || {
-        assert_eq!(client.get("web.test", "/x").status, 200);
+        assert_eq!(forebay.get("/x").status, 200);
         let traffic = json(&forebay, "/console/traffic");
         let has = |list: &str, of: &dyn Fn(&Value) -> bool| traffic[list].as_array().unwrap().iter().any(of);
         let is_busy = |one: &Value| one["requestsPerSecond"].as_f64().unwrap() > 0.0;

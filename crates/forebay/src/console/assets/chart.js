@@ -6,8 +6,8 @@ const HEIGHT = 132;
 const LEFT = 52;
 const BOTTOM = 20;
 const TOP = 8;
-/** Seconds that are shown. */
-const SHOWN = 300;
+/** Seconds that are shown: the first of these that is enough for what there is, or else the last. */
+const SPANS = [60, 120, 300];
 
 /** The least of 1, 2, 2.5, 5 times a power of ten that is not below a value. */
 function nice(value) {
@@ -36,8 +36,9 @@ export function chart({ title, series, format, top = 0, most = Infinity }) {
   let hovered = null;
   let history = [];
   let width = 0;
+  let shown = SPANS[0];
 
-  const place = (at, end) => LEFT + ((at - (end - SHOWN)) / SHOWN) * (width - LEFT - 8);
+  const place = (at, end) => LEFT + ((at - (end - shown)) / shown) * (width - LEFT - 8);
   const rise = (value) => HEIGHT - BOTTOM - (value / scale) * (HEIGHT - BOTTOM - TOP);
 
   function fit(points) {
@@ -53,8 +54,8 @@ export function chart({ title, series, format, top = 0, most = Infinity }) {
       set(grid[at], { x1: LEFT, x2: width - 8, y1: y, y2: y });
       set(labels[at], { x: LEFT - 8, y: y + 4, "text-anchor": "end" });
       say(labels[at], format(scale * share));
-      set(times[at], { x: place(end - SHOWN * (1 - share), end), y: HEIGHT - 4 });
-      say(times[at], clock(end - SHOWN * (1 - share)));
+      set(times[at], { x: place(end - shown * (1 - share), end), y: HEIGHT - 4 });
+      say(times[at], clock(end - shown * (1 - share)));
     });
   }
 
@@ -62,7 +63,9 @@ export function chart({ title, series, format, top = 0, most = Infinity }) {
     width = element.clientWidth;
     if (width === 0) return;
     const end = history.at(-1)?.atSeconds ?? Date.now() / 1000;
-    const points = history.filter((state) => state.atSeconds >= end - SHOWN);
+    const known = end - (history[0]?.atSeconds ?? end);
+    shown = SPANS.find((span) => known <= span) ?? SPANS.at(-1);
+    const points = history.filter((state) => state.atSeconds >= end - shown);
     fit(points);
     set(picture, { width, viewBox: `0 0 ${width} ${HEIGHT}` });
     frame(end);
@@ -87,16 +90,16 @@ export function chart({ title, series, format, top = 0, most = Infinity }) {
 
   /** The values at the pointer, or else the latest. */
   function read(points, end) {
-    const at = hovered === null ? end : end - SHOWN + ((hovered - LEFT) / (width - LEFT - 8)) * SHOWN;
+    const at = hovered === null ? end : end - shown + ((hovered - LEFT) / (width - LEFT - 8)) * shown;
     const nearest = points.reduce((best, state) =>
       !best || Math.abs(state.atSeconds - at) < Math.abs(best.atSeconds - at) ? state : best, null);
-    const shown = hovered !== null && nearest;
-    picture.classList.toggle("reading", Boolean(shown));
-    say(when, shown ? clock(nearest.atSeconds) : "");
+    const isRead = hovered !== null && nearest !== null;
+    picture.classList.toggle("reading", isRead);
+    say(when, isRead ? clock(nearest.atSeconds) : "");
     series.forEach(({ of }, index) => {
       const value = nearest ? of(nearest) ?? null : null;
       say(values[index], value === null ? "–" : format(value));
-      if (!shown) return;
+      if (!isRead) return;
       const x = place(nearest.atSeconds, end);
       set(cross, { x1: x, x2: x, y1: TOP, y2: HEIGHT - BOTTOM });
       set(marks[index], { cx: x, cy: value === null ? -9 : rise(Math.min(value, scale)) });

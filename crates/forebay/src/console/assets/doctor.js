@@ -118,12 +118,11 @@ export function doctor() {
   };
 }
 
-function finding({ id, category, verdict, message, evidence, remedy, doc }, isOpen) {
+function finding({ id, verdict, message, evidence, remedy, doc }, isOpen) {
   const figures = Object.entries(evidence).map(([name, value]) => h("div", {}, h("dt", {}, name.replaceAll("_", " ")), h("dd", {}, typeof value === "number" ? number(value) : value)));
   return h("li", { class: TONES[verdict] },
     h("details", { "data-id": id, open: isOpen || verdict === "failure" || verdict === "warning" },
-      h("summary", {}, h("span", { class: "mark" }, verdict), " ", message),
-      h("p", { class: "note" }, `${category}: ${id}`),
+      h("summary", {}, h("span", { class: "mark" }, verdict), h("code", {}, id), message),
       figures.length > 0 ? h("dl", { class: "pairs" }, figures) : null,
       remedy ? h("pre", { tabindex: 0, "aria-label": "Remedy" }, remedy) : null,
       h("p", { class: "note" }, doc)));

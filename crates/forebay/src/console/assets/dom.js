@@ -19,14 +19,24 @@ function fill(element, attributes, children) {
     else element.setAttribute(name, value === true ? "" : String(value));
   }
   for (const child of children.flat()) {
-    if (child !== null && child !== undefined && child !== false) element.append(child);
+    if (child === null || child === undefined || child === false) continue;
+    element.append(typeof child === "string" ? plain(child) : child);
   }
   return element;
 }
 
+/** Characters that are not seen, and that turn others around or make them look like others. */
+const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+
+/** A text in which all characters are seen: a name that is written from right to left in part would look like another name. */
+export function plain(text) {
+  return text.replaceAll("\r\n", "\n").replace(UNSEEN, (char) => `\\u{${char.codePointAt(0).toString(16)}}`);
+}
+
 /** Sets a text only where it differs, so that nothing flickers and no selection is lost. */
 export function say(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+  const seen = plain(text);
+  if (element.textContent !== seen) element.textContent = seen;
 }
 
 /** What stands for a number that is not known. */

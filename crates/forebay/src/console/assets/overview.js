@@ -14,7 +14,7 @@ const FIGURES = [
   ["Connections reused", (state) => percent(state.upstream.reuseRatio), (state) => `${number(state.upstream.openedPerSecond)} opened /s`],
   ["Client connections", (state) => number(state.connections.active), (state) => `${number(state.connections.acceptedPerSecond)} accepted /s`],
   ["Upstream connections", (state) => number(state.upstream.open), (state) => `${number(state.upstream.idle)} idle`],
-  ["Local ports", (state) => percent(portShare(state)), (state) => `${number(state.upstream.portsInUseMax)} of ${number(state.upstream.portsAvailable)} to one endpoint`,
+  ["Local ports in use", (state) => percent(portShare(state)), (state) => `${number(state.upstream.portsInUseMax)} of ${number(state.upstream.portsAvailable)}`,
     (state) => (portShare(state) > 0.8 ? "bad" : "")],
   ["CPU", (state) => (state.process.cpuUsed === null ? "–" : state.process.cpuUsed.toFixed(2)), (state) => `of ${cpus(state)}`],
   ["Memory", (state) => bytes(state.process.residentBytes), () => "resident"],

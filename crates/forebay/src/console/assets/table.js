@@ -1,6 +1,6 @@
 // A table of which only the rows that are seen exist, however many there are.
 
-import { h, say } from "./dom.js";
+import { h, plain, say } from "./dom.js";
 
 const ROW = 36;
 const SPARE = 6;
@@ -108,7 +108,7 @@ function line(columns) {
       element.setAttribute("aria-rowindex", at + 2);
       element.classList.toggle("below", Boolean(row.isBelow));
       for (const one of cells) {
-        const text = one.column.of(row);
+        const text = plain(one.column.of(row));
         say(one.text, text);
         if (one.text.title !== text) one.text.title = text;
         if (one.column.link) {
