@@ -251,9 +251,8 @@ fn features(route: &Route) -> Vec<&'static str> {
         has(basic.is_some(), "basic auth");
         has(external.is_some(), "auth service");
     }
-    if let Action::Forward(Forward { cache, overload, transfer, .. }) = &route.action {
+    if let Action::Forward(Forward { cache, transfer, .. }) = &route.action {
         has(cache.is_some(), "cache");
-        has(overload.is_some(), "overload");
         has(transfer.mirrors.is_some(), "mirror");
     }
     has(!route.request_filters.as_slice().is_empty(), "request filters");

@@ -266,7 +266,7 @@ function card(change) {
     part(change[field][what], name, word)));
   const notes = [
     change.hasOtherSettings && !change.isFirst ? h("li", {}, "Settings of the proxy changed.") : null,
-    part(change.problems, "problem", "new"),
+    part(change.problems, "new problem", ""),
     change.problemsSolved > 0 ? h("li", {}, `${counted(change.problemsSolved, "problem")} solved.`) : null,
   ];
   const all = [...parts, ...notes].filter(Boolean);
@@ -279,7 +279,7 @@ function card(change) {
 function part({ count, names }, name, word) {
   if (count === 0) return null;
   const more = count > names.length ? ` and ${counted(count - names.length, "more", "more")}` : "";
-  return h("li", {}, h("b", {}, `${counted(count, name)} ${word}`), h("span", { class: "names" }, `${names.join(", ")}${more}`));
+  return h("li", {}, h("b", {}, `${counted(count, name)} ${word}`.trim()), h("span", { class: "names" }, `${names.join(", ")}${more}`));
 }
 
 // === search ===
@@ -291,7 +291,7 @@ async function entries() {
   const [objects, problems] = await Promise.all([list("objects"), list("problems")]);
   if (index.objects === objects && index.problems === problems) return index.entries;
   const all = [];
-  const add = (kind, name, detail, link) => all.push({ kind, name, detail, link, text: `${kind} ${name} ${detail}`.toLowerCase() });
+  const add = (kind, name, detail, link) => all.push({ kind, name, detail, link, key: name.toLowerCase(), text: `${kind} ${name} ${detail}`.toLowerCase() });
   for (const host of objects.hosts) {
     for (const route of host.routes) {
       add("Route", `${host.name}${route.path}`, [route.from, backendText(route), ...route.features].filter(Boolean).join(", "), routeLink(host, route));
@@ -326,7 +326,9 @@ export function found(parameters) {
       const all = await entries();
       const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
       const hits = all.filter(({ text }) => wanted.every((word) => text.includes(word)));
-      rows.show(hits);
+      // What is named so comes before what only has to do with it.
+      const [named, others] = [true, false].map((is) => hits.filter(({ key }) => wanted.every((word) => key.includes(word)) === is));
+      rows.show([...named, ...others]);
       say(count, `${counted(hits.length, "result")} of ${number(all.length)} for “${words}”.`);
     } catch (error) {
       say(count, error.message || "The server does not answer.");
