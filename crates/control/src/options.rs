@@ -26,7 +26,7 @@ pub struct Options {
     /// An `IngressClass` with the name [`ingress_class`](Self::ingress_class) need not exist. Manifests of applications seldom
     /// include the class, which comes with the installation of the controller. In a cluster it has to exist.
     pub class_may_be_missing: bool,
-    /// Service for the requests that no Ingress matches. Its first port is used.
+    /// Service for the requests that no Ingress or route matches. Its first port is used.
     pub default_backend_service: Option<NsName>,
     /// The `ConfigMap` with the settings.
     pub configmap: Option<NsName>,

@@ -459,7 +459,7 @@ fn write_stream(text: &mut String, listener: &Listener, model: &Model) {
         Protocol::Udp(stream) => (Transport::Udp, stream),
     };
     let port = listener.port;
-    let Stream { backends, accepts_proxy_header, sends_proxy_header, labels } = stream;
+    let Stream { backends, accepts_proxy_header, sends_proxy_header, labels, .. } = stream;
     let labels = format!("{labels:?}").replace(", rule: \"\"", "");
     let cluster = model.cluster(backends.only().expect("a stream of a ConfigMap leads to one Service"));
     let endpoints: Vec<_> = cluster.endpoints.iter().map(|endpoint| endpoint.address.to_string()).collect();

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fs;
+use std::future::pending;
 use std::io::IsTerminal;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
@@ -18,9 +19,9 @@ use anyhow::Context;
 use control::status::ThisPod;
 use control::{Condition, Connection, NsName, Problem, Publisher, Reason, Review, Severity, Translation};
 use files::{Root, Store};
-use model::ListenerKind;
+use model::{ListenerId, ListenerKind};
 use observe::{BuildInfo, Controller, MetricsOptions, Registry, log::Writer};
-use proxy::{Observer, Proxy};
+use proxy::{ClosedPorts, Observer, Proxy};
 use routing::Snapshot;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
@@ -176,16 +177,48 @@ struct Applied {
     translation: Arc<Translation>,
 }
 
-/// Tells of each translation once every worker serves it.
+/// Tells of each translation once every worker serves it, and which of its ports cannot be listened at.
 async fn tell_programmed(
     mut applied: watch::Receiver<Option<Applied>>,
     programmed: watch::Sender<Option<Arc<Translation>>>,
 ) {
-    while applied.changed().await.is_ok() {
-        let Some(applied) = applied.borrow_and_update().clone() else { continue };
-        applied.observer.reached(applied.generation).await;
-        programmed.send_replace(Some(applied.translation));
+    let mut latest: Option<(Applied, watch::Receiver<ClosedPorts>)> = None;
+    loop {
+        tokio::select! {
+            changed = applied.changed() => match changed {
+                Ok(()) => {
+                    let Some(next) = applied.borrow_and_update().clone() else { continue };
+                    next.observer.reached(next.generation).await;
+                    let ports = next.observer.closed_ports();
+                    latest = Some((next, ports));
+                }
+                Err(_) => return,
+            },
+            () = ports_change(latest.as_mut().map(|(_, ports)| ports)) => {}
+        }
+        let Some((applied, ports)) = &mut latest else { continue };
+        let closed = with_first_reasons(&ports.borrow_and_update());
+        let mut translation = Arc::clone(&applied.translation);
+        if !closed.is_empty() {
+            Arc::make_mut(&mut translation).gateway.note_closed(&closed);
+        }
+        programmed.send_replace(Some(translation));
     }
+}
+
+async fn ports_change(ports: Option<&mut watch::Receiver<ClosedPorts>>) {
+    let Some(ports) = ports else { return pending().await };
+    if ports.changed().await.is_err() {
+        // The proxy is being stopped.
+        pending::<()>().await;
+    }
+}
+
+fn with_first_reasons(closed: &ClosedPorts) -> BTreeMap<ListenerId, String> {
+    let first = |(id, reasons): (&ListenerId, &BTreeMap<usize, String>)| {
+        reasons.values().next().map(|reason| (*id, reason.clone()))
+    };
+    closed.iter().filter_map(first).collect()
 }
 
 /// What there is before there is a configuration: it fails early and in one line.

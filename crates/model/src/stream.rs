@@ -12,6 +12,8 @@ pub struct Stream {
     pub accepts_proxy_header: bool,
     /// Endpoints are sent a PROXY header.
     pub sends_proxy_header: bool,
+    /// A session of datagrams is over once the answers have come that [`StreamSettings::responses`] expects.
+    pub counts_responses: bool,
     /// What it is called in metrics and logs.
     pub labels: Labels,
 }

@@ -111,8 +111,9 @@ variables! {
     "upstream_cache_status" => UpstreamCacheStatus, "What the cache did: HIT, MISS, EXPIRED, STALE, REVALIDATED, BYPASS.";
     "req_id" => ReqId, "The request's id, as in X-Request-ID.";
     "request_id" => RequestId, "The request's id, as in X-Request-ID.";
-    "namespace" => Namespace, "Namespace of the Ingress.";
-    "ingress_name" => IngressName, "Name of the Ingress.";
+    "namespace" => Namespace, "Namespace of the Ingress or route.";
+    "ingress_name" => IngressName, "Name of the Ingress or route.";
+    "route_rule" => RouteRule, "Name of the route's rule, where the route (Gateway API) names its rules.";
     "service_name" => ServiceName, "Name of the Service.";
     "service_port" => ServicePort, "Port of the Service.";
     "location_path" => LocationPath, "Path of the rule.";

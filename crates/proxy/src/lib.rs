@@ -140,7 +140,7 @@ use crate::forms::Forms;
 use crate::guard::{GuardHandle, Relief};
 use crate::limit_redis::{RedisParts, RedisThread};
 use crate::limits::{CACHE_FORMS_SHARE, FILE_FORMS_BYTES_MAX};
-use crate::listener::Bound;
+use crate::listener::{Bound, ClosedByWorker};
 use crate::replicas::{Announcer, CountExchange, CountParts, CountThread};
 use crate::thread::{Acknowledged, Acknowledgement, Control, WorkerThread};
 use crate::ticker::Ticker;
@@ -152,6 +152,7 @@ pub use crate::cache::{CacheFigures, Purge};
 pub use crate::clients::abuse::{ClientKey, NoClient, NoticedClient, Whom};
 pub use crate::limit_redis::{LimitRedis, PasswordSource};
 pub use crate::limits::CACHE_BYTES_MIN;
+pub use crate::listener::ClosedPorts;
 use crate::options::Share;
 pub use crate::options::{Budget, Options};
 pub use crate::replicas::{Elsewhere, ReplicaSecret};
@@ -165,6 +166,7 @@ pub struct Proxy {
     stopping: watch::Sender<bool>,
     guard: GuardHandle,
     acknowledged: Arc<Acknowledged>,
+    closed: Arc<watch::Sender<ClosedPorts>>,
     /// The workers have it, and with them it ends.
     cache: Weak<Cache>,
     /// What is known of the behaviour of clients, and where the time of that begins.
@@ -183,6 +185,7 @@ pub struct Proxy {
 pub struct Observer {
     published: watch::Receiver<Published>,
     acknowledged: Arc<Acknowledged>,
+    closed: Arc<watch::Sender<ClosedPorts>>,
     cache: Weak<Cache>,
     abuse: (Weak<Abuse>, Start),
     announcer: Announcer,
@@ -241,6 +244,11 @@ impl Observer {
     pub async fn reached(&self, generation: u64) {
         self.acknowledged.reached(generation).await;
     }
+
+    /// The ports of the configuration in force that a worker cannot listen at, and why. They are tried again and again.
+    pub fn closed_ports(&self) -> watch::Receiver<ClosedPorts> {
+        self.closed.subscribe()
+    }
 }
 
 impl Proxy {
@@ -269,6 +277,7 @@ impl Proxy {
             shared_tls,
             stopping,
             acknowledged: Acknowledged::new(workers),
+            closed: Arc::default(),
             cache: cache.as_ref().map(Arc::downgrade).unwrap_or_default(),
             abuse: (Arc::downgrade(&clients.abuse), start),
             announcer: Announcer::new(options.replica_secret.clone(), start),
@@ -279,11 +288,12 @@ impl Proxy {
             spans,
         };
         for (index, &cpu) in options.workers.iter().enumerate() {
-            let acknowledgement = Acknowledgement { all: Arc::clone(&proxy.acknowledged), worker: index };
+            let (acknowledgement, closed) = proxy.told_by(index);
             let control =
                 Control { published: control.clone(), stopping: stops.clone(), relief: proxy.guard.orders() };
             let (ticks, notices) = (proxy.guard.tick(index), proxy.guard.notices());
-            let thread = WorkerThread { cpu, sockets: sockets.remove(0), control, acknowledgement, ticks };
+            let sockets = sockets.remove(0);
+            let thread = WorkerThread { cpu, sockets, control, acknowledgement, closed, ticks };
             let (clock, recorder) = (Clock::new(start), registry.recorder());
             let (sink, streams) = (log.sink(Kind::Requests, &recorder), log.sink(Kind::Streams, &recorder));
             let (shared_pool, registry, sources) =
@@ -320,6 +330,12 @@ impl Proxy {
         Ok(proxy)
     }
 
+    /// How a worker tells what it serves, and where it cannot listen.
+    fn told_by(&self, worker: usize) -> (Acknowledgement, ClosedByWorker) {
+        let acknowledgement = Acknowledgement { all: Arc::clone(&self.acknowledged), worker };
+        (acknowledgement, ClosedByWorker { all: Arc::clone(&self.closed), worker })
+    }
+
     /// Where clients of HTTP and HTTPS connect to, with the ports that were chosen: for the listeners of the configuration that it was
     /// started with, in their order.
     pub fn addresses(&self) -> &[(ListenerId, SocketAddr)] {
@@ -341,6 +357,7 @@ impl Proxy {
         Observer {
             published: self.published.subscribe(),
             acknowledged: Arc::clone(&self.acknowledged),
+            closed: Arc::clone(&self.closed),
             cache: self.cache.clone(),
             abuse: self.abuse.clone(),
             announcer: self.announcer.clone(),

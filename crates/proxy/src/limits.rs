@@ -338,8 +338,8 @@ pub(crate) const CACHE_REFRESH_TIME_MAX: Duration = Duration::from_secs(300);
 pub(crate) const CACHE_LABELS_BYTES_MAX: usize = 16 << 10;
 /// Purges that are remembered for the sake of requests that began before. What began before an older one is not kept.
 pub(crate) const CACHE_PURGES_MAX: usize = 1000;
-/// Places in which the last changes of pages by clients are noted, by a hash, for the same sake. Pages that share one lose a response now and then.
-pub(crate) const CACHE_CHANGES: usize = 4096;
+/// Changes of pages by clients that are remembered for the same sake.
+pub(crate) const CACHE_CHANGES_MAX: usize = 4096;
 /// How long a purge waits for the disk; it counts at once in any case.
 pub(crate) const CACHE_PURGE_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Bytes of a content in memory whose compressed forms are kept; a longer one is compressed each time that it is sent.

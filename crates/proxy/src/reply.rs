@@ -101,8 +101,10 @@ impl Answer {
     pub(crate) fn to(reason: Reason) -> Self {
         let status = status(reason);
         let body = match reason {
-            Reason::UnknownHost => "404 Not Found: no Ingress matches this host\n".to_owned(),
-            Reason::UnknownPath => "404 Not Found: no Ingress matches this path of the host\n".to_owned(),
+            Reason::UnknownHost => "404 Not Found: no Ingress or route matches this host\n".to_owned(),
+            Reason::UnknownPath => {
+                "404 Not Found: no Ingress or route matches this path of the host\n".to_owned()
+            }
             Reason::PlainHttp => {
                 "400 Bad Request: the plain HTTP request was sent to the HTTPS port\n".to_owned()
             }

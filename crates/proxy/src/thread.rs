@@ -13,7 +13,7 @@ use crate::admission;
 use crate::clock::Clock;
 use crate::guard::Relief;
 use crate::limits::{EVENT_INTERVAL, FILE_THREADS_MAX, TICKS_PER_SWEEP};
-use crate::listener::{FirstSockets, Listeners};
+use crate::listener::{ClosedByWorker, FirstSockets, Listeners};
 use crate::ticker::Tick;
 use crate::worker::{Published, Worker, WorkerParts};
 
@@ -80,6 +80,8 @@ pub(crate) struct WorkerThread {
     pub(crate) control: Control,
     /// Where it tells which configuration it serves.
     pub(crate) acknowledgement: Acknowledgement,
+    /// Who is told of ports that cannot be listened at.
+    pub(crate) closed: ClosedByWorker,
     /// Notified once per tick.
     pub(crate) ticks: Arc<Tick>,
 }
@@ -113,7 +115,7 @@ async fn serve(thread: WorkerThread, parts: WorkerParts) -> io::Result<()> {
     let first = published.borrow_and_update().clone();
     let generation = first.snapshot.generation;
     let worker = Worker::new(parts, first);
-    let listeners = Rc::new(Listeners::with(&worker, thread.sockets)?);
+    let listeners = Rc::new(Listeners::with(&worker, thread.sockets, thread.closed)?);
     let ticking = tokio::task::spawn_local(tick(Rc::clone(&worker), Rc::clone(&listeners), thread.ticks));
     let attending = tokio::task::spawn_local(attend(Rc::clone(&worker)));
     listeners.install(&worker);

@@ -193,8 +193,8 @@ impl Digest {
     }
 
     fn add_stream(&mut self, snapshot: &Snapshot, stream: &Stream) {
-        let Stream { backends, accepts_proxy_header, sends_proxy_header, labels } = stream;
-        self.add(&(accepts_proxy_header, sends_proxy_header, labels));
+        let Stream { backends, accepts_proxy_header, sends_proxy_header, counts_responses, labels } = stream;
+        self.add(&(accepts_proxy_header, sends_proxy_header, counts_responses, labels));
         self.add_backends(snapshot, backends);
     }
 }

@@ -53,6 +53,9 @@ pub(crate) enum Figure {
     /// The same with all streams in use.
     CpuHttp1Closed,
     CpuH2cClosed,
+    /// CPU microseconds per request of a route with conditions, and of one without.
+    CpuConditional,
+    CpuUnconditional,
     /// Microseconds, while nobody makes handshakes, and while many do.
     P50Quiet,
     P99Quiet,
@@ -123,6 +126,8 @@ impl Figure {
             Figure::CpuH2c => "CPU us/request, h2c upstream",
             Figure::CpuHttp1Closed => "HTTP/1 upstream, all streams in use",
             Figure::CpuH2cClosed => "h2c upstream, all streams in use",
+            Figure::CpuConditional => "CPU us/request, 16 conditions",
+            Figure::CpuUnconditional => "CPU us/request, none",
             Figure::P50Quiet => "p50 us, quiet",
             Figure::P99Quiet => "p99 us, quiet",
             Figure::P50Flooded => "p50 us, flooded",

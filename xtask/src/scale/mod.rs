@@ -126,7 +126,7 @@ const MEASURES: &[Measure] = &[
     },
     Measure {
         name: "route-under-change",
-        what: "5,000 requests/s for an HTTPRoute with shares of 3 to 1, a mirror and timeouts, while there are 5,000 others and 100 objects change every second",
+        what: "5,000 requests/s for an HTTPRoute with shares of 3 to 1, a mirror, timeouts, and retries of which an endpoint that refuses makes use, while there are 5,000 others and 100 objects change every second",
         kind: Kind::HttpRoute,
         run: traffic::route_under_change,
     },

@@ -2,7 +2,7 @@
 //!
 //! Must not be in here: figures.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ impl Stage {
         let client = Client::new(&cluster.kubeconfig())?;
         prepare(&client)?;
         if kind == Kind::HttpRoute {
-            Kubectl::of(&cluster, folder.path())?.install_kinds(&cluster::gateway_crds("standard")?)?;
+            Kubectl::of(&cluster, folder.path())?.install_kinds(&cluster::gateway_crds("experimental")?)?;
             prepare_gateway(&client)?;
         }
         // The API refuses endpoints on loopback; the node's own address will do.
@@ -202,12 +202,22 @@ impl Stage {
         })
     }
 
-    /// Whether all routes have one, by what the API server says.
-    pub(super) fn has_status(&self) -> Result<bool> {
-        let routes = self.client.list("HTTPRoute", SPACE)?;
-        let is_written =
-            |route: &Value| route["status"]["parents"].as_array().is_some_and(|parents| !parents.is_empty());
-        Ok(routes.iter().filter(|route| is_written(route)).count() >= self.many() as usize)
+    /// Waits until all routes have one, by what the API server says. It is asked for one after the other, since listing thousands again and
+    /// again would take from it what writing them needs.
+    pub(super) fn await_status(&self) -> Result<()> {
+        let has_one = |name: &str| -> Result<bool> {
+            let route = self.client.find("HTTPRoute", SPACE, name)?;
+            Ok(route.is_some_and(|route| has_parent(&route)))
+        };
+        let mut awaited: BTreeSet<String> = (0..self.many()).map(many_name).collect();
+        while let Some(name) = awaited.pop_last() {
+            self.await_that("the status of all routes", || has_one(&name))?;
+            let routes = self.client.list("HTTPRoute", SPACE)?;
+            for route in routes.iter().filter(|route| has_parent(route)) {
+                awaited.remove(route["metadata"]["name"].as_str().unwrap_or_default());
+            }
+        }
+        Ok(())
     }
 
     /// Does something with each of many, on several connections to the API server.
@@ -227,6 +237,10 @@ impl Stage {
                 .try_for_each(|filler| filler.join().map_err(|_| anyhow!("a thread panicked"))?)
         })
     }
+}
+
+fn has_parent(route: &Value) -> bool {
+    route["status"]["parents"].as_array().is_some_and(|parents| !parents.is_empty())
 }
 
 impl Kind {

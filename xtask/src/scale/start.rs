@@ -33,7 +33,7 @@ pub(super) fn routes(stage: &mut Stage) -> Result<Findings> {
     stage.forget_status()?;
     let begun = Instant::now();
     let _forebay = stage.forebay()?;
-    stage.await_that("the status of all routes", || stage.has_status())?;
+    stage.await_status()?;
     let took = begun.elapsed();
     findings.figure("s until the status of all is written", format!("{:.1}", took.as_secs_f64()));
     findings.goal("the status of all written within 10 s", took <= Duration::from_secs(10));

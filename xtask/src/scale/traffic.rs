@@ -34,6 +34,8 @@ const RATIO_MAX: f64 = 1.5;
 /// Of each kind of request in the mix.
 const RATE_OF_EACH: f64 = 500.0;
 const CONNECTIONS: usize = 16;
+/// Nobody listens there.
+const CLOSED_PORT: u16 = 1;
 
 /// The kinds of requests in the mix: the method, and how many a connection carries.
 const MIX: [(&str, Option<u64>); 4] = [("GET", None), ("GET", Some(1)), ("POST", None), ("POST", Some(1))];
@@ -145,7 +147,11 @@ pub(super) fn route_under_change(stage: &mut Stage) -> Result<Findings> {
     stage.fill()?;
     let forebay = stage.forebay()?;
     let address = stage.backend.address;
-    for object in service("web", address.port(), &[address.ip()]) {
+    let [web, slice] = service("web", address.port(), &[address.ip()]);
+    // Nobody listens at the second endpoint: what is sent there has to be tried again.
+    let [_, mut refusing] = service("web", CLOSED_PORT, &[address.ip()]);
+    refusing["metadata"]["name"] = "web-refusing".into();
+    for object in [web, slice, refusing] {
         stage.client.apply(&object)?;
     }
     let path = json!({"type": "ReplaceFullPath", "replaceFullPath": "/0"});
@@ -156,6 +162,7 @@ pub(super) fn route_under_change(stage: &mut Stage) -> Result<Findings> {
     let rule = json!({
         "filters": [mirror],
         "timeouts": {"request": "10s", "backendRequest": "5s"},
+        "retry": {"attempts": 2, "backoff": "1ms"},
         "backendRefs": [backend(SHARES[0], json!([])), backend(SHARES[1], json!([empty]))],
     });
     let route = route("web", HOST, &json!([rule]));

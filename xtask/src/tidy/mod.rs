@@ -3,7 +3,9 @@
 //! Must not be in here: what rustfmt, clippy or cargo-deny already say.
 
 mod circles;
+mod pages;
 mod source;
+mod translations;
 mod workspace;
 
 use std::fmt;
@@ -32,6 +34,9 @@ fn check(root: &Path) -> Result<Vec<Violation>> {
     let mut violations = source::check(root)?;
     violations.extend(circles::check(root)?);
     violations.extend(workspace::check(root)?);
+    let pages = pages::read(root)?;
+    violations.extend(pages::check(root, &pages));
+    violations.extend(translations::check(root, &pages)?);
     Ok(violations)
 }
 

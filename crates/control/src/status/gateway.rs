@@ -41,8 +41,8 @@ const TRIES_MAX: usize = 4;
 /// From so many objects of a kind on they are listed rather than asked for one by one.
 const LISTED_MIN: usize = 32;
 
-/// Objects in one answer to a list.
-const PAGE: usize = 500;
+/// Objects in one answer to a list: so many are in memory as JSON.
+const PAGE: usize = 100;
 
 /// Least time between two passes, however often objects change.
 const SPACING: Duration = Duration::from_millis(20);
@@ -399,13 +399,17 @@ async fn make_infrastructure(
         .filter_map(|address| address["value"].as_str().map(str::to_owned))
         .collect();
     for (path, object) in infrastructure::objects(gateway, &addresses) {
-        let apply = Request::builder().method(Method::PATCH).uri(path + "?fieldManager=forebay&force=true");
+        let apply = Request::builder().method(Method::PATCH).uri(path.clone() + "?fieldManager=forebay");
         let apply = apply.header("content-type", "application/apply-patch+yaml");
         let Ok(apply) = apply.body(object.to_string().into_bytes()) else { continue };
         match server.ask(MAKING, server.client.request::<Value>(apply)).await {
             Err(Failure::Unserved) => return Err(Failure::Unserved),
             Err(Failure::Refused(why)) => {
                 tracing::warn!(gateway = %entry.subject().object, why, "its Service is refused");
+            }
+            // Not taken by force: it may be what somebody else has made, or changed.
+            Err(Failure::Conflict) => {
+                tracing::warn!(gateway = %entry.subject().object, path, "its Service is not made: others manage fields of it");
             }
             Ok(_) | Err(_) => {}
         }

@@ -304,22 +304,22 @@ pub struct RouteOrigin {
     pub file: Option<Arc<Path>>,
     /// The line of the value that declares the route, from 1.
     pub line: Option<u32>,
-    /// What policies say for the route; none if there are none.
-    pub settings: Option<Arc<[PolicySetting]>>,
+    /// What policies and the rule of a route of the Gateway API say for it; none if they say nothing.
+    pub settings: Option<Arc<[RouteSetting]>>,
 }
 
-/// A field of a policy that holds for a route.
+/// A field of a policy, or of a rule of the Gateway API, that holds for a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PolicySetting {
-    /// The annotation that it stands for, without a prefix.
+pub struct RouteSetting {
+    /// The annotation that the field of a policy stands for, without a prefix; or the field of a rule, which is one of [`FIELDS`](super::FIELDS).
     pub annotation: &'static str,
     /// Its path: `cache.defaultTtl`.
     pub field: String,
     /// The value, as the annotation would have it.
     pub value: String,
-    /// The policy.
+    /// The policy or route.
     pub object: ObjectRef,
-    /// The file; none if the policy is not from a file.
+    /// The file; none if the object is not from a file.
     pub file: Option<Arc<Path>>,
     /// The line of the field, from 1.
     pub line: Option<u32>,

@@ -53,7 +53,8 @@ use crate::resolve::Resolved;
 use crate::source::Skipped;
 use gateway::report::GatewayReport;
 
-pub use claim::{HostCertificate, PolicySetting, RouteOrigin};
+pub use claim::{HostCertificate, RouteOrigin, RouteSetting};
+pub use gateway::rules::FIELDS;
 pub use translator::Translator;
 
 /// A whole new model, and the problems found on the way.

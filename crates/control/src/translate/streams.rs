@@ -95,6 +95,7 @@ impl Reader<'_, '_, '_> {
             backends: Backends::One(cluster),
             accepts_proxy_header: *accepts && is_tcp,
             sends_proxy_header: *sends && is_tcp,
+            counts_responses: !is_tcp,
             labels: Labels {
                 namespace: service.namespace.clone(),
                 object: self.configmap.name().to_owned(),

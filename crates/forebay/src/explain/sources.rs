@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use control::objects::{At, Ingress, Origin, Sourced};
-use control::translate::PolicySetting;
+use control::translate::RouteSetting;
 use control::{RouteOrigin, Translation};
 use model::Route;
 use proxy::explain::Stage;
@@ -42,7 +42,8 @@ enum Whose {
     Nobody,
 }
 
-/// What the step is called, whose annotations count, and the names that can put it there: of annotations and of keys.
+/// What the step is called, whose annotations count, and the names that can put it there: of annotations, of keys, and of fields of rules
+/// of the Gateway API.
 const STEPS: &[(Stage, &str, Whose, &[&str])] = &[
     (Stage::BlockedHeaders, "blocked headers", Whose::Nobody, &["block-user-agents", "block-referers"]),
     (Stage::Route, "route", Whose::Host, &["server-alias", "use-regex", "from-to-www-redirect"]),
@@ -93,6 +94,7 @@ const STEPS: &[(Stage, &str, Whose, &[&str])] = &[
             "cors-allow-methods",
             "cors-allow-headers",
             "cors-allow-credentials",
+            "CORS",
         ],
     ),
     (Stage::RouteScript, "snippet", Whose::Route, &["configuration-snippet", "location-snippet"]),
@@ -106,9 +108,11 @@ const STEPS: &[(Stage, &str, Whose, &[&str])] = &[
             "temporal-redirect",
             "temporal-redirect-code",
             "from-to-www-redirect",
+            "RequestRedirect",
         ],
     ),
-    (Stage::Rewrite, "rewrite", Whose::Route, &["rewrite-target"]),
+    (Stage::Rewrite, "rewrite", Whose::Route, &["rewrite-target", "URLRewrite"]),
+    (Stage::RequestHeaders, "request headers", Whose::Route, &["RequestHeaderModifier"]),
     (
         Stage::TlsRedirect,
         "redirect to TLS",
@@ -211,7 +215,12 @@ const STEPS: &[(Stage, &str, Whose, &[&str])] = &[
         Whose::Route,
         &["forebay.io/priority", "forebay-priority", "forebay-priority-header", "forebay-guard"],
     ),
-    (Stage::Mirror, "mirror", Whose::Route, &["mirror-target", "mirror-host", "mirror-request-body"]),
+    (
+        Stage::Mirror,
+        "mirror",
+        Whose::Route,
+        &["mirror-target", "mirror-host", "mirror-request-body", "RequestMirror"],
+    ),
     (
         Stage::Balance,
         "balancing",
@@ -223,13 +232,14 @@ const STEPS: &[(Stage, &str, Whose, &[&str])] = &[
             "upstream-hash-by",
             "upstream-hash-by-subset",
             "load-balance",
+            "sessionPersistence",
         ],
     ),
     (
         Stage::Timeouts,
         "timeouts",
         Whose::Route,
-        &["proxy-connect-timeout", "proxy-send-timeout", "proxy-read-timeout"],
+        &["proxy-connect-timeout", "proxy-send-timeout", "proxy-read-timeout", "timeouts"],
     ),
     (
         Stage::Retries,
@@ -240,6 +250,7 @@ const STEPS: &[(Stage, &str, Whose, &[&str])] = &[
             "proxy-next-upstream-tries",
             "proxy-next-upstream-timeout",
             "retry-non-idempotent",
+            "retry",
         ],
     ),
     (
@@ -269,6 +280,8 @@ const STEPS: &[(Stage, &str, Whose, &[&str])] = &[
             "proxy-redirect-to",
             "proxy-cookie-domain",
             "proxy-cookie-path",
+            "ResponseHeaderModifier",
+            "CORS",
         ],
     ),
     (
@@ -357,15 +370,15 @@ impl Objects {
         names.iter().filter_map(of).collect()
     }
 
-    /// The fields of policies that hold for a route.
+    /// The fields of policies and of the rule that hold for a route.
     fn fields(&self, route: Option<&Arc<Route>>, names: &[&str]) -> impl Iterator<Item = Source> {
         let origin = route.and_then(|route| self.origin(route));
         let settings = origin.and_then(|origin| origin.settings.as_deref()).unwrap_or_default();
-        let is_meant = |setting: &&PolicySetting| {
+        let is_meant = |setting: &&RouteSetting| {
             // Forebay's own are named with their prefix.
             names.iter().any(|name| name.strip_prefix("forebay.io/").unwrap_or(name) == setting.annotation)
         };
-        let source = |setting: &PolicySetting| Source {
+        let source = |setting: &RouteSetting| Source {
             name: setting.field.clone(),
             value: setting.value.clone(),
             object: setting.object.to_string(),
@@ -452,7 +465,8 @@ mod tests {
         let annotations = ingress::annotations::ANNOTATIONS.iter().map(|annotation| annotation.name);
         let own = ingress::own::annotations().map(|one| format!("{}/{}", ingress::own::PREFIX, one.name));
         let known = annotations.chain(configmap::KEYS.iter().map(|key| key.name)).map(str::to_owned);
-        let known: Vec<_> = known.chain(own).collect();
+        let fields = control::translate::FIELDS.iter().map(|field| (*field).to_owned());
+        let known: Vec<_> = known.chain(own).chain(fields).collect();
         for (stage, name, _, names) in STEPS {
             assert!(!name.is_empty() && !names.is_empty(), "{stage:?}");
             for name in *names {

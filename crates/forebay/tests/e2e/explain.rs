@@ -244,6 +244,36 @@ fn steps_have_the_annotations_and_keys_that_put_them_there() {
 }
 
 #[test]
+fn steps_have_the_fields_of_the_rule_that_put_them_there() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/gateway.yaml");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("route.yaml");
+    let route = "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: fields, namespace: shop}\nspec:\n  \
+                 parentRefs: [{name: public}]\n  hostnames: [fields.test]\n  rules:\n  - filters:\n    \
+                 - type: RequestHeaderModifier\n      requestHeaderModifier: {set: [{name: x-a, value: b}]}\n    \
+                 timeouts: {request: 7s}\n    retry: {attempts: 2}\n    backendRefs: [{name: web, port: 80}]\n";
+    std::fs::write(&file, route).expect("it is written");
+    let file = file.to_str().expect("a path of text");
+    let (code, stdout, stderr) = run(&[
+        "explain",
+        "http://fields.test/",
+        "--manifests",
+        example,
+        "--manifests",
+        file,
+        "--endpoints",
+        "shop/web=192.0.2.1:80",
+    ]);
+    for said in [
+        format!("filters: RequestHeaderModifier (HTTPRoute shop/fields, {file}:9)"),
+        format!("timeouts: {{\"request\":\"7s\"}} (HTTPRoute shop/fields, {file}:8)"),
+        format!("retry: {{\"codes\":[],\"attempts\":2}} (HTTPRoute shop/fields, {file}:8)"),
+    ] {
+        assert!(stdout.contains(&said), "{code} {said}: {stdout}{stderr}");
+    }
+}
+
+#[test]
 fn what_is_not_known_is_said_to_be_so() {
     let canned = Canned::saying("ok");
     let forebay = setup()

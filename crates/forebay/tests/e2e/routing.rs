@@ -38,8 +38,8 @@ fn expect(forebay: &Forebay, cases: &[(&str, &str, u16, &str)]) {
     }
 }
 
-const NO_HOST: &str = "404 Not Found: no Ingress matches this host";
-const NO_PATH: &str = "404 Not Found: no Ingress matches this path of the host";
+const NO_HOST: &str = "404 Not Found: no Ingress or route matches this host";
+const NO_PATH: &str = "404 Not Found: no Ingress or route matches this path of the host";
 
 #[test]
 fn load_balancers_are_answered_on_hosts_that_are_not_served_by_name() {

@@ -108,6 +108,7 @@ impl Line<'_> {
             | Variable::SslSessionReused => self.tls(variable, record.tls),
             Variable::Namespace
             | Variable::IngressName
+            | Variable::RouteRule
             | Variable::ServiceName
             | Variable::ServicePort
             | Variable::LocationPath
@@ -154,6 +155,7 @@ impl Line<'_> {
         self.text(match variable {
             Variable::Namespace => &labels.namespace,
             Variable::IngressName => &labels.object,
+            Variable::RouteRule => &labels.rule,
             Variable::ServiceName => &labels.service,
             Variable::ServicePort => &labels.service_port,
             Variable::ServerName => &labels.host,

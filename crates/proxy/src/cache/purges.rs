@@ -1,13 +1,13 @@
 //! The purges and changes that requests may have begun before: what was asked for before one must not be kept after it.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use cache_disk::Purge as Matcher;
 
 use super::labels::Labels;
-use crate::limits::{CACHE_CHANGES, CACHE_PURGES_MAX};
+use crate::limits::{CACHE_CHANGES_MAX, CACHE_PURGES_MAX};
 
 /// A purge that may have several parts.
 pub(super) type Matchers = Arc<[Matcher]>;
@@ -19,10 +19,12 @@ pub(super) struct Purges {
     /// Those that are over, with the number that each has made of the count.
     over: VecDeque<(u64, Matchers)>,
     count: u64,
-    /// The number of the last one that is not remembered.
+    /// The number of the last purge or change that is not remembered.
     forgotten: u64,
-    /// By a part of the hash of keys: what the last change of one of them has made of the count. Two keys in one place cost a response that is not kept.
-    changes: Box<[u64]>,
+    /// By the hash of a key: what its last change has made of the count.
+    changes: HashMap<u64, u64>,
+    /// The changes in their order: the number of each, and the hash of its key.
+    order: VecDeque<(u64, u64)>,
     hasher: RandomState,
 }
 
@@ -33,7 +35,8 @@ impl Default for Purges {
             over: VecDeque::new(),
             count: 0,
             forgotten: 0,
-            changes: vec![0; CACHE_CHANGES].into(),
+            changes: HashMap::new(),
+            order: VecDeque::new(),
             hasher: RandomState::new(),
         }
     }
@@ -52,7 +55,7 @@ impl Purges {
             if self.over.len() > CACHE_PURGES_MAX
                 && let Some((number, _)) = self.over.pop_front()
             {
-                self.forgotten = number;
+                self.forgotten = self.forgotten.max(number);
             }
         }
         self.count
@@ -61,13 +64,18 @@ impl Purges {
     /// What a key stands for has changed. Returns the count from now on.
     pub(super) fn note_change(&mut self, key: &[u8]) -> u64 {
         self.count += 1;
-        let place = self.place(key);
-        self.changes[place] = self.count;
+        let hash = self.hasher.hash_one(key);
+        self.changes.insert(hash, self.count);
+        self.order.push_back((self.count, hash));
+        if self.order.len() > CACHE_CHANGES_MAX
+            && let Some((number, hash)) = self.order.pop_front()
+        {
+            if self.changes.get(&hash) == Some(&number) {
+                self.changes.remove(&hash);
+            }
+            self.forgotten = self.forgotten.max(number);
+        }
         self.count
-    }
-
-    fn place(&self, key: &[u8]) -> usize {
-        (self.hasher.hash_one(key) % CACHE_CHANGES as u64) as usize
     }
 
     /// Whether something is being looked for that has these labels.
@@ -79,7 +87,7 @@ impl Purges {
     pub(super) fn have_met(&self, key: &[u8], labels: &Labels, since: u64) -> bool {
         let later = self.over.iter().rev().take_while(|(number, _)| *number > since);
         since < self.forgotten
-            || since < self.changes[self.place(key)]
+            || self.changes.get(&self.hasher.hash_one(key)).is_some_and(|number| since < *number)
             || self.are_after(labels)
             || later.into_iter().any(|(_, matchers)| labels.are_meant(matchers))
     }
@@ -125,11 +133,21 @@ mod tests {
         assert_eq!(purges.note_change(b"a"), 1);
         let labels = labels("/a");
         assert!(purges.have_met(b"a", &labels, 0) && !purges.have_met(b"a", &labels, 1));
-        let others = (0..100_u32).filter(|number| purges.have_met(&number.to_le_bytes(), &labels, 0));
-        assert!(others.count() < 10, "other keys hardly ever share its place");
+        assert!((0..100_u32).all(|number| !purges.have_met(&number.to_le_bytes(), &labels, 0)));
         purges.begin(purge("/b"));
         assert_eq!(purges.end(), 2);
         assert_eq!(purges.note_change(b"a"), 3);
         assert!(purges.have_met(b"a", &labels, 2) && !purges.have_met(b"a", &labels, 3));
+    }
+
+    #[test]
+    fn what_began_before_a_forgotten_change_is_met() {
+        let mut purges = Purges::default();
+        purges.note_change(b"a");
+        (0..CACHE_CHANGES_MAX as u32).for_each(|number| _ = purges.note_change(&number.to_le_bytes()));
+        let labels = labels("/a");
+        assert!(purges.have_met(b"a", &labels, 0) && purges.have_met(b"b", &labels, 0));
+        assert!(!purges.have_met(b"b", &labels, 1) && purges.have_met(&0_u32.to_le_bytes(), &labels, 1));
+        assert_eq!(purges.changes.len(), CACHE_CHANGES_MAX);
     }
 }

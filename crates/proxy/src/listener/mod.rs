@@ -3,6 +3,7 @@
 //! Each worker listens at each port with a socket of its own, among which the kernel spreads what comes. Ports come and go with the
 //! configuration; connections that stand stay as they are. Never in here: what is done with a connection that is taken.
 
+mod closed;
 mod first;
 mod http;
 pub(crate) mod socket;
@@ -16,6 +17,8 @@ use std::sync::Arc;
 use model::{ListenAddresses, ListenerId, ListenerKind};
 use observe::{StreamCells, StreamCounter, StreamName};
 
+pub(crate) use closed::ClosedByWorker;
+pub use closed::ClosedPorts;
 pub(crate) use first::{Bound, FirstSockets, bind_first};
 
 use crate::stream::{Target, tcp, udp};
@@ -29,6 +32,8 @@ pub(crate) struct Listeners {
     ages: Rc<udp::Ages>,
     /// Where ports are listened at.
     listen: RefCell<ListenAddresses>,
+    /// Who is told of ports that cannot be.
+    closed: ClosedByWorker,
 }
 
 /// A port that is configured, or was and still has sessions.
@@ -56,7 +61,7 @@ enum Opened {
 
 impl Listeners {
     /// Begins with sockets that are bound already.
-    pub(crate) fn with(worker: &Rc<Worker>, first: FirstSockets) -> io::Result<Self> {
+    pub(crate) fn with(worker: &Rc<Worker>, first: FirstSockets, closed: ClosedByWorker) -> io::Result<Self> {
         let mut ports = BTreeMap::<_, Port>::new();
         for (id, socket) in first {
             let acceptor = http::accept_from(worker, id, socket)?;
@@ -67,7 +72,7 @@ impl Listeners {
             }
         }
         let listen = RefCell::new(worker.config().settings().listen.clone());
-        Ok(Self { ports: RefCell::new(ports), ages: Rc::default(), listen })
+        Ok(Self { ports: RefCell::new(ports), ages: Rc::default(), listen, closed })
     }
 
     /// Goes over to the configuration that the worker has gone over to.
@@ -103,8 +108,17 @@ impl Listeners {
     /// Listens where that has failed, and forgets ports of which nothing is left.
     pub(crate) fn retry(&self, worker: &Rc<Worker>) {
         let mut ports = self.ports.borrow_mut();
-        ports.retain(|_, port| port.is_wanted || port.opened.is_some());
-        ports.values_mut().for_each(|port| port.open(worker, &self.ages));
+        ports.retain(|id, port| {
+            let is_kept = port.is_wanted || port.opened.is_some();
+            if !is_kept {
+                self.closed.note(*id, None);
+            }
+            is_kept
+        });
+        for port in ports.values_mut() {
+            port.open(worker, &self.ages);
+            self.closed.note(port.id, port.failure.as_deref().filter(|_| port.is_wanted));
+        }
     }
 
     /// Closes all ports.

@@ -70,6 +70,7 @@ impl Service {
             backends: backends.clone(),
             accepts_proxy_header: false,
             sends_proxy_header: false,
+            counts_responses: false,
             labels: labels.clone(),
         };
         let name = StreamName { protocol: TLS, ..name(listener, &stream) };

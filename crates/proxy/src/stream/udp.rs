@@ -242,7 +242,7 @@ impl Port {
             endpoint: Rc::clone(endpoint),
             upstream,
             idle: settings.idle_timeout,
-            responses: settings.responses,
+            responses: settings.responses.filter(|_| service.stream.counts_responses),
             tracked: Tracked::begin(&service, worker),
             asked: Cell::new(0),
             answered: Cell::new(0),

@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use model::{Backend, Backends, ClusterId, Model, Protocol, Split, Transport};
+use model::{Backend, Backends, ClusterId, Listener, Model, Protocol, Split, Transport};
 use testkit::PATIENCE;
 
 use crate::world::{World, cluster, stream};
@@ -50,6 +50,28 @@ fn a_session_is_over_when_it_is_answered() {
     assert_eq!(world.metrics().sum("forebay_stream_response_seconds_count", &[]), 2);
     let log = world.stop();
     assert_eq!(log.matches("] UDP 200 9 8 0.").count(), 2, "{log}");
+}
+
+/// A service whose sessions end by time alone, as those of a `UDPRoute` (Gateway API), takes no notice of the setting.
+#[test]
+fn a_session_that_counts_no_answers_goes_on() {
+    let upstream = socket();
+    let world = World::udp(&[upstream.local_addr().unwrap()], |model| {
+        let [Listener { protocol: Protocol::Udp(stream), .. }] = &mut *model.listeners else {
+            panic!("one listener, of UDP")
+        };
+        stream.counts_responses = false;
+    });
+    let client = client(&world);
+    client.send(b"question").unwrap();
+    let (_, from) = received(&upstream);
+    for answer in ["one", "two"] {
+        upstream.send_to(answer.as_bytes(), from).unwrap();
+        assert_eq!(received(&client).0, answer);
+    }
+    client.send(b"another").unwrap();
+    assert_eq!(received(&upstream), ("another".to_owned(), from));
+    assert_eq!(world.metrics().sum(SESSIONS, &[("protocol", "UDP")]), 1);
 }
 
 #[test]

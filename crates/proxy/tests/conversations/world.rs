@@ -281,6 +281,7 @@ pub(crate) fn stream(port: u16, transport: Transport) -> Listener {
         backends: Backends::One(ClusterId(0)),
         accepts_proxy_header: false,
         sends_proxy_header: false,
+        counts_responses: true,
         labels: Labels {
             namespace: "default".to_owned(),
             service: "echo".to_owned(),

@@ -1,6 +1,7 @@
 //! The Gateway API: what is created comes into service, and the status says so. Each test has an API server of its own, since a class is for
 //! every Forebay that follows it.
 
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
@@ -133,4 +134,41 @@ fn a_grant_that_is_taken_away_closes_the_route() {
     giver.apply("ReferenceGrant", "taker", grant);
     await_answer(&forebay, "a.test", 200, "one");
     await_route(&space, "ResolvedRefs", ("True", "ResolvedRefs"));
+}
+
+/// `Programmed` says what clients get: every worker listens, or the status tells why not.
+#[test]
+fn a_port_that_another_has_is_programmed_once_it_is_free() {
+    let api = api();
+    let space = Space::within(&api.kubeconfig(), "ports");
+    install_kinds(&api);
+    let one = saying("one");
+    space.serve("web", one.address());
+    let other = TcpListener::bind(("0.0.0.0", 0)).expect("a port");
+    let port = other.local_addr().expect("it is bound").port();
+    let forebay = start(&space);
+    route(&space, &json!({"name": "web", "port": 80}));
+    await_gateway(&space, "Programmed", ("True", "Programmed"));
+    let listeners = |ports: &[u16]| {
+        let listener = |port: &u16| json!({"name": format!("p{port}"), "port": port, "protocol": "HTTP"});
+        let listeners: Vec<_> = ports.iter().map(listener).collect();
+        space.apply("Gateway", "web", json!({"spec": {"gatewayClassName": CLASS, "listeners": listeners}}));
+    };
+    let await_listener = |at: usize, expected: (&str, &str)| {
+        await_that(&format!("listener {at} to be {expected:?}"), || {
+            let gateway = space.find("Gateway", "web").expect("it is there");
+            let told = condition(&gateway, &gateway["status"]["listeners"][at], "Programmed");
+            told.is_some_and(|(status, reason)| (&*status, &*reason) == expected)
+        });
+    };
+    listeners(&[80, port]);
+    await_listener(1, ("False", "Pending"));
+    await_listener(0, ("True", "Programmed"));
+    await_gateway(&space, "Programmed", ("True", "Programmed"));
+    listeners(&[port]);
+    await_gateway(&space, "Programmed", ("False", "Pending"));
+    drop(other);
+    await_gateway(&space, "Programmed", ("True", "Programmed"));
+    await_listener(0, ("True", "Programmed"));
+    drop(forebay);
 }

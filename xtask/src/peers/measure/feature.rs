@@ -10,7 +10,7 @@ use bench::generator::{self, Expect, Outcome, Pace, Plan, Status};
 
 use super::{Bench, KILOBYTE, WARM_UP, metric};
 use crate::backend::Backend;
-use crate::peers::feature::{Case, Counted, Scene, wrong_credentials};
+use crate::peers::feature::{CONDITIONAL, Case, Counted, Scene, UNCONDITIONAL, wrong_credentials};
 use crate::peers::figures::{self, Figure, Figures};
 use crate::peers::proxy::{Clients, Peer, Running, Setup, other_host};
 
@@ -52,6 +52,21 @@ impl Bench<'_> {
         let (outcome, figures) = self.spent(&stage.running, &plan)?;
         check_besides(case, &before.since(&stage.services)?, &outcome)?;
         Ok(figures)
+    }
+
+    /// What a request costs with conditions and without, one after the other and the other way round: the same requests.
+    pub(crate) fn conditions(&self, peer: Peer, case: &Case) -> Result<Figures> {
+        let stage = self.stage(peer, case)?;
+        let plan = self.plan_of(case, &stage.scene(peer))?;
+        let to = |host: &str| Plan { host: host.into(), duration: plan.duration / 2, ..plan.clone() };
+        let (with, without) = (to(CONDITIONAL), to(UNCONDITIONAL));
+        self.generate(&Plan { duration: WARM_UP, ..with.clone() })?;
+        let cost = |plan| Ok::<_, anyhow::Error>(self.spent(&stage.running, plan)?.1[&Figure::Cpu]);
+        let costs = [cost(&with)?, cost(&without)?, cost(&without)?, cost(&with)?];
+        Ok(Figures::from([
+            (Figure::CpuConditional, f64::midpoint(costs[0], costs[3])),
+            (Figure::CpuUnconditional, f64::midpoint(costs[1], costs[2])),
+        ]))
     }
 
     /// Latency of requests that need no password, without and with others that have wrong ones.

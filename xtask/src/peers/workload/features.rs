@@ -101,6 +101,18 @@ pub(super) const WORKLOADS: &[Workload] = &[
         ..LEANER_THAN_NGINX
     },
     Workload {
+        name: "conditions-16",
+        what: "an HTTPRoute that asks for 8 headers and 8 parameters, and one that asks for none; the same requests for \
+               both",
+        peers: &[Forebay],
+        measure: |bench, peer| bench.conditions(peer, &feature::conditions_16()),
+        goals: &[Goal {
+            what: "CPU per request at most 1.03 of that without conditions",
+            met: |results| Some(ratio(results, Figure::CpuConditional, Figure::CpuUnconditional)? <= 1.03),
+        }],
+        ..LEANER_THAN_NGINX
+    },
+    Workload {
         name: "mirror-hanging",
         what: "10,000 requests/s, each copied to a target that takes connections and never answers (mirror-target); \
                nginx is not here: a client's connection waits there until its copy was answered",

@@ -119,6 +119,7 @@ async fn a_class_and_a_gateway_say_what_they_are() {
             supported_kinds: kinds,
             attached_routes: 2,
             conditions: vec![accepted()],
+            places: Vec::new(),
         };
         let address =
             |value: &str| GatewayStatusAddress { kind: AddressType::IPAddress, value: value.into() };

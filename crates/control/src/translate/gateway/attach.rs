@@ -24,20 +24,17 @@ pub(super) struct Candidate<'r> {
 }
 
 /// What became of a reference to a parent of this controller.
-pub(super) struct Attached<'r> {
-    pub(super) parent: &'r At<ParentReference>,
+pub(super) struct Attached {
+    /// The place of the reference among those of the route.
+    pub(super) parent: usize,
     pub(super) key: ParentKey,
     /// The places of the listeners with the names for which they take the route; or why there is none.
     pub(super) listeners: Result<Vec<(usize, Vec<HostName>)>, Fault>,
 }
 
 /// Looks for the listeners of each parent. Parents of other controllers, and those that do not exist, are left out.
-pub(super) fn attach<'r>(
-    route: &Candidate<'r>,
-    listeners: &Listeners<'_>,
-    inputs: &Inputs<'_>,
-) -> Vec<Attached<'r>> {
-    let attached = |parent: &'r At<ParentReference>| {
+pub(super) fn attach(route: &Candidate<'_>, listeners: &Listeners<'_>, inputs: &Inputs<'_>) -> Vec<Attached> {
+    let attached = |(at, parent): (usize, &At<ParentReference>)| {
         let key = key_of(&parent.value, route.namespace)?;
         let of_parent = match listeners.of_parent.get(&key) {
             Some(places) => places.as_slice(),
@@ -45,9 +42,9 @@ pub(super) fn attach<'r>(
             None => return None,
         };
         let found = find(route, &parent.value, of_parent, listeners, inputs);
-        Some(Attached { parent, key, listeners: found })
+        Some(Attached { parent: at, key, listeners: found })
     };
-    route.parents.iter().filter_map(attached).collect()
+    route.parents.iter().enumerate().filter_map(attached).collect()
 }
 
 fn key_of(parent: &ParentReference, namespace: &str) -> Option<ParentKey> {

@@ -4,6 +4,7 @@
 
 use super::report::{Condition, Subject};
 use crate::objects::{Resource, Sourced};
+use crate::problem::{Place, Problem, Reason, Severity};
 
 pub(super) const ACCEPTED: &str = "Accepted";
 pub(super) const PROGRAMMED: &str = "Programmed";
@@ -56,11 +57,29 @@ pub(super) fn subject<T: Resource>(object: &Sourced<T>) -> Subject {
 
 /// By which the oldest object comes first, and of equal ones the first "in alphabetical order by `{namespace}/{name}`". Objects
 /// without a creation time, as those in files, are the youngest.
-pub(super) fn age<T: Resource>(object: &Sourced<T>) -> (u64, String, String) {
+pub(super) fn age<T: Resource>(object: &Sourced<T>) -> (u64, &str, &str) {
     let time = object.metadata().creation_timestamp.as_deref();
     let digits = |time: &str| {
         let digits = time.bytes().filter(u8::is_ascii_digit).take(14);
         digits.fold(0, |number, digit| 10 * number + u64::from(digit - b'0'))
     };
-    (time.map_or(u64::MAX, digits), object.namespace().to_owned(), object.name().to_owned())
+    (time.map_or(u64::MAX, digits), object.namespace(), object.name())
+}
+
+/// A fault as a problem, for the log and `check`.
+pub(super) fn problem(place: &Place, begin: &str, fault: &Fault) -> Problem {
+    let reason = match fault.reason {
+        "HostnameConflict" | "ProtocolConflict" | "PortUnavailable" | "Conflicted" => Reason::Conflict,
+        "RefNotPermitted" | "NotAllowedByListeners" | "NotAllowed" => Reason::Forbidden,
+        "InvalidCertificateRef" | "InvalidClientCertificateRef" => Reason::Secret,
+        "BackendNotFound" | "InvalidCACertificateRef" | "NoMatchingParent" | "TargetNotFound" => {
+            Reason::Missing
+        }
+        "UnsupportedValue" | "UnsupportedProtocol" | "UnsupportedAddress" | "InvalidKind" => {
+            Reason::Unsupported
+        }
+        _ => Reason::Invalid,
+    };
+    let message = format!("{begin}{} ({})", fault.message, fault.reason);
+    Problem::in_place(Severity::Error, place, message).because(reason)
 }

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use model::{HostName, HostTls, Transport};
+use model::{HostName, HostTls, ListenerId, ListenerKind, Transport};
 
 use super::conditions::Fault;
 use super::kinds::RouteKind;
@@ -51,6 +51,19 @@ impl Effective<'_> {
     /// Whether clients are served.
     pub(super) fn is_served(&self) -> bool {
         self.refused.is_none() && !self.lacks_tls
+    }
+
+    /// Where it is served.
+    pub(super) fn places(&self) -> Vec<ListenerId> {
+        let kind = match self.listener.protocol {
+            Protocol::Http => ListenerKind::Http,
+            Protocol::Https | Protocol::Tls => ListenerKind::Https,
+            Protocol::Tcp => ListenerKind::Tcp,
+            Protocol::Udp => ListenerKind::Udp,
+            Protocol::Other(_) => return Vec::new(),
+        };
+        let addresses = self.addresses.iter().filter(|_| self.is_served());
+        addresses.map(|&address| ListenerId { kind, port: self.port, address }).collect()
     }
 
     /// Why it is not served, or not all of it; none if it is.

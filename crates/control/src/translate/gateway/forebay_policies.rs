@@ -14,7 +14,7 @@ use crate::names::NsName;
 use crate::objects::gateway_api::{GROUP, Gateway, GrpcRoute, HttpRoute, PolicyTarget};
 use crate::objects::{ForebayPolicy, Resource, Sourced, forebay_policy};
 use crate::problem::{Place, Problem};
-use crate::translate::claim::{DraftRoute, PolicySetting};
+use crate::translate::claim::{DraftRoute, RouteSetting};
 use crate::translate::ingress::Settings;
 use crate::translate::inputs::Inputs;
 use crate::translate::policy::drafts::Wanted;
@@ -70,7 +70,7 @@ pub(super) struct Drafts {
 pub(super) struct Draft {
     pub(super) route: DraftRoute,
     /// The fields of policies that it comes from.
-    pub(super) settings: Option<Arc<[PolicySetting]>>,
+    pub(super) settings: Option<Arc<[RouteSetting]>>,
 }
 
 impl Target {
@@ -87,7 +87,7 @@ impl ForebayPolicies {
     /// Reads all policies. `base` has what the `ConfigMap` says.
     pub(super) fn read(base: &Settings, inputs: &Inputs<'_>) -> Self {
         let mut objects: Vec<_> = inputs.gateway().forebay_policies.iter().cloned().collect();
-        objects.sort_by_cached_key(|object| age(&**object));
+        objects.sort_by(|a, b| age(&**a).cmp(&age(&**b)));
         let mut policies = Self::default();
         for object in objects {
             for target in &object.spec.target_refs {

@@ -5,8 +5,8 @@
 use super::conditions::{self, Fault};
 use super::forebay_policies::{ForebayPolicies, Policy, Target};
 use super::listeners::Listeners;
+use super::placed::{AllPlaced, Placed};
 use super::report::AncestorStatus;
-use super::route_result::RouteResult;
 use crate::objects::gateway_api::{Gateway, ParentReference, PolicyTarget};
 use crate::objects::{At, Resource};
 use crate::problem::Place;
@@ -15,7 +15,7 @@ use crate::problem::Place;
 pub(super) struct Judge<'j, 'a> {
     pub(super) policies: &'j ForebayPolicies,
     pub(super) listeners: &'j Listeners<'a>,
-    pub(super) routes: &'j [RouteResult<'j>],
+    pub(super) routes: &'j AllPlaced,
 }
 
 impl Judge<'_, '_> {
@@ -71,8 +71,8 @@ impl Judge<'_, '_> {
             let is_there = listeners.any(|listener| *listener.value.name == *section);
             return (!is_there).then(|| format!("Gateway {name} has no listener {section}"));
         }
-        let is_meant = |route: &&RouteResult<'_>| route.object.is_named(kind, name);
-        let Some(route) = self.routes.iter().find(is_meant) else {
+        let is_meant = |route: &&Placed| route.object.is_named(kind, name);
+        let Some(route) = self.routes.attached().find(is_meant) else {
             return Some(format!("no {kind} {name} is attached to a Gateway of Forebay's"));
         };
         let section = section.as_deref()?;

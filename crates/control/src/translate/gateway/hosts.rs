@@ -6,11 +6,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use foldhash::fast::FixedState;
 use model::{
     Backend, Backends, ClientAuth, ClientCertificate, Host, HostName, HostTls, Labels, Listener,
     Protocol as Spoken, RequestFilter, RequestFilters, RequestRedirect, Route, Split, Stream, TlsStream,
     Transport, VerifyClient,
 };
+use smallvec::SmallVec;
 
 use super::effective::{Effective, ParentKey};
 use super::hostnames;
@@ -40,23 +42,21 @@ pub(super) struct Assembled {
 /// What was made before: what stays the same keeps its pointer.
 #[derive(Default)]
 pub(super) struct Kept {
-    hosts: HashMap<(Slot, HostName), KeptHost>,
+    hosts: HashMap<Slot, KeptHosts>,
     tls: HashMap<(Slot, ParentKey, Box<str>), Arc<HostTls>>,
     plain: Arc<HostTls>,
 }
 
-struct KeptHost {
-    made_of: MadeOf,
-    served: Served,
-}
+type KeptHosts = HashMap<HostName, KeptHost, FixedState>;
 
-/// What a host is made of. Two that are equal make the same host.
-struct MadeOf {
+/// A host, and what it is made of.
+struct KeptHost {
     contents: Vec<Arc<[Template]>>,
     tls: Arc<HostTls>,
     wider: Option<HostName>,
     /// The port as clients know it.
     port: u16,
+    served: Served,
 }
 
 /// What is attached to one listener: contents with the names that they are for, the oldest first.
@@ -80,12 +80,19 @@ pub(super) fn assemble(listeners: &Listeners<'_>, attached: &[AttachedTo<'_>], k
             }
         }
     }
-    let before = std::mem::take(kept);
+    let mut before = std::mem::take(kept);
     kept.plain = Arc::clone(&before.plain);
     for (slot, places) in slots {
         let own: Vec<_> = places.iter().map(|&at| (&listeners.all[at], &attached[at])).collect();
-        let hosts = Builder { slot, listeners: &own, before: &before, kept }.hosts();
-        assembled.hosts.insert(slot, hosts);
+        let hosts = KeptHosts::with_capacity_and_hasher(
+            own.iter().map(|(_, it)| it.len() + 1).sum(),
+            FixedState::default(),
+        );
+        let hosts_before = before.hosts.remove(&slot).unwrap_or_default();
+        let mut builder = Builder { slot, listeners: &own, hosts_before, hosts, before: &before, kept };
+        assembled.hosts.insert(slot, builder.all());
+        let hosts = builder.hosts;
+        kept.hosts.insert(slot, hosts);
     }
     assembled
 }
@@ -97,6 +104,7 @@ fn stream(one: &Effective<'_>, address: Option<IpAddr>, attached: &AttachedTo<'_
         backends: template.backends.clone(),
         accepts_proxy_header: false,
         sends_proxy_header: false,
+        counts_responses: false,
         labels: template.labels.clone(),
     };
     let protocol = match one.transport() {
@@ -109,12 +117,15 @@ fn stream(one: &Effective<'_>, address: Option<IpAddr>, attached: &AttachedTo<'_
 struct Builder<'b, 'l> {
     slot: Slot,
     listeners: &'b [(&'b Effective<'l>, &'b AttachedTo<'b>)],
+    /// The hosts of this place that were made before, and that have not been asked for yet.
+    hosts_before: KeptHosts,
+    hosts: KeptHosts,
     before: &'b Kept,
     kept: &'b mut Kept,
 }
 
 impl Builder<'_, '_> {
-    fn hosts(mut self) -> Vec<Served> {
+    fn all(&mut self) -> Vec<Served> {
         let mut hosts = Vec::new();
         for at in 0..self.listeners.len() {
             self.add(at, &mut hosts);
@@ -123,7 +134,7 @@ impl Builder<'_, '_> {
         let knows_all = hosts.iter().any(|(host, _)| host.name == HostName::Any);
         if !knows_all && self.listeners.iter().all(|(one, _)| is_stream(one)) {
             // Nobody is to be shown a certificate for names that no listener has.
-            hosts.push(self.serve(HostName::Any, Vec::new(), Arc::new(closing_tls()), None, 0));
+            hosts.push(self.serve(&HostName::Any, &[], Arc::new(closing_tls()), None, 0));
         }
         hosts
     }
@@ -134,36 +145,35 @@ impl Builder<'_, '_> {
         let (one, attached) = self.listeners[at];
         let names_of_listeners = || self.listeners.iter().map(|(one, _)| &one.hostname);
         let is_ours = |name: &HostName| hostnames::owner(name, names_of_listeners()) == Some(&one.hostname);
-        let mut order = vec![one.hostname.clone()];
-        let mut contents: HashMap<HostName, Vec<&Content>> =
-            HashMap::from([(one.hostname.clone(), Vec::new())]);
+        let mut order = vec![&one.hostname];
+        let mut contents: HashMap<&HostName, SmallVec<[&Content; 2]>, FixedState> = HashMap::default();
+        contents.insert(&one.hostname, SmallVec::new());
         for (content, names) in attached {
             for name in names.iter().filter(|name| is_ours(name)) {
-                let of_name = contents.entry(name.clone()).or_insert_with(|| {
-                    order.push(name.clone());
-                    Vec::new()
+                let of_name = contents.entry(name).or_insert_with(|| {
+                    order.push(name);
+                    SmallVec::new()
                 });
                 of_name.push(content);
             }
         }
-        let known: HashSet<HostName> = order.iter().cloned().collect();
         if one.lacks_tls {
             // Its names are not left to less specific listeners, which may be others'.
-            hosts.push(self.serve(one.hostname.clone(), Vec::new(), Arc::new(closing_tls()), None, 0));
+            hosts.push(self.serve(&one.hostname, &[], Arc::new(closing_tls()), None, 0));
             return;
         }
+        let suffixes: HashSet<&str, FixedState> = order.iter().filter_map(|name| suffix(name)).collect();
+        let has_any = one.hostname == HostName::Any;
         let tls = self.tls(at);
         for name in order {
-            let of_name = contents.remove(&name).unwrap_or_default();
+            let of_name = &contents[name];
             let tls = if one.listener.protocol == Protocol::Tls {
-                Arc::new(stream_tls(one, &name, &of_name))
+                Arc::new(stream_tls(one, name, of_name))
             } else {
                 Arc::clone(&tls)
             };
-            let wider = wider(&name).into_iter().find(|wider| known.contains(wider));
-            let contents = of_name.iter().map(|content| Arc::clone(&content.routes)).collect();
-            let port = one.listener.port;
-            hosts.push(self.serve(name, contents, tls, wider, port));
+            let wider = wider(name, &suffixes, has_any);
+            hosts.push(self.serve(name, of_name, tls, wider, one.listener.port));
         }
     }
 
@@ -187,63 +197,88 @@ impl Builder<'_, '_> {
 
     fn serve(
         &mut self,
-        name: HostName,
-        contents: Vec<Arc<[Template]>>,
+        name: &HostName,
+        contents: &[&Content],
         tls: Arc<HostTls>,
         wider: Option<HostName>,
         port: u16,
     ) -> Served {
-        let key = (self.slot, name);
-        let old = self.before.hosts.get(&key);
-        // An equal one that is there already is shared.
-        let tls = old.map(|old| &old.made_of.tls).filter(|old| **old == tls).cloned().unwrap_or(tls);
-        let made_of = MadeOf { contents, tls, wider, port };
-        let served = match old.filter(|old| old.made_of.is(&made_of)) {
-            Some(old) => old.served.clone(),
-            None => make(&key.1, &made_of, old.map(|old| &old.served)),
+        let (name, old) = match self.hosts_before.remove_entry(name) {
+            Some((name, old)) => (name, Some(old)),
+            None => (name.clone(), None),
         };
-        self.kept.hosts.insert(key, KeptHost { made_of, served: served.clone() });
+        // An equal one that is there already is shared.
+        let tls = old.as_ref().map(|old| &old.tls).filter(|old| **old == tls).cloned().unwrap_or(tls);
+        let host = match old {
+            Some(old) if old.is_made_of(contents, &tls, wider.as_ref(), port) => old,
+            old => {
+                let contents = contents.iter().map(|content| Arc::clone(&content.routes)).collect();
+                KeptHost::make(&name, contents, tls, wider, port, old.as_ref())
+            }
+        };
+        let served = host.served.clone();
+        self.hosts.insert(name, host);
         served
     }
 }
 
-impl MadeOf {
-    fn is(&self, other: &Self) -> bool {
-        let pairs = || self.contents.iter().zip(&other.contents);
-        self.contents.len() == other.contents.len()
-            && pairs().all(|(a, b)| Arc::ptr_eq(a, b))
-            && Arc::ptr_eq(&self.tls, &other.tls)
-            && self.wider == other.wider
-            && self.port == other.port
+impl KeptHost {
+    fn make(
+        name: &HostName,
+        contents: Vec<Arc<[Template]>>,
+        tls: Arc<HostTls>,
+        wider: Option<HostName>,
+        port: u16,
+        old: Option<&Self>,
+    ) -> Self {
+        let client_auth = tls.client_auth.as_ref();
+        let templates = || contents.iter().flat_map(|content| content.iter());
+        let routes = templates().map(|template| Arc::new(at_host(&template.route, name, port, client_auth)));
+        let host = Host {
+            name: name.clone(),
+            aliases: Vec::new(),
+            tls: Arc::clone(&tls),
+            routes: routes.collect(),
+            wider: wider.clone(),
+        };
+        let origins: Vec<_> = templates().map(|template| template.origin.clone()).collect();
+        let old = old.map(|old| &old.served);
+        let known = old.filter(|(_, known)| **known == *origins).map(|(_, known)| Arc::clone(known));
+        let host = crate::translate::hosts::take_over(host, old.map(|(host, _)| host));
+        let served = (host, known.unwrap_or_else(|| origins.into()));
+        Self { contents, tls, wider, port, served }
+    }
+
+    fn is_made_of(
+        &self,
+        contents: &[&Content],
+        tls: &Arc<HostTls>,
+        wider: Option<&HostName>,
+        port: u16,
+    ) -> bool {
+        let mut pairs = self.contents.iter().zip(contents);
+        self.contents.len() == contents.len()
+            && pairs.all(|(old, new)| Arc::ptr_eq(old, &new.routes))
+            && Arc::ptr_eq(&self.tls, tls)
+            && self.wider.as_ref() == wider
+            && self.port == port
     }
 }
 
-fn make(name: &HostName, made_of: &MadeOf, old: Option<&Served>) -> Served {
-    let client_auth = made_of.tls.client_auth.as_ref();
-    let templates = || made_of.contents.iter().flat_map(|content| content.iter());
-    let routes =
-        templates().map(|template| Arc::new(at_host(&template.route, name, made_of.port, client_auth)));
-    let host = Host {
-        name: name.clone(),
-        aliases: Vec::new(),
-        tls: Arc::clone(&made_of.tls),
-        routes: routes.collect(),
-        wider: made_of.wider.clone(),
-    };
-    let origins: Vec<_> = templates().map(|template| template.origin.clone()).collect();
-    let known = old.filter(|(_, known)| **known == *origins).map(|(_, known)| Arc::clone(known));
-    let host = crate::translate::hosts::take_over(host, old.map(|(host, _)| host));
-    (host, known.unwrap_or_else(|| origins.into()))
+fn suffix(name: &HostName) -> Option<&str> {
+    if let HostName::Suffix(suffix) = name { Some(suffix) } else { None }
 }
 
-/// The names that have all names of another, the most specific first.
-fn wider(name: &HostName) -> Vec<HostName> {
+/// The most specific of the other names of a listener that has all names of this one.
+fn wider(name: &HostName, suffixes: &HashSet<&str, FixedState>, has_any: bool) -> Option<HostName> {
     let text = match name {
         HostName::Exact(name) | HostName::Suffix(name) | HostName::OneLabel(name) => name.as_str(),
-        HostName::Any => return Vec::new(),
+        HostName::Any => return None,
     };
     let rest = std::iter::successors(text.split_once('.'), |(_, rest)| rest.split_once('.'));
-    rest.map(|(_, rest)| HostName::Suffix(rest.to_owned())).chain([HostName::Any]).collect()
+    let mut wider = rest.map(|(_, rest)| rest).filter(|rest| suffixes.contains(rest));
+    let suffix = wider.next().map(|suffix| HostName::Suffix(suffix.to_owned()));
+    suffix.or_else(|| has_any.then_some(HostName::Any))
 }
 
 /// The route as it is at one host.

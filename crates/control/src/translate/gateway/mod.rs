@@ -1,16 +1,18 @@
 //! Translates the objects of the Gateway API: to hosts and streams of the model, and to what their status is to say.
 //!
-//! `listeners` finds what Gateways and `ListenerSet`s listen at, and `attach` the listeners of each route. `pieces` keeps what `routes`
-//! makes of each route: of its `rules`, `filters` and `backends`. `hosts` puts both together, `join` puts the result beside that of
-//! Ingresses, and `status` makes the [`report`].
+//! `listeners` finds what Gateways and `ListenerSet`s listen at, and `placed` keeps which of them `attach` finds for each route. `pieces`
+//! keeps what `routes` makes of each route: of its `rules`, `filters` and `backends`. `hosts` puts both together, `join` puts the result
+//! beside that of Ingresses, and `status` makes the [`report`].
 //!
 //! Without an object of these kinds nothing is done.
 //!
 //! Never in here: who writes the status, and when.
 
 mod addresses;
+mod at_parent;
 mod attach;
 mod backends;
+mod closed;
 mod conditions;
 mod duration;
 mod effective;
@@ -26,17 +28,17 @@ mod kinds;
 mod listener_tls;
 mod listeners;
 mod pieces;
+mod placed;
 mod policies;
 pub mod report;
-mod route_result;
 mod routes;
-mod rules;
+pub(super) mod rules;
 mod status;
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
-use model::{HostName, Listener, Protocol, Transport};
+use model::{Listener, Protocol, Transport};
+use smallvec::SmallVec;
 
 use super::Translation;
 use super::claim::DraftRoute;
@@ -44,23 +46,22 @@ use super::clusters::ClusterQueries;
 use super::ingress::Settings;
 use super::inputs::Inputs;
 use super::memo::Revisions;
-use crate::objects::Sourced;
 use crate::objects::gateway_api::ReferenceGrant;
 use crate::options::Options;
 use crate::problem::Problem;
-use effective::{Effective, ParentKey};
-use forebay_policies::{Above, ForebayPolicies};
-use pieces::{Pieces, RouteObject};
+use forebay_policies::ForebayPolicies;
+use pieces::Pieces;
+use placed::{AllPlaced, Same};
 use report::GatewayReport;
-use route_result::RouteResult;
 
 /// What is known of Gateways, kept from one translation to the next.
 #[derive(Default)]
 pub(super) struct Gateways {
     pieces: Pieces,
+    routes: AllPlaced,
     addresses: addresses::Addresses,
     tls: listener_tls::Kept,
-    grants: Vec<Arc<Sourced<ReferenceGrant>>>,
+    grants: Same<ReferenceGrant>,
     policies: policies::Policies,
     /// Is another one whenever grants or policies are other ones.
     version: u32,
@@ -98,54 +99,29 @@ impl Gateways {
         self.tls.retain(|(parent, _), _| listeners.of_parent.contains_key(parent));
         let (policies, judged) = policies::read(inputs);
         self.note_version(inputs, policies);
-        let objects = RouteObject::all(inputs);
-        let candidates: Vec<_> = objects.iter().map(RouteObject::candidate).collect();
         let forebay_policies = ForebayPolicies::read(settings, inputs);
         let usual = usual(base());
-        let context = pieces::Context {
+        let context = |has_same_policies| pieces::Context {
             policies: &self.policies,
             version: self.version,
             forebay_policies: &forebay_policies,
+            has_same_policies,
             usual: &usual,
             base: settings,
         };
-        let mut attachments = Vec::new();
-        for (object, candidate) in objects.iter().zip(&candidates) {
-            let attached = attach::attach(candidate, &listeners, inputs);
-            let mut numbers = Vec::with_capacity(attached.len());
-            for one in &attached {
-                let gateway = listeners.gateway_of(&one.key);
-                let certificate = gateway.and_then(|gateway| gateway.client_certificate.as_ref());
-                let mut follow = |above| {
-                    let with = (certificate, above);
-                    pieces::follow(&mut self.pieces, object, with, &context, inputs, clusters, revisions)
-                };
-                let mut of_listeners = Vec::new();
-                for (at, _) in one.listeners.iter().flatten() {
-                    let above = above(gateway, &listeners.all[*at], &forebay_policies);
-                    of_listeners.push(follow(above));
-                }
-                let first = of_listeners.first().copied();
-                numbers.push((first.unwrap_or_else(|| follow(None)), of_listeners));
-            }
-            if !attached.is_empty() {
-                attachments.push((object, numbers, attached));
-            }
-        }
-        let results: Vec<_> = attachments
-            .iter()
-            .map(|(object, numbers, attached)| RouteResult::new(object, attached, numbers, &self.pieces))
-            .collect();
-        let (counts, by_listener) = by_listener(&listeners, &results);
+        self.routes.follow(&mut self.pieces, context, &listeners, inputs, clusters, revisions);
+        let (counts, by_listener) = by_listener(&listeners, &self.routes, &self.pieces);
         let assembled = hosts::assemble(&listeners, &by_listener, &mut self.hosts);
         let mut problems = Vec::new();
         let reporter = status::Reporter {
             listeners: &listeners,
             counts: &counts,
+            routes: &self.routes,
+            pieces: &self.pieces,
             before: &self.report,
             problems: &mut problems,
         };
-        let report = reporter.report(&results, &judged, &forebay_policies);
+        let report = reporter.report(&judged, &forebay_policies);
         self.report = report.clone();
         Some(Made { assembled, report, problems })
     }
@@ -172,11 +148,8 @@ impl Gateways {
     }
 
     fn note_version(&mut self, inputs: &Inputs<'_>, policies: policies::Policies) {
-        let grants = &inputs.gateway().grants;
-        let is_same = self.grants.len() == grants.iter().count()
-            && self.grants.iter().zip(grants.iter()).all(|(old, new)| Arc::ptr_eq(old, new));
+        let is_same = self.grants.note(&inputs.gateway().grants);
         if !is_same || self.policies != policies {
-            self.grants = grants.iter().cloned().collect();
             self.policies = policies;
             self.version += 1;
         }
@@ -191,19 +164,6 @@ fn usual(base: DraftRoute) -> DraftRoute {
     DraftRoute { timeouts, retry, transfer, overload, priority, abuse, tracing, ..none }
 }
 
-/// What the policies are told by that hold at a listener.
-fn above(
-    gateway: Option<&listeners::OwnGateway<'_>>,
-    listener: &Effective<'_>,
-    policies: &ForebayPolicies,
-) -> Option<Above> {
-    let name = match &listener.parent {
-        ParentKey::Gateway(_) => Some(&*listener.listener.name),
-        ParentKey::Set(_) => None,
-    };
-    policies.above(&gateway?.object.key(), name)
-}
-
 fn taken(listener: &Listener) -> (Transport, u16) {
     let transport =
         if matches!(listener.protocol, Protocol::Udp(_)) { Transport::Udp } else { Transport::Tcp };
@@ -213,15 +173,16 @@ fn taken(listener: &Listener) -> (Transport, u16) {
 /// How many routes each listener has, and which of them are served there under which names.
 fn by_listener<'r>(
     listeners: &listeners::Listeners<'_>,
-    results: &'r [RouteResult<'r>],
+    routes: &'r AllPlaced,
+    pieces: &'r Pieces,
 ) -> (Vec<u32>, Vec<hosts::AttachedTo<'r>>) {
     let mut counts = vec![0; listeners.all.len()];
     let mut attached: Vec<hosts::AttachedTo<'r>> = listeners.all.iter().map(|_| Vec::new()).collect();
-    for result in results {
-        let mut counted: Vec<usize> = Vec::new();
-        for (one, contents) in result.attached.iter().zip(&result.at_listeners) {
-            for ((at, names), content) in one.listeners.iter().flatten().zip(contents) {
-                let names: &'r [HostName] = names;
+    for route in routes.attached() {
+        let mut counted: SmallVec<[usize; 4]> = SmallVec::new();
+        for parent in &route.parents {
+            let places = parent.attached.listeners.iter().flatten();
+            for ((at, names), content) in places.zip(parent.contents(pieces)) {
                 if counted.contains(at) {
                     continue;
                 }

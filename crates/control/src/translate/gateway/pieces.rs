@@ -13,6 +13,7 @@ use super::policies::Policies;
 use super::report::Subject;
 use super::routes::{self, Content};
 use super::rules;
+use crate::index::GatewayStores;
 use crate::names::NsName;
 use crate::objects::gateway_api::{GrpcRoute, HttpRoute, ParentReference, TcpRoute, TlsRoute, UdpRoute};
 use crate::objects::{At, ForebayPolicy, Sourced};
@@ -74,9 +75,16 @@ macro_rules! route_objects {
                 }
             }
 
-            fn age(&self) -> (u64, String, String) {
+            fn age(&self) -> (u64, &str, &str) {
                 match self {
                     $(Self::$kind(object) => age(&**object),)*
+                }
+            }
+
+            /// By which it is known as long as it is kept.
+            pub(super) fn address(&self) -> usize {
+                match self {
+                    $(Self::$kind(object) => Arc::as_ptr(object).addr(),)*
                 }
             }
 
@@ -99,7 +107,7 @@ macro_rules! route_objects {
                 }
             }
 
-            fn parents(&self) -> &[At<ParentReference>] {
+            pub(super) fn parents(&self) -> &[At<ParentReference>] {
                 match self {
                     $(Self::$kind(object) => &object.spec.parent_refs,)*
                 }
@@ -124,16 +132,18 @@ route_objects! {
 }
 
 impl RouteObject {
-    /// All routes, the oldest first.
-    pub(super) fn all(inputs: &Inputs<'_>) -> Vec<Self> {
-        let stores = inputs.gateway();
-        let mut all: Vec<_> = stores.http_routes.iter().cloned().map(Self::Http).collect();
-        all.extend(stores.grpc_routes.iter().cloned().map(Self::Grpc));
-        all.extend(stores.tls_routes.iter().cloned().map(Self::Tls));
-        all.extend(stores.tcp_routes.iter().cloned().map(Self::Tcp));
-        all.extend(stores.udp_routes.iter().cloned().map(Self::Udp));
-        all.sort_by_cached_key(Self::age);
-        all
+    /// All routes.
+    pub(super) fn all(stores: &GatewayStores) -> impl Iterator<Item = Self> {
+        let requests = stores.http_routes.iter().cloned().map(Self::Http);
+        let requests = requests.chain(stores.grpc_routes.iter().cloned().map(Self::Grpc));
+        let streams = stores.tls_routes.iter().cloned().map(Self::Tls);
+        let streams = streams.chain(stores.tcp_routes.iter().cloned().map(Self::Tcp));
+        requests.chain(streams).chain(stores.udp_routes.iter().cloned().map(Self::Udp))
+    }
+
+    /// By which the oldest comes first; each route has another.
+    pub(super) fn rank(&self) -> ((u64, &str, &str), RouteKind) {
+        (self.age(), self.kind())
     }
 
     /// What decides about attachment.
@@ -178,44 +188,60 @@ pub(super) struct Context<'m> {
     /// Is another one whenever grants or the policies are other ones.
     pub(super) version: u32,
     pub(super) forebay_policies: &'m ForebayPolicies,
+    /// The policies are those of the translation before.
+    pub(super) has_same_policies: bool,
     /// What holds for routes without policies.
     pub(super) usual: &'m DraftRoute,
     /// What the `ConfigMap` says.
     pub(super) base: &'m Settings,
 }
 
-/// Makes a route again if something of it has changed, for Gateways with this certificate for backends and for listeners with these policies.
-/// Returns its number.
-pub(super) fn follow<'a>(
+/// The number of a route for Gateways with this certificate for backends and for listeners with these policies.
+pub(super) fn number(
     pieces: &mut Pieces,
     object: &RouteObject,
-    (client_certificate, above): (Option<&NsName>, Option<Above>),
+    client_certificate: Option<&NsName>,
+    above: Option<Above>,
+    revisions: &Revisions,
+) -> u32 {
+    let (kind, name) = (object.kind(), object.name());
+    let key = PieceKey { kind, name, client_certificate: client_certificate.cloned(), above };
+    pieces.number(key, revisions)
+}
+
+/// Makes a route again if something of it has changed. Returns whether it did.
+pub(super) fn follow<'a>(
+    pieces: &mut Pieces,
+    number: u32,
+    object: &RouteObject,
     context: &Context<'_>,
     inputs: &Inputs<'a>,
     clusters: &mut ClusterQueries<'_, 'a>,
     revisions: &Revisions,
-) -> u32 {
-    let (kind, name) = (object.kind(), object.name());
-    let own = context.forebay_policies.of_route(above.as_ref(), kind.name(), &name, &object.rule_names());
-    let own_policies = own.objects();
-    let key = PieceKey { kind, name, client_certificate: client_certificate.cloned(), above };
-    let number = pieces.number(key, revisions);
-    let is_same = |old: &Piece| {
-        let mut policies = old.own_policies.iter().zip(&own_policies);
-        old.version == context.version
-            && old.object.is(object)
-            && old.own_policies.len() == own_policies.len()
-            && policies.all(|(old, new)| Arc::ptr_eq(old, new))
+) -> bool {
+    let own_of = |key: &PieceKey| {
+        let kind = key.kind.name();
+        context.forebay_policies.of_route(key.above.as_ref(), kind, &key.name, &object.rule_names())
     };
-    pieces.get(number, revisions, is_same, |_, _| {
+    let own_policies = (!context.has_same_policies).then(|| own_of(pieces.key(number)).objects());
+    let has_same_policies = |old: &Piece| {
+        own_policies.as_ref().is_none_or(|own| {
+            let mut pairs = old.own_policies.iter().zip(own);
+            old.own_policies.len() == own.len() && pairs.all(|(old, new)| Arc::ptr_eq(old, new))
+        })
+    };
+    let is_same =
+        |old: &Piece| old.version == context.version && old.object.is(object) && has_same_policies(old);
+    pieces.get(number, revisions, is_same, |key, _| {
         let mut problems = Vec::new();
         let place = object.whole_place();
+        let own = own_of(key);
         let drafts = own.drafts(&place, context.usual, context.base, inputs, &mut problems);
         let finder = BackendFinder {
             inputs,
             clusters,
             policies: context.policies,
-            client_certificate,
+            client_certificate: key.client_certificate.as_ref(),
             kind: object.kind(),
             namespace: object.namespace(),
             faults: Vec::new(),
@@ -223,12 +249,6 @@ pub(super) fn follow<'a>(
         };
         let mut content = object.content(&drafts, finder);
         content.problems.extend(problems);
-        Piece {
-            object: object.clone(),
-            version: context.version,
-            own_policies: own_policies.clone(),
-            content,
-        }
-    });
-    number
+        Piece { object: object.clone(), version: context.version, own_policies: own.objects(), content }
+    })
 }

@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use model::ListenerId;
+
 use crate::names::ObjectRef;
 use crate::objects::gateway_api::{AddressType, ParentReference, RouteGroupKind};
 
@@ -117,6 +119,8 @@ pub struct ListenerStatus {
     pub attached_routes: u32,
     /// Its conditions.
     pub conditions: Vec<Condition>,
+    /// Where it is served.
+    pub places: Vec<ListenerId>,
 }
 
 /// What became of a route.

@@ -66,6 +66,11 @@ pub(super) fn of_requests(
     let (mut routes, mut faults, mut good) = (Vec::new(), Vec::new(), 0);
     for rule in rules {
         let Draft { route: base, settings } = drafts.of(rule.name);
+        let settings: Option<Arc<[_]>> = if rule.settings.is_empty() {
+            settings.clone()
+        } else {
+            Some(settings.iter().flat_map(|all| all.iter()).chain(&rule.settings).cloned().collect())
+        };
         for one in &rule.matches {
             let (route, fault) = match one {
                 Ok(one) => {
@@ -77,8 +82,7 @@ pub(super) fn of_requests(
             };
             good += usize::from(fault.is_none());
             faults.extend(fault);
-            let settings = || settings.clone();
-            let origin = || RouteOrigin { settings: settings(), ..rule.place.clone().into() };
+            let origin = || RouteOrigin { settings: settings.clone(), ..rule.place.clone().into() };
             routes.extend(route.map(|route| Template { route, origin: origin() }));
         }
     }

@@ -3,6 +3,7 @@
 //! Never in here: what is done with requests.
 
 use model::{Condition, Conditions, InvalidPath, PathKind, PathMatch, Pattern, ValueMatch};
+use serde::Serialize;
 
 use super::conditions::Fault;
 use crate::objects::gateway_api::{
@@ -11,6 +12,20 @@ use crate::objects::gateway_api::{
 };
 use crate::objects::{At, Sourced};
 use crate::problem::Place;
+use crate::translate::claim::RouteSetting;
+
+/// The fields of rules that decide what becomes of requests; filters by their types.
+pub const FIELDS: &[&str] = &[
+    "RequestHeaderModifier",
+    "ResponseHeaderModifier",
+    "RequestRedirect",
+    "URLRewrite",
+    "RequestMirror",
+    "CORS",
+    "timeouts",
+    "retry",
+    "sessionPersistence",
+];
 
 /// A rule.
 pub(super) struct Rule<'r> {
@@ -22,6 +37,8 @@ pub(super) struct Rule<'r> {
     pub(super) timeouts: Option<&'r Timeouts>,
     pub(super) retry: Option<&'r Retry>,
     pub(super) session: Option<&'r SessionPersistence>,
+    /// Its fields, as far as they are some of [`FIELDS`].
+    pub(super) settings: Vec<RouteSetting>,
 }
 
 /// What a request has to be like.
@@ -46,6 +63,12 @@ pub(super) fn of_http(route: &Sourced<HttpRoute>) -> Vec<Rule<'_>> {
             timeouts: value.timeouts.as_deref(),
             retry: value.retry.as_deref(),
             session: value.session_persistence.as_deref(),
+            settings: Told::new(Place::at(route, rule))
+                .filters(&value.filters, |filter| Place::at(route, filter))
+                .field("timeouts", value.timeouts.as_ref())
+                .field("retry", value.retry.as_ref())
+                .field("sessionPersistence", value.session_persistence.as_ref())
+                .0,
         }
     };
     route.spec.rules.iter().map(rule).collect()
@@ -65,9 +88,44 @@ pub(super) fn of_grpc(route: &Sourced<GrpcRoute>) -> Vec<Rule<'_>> {
             timeouts: None,
             retry: None,
             session: value.session_persistence.as_deref(),
+            settings: Told::new(Place::at(route, rule))
+                .filters(&value.filters, |filter| Place::at(route, filter))
+                .field("sessionPersistence", value.session_persistence.as_ref())
+                .0,
         }
     };
     route.spec.rules.iter().map(rule).collect()
+}
+
+/// What is told of the fields of a rule, and where it is.
+struct Told(Vec<RouteSetting>, Place);
+
+impl Told {
+    fn new(rule: Place) -> Self {
+        Self(Vec::new(), rule)
+    }
+
+    fn filters(mut self, filters: &[At<Filter>], place: impl Fn(&At<Filter>) -> Place) -> Self {
+        for filter in filters {
+            let kind = filter.value.kind.as_str();
+            if let Some(name) = FIELDS.iter().copied().find(|field| *field == kind) {
+                self.0.push(setting(name, "filters", kind.to_owned(), place(filter)));
+            }
+        }
+        self
+    }
+
+    fn field(mut self, name: &'static str, value: Option<&impl Serialize>) -> Self {
+        if let Some(text) = value.and_then(|value| serde_json::to_string(value).ok()) {
+            self.0.push(setting(name, name, text, self.1.clone()));
+        }
+        self
+    }
+}
+
+fn setting(annotation: &'static str, field: &str, value: String, place: Place) -> RouteSetting {
+    let Place { object, file, line, .. } = place;
+    RouteSetting { annotation, field: field.to_owned(), value, object, file, line }
 }
 
 /// "If no matches are specified, the default is a prefix path match on `/`, which has the effect of matching every HTTP request."

@@ -5,30 +5,33 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::at_parent::AtParent;
 use super::conditions::{
-    self, ACCEPTED, CONFLICTED, Fault, INSECURE_VALIDATION, OVERLAPPING_TLS, PARTIALLY_INVALID, subject,
+    self, ACCEPTED, CONFLICTED, Fault, INSECURE_VALIDATION, OVERLAPPING_TLS, problem, subject,
 };
 use super::effective::{Effective, ParentKey};
 use super::forebay_policies::{ForebayPolicies, Policy};
 use super::forebay_status::Judge;
 use super::listener_tls;
 use super::listeners::{Listeners, OwnGateway, OwnSet};
+use super::pieces::Pieces;
+use super::placed::AllPlaced;
 use super::policies::Judged;
 use super::report::{
     AncestorStatus, ClassReport, Condition, GatewayReport, GatewayStatus, ListenerSetStatus, ListenerStatus,
-    ParentStatus, PolicyStatus, RouteStatus, Subject,
+    PolicyStatus, RouteStatus, Subject,
 };
-use super::route_result::RouteResult;
-use super::routes::Content;
 use crate::names::NsName;
 use crate::objects::gateway_api::ParentReference;
-use crate::problem::{Place, Problem, Reason, Severity};
+use crate::problem::{Place, Problem, Reason};
 
 /// Makes the report. Parts that are as before keep their pointers.
 pub(super) struct Reporter<'r, 'a> {
     pub(super) listeners: &'r Listeners<'a>,
     /// How many routes are attached to each listener.
     pub(super) counts: &'r [u32],
+    pub(super) routes: &'r AllPlaced,
+    pub(super) pieces: &'r Pieces,
     pub(super) before: &'r GatewayReport,
     pub(super) problems: &'r mut Vec<Problem>,
 }
@@ -36,18 +39,17 @@ pub(super) struct Reporter<'r, 'a> {
 impl<'r, 'a> Reporter<'r, 'a> {
     pub(super) fn report(
         mut self,
-        routes: &[RouteResult<'_>],
         policies: &[Judged<'_>],
         forebay_policies: &ForebayPolicies,
     ) -> GatewayReport {
         let before = self.before;
-        let mut all_policies = self.policies(routes, policies);
-        all_policies.extend(self.forebay_policies(routes, forebay_policies));
+        let mut all_policies = self.policies(policies);
+        all_policies.extend(self.forebay_policies(forebay_policies));
         GatewayReport {
             classes: shared(self.classes(), &before.classes, |it| &it.subject),
             gateways: shared(self.gateways(), &before.gateways, |it| &it.subject),
             listener_sets: shared(self.sets(), &before.listener_sets, |it| &it.subject),
-            routes: shared(self.routes(routes), &before.routes, |it| &it.subject),
+            routes: self.routes(),
             policies: shared(all_policies, &before.policies, |it| &it.subject),
         }
     }
@@ -153,35 +155,15 @@ impl<'r, 'a> Reporter<'r, 'a> {
         places.map(|&at| (at, &listeners.all[at])).collect()
     }
 
-    fn routes(&mut self, routes: &[RouteResult<'_>]) -> Vec<RouteStatus> {
-        routes.iter().map(|route| self.route(route)).collect()
+    fn routes(&mut self) -> Vec<Arc<RouteStatus>> {
+        let problems = self.routes.attached().flat_map(|route| route.problems.iter().cloned());
+        self.problems.extend(problems);
+        self.routes.attached().filter_map(|route| route.status.clone()).collect()
     }
 
-    fn route(&mut self, route: &RouteResult<'_>) -> RouteStatus {
-        let parents = route.attached.iter().zip(&route.contents).map(|(attached, content)| {
-            let Content { unresolved, refused, partly, problems, .. } = content;
-            self.problems.extend(problems.iter().cloned());
-            let fault = attached.listeners.as_ref().err().or(refused.as_ref());
-            let mut conditions = vec![conditions::accepted(fault), conditions::resolved(unresolved.as_ref())];
-            if let Some(partly) = partly {
-                conditions.push(Condition::yes(PARTIALLY_INVALID, partly.reason, partly.message.clone()));
-            }
-            let place = route.object.place(attached.parent);
-            for fault in fault.into_iter().chain(unresolved).chain(partly) {
-                self.problems.push(problem(&place, "", fault));
-            }
-            ParentStatus { parent_ref: attached.parent.value.clone(), conditions }
-        });
-        let parents = parents.collect();
-        // Policies of a listener may have something to be told of there alone.
-        let others = route.at_listeners.iter().flat_map(|contents| contents.iter().skip(1));
-        self.problems.extend(others.flat_map(|content| content.problems.iter().cloned()));
-        RouteStatus { subject: route.object.subject(), parents }
-    }
-
-    fn policies(&mut self, routes: &[RouteResult<'_>], policies: &[Judged<'_>]) -> Vec<PolicyStatus> {
+    fn policies(&mut self, policies: &[Judged<'_>]) -> Vec<PolicyStatus> {
         let status = |policy: &Judged<'_>| {
-            let gateways = self.gateways_of(routes, &policy.services);
+            let gateways = self.gateways_of(&policy.services);
             let place = Place::of(policy.object);
             for fault in policy.accepted.iter().chain(&policy.resolved) {
                 self.problems.push(problem(&place, "", fault));
@@ -205,12 +187,8 @@ impl<'r, 'a> Reporter<'r, 'a> {
         policies.iter().map(status).collect()
     }
 
-    fn forebay_policies(
-        &mut self,
-        routes: &[RouteResult<'_>],
-        policies: &ForebayPolicies,
-    ) -> Vec<PolicyStatus> {
-        let judge = Judge { policies, listeners: self.listeners, routes };
+    fn forebay_policies(&mut self, policies: &ForebayPolicies) -> Vec<PolicyStatus> {
+        let judge = Judge { policies, listeners: self.listeners, routes: self.routes };
         let status = |(at, policy): (usize, &Policy)| {
             // What is missing is told of where it is needed.
             let faults = policy.read.faults.iter().filter(|fault| fault.reason != Reason::Missing);
@@ -223,11 +201,11 @@ impl<'r, 'a> Reporter<'r, 'a> {
     }
 
     /// The Gateways whose routes lead to one of these Services.
-    fn gateways_of(&self, routes: &[RouteResult<'_>], services: &[NsName]) -> Vec<NsName> {
-        let parents = routes.iter().flat_map(|route| route.attached.iter().zip(&route.contents));
-        let leading =
-            parents.filter(|(_, content)| content.services.iter().any(|one| services.contains(one)));
-        let gateways = leading.filter_map(|(attached, _)| self.listeners.gateway_of(&attached.key));
+    fn gateways_of(&self, services: &[NsName]) -> Vec<NsName> {
+        let leads =
+            |at: &&AtParent| at.content(self.pieces).services.iter().any(|one| services.contains(one));
+        let leading = self.routes.attached().flat_map(|route| &route.parents).filter(leads);
+        let gateways = leading.filter_map(|at| self.listeners.gateway_of(&at.attached.key));
         let mut gateways: Vec<_> = gateways.map(|gateway| gateway.object.key()).collect();
         gateways.sort();
         gateways.dedup();
@@ -251,6 +229,7 @@ impl<'r, 'a> Reporter<'r, 'a> {
                 supported_kinds: one.kinds.iter().map(|kind| kind.group_kind()).collect(),
                 attached_routes: self.counts[*at],
                 conditions: conditions_of(one, unusable),
+                places: if unusable.is_none() { one.places() } else { Vec::new() },
             });
         }
         statuses
@@ -277,24 +256,6 @@ fn conditions_of(one: &Effective<'_>, unusable: Option<&Fault>) -> Vec<Condition
         conditions.push(Condition::yes(OVERLAPPING_TLS, "OverlappingHostnames", overlap.clone()));
     }
     conditions
-}
-
-/// A fault as a problem, for the log and `check`.
-fn problem(place: &Place, begin: &str, fault: &Fault) -> Problem {
-    let reason = match fault.reason {
-        "HostnameConflict" | "ProtocolConflict" | "PortUnavailable" | "Conflicted" => Reason::Conflict,
-        "RefNotPermitted" | "NotAllowedByListeners" | "NotAllowed" => Reason::Forbidden,
-        "InvalidCertificateRef" | "InvalidClientCertificateRef" => Reason::Secret,
-        "BackendNotFound" | "InvalidCACertificateRef" | "NoMatchingParent" | "TargetNotFound" => {
-            Reason::Missing
-        }
-        "UnsupportedValue" | "UnsupportedProtocol" | "UnsupportedAddress" | "InvalidKind" => {
-            Reason::Unsupported
-        }
-        _ => Reason::Invalid,
-    };
-    let message = format!("{begin}{} ({})", fault.message, fault.reason);
-    Problem::in_place(Severity::Error, place, message).because(reason)
 }
 
 /// Takes over the pointers of what is as before.

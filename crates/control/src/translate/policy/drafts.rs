@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::read::Given;
 use crate::problem::{Place, Problem};
-use crate::translate::claim::{DraftRoute, PolicySetting};
+use crate::translate::claim::{DraftRoute, RouteSetting};
 use crate::translate::ingress::Settings;
 use crate::translate::ingress::asker::Asker;
 use crate::translate::ingress::partial::{Concern, Partial};
@@ -75,10 +75,10 @@ impl Wanted<'_> {
     }
 
     /// What is told of the fields that hold.
-    pub(in crate::translate) fn settings(&self) -> Arc<[PolicySetting]> {
+    pub(in crate::translate) fn settings(&self) -> Arc<[RouteSetting]> {
         let told = |given: &&Given| {
             let Place { object, file, line, .. } = given.place.clone();
-            PolicySetting {
+            RouteSetting {
                 annotation: given.field.annotation.name,
                 field: given.field.path(),
                 value: given.text.clone(),

@@ -1,0 +1,65 @@
+//! A route at its parents, what its status is to say of that, and the problems that follow from it.
+//!
+//! Never in here: how it is found where it is attached.
+
+use super::attach::Attached;
+use super::conditions::{self, PARTIALLY_INVALID, problem};
+use super::pieces::{Pieces, RouteObject};
+use super::report::{Condition, ParentStatus, RouteStatus};
+use super::routes::Content;
+use crate::problem::Problem;
+
+/// A route at one of its parents.
+pub(super) struct AtParent {
+    pub(super) attached: Attached,
+    /// The number of what it is there.
+    pub(super) number: u32,
+    /// The numbers of what it is at each listener.
+    pub(super) of_listeners: Vec<u32>,
+}
+
+impl AtParent {
+    /// The numbers of all that the route is there.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u32> {
+        [self.number].into_iter().chain(self.of_listeners.iter().copied())
+    }
+
+    /// What the route is at the parent.
+    pub(super) fn content<'p>(&self, pieces: &'p Pieces) -> &'p Content {
+        &pieces.value(self.number).content
+    }
+
+    /// What the route is at each listener.
+    pub(super) fn contents<'p>(&self, pieces: &'p Pieces) -> impl Iterator<Item = &'p Content> {
+        self.of_listeners.iter().map(|&number| &pieces.value(number).content)
+    }
+}
+
+/// What is said of a route at its parents.
+pub(super) fn status(
+    object: &RouteObject,
+    parents: &[AtParent],
+    pieces: &Pieces,
+) -> (RouteStatus, Vec<Problem>) {
+    let mut all = Vec::new();
+    let of_parent = |at: &AtParent| {
+        let Content { unresolved, refused, partly, problems, .. } = at.content(pieces);
+        all.extend(problems.iter().cloned());
+        let fault = at.attached.listeners.as_ref().err().or(refused.as_ref());
+        let mut conditions = vec![conditions::accepted(fault), conditions::resolved(unresolved.as_ref())];
+        if let Some(partly) = partly {
+            conditions.push(Condition::yes(PARTIALLY_INVALID, partly.reason, partly.message.clone()));
+        }
+        let parent = &object.parents()[at.attached.parent];
+        let place = object.place(parent);
+        for fault in fault.into_iter().chain(unresolved).chain(partly) {
+            all.push(problem(&place, "", fault));
+        }
+        ParentStatus { parent_ref: parent.value.clone(), conditions }
+    };
+    let statuses = parents.iter().map(of_parent).collect();
+    // Policies of a listener may have something to be told of there alone.
+    let others = parents.iter().flat_map(|at| at.contents(pieces).skip(1));
+    all.extend(others.flat_map(|content| content.problems.iter().cloned()));
+    (RouteStatus { subject: object.subject(), parents: statuses }, all)
+}

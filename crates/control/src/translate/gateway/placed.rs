@@ -1,0 +1,206 @@
+//! Routes with what they are attached to and what is said of them there, kept until something that decides about it differs.
+//!
+//! Never in here: what routes consist of.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use foldhash::fast::FixedState;
+
+use super::at_parent::{self, AtParent};
+use super::attach::{Attached, attach};
+use super::effective::{Effective, ParentKey};
+use super::forebay_policies::{Above, ForebayPolicies};
+use super::listeners::{Listeners, OwnGateway};
+use super::pieces::{self, Context, Pieces, RouteObject};
+use super::report::RouteStatus;
+use crate::index::{GatewayStores, Store};
+use crate::names::{NsName, ObjectRef};
+use crate::objects::gateway_api::{Gateway, GatewayClass, ListenerSet};
+use crate::objects::{ForebayPolicy, Namespace, Resource, Sourced};
+use crate::problem::Problem;
+use crate::translate::clusters::ClusterQueries;
+use crate::translate::inputs::Inputs;
+use crate::translate::memo::Revisions;
+
+/// A route, where it is attached, and what is said of it.
+pub(super) struct Placed {
+    pub(super) object: RouteObject,
+    pub(super) parents: Vec<AtParent>,
+    /// What is said of it; at first what was said of the object that it takes the place of.
+    pub(super) status: Option<Arc<RouteStatus>>,
+    pub(super) problems: Vec<Problem>,
+    is_judged: bool,
+}
+
+/// All routes, the oldest first, kept from one translation to the next.
+#[derive(Default)]
+pub(super) struct AllPlaced {
+    all: Vec<Placed>,
+    around: Around,
+}
+
+/// What decides about attachment beside the routes.
+#[derive(Default)]
+struct Around {
+    classes: Same<GatewayClass>,
+    gateways: Same<Gateway>,
+    sets: Same<ListenerSet>,
+    namespaces: Same<Namespace>,
+    policies: Same<ForebayPolicy>,
+    /// Which listeners take routes.
+    take: Vec<bool>,
+    /// Which sets are not accepted.
+    refused: Vec<bool>,
+    /// The certificates for backends, of each Gateway.
+    certificates: Vec<Option<NsName>>,
+}
+
+/// The objects of a kind, by which a translation tells whether they are those of the one before.
+pub(super) struct Same<T>(Vec<Arc<Sourced<T>>>);
+
+impl<T> Default for Same<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T: Resource> Same<T> {
+    /// Takes note of the objects. Returns whether they are the same.
+    pub(super) fn note(&mut self, store: &Store<T>) -> bool {
+        let mut pairs = self.0.iter().zip(store.iter());
+        let is_same = self.0.len() == store.iter().count() && pairs.all(|(old, new)| Arc::ptr_eq(old, new));
+        if !is_same {
+            self.0 = store.iter().cloned().collect();
+        }
+        is_same
+    }
+}
+
+impl Around {
+    /// Takes note of everything. Returns whether policies and whether everything is as before.
+    fn note(&mut self, stores: &GatewayStores, listeners: &Listeners<'_>) -> (bool, bool) {
+        let has_same_policies = self.policies.note(&stores.forebay_policies);
+        // Each has to be noted.
+        let objects = [
+            has_same_policies,
+            self.classes.note(&stores.classes),
+            self.gateways.note(&stores.gateways),
+            self.sets.note(&stores.listener_sets),
+            self.namespaces.note(&stores.namespaces),
+        ];
+        let take = listeners.all.iter().map(Effective::takes_routes).collect();
+        let refused = listeners.sets.iter().map(|set| set.refused.is_some()).collect();
+        let certificates = listeners.gateways.iter().map(|one| one.client_certificate.clone()).collect();
+        let is_same = objects.iter().all(|is_same| *is_same)
+            && (&self.take, &self.refused, &self.certificates) == (&take, &refused, &certificates);
+        (self.take, self.refused, self.certificates) = (take, refused, certificates);
+        (has_same_policies, is_same)
+    }
+}
+
+impl AllPlaced {
+    /// Places the routes for which something differs. `context` is given whether the policies are those of before.
+    pub(super) fn follow<'a, 'm>(
+        &mut self,
+        pieces: &mut Pieces,
+        context: impl FnOnce(bool) -> Context<'m>,
+        listeners: &Listeners<'a>,
+        inputs: &Inputs<'a>,
+        clusters: &mut ClusterQueries<'_, 'a>,
+        revisions: &Revisions,
+    ) {
+        let (has_same_policies, is_same) = self.around.note(inputs.gateway(), listeners);
+        let context = context(has_same_policies);
+        self.follow_objects(inputs.gateway());
+        for placed in &mut self.all {
+            let is_placed = placed.is_judged && is_same;
+            if !is_placed {
+                placed.place(pieces, context.forebay_policies, listeners, inputs, revisions);
+            }
+            let mut is_new = !is_placed;
+            for number in placed.numbers() {
+                is_new |=
+                    pieces::follow(pieces, number, &placed.object, &context, inputs, clusters, revisions);
+            }
+            if is_new {
+                placed.judge(pieces);
+            }
+        }
+    }
+
+    /// The routes that have a parent of this controller.
+    pub(super) fn attached(&self) -> impl Iterator<Item = &Placed> {
+        self.all.iter().filter(|placed| !placed.parents.is_empty())
+    }
+
+    /// Keeps the routes that are there, and adds those that are new.
+    fn follow_objects(&mut self, stores: &GatewayStores) {
+        let mut new: HashSet<usize, FixedState> =
+            RouteObject::all(stores).map(|object| object.address()).collect();
+        let is_gone = |placed: &mut Placed| !new.remove(&placed.object.address());
+        let gone = self.all.extract_if(.., is_gone).filter_map(|placed| placed.status);
+        let mut gone: HashMap<ObjectRef, Arc<RouteStatus>> =
+            gone.map(|status| (status.subject.object.clone(), status)).collect();
+        if new.is_empty() {
+            return;
+        }
+        let added = RouteObject::all(stores).filter(|object| new.contains(&object.address()));
+        self.all.extend(added.map(|object| {
+            let status = gone.remove(&object.subject().object);
+            Placed { object, parents: Vec::new(), status, problems: Vec::new(), is_judged: false }
+        }));
+        self.all.sort_by(|a, b| a.object.rank().cmp(&b.object.rank()));
+    }
+}
+
+impl Placed {
+    fn place(
+        &mut self,
+        pieces: &mut Pieces,
+        policies: &ForebayPolicies,
+        listeners: &Listeners<'_>,
+        inputs: &Inputs<'_>,
+        revisions: &Revisions,
+    ) {
+        let object = &self.object;
+        let at_parent = |attached: Attached| {
+            let gateway = listeners.gateway_of(&attached.key);
+            let certificate = gateway.and_then(|gateway| gateway.client_certificate.as_ref());
+            let mut number = |above| pieces::number(pieces, object, certificate, above, revisions);
+            let places = attached.listeners.iter().flatten();
+            let of_listeners: Vec<_> =
+                places.map(|(at, _)| number(above(gateway, &listeners.all[*at], policies))).collect();
+            let number = of_listeners.first().copied().unwrap_or_else(|| number(None));
+            AtParent { attached, number, of_listeners }
+        };
+        let attached = attach(&object.candidate(), listeners, inputs);
+        self.parents = attached.into_iter().map(at_parent).collect();
+    }
+
+    /// The numbers of all that it is.
+    fn numbers(&self) -> impl Iterator<Item = u32> {
+        self.parents.iter().flat_map(AtParent::numbers)
+    }
+
+    fn judge(&mut self, pieces: &Pieces) {
+        let (status, problems) = at_parent::status(&self.object, &self.parents, pieces);
+        if self.status.as_deref() != Some(&status) {
+            self.status = Some(Arc::new(status));
+        }
+        (self.problems, self.is_judged) = (problems, true);
+    }
+}
+
+/// What the policies are told by that hold at a listener.
+fn above(
+    gateway: Option<&OwnGateway<'_>>,
+    listener: &Effective<'_>,
+    policies: &ForebayPolicies,
+) -> Option<Above> {
+    let name = match &listener.parent {
+        ParentKey::Gateway(_) => Some(&*listener.listener.name),
+        ParentKey::Set(_) => None,
+    };
+    policies.above(&gateway?.object.key(), name)
+}
