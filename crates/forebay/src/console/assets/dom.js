@@ -57,6 +57,7 @@ export function number(value) {
 export function seconds(value) {
   if (!isNumber(value)) return NOTHING;
   const digits = (number) => (number < 10 ? number.toFixed(1).replace(/\.0$/, "") : number.toFixed(0));
+  if (value === 0) return "0";
   if (value < 1e-3) return `${digits(value * 1e6)} µs`;
   if (value < 1) return `${digits(value * 1e3)} ms`;
   return `${digits(value)} s`;
@@ -73,6 +74,7 @@ export function quantile(of) {
 export function percent(share) {
   if (!isNumber(share)) return NOTHING;
   const value = share * 100;
+  if (value > 0 && value < 0.05) return "< 0.1 %";
   return `${value >= 99.95 || value === 0 || value >= 10 && value < 99 ? value.toFixed(0) : value.toFixed(1)} %`;
 }
 

@@ -93,18 +93,18 @@ export function connect() {
 
 const lists = new Map();
 
+const LIST_EVERY_MS = 2000;
+
 /** A list of the server. It is asked for again where the configuration has changed since, but not more often than each two seconds. */
 export async function list(name) {
   const revision = live.state?.revision ?? null;
   const known = lists.get(name);
-  if (known && (known.revision === revision || Date.now() - known.at < 2000)) return known.value;
-  const value = fetch(name).then(async (answer) => {
-    if (!answer.ok) throw new Error(await answer.text());
-    return answer.json();
-  });
-  const entry = { revision, at: Date.now(), value };
+  if (known?.revision === revision) return known.value;
+  const at = Math.max(Date.now(), known ? known.at + LIST_EVERY_MS : 0);
+  const value = new Promise((resolve) => setTimeout(resolve, at - Date.now())).then(() => ask(name));
+  const entry = { revision, at, value };
   lists.set(name, entry);
-  value.catch(() => lists.delete(name));
+  value.catch(() => lists.get(name) === entry && lists.delete(name));
   return value;
 }
 
