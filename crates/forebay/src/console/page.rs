@@ -136,16 +136,10 @@ mod tests {
     fn the_page_is_small_and_asks_nobody_else() {
         let size: usize = ASSETS.iter().map(|asset| compressed(asset.content).len()).sum();
         assert!(size <= 150 << 10, "{size} bytes compressed");
-        for asset in ASSETS {
+        // What scripts ask for, the policy decides, and a browser in the conformance tests sees.
+        for asset in ASSETS.iter().filter(|asset| asset.content_type != SCRIPT) {
             let text = std::str::from_utf8(asset.content).unwrap();
-            let links = text.match_indices("http").map(|(at, _)| &text[at..]);
-            let foreign = links.filter(|link| link.starts_with("http://") || link.starts_with("https://"));
-            // The name of the namespace of SVG is no address that anybody asks.
-            let foreign: Vec<_> = foreign
-                .filter(|link| !link.starts_with("http://www.w3.org/2000/svg"))
-                .map(|link| link.chars().take(40).collect::<String>())
-                .collect();
-            assert!(foreign.is_empty(), "{}: {foreign:?}", asset.path);
+            assert!(!text.contains("//"), "{} refers to something elsewhere", asset.path);
         }
     }
 }
