@@ -71,7 +71,7 @@ adversary: release ## Attack Forebay: SEED and TIME (10m for each generator), an
 	FOREBAY_BINARY=$(RELEASE) cargo xtask adversary $(if $(SEED),--seed $(SEED)) --duration $(or $(TIME),1m)
 	FOREBAY_BINARY=$(RELEASE) cargo xtask adversary --measure
 
-peers: release ## Measure Forebay beside nginx and HAProxy; says what it needs
+peers: release ## Measure Forebay beside nginx, HAProxy, Envoy, Caddy and Pingora; says what it needs
 	cargo xtask peers --write
 
 peers-kubernetes: release ## Measure Forebay in a cluster: at scale, under change and in trouble

@@ -53,8 +53,10 @@ impl Question<'_> {
             "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{}\r\n",
             headers.concat()
         )?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer)?;
+        // What is compressed is no text, and of no interest.
+        let answer = String::from_utf8_lossy(&answer);
         let (head, body) = answer.split_once("\r\n\r\n").context("no HTTP answer")?;
         let status = head.split(' ').nth(1).context("no status")?.parse()?;
         Ok(Answer { status, head: head.into(), body: body.into() })

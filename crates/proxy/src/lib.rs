@@ -264,7 +264,7 @@ impl Proxy {
         log: &Writer,
     ) -> io::Result<Self> {
         let (workers, start) = (options.workers.len(), Clock::begin());
-        let Bound { addresses, by_worker: mut sockets } = listener::bind_first(&snapshot, workers)?;
+        let Bound { addresses, by_worker } = listener::bind_first(&snapshot, workers)?;
         let (shared_tls, spans) = (SharedTls::new(start)?, spans(registry, &snapshot)?);
         let tls_listeners = TlsListeners::new(&snapshot, &shared_tls, None);
         let (published, control) = watch::channel(Published { snapshot, tls_listeners });
@@ -287,12 +287,10 @@ impl Proxy {
             guard,
             spans,
         };
-        for (index, &cpu) in options.workers.iter().enumerate() {
+        for (index, (&cpu, sockets)) in options.workers.iter().zip(by_worker).enumerate() {
             let (acknowledgement, closed) = proxy.told_by(index);
-            let control =
-                Control { published: control.clone(), stopping: stops.clone(), relief: proxy.guard.orders() };
+            let control = Control::new(&control, &stops, proxy.guard.orders());
             let (ticks, notices) = (proxy.guard.tick(index), proxy.guard.notices());
-            let sockets = sockets.remove(0);
             let thread = WorkerThread { cpu, sockets, control, acknowledgement, closed, ticks };
             let (clock, recorder) = (Clock::new(start), registry.recorder());
             let (sink, streams) = (log.sink(Kind::Requests, &recorder), log.sink(Kind::Streams, &recorder));

@@ -27,6 +27,16 @@ pub(crate) struct Control {
     pub(crate) relief: watch::Receiver<Relief>,
 }
 
+impl Control {
+    pub(crate) fn new(
+        published: &watch::Receiver<Published>,
+        stopping: &watch::Receiver<bool>,
+        relief: watch::Receiver<Relief>,
+    ) -> Self {
+        Self { published: published.clone(), stopping: stopping.clone(), relief }
+    }
+}
+
 /// The generation of the configuration that each worker serves.
 #[derive(Debug)]
 pub(crate) struct Acknowledged {

@@ -68,3 +68,18 @@ impl Certificate {
         })
     }
 }
+
+#[cfg(test)]
+impl Certificate {
+    /// The names of one's files, for who writes them into a configuration.
+    pub(super) fn at(folder: &str) -> Certificate {
+        let path = |name: &str| Path::new(folder).join(name);
+        Certificate {
+            chain_file: path("chain"),
+            key_file: path("key"),
+            both_file: path("both"),
+            chain: String::new(),
+            key: String::new(),
+        }
+    }
+}

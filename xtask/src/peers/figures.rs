@@ -9,6 +9,9 @@ use bench::generator::Outcome;
 
 use super::proxy::Peer;
 
+/// How far two rates may be apart, as a share, where both carried the load.
+pub(super) const CARRIED_AS_MUCH: f64 = 0.02;
+
 /// One kind of figure. The order is the tables'.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Figure {
@@ -178,6 +181,11 @@ impl Figure {
 impl Results {
     pub(crate) fn add(&mut self, peer: Peer, figures: Figures) {
         self.0.entry(peer).or_default().push(figures);
+    }
+
+    /// Forgets what was measured of a peer that failed later.
+    pub(crate) fn remove(&mut self, peer: Peer) {
+        self.0.remove(&peer);
     }
 
     /// Who was measured.

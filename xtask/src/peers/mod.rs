@@ -11,6 +11,7 @@ mod measure;
 pub(crate) mod page;
 mod proxy;
 pub(crate) mod report;
+mod summary;
 mod tools;
 pub(crate) mod unstable;
 mod workload;
@@ -24,11 +25,10 @@ use tempfile::TempDir;
 use crate::interrupt::Interrupt;
 use crate::machine::{self, Cpus};
 use certificate::Certificates;
-use figures::Results;
+use figures::{Figures, Results};
 use measure::Bench;
 use page::Block;
 use proxy::HOST;
-use unstable::Part;
 use workload::{GROUPS, Group, Workload};
 
 pub(crate) use proxy::{Peer, forebay_binary, forebay_of, manifests};
@@ -65,7 +65,16 @@ pub(crate) struct Arguments {
 /// Why a peer is not measured.
 struct Missing {
     peer: Peer,
+    /// One line.
     why: String,
+}
+
+/// What came of a workload.
+#[derive(Default)]
+struct Measured {
+    results: Results,
+    /// Peers of others that did not do what was asked of them.
+    failed: Vec<Missing>,
 }
 
 /// A workload, as often and as long as it is measured now.
@@ -75,32 +84,32 @@ struct Job {
     duration: Duration,
 }
 
-/// Measures, prints, and fails where an answer was wrong, after all else was measured. A goal that is not met is printed,
-/// not an error: machines differ.
+/// Measures, prints, and fails where an answer was wrong, after all else was measured. A peer that cannot be had here and a goal that is
+/// not met are printed, not errors: machines differ.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let jobs = arguments.jobs()?;
     let mut peers = arguments.peers()?;
     let workloads: Vec<_> = jobs.iter().map(|job| job.workload).collect();
+    tools::check(&workloads)?;
+    if peers.contains(&Peer::Forebay) {
+        forebay_binary().context("or leave it out: --without forebay")?;
+    }
     let missing = leave_out_missing(&mut peers, &workloads);
-    tools::check(&workloads, &peers)?;
     let folder = tempfile::tempdir()?;
-    let mut bench = prepare(&folder, &peers, arguments)?;
+    let mut bench = prepare(&folder, arguments)?;
     let mut failed = Vec::new();
     for job in jobs {
         bench.seconds = job.duration;
         match measure(&job, &peers, &bench) {
-            Ok(results) => {
-                let source = arguments.source(&job, &peers, &missing);
-                let section = report::section(job.workload, &results, &source);
-                println!("{section}");
-                if arguments.write {
-                    block().write(Path::new(PAGE), job.workload.name, &section)?;
-                }
+            Ok(measured) => {
+                arguments.tell(&job, &peers, &missing, &measured)?;
+                let peers = measured.failed.iter().map(|failed| failed.peer.name());
+                failed.extend(peers.map(|peer| format!("{} with {peer}", job.workload.name)));
             }
             Err(error) => {
                 bench.interrupt.check()?;
                 eprintln!("error: {error:#}");
-                failed.push(job.workload.name);
+                failed.push(job.workload.name.to_owned());
             }
         }
     }
@@ -112,9 +121,10 @@ fn leave_out_missing(peers: &mut Vec<Peer>, workloads: &[&Workload]) -> Vec<Miss
     let mut missing = Vec::new();
     peers.retain(|peer| {
         let is_measured = workloads.iter().any(|workload| workload.peers.contains(peer));
-        let Some(Err(error)) = is_measured.then(|| peer.fetch()) else { return true };
+        let prepare = || tools::check_peer(*peer).and_then(|()| peer.prepare());
+        let Some(Err(error)) = is_measured.then(prepare) else { return true };
         eprintln!("not measured: {}: {error:#}", peer.name());
-        missing.push(Missing { peer: *peer, why: format!("{error:#}") });
+        missing.push(Missing::new(*peer, &error));
         false
     });
     missing
@@ -125,13 +135,7 @@ fn block() -> Block {
     Block { command: "peers", groups }
 }
 
-fn prepare<'a>(folder: &'a TempDir, peers: &[Peer], arguments: &Arguments) -> Result<Bench<'a>> {
-    if peers.contains(&Peer::Forebay) {
-        forebay_binary().context("or leave it out: --without forebay")?;
-    }
-    if peers.iter().any(|peer| peer.is_of_unstable()) {
-        unstable::prepare(Part::Proxies).context("or leave them out: --without nginx haproxy")?;
-    }
+fn prepare<'a>(folder: &'a TempDir, arguments: &Arguments) -> Result<Bench<'a>> {
     machine::raise_descriptor_limit();
     Ok(Bench {
         cpus: Cpus::choose()?,
@@ -144,24 +148,50 @@ fn prepare<'a>(folder: &'a TempDir, peers: &[Peer], arguments: &Arguments) -> Re
     })
 }
 
-fn measure(job: &Job, peers: &[Peer], bench: &Bench) -> Result<Results> {
+/// An error where one of our own programs fails. A peer of others that does has no figures in this workload.
+fn measure(job: &Job, peers: &[Peer], bench: &Bench) -> Result<Measured> {
     let Job { workload, rounds, .. } = job;
-    let mut results = Results::default();
+    let mut measured = Measured::default();
     for round in 1..=*rounds {
         for peer in workload.peers.iter().filter(|peer| peers.contains(peer)) {
+            if measured.failed.iter().any(|failed| failed.peer == *peer) {
+                continue;
+            }
             eprintln!("{}, round {round} of {rounds}: {}", workload.name, peer.name());
             let figures = (workload.measure)(bench, *peer)
-                .with_context(|| format!("{} with {}", workload.name, peer.name()))?;
-            results.add(*peer, figures);
+                .with_context(|| format!("{} with {}", workload.name, peer.name()));
+            measured.add(bench, *peer, figures)?;
         }
     }
-    Ok(results)
+    Ok(measured)
+}
+
+impl Measured {
+    fn add(&mut self, bench: &Bench, peer: Peer, figures: Result<Figures>) -> Result<()> {
+        match figures {
+            Ok(figures) => self.results.add(peer, figures),
+            Err(error) if peer.is_ours() => return Err(error),
+            Err(error) => {
+                bench.interrupt.check()?;
+                eprintln!("error: {error:#}");
+                self.results.remove(peer);
+                self.failed.push(Missing::new(peer, &error));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Missing {
+    fn new(peer: Peer, error: &anyhow::Error) -> Missing {
+        let why = format!("{error:#}");
+        Missing { peer, why: why.lines().next().unwrap_or_default().trim_end_matches(':').to_owned() }
+    }
 }
 
 /// Who ought to be measured and is not.
-fn not_measured(workload: &Workload, missing: &[Missing]) -> String {
-    let missing = missing.iter().filter(|missing| workload.peers.contains(&missing.peer));
-    let missing = missing.map(|missing| format!("{} ({})", missing.peer.name(), missing.why));
+fn not_measured(workload: &Workload, missing: &[&Missing]) -> String {
+    let missing = missing.iter().map(|missing| format!("{} ({})", missing.peer.name(), missing.why));
     let is_cache = workload.peers.contains(&Peer::Varnish);
     let never = is_cache.then(|| "Traffic Server (Debian's unstable suite has no package of it)".to_owned());
     let all: Vec<_> = missing.chain(never).collect();
@@ -204,6 +234,22 @@ impl Arguments {
             .collect())
     }
 
+    /// Prints what came of a workload, and puts it into the page where that is wished.
+    fn tell(&self, job: &Job, peers: &[Peer], missing: &[Missing], measured: &Measured) -> Result<()> {
+        let Measured { results, failed } = measured;
+        let missing = missing.iter().chain(failed);
+        let missing: Vec<_> = missing.filter(|one| job.workload.peers.contains(&one.peer)).collect();
+        let unmeasured: Vec<_> = missing.iter().map(|one| one.peer).collect();
+        let source = self.source(job, peers, &missing);
+        let section = report::section(job.workload, results, &unmeasured, &source);
+        println!("{section}");
+        if self.write {
+            block().write(Path::new(PAGE), job.workload.name, &section)?;
+            summary::write(Path::new(PAGE), &block())?;
+        }
+        Ok(())
+    }
+
     /// The options of a workload that has a size of its own.
     fn size_of(&self, workload: &str) -> String {
         match workload {
@@ -214,7 +260,7 @@ impl Arguments {
     }
 
     /// Where the figures of a workload come from: the command that measures it alone, and the machine. And of whom there are none.
-    fn source(&self, job: &Job, peers: &[Peer], missing: &[Missing]) -> String {
+    fn source(&self, job: &Job, peers: &[Peer], missing: &[&Missing]) -> String {
         let without = match self.without.as_slice() {
             [] => String::new(),
             peers => format!(" --without {}", peers.join(" ")),
@@ -233,5 +279,37 @@ impl Arguments {
         ];
         let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         parts.join("; ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+
+    fn workload(name: &str) -> &'static Workload {
+        let mut workloads = GROUPS.iter().flat_map(|group| group.workloads);
+        workloads.find(|workload| workload.name == name).expect("it is in the table")
+    }
+
+    #[test]
+    fn a_peer_that_cannot_be_had_is_named_with_its_reason() {
+        let error = anyhow!("a loader\nis missing").context("pip ended with exit status: 1");
+        let missing = Missing::new(Peer::Envoy, &error);
+        let text = not_measured(workload("keepalive-64"), &[&missing]);
+        assert_eq!(text, "not measured: envoy (pip ended with exit status: 1: a loader)");
+        assert_eq!(not_measured(workload("keepalive-64"), &[]), "");
+    }
+
+    #[test]
+    fn every_workload_has_each_peer_once_and_forebay() {
+        for workload in GROUPS.iter().flat_map(|group| group.workloads).filter(|one| one.name != "generator")
+        {
+            let mut peers = workload.peers.to_vec();
+            peers.dedup();
+            assert!(peers.is_sorted() && peers.len() == workload.peers.len(), "{}", workload.name);
+            assert!(peers.contains(&Peer::Forebay), "{}", workload.name);
+        }
     }
 }

@@ -30,21 +30,23 @@ impl Block {
         fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))
     }
 
+    /// What the page has between the block's markers: sections by name, in order.
+    pub(crate) fn sections<'a>(&self, page: &'a str) -> Option<Vec<(&'static str, &'a str)>> {
+        let (begin, end) = self.markers();
+        let figures = sections(between(page, &begin, &end)?);
+        let names = self.groups.iter().flat_map(|(_, names)| names);
+        Some(names.filter_map(|name| Some((*name, *figures.get(name)?))).collect())
+    }
+
     fn markers(&self) -> (String, String) {
-        let name = self.command;
-        (
-            format!("<!-- {name}: begin (written by `cargo xtask {name} --write`) -->"),
-            format!("<!-- {name}: end -->"),
-        )
+        markers(self.command, self.command)
     }
 
     fn splice(&self, page: &str, name: &str, section: &str) -> Option<String> {
         let (begin, end) = self.markers();
-        let (before, rest) = page.split_once(&begin)?;
-        let (figures, after) = rest.split_once(&end)?;
-        let mut sections = sections(figures);
+        let mut sections = sections(between(page, &begin, &end)?);
         sections.insert(name, section.trim());
-        Some(format!("{before}{begin}\n\n{}{end}{after}", self.in_order(&sections)))
+        replaced(page, &begin, &end, &self.in_order(&sections))
     }
 
     /// As the groups have them; what is in none of them was measured once.
@@ -56,6 +58,26 @@ impl Block {
         });
         groups.collect()
     }
+}
+
+/// The lines before and behind a part of the page that `cargo xtask COMMAND --write` writes.
+pub(super) fn markers(part: &str, command: &str) -> (String, String) {
+    (
+        format!("<!-- {part}: begin (written by `cargo xtask {command} --write`) -->"),
+        format!("<!-- {part}: end -->"),
+    )
+}
+
+/// What is between two markers.
+fn between<'a>(page: &'a str, begin: &str, end: &str) -> Option<&'a str> {
+    Some(page.split_once(begin)?.1.split_once(end)?.0)
+}
+
+/// The page with another text between two markers; `None` where it lacks them.
+pub(super) fn replaced(page: &str, begin: &str, end: &str, text: &str) -> Option<String> {
+    let (before, rest) = page.split_once(begin)?;
+    let (_, after) = rest.split_once(end)?;
+    Some(format!("{before}{begin}\n\n{text}{end}{after}"))
 }
 
 /// The sections that are there, by workload.

@@ -9,16 +9,19 @@ use super::page;
 use super::proxy::Peer;
 use super::workload::Workload;
 
-/// One workload's table and goals, and where the figures come from.
-pub(crate) fn section(workload: &Workload, results: &Results, source: &str) -> String {
+/// What stands in place of a peer's figures.
+pub(super) const NOT_MEASURED: &str = "not measured";
+
+/// One workload's table and goals, who is not in it, and where the figures come from.
+pub(crate) fn section(workload: &Workload, results: &Results, unmeasured: &[Peer], source: &str) -> String {
     let mut text = format!("{}{}\n\n{}\n\n", page::WORKLOAD, workload.name, workload.what);
-    text.push_str(&table(&rows(results)));
+    text.push_str(&table(&rows(results, unmeasured)));
     text.push('\n');
     for goal in workload.goals {
         let verdict = match (goal.met)(results) {
             Some(true) => "met",
             Some(false) => "NOT MET",
-            None => "not measured",
+            None => NOT_MEASURED,
         };
         let _ = writeln!(text, "- {}: {verdict}", goal.what);
     }
@@ -26,8 +29,9 @@ pub(crate) fn section(workload: &Workload, results: &Results, source: &str) -> S
     text
 }
 
-/// A heading row, then a row for each peer: its figures, and how it compares where CPU or rate is compared.
-fn rows(results: &Results) -> Vec<Vec<String>> {
+/// A heading row, then a row for each peer: its figures, and how it compares where CPU or rate is compared. Who was to be measured and was
+/// not has no figures.
+fn rows(results: &Results, unmeasured: &[Peer]) -> Vec<Vec<String>> {
     let figures = results.figures();
     let comparisons = comparisons(results);
     let mut heading = vec![String::new()];
@@ -35,8 +39,19 @@ fn rows(results: &Results) -> Vec<Vec<String>> {
     heading.extend(
         comparisons.iter().map(|(figure, other)| format!("{} / {}'s", figure.heading(), other.name())),
     );
-    let rows = results.peers().map(|peer| {
+    if figures.is_empty() && !unmeasured.is_empty() {
+        heading.push("figures".into());
+    }
+    let columns = heading.len();
+    let mut peers: Vec<_> = results.peers().chain(unmeasured.iter().copied()).collect();
+    peers.sort_unstable();
+    let rows = peers.into_iter().map(|peer| {
         let mut row = vec![peer.name().to_owned()];
+        if unmeasured.contains(&peer) {
+            row.push(NOT_MEASURED.into());
+            row.resize(columns, "-".into());
+            return row;
+        }
         row.extend(figures.iter().map(|figure| {
             results.median(peer, *figure).map_or_else(|| "-".into(), |value| figure.show(value))
         }));
@@ -95,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_section_compares_and_judges() {
-        let text = section(keepalive(), &results(), "here");
+        let text = section(keepalive(), &results(), &[], "here");
         assert!(text.contains("| forebay |      20000 |           16.0 |"), "{text}");
         assert!(text.contains("1.07") && text.contains("0.80"), "{text}");
         assert!(text.contains("- CPU per request at most 0.82 of nginx's: met\n"), "{text}");
@@ -103,7 +118,19 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_is_not_judged() {
-        let text = section(keepalive(), &Results::default(), "here");
+        let text = section(keepalive(), &Results::default(), &[], "here");
         assert!(text.contains("of nginx's: not measured\n"), "{text}");
+    }
+    #[test]
+    fn a_peer_that_is_missing_is_named_in_its_place() {
+        let text = section(keepalive(), &results(), &[Peer::Envoy], "here");
+        let lines: Vec<_> = text.lines().filter(|line| line.starts_with('|')).skip(2).collect();
+        let names: Vec<_> = lines.iter().filter_map(|line| line.split('|').nth(1)).map(str::trim).collect();
+        assert_eq!(names, ["relay", "nginx", "envoy", "forebay"]);
+        let cells: Vec<_> =
+            lines[2].split('|').skip(2).map(str::trim).filter(|cell| !cell.is_empty()).collect();
+        assert_eq!(cells, ["not measured", "-", "-", "-"]);
+        let text = section(keepalive(), &Results::default(), &[Peer::Envoy], "here");
+        assert!(text.contains("\n| envoy | not measured |\n"), "{text}");
     }
 }

@@ -42,6 +42,7 @@ pub(crate) fn file(path: &'static str, bytes: usize, rate_per_second: f64) -> Re
             arguments: vec![format!("--files-root={}", root.display())],
             ..Manifests::default()
         },
+        ..Feature::default()
     };
     Ok(Case { feature, path, rate_per_second, check: check_not_passed_on, ..Case::default() })
 }

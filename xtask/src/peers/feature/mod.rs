@@ -20,6 +20,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 
 use anyhow::Result;
+use serde_json::Value;
 
 use super::proxy::manifests::Pairs;
 use super::proxy::{HOST, Peer};
@@ -49,6 +50,8 @@ pub(crate) struct Feature {
     pub(super) manifests: Manifests,
     /// Lines for Apache, before all is passed on.
     pub(super) apache: String,
+    /// Filters for Envoy, before its router.
+    pub(super) envoy: Vec<Value>,
     /// Lines for Caddy's only site, before all is passed on.
     pub(super) caddy: String,
 }

@@ -4,11 +4,14 @@
 
 mod apache;
 mod caddy;
+mod envoy;
 mod forebay;
 mod haproxy;
 pub(crate) mod manifests;
 mod nginx;
+mod pingora;
 mod varnish;
+mod wheel;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -23,10 +26,14 @@ use super::unstable::{self, Part};
 use crate::child::{Program, free_address, this_program};
 use crate::interrupt::Interrupt;
 
+pub(crate) use envoy::extension as envoy_extension;
 pub(crate) use forebay::{forebay_binary, forebay_of, other_host};
 
 /// The host that all load asks for.
 pub(crate) const HOST: &str = "web.test.com";
+
+/// How many idle upstream connections nginx, Caddy and Pingora may keep where nothing else is said.
+const KEEPALIVE: u32 = 512;
 
 /// Who stands between the load and the backend. The order is the tables'.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,8 +56,12 @@ pub(crate) enum Peer {
     Varnish,
     /// Of Debian's unstable suite; for caches, compression and files only.
     Apache,
-    /// As `PyPI` has it, since Debian's unstable suite is not built for its plug-ins; for compression and files only.
+    /// As `PyPI` has it, since Debian has none.
+    Envoy,
+    /// As `PyPI` has it, since Debian's unstable suite is not built for its plug-ins.
     Caddy,
+    /// A proxy of ours of the least that Pingora asks for; without TLS.
+    Pingora,
     Forebay,
 }
 
@@ -84,7 +95,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) cpus: &'a [usize],
     pub(crate) workers: usize,
     pub(crate) logs: bool,
-    /// The cap on idle upstream connections; `None` for Forebay's automatic one, and for 512 elsewhere.
+    /// The cap on idle upstream connections; `None` for Forebay's automatic one, for none in `HAProxy`, and for [`KEEPALIVE`] in the others
+    /// but Envoy, which has no such cap.
     pub(crate) keepalive: Option<u32>,
     /// How many Ingresses there are besides the one that is asked for.
     pub(crate) other_ingresses: usize,
@@ -105,7 +117,7 @@ pub(crate) struct Running {
 }
 
 impl Peer {
-    pub(crate) const ALL: [Peer; 11] = [
+    pub(crate) const ALL: [Peer; 13] = [
         Peer::Direct,
         Peer::Signing,
         Peer::Relay,
@@ -115,7 +127,9 @@ impl Peer {
         Peer::HaproxyStable,
         Peer::Varnish,
         Peer::Apache,
+        Peer::Envoy,
         Peer::Caddy,
+        Peer::Pingora,
         Peer::Forebay,
     ];
 
@@ -130,9 +144,16 @@ impl Peer {
             Peer::HaproxyStable => "haproxy-stable",
             Peer::Varnish => "varnish",
             Peer::Apache => "apache",
+            Peer::Envoy => "envoy",
             Peer::Caddy => "caddy",
+            Peer::Pingora => "pingora",
             Peer::Forebay => "forebay",
         }
+    }
+
+    /// Whether it is one of ours, without which nothing is compared.
+    pub(crate) fn is_ours(self) -> bool {
+        matches!(self, Peer::Direct | Peer::Signing | Peer::Relay | Peer::Forebay)
     }
 
     /// The program that must be installed.
@@ -150,11 +171,14 @@ impl Peer {
         matches!(self, Peer::Nginx | Peer::Haproxy)
     }
 
-    /// Fetches it where it is one that is left out if it cannot be had.
-    pub(crate) fn fetch(self) -> Result<()> {
+    /// Has it at hand: fetches or builds it where it is none that is installed. An error says why it cannot be had here.
+    pub(crate) fn prepare(self) -> Result<()> {
         match self {
+            Peer::Nginx | Peer::Haproxy => unstable::prepare(Part::Proxies),
             Peer::Apache => unstable::prepare(Part::Apache),
-            Peer::Caddy => caddy::prepare(),
+            Peer::Envoy => envoy::WHEEL.prepare(),
+            Peer::Caddy => caddy::WHEEL.prepare(),
+            Peer::Pingora => pingora::prepare(),
             _ => Ok(()),
         }
     }
@@ -163,9 +187,15 @@ impl Peer {
     pub(crate) fn version_flag(self) -> Option<&'static str> {
         match self {
             Peer::Nginx | Peer::Haproxy | Peer::Apache => Some("-v"),
+            Peer::Envoy => Some("--version"),
             Peer::Caddy => Some("version"),
             _ => None,
         }
+    }
+
+    /// The version of one that was built here.
+    pub(crate) fn version_built(self) -> Option<String> {
+        if self == Peer::Pingora { pingora::version() } else { None }
     }
 
     /// Starts the program of others that it is.
@@ -174,7 +204,9 @@ impl Peer {
             Peer::Nginx => unstable::command(Part::Proxies, "nginx"),
             Peer::Haproxy => unstable::command(Part::Proxies, "haproxy"),
             Peer::Apache => apache::program(),
-            Peer::Caddy => caddy::program(),
+            Peer::Envoy => envoy::WHEEL.command(),
+            Peer::Caddy => caddy::WHEEL.command(),
+            Peer::Pingora => Ok(Command::new(pingora::program()?)),
             _ => Ok(Command::new(self.program().context("it is a program of our own")?)),
         }
     }
@@ -191,7 +223,9 @@ impl Peer {
             Peer::Haproxy | Peer::HaproxyStable => haproxy::command(self, setup, address)?,
             Peer::Varnish => varnish::command(setup, address)?,
             Peer::Apache => apache::command(setup, address)?,
+            Peer::Envoy => envoy::command(setup, address)?,
             Peer::Caddy => caddy::command(setup, address)?,
+            Peer::Pingora => pingora::command(setup, address)?,
             Peer::Forebay => forebay::command(setup, address, admin)?,
         };
         let mut program = Program::start(self.name(), command, setup.cpus, setup.folder)?;
@@ -204,4 +238,45 @@ fn write(setup: &Setup, name: &str, text: &str) -> Result<PathBuf> {
     let path = setup.folder.join(name);
     fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(path)
+}
+
+#[cfg(test)]
+impl<'a> Setup<'a> {
+    /// HTTP/1 in the clear on both sides, and nothing more.
+    fn plain(upstreams: &'a [SocketAddr]) -> Setup<'a> {
+        Setup {
+            clients: Clients::Clear,
+            upstream: Upstream::Http1,
+            upstreams,
+            cpus: &[],
+            workers: 1,
+            logs: false,
+            keepalive: None,
+            other_ingresses: 0,
+            feature: Feature::default(),
+            services: Vec::new(),
+            folder: Path::new("/folder"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_peer_is_in_the_list_once_and_in_order() {
+        assert!(Peer::ALL.is_sorted_by(|one, next| one < next && one.name() != next.name()));
+        let names = Peer::ALL.map(Peer::name);
+        assert!(["envoy", "caddy", "pingora"].iter().all(|name| names.contains(name)), "{names:?}");
+    }
+
+    #[test]
+    fn what_is_ours_comes_with_the_workspace() {
+        for peer in Peer::ALL.into_iter().filter(|peer| peer.is_ours()) {
+            assert!(
+                peer.program().is_none() && peer.version_flag().is_none() && peer.version_built().is_none()
+            );
+        }
+    }
 }

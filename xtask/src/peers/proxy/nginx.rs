@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use super::{Clients, HOST, Peer, Setup, Upstream, write};
+use super::{Clients, HOST, KEEPALIVE, Peer, Setup, Upstream, write};
 use crate::peers::feature::Directives;
 use crate::peers::unstable;
 
@@ -82,7 +82,7 @@ fn upstreams(setup: &Setup) -> String {
         let _ = writeln!(groups.entry(name).or_default(), "    server {address};");
         groups
     });
-    let keepalive = setup.keepalive.unwrap_or(512);
+    let keepalive = setup.keepalive.unwrap_or(KEEPALIVE);
     groups.into_iter().fold(String::new(), |mut text, (name, servers)| {
         let choice = if name == "web" { &setup.feature.directives.upstream } else { "" };
         let _ = write!(

@@ -5,9 +5,9 @@
 use super::{Goal, Workload, cpu_ratio};
 use crate::peers::feature;
 use crate::peers::figures::Figure;
-use crate::peers::proxy::Peer::{self, Apache, Caddy, Forebay, Nginx};
+use crate::peers::proxy::Peer::{self, Apache, Caddy, Envoy, Forebay, Nginx};
 
-const PEERS: &[Peer] = &[Nginx, Apache, Caddy, Forebay];
+const PEERS: &[Peer] = &[Nginx, Apache, Envoy, Caddy, Forebay];
 
 const GOALS: &[Goal] = &[
     Goal {
@@ -41,7 +41,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
         name: "brotli-4",
         what: "the same by brotli at level 4",
         // Caddy as it ships has no brotli, and Apache no zstd.
-        peers: &[Nginx, Apache, Forebay],
+        peers: &[Nginx, Apache, Envoy, Forebay],
         tools: &[],
         measure: |bench, peer| bench.compressed(peer, &feature::compressed("br", 4)),
         goals: GOALS,
@@ -49,7 +49,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "zstd-3",
         what: "the same by zstd at level 3",
-        peers: &[Nginx, Caddy, Forebay],
+        peers: &[Nginx, Envoy, Caddy, Forebay],
         tools: &[],
         measure: |bench, peer| bench.compressed(peer, &feature::compressed("zstd", 3)),
         goals: GOALS,

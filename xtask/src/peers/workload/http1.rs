@@ -4,9 +4,19 @@
 
 use super::{Goal, Workload, cpu_ratio};
 use crate::peers::figures::Figure;
-use crate::peers::proxy::Peer::{self, Direct, Forebay, Haproxy, HaproxyStable, Nginx, NginxStable, Relay};
+use crate::peers::proxy::Peer::{
+    self, Caddy, Direct, Envoy, Forebay, Haproxy, HaproxyStable, Nginx, NginxStable, Pingora, Relay,
+};
 
-const PROXIES: &[Peer] = &[Relay, Nginx, NginxStable, Haproxy, HaproxyStable, Forebay];
+const PROXIES: &[Peer] = &[Relay, Nginx, NginxStable, Haproxy, HaproxyStable, Envoy, Caddy, Pingora, Forebay];
+/// Pingora has no access log of its own.
+const LOGGING: &[Peer] = &[Nginx, NginxStable, Haproxy, HaproxyStable, Envoy, Caddy, Forebay];
+const PROXIES_CASE_A: &[Peer] = &[Direct, Relay, Nginx, NginxStable, Haproxy, Envoy, Caddy, Pingora, Forebay];
+const PROXIES_CASE_D: &[Peer] = &[Nginx, Haproxy, Envoy, Caddy, Pingora, Forebay];
+/// Who can hold idle upstream connections to a number.
+const CAPPED: &[Peer] = &[Nginx, Caddy, Pingora, Forebay];
+/// `HAProxy` takes so many clients only where it may have twice as many descriptors.
+const IDLE: &[Peer] = &[Nginx, Envoy, Caddy, Pingora, Forebay];
 
 const LEANER_THAN_NGINX: Goal = Goal {
     what: "CPU per request at most 0.82 of nginx's",
@@ -94,7 +104,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "logged-64",
         what: "keepalive-64 with access logs written to files",
-        peers: &[Nginx, NginxStable, Haproxy, HaproxyStable, Forebay],
+        peers: LOGGING,
         tools: &["wrk"],
         measure: |bench, peer| bench.keepalive(peer, 64, true),
         goals: &[Goal {
@@ -105,8 +115,8 @@ pub(super) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "case-a-200",
         what: "200 clients, each request on a new client connection, a backend with a fifth of a CPU; \
-               nginx's keepalive tuned by hand",
-        peers: &[Direct, Relay, Nginx, NginxStable, Haproxy, Forebay],
+               the keepalive of nginx, Caddy and Pingora tuned by hand",
+        peers: PROXIES_CASE_A,
         tools: &[],
         measure: |bench, peer| bench.case_a(peer, 200, FIFTH),
         goals: CASE_A,
@@ -114,7 +124,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "case-a-1000",
         what: "the same with 1,000 clients",
-        peers: &[Direct, Relay, Nginx, NginxStable, Haproxy, Forebay],
+        peers: PROXIES_CASE_A,
         tools: &[],
         measure: |bench, peer| bench.case_a(peer, 1000, FIFTH),
         goals: CASE_A,
@@ -122,15 +132,16 @@ pub(super) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "case-a-60m",
         what: "200 clients as before, and a backend with the 6 % of a CPU that the case's manifest gives it",
-        peers: &[Direct, Relay, Nginx, NginxStable, Haproxy, Forebay],
+        peers: PROXIES_CASE_A,
         tools: &[],
         measure: |bench, peer| bench.case_a(peer, 200, LIMIT_OF_THE_CASE),
         goals: CASE_A,
     },
     Workload {
         name: "case-d",
-        what: "bursts of 1,200 clients, 5 upstreams that answer after 250 ms; nginx's keepalive tuned by hand",
-        peers: &[Nginx, Haproxy, Forebay],
+        what: "bursts of 1,200 clients, 5 upstreams that answer after 250 ms; the keepalive of nginx, Caddy and Pingora tuned \
+               by hand",
+        peers: PROXIES_CASE_D,
         tools: &[],
         measure: |bench, peer| bench.case_d(peer, None),
         goals: &[
@@ -147,7 +158,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "case-d-8",
         what: "the same with at most 8 idle upstream connections, as in the case",
-        peers: &[Nginx, Forebay],
+        peers: CAPPED,
         tools: &[],
         measure: |bench, peer| bench.case_d(peer, Some(8)),
         goals: &[
@@ -175,7 +186,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "two-workers",
         what: "20 clients, 200 requests/s, 1 worker and 2",
-        peers: &[Nginx, Forebay],
+        peers: PROXIES_CASE_D,
         tools: &[],
         measure: |bench, peer| bench.two_workers(peer),
         goals: &[Goal {
@@ -189,8 +200,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "idle-10000",
         what: "10,000 clients that made one request and stay",
-        // HAProxy takes so many clients only where it may have twice as many descriptors.
-        peers: &[Nginx, Forebay],
+        peers: IDLE,
         tools: &[],
         measure: |bench, peer| bench.idle(peer),
         goals: &[Goal {

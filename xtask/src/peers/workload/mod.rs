@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::figures::{Figure, Figures, Results};
+use super::figures::{CARRIED_AS_MUCH, Figure, Figures, Results};
 use super::measure::Bench;
 use super::proxy::Peer;
 
@@ -97,7 +97,7 @@ pub(crate) const GROUPS: &[Group] = &[
 /// Forebay's CPU per request over another's, where both carried the load: one that did not was never idle, batched more,
 /// and looks better than it is.
 fn cpu_ratio(results: &Results, other: Peer) -> Option<f64> {
-    let carried_as_much = (results.ratio(Peer::Forebay, other, Figure::Rate)? - 1.0).abs() <= 0.02;
+    let carried_as_much = (results.ratio(Peer::Forebay, other, Figure::Rate)? - 1.0).abs() <= CARRIED_AS_MUCH;
     results.ratio(Peer::Forebay, other, Figure::Cpu).filter(|_| carried_as_much)
 }
 

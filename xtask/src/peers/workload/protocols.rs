@@ -8,11 +8,18 @@ use super::{Goal, Workload, cpu_ratio};
 use crate::peers::certificate::Key;
 use crate::peers::figures::{Figure, Results};
 use crate::peers::measure::{Handshakes, Protocol};
-use crate::peers::proxy::Peer::{self, Direct, Forebay, Haproxy, Nginx, NginxStable, Relay, Signing};
+use crate::peers::proxy::Peer::{
+    self, Caddy, Direct, Envoy, Forebay, Haproxy, Nginx, NginxStable, Pingora, Relay, Signing,
+};
 
-const PROXIES: &[Peer] = &[Nginx, NginxStable, Haproxy, Forebay];
+/// In the clear.
+const PROXIES: &[Peer] = &[Nginx, NginxStable, Haproxy, Envoy, Caddy, Pingora, Forebay];
+/// Over TLS, without which our proxy on Pingora is built.
+const PROXIES_TLS: &[Peer] = &[Nginx, NginxStable, Haproxy, Envoy, Caddy, Forebay];
 /// With the signature alone beside them.
-const PROXIES_SIGNING: &[Peer] = &[Signing, Nginx, NginxStable, Haproxy, Forebay];
+const PROXIES_SIGNING: &[Peer] = &[Signing, Nginx, NginxStable, Haproxy, Envoy, Caddy, Forebay];
+/// Caddy as it ships relays no TCP.
+const RELAYS: &[Peer] = &[Direct, Relay, Haproxy, Envoy, Forebay];
 
 /// What field case C's clients negotiate.
 const SUITE_RSA: &str = "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384";
@@ -93,7 +100,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
         name: "tls-resumed",
         what: "2,000 new TLS 1.2 connections/s from 16 clients, each of which resumes its last session (the client \
                checks that), for one request without a body",
-        peers: PROXIES,
+        peers: PROXIES_TLS,
         tools: &[],
         measure: |bench, peer| bench.handshakes(peer, &RESUMED),
         goals: &[RESUMED_LEANER],
@@ -101,7 +108,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "tls-resumed-1.3",
         what: "the same with TLS 1.3",
-        peers: PROXIES,
+        peers: PROXIES_TLS,
         tools: &[],
         measure: |bench, peer| bench.handshakes(peer, &RESUMED_1_3),
         goals: &[RESUMED_LEANER],
@@ -109,7 +116,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "https-keepalive",
         what: "1 KB over TLS 1.3 (AES-256-GCM), kept alive on both sides, 64 connections, 20,000 requests/s",
-        peers: PROXIES,
+        peers: PROXIES_TLS,
         tools: &["wrk"],
         measure: |bench, peer| bench.https_keepalive(peer, 64),
         goals: &[
@@ -126,7 +133,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "https-1m",
         what: "1 MB responses over TLS 1.3 (AES-256-GCM), 16 connections, 300 requests/s",
-        peers: PROXIES,
+        peers: PROXIES_TLS,
         tools: &[],
         measure: |bench, peer| bench.https_large(peer),
         goals: &[Goal {
@@ -146,7 +153,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "h2-1k-tls",
         what: "the same over TLS 1.3 (AES-256-GCM)",
-        peers: PROXIES,
+        peers: PROXIES_TLS,
         tools: &["h2load"],
         measure: |bench, peer| bench.h2(peer, Protocol::Tls),
         goals: &[THREE_QUARTERS_OF_NGINX],
@@ -155,7 +162,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
         name: "h2-1k-h2c",
         what: "h2-1k with an HTTP/1 upstream and with an h2c upstream; nginx is not here: it speaks \
                HTTP/2 to upstreams for gRPC only",
-        peers: &[Haproxy, Forebay],
+        peers: &[Haproxy, Envoy, Caddy, Pingora, Forebay],
         tools: &["h2load"],
         measure: |bench, peer| bench.h2_upstreams(peer),
         goals: &[
@@ -191,7 +198,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
         name: "redis-get",
         what: "GETs by redis-benchmark, 50 clients, in a closed loop; redis-server and redis-benchmark share one CPU, \
                the relays have the other; nginx is not here: nginx-light has no stream module",
-        peers: &[Direct, Relay, Haproxy, Forebay],
+        peers: RELAYS,
         tools: &["redis-server", "redis-benchmark"],
         measure: |bench, peer| bench.redis(peer, 1),
         goals: REDIS,
@@ -199,7 +206,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "redis-get-pipelined",
         what: "the same with 16 GETs in a row from each client",
-        peers: &[Direct, Relay, Haproxy, Forebay],
+        peers: RELAYS,
         tools: &["redis-server", "redis-benchmark"],
         measure: |bench, peer| bench.redis(peer, 16),
         goals: REDIS,
@@ -208,7 +215,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
         name: "idle-tls",
         what: "10,000 TLS 1.3 clients that made one request and stay",
         // As with clear clients, HAProxy would need twice as many descriptors.
-        peers: &[Nginx, Forebay],
+        peers: &[Nginx, Envoy, Caddy, Forebay],
         tools: &[],
         measure: |bench, peer| bench.idle_tls(peer),
         goals: &[Goal {
@@ -220,7 +227,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
         name: "handshake-flood",
         what: "1,000 requests/s of 1 KB on 8 TLS connections that stay, alone and while 64 other clients make full \
                handshakes (RSA-2048) as fast as they can",
-        peers: &[Nginx, Forebay],
+        peers: &[Nginx, Haproxy, Envoy, Caddy, Forebay],
         tools: &[],
         measure: |bench, peer| bench.handshake_flood(peer),
         goals: &[Goal {
