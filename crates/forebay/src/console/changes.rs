@@ -126,7 +126,7 @@ fn hosts(before: &Model, now: &Model) -> Differences {
         }
         by_name
     };
-    differences(by_name(before), by_name(now), PartialEq::eq)
+    differences(&by_name(before), &by_name(now), PartialEq::eq)
 }
 
 fn clusters(before: &Model, now: &Model) -> (Differences, Differences) {
@@ -146,8 +146,8 @@ fn clusters(before: &Model, now: &Model) -> (Differences, Differences) {
         });
         endpoints.collect::<HashMap<_, _>>()
     };
-    let of_endpoints = differences(endpoints(&before, &now), endpoints(&now, &before), PartialEq::eq);
-    (differences(before, now, PartialEq::eq), of_endpoints)
+    let of_endpoints = differences(&endpoints(&before, &now), &endpoints(&now, &before), PartialEq::eq);
+    (differences(&before, &now, PartialEq::eq), of_endpoints)
 }
 
 fn services(before: &Model, now: &Model) -> Differences {
@@ -158,12 +158,12 @@ fn services(before: &Model, now: &Model) -> Differences {
         });
         streams.collect()
     };
-    differences(by_name(before), by_name(now), PartialEq::eq)
+    differences(&by_name(before), &by_name(now), PartialEq::eq)
 }
 
 fn differences<T>(
-    before: HashMap<String, T>,
-    now: HashMap<String, T>,
+    before: &HashMap<String, T>,
+    now: &HashMap<String, T>,
     is_same: impl Fn(&T, &T) -> bool,
 ) -> Differences {
     let mut differences = Differences::default();
@@ -178,6 +178,8 @@ fn differences<T>(
     }
     let mut gone: Vec<&String> = before.keys().filter(|name| !now.contains_key(*name)).collect();
     gone.sort_unstable();
-    gone.into_iter().for_each(|name| differences.removed.add(|| name.clone()));
+    for name in gone {
+        differences.removed.add(|| name.clone());
+    }
     differences
 }

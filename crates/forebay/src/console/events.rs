@@ -39,8 +39,8 @@ const EVENTS_MISSED_MAX: u32 = 30;
 /// Time that is measured on after the last watcher has gone, or the last question was asked: who asks again and again has rates.
 const LINGER: Duration = Duration::from_secs(10);
 
-/// Time that a question waits for the first measurement with rates.
-const FIRST_WITHIN: Duration = Duration::from_secs(3);
+/// Time that a question waits for the first measurement with rates: for two of them, as far apart as they may be.
+const FIRST_WITHIN: Duration = Duration::from_secs(12);
 
 /// What clients are told to wait before they connect again, in milliseconds.
 const RETRY: &str = "retry: 2000\n\n";

@@ -307,10 +307,11 @@ fn cluster(cluster: &Cluster) -> ListedCluster {
 
 /// Hosts that share a certificate are told with it, the one that ends first at the beginning.
 fn certificates(all: &[HostCertificate]) -> Vec<ListedCertificate> {
-    let mut by_object: BTreeMap<(i64, &str, &str, &str), (&CertificateInfo, Vec<String>)> = BTreeMap::new();
+    // By the end first, which is the order.
+    let mut by_object = BTreeMap::new();
     for HostCertificate { host, info } in all {
         let key = (info.not_after, &*info.namespace, &*info.object, &*info.serial_number);
-        by_object.entry(key).or_insert_with(|| (info, Vec::new())).1.push(host.clone());
+        by_object.entry(key).or_insert_with(|| (info, Vec::<String>::new())).1.push(host.clone());
     }
     let listed = |(info, hosts): (&CertificateInfo, Vec<String>)| ListedCertificate {
         namespace: info.namespace.clone(),

@@ -76,7 +76,9 @@ fn tag() -> HeaderValue {
     static TAG: OnceLock<HeaderValue> = OnceLock::new();
     let make = || {
         let mut hasher = std::hash::DefaultHasher::new();
-        ASSETS.iter().for_each(|asset| std::hash::Hash::hash(asset.content, &mut hasher));
+        for asset in ASSETS {
+            std::hash::Hash::hash(asset.content, &mut hasher);
+        }
         let tag = format!("W/\"{:016x}\"", std::hash::Hasher::finish(&hasher));
         HeaderValue::try_from(tag).expect("hexadecimal digits")
     };

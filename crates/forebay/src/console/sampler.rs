@@ -98,7 +98,7 @@ impl Sampler {
             uptime_seconds: (at.as_secs_f64() - process.start_time_seconds).max(0.0),
             window_seconds: seconds,
             revision: seen.revision(),
-            configuration: configuration(counted.configuration.clone(), seen),
+            configuration: configuration(&counted.configuration, seen),
             requests: requests(seen, now, since.as_ref(), &counts),
             connections: connections(seen, since.as_ref()),
             upstream: self.upstream(seen, now, since.as_ref(), &endpoints),
@@ -245,14 +245,14 @@ impl Counted {
     }
 }
 
-fn configuration(counted: Configuration, seen: &Seen) -> Configuration {
+fn configuration(counted: &Configuration, seen: &Seen) -> Configuration {
     let condition = seen.condition();
     Configuration {
         acknowledged: seen.observer.get().map_or(0, proxy::Observer::acknowledged),
         troubles: condition.troubles,
         waiting: condition.waiting,
         is_from_disk: condition.from_disk,
-        ..counted
+        ..counted.clone()
     }
 }
 

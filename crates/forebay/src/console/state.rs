@@ -101,6 +101,7 @@ pub(crate) struct Latency {
 /// the buckets by default nothing is told apart below 5 ms; `--time-buckets` has finer ones.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_field_names, reason = "names end with their unit")]
 pub(crate) struct Quantile {
     /// It is above this; 0 in the first bucket.
     pub(crate) above_seconds: f64,

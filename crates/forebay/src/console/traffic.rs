@@ -299,7 +299,9 @@ pub(super) fn note(changes: &mut ByRoute, change: &SeriesChange<'_>) {
 
 fn route(labels: &Labels, counts: &ByCanary, seconds: f64, registry: &Registry) -> RouteTraffic {
     let mut all = Counts::default();
-    counts.values().for_each(|counts| all.merge(counts));
+    for counts in counts.values() {
+        all.merge(counts);
+    }
     let Labels { namespace, object, service, service_port, path, host, rule } = labels.clone();
     RouteTraffic {
         host,

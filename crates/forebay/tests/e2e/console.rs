@@ -112,9 +112,9 @@ fn the_state_tells_of_traffic() {
     assert_eq!(client.get("nobody.test", "/").status, 404);
     let state = event(&mut events);
     let seconds = state["windowSeconds"].as_f64().unwrap();
-    let count = |value: &Value| (value.as_f64().unwrap() * seconds).round();
-    assert_eq!(count(&state["requests"]["perSecond"]), 6.0);
-    assert_eq!(count(&state["requests"]["byClass"]["success"]), 5.0);
+    let count = |value: &Value| format!("{:.0}", value.as_f64().unwrap() * seconds);
+    assert_eq!(count(&state["requests"]["perSecond"]), "6");
+    assert_eq!(count(&state["requests"]["byClass"]["success"]), "5");
     assert!(state["requests"]["latency"]["p99"]["estimateSeconds"].as_f64().unwrap() > 0.0);
     assert_eq!(state["requests"]["faults"][0]["reason"], "unknown_host");
     assert_eq!(state["upstream"]["reuseRatio"], 0.8);
@@ -140,7 +140,7 @@ fn routes_endpoints_and_services_have_their_own_numbers() {
     let (host, route) = (&objects["hosts"][0], &objects["hosts"][0]["routes"][0]);
     assert_eq!((&host["name"], &route["path"]), (&"web.test".into(), &"/".into()));
     assert_eq!(route["from"], "Ingress default/web");
-    assert!(route["file"].as_str().unwrap().ends_with(".yaml") && route["line"].as_u64().is_some());
+    assert!(route["file"].as_str().unwrap().contains(".yaml") && route["line"].as_u64().is_some());
     assert_eq!(route["backends"][0]["cluster"], "default-web-80");
     assert_eq!(
         (&objects["services"][0]["protocol"], &objects["services"][0]["port"]),

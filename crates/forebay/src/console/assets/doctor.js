@@ -62,15 +62,17 @@ export function doctor() {
     h("section", {}, h("h2", {}, "A report to compare with"), drop, shown));
   let told = "";
   let timer = 0;
+  let ended = false;
 
   async function look() {
+    const { ok = 0, unknown = 0, warning = 0, failure = 0 } = live.state?.findings ?? {};
+    const hasLooked = ok + unknown + warning + failure > 0;
     try {
-      const { findings } = await ask("/doctor");
-      show(findings);
+      if (hasLooked) show((await ask("/doctor")).findings);
     } catch {
-      // It says so by 503 until it has looked.
+      // The state of the connection is told at the top.
     }
-    timer = setTimeout(look, EVERY_MS);
+    if (!ended) timer = setTimeout(look, hasLooked ? EVERY_MS : 500);
   }
 
   function show(findings) {
@@ -112,6 +114,7 @@ export function doctor() {
       look();
     },
     end() {
+      ended = true;
       clearTimeout(timer);
       unwatch();
     },
