@@ -278,19 +278,7 @@ async function theme () {
   await close()
 }
 
-async function awayAndBack () {
-  const { page, close } = await open({})
-  await shown(page)
-  await page.context().setOffline(true)
-  await page.locator('#link', { hasText: 'No answer since' }).waitFor({ timeout: 20000 })
-  check(true, 'that the server is away is said')
-  await page.context().setOffline(false)
-  await page.locator('#link', { hasText: /^live$/ }).waitFor({ timeout: 20000 })
-  check(true, 'and that it is back')
-  await close()
-}
-
-for (const part of [weight, manyRoutes, everyPage, hostileNames, explained, reports, alive, theme, awayAndBack]) {
+for (const part of [weight, manyRoutes, everyPage, hostileNames, explained, reports, alive, theme]) {
   try {
     await part()
   } catch (error) {
