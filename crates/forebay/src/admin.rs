@@ -1,8 +1,9 @@
-//! The admin server: `/livez`, `/readyz`, `/healthz`, `/metrics`, `/status`, `/configuration`, `/overload`, `/explain`, `/doctor`, `/abuse`, `/abuse/release`,
+//! The admin server: `/console/`, `/livez`, `/readyz`, `/healthz`, `/metrics`, `/status`, `/configuration`, `/overload`, `/explain`, `/doctor`, `/abuse`, `/abuse/release`,
 //! `/cache/status`, `/cache/purge`. It runs on its own thread, so that a scrape delays no request.
 
 mod access;
 mod overload;
+mod reply;
 
 use std::convert::Infallible;
 use std::fmt::Write;
@@ -26,12 +27,14 @@ use tokio::sync::Semaphore;
 
 use crate::abuse::{self, Listing, Released};
 use crate::cache::{CacheStatus, Orders, Purged, disk_figures, without_cache};
+use crate::console::{self, Answer, Console};
 use crate::doctor::serving::Findings;
 use crate::explain::{self, Objects, Question};
 use crate::server::{self, Connections, Place};
 use crate::standing::Standing;
 use crate::{configuration, machine};
 pub(crate) use access::Access;
+use reply::Reply;
 
 /// The state that the admin server shows.
 pub(crate) struct Admin {
@@ -41,7 +44,9 @@ pub(crate) struct Admin {
     /// The condition of the watches on a cluster.
     pub(crate) condition: Mutex<Condition>,
     /// The latest findings of the doctor's checks.
-    pub(crate) findings: Findings,
+    pub(crate) findings: Arc<Findings>,
+    /// What people look at; none with `--console=false`.
+    pub(crate) console: Option<Console>,
     /// Set when the process is about to stop, which makes it not ready.
     pub(crate) stopping: AtomicBool,
     pub(crate) metrics: bool,
@@ -76,7 +81,11 @@ async fn serve(listener: TcpListener, admin: Arc<Admin>, connections_max: usize)
 async fn converse(admin: Arc<Admin>, stream: TcpStream, peer: IpAddr, place: Place) {
     let service = service_fn(|request| {
         let (admin, place) = (&admin, &place);
-        async move { Ok::<_, Infallible>(place.answering(admin.answer(&request, peer)).await) }
+        async move {
+            let mut response = place.answering(admin.reply(&request, peer)).await;
+            response.body_mut().occupy(place);
+            Ok::<_, Infallible>(response)
+        }
     });
     // An error here means that the client has broken off, which does not matter.
     let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
@@ -88,6 +97,20 @@ pub(crate) fn bind(address: SocketAddr) -> io::Result<StdListener> {
 }
 
 impl Admin {
+    async fn reply<B>(&self, request: &Request<B>, peer: IpAddr) -> Response<Reply> {
+        let path = request.uri().path();
+        match &self.console {
+            Some(console) if console::is_path(path) => match self.refuse(request, peer) {
+                Some(refusal) => refusal.map(Reply::from),
+                None => match console.answer(path, request.headers()).await {
+                    Answer::Whole(response) => response.map(Reply::from),
+                    Answer::Events(response) => response.map(Reply::Events),
+                },
+            },
+            _ => self.answer(request, peer).await.map(Reply::from),
+        }
+    }
+
     async fn answer<B>(&self, request: &Request<B>, peer: IpAddr) -> Response<Full<Bytes>> {
         if let Some(refusal) = self.refuse(request, peer) {
             return refusal;
@@ -112,9 +135,12 @@ impl Admin {
                 None => response(StatusCode::SERVICE_UNAVAILABLE, TEXT, "not looked yet\n".to_owned()),
             },
             _ => {
-                let hint = "try /livez, /readyz, /metrics, /status, /configuration, /overload, /explain, /doctor, /abuse, /abuse/release, \
-                            /cache/status or /cache/purge\n";
-                response(StatusCode::NOT_FOUND, TEXT, hint.to_owned())
+                let console = self.console.as_ref().map_or("", |_| "/console/, ");
+                let hint = format!(
+                    "try {console}/livez, /readyz, /metrics, /status, /configuration, /overload, /explain, /doctor, /abuse, /abuse/release, \
+                     /cache/status or /cache/purge\n"
+                );
+                response(StatusCode::NOT_FOUND, TEXT, hint)
             }
         }
     }
@@ -144,6 +170,7 @@ impl Admin {
             return Some(response(StatusCode::FORBIDDEN, TEXT, hint.to_owned()));
         }
         let tells_of_tenants = changes
+            || console::is_path(path)
             || matches!(
                 path,
                 "/abuse"
@@ -175,7 +202,7 @@ impl Admin {
         if let Some(served) = served {
             standing.set_objects(&served.translation);
         }
-        self.findings.show(|findings| standing.set_findings(findings));
+        standing.set_findings(&self.findings.all());
         standing
     }
 

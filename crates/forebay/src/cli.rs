@@ -176,7 +176,7 @@ pub(crate) struct Reading {
     /// Port for HTTP; 0 is any free one.
     #[arg(long, value_name = "PORT", default_value_t = 80)]
     pub(crate) http_port: u16,
-    /// Port of the admin server: /healthz, /metrics, /status, /configuration, /overload, /explain.
+    /// Port of the admin server: /console/, /healthz, /metrics, /status, /configuration, /overload, /explain.
     #[arg(long, value_name = "PORT", default_value_t = 10254)]
     pub(crate) healthz_port: u16,
 }
@@ -203,10 +203,13 @@ pub(crate) struct Serve {
     /// and of Services of its namespace.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) admin_host: Vec<String>,
-    /// Networks whose peers may see /status, /configuration, /overload, /explain, /doctor and /abuse, purge the cache and release clients,
-    /// beside this machine's own. /metrics and the health checks answer everybody.
+    /// Networks whose peers may see the console, /status, /configuration, /overload, /explain, /doctor and /abuse, purge the cache and release clients, beside
+    /// this machine's own. /metrics and the health checks answer everybody.
     #[arg(long, value_name = "CIDR", value_delimiter = ',')]
     pub(crate) admin_allow: Vec<IpNet>,
+    /// Serve the console at /console/ of the admin server, read-only, for those who may see /configuration.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
+    pub(crate) console: bool,
     /// Worker threads [default: the CPUs that the cgroup and the affinity mask allow].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) workers: Option<u16>,

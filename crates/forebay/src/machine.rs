@@ -1,7 +1,7 @@
 //! The limits of the machine, such as CPUs and descriptors, and the resources that this process has used.
 
-use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::{fs, io};
 
 use anyhow::Context;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -23,17 +23,32 @@ const SIDE_CONNECTIONS_MAX: u64 = 64;
 /// The CPUs for `requested` workers: each worker is pinned to its own if they use all CPUs that the process may use; otherwise none
 /// is pinned. If a process pinned its workers to some of many CPUs, another process could choose the same.
 pub(crate) fn worker_cpus(requested: Option<u16>) -> anyhow::Result<Vec<Option<usize>>> {
-    let mask = sched_getaffinity(None).context("cannot read the affinity mask")?;
-    let allowed: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&cpu| mask.is_set(cpu)).collect();
+    let allowed = allowed_cpus().context("cannot read the affinity mask")?;
     let count =
         requested.map_or_else(|| allowed.len().min(quota().unwrap_or(usize::MAX)).max(1), usize::from);
     if count == allowed.len() { Ok(allowed.into_iter().map(Some).collect()) } else { Ok(vec![None; count]) }
 }
 
-/// The number of CPUs that the cgroups' quota allows, rounded up: more workers would only be throttled; none without a quota.
+/// The numbers of the CPUs that this thread may run on.
+fn allowed_cpus() -> io::Result<Vec<usize>> {
+    let mask = sched_getaffinity(None)?;
+    Ok((0..CpuSet::MAX_CPU).filter(|&cpu| mask.is_set(cpu)).collect())
+}
+
+/// How many CPUs the process may run on, as far as this thread knows: one that is not a worker is pinned to none.
+pub(crate) fn cpus() -> usize {
+    allowed_cpus().map_or(1, |cpus| cpus.len())
+}
+
+/// The CPUs that the cgroups' quota allows; none without a quota.
+pub(crate) fn cpu_quota() -> Option<f64> {
+    doctor::collect::cpu_quota(std::process::id())
+}
+
+/// The number of CPUs that the quota allows, rounded up: more workers would only be throttled.
 #[expect(clippy::cast_sign_loss, reason = "a quota is more than nothing")]
 fn quota() -> Option<usize> {
-    doctor::collect::cpu_quota(std::process::id()).map(|cpus| cpus.ceil() as usize)
+    cpu_quota().map(|cpus| cpus.ceil() as usize)
 }
 
 /// How the descriptors of this process are divided.

@@ -8,6 +8,7 @@ mod cache;
 mod check;
 mod cli;
 mod configuration;
+mod console;
 mod convert;
 mod demo;
 #[cfg(test)]

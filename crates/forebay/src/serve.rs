@@ -30,6 +30,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::admin::{self, Access, Admin};
 use crate::cli;
+use crate::console::Console;
 use crate::doctor::serving::Findings;
 use crate::explain::Objects;
 use crate::ignored::PassedOver;
@@ -275,6 +276,9 @@ impl Publisher for ServerBuilder {
                 translation: Arc::clone(&translation),
                 prefix: Arc::clone(&self.bootstrap.annotations_prefix),
             };
+            if let Some(console) = &self.bootstrap.admin.console {
+                console.serves(served.clone(), &self.before);
+            }
             *self.bootstrap.admin.served.lock().unwrap_or_else(PoisonError::into_inner) = Some(served);
             let translation = Arc::clone(&translation);
             self.applied.send_replace(Some(Applied { generation, observer, translation }));
@@ -287,6 +291,9 @@ impl Publisher for ServerBuilder {
         self.bootstrap.registry.set_watches_failing(condition.troubles.len());
         let mut noted = self.bootstrap.admin.condition.lock().unwrap_or_else(PoisonError::into_inner);
         noted.clone_from(condition);
+        if let Some(console) = &self.bootstrap.admin.console {
+            console.note(condition);
+        }
     }
 
     fn reviews(&mut self) -> Option<mpsc::Receiver<Review>> {
@@ -316,11 +323,16 @@ impl Bootstrap {
         let registry = Registry::new(metrics_options(&options.metrics, &options.reading));
         let listener = admin::bind(admin_address)
             .map_err(|error| trouble::cannot_listen(&admin_address.to_string(), &error, "--healthz-port"))?;
+        let findings = Arc::<Findings>::default();
+        let console = options.console.then(|| {
+            Console::new(Arc::clone(&registry), Arc::clone(&findings), descriptors.side_connections)
+        });
         let admin = Arc::new(Admin {
             registry: Arc::clone(&registry),
             observer: OnceLock::new(),
             condition: Mutex::default(),
-            findings: Findings::default(),
+            findings,
+            console,
             stopping: AtomicBool::new(false),
             metrics: options.metrics.enable_metrics,
             access: admin_access(options),
@@ -403,6 +415,9 @@ impl Server {
             .map_err(|error| trouble::cannot_listen("", &error, "--http-port or --https-port"))?;
         let admin = Arc::clone(&bootstrap.admin);
         let _ = admin.observer.set(proxy.observer());
+        if let Some(console) = &admin.console {
+            console.begins(proxy.observer());
+        }
         guard::spawn(proxy.guard()).context("cannot start a thread")?;
         let address = |kind| {
             let found = proxy.addresses().iter().find(|(listener, _)| listener.kind == kind);

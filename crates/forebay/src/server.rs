@@ -77,6 +77,9 @@ struct Entry {
 #[derive(Clone)]
 pub(crate) struct Place(Arc<Held>);
 
+/// A response that is under way.
+pub(crate) struct Busy(Place);
+
 struct Held {
     number: u64,
     connections: Arc<Connections>,
@@ -146,10 +149,14 @@ impl Open {
 impl Place {
     /// Answers a request. Meanwhile the connection does not count as waiting.
     pub(crate) async fn answering<T>(&self, answer: impl Future<Output = T>) -> T {
+        let _busy = self.busy();
+        answer.await
+    }
+
+    /// Has the connection not count as waiting for as long as this is there: for a response whose body goes on.
+    pub(crate) fn busy(&self) -> Busy {
         self.set_waiting_since(None);
-        let answer = answer.await;
-        self.set_waiting_since(Some(Instant::now()));
-        answer
+        Busy(self.clone())
     }
 
     fn set_waiting_since(&self, since: Option<Instant>) {
@@ -164,6 +171,12 @@ impl Place {
         let open = self.0.connections.lock();
         let since = open.by_number.get(&self.0.number).and_then(|entry| entry.waiting_since);
         since.unwrap_or_else(Instant::now) + PATIENCE
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.set_waiting_since(Some(Instant::now()));
     }
 }
 

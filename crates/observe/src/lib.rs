@@ -19,9 +19,9 @@ pub mod spans;
 pub use metrics::names::{Kind, METRICS, Metric};
 pub use metrics::{
     BuildInfo, CONTENT_TYPE, CacheResult, CacheTotals, ClusterOverload, CodingCells, Controller, Counter,
-    DiskFigures, EndpointCells, EndpointOverload, Failure, Gauge, GuardFigure, Handshake, Judged,
-    LocalCounter, Method, MetricsOptions, Orphan, OverloadCells, PRIORITIES, PortCells, Process, Recoding,
-    Recorder, Registry, Sample, Shortage, StreamCells, StreamCounter, StreamName, UpstreamSample, Wait,
-    Waits,
+    DiskFigures, EndpointCells, EndpointOverload, EndpointTotals, Failure, Gauge, GuardFigure, Handshake,
+    Judged, LocalCounter, Method, MetricsOptions, Orphan, OverloadCells, PRIORITIES, PortCells, PortTotals,
+    Process, Recoding, Recorder, Registry, Sample, SeriesChange, SeriesReader, Shortage, StreamCells,
+    StreamCounter, StreamName, StreamTotals, UpstreamSample, Wait, Waits,
 };
 pub use reason::{Reason, Side};

@@ -17,6 +17,7 @@ mod sample;
 mod series;
 mod stream;
 mod upstream;
+mod view;
 mod worker_cells;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -33,6 +34,7 @@ pub use registry::{Judged, Orphan, Process, Registry};
 pub use sample::{Sample, UpstreamSample};
 pub use stream::{StreamCells, StreamCounter, StreamName};
 pub use upstream::{EndpointCells, Failure, PortCells};
+pub use view::{EndpointTotals, PortTotals, SeriesChange, SeriesReader, StreamTotals};
 pub(crate) use worker_cells::WorkerCells;
 
 table! {

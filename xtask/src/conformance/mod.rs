@@ -3,6 +3,7 @@
 //! Must not be in here: our own tests; they are the crates'.
 
 mod applications;
+mod console;
 mod h2spec;
 mod http_cache;
 mod php;
@@ -47,10 +48,12 @@ enum Suite {
     Subpath,
     /// Ingresses as cert-manager makes them for HTTP-01 challenges.
     Challenges,
+    /// The console in a real browser.
+    Console,
 }
 
 impl Suite {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::H2spec,
         Self::Grpc,
         Self::Offer,
@@ -61,6 +64,7 @@ impl Suite {
         Self::Signin,
         Self::Subpath,
         Self::Challenges,
+        Self::Console,
     ];
 
     /// Runs it; what is to be said of it.
@@ -76,6 +80,7 @@ impl Suite {
             Self::Signin => applications::signin(stage),
             Self::Subpath => applications::subpath(stage),
             Self::Challenges => applications::challenges(stage),
+            Self::Console => console::run(stage),
         }
     }
 }

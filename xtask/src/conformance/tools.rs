@@ -31,6 +31,7 @@ const INSTALLED: &[(&str, &str)] = &[
     ("node", "Debian's nodejs"),
     ("npm", "Debian's npm"),
     ("testssl", "Debian's testssl.sh"),
+    ("chromium", "Debian's chromium"),
     ("redis-server", "Debian's redis-server"),
     ("redis-benchmark", "Debian's redis-tools"),
 ];
@@ -51,6 +52,7 @@ impl Tools {
         tools.build_go()?;
         tools.fetch_node("websocket", "node", "ws")?;
         tools.fetch_node("http-cache", "http-cache", "http-cache-tests")?;
+        tools.fetch_node("console", "console", "playwright-core")?;
         if tools.php_fpm().is_err() {
             tools.fetch_debian("php", "php-fpm")?;
         }

@@ -27,9 +27,9 @@ impl Findings {
         (!findings.is_empty()).then(|| super::json(&findings))
     }
 
-    /// Shows all findings.
-    pub(crate) fn show(&self, to: impl FnOnce(&[Finding])) {
-        to(&self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    /// All findings; none before there are any.
+    pub(crate) fn all(&self) -> Vec<Finding> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Takes samples for ever, and sets the metrics.

@@ -12,6 +12,7 @@ mod cache_shared;
 mod client_auth;
 mod commands;
 mod connections;
+mod console;
 mod convert;
 mod demo;
 mod doctor;

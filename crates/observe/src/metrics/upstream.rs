@@ -38,6 +38,18 @@ macro_rules! endpoint_cells {
                 [$(&self.$field,)*]
             }
         }
+
+        /// The numbers of `Totals::plain` by the names of the counters.
+        pub(super) struct Plain {
+            $(pub(super) $field: u64,)*
+        }
+
+        impl Totals {
+            pub(super) fn by_name(&self) -> Plain {
+                let [$($field,)*] = self.plain;
+                Plain { $($field,)* }
+            }
+        }
     };
 }
 

@@ -22,8 +22,17 @@ pub(crate) const ATTACKS: &[Attack] = &[
 ];
 
 /// What tells about tenants.
-const PRIVATE: [&str; 5] =
-    ["/status", "/configuration", "/overload", "/doctor", "/explain?url=http://web.test/"];
+const PRIVATE: [&str; 9] = [
+    "/status",
+    "/configuration",
+    "/overload",
+    "/doctor",
+    "/explain?url=http://web.test/",
+    "/console/",
+    "/console/state",
+    "/console/events",
+    "/console/objects",
+];
 /// What everybody may see.
 const PUBLIC: [&str; 4] = ["/metrics", "/healthz", "/readyz", "/livez"];
 

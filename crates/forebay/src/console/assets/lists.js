@@ -1,0 +1,348 @@
+// The pages that are lists: routes, clusters, certificates, services, changes, problems, and the search over all of them.
+
+import { bytes, counted, day, h, moment, NOTHING, number, percent, quantile, say } from "./dom.js";
+import { ask, list, live, watch } from "./live.js";
+import { table } from "./table.js";
+
+const TRAFFIC_EVERY_MS = 2000;
+
+export const search = (words) => `#/search?q=${encodeURIComponent(words)}`;
+
+/** The address of a route's page. */
+export function routeLink(host, route) {
+  return `#/route?${new URLSearchParams({ host: host.name, path: route.path, type: route.pathType, from: route.from ?? "" })}`;
+}
+
+/** The labels by which a route is known in the traffic. */
+const keyOf = (one) => JSON.stringify([one.host, one.path, one.namespace, one.object, one.rule, one.service, one.servicePort]);
+
+/**
+ * A page with a table: `load` makes the rows of what the server lists; `renew`, where there is one, is called with the traffic every two
+ * seconds.
+ */
+function listed({ title, lead, columns, empty, load, renew, note }) {
+  const rows = table({ label: title, columns, empty: "Loading." });
+  const count = h("p", { class: "facts" }, lead);
+  const element = h("div", { class: "full" }, h("h1", {}, title), count, note ?? null, rows.element);
+  let all = [];
+  let revision = null;
+  let timer = 0;
+  let ended = false;
+
+  async function fetchRows() {
+    revision = live.state?.revision ?? null;
+    try {
+      all = await load();
+      rows.element.querySelector(".empty").textContent = empty;
+      rows.show(all);
+      say(count, typeof lead === "function" ? lead(all) : lead);
+      if (renew) await traffic();
+    } catch (error) {
+      rows.element.querySelector(".empty").textContent = error.message || "The server does not answer.";
+    }
+  }
+
+  async function traffic() {
+    clearTimeout(timer);
+    if (ended) return;
+    try {
+      renew(all, await ask("traffic"));
+      rows.refresh();
+    } catch {
+      // The state of the connection is told at the top.
+    }
+    if (!ended) timer = setTimeout(traffic, TRAFFIC_EVERY_MS);
+  }
+
+  const unwatch = watch(() => {
+    if (live.state && live.state.revision !== revision) fetchRows();
+  });
+  return {
+    element,
+    title,
+    begin: fetchRows,
+    end() {
+      ended = true;
+      clearTimeout(timer);
+      unwatch();
+    },
+  };
+}
+
+// === routes ===
+
+const errorTone = (field) => (row) => (row.traffic?.[field] > 0 ? "bad" : "");
+const rate = (field) => ({ of: (row) => number(row.traffic?.[field] ?? null), by: (row) => row.traffic?.[field] ?? 0, end: true });
+const time = (name) => ({
+  of: (row) => quantile(row.traffic?.latency[name]), by: (row) => row.traffic?.latency[name]?.estimateSeconds ?? null, end: true,
+});
+
+export function routes() {
+  return listed({
+    title: "Hosts and routes",
+    lead: (rows) => `${counted(rows.length, "route")}. Rates are those of the last seconds; – is for no request in that time.`,
+    empty: "No routes are served: no Ingress or HTTPRoute has been taken. Problems says why, if there is a reason.",
+    columns: [
+      { name: "Host", of: ({ host }) => host.name, by: ({ host }) => host.name, link: ({ host, route }) => routeLink(host, route), size: "large" },
+      { name: "Path", of: ({ route }) => route.path, by: ({ route }) => route.path, size: "large" },
+      { name: "Object", of: ({ route }) => route.from ?? NOTHING, link: ({ route }) => route.from && search(route.from), wide: true, size: "large" },
+      { name: "Backend", of: ({ route }) => backendText(route), link: ({ route }) => route.backends[0] && search(route.backends[0].cluster), wide: true, size: "large" },
+      { name: "Requests/s", ...rate("requestsPerSecond") },
+      { name: "4xx/s", ...rate("clientErrorsPerSecond"), wide: true },
+      { name: "5xx/s", ...rate("serverErrorsPerSecond"), tone: errorTone("serverErrorsPerSecond") },
+      { name: "p50", ...time("p50"), wide: true },
+      { name: "p99", ...time("p99") },
+    ],
+    load: async () => {
+      const { hosts } = await list("objects");
+      return hosts.flatMap((host) => host.routes.map((route) => ({ host, route, traffic: null, key: keyOf(route) })));
+    },
+    renew(rows, { routes }) {
+      const known = new Map(routes.map((one) => [keyOf(one), one]));
+      for (const row of rows) row.traffic = known.get(row.key) ?? null;
+    },
+  });
+}
+
+export function backendText(route) {
+  if (route.action === "respond") return `answers ${route.status}`;
+  if (route.action === "files") return "files";
+  return route.backends.map(({ cluster, weight, canary }) =>
+    canary ? `${cluster} (canary)` : weight === null ? cluster : `${cluster} (${weight})`).join(", ") || "nobody";
+}
+
+// === clusters ===
+
+export function clusters() {
+  const ofEndpoint = (field, format = number) => (row) => (row.endpoint ? format(row.numbers?.[field] ?? null) : row.sum ? format(row.sum[field]) : NOTHING);
+  return listed({
+    title: "Clusters and endpoints",
+    lead: (rows) => `${counted(rows.filter(({ endpoint }) => !endpoint).length, "cluster")}, ${counted(rows.filter(({ endpoint }) => endpoint).length, "endpoint")}. An endpoint's connections are those of all clusters that it is in.`,
+    empty: "There are no clusters: nothing is served that leads to a Service.",
+    columns: [
+      { name: "Cluster or endpoint", of: (row) => row.endpoint?.address ?? row.cluster.name, size: "huge" },
+      { name: "State", of: clusterState, tone: (row) => (row.numbers?.ejected > 0 ? "bad" : row.endpoint?.isDraining ? "warn" : ""), size: "large", wide: true },
+      { name: "Requests/s", of: (row) => number(row.endpoint ? row.numbers?.requestsPerSecond ?? null : row.traffic?.requestsPerSecond ?? null), end: true },
+      { name: "p50", of: (row) => quantile(row.traffic?.latency.p50), end: true, wide: true },
+      { name: "p99", of: (row) => quantile(row.traffic?.latency.p99), end: true },
+      { name: "In flight", of: (row) => inFlight(row), end: true, wide: true },
+      { name: "Open", of: ofEndpoint("open"), end: true },
+      { name: "Idle", of: ofEndpoint("idle"), end: true, wide: true },
+      { name: "Reused", of: (row) => percent(row.endpoint ? row.numbers?.reuseRatio ?? null : null), end: true, wide: true },
+      { name: "Regretted", of: ofEndpoint("regretted"), end: true, wide: true },
+      { name: "Failures", of: ofEndpoint("failures"), end: true, wide: true },
+    ],
+    load: async () => (await list("objects")).clusters.flatMap((cluster) => [
+      { cluster },
+      ...cluster.endpoints.map((endpoint) => ({ cluster, endpoint, isBelow: true })),
+    ]),
+    renew(rows, { clusters, endpoints }) {
+      const byName = new Map(clusters.map((one) => [one.name, one]));
+      const byAddress = new Map(endpoints.map((one) => [one.address, one]));
+      for (const row of rows) {
+        const traffic = byName.get(row.cluster.name) ?? null;
+        if (row.endpoint) {
+          row.numbers = byAddress.get(row.endpoint.address) ?? null;
+          row.load = traffic?.loads.find(({ address }) => address === row.endpoint.address) ?? null;
+          continue;
+        }
+        row.traffic = traffic;
+        const own = row.cluster.endpoints.map(({ address }) => byAddress.get(address)).filter(Boolean);
+        row.sum = Object.fromEntries(["open", "idle", "regretted", "failures"].map((field) => [field, own.reduce((sum, one) => sum + one[field], 0)]));
+      }
+    },
+  });
+}
+
+function clusterState(row) {
+  if (!row.endpoint) {
+    const { protocol, encryption, balance, endpoints } = row.cluster;
+    return `${endpoints.length === 0 ? "no endpoint, " : ""}${protocol}${encryption === "clear" ? "" : `, ${encryption}`}, ${balance}`;
+  }
+  if (row.numbers?.ejected > 0) return "left out";
+  return row.endpoint.isDraining ? "draining" : row.numbers ? "ready" : "ready, not asked yet";
+}
+
+function inFlight({ load, traffic, endpoint }) {
+  if (!endpoint) return traffic?.queued > 0 ? `${number(traffic.queued)} waiting` : NOTHING;
+  if (!load) return NOTHING;
+  return load.limit === null ? number(load.inFlight) : `${number(load.inFlight)} of ${number(load.limit)}`;
+}
+
+// === certificates ===
+
+const daysLeft = (end) => Math.floor((end - (live.state?.atSeconds ?? Date.now() / 1000)) / 86400);
+
+export function certificates() {
+  return listed({
+    title: "Certificates",
+    lead: "Those that end first come first. Keys are never shown.",
+    empty: "No host has a certificate: what is served over TLS is served with one that was made up at the start.",
+    columns: [
+      { name: "Hosts", of: ({ hosts }) => hosts.map((name) => (name === "_" ? "all others" : name)).join(", "), by: ({ hosts }) => hosts[0], size: "huge" },
+      { name: "Secret", of: ({ namespace, secret }) => `${namespace}/${secret}`, by: ({ namespace, secret }) => `${namespace}/${secret}`, size: "large" },
+      { name: "Issuer", of: ({ issuer }) => issuer || NOTHING, by: ({ issuer }) => issuer, wide: true, size: "large" },
+      { name: "Key", of: ({ keyAlgorithm }) => keyAlgorithm, wide: true },
+      { name: "Ends", of: ({ notAfterSeconds }) => day(notAfterSeconds), by: ({ notAfterSeconds }) => notAfterSeconds, end: true },
+      {
+        name: "Days left", of: ({ notAfterSeconds }) => number(daysLeft(notAfterSeconds)), by: ({ notAfterSeconds }) => notAfterSeconds, end: true,
+        tone: ({ notAfterSeconds }) => (daysLeft(notAfterSeconds) < 0 ? "bad" : daysLeft(notAfterSeconds) < 14 ? "warn" : ""),
+      },
+    ],
+    load: async () => (await list("objects")).certificates,
+  });
+}
+
+// === services ===
+
+export function services() {
+  const of = (field, format = number) => ({ of: (row) => format(row.traffic?.[field] ?? null), by: (row) => row.traffic?.[field] ?? 0, end: true });
+  return listed({
+    title: "TCP and UDP services",
+    lead: "Ports whose bytes or datagrams are passed on as they are.",
+    empty: "There are none: --tcp-services-configmap and --udp-services-configmap name ConfigMaps with such ports, and Gateways may have TCPRoutes.",
+    columns: [
+      { name: "Port", of: ({ protocol, port }) => `${protocol} ${port}`, by: ({ port }) => port },
+      { name: "Service", of: ({ namespace, service, servicePort }) => `${namespace}/${service}:${servicePort}`, size: "large" },
+      { name: "Open", ...of("active") },
+      { name: "Opened/s", ...of("openedPerSecond"), wide: true },
+      { name: "From clients/s", ...of("receivedBytesPerSecond", bytes), wide: true },
+      { name: "To clients/s", ...of("sentBytesPerSecond", bytes), wide: true },
+      { name: "p99", of: (row) => quantile(row.traffic?.latency.p99), end: true },
+      { name: "Could not listen", ...of("listenFailures"), tone: (row) => (row.traffic?.listenFailures > 0 ? "bad" : ""), wide: true },
+    ],
+    load: async () => (await list("objects")).services.map((one) => ({ ...one, traffic: null })),
+    renew(rows, { services }) {
+      for (const row of rows) row.traffic = services.find(({ protocol, port }) => protocol === row.protocol && port === row.port) ?? null;
+    },
+  });
+}
+
+// === problems ===
+
+export function problems() {
+  return listed({
+    title: "Problems",
+    lead: "What objects ask for and do not get, and what they should know. The same is in their Events and in the log.",
+    empty: "No object has a problem.",
+    columns: [
+      { name: "Severity", of: ({ severity }) => severity, by: ({ severity }) => severity, tone: ({ severity }) => ({ error: "bad", warning: "warn" })[severity] },
+      { name: "Object", of: ({ object }) => object ?? NOTHING, by: ({ object }) => object, link: ({ object }) => object && search(object), size: "large" },
+      { name: "Problem", of: ({ message }) => message, size: "giant" },
+      { name: "Where", of: ({ file, line }) => (file ? `${file}:${line ?? 1}` : NOTHING), wide: true, size: "large" },
+    ],
+    load: () => list("problems"),
+  });
+}
+
+// === changes ===
+
+const KINDS = [["hosts", "host"], ["clusters", "cluster"], ["endpoints", "endpoint"], ["services", "service"]];
+
+export function changes() {
+  const cards = h("ol", { class: "changes" });
+  const empty = h("p", { class: "empty" }, "There is no configuration yet.");
+  const element = h("div", {}, h("h1", {}, "Changes"),
+    h("p", { class: "facts" }, "What the latest 200 configurations of this process changed, the newest first."), empty, cards);
+  let revision = null;
+
+  async function update() {
+    if (live.state && live.state.revision === revision) return;
+    revision = live.state?.revision ?? null;
+    try {
+      const all = await list("changes");
+      empty.hidden = all.length > 0;
+      cards.replaceChildren(...all.map(card));
+    } catch {
+      revision = null;
+    }
+  }
+  const end = watch(update);
+  return { element, title: "Changes", begin: update, end };
+}
+
+function card(change) {
+  const parts = KINDS.flatMap(([field, name]) => [["added", "added"], ["removed", "gone"], ["changed", "changed"]].map(([what, word]) =>
+    part(change[field][what], name, word)));
+  const notes = [
+    change.hasOtherSettings && !change.isFirst ? h("li", {}, "Settings of the proxy changed.") : null,
+    part(change.problems, "new problem", ""),
+    change.problemsSolved > 0 ? h("li", {}, `${counted(change.problemsSolved, "problem")} solved.`) : null,
+  ];
+  const all = [...parts, ...notes].filter(Boolean);
+  return h("li", {},
+    h("h2", {}, `Configuration ${change.generation}`, h("time", { datetime: new Date(change.atSeconds * 1000).toISOString() }, moment(change.atSeconds))),
+    change.isFirst ? h("p", { class: "note" }, "The first one of this process.") : null,
+    all.length > 0 ? h("ul", {}, all) : h("p", { class: "note" }, "Nothing that is listed here: details of TLS, of listeners or of policies."));
+}
+
+function part({ count, names }, name, word) {
+  if (count === 0) return null;
+  const more = count > names.length ? ` and ${counted(count - names.length, "more", "more")}` : "";
+  return h("li", {}, h("b", {}, `${counted(count, name)} ${word}`.trim()), h("span", { class: "names" }, `${names.join(", ")}${more}`));
+}
+
+// === search ===
+
+let index = { objects: null, problems: null, entries: [] };
+
+/** Everything that can be found, with its text in lower case. */
+async function entries() {
+  const [objects, problems] = await Promise.all([list("objects"), list("problems")]);
+  if (index.objects === objects && index.problems === problems) return index.entries;
+  const all = [];
+  const add = (kind, name, detail, link) => all.push({ kind, name, detail, link, key: name.toLowerCase(), text: `${kind} ${name} ${detail}`.toLowerCase() });
+  for (const host of objects.hosts) {
+    for (const route of host.routes) {
+      add("Route", `${host.name}${route.path}`, [route.from, backendText(route), ...route.features].filter(Boolean).join(", "), routeLink(host, route));
+    }
+  }
+  for (const cluster of objects.clusters) {
+    add("Cluster", cluster.name, cluster.endpoints.map(({ address }) => address).join(", ") || "no endpoint", "#/clusters");
+  }
+  for (const one of objects.certificates) add("Certificate", `${one.namespace}/${one.secret}`, one.hosts.join(", "), "#/certificates");
+  for (const one of objects.services) add("Service", `${one.protocol} ${one.port}`, `${one.namespace}/${one.service}:${one.servicePort}`, "#/services");
+  for (const one of problems) add("Problem", one.object ?? one.reason, one.message, "#/problems");
+  index = { objects, problems, entries: all };
+  return all;
+}
+
+export function found(parameters) {
+  const rows = table({
+    label: "Found",
+    empty: "Nothing has all of these words.",
+    columns: [
+      { name: "Kind", of: ({ kind }) => kind },
+      { name: "Name", of: ({ name }) => name, link: ({ link }) => link, size: "huge" },
+      { name: "Detail", of: ({ detail }) => detail, size: "giant" },
+    ],
+  });
+  const count = h("p", { class: "facts", role: "status" });
+  const element = h("div", { class: "full" }, h("h1", {}, "Search"), count, rows.element);
+  let words = parameters.get("q") ?? "";
+
+  async function update() {
+    try {
+      const all = await entries();
+      const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+      const hits = all.filter(({ text }) => wanted.every((word) => text.includes(word)));
+      // What is named so comes before what only has to do with it.
+      const [named, others] = [true, false].map((is) => hits.filter(({ key }) => wanted.every((word) => key.includes(word)) === is));
+      rows.show([...named, ...others]);
+      say(count, `${counted(hits.length, "result")} of ${number(all.length)} for “${words}”.`);
+    } catch (error) {
+      say(count, error.message || "The server does not answer.");
+    }
+  }
+  return {
+    element,
+    title: "Search",
+    begin: update,
+    change(changed) {
+      words = changed.get("q") ?? "";
+      update();
+    },
+    end() {},
+  };
+}
+

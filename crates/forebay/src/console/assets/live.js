@@ -1,0 +1,116 @@
+// What the server tells: the overview as it comes, and lists that are asked for when they may have changed.
+
+/** Seconds of history that are kept since the page was opened. */
+const HISTORY_MAX = 1800;
+/** Without an event for so long, the connection counts as lost. The server sends one each second, or each 5 s where it is busy. */
+const SILENCE_MS = 12000;
+/** A page that nobody sees lets go of its connection after this time: browsers allow few to one server. */
+const HIDDEN_MS = 5 * 60 * 1000;
+const RETRY_MS = 2000;
+
+const listeners = new Set();
+let source = null;
+let lastEvent = 0;
+let retry = 0;
+
+export const live = {
+  /** The latest overview; null before the first. */
+  state: null,
+  /** All since the page was opened, the oldest first. */
+  history: [],
+  /** Since when the server is away, in milliseconds; null while it is there. */
+  awaySince: null,
+  /** Why, where it says so. */
+  why: "",
+};
+
+/** Calls back with every overview, and when the server goes away or comes back. Returns what ends that. */
+export function watch(callback) {
+  listeners.add(callback);
+  return () => listeners.delete(callback);
+}
+
+function tell() {
+  for (const callback of listeners) callback();
+}
+
+function take(state) {
+  lastEvent = Date.now();
+  live.awaySince = null;
+  const last = live.history.at(-1);
+  // Another process has other counts.
+  if (last && state.uptimeSeconds + 5 < last.uptimeSeconds) live.history = [];
+  if (live.state && live.state.uptimeSeconds > state.uptimeSeconds + 5) lists.clear();
+  live.state = state;
+  if (state.windowSeconds !== null) live.history.push(state);
+  if (live.history.length > HISTORY_MAX) live.history.shift();
+  tell();
+}
+
+function lose(why) {
+  live.awaySince ??= Date.now();
+  live.why = why;
+  close();
+  clearTimeout(retry);
+  retry = setTimeout(open, RETRY_MS);
+  tell();
+}
+
+function close() {
+  source?.close();
+  source = null;
+}
+
+function open() {
+  close();
+  lastEvent = Date.now();
+  const current = new EventSource("events");
+  source = current;
+  current.addEventListener("state", (event) => take(JSON.parse(event.data)));
+  current.addEventListener("error", async () => {
+    if (source !== current) return;
+    close();
+    // Of an EventSource nobody learns what the server said.
+    const why = await fetch("changes").then((answer) => (answer.ok ? "as many watch as may" : answer.text()), () => "");
+    lose(why);
+  });
+}
+
+export function connect() {
+  open();
+  setInterval(() => {
+    if (source && Date.now() - lastEvent > SILENCE_MS) lose("");
+  }, 1000);
+  let hidden = 0;
+  document.addEventListener("visibilitychange", () => {
+    clearTimeout(hidden);
+    if (document.hidden) hidden = setTimeout(close, HIDDEN_MS);
+    else if (!source) open();
+  });
+}
+
+// === lists ===
+
+const lists = new Map();
+
+const LIST_EVERY_MS = 2000;
+
+/** A list of the server. It is asked for again where the configuration has changed since, but not more often than each two seconds. */
+export async function list(name) {
+  const revision = live.state?.revision ?? null;
+  const known = lists.get(name);
+  if (known?.revision === revision) return known.value;
+  const at = Math.max(Date.now(), known ? known.at + LIST_EVERY_MS : 0);
+  const value = new Promise((resolve) => setTimeout(resolve, at - Date.now())).then(() => ask(name));
+  const entry = { revision, at, value };
+  lists.set(name, entry);
+  value.catch(() => lists.get(name) === entry && lists.delete(name));
+  return value;
+}
+
+/** What changes all the time and is not kept. */
+export async function ask(path) {
+  const answer = await fetch(path);
+  if (!answer.ok) throw new Error((await answer.text()).trim());
+  return answer.json();
+}

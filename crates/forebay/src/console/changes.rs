@@ -1,0 +1,185 @@
+//! `/console/changes`: what the latest configurations changed, found by comparing each with the one before.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use control::Translation;
+use model::{Cluster, Host, Model};
+use serde::Serialize;
+
+use super::seen::lock;
+
+/// Changes that are kept; older ones are forgotten.
+const CHANGES_MAX: usize = 200;
+
+/// Names that are kept of each kind in a change, and how long each may be. More are counted.
+const NAMES_MAX: usize = 20;
+
+/// The latest changes.
+#[derive(Default)]
+pub(super) struct Changes(Mutex<VecDeque<Change>>);
+
+/// What one configuration changed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Change {
+    /// Number of the configuration.
+    pub(crate) generation: u64,
+    /// When it was handed to the workers, in seconds since 1970.
+    pub(crate) at_seconds: f64,
+    /// It is the first one: all that there is was added.
+    pub(crate) is_first: bool,
+    pub(crate) hosts: Differences,
+    /// Clusters; those that changed have other endpoints, or are spoken to otherwise.
+    pub(crate) clusters: Differences,
+    /// Endpoints of all clusters.
+    pub(crate) endpoints: Differences,
+    /// TCP and UDP services, by transport and port.
+    pub(crate) services: Differences,
+    /// The settings of the proxy as a whole differ.
+    pub(crate) has_other_settings: bool,
+    /// Problems that there were not before, by object and message.
+    pub(crate) problems: Names,
+    /// How many problems are solved.
+    pub(crate) problems_solved: usize,
+}
+
+/// What there is more, less, and otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Differences {
+    pub(crate) added: Names,
+    pub(crate) removed: Names,
+    pub(crate) changed: Names,
+}
+
+/// Some names, and how many there are.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Names {
+    pub(crate) count: usize,
+    /// The first of them.
+    pub(crate) names: Vec<String>,
+}
+
+impl Changes {
+    /// Notes that a translation has become the configuration of this number, unless the number was noted before: then it changed nothing
+    /// that is served. The first one is compared with an empty one.
+    pub(super) fn note(&self, generation: u64, before: &Translation, now: &Translation) {
+        if lock(&self.0).front().is_some_and(|last| last.generation == generation) {
+            return;
+        }
+        let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let change = Change::between(before, now);
+        let mut changes = lock(&self.0);
+        let change =
+            Change { generation, at_seconds: at.as_secs_f64(), is_first: changes.is_empty(), ..change };
+        changes.push_front(change);
+        changes.truncate(CHANGES_MAX);
+    }
+
+    /// The latest changes, the newest first.
+    pub(super) fn all(&self) -> Vec<Change> {
+        lock(&self.0).iter().cloned().collect()
+    }
+}
+
+impl Change {
+    fn between(before: &Translation, now: &Translation) -> Self {
+        let (clusters, endpoints) = clusters(&before.model, &now.model);
+        let mut problems = Names::default();
+        now.new_problems(before).for_each(|problem| problems.add(|| problem.to_string()));
+        Self {
+            hosts: hosts(&before.model, &now.model),
+            clusters,
+            endpoints,
+            services: services(&before.model, &now.model),
+            has_other_settings: before.model.settings != now.model.settings,
+            problems,
+            problems_solved: before.new_problems(now).count(),
+            ..Self::default()
+        }
+    }
+}
+
+impl Names {
+    fn add(&mut self, name: impl FnOnce() -> String) {
+        self.count += 1;
+        if self.names.len() < NAMES_MAX {
+            self.names.push(name());
+        }
+    }
+}
+
+/// Hosts that did not change are the same allocation as before, mostly in the same place: so it is pointers that are compared of most.
+fn hosts(before: &Model, now: &Model) -> Differences {
+    let (before, now): (Vec<_>, Vec<_>) = (before.hosts().collect(), now.hosts().collect());
+    let is_same = |(before, now): &(&&Arc<Host>, &&Arc<Host>)| Arc::ptr_eq(before, now);
+    let head = before.iter().zip(&now).take_while(is_same).count();
+    let (before, now) = (&before[head..], &now[head..]);
+    let tail = before.iter().rev().zip(now.iter().rev()).take_while(is_same).count();
+    let (before, now) = (&before[..before.len() - tail], &now[..now.len() - tail]);
+    // A name occurs once for each listener: one of several is enough to say that it changed.
+    let by_name = |hosts: &[&Arc<Host>]| -> HashMap<String, Vec<Arc<Host>>> {
+        let mut by_name: HashMap<_, Vec<_>> = HashMap::new();
+        for host in hosts {
+            by_name.entry(host.name.to_string()).or_default().push(Arc::clone(host));
+        }
+        by_name
+    };
+    differences(&by_name(before), &by_name(now), PartialEq::eq)
+}
+
+fn clusters(before: &Model, now: &Model) -> (Differences, Differences) {
+    // As with hosts, those that did not change are the same allocation.
+    let by_name = |model: &Model, other: &Model| -> HashMap<String, Arc<Cluster>> {
+        let others: HashSet<_> = other.clusters.iter().map(|(_, cluster)| Arc::as_ptr(cluster)).collect();
+        let own = model.clusters.iter().filter(|(_, cluster)| !others.contains(&Arc::as_ptr(cluster)));
+        own.map(|(_, cluster)| (cluster.name.clone(), Arc::clone(cluster))).collect()
+    };
+    let differs =
+        |cluster: &Cluster, other: Option<&Arc<Cluster>>| other.is_none_or(|other| **other != *cluster);
+    let (before, now) = (by_name(before, now), by_name(now, before));
+    let endpoints = |of: &HashMap<String, Arc<Cluster>>, others: &HashMap<String, Arc<Cluster>>| {
+        let changed = of.iter().filter(|(name, cluster)| differs(cluster, others.get(*name)));
+        let endpoints = changed.flat_map(|(name, cluster)| {
+            cluster.endpoints.iter().map(move |one| (format!("{} ({name})", one.address), *one))
+        });
+        endpoints.collect::<HashMap<_, _>>()
+    };
+    let of_endpoints = differences(&endpoints(&before, &now), &endpoints(&now, &before), PartialEq::eq);
+    (differences(&before, &now, PartialEq::eq), of_endpoints)
+}
+
+fn services(before: &Model, now: &Model) -> Differences {
+    let by_name = |model: &Model| -> HashMap<String, model::Stream> {
+        let streams = model.listeners.iter().filter_map(|listener| {
+            let (id, stream) = (listener.id(), listener.stream()?);
+            Some((format!("{} {}", id.kind.as_str(), id.port), stream.clone()))
+        });
+        streams.collect()
+    };
+    differences(&by_name(before), &by_name(now), PartialEq::eq)
+}
+
+fn differences<T>(
+    before: &HashMap<String, T>,
+    now: &HashMap<String, T>,
+    is_same: impl Fn(&T, &T) -> bool,
+) -> Differences {
+    let mut differences = Differences::default();
+    let mut names: Vec<&String> = now.keys().collect();
+    names.sort_unstable();
+    for name in names {
+        match before.get(name) {
+            None => differences.added.add(|| name.clone()),
+            Some(old) if !is_same(old, &now[name]) => differences.changed.add(|| name.clone()),
+            Some(_) => {}
+        }
+    }
+    let mut gone: Vec<&String> = before.keys().filter(|name| !now.contains_key(*name)).collect();
+    gone.sort_unstable();
+    for name in gone {
+        differences.removed.add(|| name.clone());
+    }
+    differences
+}

@@ -1,0 +1,193 @@
+//! The console: what people look at, at `/console/` of the admin server. Read-only, and for those who may see `/configuration`.
+//!
+//! `/console/state` is the overview, `/console/events` the same each second, `/console/objects` what is configured, `/console/traffic` what
+//! goes on there, `/console/problems` and `/console/changes` what their names say. The structs are documented where they stand. All other
+//! paths are files of the page, which asks these and nobody else.
+//!
+//! Must not be in here: anything that the request path does for it; who may see it, which is the admin server's.
+
+mod changes;
+mod counts;
+mod events;
+mod objects;
+mod page;
+mod quantile;
+mod sampler;
+mod seen;
+mod state;
+mod traffic;
+
+use std::sync::Arc;
+
+use control::{Condition, Translation};
+use hyper::body::Bytes;
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
+use hyper::{Response, StatusCode};
+use observe::Registry;
+use proxy::Observer;
+use serde::Serialize;
+
+use crate::doctor::serving::Findings;
+use crate::explain::Objects;
+use changes::Changes;
+pub(crate) use events::EventStream;
+use events::Watchers;
+use objects::Listing;
+use seen::Seen;
+
+/// Where the console is.
+const PREFIX: &str = "/console";
+
+/// What the page may do: nothing but run its own script, look as its own style says, and ask the server that it comes from.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+                      frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+
+/// The console of a running Forebay.
+pub(crate) struct Console {
+    seen: Arc<Seen>,
+    changes: Changes,
+    watchers: Arc<Watchers>,
+}
+
+/// An answer of the console.
+pub(crate) enum Answer {
+    /// What there is.
+    Whole(Response<Bytes>),
+    /// What comes.
+    Events(Response<EventStream>),
+}
+
+/// Whether a path is one of the console.
+pub(crate) fn is_path(path: &str) -> bool {
+    path.strip_prefix(PREFIX).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+impl Console {
+    /// For an admin server with this number of connections at a time.
+    pub(crate) fn new(registry: Arc<Registry>, findings: Arc<Findings>, connections_max: usize) -> Self {
+        Self {
+            seen: Arc::new(Seen::new(registry, findings)),
+            changes: Changes::default(),
+            watchers: Arc::new(Watchers::new(connections_max)),
+        }
+    }
+
+    /// Notes that the proxy runs.
+    pub(crate) fn begins(&self, observer: Observer) {
+        let _ = self.seen.observer.set(observer);
+    }
+
+    /// Notes what is served from now on, and what was served before.
+    pub(crate) fn serves(&self, objects: Objects, before: &Translation) {
+        self.changes.note(objects.snapshot.generation, before, &objects.translation);
+        self.seen.serves(objects);
+    }
+
+    /// Notes how it is with the watches on the cluster.
+    pub(crate) fn note(&self, condition: &Condition) {
+        self.seen.note(condition);
+    }
+
+    /// Answers a request for one of its paths, from somebody who may see it.
+    pub(crate) async fn answer(&self, path: &str, headers: &HeaderMap) -> Answer {
+        let mut answer = match path.strip_prefix(PREFIX).unwrap_or_default() {
+            "" => Answer::Whole(moved()),
+            _ if !is_own(path, headers) => {
+                Answer::Whole(refusal(StatusCode::FORBIDDEN, "this is not for pages of other sites\n"))
+            }
+            "/events" => self.events(),
+            "/state" => Answer::Whole(json_or_busy(self.watchers.state(&self.seen).await)),
+            "/traffic" => {
+                let traffic = self.watchers.traffic(&self.seen).await;
+                Answer::Whole(json_or_busy(traffic.map(|traffic| bytes(&traffic))))
+            }
+            "/objects" => Answer::Whole(self.list(|objects| bytes(&Listing::of(objects))).await),
+            "/problems" => {
+                let list = |objects: &Objects| bytes(&objects::problems(&objects.translation));
+                Answer::Whole(self.list(list).await)
+            }
+            "/changes" => Answer::Whole(json(bytes(&self.changes.all()))),
+            _ => {
+                let missing = || refusal(StatusCode::NOT_FOUND, "the console is at /console/\n");
+                Answer::Whole(page::file(path, headers).unwrap_or_else(missing))
+            }
+        };
+        protect(match &mut answer {
+            Answer::Whole(response) => response.headers_mut(),
+            Answer::Events(response) => response.headers_mut(),
+        });
+        answer
+    }
+
+    fn events(&self) -> Answer {
+        let Some(stream) = self.watchers.watch(&self.seen) else {
+            let hint = "as many watch as may: close another console, or ask /console/state\n";
+            let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, hint);
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("10"));
+            return Answer::Whole(response);
+        };
+        let mut response = Response::new(stream);
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        Answer::Events(response)
+    }
+
+    /// A list of what is served, made on a thread of its own: there may be hundreds of thousands of routes.
+    async fn list(&self, list: impl FnOnce(&Objects) -> Bytes + Send + 'static) -> Response<Bytes> {
+        let Some(objects) = self.seen.served() else {
+            return refusal(StatusCode::SERVICE_UNAVAILABLE, "there is nothing served yet\n");
+        };
+        match tokio::task::spawn_blocking(move || list(&objects)).await {
+            Ok(listed) => json(listed),
+            Err(error) => refusal(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
+        }
+    }
+}
+
+/// Whether a request comes from the page itself or from a program. Browsers say so in a header that no page can forge (Fetch Metadata
+/// Request Headers). Another site's page could not read an answer, but it could take all seats. It may have a link to the page.
+fn is_own(path: &str, headers: &HeaderMap) -> bool {
+    let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
+    matches!(site, None | Some(b"same-origin" | b"none")) || path == "/console/"
+}
+
+fn bytes<T: Serialize + ?Sized>(value: &T) -> Bytes {
+    serde_json::to_vec(value).expect("numbers and text").into()
+}
+
+fn json(content: Bytes) -> Response<Bytes> {
+    let mut response = Response::new(content);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn json_or_busy(content: Option<Bytes>) -> Response<Bytes> {
+    let busy = || refusal(StatusCode::SERVICE_UNAVAILABLE, "the process is too busy to measure; ask again\n");
+    content.map_or_else(busy, json)
+}
+
+fn moved() -> Response<Bytes> {
+    let mut response = refusal(StatusCode::PERMANENT_REDIRECT, "the console is at /console/\n");
+    response.headers_mut().insert(LOCATION, HeaderValue::from_static("/console/"));
+    response
+}
+
+fn refusal(status: StatusCode, hint: &str) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::from(hint.to_owned()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}
+
+/// What browsers are told of every answer. What the page shows is not kept; its own files are, and asked about.
+fn protect(headers: &mut HeaderMap) {
+    for (name, value) in [
+        ("content-security-policy", POLICY),
+        ("x-frame-options", "DENY"),
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "no-referrer"),
+        ("cross-origin-resource-policy", "same-origin"),
+    ] {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+}

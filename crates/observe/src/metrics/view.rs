@@ -1,0 +1,361 @@
+//! The numbers of a registry for who shows them live: the admin server's console. A reader takes differences by itself, so that workers
+//! record nothing for it and nothing is done while nobody looks.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use model::Labels;
+
+use super::histogram::Histogram;
+use super::local_counter::LocalCounter;
+use super::series::Series;
+use super::stream::{StreamCounter, StreamName};
+use super::upstream::{Failure, Totals};
+use super::{Counter, Gauge, Handshake, Registry, Shortage, lock};
+use crate::Reason;
+
+/// What was counted of a series since it was last read.
+#[derive(Debug)]
+pub struct SeriesChange<'a> {
+    /// What the route is called.
+    pub labels: &'a Arc<Labels>,
+    /// The cluster of the canary that was chosen, if one was.
+    pub canary: Option<&'a Arc<str>>,
+    /// The first digit of the status.
+    pub class: u8,
+    /// Requests by the time that they took, in the buckets of [`Registry::time_bounds`], which are not cumulative.
+    pub requests: &'a [u64],
+    /// Responses of endpoints by the time that they took, in the same buckets.
+    pub responses: &'a [u64],
+}
+
+/// Reads all series again and again, and tells what has changed. A series that is new since the last time has changed by all that was
+/// counted of it.
+#[derive(Debug, Default)]
+pub struct SeriesReader {
+    /// By worker, in the order in which a worker has its series: that order stays, though some go.
+    workers: Vec<Vec<Known>>,
+}
+
+/// A series as it was when it was last read.
+#[derive(Debug)]
+struct Known {
+    series: Arc<Series>,
+    requests: Box<[u64]>,
+    responses: Box<[u64]>,
+}
+
+/// The numbers of an endpoint, summed over workers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EndpointTotals {
+    /// Connections opened.
+    pub opened: u64,
+    /// Requests that took an idle connection, of whichever worker.
+    pub reused: u64,
+    /// Idle connections closed because of the cap.
+    pub evicted: u64,
+    /// Evictions that a new connection soon followed.
+    pub regretted: u64,
+    /// Idle connections found closed when one was needed.
+    pub stale: u64,
+    /// Requests sent, retries included.
+    pub requests: u64,
+    /// Requests that failed, for whatever reason.
+    pub failures: u64,
+    /// Idle connections at the moment.
+    pub idle: u64,
+    /// Workers and clusters for which it is left out at the moment.
+    pub ejected: u64,
+    /// Times that it was left out.
+    pub ejections: u64,
+    /// Requests that did not connect to it since that fails.
+    pub paced: u64,
+}
+
+/// The numbers of a stream, summed over workers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StreamTotals {
+    /// Connections or sessions that were begun.
+    pub opened: u64,
+    /// Those that are open.
+    pub active: u64,
+    /// Bytes from clients.
+    pub received: u64,
+    /// Bytes to clients.
+    pub sent: u64,
+    /// Sessions that were ended to make room for others.
+    pub evicted: u64,
+    /// Times that the port could not be listened at.
+    pub listen_failures: u64,
+    /// Answers by the time that they took, in the buckets of [`Registry::stream_bounds`], which are not cumulative.
+    pub responses: Vec<u64>,
+}
+
+/// Ports that connections from one local address to one endpoint hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortTotals {
+    /// The local address.
+    pub source: IpAddr,
+    /// The endpoint.
+    pub endpoint: SocketAddr,
+    /// Ports in use, which are open connections.
+    pub in_use: u64,
+    /// Connections that failed because no port was left.
+    pub exhausted: u64,
+}
+
+impl SeriesReader {
+    /// Tells of every series that has changed since the last time; at first, of every one that has counted anything.
+    pub fn read(&mut self, registry: &Registry, mut tell: impl FnMut(&SeriesChange<'_>)) {
+        let workers = lock(&registry.workers).clone();
+        self.workers.resize_with(workers.len(), Vec::new);
+        for (worker, known) in workers.iter().zip(&mut self.workers) {
+            let mut before = std::mem::take(known).into_iter().peekable();
+            for series in worker.series() {
+                // Those before it in the old list are gone, unless this one is new: then all of the old ones have been met.
+                let is_known = before.find(|one| Arc::ptr_eq(&one.series, &series));
+                let mut one = is_known.unwrap_or_else(|| Known::new(registry, series));
+                one.read(registry, &mut tell);
+                known.push(one);
+            }
+        }
+    }
+}
+
+impl Known {
+    fn new(registry: &Registry, series: Arc<Series>) -> Self {
+        let buckets = registry.layout.request_duration.bounds.len() + 1;
+        Self { series, requests: vec![0; buckets].into(), responses: vec![0; buckets].into() }
+    }
+
+    fn read(&mut self, registry: &Registry, tell: &mut impl FnMut(&SeriesChange<'_>)) {
+        let layout = &registry.layout;
+        let cells = layout.request_duration.counters(&self.series.cells);
+        if cells.iter().zip(&self.requests).all(|(cell, before)| cell.get() == *before) {
+            return;
+        }
+        let requests = since(cells, &mut self.requests);
+        let responses = since(layout.response_duration.counters(&self.series.cells), &mut self.responses);
+        let Some(identity) = self.series.identity() else { return };
+        // Statuses are recorded by class where the user says so.
+        let class = if identity.status < 100 { identity.status } else { identity.status / 100 };
+        tell(&SeriesChange {
+            labels: &identity.labels,
+            canary: identity.canary.as_ref(),
+            class: class as u8,
+            requests: &requests,
+            responses: &responses,
+        });
+    }
+}
+
+/// The differences to what was there before, which becomes what is there now.
+fn since(cells: &[LocalCounter], before: &mut [u64]) -> Vec<u64> {
+    let difference = |(cell, before): (&LocalCounter, &mut u64)| {
+        let now = cell.get();
+        now.wrapping_sub(std::mem::replace(before, now))
+    };
+    cells.iter().zip(before).map(difference).collect()
+}
+
+impl Registry {
+    /// Upper bounds in seconds of the buckets for times of requests; one more bucket has none.
+    pub fn time_bounds(&self) -> &[f64] {
+        &self.layout.request_duration.bounds
+    }
+
+    /// Upper bounds in seconds of the buckets for answers of streams; one more bucket has none.
+    pub fn stream_bounds(&self) -> Vec<f64> {
+        lock(&self.streams).responses.bounds.clone()
+    }
+
+    /// A counter, summed over workers.
+    pub fn total(&self, counter: Counter) -> u64 {
+        self.sum(|worker| worker.counter(counter))
+    }
+
+    /// A gauge, summed over workers.
+    pub fn at_present(&self, gauge: Gauge) -> u64 {
+        self.sum(|worker| worker.gauge(gauge))
+    }
+
+    /// Completed handshakes, summed over workers.
+    pub fn handshakes(&self, handshake: Handshake) -> u64 {
+        self.sum(|worker| worker.handshake(handshake))
+    }
+
+    /// Faults of a kind, summed over workers.
+    pub fn faults(&self, reason: Reason) -> u64 {
+        self.sum(|worker| worker.reason(reason))
+    }
+
+    fn sum(&self, cell: impl Fn(&super::WorkerCells) -> &LocalCounter) -> u64 {
+        lock(&self.workers).iter().fold(0, |sum, worker| sum.wrapping_add(cell(worker).get()))
+    }
+
+    /// What the process has too little of: thousandths of what there is, none where nothing is measured; and the level, 0 where it is no
+    /// shortage.
+    pub fn shortages(&self) -> impl Iterator<Item = (Shortage, Option<u64>, u64)> {
+        let level = |cell: &std::sync::atomic::AtomicU64| cell.load(std::sync::atomic::Ordering::Relaxed);
+        self.guard.all().map(move |(of, cells)| (of, cells.permille(), level(&cells.level)))
+    }
+
+    /// All endpoints that workers know, by address.
+    pub fn endpoints(&self) -> Vec<(SocketAddr, EndpointTotals)> {
+        let mut upstreams = lock(&self.upstreams);
+        upstreams.sweep();
+        upstreams
+            .totals()
+            .into_iter()
+            .map(|(address, totals)| (address, EndpointTotals::of(&totals)))
+            .collect()
+    }
+
+    /// The ports in use, by local address and endpoint.
+    pub fn ports_in_use(&self) -> Vec<PortTotals> {
+        let all = lock(&self.upstreams).all_ports();
+        let totals = all.into_iter().map(|(source, endpoint, cells)| PortTotals {
+            source,
+            endpoint,
+            in_use: cells.in_use(),
+            exhausted: cells.times_exhausted(),
+        });
+        totals.collect()
+    }
+
+    /// All streams, by name.
+    pub fn streams(&self) -> Vec<(StreamName, StreamTotals)> {
+        let mut streams = lock(&self.streams);
+        streams.sweep();
+        let responses = Arc::clone(&streams.responses);
+        let totals = streams.totals().into_iter();
+        totals.map(|(name, cells)| (name, StreamTotals::of(&responses, &cells))).collect()
+    }
+}
+
+impl EndpointTotals {
+    fn of(totals: &Totals) -> Self {
+        let plain = totals.by_name();
+        Self {
+            opened: plain.opened,
+            reused: plain.reused.wrapping_add(plain.stolen),
+            evicted: plain.evicted,
+            regretted: plain.regretted,
+            stale: plain.stale_on_checkout,
+            requests: plain.requests,
+            failures: Failure::ALL.iter().map(|failure| totals.failures[*failure as usize]).sum(),
+            idle: plain.idle,
+            ejected: plain.ejected,
+            ejections: plain.ejections,
+            paced: plain.connects_paced,
+        }
+    }
+}
+
+impl StreamTotals {
+    fn of(responses: &Histogram, cells: &[u64]) -> Self {
+        let of = |counter: StreamCounter| cells[counter as usize];
+        Self {
+            opened: of(StreamCounter::Opened),
+            active: of(StreamCounter::Active),
+            received: of(StreamCounter::BytesReceived),
+            sent: of(StreamCounter::BytesSent),
+            evicted: of(StreamCounter::Evicted),
+            listen_failures: of(StreamCounter::ListenFailures),
+            responses: responses.buckets(cells).to_vec(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{Method, MetricsOptions, Recorder, Sample};
+
+    fn labels(path: &str) -> Arc<Labels> {
+        Arc::new(Labels { path: path.to_owned(), host: "a.test".to_owned(), ..Labels::default() })
+    }
+
+    fn record(recorder: &mut Recorder, labels: &Arc<Labels>, status: u16, millis: u64) {
+        let sample = Sample {
+            method: Method::Get,
+            status,
+            request_bytes: 1,
+            response_bytes: 1,
+            request_time: Duration::from_millis(millis),
+            upstream: None,
+            canary: None,
+            cache: None,
+        };
+        recorder.request(labels, &sample);
+    }
+
+    /// Path, class, requests and those of the first bucket.
+    fn changes(reader: &mut SeriesReader, registry: &Registry) -> Vec<(String, u8, u64, u64)> {
+        let mut all = Vec::new();
+        reader.read(registry, |change| {
+            let requests = change.requests.iter().sum();
+            all.push((change.labels.path.clone(), change.class, requests, change.requests[0]));
+        });
+        all.sort();
+        all
+    }
+
+    fn told(path: &str, class: u8, requests: u64, quick: u64) -> (String, u8, u64, u64) {
+        (path.to_owned(), class, requests, quick)
+    }
+
+    #[test]
+    fn a_reader_tells_what_came_since_it_last_read() {
+        let registry = Registry::new(MetricsOptions::default());
+        let (mut one, mut other) = (registry.recorder(), registry.recorder());
+        let (stays, goes) = (labels("/stays"), labels("/goes"));
+        let mut reader = SeriesReader::default();
+        assert!(changes(&mut reader, &registry).is_empty());
+        record(&mut one, &stays, 200, 1);
+        record(&mut one, &goes, 404, 1);
+        assert_eq!(changes(&mut reader, &registry), [told("/goes", 4, 1, 1), told("/stays", 2, 1, 1)]);
+        assert!(changes(&mut reader, &registry).is_empty());
+        drop(goes);
+        record(&mut one, &stays, 200, 9);
+        record(&mut other, &stays, 503, 1);
+        assert_eq!(changes(&mut reader, &registry), [told("/stays", 2, 1, 0), told("/stays", 5, 1, 1)]);
+        record(&mut other, &stays, 503, 1);
+        assert_eq!(changes(&mut reader, &registry), [told("/stays", 5, 1, 1)], "who goes takes nobody along");
+    }
+
+    #[test]
+    fn statuses_by_class_are_the_same_class() {
+        let registry = Registry::new(MetricsOptions { status_classes: true, ..MetricsOptions::default() });
+        let mut recorder = registry.recorder();
+        record(&mut recorder, &labels("/"), 204, 1);
+        let label = labels("/x");
+        record(&mut recorder, &label, 302, 1);
+        assert_eq!(changes(&mut SeriesReader::default(), &registry), [told("/x", 3, 1, 1)]);
+    }
+
+    #[test]
+    fn totals_are_those_of_all_workers() {
+        let registry = Registry::new(MetricsOptions::default());
+        let (one, other) = (registry.recorder(), registry.recorder());
+        one.count(Counter::Requests);
+        other.count(Counter::Requests);
+        one.reason(Reason::UnknownHost);
+        one.inc(Gauge::ConnectionsActive);
+        assert_eq!((registry.total(Counter::Requests), registry.faults(Reason::UnknownHost)), (2, 1));
+        assert_eq!(registry.at_present(Gauge::ConnectionsActive), 1);
+        let address = ([192, 0, 2, 1], 80).into();
+        let (cells, others) = (registry.endpoint(address), registry.endpoint(address));
+        cells.opened.inc();
+        cells.reused.inc();
+        others.stolen.inc();
+        others.fail(Failure::Reset);
+        let (_, totals) = registry.endpoints()[0];
+        assert_eq!((totals.opened, totals.reused, totals.failures), (1, 2, 1));
+        let ports = registry.ports([192, 0, 2, 9].into(), address);
+        ports.taken();
+        assert_eq!(registry.ports_in_use()[0].in_use, 1);
+    }
+}
