@@ -11,6 +11,8 @@ import http from 'node:http'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 
+import { picture } from './picture.mjs'
+
 const [modules, executablePath, base, routes, late, originPort, front, screenshots] = process.argv.slice(2)
 const playwright = await import(pathToFileURL(path.join(modules, 'playwright-core/index.mjs')))
 const axe = fs.readFileSync(path.join(modules, 'axe-core/axe.min.js'), 'utf8')
@@ -278,7 +280,15 @@ async function theme () {
   await close()
 }
 
-for (const part of [weight, manyRoutes, everyPage, hostileNames, explained, reports, alive, theme]) {
+/** The picture in the documents. With FOREBAY_WRITE_DOCS it is written anew. */
+async function documented () {
+  const file = new URL('../../docs/console.svg', import.meta.url)
+  const drawn = await picture(browser, base)
+  if (process.env.FOREBAY_WRITE_DOCS) fs.writeFileSync(file, drawn)
+  check(fs.readFileSync(file, 'utf8') === drawn, 'docs/console.svg is what the console looks like (FOREBAY_WRITE_DOCS=1 writes it)')
+}
+
+for (const part of [weight, manyRoutes, everyPage, hostileNames, explained, reports, alive, theme, documented]) {
   try {
     await part()
   } catch (error) {
