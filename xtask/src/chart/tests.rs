@@ -1,3 +1,7 @@
+//! What the rendered chart has to hold, for values that users give.
+//!
+//! Must not be in here: a cluster.
+
 use serde_json::json;
 
 use super::*;
@@ -195,4 +199,53 @@ fn the_test_asks_the_admin_server_of_the_controller() {
     // That the Service leads to the controller, every rendering checks.
     let service = objects.get("Service", "forebay-controller-test");
     assert_eq!(service["spec"]["ports"][0]["targetPort"], "metrics");
+}
+
+#[test]
+fn rules_come_with_the_chart_but_for_those_that_are_left_out() {
+    let chart = Chart::open().unwrap();
+    let text = fs::read_to_string(chart.root.join("deploy/monitoring/rules/forebay.yaml")).unwrap();
+    let file: serde_json::Value = serde_saphyr::from_str(&text).unwrap();
+    let rules = |groups: &serde_json::Value| -> Vec<serde_json::Value> {
+        groups
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|group| group["rules"].as_array().unwrap().clone())
+            .collect()
+    };
+    let objects = rendered("metrics-values.yaml", &[]);
+    let spec = &objects.get("PrometheusRule", "forebay-controller")["spec"];
+    let (ours, rendered_rules) = (rules(&file["groups"]), rules(&spec["groups"]));
+    assert_eq!(rendered_rules[0], json!({"record": "forebay:error_budget:ratio", "expr": "vector(0.005)"}));
+    let left_out: Vec<_> = ours[1..].iter().filter(|rule| !rendered_rules.contains(rule)).collect();
+    assert_eq!(left_out.len(), 1);
+    assert_eq!(left_out[0]["alert"], "ForebayDoctorFailure");
+    let own = rendered_rules.last().unwrap();
+    assert_eq!((&own["alert"], rendered_rules.len()), (&json!("IngressErrors"), ours.len()));
+    let unknown = [
+        "metrics.enabled=true",
+        "metrics.prometheusRule.enabled=true",
+        "metrics.prometheusRule.defaults.disabled={Nobody}",
+    ];
+    let settings = unknown.map(|setting| format!("controller.{setting}"));
+    let error = chart.render(&[], &settings.each_ref().map(|it| &**it), &[]).unwrap_err().to_string();
+    assert!(error.contains("no alert is called Nobody"), "{error}");
+}
+
+#[test]
+fn dashboards_are_where_grafanas_sidecar_finds_them() {
+    let objects = rendered("metrics-values.yaml", &[]);
+    let map = objects.get("ConfigMap", "forebay-dashboards");
+    let metadata = &map["metadata"];
+    assert_eq!(
+        (&metadata["namespace"], &metadata["labels"]["grafana_dashboard"]),
+        (&json!("grafana"), &json!("1"))
+    );
+    let titles = ["forebay.json", "forebay-routes.json"].map(|file| {
+        let json: serde_json::Value = serde_json::from_str(map["data"][file].as_str().unwrap()).unwrap();
+        json["title"].clone()
+    });
+    assert_eq!(titles, [json!("Forebay"), json!("Forebay: routes")]);
+    assert!(rendered("", &[]).find("ConfigMap", "forebay-dashboards").is_none());
 }

@@ -6,6 +6,7 @@ mod applications;
 mod console;
 mod h2spec;
 mod http_cache;
+mod monitoring;
 mod php;
 mod stage;
 mod suites;
@@ -50,10 +51,12 @@ enum Suite {
     Challenges,
     /// The console in a real browser.
     Console,
+    /// A real Prometheus: rules, and every query of our dashboards and of ingress-nginx's.
+    Monitoring,
 }
 
 impl Suite {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::H2spec,
         Self::Grpc,
         Self::Offer,
@@ -65,6 +68,7 @@ impl Suite {
         Self::Subpath,
         Self::Challenges,
         Self::Console,
+        Self::Monitoring,
     ];
 
     /// Runs it; what is to be said of it.
@@ -81,6 +85,7 @@ impl Suite {
             Self::Subpath => applications::subpath(stage),
             Self::Challenges => applications::challenges(stage),
             Self::Console => console::run(stage),
+            Self::Monitoring => monitoring::run(stage),
         }
     }
 }

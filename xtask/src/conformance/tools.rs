@@ -32,6 +32,8 @@ const INSTALLED: &[(&str, &str)] = &[
     ("npm", "Debian's npm"),
     ("testssl", "Debian's testssl.sh"),
     ("chromium", "Debian's chromium"),
+    ("prometheus", "Debian's prometheus"),
+    ("promtool", "Debian's prometheus"),
     ("redis-server", "Debian's redis-server"),
     ("redis-benchmark", "Debian's redis-tools"),
 ];

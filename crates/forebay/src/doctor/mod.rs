@@ -160,7 +160,7 @@ mod tests {
         for name in doctor::METRICS_READ {
             let of_histogram = name.strip_suffix("_bucket").or(name.strip_suffix("_count"));
             let is_shown = METRICS.iter().any(|metric| match metric.kind {
-                Kind::Histogram => of_histogram == Some(metric.name),
+                Kind::Histogram | Kind::Summary => of_histogram == Some(metric.name),
                 Kind::Counter | Kind::Gauge => metric.name == *name,
             });
             assert!(is_shown, "{name}");

@@ -2,6 +2,7 @@
 
 mod cache;
 mod controller;
+mod latency;
 mod overload;
 
 use std::collections::BTreeMap;
@@ -57,6 +58,7 @@ impl Registry {
                 page.histogram(histogram, labels, cells);
             }
         }
+        self.encode_latency(workers, page);
     }
 
     /// The series of all workers. Those with the same labels are added up.
@@ -283,6 +285,7 @@ impl Page<'_> {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
             Kind::Histogram => "histogram",
+            Kind::Summary => "summary",
         };
         self.line(format_args!("# HELP {} {}", metric.name, metric.help));
         self.line(format_args!("# TYPE {} {kind}", metric.name));

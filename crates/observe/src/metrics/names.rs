@@ -10,6 +10,8 @@ pub enum Kind {
     Gauge,
     /// Numbers of values by their size.
     Histogram,
+    /// Number and sum of values; quantiles of one process cannot be added up, and are left out.
+    Summary,
 }
 
 /// A metric on `/metrics`.
@@ -38,6 +40,7 @@ metrics! {
     RESPONSE_DURATION: Histogram, "nginx_ingress_controller_response_duration_seconds", "Time until the upstream's response had been received";
     HEADER_DURATION: Histogram, "nginx_ingress_controller_header_duration_seconds", "Time until the head of the upstream's response had been received";
     CONNECT_DURATION: Histogram, "nginx_ingress_controller_connect_duration_seconds", "Time until the connection to the upstream stood";
+    UPSTREAM_LATENCY: Summary, "nginx_ingress_controller_ingress_upstream_latency_seconds", "Time until the connection to the upstream stood, by Ingress and Service, without quantiles; deprecated, use connect_duration_seconds";
     REQUEST_SIZE: Histogram, "nginx_ingress_controller_request_size", "Bytes of a request: line, headers and body";
     RESPONSE_SIZE: Histogram, "nginx_ingress_controller_response_size", "Bytes of a response: line, headers and body";
     BYTES_SENT: Histogram, "nginx_ingress_controller_bytes_sent", "Bytes of a response: line, headers and body; deprecated, use response_size";
