@@ -1,0 +1,60 @@
+//! `kubectl forebay top`: `forebay top` of a Pod.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+
+use super::cluster::Cluster;
+use super::forward::AdminLink;
+use super::pods::ForebayPod;
+use crate::ask::Answer;
+use crate::cli::Watching;
+use crate::top::{self, Link, Source};
+
+/// The Pod that is named, or the first one that is ready; where that is gone, another one.
+struct Pods {
+    cluster: Cluster,
+    name: Option<String>,
+}
+
+pub(super) async fn run(
+    cluster: Cluster,
+    name: Option<String>,
+    watching: &Watching,
+) -> anyhow::Result<ExitCode> {
+    top::watch(Pods { cluster, name }, watching).await
+}
+
+impl Source for Pods {
+    type Link = AdminLink;
+
+    async fn open(&mut self) -> anyhow::Result<AdminLink> {
+        let pods = self.cluster.pods().await?;
+        AdminLink::open(&self.cluster, choose(&pods, self.name.as_deref())?).await
+    }
+}
+
+fn choose<'a>(pods: &'a [ForebayPod], name: Option<&str>) -> anyhow::Result<&'a ForebayPod> {
+    let Some(name) = name else {
+        let ready = pods.iter().find(|pod| pod.is_ready);
+        return ready.with_context(|| {
+            format!("none of {} Pods of Forebay is ready; `kubectl forebay status` tells why", pods.len())
+        });
+    };
+    let name = name.strip_prefix("pod/").unwrap_or(name);
+    let Some(pod) = pods.iter().find(|pod| pod.name == name || pod.title() == name) else {
+        let there = pods.iter().map(ForebayPod::title).collect::<Vec<_>>().join(", ");
+        bail!("no Pod of Forebay is called {name:?}; there are {there}");
+    };
+    Ok(pod)
+}
+
+impl Link for AdminLink {
+    fn whose(&self) -> String {
+        self.whose.clone()
+    }
+
+    async fn ask(&mut self, target: &str) -> anyhow::Result<Answer> {
+        AdminLink::ask(self, target).await
+    }
+}
