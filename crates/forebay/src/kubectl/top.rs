@@ -58,3 +58,38 @@ impl Link for AdminLink {
         AdminLink::ask(self, target).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(name: &str, is_ready: bool) -> ForebayPod {
+        let ready = if is_ready { "True" } else { "False" };
+        let pod: Pod = serde_json::from_value(json!({
+            "metadata": {"namespace": "edge", "name": name},
+            "status": {"conditions": [{"type": "Ready", "status": ready}]},
+        }))
+        .expect("a Pod");
+        ForebayPod::of(&pod, None)
+    }
+
+    #[test]
+    fn the_pod_is_the_one_that_is_named_or_the_first_that_is_ready() {
+        let pods = [pod("one", false), pod("two", true), pod("three", true)];
+        let chosen =
+            |name| choose(&pods, name).map(|pod| pod.name.as_str()).map_err(|error| error.to_string());
+        assert_eq!(chosen(None), Ok("two"));
+        for name in ["one", "pod/one", "edge/one"] {
+            assert_eq!(chosen(Some(name)), Ok("one"), "{name}");
+        }
+        let error = chosen(Some("other/one")).unwrap_err();
+        assert_eq!(
+            error,
+            "no Pod of Forebay is called \"other/one\"; there are edge/one, edge/two, edge/three"
+        );
+        assert!(choose(&pods[..1], None).is_err());
+    }
+}

@@ -58,7 +58,7 @@ pub(super) fn figures(state: &State, signs: Signs) -> Vec<Figure> {
             marked(process.cpu_used.is_some_and(|used| cpus > 0.0 && used > CPU_MUCH * cpus), Tone::Warn),
         ),
         plain("clients", count(connections.active)),
-        figure("upstream", count(upstream.open), format!("{} idle", count(upstream.idle)), Tone::Plain),
+        figure("upstream", count(upstream.open), format!("({} idle)", count(upstream.idle)), Tone::Plain),
         figure(
             "ports",
             percent(port_share, signs),

@@ -82,14 +82,18 @@ fn head(view: &View, columns: usize, rows: usize) -> Vec<Line<'static>> {
         if columns >= CHARTS_FROM.0 && rows >= CHARTS_FROM.1 && rows != usize::MAX {
             lines.extend(charts(view, columns));
         }
-        let most = if rows >= 16 { CONCERNS_MAX } else { usize::from(rows >= 8) };
+        let most = match rows {
+            usize::MAX => usize::MAX,
+            16.. => CONCERNS_MAX,
+            _ => usize::from(rows >= 8),
+        };
         for concern in concerns(state, view.signs).into_iter().take(most) {
             let text = format!("{} {}", concern.tone.sign(), concern.text);
             let style = concern.tone.style(view.has_colour);
             lines.push(Line::styled(view.signs.cut(&text, columns), style));
         }
     }
-    if rows >= 10 {
+    if rows >= 10 && rows != usize::MAX {
         lines.push(tables(view, columns));
     }
     lines
@@ -225,8 +229,7 @@ fn table(view: &View, columns: usize, room: usize, lines: &mut Vec<Line<'static>
     let seen = &rows[first..rows.len().min(first.saturating_add(page))];
     let layout = Layout::new(view.table, seen, sorted_by, columns, signs);
     let titles = layout.head(view.table, seen, sorted_by, signs);
-    let bar = if room == usize::MAX { titles } else { left(&titles, columns) };
-    lines.push(Line::styled(bar, Tone::Bar.style(view.has_colour)));
+    lines.push(Line::styled(left(&titles, columns), Tone::Bar.style(view.has_colour)));
     lines.extend(seen.iter().map(|row| Line::raw(layout.row(row, signs))));
     if rows.is_empty() && page > 0 {
         lines.push(Line::raw(signs.cut(&why_empty(view), columns)));
@@ -258,11 +261,13 @@ fn keys(view: &View, columns: usize) -> Line<'static> {
     let mut spans = Vec::new();
     let mut used = 0;
     for (key, meaning) in KEYS {
-        let text = format!(" {meaning}  ");
-        used += width(key) + width(&text);
-        if used > columns + 2 {
+        let gap = if used == 0 { "" } else { "  " };
+        let text = format!(" {meaning}");
+        used += width(gap) + width(key) + width(&text);
+        if used > columns {
             break;
         }
+        spans.push(Span::raw(gap));
         spans.push(Span::styled(key, Tone::Strong.style(view.has_colour)));
         spans.push(Span::raw(text));
     }

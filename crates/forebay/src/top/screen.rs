@@ -38,7 +38,10 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        give_back();
+        // What a panic says is written on the terminal that was given back before. To give it back once more would put the cursor above that.
+        if !std::thread::panicking() {
+            give_back();
+        }
     }
 }
 
@@ -152,4 +155,34 @@ fn key(event: &KeyEvent) -> Option<Key> {
         KeyCode::End => Key::End,
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use testkit::Terminal;
+
+    use super::*;
+
+    /// Set for the process that panics.
+    const VARIABLE: &str = "FOREBAY_TEST_PANICS";
+
+    #[test]
+    fn a_panic_gives_the_terminal_back_and_is_seen() {
+        if std::env::var_os(VARIABLE).is_some() {
+            let _screen = Screen::open().expect("a terminal");
+            panic!("this is on purpose");
+        }
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        command.args([
+            "--exact",
+            "top::screen::tests::a_panic_gives_the_terminal_back_and_is_seen",
+            "--nocapture",
+        ]);
+        let mut terminal = Terminal::start(command.env(VARIABLE, "1").env("RUST_BACKTRACE", "0"), 100, 24);
+        assert!(!terminal.wait().success());
+        terminal.await_given_back();
+        terminal.await_screen("why it ended", |screen| screen.contains("this is on purpose"));
+    }
 }

@@ -122,7 +122,7 @@ fn keys_choose_tables_order_and_rows() {
         (0..presses).for_each(|_| _ = view.press(Key::Char('s'), 9));
         first(view)
     };
-    assert!(ordered(&mut view, 2).contains("long"), "the slowest comes first");
+    assert!(ordered(&mut view, 2).contains("evil"), "the slowest comes first");
     assert!(ordered(&mut view, 5).contains("*/health"), "and then by name");
     view.press(Key::Tab, 9);
     assert!(first(&view).contains("shop.example.com\""), "hosts keep their own order: {}", first(&view));
