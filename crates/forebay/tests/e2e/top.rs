@@ -79,7 +79,6 @@ fn requests_are_seen_filtered_and_at_any_size_and_the_terminal_is_given_back() {
             widest(screen).is_some_and(|widest| widest > 0 && widest <= usize::from(columns))
         });
     }
-    ask_until(&forebay, &terminal, "all again", |screen| {
         screen.contains("OBJECT") && screen.contains("Up Down")
     });
     terminal.types("q");
