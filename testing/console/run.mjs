@@ -8,8 +8,11 @@
 
 import fs from 'node:fs'
 import http from 'node:http'
+import net from 'node:net'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
+
+import { picture } from './picture.mjs'
 
 const [modules, executablePath, base, routes, late, originPort, front, screenshots] = process.argv.slice(2)
 const playwright = await import(pathToFileURL(path.join(modules, 'playwright-core/index.mjs')))
@@ -29,6 +32,12 @@ const faults = []
 const check = (holds, what) => {
   console.log(`${holds ? 'ok' : 'FAILED'}: ${what}`)
   if (!holds) faults.push(what)
+}
+
+/** The same of something that the documents have figures of. */
+const figure = (holds, what) => {
+  check(holds, what)
+  console.log(`figure: ${what}`)
 }
 
 const browser = await playwright.chromium.launch({
@@ -118,7 +127,7 @@ async function weight () {
   const sizes = await page.evaluate(() => performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation'))
     .filter(({ name }) => !/events|objects|traffic|problems|changes|doctor|data:/.test(name)).map(({ encodedBodySize }) => encodedBodySize))
   const total = sizes.reduce((sum, size) => sum + size, 0)
-  check(sizes.length > 3 && total > 0 && total <= BYTES_MAX, `the page is small: ${total} bytes compressed of ${BYTES_MAX}`)
+  figure(sizes.length > 3 && total > 0 && total <= BYTES_MAX, `the page is small: ${total} bytes compressed of ${BYTES_MAX}`)
   await close()
   const times = []
   for (let round = 0; round < 5; round++) {
@@ -131,7 +140,7 @@ async function weight () {
     await close()
   }
   times.sort((one, other) => one - other)
-  check(times[0] <= PAINT_MS, `the first paint is soon: ${times.map(Math.round).join(', ')} ms, of ${PAINT_MS}`)
+  figure(times[0] <= PAINT_MS, `the first paint is soon: ${times.map(Math.round).join(', ')} ms, of ${PAINT_MS}`)
 }
 
 async function manyRoutes () {
@@ -147,7 +156,7 @@ async function manyRoutes () {
     return { time: performance.now() - begun - waited, waited, rows: document.querySelectorAll('.rows .row').length }
   })
   await page.locator('.facts', { hasText: `${Number(routes).toLocaleString('en')} routes` }).waitFor()
-  check(rendered.time <= ROUTES_MS, `${routes} routes are there within ${ROUTES_MS} ms: ${Math.round(rendered.time)} ms, beside ${Math.round(rendered.waited)} ms of the server`)
+  figure(rendered.time <= ROUTES_MS, `${routes} routes are there within ${ROUTES_MS} ms: ${Math.round(rendered.time)} ms, beside ${Math.round(rendered.waited)} ms of the server`)
   check(rendered.rows < 200, `only rows that are seen exist: ${rendered.rows}`)
   await page.locator('.view').evaluate((view) => { view.scrollTop = view.scrollHeight })
   await page.locator(`.rows .row[aria-rowindex="${Number(routes) + 1}"]`).waitFor()
@@ -169,7 +178,7 @@ async function manyRoutes () {
   })
   // The greatest of some is what else the machine does.
   const median = [...searched.times].sort((one, other) => one - other)[2]
-  check(median <= SEARCH_MS, `searched within ${SEARCH_MS} ms: ${searched.times.map(Math.round).join(', ')} ms (${searched.text})`)
+  figure(median <= SEARCH_MS, `searched within ${SEARCH_MS} ms: ${searched.times.map(Math.round).join(', ')} ms (${searched.text})`)
   await close()
 }
 
@@ -278,7 +287,45 @@ async function theme () {
   await close()
 }
 
-for (const part of [weight, manyRoutes, everyPage, hostileNames, explained, reports, alive, theme]) {
+/** A relay stands for the server: it goes away, with all its connections, and comes back. */
+async function awayAndBack () {
+  const target = new URL(base)
+  const sockets = new Set()
+  const relay = net.createServer((socket) => {
+    const onward = net.connect(Number(target.port), target.hostname)
+    for (const [from, to] of [[socket, onward], [onward, socket]]) {
+      sockets.add(from)
+      from.on('error', () => to.destroy()).on('close', () => { sockets.delete(from); to.destroy() }).pipe(to)
+    }
+  })
+  const listen = (port) => new Promise((resolve) => relay.listen(port, '127.0.0.1', resolve))
+  await listen(0)
+  const { port } = relay.address()
+  const { page, close } = await open({}, `http://127.0.0.1:${port}${target.pathname}`)
+  await shown(page)
+  const gone = new Promise((resolve) => relay.close(resolve))
+  sockets.forEach((socket) => socket.destroy())
+  await gone
+  await page.locator('#link', { hasText: /^No answer since \d\d:\d\d:\d\d/ }).waitFor()
+  const kept = await page.locator('.figures strong').first().innerText()
+  check(/\d/.test(kept), `while the server is away, the page says so and keeps what it had: ${kept}`)
+  await listen(port)
+  await shown(page)
+  check(true, 'when the server is back, the page is live again')
+  await close()
+  relay.close()
+  sockets.forEach((socket) => socket.destroy())
+}
+
+/** The picture in the documents. With FOREBAY_WRITE_DOCS it is written anew. */
+async function documented () {
+  const file = new URL('../../docs/console.svg', import.meta.url)
+  const drawn = await picture(browser, base)
+  if (process.env.FOREBAY_WRITE_DOCS) fs.writeFileSync(file, drawn)
+  check(fs.readFileSync(file, 'utf8') === drawn, 'docs/console.svg is what the console looks like (FOREBAY_WRITE_DOCS=1 writes it)')
+}
+
+for (const part of [weight, manyRoutes, everyPage, hostileNames, explained, reports, alive, theme, awayAndBack, documented]) {
   try {
     await part()
   } catch (error) {

@@ -24,7 +24,6 @@ mod tunnels;
 pub use check::{Check, doc_page};
 pub use finding::{Evidence, Finding, Value, Verdict};
 pub use read::metrics::METRICS_READ;
-pub use read::prometheus;
 pub use read::usage::Usage;
 pub use sample::{Absence, NamespaceOwner, Sample, Taken, Unknown};
 pub use samples::Samples;

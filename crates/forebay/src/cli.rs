@@ -231,7 +231,7 @@ pub(crate) struct Serve {
     /// Path at every host at which all files of --files-root are served, without a manifest.
     #[arg(long, value_name = "PATH", requires = "files_root", conflicts_with_all = ["kubeconfig", "apiserver_host"])]
     pub(crate) serve_files: Option<String>,
-    /// Seconds between SIGTERM, which fails /healthz at once, and the end of accepting.
+    /// Seconds between SIGTERM, which fails /healthz at once, and the end of accepting. Meanwhile connections end one after the other, each with a response.
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub(crate) shutdown_grace_period: u64,
     #[command(flatten)]

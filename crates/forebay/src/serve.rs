@@ -455,6 +455,7 @@ impl Server {
     async fn stop(self, grace: Duration) -> anyhow::Result<()> {
         self.admin.stopping.store(true, Ordering::Relaxed);
         tracing::info!("stopping: requests in flight are finished");
+        self.proxy.stop_after(grace);
         tokio::time::sleep(grace).await;
         self.proxy.stop();
         let Self { proxy, log, .. } = self;

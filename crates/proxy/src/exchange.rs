@@ -212,7 +212,7 @@ impl<'a> Exchange<'a> {
             && self.request.is_persistent()
             && !client.keep_alive_timeout.is_zero()
             && self.conn.requests.get() < client.keep_alive_requests
-            && !self.worker.is_closing(self.conn.listener)
+            && !self.conn.is_closing()
     }
 
     /// Whether it asks for another protocol, and for none but those that are passed on: what an endpoint agrees to besides, such as

@@ -105,6 +105,7 @@ mod cgi;
 mod clock;
 mod deadline;
 mod pace;
+mod parting;
 mod pipe;
 mod places;
 mod random;
@@ -119,6 +120,7 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use aws_lc_rs::rand::{SecureRandom, SystemRandom};
 use jiff::tz::TimeZone;
@@ -141,6 +143,7 @@ use crate::guard::{GuardHandle, Relief};
 use crate::limit_redis::{RedisParts, RedisThread};
 use crate::limits::{CACHE_FORMS_SHARE, FILE_FORMS_BYTES_MAX};
 use crate::listener::{Bound, ClosedByWorker};
+use crate::parting::Stopping;
 use crate::replicas::{Announcer, CountExchange, CountParts, CountThread};
 use crate::thread::{Acknowledged, Acknowledgement, Control, WorkerThread};
 use crate::ticker::Ticker;
@@ -163,7 +166,7 @@ pub struct Proxy {
     published: watch::Sender<Published>,
     /// What handshakes of all generations have in common.
     shared_tls: Arc<SharedTls>,
-    stopping: watch::Sender<bool>,
+    stopping: watch::Sender<Stopping>,
     guard: GuardHandle,
     acknowledged: Arc<Acknowledged>,
     closed: Arc<watch::Sender<ClosedPorts>>,
@@ -273,7 +276,7 @@ impl Proxy {
         let (shared_tls, spans) = (SharedTls::new(start)?, spans(registry, &snapshot)?);
         let tls_listeners = TlsListeners::new(&snapshot, &shared_tls, None);
         let (published, control) = watch::channel(Published { snapshot, tls_listeners });
-        let ((stopping, stops), shared_pool) = (watch::channel(false), SharedPool::new(workers));
+        let ((stopping, stops), shared_pool) = (watch::channel(Stopping::No), SharedPool::new(workers));
         let (bodies, clients, (cache, forms)) = (bodies(options)?, clients(options, start)?, memory(options));
         let guard = GuardHandle::new(workers, start, registry, (control.clone(), &addresses));
         let mut proxy = Self {
@@ -373,9 +376,15 @@ impl Proxy {
         self.guard.clone()
     }
 
+    /// Says that [`stop`](Self::stop) will come after this time. Until then everything is served, but connections of clients end with a
+    /// request, one after the other: whoever connects anew may find another proxy, and hardly any are left to be closed without a request.
+    pub fn stop_after(&self, time: Duration) {
+        self.stopping.send_replace(Stopping::After(time));
+    }
+
     /// Stops accepting, and has every worker end once its requests are done or their time is up.
     pub fn stop(&self) {
-        self.stopping.send_replace(true);
+        self.stopping.send_replace(Stopping::Now);
     }
 
     /// Waits for the workers to end.

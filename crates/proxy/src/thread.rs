@@ -14,6 +14,7 @@ use crate::clock::Clock;
 use crate::guard::Relief;
 use crate::limits::{EVENT_INTERVAL, FILE_THREADS_MAX, TICKS_PER_SWEEP};
 use crate::listener::{ClosedByWorker, FirstSockets, Listeners};
+use crate::parting::Stopping;
 use crate::ticker::Tick;
 use crate::worker::{Published, Worker, WorkerParts};
 
@@ -21,8 +22,8 @@ use crate::worker::{Published, Worker, WorkerParts};
 pub(crate) struct Control {
     /// The configuration in force.
     pub(crate) published: watch::Receiver<Published>,
-    /// Whether to stop.
-    pub(crate) stopping: watch::Receiver<bool>,
+    /// Whether to stop, and when.
+    pub(crate) stopping: watch::Receiver<Stopping>,
     /// What is to be done about shortages.
     pub(crate) relief: watch::Receiver<Relief>,
 }
@@ -30,7 +31,7 @@ pub(crate) struct Control {
 impl Control {
     pub(crate) fn new(
         published: &watch::Receiver<Published>,
-        stopping: &watch::Receiver<bool>,
+        stopping: &watch::Receiver<Stopping>,
         relief: watch::Receiver<Relief>,
     ) -> Self {
         Self { published: published.clone(), stopping: stopping.clone(), relief }
@@ -148,7 +149,10 @@ async fn serve(thread: WorkerThread, parts: WorkerParts) -> io::Result<()> {
                 thread.acknowledgement.note(generation);
             }
             Ok(()) = relief.changed() => worker.relieve(*relief.borrow_and_update()),
-            _ = stopping.wait_for(|stop| *stop) => break,
+            changed = stopping.changed() => match *stopping.borrow_and_update() {
+                Stopping::After(time) if changed.is_ok() => worker.part_over(time),
+                _ => break,
+            },
         }
     }
     listeners.close();

@@ -38,6 +38,7 @@ use crate::limits::{
 };
 use crate::load::LoadMeter;
 use crate::options::{Budget, Share};
+use crate::parting::Parting;
 use crate::pipe::Pipes;
 use crate::places::Places;
 use crate::random::Random;
@@ -94,6 +95,7 @@ pub(crate) struct Worker {
     pub(crate) responses: Spare<Response>,
     date: RefCell<(u64, Rc<str>)>,
     draining: Cell<bool>,
+    parting: Cell<Option<Parting>>,
     connections: Cell<usize>,
     /// Of them, those that have been told to close and have not yet.
     leaving: Cell<usize>,
@@ -211,6 +213,7 @@ impl Worker {
             responses: Spare::default(),
             date: RefCell::new((u64::MAX, Rc::from(""))),
             draining: Cell::new(false),
+            parting: Cell::new(None),
             connections: Cell::new(0),
             leaving: Cell::new(0),
             datagram_sessions: Cell::new(0),
@@ -423,6 +426,16 @@ impl Worker {
     /// listener is not part of the configuration any more.
     pub(crate) fn is_closing(&self, listener: ListenerId) -> bool {
         self.is_draining() || self.config.borrow().snapshot.hosts_of(listener).is_none()
+    }
+
+    /// Lets clients know, one after the other, that their connection takes no more requests: it ends after this time.
+    pub(crate) fn part_over(&self, time: Duration) {
+        self.parting.set(Some(Parting::new(self.clock.now(), time)));
+    }
+
+    /// Whether a connection takes no more requests after the one that it serves, since its turn to part has come.
+    pub(crate) fn parts_with(&self, serial: u64) -> bool {
+        self.parting.get().is_some_and(|parting| parting.includes(serial, self.clock.now()))
     }
 
     /// Closes connections that wait for a request, and all others after the one they serve; ends when none is left, or when

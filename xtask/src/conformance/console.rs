@@ -48,7 +48,8 @@ pub(super) fn run(stage: &Stage) -> Result<String> {
     let output = stage.output("console", command, LIMIT)?;
     let looked_at = output.lines().filter(|line| line.starts_with("ok: ")).count();
     ensure!(looked_at > 0 && !output.contains("FAILED"), "{output}");
-    Ok(format!("{looked_at} things in a browser are as they should be"))
+    let figures: Vec<_> = output.lines().filter_map(|line| line.strip_prefix("figure: ")).collect();
+    Ok(format!("{looked_at} things in a browser are as they should be; {}", figures.join("; ")))
 }
 
 /// Where a program is.

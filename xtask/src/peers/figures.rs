@@ -232,7 +232,7 @@ pub(crate) fn of_cpu(spent: CpuTime, requests: u64) -> Figures {
     ])
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
+pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     match values.len() {

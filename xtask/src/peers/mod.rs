@@ -31,6 +31,7 @@ use page::Block;
 use proxy::HOST;
 use workload::{GROUPS, Group, Workload};
 
+pub(crate) use figures::median;
 pub(crate) use proxy::{Peer, forebay_binary, forebay_of, manifests};
 
 /// Where `--write` puts the figures.

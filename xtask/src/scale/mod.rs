@@ -3,6 +3,7 @@
 //! No peers are measured here: the goals are absolute. Must not be in here: how anything is measured.
 
 mod change;
+mod console;
 mod stage;
 mod start;
 mod traffic;
@@ -100,6 +101,12 @@ const MEASURES: &[Measure] = &[
         what: "5,000 requests/s with 5,000 Ingresses, quiet and while 100 objects change every second",
         kind: Kind::Ingress,
         run: traffic::under_change,
+    },
+    Measure {
+        name: "console",
+        what: "Forebay with 5,000 Ingresses at 20,000 requests/s, with a console closed and open, and at none",
+        kind: Kind::Ingress,
+        run: console::cost,
     },
     Measure {
         name: "start-annotated",

@@ -33,6 +33,8 @@ const PLACES: u32 = 200;
 const FILLERS: u32 = 4;
 /// Longest wait for anything in the cluster.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// What is measured for less time says little.
+const TIME_MIN: Duration = Duration::from_secs(2);
 const READ_LIMIT: Duration = Duration::from_secs(10);
 /// The least priority: what is measured, and the load, go first.
 pub(super) const NICENESS: u8 = 19;
@@ -64,6 +66,7 @@ pub(super) struct Stage {
 pub(super) struct Forebay {
     pub(super) program: Program,
     pub(super) http: SocketAddr,
+    pub(super) admin: SocketAddr,
     /// From its start until it was ready.
     pub(super) started: Duration,
 }
@@ -110,6 +113,11 @@ impl Stage {
         (all * self.percent / 100).max(1)
     }
 
+    /// The same of a time in which something is measured.
+    pub(super) fn part_of_time(&self, all: Duration) -> Duration {
+        (all * self.percent / 100).max(TIME_MIN)
+    }
+
     /// Starts Forebay as it ships, on all CPUs, and waits until it is ready.
     pub(super) fn forebay(&self) -> Result<Forebay> {
         self.forebay_following(&self.kubeconfig())
@@ -134,7 +142,7 @@ impl Stage {
         let begun = Instant::now();
         let program = Program::start("forebay", command, &[], self.folder.path())?;
         await_that(&self.interrupt, "Forebay to be ready", || Ok(ask::get(admin, "/readyz").is_ok()))?;
-        Ok(Forebay { program, http, started: begun.elapsed() })
+        Ok(Forebay { program, http, admin, started: begun.elapsed() })
     }
 
     /// Waits until a host answers 200.

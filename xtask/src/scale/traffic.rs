@@ -89,7 +89,7 @@ pub(super) fn api_server_away(stage: &mut Stage) -> Result<Findings> {
     client.apply(&ingress("web", HOST, "web"))?;
     let forebay = stage.forebay_following(&api.kubeconfig())?;
     stage.await_host(&forebay, HOST)?;
-    let away = AWAY.mul_f64(f64::from(stage.part_of(100)) / 100.0);
+    let away = stage.part_of_time(AWAY);
     let plan =
         Plan { pace: Pace::Open { rate_per_second: 1_000.0 }, ..plan(forebay.http, HOST, away + 2 * QUIET) };
     let (outcome, stopped) = under(&plan, || {
@@ -118,7 +118,7 @@ pub(super) fn under_change(stage: &mut Stage) -> Result<Findings> {
     stage.client.apply(&ingress("web", HOST, "web"))?;
     stage.await_host(&forebay, HOST)?;
     stage.await_host(&forebay, &many_host(0))?;
-    let duration = UNDER_CHANGE.mul_f64(f64::from(stage.part_of(100)) / 100.0).max(Duration::from_secs(2));
+    let duration = stage.part_of_time(UNDER_CHANGE);
     let pace = Pace::Open { rate_per_second: RATE_UNDER_CHANGE };
     let plan = Plan { pace, cpus: Some(stage.cpus.load.clone()), ..plan(forebay.http, HOST, duration) };
     let quiet = generator::run(&plan)?;
@@ -168,7 +168,7 @@ pub(super) fn route_under_change(stage: &mut Stage) -> Result<Findings> {
     let route = route("web", HOST, &json!([rule]));
     stage.client.apply(&route)?;
     stage.await_host(&forebay, HOST)?;
-    let duration = UNDER_CHANGE.mul_f64(f64::from(stage.part_of(100)) / 100.0).max(Duration::from_secs(2));
+    let duration = stage.part_of_time(UNDER_CHANGE);
     let plan = Plan {
         pace: Pace::Open { rate_per_second: RATE_UNDER_CHANGE },
         cpus: Some(stage.cpus.load.clone()),
@@ -216,7 +216,7 @@ impl Total {
 }
 
 /// Every request that has no right answer.
-fn failures(outcome: &Outcome) -> u64 {
+pub(super) fn failures(outcome: &Outcome) -> u64 {
     outcome.errors.total() + outcome.unfinished
 }
 

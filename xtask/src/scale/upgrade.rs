@@ -49,8 +49,8 @@ pub(super) fn by_helm(stage: &mut Stage) -> Result<Findings> {
         longest = longest.max(took);
         total.add(&outcomes);
     }
-    undeploy(stage)?;
     helm.run(["uninstall", RELEASE, "--namespace", SPACE, &kubeconfig(stage)])?;
+    undeploy(stage)?;
     let mut findings = Findings::default();
     findings.figure("upgrades", upgrades.to_string());
     findings.figure("longest s", format!("{:.1}", longest.as_secs_f64()));

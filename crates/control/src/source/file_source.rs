@@ -84,14 +84,14 @@ impl FileSource {
 
     /// Reads the files until all their folders are watched: a folder that is new may have changed before its watch began.
     fn try_look(&mut self) -> Result<bool, LoadError> {
-        let mut changed = self.files.refresh(self.watch.being_written());
+        let mut changed = self.files.refresh(&self.watch.being_written());
         loop {
             let followed = self.watch.follow(self.files.extent());
             let is_new = followed.map_err(|(path, source)| LoadError::Watch { path, source })?;
             if !is_new {
                 return Ok(changed);
             }
-            changed |= self.files.refresh(self.watch.being_written());
+            changed |= self.files.refresh(&self.watch.being_written());
         }
     }
 }

@@ -9,40 +9,49 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::Notify;
 
 use super::files::Extent;
 
 /// Watches folders, each for changes of its direct entries.
 pub(crate) struct Watch {
     watcher: RecommendedWatcher,
-    events: UnboundedReceiver<notify::Result<Event>>,
+    noted: Arc<Shared>,
     /// The folders that are watched, each with its identity when the watch began: a watch follows the folder, not the name.
     folders: BTreeMap<PathBuf, FolderId>,
-    extent: Extent,
-    being_written: HashSet<PathBuf>,
 }
 
 type FolderId = (u64, u64);
 
+/// What the watcher's thread tells. Events are not kept: a folder may have files that are none of ours and written all the time.
+#[derive(Default)]
+struct Shared {
+    noted: Mutex<Noted>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Noted {
+    extent: Extent,
+    being_written: HashSet<PathBuf>,
+}
+
 impl Watch {
     pub(crate) fn new() -> notify::Result<Self> {
-        let (sender, events) = unbounded_channel();
-        let watcher = notify::recommended_watcher(move |event| {
-            // The receiver may be gone while both are being dropped. The event does not matter then.
-            let _ = sender.send(event);
-        })?;
-        let (folders, extent, being_written) = Default::default();
-        Ok(Self { watcher, events, folders, extent, being_written })
+        let noted = Arc::<Shared>::default();
+        let shared = Arc::clone(&noted);
+        let watcher = notify::recommended_watcher(move |event| shared.note(event))?;
+        Ok(Self { watcher, noted, folders: BTreeMap::new() })
     }
 
     /// Watches exactly the folders of this extent. Returns whether a folder is watched that was not before: it may hold changes
     /// that came before its watch.
     pub(crate) fn follow(&mut self, extent: &Extent) -> Result<bool, (PathBuf, notify::Error)> {
-        self.extent = extent.clone();
+        self.noted.lock().extent = extent.clone();
         let identified = |folder: PathBuf| folder_id(&folder).map(|id| (folder, id));
         let wanted: BTreeMap<_, _> = extent.watched().into_iter().filter_map(identified).collect();
         self.unwatch_others(&wanted);
@@ -77,30 +86,40 @@ impl Watch {
 
     /// Waits for an event after which the files should be looked at.
     pub(crate) async fn changed(&mut self) {
-        loop {
-            match self.events.recv().await {
-                Some(Ok(event)) if self.note(&event) => return,
-                Some(Ok(_)) => {}
-                Some(Err(error)) => {
-                    tracing::warn!(%error, "watching files");
-                    return;
-                }
-                // The watcher holds the sender and lives as long as this value, so that this does not happen.
-                None => std::future::pending().await,
-            }
-        }
+        self.noted.changed.notified().await;
     }
 
     /// Files that have been written to and not closed since.
-    pub(crate) fn being_written(&self) -> &HashSet<PathBuf> {
-        &self.being_written
+    pub(crate) fn being_written(&self) -> HashSet<PathBuf> {
+        self.noted.lock().being_written.clone()
     }
 
     /// Stops waiting for files to be closed. A writer that is still alive keeps its file open on purpose.
     pub(crate) fn give_up_on_writers(&mut self) {
-        self.being_written.clear();
+        self.noted.lock().being_written.clear();
+    }
+}
+
+impl Shared {
+    fn note(&self, event: notify::Result<Event>) {
+        let is_change = event.map_or_else(
+            |error| {
+                tracing::warn!(%error, "watching files");
+                true
+            },
+            |event| self.lock().note(&event),
+        );
+        if is_change {
+            self.changed.notify_one();
+        }
     }
 
+    fn lock(&self) -> MutexGuard<'_, Noted> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Noted {
     /// Handles an event. Returns whether it reports a change.
     fn note(&mut self, event: &Event) -> bool {
         if event.need_rescan() {

@@ -2,8 +2,8 @@
 
 use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
-use crate::prometheus;
 use crate::read::metrics::{ABUSE_ACTIONS, ABUSE_CLIENTS, Pages};
+use crate::read::prometheus;
 use crate::sample::Unknown;
 use crate::samples::Samples;
 

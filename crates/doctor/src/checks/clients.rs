@@ -99,7 +99,7 @@ fn by_requests(requests: f64, a_second: &str) -> Outcome {
 /// From Forebay's metrics, whose counters of connections and requests are only about clients.
 fn by_metrics(samples: &Samples, pages: &Pages<'_>) -> Option<Clients> {
     let is_accepted =
-        |series: &crate::prometheus::Series<'_>| series.label("state").as_deref() == Some("accepted");
+        |series: &crate::read::prometheus::Series<'_>| series.label("state").as_deref() == Some("accepted");
     let accepted = pages.growth_where(CONNECTIONS_TOTAL, is_accepted)?;
     let requests = pages.growth(REQUESTS_TOTAL)?;
     let per_second = accepted / samples.seconds().ok()?;

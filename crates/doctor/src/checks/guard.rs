@@ -26,8 +26,8 @@ pub(crate) const CHECKS: &[Check] = &[Check {
 
 fn guard(samples: &Samples) -> Result<Outcome, Unknown> {
     let pages = Pages::of(samples)?;
-    let short: Vec<_> = prometheus::series(pages.last())
-        .filter(|series| series.name == GUARD_LEVEL && series.value > 0.0)
+    let short: Vec<_> = prometheus::named(pages.last(), GUARD_LEVEL)
+        .filter(|series| series.value > 0.0)
         .filter_map(|series| Some((series.label("of")?.into_owned(), series.value)))
         .collect();
     let was_short: Vec<_> =

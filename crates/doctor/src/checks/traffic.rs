@@ -7,11 +7,11 @@ use super::outgoing::RATE_MIN;
 use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::format::{percent, rate, whole};
-use crate::prometheus::{self, Series};
 use crate::read::cgroups;
 use crate::read::metrics::{
     HANDSHAKES, HTTP_BUCKET, HTTP_COUNT, Pages, REQUESTS_TOTAL, STREAM_COUNT, STREAM_RATIO,
 };
+use crate::read::prometheus::{self, Series};
 use crate::sample::Unknown;
 use crate::samples::Samples;
 
@@ -124,7 +124,7 @@ fn streams(samples: &Samples) -> Result<Vec<Replies>, Unknown> {
 
 /// By labels, the number of answers, and of those above the threshold.
 fn over_threshold(page: &str) -> BTreeMap<&str, (f64, f64)> {
-    let of = |name: &'static str| prometheus::series(page).filter(move |series| series.name == name);
+    let of = |name: &'static str| prometheus::named(page, name);
     let ratios: BTreeMap<&str, f64> = of(STREAM_RATIO).map(|series| (series.labels, series.value)).collect();
     let counts = of(STREAM_COUNT);
     counts

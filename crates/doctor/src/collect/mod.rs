@@ -25,6 +25,8 @@ pub use machine::cpu_quota;
 use ticker::Ticker;
 pub use usage::UsageReader;
 
+use crate::read::metrics::METRICS_READ;
+use crate::read::prometheus;
 use crate::sample::{Absence, Sample};
 use crate::samples::Samples;
 
@@ -107,7 +109,9 @@ impl Collector {
             sample.put("host/sysctl.conf", Ok(reference.clone()));
         }
         if let Some(metrics) = &mut self.scope.metrics {
-            sample.put("forebay/metrics", metrics().map_err(Absence::Unreadable));
+            // Of thousands of services there are megabytes, of which the checks read a little.
+            let read = metrics().map(|page| prometheus::only(&page, METRICS_READ));
+            sample.put("forebay/metrics", read.map_err(Absence::Unreadable));
         }
         sample
     }

@@ -74,7 +74,7 @@ impl<'a> Pages<'a> {
     pub(crate) fn growth_by(&self, name: &str, label: &str) -> BTreeMap<String, f64> {
         let mut growth = BTreeMap::new();
         for (page, sign) in [(self.last, 1.0), (self.first, -1.0)] {
-            for series in prometheus::series(page).filter(|series| series.name == name) {
+            for series in prometheus::named(page, name) {
                 if let Some(value) = series.label(label) {
                     *growth.entry(value.into_owned()).or_insert(0.0) += sign * series.value;
                 }

@@ -12,7 +12,7 @@ pub(crate) mod limits;
 pub(crate) mod metrics;
 pub(crate) mod ports;
 pub(crate) mod processes;
-pub mod prometheus;
+pub(crate) mod prometheus;
 pub(crate) mod routes;
 pub(crate) mod sockets;
 pub(crate) mod usage;

@@ -4,34 +4,45 @@ use std::borrow::Cow;
 
 /// One line: the metric's name, its labels and its value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Series<'a> {
+pub(crate) struct Series<'a> {
     /// The name.
-    pub name: &'a str,
+    pub(crate) name: &'a str,
     /// The text between the braces, not parsed.
-    pub labels: &'a str,
+    pub(crate) labels: &'a str,
     /// The value.
-    pub value: f64,
+    pub(crate) value: f64,
 }
 
-/// The series of a page. Other lines are skipped.
-pub fn series(text: &str) -> impl Iterator<Item = Series<'_>> {
-    text.lines().filter(|line| !line.starts_with('#')).filter_map(parse)
+/// The series of one metric. Other lines, of which there may be very many, are not parsed.
+pub(crate) fn named<'a>(text: &'a str, name: &str) -> impl Iterator<Item = Series<'a>> {
+    text.lines().filter(move |line| name_of(line) == name).filter_map(parse)
+}
+
+/// The lines of a page that are series of these metrics.
+pub(crate) fn only(text: &str, names: &[&str]) -> String {
+    text.split_inclusive('\n').filter(|line| names.contains(&name_of(line.trim_end()))).collect()
+}
+
+/// The name at the begin of a line, up to the labels or the value.
+fn name_of(line: &str) -> &str {
+    let end = line.bytes().position(|byte| matches!(byte, b'{' | b' '));
+    &line[..end.unwrap_or(line.len())]
 }
 
 /// The sum of all series of a metric; `None` if there is none.
-pub fn sum(text: &str, name: &str) -> Option<f64> {
+pub(crate) fn sum(text: &str, name: &str) -> Option<f64> {
     sum_where(text, name, |_| true)
 }
 
 /// The sum of the series that `choose` selects; `None` if there is none.
-pub fn sum_where(text: &str, name: &str, choose: impl Fn(&Series<'_>) -> bool) -> Option<f64> {
-    let values = series(text).filter(|series| series.name == name && choose(series));
+pub(crate) fn sum_where(text: &str, name: &str, choose: impl Fn(&Series<'_>) -> bool) -> Option<f64> {
+    let values = named(text, name).filter(choose);
     values.map(|series| series.value).reduce(|sum, value| sum + value)
 }
 
 impl Series<'_> {
     /// The value of a label without escapes; `None` if the series does not have the label.
-    pub fn label(&self, name: &str) -> Option<Cow<'_, str>> {
+    pub(crate) fn label(&self, name: &str) -> Option<Cow<'_, str>> {
         let mut rest = self.labels;
         loop {
             let (known, after) = rest.split_once("=\"")?;
@@ -103,15 +114,17 @@ mod tests {
     fn series_are_read_and_added_up() {
         let text = "# HELP a b\n# TYPE a counter\na{x=\"1\",y=\"2, 3\"} 4\na{x=\"5\"} 6 1700000000\nb 0.5\nno series\n";
         assert_eq!((sum(text, "a"), sum(text, "b"), sum(text, "c")), (Some(10.0), Some(0.5), None));
-        let first = series(text).next().expect("there is one");
+        let first = named(text, "a").next().expect("there is one");
         assert_eq!((first.label("y").as_deref(), first.label("z")), (Some("2, 3"), None));
+        assert_eq!(only(text, &["b", "c"]), "b 0.5\n");
+        assert_eq!(only(text, &["a"]).lines().count(), 2);
         assert_eq!(sum_where(text, "a", |one| one.label("x").as_deref() == Some("5")), Some(6.0));
     }
 
     #[test]
     fn values_end_at_the_quote_that_is_not_escaped() {
         let text = r#"a{path="/x\\",host="\"q\",\"} 7",kind="\n"} 3"#;
-        let found: Vec<_> = series(text).collect();
+        let found: Vec<_> = named(text, "a").collect();
         assert_eq!(found.len(), 1, "{text}");
         let label = |name| found[0].label(name).map(Cow::into_owned);
         assert_eq!((label("path").as_deref(), label("kind").as_deref()), (Some("/x\\"), Some("\n")));
@@ -122,7 +135,7 @@ mod tests {
     #[test]
     fn what_does_not_end_is_no_series() {
         for text in ["a{", "a{x=\"1\" 2", "a{x=\"1\\\"} 2", "a{x=\"1} 2", "a{} ", "{"] {
-            assert_eq!(series(text).count(), 0, "{text}");
+            assert_eq!(named(text, name_of(text)).count(), 0, "{text}");
         }
     }
 }

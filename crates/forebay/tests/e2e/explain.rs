@@ -249,14 +249,14 @@ fn steps_have_the_fields_of_the_rule_that_put_them_there() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("route.yaml");
     let route = "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: fields, namespace: shop}\nspec:\n  \
-                 parentRefs: [{name: public}]\n  hostnames: [fields.test]\n  rules:\n  - filters:\n    \
+                 parentRefs: [{name: public}]\n  hostnames: [fields.example.com]\n  rules:\n  - filters:\n    \
                  - type: RequestHeaderModifier\n      requestHeaderModifier: {set: [{name: x-a, value: b}]}\n    \
                  timeouts: {request: 7s}\n    retry: {attempts: 2}\n    backendRefs: [{name: web, port: 80}]\n";
     std::fs::write(&file, route).expect("it is written");
     let file = file.to_str().expect("a path of text");
     let (code, stdout, stderr) = run(&[
         "explain",
-        "http://fields.test/",
+        "http://fields.example.com/",
         "--manifests",
         example,
         "--manifests",

@@ -69,6 +69,29 @@ fn clients_that_wait_to_be_accepted_are_served() {
     assert_eq!(forebay.wait().status.code(), Some(0));
 }
 
+/// While it still accepts, connections end one after the other, each with a response.
+#[test]
+fn connections_part_before_the_end() {
+    const CLIENTS: usize = 21;
+    let upstream = Canned::saying("hello");
+    let forebay =
+        setup().endpoint(upstream.address()).arguments(["--shutdown-grace-period=20", "--workers=1"]).start();
+    let mut clients: Vec<_> = (0..CLIENTS).map(|_| forebay.client()).collect();
+    let mut ask = |at: usize| {
+        let response = clients[at].get("web.test", "/");
+        assert_eq!(response.said(), (200, "hello"));
+        response.header("connection").is_some_and(|value| value == "close")
+    };
+    assert!(!(0..CLIENTS).any(&mut ask));
+    forebay.signal(Signal::TERM);
+    let parted = std::iter::repeat_with(|| (0..CLIENTS).filter(|at| ask(*at)).collect::<Vec<_>>())
+        .find(|parted| !parted.is_empty());
+    let parted = parted.expect("there is no end to trying");
+    assert!(parted.len() < CLIENTS, "all at once");
+    assert_eq!(clients[parted[0]].ending(), Ending::Closed);
+    assert_eq!(forebay.get("/").said(), (200, "hello"));
+}
+
 #[test]
 fn requests_that_do_not_end_are_cut_off_in_time() {
     let upstream = Upstream::new();

@@ -55,7 +55,7 @@ fn the_access_log_tells_of_what_no_endpoint_answered() {
     );
     assert_eq!(
         timeless(&forebay.await_access_log("/nowhere")),
-        "127.0.0.1 - - [T T] \"GET /nowhere HTTP/1.1\" 404 44 \"-\" \"-\" 47 T [upstream-default-backend] [] - - - - T"
+        "127.0.0.1 - - [T T] \"GET /nowhere HTTP/1.1\" 404 53 \"-\" \"-\" 47 T [upstream-default-backend] [] - - - - T"
     );
     assert_eq!(
         timeless(&forebay.await_access_log("/%")),

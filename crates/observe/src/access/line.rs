@@ -425,7 +425,7 @@ mod tests {
             service_port: "http".into(),
             path: "/p".into(),
             host: "h".into(),
-            rule: String::new(),
+            rule: "rule".into(),
         };
         let record = Record { tries: &tries, labels: Some(&labels), remote_user: Some(b"me"), ..record() };
         let lines: Vec<String> = model::template::VARIABLES

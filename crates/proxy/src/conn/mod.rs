@@ -60,6 +60,11 @@ impl Drop for Conn {
 }
 
 impl Conn {
+    /// Whether it takes no more requests after those that it serves.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.worker.is_closing(self.listener) || self.worker.parts_with(self.serial)
+    }
+
     /// The scheme of what is asked for on it.
     pub(crate) fn scheme(&self) -> &'static str {
         if self.tls.is_some() { "https" } else { "http" }

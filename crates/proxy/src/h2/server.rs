@@ -275,7 +275,7 @@ impl Server<'_> {
     fn accept(&self, connection: &mut Connected, request: Request<RecvStream>, respond: SendResponse<Bytes>) {
         self.conn.count_request();
         let requests_max = self.worker.config().settings().client.keep_alive_requests;
-        let is_last = self.conn.requests.get() >= requests_max || self.worker.is_closing(self.conn.listener);
+        let is_last = self.conn.requests.get() >= requests_max || self.conn.is_closing();
         if is_last && !self.is_closing.replace(true) {
             connection.graceful_shutdown();
         }

@@ -116,7 +116,12 @@ fn endpoints_that_speak_http_2_are_left_out_too() {
                 (true, false) => peer.answer(500, &[], b"no"),
                 (true, true) => peer.reset(h2::Reason::INTERNAL_ERROR),
             }
-            failed += usize::from(client.read_response().status != 200);
+            let response = client.read_response();
+            failed += usize::from(response.status != 200);
+            // How many requests it takes is a matter of time, and a connection has so many and no more.
+            if response.header("connection").is_some() {
+                client = world.http_client();
+            }
             (failed, taken[FAILING])
         };
         assert_eq!((0..100).map(|_| ask(true).0).sum::<usize>(), 0);
