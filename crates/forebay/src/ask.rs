@@ -1,8 +1,10 @@
 //! Asks the admin server of a running Forebay.
 
+use std::fmt;
 use std::pin::Pin;
 
 use anyhow::{Context, bail};
+use http::uri::Authority;
 use http::{Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Bytes;
@@ -29,20 +31,47 @@ pub(crate) struct Answer {
     pub(crate) body: Bytes,
 }
 
+/// Where an admin server is.
+#[derive(Clone, Debug)]
+pub(crate) struct Address {
+    authority: Authority,
+}
+
 /// Sends a request to the server at a URL, and reads its answer.
 pub(crate) fn ask<A: DeserializeOwned>(url: &str, method: Method, target: &str) -> anyhow::Result<A> {
-    let uri: Uri = url.parse().with_context(|| format!("--admin {url} is no URL"))?;
-    let (Some("http"), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
-        bail!("--admin {url} is no URL that begins with http://");
-    };
-    let address = (authority.host().trim_matches(['[', ']']).to_owned(), authority.port_u16().unwrap_or(80));
+    let address = Address::of_url(url)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let asked = runtime.block_on(async {
-        let stream = TcpStream::connect(address).await?;
-        let mut conversation = Conversation::over(stream, authority.as_str()).await?;
-        conversation.ask(method, target).await
-    });
+    let asked = runtime.block_on(async { address.connect().await?.ask(method, target).await });
     asked.with_context(|| format!("cannot ask {url}"))?.read(url)
+}
+
+impl Address {
+    /// Reads what `--admin` says: a URL.
+    fn of_url(url: &str) -> anyhow::Result<Self> {
+        let uri: Uri = url.parse().with_context(|| format!("--admin {url} is no URL"))?;
+        match (uri.scheme_str(), uri.authority()) {
+            (Some("http"), Some(authority)) => Ok(Self { authority: authority.clone() }),
+            _ => bail!("--admin {url} is no URL that begins with http://"),
+        }
+    }
+
+    /// Reads what `--admin` says: a URL, or what is behind its `http://`.
+    pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
+        if text.contains("://") { Self::of_url(text) } else { Self::of_url(&format!("http://{text}")) }
+    }
+
+    /// Connects.
+    pub(crate) async fn connect(&self) -> anyhow::Result<Conversation> {
+        let host = self.authority.host().trim_matches(['[', ']']);
+        let stream = TcpStream::connect((host, self.authority.port_u16().unwrap_or(80))).await?;
+        Conversation::over(stream, self.authority.as_str()).await
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "http://{}", self.authority)
+    }
 }
 
 impl Conversation {

@@ -6,6 +6,7 @@ mod convert;
 mod kubectl;
 mod refusal;
 mod tools;
+mod top;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ pub(crate) use convert::{Convert, ConvertCommand, ConvertIngress};
 pub(crate) use kubectl::{Kubectl, KubectlCommand, Logs, Plugin, Reach};
 pub(crate) use refusal::explain;
 pub(crate) use tools::{Completions, Man, Payload, PlainProxy};
+pub(crate) use top::{Top, Watching};
 
 /// A Kubernetes ingress controller with its own HTTP proxy: the ingress that costs no QPS.
 #[derive(Debug, Parser)]
@@ -55,6 +57,9 @@ pub(crate) enum Command {
     /// Look for what costs QPS on this machine: connections, ports, queues, cgroups, kernel parameters. Changes nothing. Exit
     /// status: 0 clean, 1 warnings, 2 failures.
     Doctor(doctor::Doctor),
+    /// Watch a running Forebay in the terminal: rates, times, connections and what needs a look, and routes, hosts and clusters. Changes
+    /// nothing.
+    Top(Top),
     /// Run the static payload server that the demo, the tests and the benchmarks put behind the proxy.
     Payload(Payload),
     /// Put load on a URL, and tell rate, latency, phases and errors. Exit status: 0 clean, 1 some requests failed,

@@ -32,6 +32,7 @@ mod shell;
 mod standing;
 #[cfg(test)]
 mod tested;
+mod top;
 mod trouble;
 mod webhook;
 
@@ -105,6 +106,7 @@ fn run(command: Command, passed_over: &[PassedOver]) -> anyhow::Result<ExitCode>
         Command::Demo(options) => demo::run(&options),
         Command::PlainProxy(options) => demo::plain_proxy(&options),
         Command::Doctor(options) => doctor::run(options),
+        Command::Top(options) => top::run(&options),
         Command::Payload(options) => payload::run(&options),
         Command::Bench(options) => bench::run(*options),
         Command::Completions(options) => shell::completions(&options),

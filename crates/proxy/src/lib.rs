@@ -243,6 +243,11 @@ impl Observer {
         self.acknowledged.by_all()
     }
 
+    /// Number of workers.
+    pub fn workers(&self) -> usize {
+        self.acknowledged.workers()
+    }
+
     /// Waits until every worker serves a generation or a later one.
     pub async fn reached(&self, generation: u64) {
         self.acknowledged.reached(generation).await;

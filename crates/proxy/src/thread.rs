@@ -62,6 +62,11 @@ impl Acknowledged {
         self.generations.iter().map(|generation| generation.load(Ordering::Acquire)).min().unwrap_or(0)
     }
 
+    /// Number of workers.
+    pub(crate) fn workers(&self) -> usize {
+        self.generations.len()
+    }
+
     /// Waits until every worker serves a generation or a later one.
     pub(crate) async fn reached(&self, generation: u64) {
         loop {

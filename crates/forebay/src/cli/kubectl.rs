@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use super::{Asked, Output};
+use super::{Asked, Output, Watching};
 
 /// The program under the name by which kubectl knows it as a plugin.
 #[derive(Debug, Parser)]
@@ -82,6 +82,15 @@ pub(crate) enum KubectlCommand {
     /// Tell what the doctor's checks find at each Forebay: what costs QPS there. Exit status: 0 clean, 1 warnings, 2 failures, or it could
     /// not be done.
     Doctor(Told),
+    /// Watch a Forebay in the terminal, as `forebay top` does: rates, times, connections and what needs a look, and routes, hosts and
+    /// clusters.
+    Top {
+        /// Pod that is watched: NAME, or NAMESPACE/NAME [default: the first one that is ready].
+        #[arg(value_name = "POD")]
+        pod: Option<String>,
+        #[command(flatten)]
+        watching: Watching,
+    },
     /// Print the logs of all Forebays, in the order of their times. With --host or --status, lines of the access log alone.
     Logs(Logs),
 }

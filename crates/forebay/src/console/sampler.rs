@@ -104,6 +104,7 @@ impl Sampler {
             upstream: self.upstream(seen, now, since.as_ref(), &endpoints),
             tls: tls(since.as_ref()),
             process: Process {
+                workers: seen.observer.get().map(proxy::Observer::workers),
                 cpu_used: since.as_ref().map(|since| since.rate_of(|sample| sample.cpu_seconds)),
                 cpu_quota: self.cpu_quota,
                 cpus: self.cpus,

@@ -185,6 +185,8 @@ pub(crate) struct Tls {
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Process {
+    /// Threads that serve; null before they do.
+    pub(crate) workers: Option<usize>,
     /// CPUs in use.
     pub(crate) cpu_used: Option<f64>,
     /// CPUs that the quota of its cgroups allows; null without a quota.

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use super::cluster::Cluster;
 use super::pods::ForebayPod;
 use super::right::Right;
-use crate::ask::Conversation;
+use crate::ask::{Answer, Conversation};
 
 /// Pods that are asked at a time. Each is a connection to the API server.
 pub(super) const PODS_AT_ONCE: usize = 16;
@@ -32,7 +32,8 @@ pub(super) struct AdminLink {
     /// Says why the port cannot be used, if so.
     failure: Pin<Box<dyn Future<Output = Option<String>> + Send>>,
     patience: Duration,
-    whose: String,
+    /// Whose port it is, for people.
+    pub(super) whose: String,
     // What it has started passes the bytes on.
     _forwarder: Portforwarder,
 }
@@ -69,9 +70,14 @@ impl AdminLink {
 
     /// Asks for a target, which is answered with JSON.
     pub(super) async fn get<A: DeserializeOwned>(&mut self, target: &str) -> anyhow::Result<A> {
+        self.ask(target).await?.read(&self.whose)
+    }
+
+    /// Asks for a target, and waits for the answer, whatever it is.
+    pub(super) async fn ask(&mut self, target: &str) -> anyhow::Result<Answer> {
         let asked = tokio::time::timeout(self.patience, self.conversation.ask(Method::GET, target)).await;
         match asked {
-            Ok(Ok(answer)) => answer.read(&self.whose),
+            Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => Err(match self.reason().await {
                 Some(reason) => anyhow::anyhow!("cannot ask {}: {reason}", self.whose),
                 None => error.context(format!("cannot ask {}", self.whose)),

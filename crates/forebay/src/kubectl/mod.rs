@@ -15,6 +15,7 @@ mod pods;
 mod right;
 mod status;
 mod table;
+mod top;
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -44,6 +45,7 @@ pub(crate) fn run(options: Kubectl) -> anyhow::Result<ExitCode> {
                 check::run(&cluster, told.output, report.as_deref(), flags).await
             }
             KubectlCommand::Doctor(told) => doctor::run(&cluster, told.output).await,
+            KubectlCommand::Top { pod, watching } => top::run(cluster, pod, &watching).await,
             KubectlCommand::Logs(options) => logs::run(&cluster, &options).await,
         }
     })

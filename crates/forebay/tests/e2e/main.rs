@@ -51,6 +51,7 @@ mod snippets;
 mod streams;
 mod tenants;
 mod tls;
+mod top;
 mod traces;
 mod upgrade;
 mod upstream_tls;

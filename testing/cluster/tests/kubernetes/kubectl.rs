@@ -97,6 +97,16 @@ fn what_forebays_in_a_cluster_know_is_told() {
     let (_, stdout, stderr) = ask(&["doctor"]);
     assert_eq!(stdout.matches(" checks: ").count(), 2, "{stdout}{stderr}");
 
+    let (code, stdout, stderr) = ask(&["top", "--once"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(
+        stdout.starts_with(&format!("{}-controller-", space.name)) && stdout.contains("REQ/S"),
+        "{stdout}"
+    );
+    let (code, _, stderr) = ask(&["top", "nobody"]);
+    assert_eq!(code, 2);
+    assert!(stderr.contains("no Pod of Forebay is called \"nobody\"; there are "), "{stderr}");
+
     let (code, stdout, stderr) = ask(&["check"]);
     assert_eq!(code, 1, "{stdout}{stderr}");
     // The class is that of this release, which only the flags of its Pods say.
