@@ -1,6 +1,7 @@
 //! Objects of the Gateway API in, model and conditions out: each file in `gateway-cases`. The sentences of the specification that they
 //! are about are those of its conformance tests.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -24,6 +25,19 @@ fn cases() {
         let options = Options { manifests: vec![path.to_owned()], ..options(&text) };
         insta::assert_snapshot!(describe(&load_at(&options, now()).unwrap(), path.parent().unwrap()));
     });
+}
+
+/// What the specification asks for is listed with the cases that show it.
+#[test]
+fn the_list_of_sentences_names_every_case_and_no_other() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gateway-cases");
+    let list = std::fs::read_to_string(folder.join("README.md")).unwrap();
+    let named: BTreeSet<_> =
+        list.split('`').filter(|word| word.ends_with(".yaml")).map(str::to_owned).collect();
+    let files =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let cases: BTreeSet<_> = files.filter(|name| name.ends_with(".yaml")).collect();
+    assert_eq!(named, cases);
 }
 
 fn options(text: &str) -> Options {

@@ -220,7 +220,8 @@ impl Answer {
     }
 
     /// The same answer for a client that speaks gRPC: a response of trailers only. The codes are those of gRPC's
-    /// `http-grpc-status-mapping.md`. Redirects and what is no fault stay as they are.
+    /// `http-grpc-status-mapping.md`, but for 500, which is said where a route leads nowhere: the Gateway API asks for `UNAVAILABLE` then
+    /// (`GRPCRouteRule.backendRefs`). Redirects and what is no fault stay as they are.
     pub(crate) fn in_grpc(&self) -> Option<Self> {
         const INTERNAL: u8 = 13;
         const UNAUTHENTICATED: u8 = 16;
@@ -234,7 +235,7 @@ impl Answer {
             401 => UNAUTHENTICATED,
             403 => PERMISSION_DENIED,
             404 => UNIMPLEMENTED,
-            429 | 502..=504 => UNAVAILABLE,
+            429 | 500 | 502..=504 => UNAVAILABLE,
             _ => UNKNOWN,
         };
         let message = format!("{} {}", self.status, phrase(self.status));

@@ -33,12 +33,12 @@ fn two_hosts(upstream: &Canned) -> Forebay {
 
 /// Sends requests until the screen is as it is meant to be.
 fn ask_until(forebay: &Forebay, terminal: &Terminal, what: &str, is_meant: impl Fn(&str) -> bool) {
-    forebay.await_that(what, || {
+    terminal.await_screen(what, |screen| {
         // A connection has an end to how many requests it takes.
         let mut client = forebay.client();
         assert_eq!(client.get("web.test", "/here").status, 200);
         assert_eq!(client.get("other.test", "/there").status, 200);
-        is_meant(&terminal.text())
+        is_meant(screen)
     });
 }
 
@@ -68,7 +68,9 @@ fn requests_are_seen_filtered_and_at_any_size_and_the_terminal_is_given_back() {
     ask_until(&forebay, &terminal, "clusters", |screen| screen.contains("default-web-80 "));
     terminal.types("1/other");
     ask_until(&forebay, &terminal, "the filter", |screen| {
-        screen.contains("other.test/there ") && !screen.contains("web.test/ ") && screen.ends_with("/other_")
+        screen.contains("other.test/there ")
+            && !screen.contains("web.test/ ")
+            && screen.trim_end().ends_with("/other_")
     });
     terminal.types("\r");
     terminal.await_screen("the keys", |screen| screen.contains("q quit"));
@@ -79,6 +81,7 @@ fn requests_are_seen_filtered_and_at_any_size_and_the_terminal_is_given_back() {
             widest(screen).is_some_and(|widest| widest > 0 && widest <= usize::from(columns))
         });
     }
+    terminal.await_screen("all of it again", |screen| screen.contains("OBJECT") && screen.contains("q quit"));
     terminal.types("q");
     assert!(terminal.wait().success());
     terminal.await_given_back();

@@ -97,6 +97,22 @@ fn what_forebays_in_a_cluster_know_is_told() {
     let (_, stdout, stderr) = ask(&["doctor"]);
     assert_eq!(stdout.matches(" checks: ").count(), 2, "{stdout}{stderr}");
 
+    a_look_is_told(&space, ask);
+
+    let (code, stdout, stderr) = ask(&["check"]);
+    assert_eq!(code, 1, "{stdout}{stderr}");
+    // The class is that of this release, which only the flags of its Pods say.
+    assert!(stdout.contains("a.test") && stdout.contains("limit-rps"), "{stdout}");
+    assert!(stderr.contains(&format!("read with the flags of Pod {}/", space.name)), "{stderr}");
+
+    logs_are_told(ask);
+
+    let (code, _, stderr) = ask(&["explain", "http://a.test/", "--port", "9"]);
+    assert_eq!(code, 2);
+    assert!(stderr.contains("cannot ask port 9 of Pod") && stderr.contains("refused"), "{stderr}");
+}
+
+fn a_look_is_told(space: &Space, ask: impl Fn(&[&str]) -> (i32, String, String)) {
     let (code, stdout, stderr) = ask(&["top", "--once"]);
     assert_eq!(code, 0, "{stderr}");
     assert!(
@@ -106,13 +122,10 @@ fn what_forebays_in_a_cluster_know_is_told() {
     let (code, _, stderr) = ask(&["top", "nobody"]);
     assert_eq!(code, 2);
     assert!(stderr.contains("no Pod of Forebay is called \"nobody\"; there are "), "{stderr}");
+}
 
-    let (code, stdout, stderr) = ask(&["check"]);
-    assert_eq!(code, 1, "{stdout}{stderr}");
-    // The class is that of this release, which only the flags of its Pods say.
-    assert!(stdout.contains("a.test") && stdout.contains("limit-rps"), "{stdout}");
-    assert!(stderr.contains(&format!("read with the flags of Pod {}/", space.name)), "{stderr}");
-
+/// Of the request to `b.test`, which each Pod has answered.
+fn logs_are_told(ask: impl Fn(&[&str]) -> (i32, String, String)) {
     await_that("the access log", || {
         ask(&["logs", "--host", "b.test", "--status", "2xx"]).1.lines().count() >= 2
     });
@@ -121,10 +134,6 @@ fn what_forebays_in_a_cluster_know_is_told() {
     assert!(stdout.lines().all(|line| line == "b.test 200 /second"), "{stdout}");
     assert!(stderr.contains("lines that are not of the access log"), "{stderr}");
     assert!(ask(&["logs", "--host", "nobody.test"]).1.is_empty());
-
-    let (code, _, stderr) = ask(&["explain", "http://a.test/", "--port", "9"]);
-    assert_eq!(code, 2);
-    assert!(stderr.contains("cannot ask port 9 of Pod") && stderr.contains("refused"), "{stderr}");
 }
 
 /// Rights of a namespace, one more each time, and what can be done with them.

@@ -13,6 +13,17 @@ use crate::translate::gateway::report::{
 
 use super::Entry;
 
+/// The types of the conditions that this controller sets. Others, such as `special.io/SomeField`, are somebody else's.
+const OURS: [&str; 7] = [
+    "Accepted",
+    "Programmed",
+    "ResolvedRefs",
+    "Conflicted",
+    "OverlappingTLSConfig",
+    "PartiallyInvalid",
+    "InsecureFrontendValidationMode",
+];
+
 /// Most entries that the specification allows in `ancestors`.
 const ANCESTORS_MAX: usize = 16;
 
@@ -116,23 +127,34 @@ impl Writer<'_> {
         all().filter(|entry| !is_ours(entry)).cloned().chain(ours)
     }
 
-    /// A condition keeps its time for as long as its status stays the same.
+    /// Those that there are keep their places, and those of others stay as they are.
     fn conditions(&self, conditions: &[Condition], now: &Value) -> Vec<Value> {
-        let condition = |condition: &Condition| {
-            let status = if condition.is_true { "True" } else { "False" };
-            let same = |old: &&Value| old["type"] == condition.kind && old["status"] == status;
-            let old = now.as_array().and_then(|all| all.iter().find(same));
-            let since = old.and_then(|old| old["lastTransitionTime"].as_str()).unwrap_or(self.time);
-            json!({
-                "type": condition.kind,
-                "status": status,
-                "reason": condition.reason,
-                "message": condition.message,
-                "observedGeneration": self.generation,
-                "lastTransitionTime": since,
-            })
-        };
-        conditions.iter().map(condition).collect()
+        let now = || now.as_array().into_iter().flatten();
+        let old = now().filter_map(|old| match conditions.iter().find(|one| old["type"] == one.kind) {
+            Some(one) => Some(self.condition(one, old)),
+            None => OURS.iter().all(|ours| old["type"] != *ours).then(|| old.clone()),
+        });
+        let is_new = |one: &&Condition| now().all(|old| old["type"] != one.kind);
+        let new = conditions.iter().filter(is_new).map(|one| self.condition(one, &Value::Null));
+        old.chain(new).collect()
+    }
+
+    /// It keeps its time for as long as its status stays the same. What was said of a later generation than the one that is known here stays:
+    /// that generation will be heard of.
+    fn condition(&self, condition: &Condition, old: &Value) -> Value {
+        if old["observedGeneration"].as_i64().is_some_and(|generation| generation > self.generation) {
+            return old.clone();
+        }
+        let status = if condition.is_true { "True" } else { "False" };
+        let since = old["lastTransitionTime"].as_str().filter(|_| old["status"] == status);
+        json!({
+            "type": condition.kind,
+            "status": status,
+            "reason": condition.reason,
+            "message": condition.message,
+            "observedGeneration": self.generation,
+            "lastTransitionTime": since.unwrap_or(self.time),
+        })
     }
 }
 
@@ -149,5 +171,65 @@ fn address(point: &IngressPoint) -> Option<Value> {
         (Some(ip), _) => Some(json!({"type": "IPAddress", "value": ip})),
         (None, Some(name)) => Some(json!({"type": "Hostname", "value": name})),
         (None, None) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::objects::gateway_api::ParentReference;
+
+    const NOW: &str = "2026-07-01T00:00:00Z";
+    const BEFORE: &str = "2026-01-01T00:00:00Z";
+
+    fn old(kind: &str, status: &str, generation: i64) -> Value {
+        json!({
+            "type": kind, "status": status, "reason": "Old", "message": "", "observedGeneration": generation,
+            "lastTransitionTime": BEFORE,
+        })
+    }
+
+    fn written(now: &Value) -> Vec<Value> {
+        let conditions =
+            [Condition::yes("Accepted", "Accepted", ""), Condition::yes("Programmed", "Programmed", "")];
+        Writer { generation: 2, time: NOW }.conditions(&conditions, now)
+    }
+
+    #[test]
+    fn conditions_of_others_stay_as_they_are_and_where_they_are() {
+        let theirs = old("special.io/SomeField", "Unknown", 1);
+        let all = written(&json!([theirs, old("Conflicted", "True", 1), old("Accepted", "False", 1)]));
+        let kinds: Vec<_> = all.iter().map(|one| one["type"].as_str().unwrap()).collect();
+        assert_eq!(
+            kinds,
+            ["special.io/SomeField", "Accepted", "Programmed"],
+            "one of ours that does not hold any more goes"
+        );
+        assert_eq!(all[0], theirs);
+        assert_eq!((&all[1]["status"], &all[1]["lastTransitionTime"]), (&json!("True"), &json!(NOW)));
+        assert!(all[1..].iter().all(|one| one["observedGeneration"] == 2));
+    }
+
+    #[test]
+    fn what_was_said_of_a_later_generation_stays() {
+        let later = old("Accepted", "False", 3);
+        let all = written(&json!([later]));
+        assert_eq!((&all[0], &all[1]["type"]), (&later, &json!("Programmed")));
+        assert_eq!(written(&json!([old("Accepted", "True", 2)]))[0]["lastTransitionTime"], BEFORE);
+    }
+
+    #[test]
+    fn a_list_of_ancestors_that_is_full_takes_no_more() {
+        let theirs: Vec<_> = (0..ANCESTORS_MAX)
+            .map(|at| json!({"ancestorRef": {"name": at}, "controllerName": "example.com/other"}))
+            .collect();
+        let ours = AncestorStatus {
+            ancestor_ref: ParentReference { name: "web".into(), ..ParentReference::default() },
+            conditions: Vec::new(),
+        };
+        let write =
+            |now: &[Value]| Writer { generation: 1, time: NOW }.ancestors(&[ours.clone()], &json!(now));
+        assert_eq!(write(&theirs), theirs);
+        assert_eq!(write(&theirs[1..])[ANCESTORS_MAX - 1]["controllerName"], CONTROLLER);
     }
 }

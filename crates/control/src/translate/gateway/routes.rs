@@ -64,7 +64,7 @@ pub(super) fn of_requests(
     mut finder: BackendFinder<'_, '_, '_>,
 ) -> Content {
     let (mut routes, mut faults, mut good) = (Vec::new(), Vec::new(), 0);
-    for rule in rules {
+    for (number, rule) in rules.iter().enumerate() {
         let Draft { route: base, settings } = drafts.of(rule.name);
         let settings: Option<Arc<[_]>> = if rule.settings.is_empty() {
             settings.clone()
@@ -81,14 +81,24 @@ pub(super) fn of_requests(
                 Err(fault) => (None, Some(fault.clone())),
             };
             good += usize::from(fault.is_none());
-            faults.extend(fault);
+            faults.extend(fault.map(|fault| (number, fault)));
             let origin = || RouteOrigin { settings: settings.clone(), ..rule.place.clone().into() };
             routes.extend(route.map(|route| Template { route, origin: origin() }));
         }
     }
-    let first = faults.into_iter().next();
-    let (refused, partly) = if good == 0 { (first, None) } else { (None, first) };
+    let (refused, partly) = match faults.first() {
+        Some((_, first)) if good == 0 => (Some(first.clone()), None),
+        _ => (None, dropped(&faults)),
+    };
     Content { routes: routes.into(), refused, partly, ..Content::of(finder) }
+}
+
+/// What is said of rules that cannot be obeyed beside others that can: a message that begins as the specification wants it, with the rules.
+fn dropped(faults: &[(usize, Fault)]) -> Option<Fault> {
+    let (_, first) = faults.first()?;
+    let mut rules: Vec<_> = faults.iter().map(|(number, _)| format!("rules[{number}]")).collect();
+    rules.dedup();
+    Some(Fault::new(first.reason, format!("Dropped Rule {}: {}", rules.join(", "), first.message)))
 }
 
 /// Makes what becomes of connections or datagrams.
