@@ -32,11 +32,11 @@ fn cases() {
 fn the_list_of_sentences_names_every_case_and_no_other() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gateway-cases");
     let list = std::fs::read_to_string(folder.join("README.md")).unwrap();
-    let named: BTreeSet<_> =
-        list.split('`').filter(|word| word.ends_with(".yaml")).map(str::to_owned).collect();
-    let files =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let cases: BTreeSet<_> = files.filter(|name| name.ends_with(".yaml")).collect();
+    let is_case = |name: &String| Path::new(name).extension().is_some_and(|extension| extension == "yaml");
+    let named: BTreeSet<_> = list.split('`').map(str::to_owned).filter(is_case).collect();
+    let files = std::fs::read_dir(folder).unwrap();
+    let cases: BTreeSet<_> =
+        files.map(|entry| entry.unwrap().file_name().into_string().unwrap()).filter(is_case).collect();
     assert_eq!(named, cases);
 }
 

@@ -227,8 +227,9 @@ mod tests {
             ancestor_ref: ParentReference { name: "web".into(), ..ParentReference::default() },
             conditions: Vec::new(),
         };
-        let write =
-            |now: &[Value]| Writer { generation: 1, time: NOW }.ancestors(&[ours.clone()], &json!(now));
+        let write = |now: &[Value]| {
+            Writer { generation: 1, time: NOW }.ancestors(std::slice::from_ref(&ours), &json!(now))
+        };
         assert_eq!(write(&theirs), theirs);
         assert_eq!(write(&theirs[1..])[ANCESTORS_MAX - 1]["controllerName"], CONTROLLER);
     }

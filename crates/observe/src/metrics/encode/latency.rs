@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::super::local_counter::LocalCounter;
 use super::super::names;
 use super::super::registry::Registry;
 use super::super::series::Identity;
@@ -21,7 +22,7 @@ impl Registry {
         let mut merged = BTreeMap::<String, SumAndCount>::new();
         for series in workers.iter().flat_map(|worker| worker.series()) {
             let Some(identity) = series.identity() else { continue };
-            let cells: Vec<u64> = series.cells.iter().map(|cell| cell.get()).collect();
+            let cells: Vec<u64> = series.cells.iter().map(LocalCounter::get).collect();
             let count: u64 = histogram.buckets(&cells).iter().sum();
             if count > 0 {
                 let total = merged.entry(self.latency_labels(&identity)).or_default();
