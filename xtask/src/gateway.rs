@@ -96,7 +96,9 @@ fn enter(arguments: &Arguments) -> Result<ExitCode> {
     let crds = cluster::gateway_crds(&arguments.channel)?;
     let target = || env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
     let forebay = arguments.forebay.clone().unwrap_or_else(|| target().join("debug/forebay"));
-    let mut inner: Vec<OsString> = vec!["gateway-conformance".into(), "--crds".into(), crds.into()];
+    let channel = arguments.channel.clone();
+    let mut inner: Vec<OsString> =
+        vec!["gateway-conformance".into(), "--crds".into(), crds.into(), "--channel".into(), channel.into()];
     let report = std::path::absolute(&arguments.report)?;
     inner.extend([
         "--forebay".into(),
@@ -238,6 +240,7 @@ fn suite(arguments: &Arguments, folder: &Path, cluster: &Cluster) -> Result<bool
     command.args(&arguments.suite).current_dir(folder);
     command.env("KUBECONFIG", cluster.kubeconfig());
     command.env("USABLE_ADDRESSES", USABLE).env("UNUSABLE_ADDRESSES", UNUSABLE);
+    command.env("CHANNEL", &arguments.channel);
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = command.spawn().context("cannot start the suite")?;
     let mut log = File::create(folder.join("suite.log"))?;

@@ -240,7 +240,7 @@ fn dashboards_are_where_grafanas_sidecar_finds_them() {
     let metadata = &map["metadata"];
     assert_eq!(
         (&metadata["namespace"], &metadata["labels"]["grafana_dashboard"]),
-        (&json!("grafana"), &json!("1"))
+        (&json!("default"), &json!("1"))
     );
     let titles = ["forebay.json", "forebay-routes.json"].map(|file| {
         let json: serde_json::Value = serde_json::from_str(map["data"][file].as_str().unwrap()).unwrap();
