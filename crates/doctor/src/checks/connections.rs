@@ -382,13 +382,15 @@ mod tests {
 
     #[test]
     fn a_pool_is_seen_between_bursts_too() {
-        let idle = |answered| {
-            let open = outgoing(State::Established, REMOTE, 40).of(7, "nginx").once(40).answered(answered);
+        let idle = |open, answered| {
+            let open =
+                outgoing(State::Established, REMOTE, open).of(7, "nginx").once(open).answered(answered);
             let groups = [open, outgoing(State::TimeWait, REMOTE, 6000)];
             nginx(6000, 50, 100, 6000).sockets_grow(&[], &groups).finding("pool-too-small")
         };
-        assert_eq!(idle(40).verdict, Verdict::Failure, "{}", idle(40).message);
-        assert_eq!(idle(2).verdict, Verdict::Ok, "they are about to be closed");
+        assert_eq!(idle(40, 40).verdict, Verdict::Failure, "{}", idle(40, 40).message);
+        assert_eq!(idle(40, 2).verdict, Verdict::Ok, "they are about to be closed");
+        assert_eq!(idle(1, 1).verdict, Verdict::Ok, "one may be as well");
     }
 
     #[test]

@@ -19,6 +19,9 @@ pub(super) const RATE_MIN: f64 = 10.0;
 /// New connections per request above which they cost something, and above which they cost QPS.
 pub(super) const PER_REQUEST_SOME: f64 = 0.1;
 pub(super) const PER_REQUEST_MANY: f64 = 0.5;
+/// Of so many open connections some have not received their answer yet if none is kept: the only one that was seen may have been
+/// read just before it was closed.
+const ANSWERED_MIN: u64 = 8;
 
 /// The outgoing connections between the first and the last sample.
 #[derive(Clone, Debug, Default)]
@@ -38,7 +41,7 @@ pub(super) struct Outgoing {
     pub(super) mean_life: Option<f64>,
     /// Share of open connections that had not carried a second request.
     pub(super) sent_once: Option<f64>,
-    /// Share of open connections that had received their answer.
+    /// Share of open connections that had received their answer; none if fewer than [`ANSWERED_MIN`] were seen.
     pub(super) answered: Option<f64>,
     /// Mean number of data segments that open connections had sent; none if most connections were closed when sockets were read.
     pub(super) sent_each: Option<f64>,
@@ -69,6 +72,7 @@ impl Outgoing {
         let requests = requests(samples).filter(|requests| *requests > 0.0);
         let peak = peak(&rows);
         let is_typical = subject.largest(&groups) * 2 >= peak;
+        let are_enough = subject.number_open(&groups, |group| group.counted) >= ANSWERED_MIN;
         let sent_each = subject.share_of_open(&groups, |group| group.segments_sent);
         Ok(Outgoing {
             per_second: opened / seconds,
@@ -79,7 +83,7 @@ impl Outgoing {
             remote_share,
             mean_life,
             sent_once: subject.share_of_open(&groups, |group| group.sent_once),
-            answered: subject.share_of_open(&groups, |group| group.answered),
+            answered: subject.share_of_open(&groups, |group| group.answered).filter(|_| are_enough),
             sent_each: sent_each.filter(|_| is_typical),
             closed_here: Some((closed_here(samples, &subject)? / opened.max(1.0)).min(1.0)),
             peak,

@@ -89,10 +89,14 @@ impl<'a> Subject<'a> {
 
     /// The share of their open connections that `some` counts, among those of which the kernel gave the number of segments.
     pub(super) fn share_of_open(&self, groups: &[SocketGroup], some: fn(&SocketGroup) -> u64) -> Option<f64> {
+        let counted = self.number_open(groups, |group| group.counted);
+        (counted > 0).then(|| self.number_open(groups, some) as f64 / counted as f64)
+    }
+
+    /// How many of their open connections `some` counts.
+    pub(super) fn number_open(&self, groups: &[SocketGroup], some: fn(&SocketGroup) -> u64) -> u64 {
         let open = groups.iter().filter(|group| is_open(group) && self.holds(pid(group), &group.remote));
-        let (some, counted) =
-            open.fold((0, 0), |(sum, counted), group| (sum + some(group), counted + group.counted));
-        (counted > 0).then(|| some as f64 / counted as f64)
+        open.map(some).sum()
     }
 
     /// The most connections that one of the processes has open to one address.

@@ -107,7 +107,10 @@ impl Stage {
                     _ = hangup.recv() => {}
                 }
             });
-            drop(lock(&proxy).take());
+            // The lock is held to the end: the measurement that fails without its proxy would otherwise drop
+            // the stage and end the process with a status of its own.
+            let mut proxy = lock(&proxy);
+            drop(proxy.take());
             drop(lock(&folder).take());
             std::process::exit(EXIT_INTERRUPTED);
         };
