@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use testkit::manifest::{service, tls_secret};
-use testkit::{Authority, Canned, Connection, Port, Setup, TlsClient, Upstream};
+use testkit::{Authority, Canned, Connection, H2Client, Port, Setup, TlsClient, Upstream};
 
 use crate::commands::run;
 use crate::setup;
@@ -190,4 +190,16 @@ fn a_gateways_certificate_ports_and_class_change_without_a_failed_request() {
         }
         done.store(true, Ordering::Relaxed);
     });
+}
+
+/// `GRPCRouteRule.backendRefs` asks for `UNAVAILABLE` where a route over HTTP has 500.
+#[test]
+fn a_call_to_a_backend_that_is_missing_is_unavailable() {
+    let route =
+        route("GRPCRoute", "hostnames: [web.test], rules: [{backendRefs: [{name: missing, port: 80}]}]");
+    let forebay = setup().manifest("gateway.yaml", gateway(HTTP)).manifest("route.yaml", route).start();
+    let client = H2Client::clear(forebay.address());
+    let headers = [("content-type", "application/grpc"), ("te", "trailers")];
+    let response = client.call("POST", "web.test", "/echo.Echo/Call", &headers, true).read_response();
+    assert_eq!((response.status, response.header("grpc-status").as_deref()), (200, Some("14")));
 }

@@ -237,22 +237,3 @@ fn a_call_that_the_endpoint_breaks_off_is_broken_off() {
     answers.reset(h2::Reason::INTERNAL_ERROR);
     assert!(received.read_to_end().1.is_err(), "no end that could be taken for one");
 }
-
-/// The Gateway API asks for it: `GRPCRouteRule.backendRefs`.
-#[test]
-fn a_backend_that_is_invalid_is_unavailable() {
-    let forebay = setup()
-        .manifest(
-            "gateway.yaml",
-            "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: forebay}\n\
-             spec: {controllerName: forebay.io/gateway-controller}\n---\n\
-             apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: web}\n\
-             spec: {gatewayClassName: forebay, listeners: [{name: http, port: 80, protocol: HTTP}]}\n---\n\
-             apiVersion: gateway.networking.k8s.io/v1\nkind: GRPCRoute\nmetadata: {name: missing}\n\
-             spec: {parentRefs: [{name: web}], hostnames: [missing.test], rules: [{backendRefs: [{name: missing, port: 80}]}]}\n",
-        )
-        .start();
-    let client = H2Client::clear(forebay.address());
-    let mut call = client.call("POST", "missing.test", "/echo.Echo/Call", &[GRPC, TE], true);
-    assert_eq!(status(&mut call), (200, Some("14".to_owned())));
-}
