@@ -47,22 +47,38 @@ pub struct Connection {
 
 /// The versions in which the API server has kinds that not every cluster has. Who watches them says so to those who write.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Versions(Arc<Mutex<BTreeMap<&'static str, &'static str>>>);
+pub(crate) struct Versions(Arc<Mutex<Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    kinds: BTreeMap<&'static str, &'static str>,
+    bundle: Option<Arc<str>>,
+}
 
 impl Versions {
     /// The version of a kind; none if there is no such kind.
     pub(crate) fn get(&self, kind: &str) -> Option<&'static str> {
-        self.lock().get(kind).copied()
+        self.lock().kinds.get(kind).copied()
     }
 
     pub(crate) fn set(&self, kind: &'static str, version: Option<&'static str>) {
+        let kinds = &mut self.lock().kinds;
         match version {
-            Some(version) => self.lock().insert(kind, version),
-            None => self.lock().remove(kind),
+            Some(version) => kinds.insert(kind, version),
+            None => kinds.remove(kind),
         };
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<&'static str, &'static str>> {
+    /// The release of the Gateway API that the CRDs are of, such as `v1.6.3`; none if it is not known.
+    pub(crate) fn bundle(&self) -> Option<Arc<str>> {
+        self.lock().bundle.clone()
+    }
+
+    pub(crate) fn set_bundle(&self, bundle: Option<&str>) {
+        self.lock().bundle = bundle.map(Arc::from);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -96,9 +96,15 @@ fn shared_field(kind: &str) -> Option<&'static str> {
     }
 }
 
-/// The entries of a report, in the order in which they are written: what others wait for first.
-fn entries(report: &GatewayReport) -> impl Iterator<Item = Entry> {
-    let classes = report.classes.iter().cloned().map(Entry::Class);
+/// The entries of a report, in the order in which they are written: what others wait for first. `bundle` is the release of the CRDs.
+fn entries<'a>(report: &'a GatewayReport, bundle: Option<&str>) -> impl Iterator<Item = Entry> + use<'a> {
+    let version = bundle.map(content::supported_version);
+    let class = move |class: &Arc<ClassReport>| {
+        let mut class = Arc::clone(class);
+        Arc::make_mut(&mut class).conditions.extend(version.clone());
+        Entry::Class(class)
+    };
+    let classes = report.classes.iter().map(class);
     classes
         .chain(report.gateways.iter().cloned().map(Entry::Gateway))
         .chain(report.listener_sets.iter().cloned().map(Entry::ListenerSet))
@@ -172,7 +178,7 @@ impl GatewayWriter {
         let now = Instant::now();
         let mut reported = HashSet::new();
         let mut due: Vec<Entry> = Vec::new();
-        for entry in entries(report) {
+        for entry in entries(report, self.versions.bundle().as_deref()) {
             // An object that is not from the API server has no uid.
             let Some(uid) = entry.subject().uid.clone() else { continue };
             if self.is_due(&uid, &entry, addresses, now) {

@@ -65,6 +65,10 @@
 - apiGroups: [gateway.networking.k8s.io]
   resources: [gatewayclasses/status]
   verbs: [patch]
+- apiGroups: [apiextensions.k8s.io]
+  resources: [customresourcedefinitions]
+  resourceNames: [gatewayclasses.gateway.networking.k8s.io]
+  verbs: [get]
 {{- if not (include "forebay.scoped" .) }}
 - apiGroups: [""]
   resources: [namespaces]

@@ -100,7 +100,9 @@ fn a_gateway_and_its_route_come_into_service_once_there_are_such_kinds() {
     assert_eq!(status["addresses"], json!([{"type": "IPAddress", "value": "192.0.2.1"}]));
     assert_eq!(status["listeners"][0]["attachedRoutes"], 1);
     let class = space.find("GatewayClass", CLASS).expect("it is there");
-    assert_eq!(condition(&class, &class["status"], "Accepted"), Some(("True".into(), "Accepted".into())));
+    let of_class = |kind: &str| condition(&class, &class["status"], kind);
+    assert_eq!(of_class("Accepted"), Some(("True".into(), "Accepted".into())));
+    assert_eq!(of_class("SupportedVersion"), Some(("True".into(), "SupportedVersion".into())));
 
     // What somebody else writes into it does not stay.
     let lie = json!({"parents": []});

@@ -8,8 +8,11 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use http::Request;
+use http::header::ACCEPT;
+use http::request::Builder;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResourceList};
 use kube::Client;
+use kube::core::PartialObjectMeta;
 use serde::de::DeserializeOwned;
 use tokio::time::sleep;
 
@@ -30,8 +33,21 @@ const GROUPS: [(&str, &[&str]); 2] = [
     (forebay_policy::GROUP, &[forebay_policy::VERSION]),
 ];
 
-/// The plurals of the kinds that the server has, each with the best version.
-pub(super) type Served = BTreeMap<String, &'static str>;
+/// What the server has.
+#[derive(Debug, Default)]
+pub(super) struct Served {
+    /// The plurals of the kinds, each with the best version.
+    pub(super) kinds: BTreeMap<String, &'static str>,
+    /// The release of the Gateway API that the CRDs say they are of.
+    pub(super) bundle: Option<String>,
+}
+
+/// The CRD that is asked for its release, and the annotation that tells.
+const CRD: &str =
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gatewayclasses.gateway.networking.k8s.io";
+const BUNDLE_VERSION: &str = "gateway.networking.k8s.io/bundle-version";
+/// A schema is long.
+const METADATA_ALONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /// The answers, for ever.
 pub(super) type Answers = BoxStream<'static, Result<Served, Trouble>>;
@@ -52,26 +68,32 @@ pub(super) fn answers(client: Client) -> Answers {
 }
 
 async fn ask(client: &Client) -> Result<Served, Trouble> {
-    let mut served = Served::new();
+    let mut served = Served::default();
     for (name, versions) in GROUPS {
-        let Some(group) = get::<APIGroup>(client, format!("/apis/{name}")).await? else { continue };
+        let Some(group) = get::<APIGroup>(client, Request::get(format!("/apis/{name}"))).await? else {
+            continue;
+        };
         let has = |version: &str| group.versions.iter().any(|of| of.version == version);
         for &version in versions.iter().filter(|version| has(version)) {
-            let Some(list) = get::<APIResourceList>(client, format!("/apis/{name}/{version}")).await? else {
-                continue;
-            };
+            let request = Request::get(format!("/apis/{name}/{version}"));
+            let Some(list) = get::<APIResourceList>(client, request).await? else { continue };
             // Subresources have a slash in their names.
             for resource in list.resources.into_iter().filter(|resource| !resource.name.contains('/')) {
-                served.entry(resource.name).or_insert(version);
+                served.kinds.entry(resource.name).or_insert(version);
             }
         }
+    }
+    if !served.kinds.is_empty() {
+        let request = Request::get(CRD).header(ACCEPT, METADATA_ALONE);
+        let crd: Option<PartialObjectMeta> = get(client, request).await?;
+        served.bundle = crd.and_then(|crd| crd.metadata.annotations?.remove(BUNDLE_VERSION));
     }
     Ok(served)
 }
 
 /// What a path says; none if there is no such path, or nobody may see it.
-async fn get<T: DeserializeOwned>(client: &Client, path: String) -> Result<Option<T>, Trouble> {
-    let request = Request::get(path).body(Vec::new());
+async fn get<T: DeserializeOwned>(client: &Client, request: Builder) -> Result<Option<T>, Trouble> {
+    let request = request.body(Vec::new());
     let request = request.map_err(|error| Trouble { why: error.to_string(), is_forbidden: false })?;
     match client.request(request).await {
         Ok(found) => Ok(Some(found)),

@@ -69,7 +69,9 @@ impl Cluster {
             Scope::Namespace(namespace) => Some(namespace.clone()),
             Scope::All | Scope::Selector(_) => None,
         };
+        self.connection.versions.set_bundle(served.bundle.as_deref());
         let mut wanted: Vec<Watch> = served
+            .kinds
             .iter()
             .filter_map(|(plural, version)| watch(plural, version, namespace.as_deref()))
             .collect();

@@ -24,7 +24,7 @@ impl Told {
     /// One whose API server has no kinds of the Gateway API.
     fn new(scope: Scope, options: Options) -> Self {
         let mut told = Self::unanswered(scope, options);
-        told.cluster.take_served(Ok(BTreeMap::new()), &told.options);
+        told.cluster.take_served(Ok(discovery::Served::default()), &told.options);
         told
     }
 

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::features::FEATURES;
+use super::features::{FEATURES, RELEASE};
 use crate::objects::IngressPoint;
 use crate::objects::gateway_api::{GROUP, RouteGroupKind};
 use crate::translate::gateway::report::{
@@ -14,7 +14,7 @@ use crate::translate::gateway::report::{
 use super::Entry;
 
 /// The types of the conditions that this controller sets. Others, such as `special.io/SomeField`, are somebody else's.
-const OURS: [&str; 7] = [
+const OURS: [&str; 8] = [
     "Accepted",
     "Programmed",
     "ResolvedRefs",
@@ -22,6 +22,7 @@ const OURS: [&str; 7] = [
     "OverlappingTLSConfig",
     "PartiallyInvalid",
     "InsecureFrontendValidationMode",
+    "SupportedVersion",
 ];
 
 /// Most entries that the specification allows in `ancestors`.
@@ -42,6 +43,21 @@ pub(super) fn status(entry: &Entry, addresses: &[IngressPoint], now: &Value, tim
         }),
         Entry::Route(route) => json!({"parents": writer.parents(&route.parents, &now["parents"])}),
         Entry::Policy(policy) => json!({"ancestors": writer.ancestors(&policy.ancestors, &now["ancestors"])}),
+    }
+}
+
+/// Whether the CRDs are of a release that is known, as a condition of a class. What others bring is passed over, and the rest is served.
+pub(super) fn supported_version(bundle: &str) -> Condition {
+    let (major, minor_max) = RELEASE;
+    let mut numbers = bundle.trim_start_matches('v').split('.').map(str::parse::<u32>);
+    let release = (numbers.next().and_then(Result::ok), numbers.next().and_then(Result::ok));
+    if matches!(release, (Some(of), Some(minor)) if of == major && minor <= minor_max) {
+        Condition::yes("SupportedVersion", "SupportedVersion", format!("the CRDs are of {bundle}"))
+    } else {
+        let message = format!(
+            "the CRDs are of {bundle}; v{major}.0 to v{major}.{minor_max} are supported, of others what these have"
+        );
+        Condition::no("SupportedVersion", "UnsupportedVersion", message)
     }
 }
 
@@ -216,6 +232,24 @@ mod tests {
         let all = written(&json!([later]));
         assert_eq!((&all[0], &all[1]["type"]), (&later, &json!("Programmed")));
         assert_eq!(written(&json!([old("Accepted", "True", 2)]))[0]["lastTransitionTime"], BEFORE);
+    }
+
+    #[test]
+    fn releases_that_are_known_are_supported() {
+        for (bundle, is_true) in [
+            ("v1.0.0", true),
+            ("v1.6.3", true),
+            ("v1.6.0-rc.1", true),
+            ("v1.7.0", false),
+            ("v0.8.1", false),
+            ("v2.0.0", false),
+            ("main", false),
+            ("", false),
+        ] {
+            let condition = supported_version(bundle);
+            assert_eq!(condition.is_true, is_true, "{bundle}");
+            assert!(condition.message.contains(&format!("of {bundle}")), "{}", condition.message);
+        }
     }
 
     #[test]

@@ -1,4 +1,7 @@
-//! The features of the Gateway API that `GatewayClass`es of ours are said to have.
+//! The features of the Gateway API that `GatewayClass`es of ours are said to have, and the release that they are of.
+
+/// Major and minor number of the newest release whose definitions are known.
+pub(super) const RELEASE: (u32, u32) = (1, 6);
 
 /// Names of the specification's own, in the order that it asks for.
 pub(super) const FEATURES: [&str; 48] = [

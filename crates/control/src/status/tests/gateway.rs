@@ -140,6 +140,7 @@ async fn a_class_and_a_gateway_say_what_they_are() {
         gateways: vec![gateway(addresses)],
         ..GatewayReport::default()
     };
+    lab.api.versions.set_bundle(Some("v1.9.0"));
     let keeper = lab.spawn("a", given("192.0.2.1"));
     lab.report(report(None));
     let status = || lab.api.get(&path).unwrap()["status"].clone();
@@ -152,6 +153,8 @@ async fn a_class_and_a_gateway_say_what_they_are() {
     );
     let class = lab.api.get(&format!("{ROOT}/gatewayclasses/edge")).unwrap()["status"].clone();
     assert_eq!(class["conditions"][0]["type"], "Accepted");
+    assert_eq!(class["conditions"][1]["type"], "SupportedVersion");
+    assert_eq!(class["conditions"][1]["reason"], "UnsupportedVersion");
     assert_eq!(class["supportedFeatures"][0], json!({"name": "BackendTLSPolicy"}));
     lab.report(report(Some("192.0.2.9")));
     until(SECOND, || status()["addresses"] == json!([{"type": "IPAddress", "value": "192.0.2.9"}])).await;

@@ -5,7 +5,8 @@ use crate::objects::gateway_api::{Gateway, GatewayClass};
 use crate::translate::gateway::report::CONTROLLER;
 
 fn served(kinds: &[(&str, &'static str)]) -> discovery::Served {
-    kinds.iter().map(|(plural, version)| ((*plural).to_owned(), *version)).collect()
+    let kinds = kinds.iter().map(|(plural, version)| ((*plural).to_owned(), *version)).collect();
+    discovery::Served { kinds, bundle: Some("v1.6.3".to_owned()) }
 }
 
 fn class() -> (&'static str, Value) {
@@ -37,6 +38,7 @@ async fn kinds_that_are_there_are_waited_for_and_later_ones_are_not() {
     told.list(GatewayClass::KIND, &[class()]);
     assert!(told.cluster.index().is_some());
     assert_eq!(versions(&told), [("GatewayClass", "v1beta1")]);
+    assert_eq!(told.cluster.connection.versions.bundle().as_deref(), Some("v1.6.3"));
 
     let all = served(&[("gatewayclasses", "v1"), ("gateways", "v1"), ("tlsroutes", "v1alpha3")]);
     told.cluster.take_served(Ok(all), &told.options);
