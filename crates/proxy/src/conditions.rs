@@ -1,24 +1,65 @@
 //! Whether a request complies with the conditions of a route. Only routes with conditions come here.
 
-use std::borrow::Cow;
-
 use model::{Condition, Conditions};
 use wire::h1::Request;
 
-use crate::lookup::{cookie, header, parameter};
+use crate::lookup::{cookies, header, named, parameters};
+
+/// So many conditions are looked at in one pass over what a request has: a bit for each.
+const AT_ONCE_MAX: usize = u64::BITS as usize;
 
 /// Whether all conditions hold. `head` holds the bytes of the request's head.
 #[cold]
 pub(crate) fn hold(conditions: &Conditions, head: &[u8], request: &Request) -> bool {
-    let Conditions { method, headers, query, cookies } = conditions;
+    let Conditions { method, headers, query, cookies: pairs } = conditions;
     method.as_ref().is_none_or(|method| method.as_bytes() == &head[request.method.clone()])
-        && all_hold(headers, |name| header(head, request, name))
-        && all_hold(query, |name| parameter(head, request, name).map(Cow::Borrowed))
-        && all_hold(cookies, |name| cookie(head, request, name).map(Cow::Borrowed))
+        && headers.chunks(AT_ONCE_MAX).all(|some| headers_hold(some, head, request))
+        && query
+            .chunks(AT_ONCE_MAX)
+            .all(|some| firsts_hold(some, parameters(head, request).into_iter().flatten()))
+        && pairs.chunks(AT_ONCE_MAX).all(|some| firsts_hold(some, cookies(head, request)))
 }
 
-fn all_hold<'h>(conditions: &[Condition], value: impl Fn(&[u8]) -> Option<Cow<'h, [u8]>>) -> bool {
-    conditions.iter().all(|one| value(one.name.as_bytes()).is_some_and(|value| one.value.takes(&value)))
+/// Headers that come once are compared in one pass.
+fn headers_hold(conditions: &[Condition], head: &[u8], request: &Request) -> bool {
+    let mut met = 0_u64;
+    for field in &request.fields {
+        let name = field.name(head);
+        for (index, one) in conditions.iter().enumerate() {
+            if !one.name.as_bytes().eq_ignore_ascii_case(name) {
+                continue;
+            }
+            if met & 1 << index != 0 || !one.value.takes(field.value(head)) {
+                return joined_hold(conditions, head, request);
+            }
+            met |= 1 << index;
+        }
+    }
+    met.count_ones() as usize == conditions.len()
+}
+
+/// A value that is not the one that is asked for may be when other lines of the header are added.
+fn joined_hold(conditions: &[Condition], head: &[u8], request: &Request) -> bool {
+    let value = |one: &Condition| header(head, request, one.name.as_bytes());
+    conditions.iter().all(|one| value(one).is_some_and(|value| one.value.takes(&value)))
+}
+
+/// Whether the first of the pairs with each name has the value.
+fn firsts_hold<'h>(conditions: &[Condition], pairs: impl Iterator<Item = &'h [u8]>) -> bool {
+    let mut met = 0_u64;
+    for pair in pairs {
+        for (index, one) in conditions.iter().enumerate() {
+            if met & 1 << index != 0 {
+                continue;
+            }
+            let Some(value) = named(pair, one.name.as_bytes()) else { continue };
+            if !one.value.takes(value) {
+                return false;
+            }
+            met |= 1 << index;
+        }
+    }
+    met.count_ones() as usize == conditions.len()
 }
 
 #[cfg(test)]
@@ -73,6 +114,17 @@ mod tests {
         }
         let value = ValueMatch::Pattern(Pattern::parse("^[0-9]$").unwrap());
         assert!(complies(&of_query(vec![Condition { name: "x".to_owned(), value }])));
+    }
+
+    #[test]
+    fn more_conditions_than_are_looked_at_in_one_pass_hold_too() {
+        let many = |one: Vec<Condition>| vec![one[0].clone(); AT_ONCE_MAX];
+        for (last, expected) in [("1", true), ("2", false)] {
+            let query = [many(exact("x", "1")), exact("x", last)].concat();
+            assert_eq!(complies(&Conditions { query, ..Conditions::default() }), expected);
+            let headers = [many(exact("host", "a")), exact("x-a", &format!("{last},2"))].concat();
+            assert_eq!(complies(&Conditions { headers, ..Conditions::default() }), expected);
+        }
     }
 
     #[test]

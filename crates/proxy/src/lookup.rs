@@ -43,11 +43,6 @@ pub(crate) fn cookie_variable<'a>(head: &'a [u8], request: &Request, name: &[u8]
     cookies(head, request).find_map(|pair| named_in_any_case(pair, name))
 }
 
-/// The value of a parameter of the query, as sent; of one that comes more than once, the first.
-pub(crate) fn parameter<'a>(head: &'a [u8], request: &Request, name: &[u8]) -> Option<&'a [u8]> {
-    parameters(head, request)?.find_map(|pair| named(pair, name))
-}
-
 /// The value of a cookie; of one that comes more than once, the first.
 pub(crate) fn cookie<'a>(head: &'a [u8], request: &Request, name: &[u8]) -> Option<&'a [u8]> {
     cookies(head, request).find_map(|pair| named(pair, name))
@@ -64,13 +59,21 @@ fn joined<'a>(mut values: impl Iterator<Item = &'a [u8]>, separator: &[u8]) -> O
     Some(joined)
 }
 
-fn parameters<'a>(head: &'a [u8], request: &Request) -> Option<impl Iterator<Item = &'a [u8]> + use<'a>> {
+/// The pairs of the query, as sent; none without a query.
+pub(crate) fn parameters<'a>(
+    head: &'a [u8],
+    request: &Request,
+) -> Option<impl Iterator<Item = &'a [u8]> + use<'a>> {
     let target = request.origin_target(head);
     let query = target[wire::path::of_target(target).len()..].strip_prefix(b"?")?;
     Some(query.split(|&byte| byte == b'&'))
 }
 
-fn cookies<'h, 'r>(head: &'h [u8], request: &'r Request) -> impl Iterator<Item = &'h [u8]> + use<'h, 'r> {
+/// The pairs of all cookies.
+pub(crate) fn cookies<'h, 'r>(
+    head: &'h [u8],
+    request: &'r Request,
+) -> impl Iterator<Item = &'h [u8]> + use<'h, 'r> {
     let pairs = values(head, request, b"cookie").flat_map(|value| value.split(|&byte| byte == b';'));
     pairs.map(<[u8]>::trim_ascii)
 }
@@ -85,7 +88,7 @@ fn values<'h, 'r>(
 }
 
 /// The value of `name=value`, if that is its name; empty where there is no `=`.
-fn named<'a>(pair: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+pub(crate) fn named<'a>(pair: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let rest = pair.strip_prefix(name)?;
     if rest.is_empty() { Some(rest) } else { rest.strip_prefix(b"=") }
 }
