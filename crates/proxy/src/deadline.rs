@@ -5,6 +5,7 @@
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -12,10 +13,13 @@ use model::MinRate;
 
 use crate::clock::{Clock, Moment};
 use crate::pace::{Direction, Pace};
+use crate::ticker::Tick;
 
 /// The deadlines of a worker.
 pub(crate) struct Deadlines {
     pub(crate) clock: Clock,
+    /// What sweeps them.
+    tick: Arc<Tick>,
     slots: RefCell<Slots>,
 }
 
@@ -68,8 +72,14 @@ pub(crate) struct Deadline {
 }
 
 impl Deadlines {
-    pub(crate) fn new(clock: Clock) -> Rc<Self> {
-        Rc::new(Self { clock, slots: RefCell::default() })
+    /// Those of a worker that has these ticks.
+    pub(crate) fn new(clock: Clock, tick: Arc<Tick>) -> Rc<Self> {
+        Rc::new(Self { clock, tick, slots: RefCell::default() })
+    }
+
+    /// Whether nobody has one.
+    pub(crate) fn are_none(&self) -> bool {
+        self.slots.borrow().are_none()
     }
 
     /// Wakes whoever is due.
@@ -145,6 +155,10 @@ impl State {
 }
 
 impl Slots {
+    fn are_none(&self) -> bool {
+        self.free.len() == self.due.len()
+    }
+
     fn fire(&mut self, index: usize) {
         self.due[index] = Moment::NEVER;
         self.state[index].fired = true;
@@ -158,6 +172,9 @@ impl Slots {
 impl Deadline {
     pub(crate) fn new(deadlines: &Rc<Deadlines>) -> Self {
         let mut slots = deadlines.slots.borrow_mut();
+        if slots.are_none() {
+            deadlines.tick.note_idle(false);
+        }
         let index = slots.free.pop().unwrap_or_else(|| {
             slots.due.push(Moment::NEVER);
             slots.state.push(State::default());
@@ -376,7 +393,7 @@ mod tests {
 
     #[test]
     fn a_deadline_fires_at_the_sweep_after_it_is_due() {
-        let deadlines = Deadlines::new(Clock::new(Clock::begin()));
+        let deadlines = Deadlines::new(Clock::new(Clock::begin()), Arc::default());
         let deadline = Deadline::new(&deadlines);
         let mut waiting = pin!(deadline.within(Duration::ZERO, never));
         assert_eq!(poll(&mut waiting), Poll::Pending);
@@ -386,7 +403,7 @@ mod tests {
 
     #[test]
     fn a_later_deadline_does_not_fire() {
-        let deadlines = Deadlines::new(Clock::new(Clock::begin()));
+        let deadlines = Deadlines::new(Clock::new(Clock::begin()), Arc::default());
         let deadline = Deadline::new(&deadlines);
         let mut waiting = pin!(deadline.within(Duration::from_secs(60), never));
         assert_eq!(poll(&mut waiting), Poll::Pending);
@@ -398,7 +415,7 @@ mod tests {
     #[test]
     fn a_deadline_that_was_stopped_begins_when_it_is_set_again() {
         let clock = Clock::new(Clock::begin());
-        let deadlines = Deadlines::new(clock.clone());
+        let deadlines = Deadlines::new(clock.clone(), Arc::default());
         let deadline = Deadline::new(&deadlines);
         deadline.stop();
         let mut waiting = pin!(deadline.guard(never));
@@ -414,7 +431,7 @@ mod tests {
     #[test]
     fn who_has_been_idle_for_longest_makes_room() {
         let clock = Clock::new(Clock::begin());
-        let deadlines = Deadlines::new(clock.clone());
+        let deadlines = Deadlines::new(clock.clone(), Arc::default());
         let all: Vec<_> = (0..4).map(|_| Deadline::new(&deadlines)).collect();
         let mut waiting: Vec<_> = all
             .iter()
@@ -437,7 +454,7 @@ mod tests {
     #[test]
     fn who_has_streams_makes_no_room_though_it_is_to_hear_of_a_drain() {
         let clock = Clock::new(Clock::begin());
-        let deadlines = Deadlines::new(clock.clone());
+        let deadlines = Deadlines::new(clock.clone(), Arc::default());
         let (busy, waiting) = (Deadline::new(&deadlines), Deadline::new(&deadlines));
         let cx = Context::from_waker(Waker::noop());
         let due = Some(clock.now().after(Duration::from_secs(60)));
@@ -456,7 +473,7 @@ mod tests {
 
     #[test]
     fn draining_wakes_the_idle_only() {
-        let deadlines = Deadlines::new(Clock::new(Clock::begin()));
+        let deadlines = Deadlines::new(Clock::new(Clock::begin()), Arc::default());
         let (idle, busy) = (Deadline::new(&deadlines), Deadline::new(&deadlines));
         let forever = Duration::MAX;
         let mut waiting = pin!(idle.within_idle(forever, never));
@@ -470,7 +487,7 @@ mod tests {
     #[test]
     fn no_wait_lasts_longer_than_the_cap() {
         let clock = Clock::new(Clock::begin());
-        let deadlines = Deadlines::new(clock.clone());
+        let deadlines = Deadlines::new(clock.clone(), Arc::default());
         let deadline = Deadline::new(&deadlines);
         deadline.cap(clock.now().after(Duration::from_secs(3)));
         let another = deadline.another();

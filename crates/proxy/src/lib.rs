@@ -309,7 +309,7 @@ impl Proxy {
             let (files, cache, forms) = (options.files.clone(), cache.clone(), forms.clone());
             let replica_secret = options.replica_secret.clone();
             let run = move || {
-                let deadlines = Deadlines::new(clock.clone());
+                let deadlines = Deadlines::new(clock.clone(), Arc::clone(&thread.ticks));
                 let (sources, timing) = (Sources::new(sources), Rc::clone(&deadlines));
                 let pool = Pool::new(index, clock.clone(), timing, shared_pool, registry, sources);
                 let parts = WorkerParts {

@@ -96,6 +96,9 @@ pub(crate) const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 /// Ticks between two sweeps of the idle upstream connections.
 pub(crate) const TICKS_PER_SWEEP: u64 = 10;
+/// A worker on which nothing has waited for so many ticks is told of one tick in [`TICKS_PER_SWEEP`] until something does: what is counted by
+/// windows of a second has been told by then.
+pub(crate) const IDLE_TICKS: u32 = 20;
 /// Time for which an endpoint may still answer a client that has shut down its sending side. Such a client cannot be
 /// told from one that is gone.
 pub(crate) const HALF_CLOSED_GRACE: Duration = Duration::from_secs(1);

@@ -74,6 +74,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::Shutdown;
     use std::rc::Rc;
+    use std::sync::Arc;
 
     use tokio::net::TcpListener;
     use tokio::runtime::{Builder, LocalOptions};
@@ -97,7 +98,7 @@ mod tests {
                 client
             });
             let clock = Clock::new(Clock::begin());
-            let deadlines = Deadlines::new(clock.clone());
+            let deadlines = Deadlines::new(clock.clone(), Arc::default());
             let sweeper = Rc::clone(&deadlines);
             let sweeping = tokio::task::spawn_local(async move {
                 loop {

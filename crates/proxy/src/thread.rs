@@ -169,9 +169,11 @@ async fn tick(worker: Rc<Worker>, listeners: Rc<Listeners>, ticks: Arc<Tick>) {
         worker.tick();
         ticks.seen(worker.clock.now());
         admission::close_wanted(&worker);
-        if count.is_multiple_of(TICKS_PER_SWEEP) {
+        if ticks.is_quiet() || count.is_multiple_of(TICKS_PER_SWEEP) {
+            worker.pool.sweep();
             listeners.retry(&worker);
         }
+        ticks.note_idle(worker.is_idle());
     }
 }
 

@@ -2,14 +2,14 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tokio::sync::Notify;
 
 use crate::clock::{Clock, Moment};
-use crate::limits::TICK;
+use crate::limits::{IDLE_TICKS, TICK, TICKS_PER_SWEEP};
 
 /// Ends when it is dropped.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct Ticker {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a worker is told of, ten times a second, and how late it sees it.
+/// What a worker is told of, ten times a second, or once when it has been idle for a while, and how late it sees it.
 #[derive(Debug, Default)]
 pub(crate) struct Tick {
     notify: Notify,
@@ -26,6 +26,8 @@ pub(crate) struct Tick {
     sent: AtomicU64,
     /// The longest time from one to its turn since that was asked, in nanoseconds.
     lag: AtomicU64,
+    /// For how many ticks the worker has been idle. Only the worker writes it.
+    idle: AtomicU32,
 }
 
 // === impl Ticker ===
@@ -40,10 +42,13 @@ impl Ticker {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let run = move || {
+            let mut count = 0_u64;
             while !stopped.load(Ordering::Relaxed) {
                 std::thread::park_timeout(TICK);
                 clock.update();
-                for worker in &workers {
+                count += 1;
+                let is_for_all = count.is_multiple_of(TICKS_PER_SWEEP);
+                for worker in workers.iter().filter(|worker| is_for_all || !worker.is_quiet()) {
                     worker.send(clock.now());
                 }
                 tick();
@@ -72,6 +77,17 @@ impl Tick {
         // One that waits stays the one to be late.
         let _ = self.sent.compare_exchange(0, nanos(now), Ordering::Relaxed, Ordering::Relaxed);
         self.notify.notify_one();
+    }
+
+    /// The worker is idle at this tick, or is not.
+    pub(crate) fn note_idle(&self, is_idle: bool) {
+        let idle = if is_idle { self.idle.load(Ordering::Relaxed).saturating_add(1) } else { 0 };
+        self.idle.store(idle, Ordering::Relaxed);
+    }
+
+    /// Whether the worker has been idle for so long that it is told of one tick of [`TICKS_PER_SWEEP`].
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.idle.load(Ordering::Relaxed) >= IDLE_TICKS
     }
 
     /// Waits for the next one.
@@ -104,6 +120,18 @@ fn nanos(moment: Moment) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_is_idle_for_long_is_quiet_until_something_is_to_be_done() {
+        let tick = Tick::default();
+        for _ in 0..IDLE_TICKS {
+            assert!(!tick.is_quiet());
+            tick.note_idle(true);
+        }
+        assert!(tick.is_quiet());
+        tick.note_idle(false);
+        assert!(!tick.is_quiet());
+    }
 
     #[test]
     fn a_tick_is_as_late_as_its_turn_and_the_first_counts() {

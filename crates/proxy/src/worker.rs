@@ -113,7 +113,6 @@ pub(crate) struct Worker {
     /// When it was last told that levels of compression fall.
     told_of_ease: Cell<Option<Moment>>,
     serial: Cell<u64>,
-    ticks: Cell<u64>,
     /// A connection has been closed.
     closed: Notify,
 }
@@ -225,7 +224,6 @@ impl Worker {
             told_of_unheld: Cell::new(None),
             told_of_ease: Cell::new(None),
             serial: Cell::new(0),
-            ticks: Cell::new(0),
             closed: Notify::new(),
         })
     }

@@ -75,7 +75,7 @@ impl World {
         let log = Log { sink, streams, time, hostname: Arc::from(""), pid: std::process::id() };
         // Nothing is configured for it, so that no span is sent.
         let spans = SpanExporter::new(&registry).sink();
-        let deadlines = Deadlines::new(clock.clone());
+        let deadlines = Deadlines::new(clock.clone(), Arc::default());
         let sources = Sources::new(Vec::new());
         let (shared_pool, timing) = (SharedPool::new(1), Rc::clone(&deadlines));
         let pool = Pool::new(0, clock.clone(), timing, shared_pool, registry, sources);

@@ -38,7 +38,7 @@ impl World {
         let shared_pool = SharedPool::new(workers);
         let pool = |worker| {
             let (shared_pool, registry) = (Arc::clone(&shared_pool), Arc::clone(&registry));
-            let deadlines = Deadlines::new(clock.clone());
+            let deadlines = Deadlines::new(clock.clone(), Arc::default());
             Pool::new(worker, clock.clone(), deadlines, shared_pool, registry, Sources::new(Vec::new()))
         };
         let pools = (0..workers).map(pool).collect();

@@ -66,6 +66,7 @@ impl<'d> ResponseTimer<'d> {
 #[cfg(test)]
 mod tests {
     use std::pin::{Pin, pin};
+    use std::sync::Arc;
     use std::task::Waker;
 
     use super::*;
@@ -93,7 +94,7 @@ mod tests {
     #[test]
     fn a_response_that_takes_longer_than_a_tick_is_slow_and_still_has_its_time() {
         let clock = Clock::new(Clock::begin());
-        let deadlines = Deadlines::new(clock.clone());
+        let deadlines = Deadlines::new(clock.clone(), Arc::default());
         let (deadline, world) = (Deadline::new(&deadlines), (&clock, &*deadlines));
         let timer = ResponseTimer::new(&deadline, TIMEOUT, true);
         let mut waiting = pin!(timer.within(never));
@@ -106,7 +107,7 @@ mod tests {
     #[test]
     fn the_time_counts_from_the_end_of_the_request_on() {
         let clock = Clock::new(Clock::begin());
-        let deadlines = Deadlines::new(clock.clone());
+        let deadlines = Deadlines::new(clock.clone(), Arc::default());
         let (deadline, world) = (Deadline::new(&deadlines), (&clock, &*deadlines));
         let timer = ResponseTimer::new(&deadline, TIMEOUT, false);
         let mut waiting = pin!(timer.within(never));

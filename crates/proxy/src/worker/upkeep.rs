@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Log, Worker};
 use crate::guard::Relief;
-use crate::limits::{GUARD_KEEP_ALIVE_MAX, SHORTAGE_TOLD_INTERVAL, TICKS_PER_SWEEP};
+use crate::limits::{GUARD_KEEP_ALIVE_MAX, SHORTAGE_TOLD_INTERVAL};
 use crate::upstream::ClusterLimits;
 
 impl Worker {
@@ -24,10 +24,11 @@ impl Worker {
         self.abuse.tick();
         self.ease_compression();
         self.handshakes.refill();
-        self.ticks.set(self.ticks.get() + 1);
-        if self.ticks.get().is_multiple_of(TICKS_PER_SWEEP) {
-            self.pool.sweep();
-        }
+    }
+
+    /// Whether nothing waits for its time.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.deadlines.are_none() && self.limited.borrow().is_empty()
     }
 
     /// Has a cluster looked at on ticks until it has nothing to do.
