@@ -160,6 +160,7 @@ fn new_connections(setup: Setup) -> (Forebay, Conversation) {
     let (address, request) = (forebay.address(), with_body(GET));
     let conversation = move |await_sleep: &dyn Fn()| {
         let mut client = Connection::to(address);
+        await_sleep();
         client.send(&request);
         endpoint.answer(await_sleep);
         assert_eq!(client.read_response().body.len(), BODY_BYTES);
