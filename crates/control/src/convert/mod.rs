@@ -2,7 +2,7 @@
 //!
 //! `annotations` lends the annotations of an Ingress to those who convert them and knows what is left; `hosts` puts together what all
 //! Ingresses say of a host; `listeners` makes Gateways, `routes` the routes of one Ingress with its `paths`, `filters`, `redirects` and
-//! `backends`; `policy` takes what is left. `yaml` writes it down.
+//! `backends`; `kinds` tells which of them cannot stand beside each other; `policy` takes what is left. `yaml` writes it down.
 //!
 //! Where a field of the Gateway API does the same as an annotation, the annotation becomes that field. Where it does not, the annotation goes to
 //! a `ForebayPolicy`. What keeps requests away and can go to neither closes the route.
@@ -17,6 +17,7 @@ mod draft;
 mod filters;
 mod grpc;
 mod hosts;
+mod kinds;
 mod listeners;
 mod paths;
 mod policy;
@@ -30,8 +31,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::index::Index;
 use crate::names::NsName;
 use crate::objects::gateway_api::{
-    GROUP, Gateway, GatewayClass, GatewayClassSpec, GrantFrom, GrantTo, HttpRoute, ReferenceGrant,
-    ReferenceGrantSpec,
+    GROUP, Gateway, GatewayClass, GatewayClassSpec, GrantFrom, GrantTo, ReferenceGrant, ReferenceGrantSpec,
 };
 use crate::objects::{Ingress, Resource, Service, Sourced};
 use crate::options::Options;
@@ -43,6 +43,7 @@ use backends::Canaries;
 use defaults::Defaults;
 pub use document::Document;
 use filters::Common;
+use kinds::Placed;
 use listeners::Listeners;
 pub use listeners::Target;
 use protocol::Protocol;
@@ -92,6 +93,25 @@ impl Conversion {
 
 /// Converts all Ingresses of an index that Forebay serves, as their translation has it.
 pub fn ingresses(index: &Index, options: &Options, target: &Target, translation: &Translation) -> Conversion {
+    let mut as_http = BTreeSet::new();
+    loop {
+        let (conversion, placed) = convert(index, options, target, translation, &as_http);
+        let in_conflict = kinds::in_conflict(&placed);
+        if in_conflict.is_empty() {
+            return conversion;
+        }
+        as_http.extend(in_conflict);
+    }
+}
+
+/// Converts them; those in `as_http` to no `GRPCRoute`s. Returns where routes are attached too.
+fn convert(
+    index: &Index,
+    options: &Options,
+    target: &Target,
+    translation: &Translation,
+    as_http: &BTreeSet<NsName>,
+) -> (Conversion, Vec<Placed>) {
     let ours = index.ingresses.iter().filter(|ingress| is_ours(ingress, index, options)).count();
     let mut conversion = Conversion { findings: faults(&translation.problems), ..Conversion::default() };
     let taken =
@@ -100,7 +120,7 @@ pub fn ingresses(index: &Index, options: &Options, target: &Target, translation:
     conversion.ingresses = canaries.len() + mains.len();
     conversion.left_out = ours.saturating_sub(conversion.ingresses);
     if conversion.ingresses == 0 {
-        return conversion;
+        return (conversion, Vec::new());
     }
     let defaults = Defaults::read(index, options);
     let hosts = hosts::look(&mains, index, options);
@@ -114,16 +134,25 @@ pub fn ingresses(index: &Index, options: &Options, target: &Target, translation:
         listeners: &listeners,
         canaries: &canaries_by_path,
         defaults: &defaults,
+        as_http,
     };
-    let mut claims = Claims::new();
-    let mut with_tls = BTreeSet::new();
+    let mut all = All::default();
     for one in &mains {
-        conversion.of_ingress(one, &around, &mut claims, &mut with_tls);
+        conversion.of_ingress(one, &around, &mut all);
     }
     for one in &canaries {
         conversion.findings.extend(one.findings());
     }
-    conversion
+    (conversion, all.placed)
+}
+
+/// What has been made of the Ingresses so far.
+#[derive(Default)]
+struct All {
+    claims: Claims,
+    /// The Services that have a policy for TLS.
+    with_tls: BTreeSet<NsName>,
+    placed: Vec<Placed>,
 }
 
 /// The problems that say why an Ingress, or a part of it, is not served as it is.
@@ -154,13 +183,7 @@ impl Conversion {
         }
     }
 
-    fn of_ingress<'s>(
-        &mut self,
-        one: &'s Annotations<'s>,
-        around: &Surroundings<'s>,
-        claims: &mut Claims,
-        with_tls: &mut BTreeSet<NsName>,
-    ) {
+    fn of_ingress<'s>(&mut self, one: &'s Annotations<'s>, around: &Surroundings<'s>, all: &mut All) {
         let defaults = around.defaults;
         let force = one.boolean("force-ssl-redirect").unwrap_or(defaults.force_ssl_redirect);
         let with_certificate = one.boolean("ssl-redirect").unwrap_or(defaults.ssl_redirect);
@@ -171,7 +194,8 @@ impl Conversion {
         if vhost.is_some() {
             common.host = one.text("upstream-vhost").map(str::to_owned);
         }
-        let protocol = Protocol::read(one);
+        let mut protocol = Protocol::read(one);
+        protocol.is_grpc_route &= !around.as_http.contains(&one.ingress.key());
         let redirect = redirects::of_all(one);
         one.pass_over(&[
             "preserve-trailing-slash",
@@ -194,7 +218,8 @@ impl Conversion {
             to_tls: (with_certificate, force),
             closed,
         };
-        let mut routes = routes::make(&wishes, around, claims);
+        let mut routes = routes::make(&wishes, around, &mut all.claims);
+        all.placed.append(&mut routes.placed);
         let ingress = one.ingress;
         let is_grpc = routes.documents.iter().any(|document| document.kind() == grpc::KIND);
         let services = wishes.protocol.of_services(one, &routes.services, around.index, is_grpc);
@@ -208,12 +233,12 @@ impl Conversion {
         }
         self.documents.append(&mut routes.documents);
         for service in &routes.services {
-            if with_tls.insert(NsName::new(ingress.namespace(), &*service.name)) {
+            if all.with_tls.insert(NsName::new(ingress.namespace(), &*service.name)) {
                 self.documents.extend(wishes.protocol.policy(one, service, around.index));
             }
         }
         if let Some(service) = &wishes.common.mirrored {
-            self.documents.push(grant(ingress.namespace(), service));
+            self.documents.push(grant(ingress.namespace(), service, &routes.attached));
         }
         if !settings.is_empty() && !routes.attached.is_empty() {
             self.documents.push(settings.document(ingress.namespace(), ingress.name(), &routes.attached));
@@ -231,11 +256,12 @@ fn from(ingress: &Sourced<Ingress>) -> String {
 }
 
 /// Lets routes of a namespace name a Service of another.
-fn grant(namespace: &str, service: &NsName) -> Document {
-    let from = GrantFrom { group: GROUP.into(), kind: HttpRoute::KIND.into(), namespace: namespace.into() };
+fn grant(namespace: &str, service: &NsName, routes: &[policy::Attached]) -> Document {
+    let kinds: BTreeSet<_> = routes.iter().map(|route| route.kind).collect();
+    let from = |kind: &str| GrantFrom { group: GROUP.into(), kind: kind.into(), namespace: namespace.into() };
     let to =
         GrantTo { group: "".into(), kind: Service::KIND.into(), name: Some(service.name.as_str().into()) };
-    let spec = ReferenceGrantSpec { from: vec![from], to: vec![to] };
+    let spec = ReferenceGrantSpec { from: kinds.into_iter().map(from).collect(), to: vec![to] };
     let name = format!("{}-from-{namespace}", service.name);
     Document::of_gateway_api(ReferenceGrant::KIND, Some(&service.namespace), &name, &spec)
 }

@@ -4,7 +4,7 @@
 //!
 //! Never in here: listeners, and what single filters say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::annotations::Annotations;
 use super::backends::{self, Canaries, Service, with_headers};
@@ -14,12 +14,14 @@ use super::draft::{Draft, MATCHES_MAX, Made, Role, joined, redirecting};
 use super::filters::Common;
 use super::grpc;
 use super::hosts::{Host, Hosts, Name, Rule, declare, rules};
+use super::kinds::Placed;
 use super::listeners::{Listeners, Sections};
 use super::paths::{self, Mode};
 use super::policy::Attached;
 use super::protocol::Protocol;
 use super::redirects;
 use crate::index::Index;
+use crate::names::NsName;
 use crate::objects::gateway_api::{
     Filter, HttpMatch, HttpRoute, HttpRouteRule, HttpRouteSpec, ParentReference, PathMatch, PathMatchType,
     ValueMatch,
@@ -37,6 +39,8 @@ pub(super) struct Surroundings<'s> {
     pub(super) listeners: &'s Listeners<'s>,
     pub(super) canaries: &'s Canaries<'s>,
     pub(super) defaults: &'s Defaults,
+    /// The Ingresses that become no `GRPCRoute`s.
+    pub(super) as_http: &'s BTreeSet<NsName>,
 }
 
 /// The paths that are taken already, by host, with the Ingress that has them.
@@ -58,6 +62,7 @@ pub(super) struct Wishes<'i> {
 pub(super) struct Routes {
     pub(super) documents: Vec<Document>,
     pub(super) attached: Vec<Attached>,
+    pub(super) placed: Vec<Placed>,
     /// The Services behind them.
     pub(super) services: Vec<Service>,
     pub(super) findings: Vec<Problem>,
@@ -68,7 +73,8 @@ pub(super) fn make<'s>(wishes: &Wishes<'s>, around: &Surroundings<'s>, claims: &
     let mut maker = Maker { wishes, around, claims, services: Vec::new(), findings: Vec::new() };
     let drafts = maker.drafts();
     let Maker { services, findings, .. } = maker;
-    let mut routes = Routes { documents: Vec::new(), attached: Vec::new(), services, findings };
+    let mut routes =
+        Routes { documents: Vec::new(), attached: Vec::new(), placed: Vec::new(), services, findings };
     routes.write(drafts, wishes);
     routes
 }
@@ -391,6 +397,7 @@ impl Routes {
         let namespace = wishes.annotations.ingress.namespace();
         let serves = matches!(draft.role, Role::Whole | Role::Secure);
         let grpc = Some(rules).filter(|_| serves && wishes.protocol.is_grpc_route).and_then(grpc::spec);
+        self.placed.push(Placed::new(wishes.annotations.ingress.key(), grpc.is_some(), draft));
         let mut document = if let Some(spec) = grpc {
             let spec = grpc::with(spec, draft);
             self.attached.push(Attached { kind: grpc::KIND, name: name.to_owned() });

@@ -192,6 +192,23 @@ fn a_gateways_certificate_ports_and_class_change_without_a_failed_request() {
     });
 }
 
+/// `GRPCRouteSpec.hostnames` asks for one of two routes; of equally old ones of one name the `HTTPRoute` comes first.
+#[test]
+fn a_route_is_served_when_the_older_one_of_its_host_is_gone() {
+    let upstream = Canned::saying("hello");
+    let http = "hostnames: [web.test], rules: [{matches: [{path: {value: /a}}], backendRefs: [{name: web, port: 80}]}]";
+    let grpc = "hostnames: ['*.test'], rules: [{backendRefs: [{name: missing, port: 80}]}]";
+    let forebay = serving(HTTP, route("HTTPRoute", http), upstream.address())
+        .manifest("grpc.yaml", route("GRPCRoute", grpc))
+        .start();
+    let status = |host: &str, target: &str| said(&mut forebay.client(), host, target).0;
+    assert_eq!((status("web.test", "/a"), status("web.test", "/b")), (200, 404));
+    assert_eq!(status("other.test", "/b"), 404);
+    forebay.await_log("HTTPRoute default/web has host *.test, or some of its names");
+    forebay.replace("route.yaml", "");
+    forebay.await_that("the younger route", || status("other.test", "/b") == 500);
+}
+
 /// `GRPCRouteRule.backendRefs` asks for `UNAVAILABLE` where a route over HTTP has 500.
 #[test]
 fn a_call_to_a_backend_that_is_missing_is_unavailable() {

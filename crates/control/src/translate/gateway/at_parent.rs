@@ -3,11 +3,19 @@
 //! Never in here: how it is found where it is attached.
 
 use super::attach::Attached;
-use super::conditions::{self, PARTIALLY_INVALID, problem};
+use super::conditions::{self, Fault, PARTIALLY_INVALID, problem};
 use super::pieces::{Pieces, RouteObject};
 use super::report::{Condition, ParentStatus, RouteStatus};
 use super::routes::Content;
 use crate::problem::Problem;
+
+/// A listener that does not take a route, since another route has a name there.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Lost {
+    /// The place of the listener.
+    pub(super) listener: usize,
+    pub(super) fault: Fault,
+}
 
 /// A route at one of its parents.
 pub(super) struct AtParent {
@@ -16,6 +24,8 @@ pub(super) struct AtParent {
     pub(super) number: u32,
     /// The numbers of what it is at each listener.
     pub(super) of_listeners: Vec<u32>,
+    /// Where it loses against other routes.
+    pub(super) lost: Vec<Lost>,
 }
 
 impl AtParent {
@@ -33,6 +43,17 @@ impl AtParent {
     pub(super) fn contents<'p>(&self, pieces: &'p Pieces) -> impl Iterator<Item = &'p Content> {
         self.of_listeners.iter().map(|&number| &pieces.value(number).content)
     }
+
+    /// Whether the listener does not take it for the sake of another route.
+    pub(super) fn loses(&self, listener: usize) -> bool {
+        self.lost.iter().any(|lost| lost.listener == listener)
+    }
+
+    /// Why no listener takes it for the sake of other routes.
+    fn conflict(&self) -> Option<&Fault> {
+        let listeners = self.attached.listeners.as_ref().ok()?;
+        self.lost.first().filter(|_| self.lost.len() == listeners.len()).map(|lost| &lost.fault)
+    }
 }
 
 /// What is said of a route at its parents.
@@ -45,14 +66,15 @@ pub(super) fn status(
     let of_parent = |at: &AtParent| {
         let Content { unresolved, refused, partly, problems, .. } = at.content(pieces);
         all.extend(problems.iter().cloned());
-        let fault = at.attached.listeners.as_ref().err().or(refused.as_ref());
+        let fault = at.attached.listeners.as_ref().err().or(refused.as_ref()).or_else(|| at.conflict());
         let mut conditions = vec![conditions::accepted(fault), conditions::resolved(unresolved.as_ref())];
         if let Some(partly) = partly {
             conditions.push(Condition::yes(PARTIALLY_INVALID, partly.reason, partly.message.clone()));
         }
         let parent = &object.parents()[at.attached.parent];
         let place = object.place(parent);
-        for fault in fault.into_iter().chain(unresolved).chain(partly) {
+        let lost = at.lost.iter().map(|lost| &lost.fault).filter(|_| fault.is_none());
+        for fault in fault.into_iter().chain(unresolved).chain(partly).chain(lost) {
             all.push(problem(&place, "", fault));
         }
         ParentStatus { parent_ref: parent.value.clone(), conditions }

@@ -29,7 +29,7 @@ pub(super) fn covers(wide: &HostName, narrow: &HostName) -> bool {
 
 /// The names that both stand for; none if there are none. "A Hostname prefixed with a wildcard label (`*.`) is interpreted as a suffix
 /// match": so one of the two always covers the other, or they have nothing in common.
-pub(super) fn intersection(listener: &HostName, route: &HostName) -> Option<HostName> {
+pub(crate) fn intersection(listener: &HostName, route: &HostName) -> Option<HostName> {
     if covers(listener, route) {
         Some(route.clone())
     } else {

@@ -14,6 +14,7 @@ mod attach;
 mod backends;
 mod closed;
 mod conditions;
+mod conflicts;
 mod duration;
 mod effective;
 mod filters;
@@ -21,7 +22,7 @@ mod forebay_policies;
 mod forebay_status;
 mod grants;
 mod guarded;
-mod hostnames;
+pub(crate) mod hostnames;
 mod hosts;
 mod join;
 mod kinds;
@@ -183,7 +184,7 @@ fn by_listener<'r>(
         for parent in &route.parents {
             let places = parent.attached.listeners.iter().flatten();
             for ((at, names), content) in places.zip(parent.contents(pieces)) {
-                if counted.contains(at) {
+                if counted.contains(at) || parent.loses(*at) {
                     continue;
                 }
                 counted.push(*at);

@@ -9,6 +9,7 @@ use foldhash::fast::FixedState;
 
 use super::at_parent::{self, AtParent};
 use super::attach::{Attached, attach};
+use super::conflicts;
 use super::effective::{Effective, ParentKey};
 use super::forebay_policies::{Above, ForebayPolicies};
 use super::listeners::{Listeners, OwnGateway};
@@ -114,16 +115,24 @@ impl AllPlaced {
         let context = context(has_same_policies);
         self.follow_objects(inputs.gateway());
         for placed in &mut self.all {
-            let is_placed = placed.is_judged && is_same;
-            if !is_placed {
+            placed.is_judged &= is_same;
+            if !placed.is_judged {
                 placed.place(pieces, context.forebay_policies, listeners, inputs, revisions);
             }
-            let mut is_new = !is_placed;
-            for number in placed.numbers() {
-                is_new |=
-                    pieces::follow(pieces, number, &placed.object, &context, inputs, clusters, revisions);
+            for number in placed.parents.iter().flat_map(AtParent::numbers) {
+                placed.is_judged &=
+                    !pieces::follow(pieces, number, &placed.object, &context, inputs, clusters, revisions);
             }
-            if is_new {
+        }
+        let routes = self.all.iter().map(|placed| (&placed.object, placed.parents.as_slice()));
+        let mut lost = conflicts::find(&routes.collect::<Vec<_>>(), listeners.all.len(), pieces);
+        for (number, placed) in self.all.iter_mut().enumerate() {
+            for (at, parent) in placed.parents.iter_mut().enumerate() {
+                let lost = lost.remove(&(number, at)).unwrap_or_default();
+                placed.is_judged &= parent.lost == lost;
+                parent.lost = lost;
+            }
+            if !placed.is_judged {
                 placed.judge(pieces);
             }
         }
@@ -172,15 +181,10 @@ impl Placed {
             let of_listeners: Vec<_> =
                 places.map(|(at, _)| number(above(gateway, &listeners.all[*at], policies))).collect();
             let number = of_listeners.first().copied().unwrap_or_else(|| number(None));
-            AtParent { attached, number, of_listeners }
+            AtParent { attached, number, of_listeners, lost: Vec::new() }
         };
         let attached = attach(&object.candidate(), listeners, inputs);
         self.parents = attached.into_iter().map(at_parent).collect();
-    }
-
-    /// The numbers of all that it is.
-    fn numbers(&self) -> impl Iterator<Item = u32> {
-        self.parents.iter().flat_map(AtParent::numbers)
     }
 
     fn judge(&mut self, pieces: &Pieces) {

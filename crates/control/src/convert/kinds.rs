@@ -1,0 +1,41 @@
+//! Which Ingresses cannot become `GRPCRoute`s, since a listener takes one kind of routes for each host.
+
+use std::collections::BTreeSet;
+
+use model::HostName;
+
+use super::draft::Draft;
+use crate::names::NsName;
+use crate::objects::gateway_api::ParentReference;
+use crate::translate::gateway::hostnames;
+
+/// A route, and where it is attached.
+pub(super) struct Placed {
+    ingress: NsName,
+    is_grpc: bool,
+    hostnames: Vec<HostName>,
+    parents: Vec<ParentReference>,
+}
+
+impl Placed {
+    pub(super) fn new(ingress: NsName, is_grpc: bool, draft: &Draft) -> Self {
+        let parsed = draft.hostnames.iter().filter_map(|name| HostName::parse_with_suffix(name).ok());
+        let mut hostnames: Vec<_> = parsed.collect();
+        if draft.hostnames.is_empty() {
+            hostnames.push(HostName::Any);
+        }
+        Self { ingress, is_grpc, hostnames, parents: draft.parents.clone() }
+    }
+
+    fn is_in_the_way_of(&self, other: &Self) -> bool {
+        let meets = |name| other.hostnames.iter().any(|it| hostnames::intersection(name, it).is_some());
+        self.parents.iter().any(|parent| other.parents.contains(parent)) && self.hostnames.iter().any(meets)
+    }
+}
+
+/// The Ingresses whose `GRPCRoute`s have a host in common with an `HTTPRoute`.
+pub(super) fn in_conflict(placed: &[Placed]) -> BTreeSet<NsName> {
+    let (calls, requests): (Vec<_>, Vec<_>) = placed.iter().partition(|route| route.is_grpc);
+    let is_in_conflict = |call: &&&Placed| requests.iter().any(|request| request.is_in_the_way_of(call));
+    calls.iter().filter(is_in_conflict).map(|call| call.ingress.clone()).collect()
+}

@@ -1,0 +1,150 @@
+//! Routes of HTTP and of gRPC that have names in common at a listener: "exactly one of these two" is accepted there, the older one.
+//!
+//! Never in here: other reasons for which a listener does not take a route.
+
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
+use model::HostName;
+
+use super::at_parent::{AtParent, Lost};
+use super::conditions::Fault;
+use super::kinds::RouteKind;
+use super::pieces::{Pieces, RouteObject};
+
+/// What is lost, by the place of the route and that of its parent.
+pub(super) type AllLost = HashMap<(usize, usize), Vec<Lost>, FixedState>;
+
+/// The names that routes of a kind have at a listener, each with the place of the oldest route that has it.
+#[derive(Default)]
+struct Names<'r> {
+    exact: HashMap<&'r str, usize, FixedState>,
+    suffixes: HashMap<&'r str, usize, FixedState>,
+    /// Suffixes that names of these routes end with.
+    above: HashMap<&'r str, usize, FixedState>,
+    /// Who has all names.
+    all: Option<usize>,
+    /// Who has any name.
+    any: Option<usize>,
+}
+
+impl<'r> Names<'r> {
+    fn add(&mut self, name: &'r HostName, route: usize) {
+        self.any.get_or_insert(route);
+        let (names, text) = match name {
+            HostName::Exact(text) => (&mut self.exact, text),
+            HostName::Suffix(text) | HostName::OneLabel(text) => (&mut self.suffixes, text),
+            HostName::Any => {
+                self.all.get_or_insert(route);
+                return;
+            }
+        };
+        names.entry(text).or_insert(route);
+        for suffix in suffixes(text) {
+            self.above.entry(suffix).or_insert(route);
+        }
+    }
+
+    /// A route that has a name in common with this one.
+    fn rival(&self, name: &HostName) -> Option<usize> {
+        let (own, below, text) = match name {
+            HostName::Any => return self.any,
+            HostName::Exact(text) => (&self.exact, None, text),
+            HostName::Suffix(text) | HostName::OneLabel(text) => {
+                (&self.suffixes, self.above.get(text.as_str()), text)
+            }
+        };
+        let wider = || suffixes(text).find_map(|suffix| self.suffixes.get(suffix));
+        own.get(text.as_str()).or(below).or_else(wider).copied().or(self.all)
+    }
+}
+
+/// What comes after each dot.
+fn suffixes(name: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(name), |name| Some(name.split_once('.')?.1)).skip(1)
+}
+
+/// Finds who loses. `routes` has the oldest first. A route of which nothing can be served takes no name from others.
+pub(super) fn find(routes: &[(&RouteObject, &[AtParent])], listeners: usize, pieces: &Pieces) -> AllLost {
+    let mut lost = AllLost::default();
+    let has = |kind: RouteKind| routes.iter().any(|(route, _)| route.kind() == kind);
+    if !has(RouteKind::Grpc) || !has(RouteKind::Http) {
+        return lost;
+    }
+    let mut names: Vec<[Names<'_>; 2]> = (0..listeners).map(|_| Default::default()).collect();
+    for is_refused in [false, true] {
+        for (number, (route, parents)) in routes.iter().enumerate() {
+            let (own, other) = match route.kind() {
+                RouteKind::Http => (0, 1),
+                RouteKind::Grpc => (1, 0),
+                RouteKind::Tls | RouteKind::Tcp | RouteKind::Udp => continue,
+            };
+            for (parent, at) in parents.iter().enumerate() {
+                let places = at.attached.listeners.iter().flatten().zip(at.contents(pieces));
+                for ((listener, wanted), _) in places.filter(|(_, it)| it.refused.is_some() == is_refused) {
+                    let names = &mut names[*listener];
+                    let rival = |name| Some((name, names[other].rival(name)?));
+                    if let Some((name, rival)) = wanted.iter().find_map(rival) {
+                        let fault = fault(name, routes[rival].0);
+                        lost.entry((number, parent)).or_default().push(Lost { listener: *listener, fault });
+                    } else {
+                        for name in wanted {
+                            names[own].add(name, number);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    lost
+}
+
+fn fault(name: &HostName, rival: &RouteObject) -> Fault {
+    let rival = rival.subject().object;
+    let message = match name {
+        HostName::Any => format!("it is for all hosts, of which {rival} has some at the same listener"),
+        name => format!("{rival} has host {name}, or some of its names, at the same listener"),
+    };
+    Fault::new("HostnameConflict", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::hostnames;
+    use super::*;
+
+    /// Names that were added are found exactly if the names have an intersection.
+    #[test]
+    fn a_rival_is_one_with_a_name_in_common() {
+        let names = [
+            "",
+            "*.test",
+            "*.a.test",
+            "a.test",
+            "x.a.test",
+            "y.x.a.test",
+            "*.x.a.test",
+            "b.test",
+            "test",
+            "ba.test",
+        ];
+        let names = names.map(|text| HostName::parse_with_suffix(text).unwrap());
+        for one in &names {
+            for other in &names {
+                let mut known = Names::default();
+                known.add(one, 7);
+                let expected = hostnames::intersection(one, other).map(|_| 7);
+                assert_eq!(known.rival(other), expected, "{one} {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_oldest_of_a_name_is_the_rival() {
+        let name = HostName::parse_with_suffix("a.test").unwrap();
+        let mut names = Names::default();
+        names.add(&name, 1);
+        names.add(&name, 2);
+        assert_eq!((names.rival(&name), names.rival(&HostName::Any)), (Some(1), Some(1)));
+    }
+}
