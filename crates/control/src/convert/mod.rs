@@ -143,6 +143,8 @@ fn convert(
     for one in &canaries {
         conversion.findings.extend(one.findings());
     }
+    let grants = all.copied.iter().map(|((service, namespace), kinds)| grant(namespace, service, kinds));
+    conversion.documents.extend(grants);
     (conversion, all.placed)
 }
 
@@ -152,6 +154,8 @@ struct All {
     claims: Claims,
     /// The Services that have a policy for TLS.
     with_tls: BTreeSet<NsName>,
+    /// The kinds of routes that send copies to a Service of another namespace, by both.
+    copied: BTreeMap<(NsName, String), BTreeSet<&'static str>>,
     placed: Vec<Placed>,
 }
 
@@ -238,7 +242,10 @@ impl Conversion {
             }
         }
         if let Some(service) = &wishes.common.mirrored {
-            self.documents.push(grant(ingress.namespace(), service, &routes.attached));
+            for route in &routes.attached {
+                let key = (service.clone(), ingress.namespace().to_owned());
+                all.copied.entry(key).or_default().insert(route.kind);
+            }
         }
         if !settings.is_empty() && !routes.attached.is_empty() {
             self.documents.push(settings.document(ingress.namespace(), ingress.name(), &routes.attached));
@@ -255,13 +262,13 @@ fn from(ingress: &Sourced<Ingress>) -> String {
     format!("{}{}", ingress.reference(), file.unwrap_or_default())
 }
 
-/// Lets routes of a namespace name a Service of another.
-fn grant(namespace: &str, service: &NsName, routes: &[policy::Attached]) -> Document {
-    let kinds: BTreeSet<_> = routes.iter().map(|route| route.kind).collect();
-    let from = |kind: &str| GrantFrom { group: GROUP.into(), kind: kind.into(), namespace: namespace.into() };
+/// Lets routes of a namespace, of these kinds, name a Service of another.
+fn grant(namespace: &str, service: &NsName, kinds: &BTreeSet<&str>) -> Document {
+    let from =
+        |kind: &&str| GrantFrom { group: GROUP.into(), kind: (*kind).into(), namespace: namespace.into() };
     let to =
         GrantTo { group: "".into(), kind: Service::KIND.into(), name: Some(service.name.as_str().into()) };
-    let spec = ReferenceGrantSpec { from: kinds.into_iter().map(from).collect(), to: vec![to] };
+    let spec = ReferenceGrantSpec { from: kinds.iter().map(from).collect(), to: vec![to] };
     let name = format!("{}-from-{namespace}", service.name);
     Document::of_gateway_api(ReferenceGrant::KIND, Some(&service.namespace), &name, &spec)
 }

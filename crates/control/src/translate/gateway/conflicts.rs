@@ -64,6 +64,18 @@ fn suffixes(name: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(name), |name| Some(name.split_once('.')?.1)).skip(1)
 }
 
+/// A route that is attached to a listener.
+struct Ask<'r> {
+    /// The places of the route, of its parent and of the listener.
+    route: usize,
+    parent: usize,
+    listener: usize,
+    names: &'r [HostName],
+    is_grpc: bool,
+    /// Nothing of it can be served.
+    is_refused: bool,
+}
+
 /// Finds who loses. `routes` has the oldest first. A route of which nothing can be served takes no name from others.
 pub(super) fn find(routes: &[(&RouteObject, &[AtParent])], listeners: usize, pieces: &Pieces) -> AllLost {
     let mut lost = AllLost::default();
@@ -71,32 +83,40 @@ pub(super) fn find(routes: &[(&RouteObject, &[AtParent])], listeners: usize, pie
     if !has(RouteKind::Grpc) || !has(RouteKind::Http) {
         return lost;
     }
+    let mut asks: Vec<_> = (0..routes.len()).flat_map(|route| asks(route, routes, pieces)).collect();
+    asks.sort_by_key(|ask| ask.is_refused);
     let mut names: Vec<[Names<'_>; 2]> = (0..listeners).map(|_| Default::default()).collect();
-    for is_refused in [false, true] {
-        for (number, (route, parents)) in routes.iter().enumerate() {
-            let (own, other) = match route.kind() {
-                RouteKind::Http => (0, 1),
-                RouteKind::Grpc => (1, 0),
-                RouteKind::Tls | RouteKind::Tcp | RouteKind::Udp => continue,
-            };
-            for (parent, at) in parents.iter().enumerate() {
-                let places = at.attached.listeners.iter().flatten().zip(at.contents(pieces));
-                for ((listener, wanted), _) in places.filter(|(_, it)| it.refused.is_some() == is_refused) {
-                    let names = &mut names[*listener];
-                    let rival = |name| Some((name, names[other].rival(name)?));
-                    if let Some((name, rival)) = wanted.iter().find_map(rival) {
-                        let fault = fault(name, routes[rival].0);
-                        lost.entry((number, parent)).or_default().push(Lost { listener: *listener, fault });
-                    } else {
-                        for name in wanted {
-                            names[own].add(name, number);
-                        }
-                    }
-                }
+    for ask in asks {
+        let [http, grpc] = &mut names[ask.listener];
+        let (own, other) = if ask.is_grpc { (grpc, http) } else { (http, grpc) };
+        if let Some((name, rival)) = ask.names.iter().find_map(|name| Some((name, other.rival(name)?))) {
+            let fault = fault(name, routes[rival].0);
+            lost.entry((ask.route, ask.parent)).or_default().push(Lost { listener: ask.listener, fault });
+        } else {
+            for name in ask.names {
+                own.add(name, ask.route);
             }
         }
     }
     lost
+}
+
+/// Where a route of HTTP or gRPC is attached.
+fn asks<'r>(
+    route: usize,
+    routes: &[(&'r RouteObject, &'r [AtParent])],
+    pieces: &'r Pieces,
+) -> impl Iterator<Item = Ask<'r>> + use<'r> {
+    let (object, parents) = routes[route];
+    let is_grpc = object.kind() == RouteKind::Grpc;
+    let parents = if is_grpc || object.kind() == RouteKind::Http { parents } else { &[] };
+    parents.iter().enumerate().flat_map(move |(parent, at)| {
+        let places = at.attached.listeners.iter().flatten().zip(at.contents(pieces));
+        places.map(move |((listener, names), content)| {
+            let is_refused = content.refused.is_some();
+            Ask { route, parent, listener: *listener, names, is_grpc, is_refused }
+        })
+    })
 }
 
 fn fault(name: &HostName, rival: &RouteObject) -> Fault {

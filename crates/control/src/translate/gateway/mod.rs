@@ -1,8 +1,8 @@
 //! Translates the objects of the Gateway API: to hosts and streams of the model, and to what their status is to say.
 //!
-//! `listeners` finds what Gateways and `ListenerSet`s listen at, and `placed` keeps which of them `attach` finds for each route. `pieces`
-//! keeps what `routes` makes of each route: of its `rules`, `filters` and `backends`. `hosts` puts both together, `join` puts the result
-//! beside that of Ingresses, and `status` makes the [`report`].
+//! `listeners` finds what Gateways and `ListenerSet`s listen at, and `placed` keeps which of them `attach` finds for each route, but for
+//! those that it loses by `conflicts`. `pieces` keeps what `routes` makes of each route: of its `rules`, `filters` and `backends`. `hosts`
+//! puts both together, `join` puts the result beside that of Ingresses, and `status` makes the [`report`].
 //!
 //! Without an object of these kinds nothing is done.
 //!
