@@ -2,28 +2,42 @@
 
 # Build products outlive a clone.
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/forebay
-export PATH := $(CACHE)/tools/bin:$(PATH)
-DEBUG := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug/forebay
-RELEASE := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/forebay
+# Debian keeps servers where users other than root do not look.
+export PATH := $(CACHE)/tools/bin:$(PATH):/usr/sbin:/sbin
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+DEBUG := $(TARGET)/debug/forebay
+# Optimised, without link-time optimisation: the demo and the count of instructions share one build.
+QUICK := $(TARGET)/xtask/forebay
+RELEASE := $(TARGET)/release/forebay
+# Tests write here what they have left out (`testkit::needs`).
+export FOREBAY_LEFT_OUT := $(TARGET)/left-out.txt
 CARGO_DENY := cargo-deny@0.20.2
 
-.PHONY: help demo test lint unit kubernetes instructions dist image image-test advisories cluster conformance gateway-conformance field-cases adversary peers peers-kubernetes overload release
+.PHONY: help demo test lint unit kubernetes instructions dist image image-test advisories cluster conformance gateway-conformance field-cases adversary fuzz peers peers-kubernetes overload release
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
 
-demo: toolchain ## What does an ingress cost? Build Forebay, and measure it here
-	@test -x $(RELEASE) || echo "make demo: builds Forebay first, with all optimisations: some ten minutes on two CPUs, once. Cargo tells how far it is."
-	@cargo build --release --package forebay
-	@$(RELEASE) demo
+demo: ## What does an ingress cost? Build Forebay, and measure it here
+	@testing/programs 'make demo' build
+	@test -x $(QUICK) || echo "make demo: builds Forebay first: some six minutes on two CPUs, once. Cargo tells how far it is."
+	@cargo build --profile xtask --package forebay
+	@$(QUICK) demo
+	@echo "make demo: this build lacks link-time optimisation. \`make release\` makes what ships: some ten minutes more, and a tenth fewer instructions for a request."
 
 test: plan lint unit kubernetes instructions ## Everything that a commit has to pass; says what it does, and for how long
+	@test ! -s $(FOREBAY_LEFT_OUT) || echo "make test: passed without $$(sort -u $(FOREBAY_LEFT_OUT) | paste -sd '|' | sed 's/|/; /g')"
 
-.PHONY: plan
-plan:
+# Before anything is built.
+.PHONY: plan programs
+plan: programs
+	@mkdir -p $(TARGET) && rm -f $(FOREBAY_LEFT_OUT)
 	@echo "make test: lint, then unit, kubernetes, instructions. On two CPUs the first run builds for half an hour; later ones take some ten minutes."
 
-lint: tools
+programs:
+	@testing/programs 'make test' build test
+
+lint: programs tools
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
@@ -31,18 +45,20 @@ lint: tools
 	@test -z "$$(gofmt -l testing)" || { gofmt -d testing; exit 1; }
 	cargo deny --log-level error check bans licenses sources
 
-unit: tools
-	cargo test --workspace --exclude cluster --no-run
-	cargo test --quiet --workspace --exclude cluster
+# The binary that is built for end-to-end tests is the one that others start: with features of its own it
+# would be built again.
+unit: programs
+	cargo test --workspace --no-run
+	FOREBAY_BINARY=$(DEBUG) cargo test --quiet --workspace --exclude cluster
 	cargo test --quiet --workspace --exclude cluster --test e2e -- --ignored what_ingresses_become
 
-kubernetes: tools
+kubernetes: programs
 	cargo xtask cluster test
 
-instructions: tools ## Count the instructions of a request, and compare with testing/instructions.txt
+instructions: programs ## Count the instructions of a request, and compare with testing/instructions.txt
 	cargo xtask instructions
 
-cluster: tools ## Start a Kubernetes cluster, in namespaces of its own, until Ctrl-C
+cluster: programs ## Start a Kubernetes cluster, in namespaces of its own, until Ctrl-C
 	cargo build --package forebay
 	@cargo xtask cluster up
 
@@ -53,14 +69,15 @@ image: ## Make the container image, in dist/, without a container daemon
 	cargo xtask image
 
 image-test: ## Run an image of a binary of `cargo build` as the chart runs it; as root, with crun or runc
+	@testing/programs 'make image-test' build image
 	cargo build --package forebay
 	@cargo xtask image-test --binary $(DEBUG)
 
-conformance: tools ## Run h2spec, gRPC's interoperability tests, testssl.sh, ws, Redis, PHP-FPM and more against Forebay
+conformance: toolchain ## Run h2spec, gRPC's interoperability tests, testssl.sh, ws, Redis, PHP-FPM and more against Forebay
 	cargo build --package forebay
 	cargo xtask conformance
 
-gateway-conformance: tools ## Run the Gateway API's official conformance suite, and write testing/gateway/report.yaml
+gateway-conformance: programs ## Run the Gateway API's official conformance suite, and write testing/gateway/report.yaml
 	cargo build --package forebay
 	cargo xtask gateway-conformance
 
@@ -70,6 +87,9 @@ field-cases: release ## Make the field cases happen, and write what they show in
 adversary: release ## Attack Forebay: SEED and TIME (10m for each generator), and measure what others notice of it
 	FOREBAY_BINARY=$(RELEASE) cargo xtask adversary $(if $(SEED),--seed $(SEED)) --duration $(or $(TIME),1m)
 	FOREBAY_BINARY=$(RELEASE) cargo xtask adversary --measure
+
+fuzz: toolchain ## Run each fuzz target for TIME (30m), and stop at the first find
+	cargo xtask fuzz --duration $(or $(TIME),30m)
 
 peers: release ## Measure Forebay beside nginx, HAProxy, Envoy, Caddy and Pingora; says what it needs
 	cargo xtask peers --write
@@ -89,9 +109,12 @@ release: toolchain
 
 .PHONY: toolchain tools
 toolchain:
-	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust 1.95 or later with rustup (https://rustup.rs)" >&2; exit 1; }
-	@command -v cc >/dev/null || { echo "a C compiler is missing: apt-get install gcc make" >&2; exit 1; }
+	@testing/programs make build
 
+# Not optimised: it is built once and runs for seconds.
 tools: toolchain
 	@command -v cargo-deny >/dev/null || { echo "make: installs $(CARGO_DENY) first, which checks dependencies: some minutes, once. Cargo tells how far it is."; \
-		cargo install --locked --root $(CACHE)/tools $(CARGO_DENY); }
+		cargo install --debug --locked --root $(CACHE)/tools $(CARGO_DENY); }
+
+# Cargo uses all CPUs by itself, and steps build on each other.
+.NOTPARALLEL:

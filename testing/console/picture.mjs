@@ -1,7 +1,7 @@
 // Draws the console's overview as it looks with numbers that are made up, as an SVG for documents: the page and its styles as they are, so
 // that a picture that has grown old is found by comparing it with a new one.
 
-const [WIDTH, HEIGHT] = [1280, 1240]
+const [WIDTH, HEIGHT] = [1280, 1480]
 const SECONDS = 120
 const END = Date.UTC(2026, 10, 2, 9, 30) / 1000
 
@@ -25,7 +25,7 @@ function overviewAt (second) {
       byClass: { informational: 0, success: rate - 160, redirection: 0, clientError: 150 + 20 * wave, serverError: 420 * trouble },
       latency: { p50: quantile(0.0064 + 0.0004 * wave), p99: quantile(0.031 + 0.003 * wave + 0.03 * trouble) },
       upstreamLatency: { p50: quantile(0.0059), p99: quantile(0.028 + 0.003 * wave + 0.028 * trouble) },
-      faults: [{ reason: 'upstream_connect', side: 'upstream', meaning: 'no connection to an endpoint came about', total: 5880, perSecond: 0 }]
+      faults: [{ reason: 'connect_refused', side: 'upstream', meaning: 'The endpoint refused the connection.', total: 5880, perSecond: 0 }]
     },
     connections: { active: 2104 + Math.round(30 * wave), reading: 12, writing: 310, waiting: 1782, acceptedPerSecond: 22 },
     upstream: {
@@ -40,6 +40,10 @@ function overviewAt (second) {
       ok: 27, unknown: 2, warning: 1, failure: 0,
       worst: [{ id: 'cpu-quota', verdict: 'warning', message: 'The CPU quota of Pod shop/cart-5d8f stalled it in 38 of 100 periods: its p99 is 100 ms longer for it.' }]
     },
+    failing: trouble === 0 && second < 84 ? [] : [{
+      host: 'shop.example.com', path: '/cart', namespace: 'shop', object: 'shop', rule: '', service: 'cart', servicePort: '80', cluster: 'shop-cart-80',
+      serverErrorsPerSecond: 14, errorRatio: 0.31, causes: [{ reason: 'connect_refused', meaning: 'The endpoint refused the connection.', perSecond: 14 }]
+    }],
     problems: { error: 0, warning: 2, notice: 5 },
     certificates: { total: 44, expired: 0, endingSoon: 1, firstEndSeconds: END + 9 * 86400 }
   }

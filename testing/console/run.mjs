@@ -46,7 +46,11 @@ const browser = await playwright.chromium.launch({
 })
 
 // Some traffic, of which the rate is never twice the same.
-const origin = http.createServer((request, response) => response.end('hello')).listen(Number(originPort), '127.0.0.1')
+let originFails = false
+const origin = http.createServer((request, response) => {
+  response.statusCode = originFails ? 500 : 200
+  response.end('hello')
+}).listen(Number(originPort), '127.0.0.1')
 const agent = new http.Agent({ keepAlive: true })
 const client = setInterval(() => {
   for (let count = Math.ceil(Math.random() * 9); count > 0; count--) {
@@ -101,7 +105,7 @@ async function violations (page) {
 
 async function everyPage () {
   for (const colorScheme of ['light', 'dark']) {
-    for (const width of [1280, 400]) {
+    for (const width of [1440, 390]) {
       const { page, said, close } = await open({ colorScheme, viewport: { width, height: 900 } })
       await shown(page)
       for (const name of PAGES) {
@@ -224,6 +228,69 @@ async function explained () {
   await close()
 }
 
+/** From an endpoint that fails to its route, its reason and its state: two clicks. */
+async function failing () {
+  const { page, said, close } = await open({ viewport: { width: 1440, height: 900 } })
+  await shown(page)
+  await go(page, 'overview')
+  originFails = true
+  try {
+    const begun = Date.now()
+    await page.locator('.failing a', { hasText: 'web.test/' }).waitFor()
+    figure(Date.now() - begun < 10_000, `a route that fails is on the overview within 10 s: ${Date.now() - begun} ms`)
+    const found = await violations(page)
+    check(found.length === 0, `the list of failing routes keeps nobody out (axe) ${found.join('; ')}`)
+    await page.locator('.failing a', { hasText: 'returned by the endpoint' }).click()
+    await page.locator('.rows .row', { hasText: 'web.test' }).first().waitFor()
+    const rows = await page.locator('.rows .row:not([hidden])').count()
+    check(rows === 1, `its reason leads to the routes that have it: ${rows}`)
+    await page.locator('.rows .row a', { hasText: 'default-web-80' }).click()
+    await page.locator('.rows .row .cell.dot.bad', { hasText: 'failing' }).first().waitFor()
+    check(true, 'and its backend to the endpoint, which is failing')
+    if (screenshots) await page.screenshot({ path: path.join(screenshots, 'failing.png') })
+    for (const width of [1440, 390]) {
+      await page.setViewportSize({ width, height: 900 })
+      for (const name of ['overview', 'clusters']) {
+        await go(page, name)
+        await page.locator(name === 'overview' ? '.failing td.bad' : '.rows .cell.dot.bad').first().waitFor()
+        if (screenshots) await page.screenshot({ path: path.join(screenshots, `failing-${name}-${width}.png`) })
+      }
+    }
+    const seen = await page.locator('.rows .cell.dot.bad').first().evaluate((cell) => {
+      const { left, right } = cell.getBoundingClientRect()
+      return left >= 0 && right <= window.innerWidth
+    })
+    check(seen, 'a narrow screen shows the state')
+    check(said.length === 0, `no error meanwhile ${said.join('; ')}`)
+  } finally {
+    originFails = false
+    await close()
+  }
+}
+
+async function sortedAndFiltered () {
+  const { page, close } = await open({})
+  await shown(page)
+  await go(page, 'routes')
+  await page.locator('.rows .row').first().waitFor()
+  const sorted = await page.locator('[aria-sort="descending"]').innerText()
+  check(sorted.startsWith('Requests/s'), `the busiest routes come first: ${sorted}`)
+  await page.locator('.rows .row', { hasText: 'web.test' }).first().waitFor()
+  await page.locator('.filter input').fill('host-00042 path-7')
+  await page.locator('.filter .note', { hasText: '1 match' }).waitFor()
+  check(await page.locator('.rows .row:not([hidden])').count() === 1, 'a filter leaves the rows that have its words')
+  const gap = await page.evaluate(() => {
+    const [view, row] = ['.view', '.rows .row:not([hidden])'].map((one) => document.querySelector(one).getBoundingClientRect())
+    return view.bottom - row.bottom
+  })
+  check(gap < 24, `a table is as tall as its rows: ${Math.round(gap)} px below`)
+  await go(page, 'overview')
+  await page.locator('.choice button', { hasText: '1 h' }).click()
+  await until(page, () => document.querySelector('.chart .line')?.getAttribute('d') !== null)
+  check(true, 'the charts show an hour')
+  await close()
+}
+
 async function reports () {
   const { page, said, close } = await open({}, `${base}#/doctor`)
   const measurement = {
@@ -325,7 +392,7 @@ async function documented () {
   check(fs.readFileSync(file, 'utf8') === drawn, 'docs/console.svg is what the console looks like (FOREBAY_WRITE_DOCS=1 writes it)')
 }
 
-for (const part of [weight, manyRoutes, everyPage, hostileNames, explained, reports, alive, theme, awayAndBack, documented]) {
+for (const part of [weight, manyRoutes, everyPage, hostileNames, explained, failing, sortedAndFiltered, reports, alive, theme, awayAndBack, documented]) {
   try {
     await part()
   } catch (error) {

@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     /// Requests of others, a second, while it is measured [default: 20000].
     #[arg(long, value_name = "N", requires = "measure")]
     rate: Option<u64>,
-    /// Put the figures into docs/performance.md.
+    /// Put the figures into docs/figures.md.
     #[arg(long, requires = "measure")]
     write: bool,
 }

@@ -87,15 +87,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 /// Builds outside, where a network is, and tests inside.
 fn test(arguments: &[OsString]) -> Result<ExitCode> {
-    let builds = ["build --quiet --package forebay", "test --quiet --package cluster --no-run"];
-    for build in builds {
-        let status = Command::new("cargo").args(build.split(' ')).status().context("cannot start cargo")?;
-        ensure!(status.success(), "cargo {build}: {status}");
-    }
+    // With the features that tests of the workspace have, so that what was built for those is not built
+    // again. The binary comes with the end-to-end tests.
+    let build = "test --quiet --workspace --test e2e --test kubernetes --no-run";
+    let status = Command::new("cargo").args(build.split(' ')).status().context("cannot start cargo")?;
+    ensure!(status.success(), "cargo {build}: {status}");
     // They wait more than they work.
     let threads = format!("--test-threads={}", 2 * thread::available_parallelism().map_or(1, usize::from));
     let test =
-        ["cargo", "test", "--quiet", "--offline", "--package", "cluster", "--", &threads].map(OsString::from);
+        ["cargo", "test", "--quiet", "--offline", "--workspace", "--test", "kubernetes", "--", &threads];
+    let test = test.map(OsString::from);
     enter(&Settings { forebay: None, folder: None }, &[&test[..], arguments].concat())
 }
 

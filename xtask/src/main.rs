@@ -10,6 +10,8 @@ mod child;
 mod cluster;
 mod conformance;
 mod dist;
+mod fresh;
+mod fuzz;
 mod gateway;
 mod image;
 mod instructions;
@@ -58,8 +60,12 @@ enum Task {
     GatewayConformance(gateway::Arguments),
     /// Plays the attacks of testing/adversary against Forebay.
     Adversary(adversary::Arguments),
+    /// Runs the fuzz targets, and stops at the first find.
+    Fuzz(fuzz::Arguments),
     /// Counts the instructions of a request, and compares with those agreed on.
     Instructions(instructions::Arguments),
+    /// Runs the README's commands on a machine that has nothing but the toolchains.
+    Fresh(fresh::Arguments),
     /// Starts a Kubernetes cluster, in namespaces of its own.
     Cluster(cluster::Arguments),
     /// A payload server, for the processes that this program starts.
@@ -86,7 +92,9 @@ fn main() -> ExitCode {
         Task::Overload(arguments) => return exit_code(overload::run(&arguments)),
         Task::GatewayConformance(arguments) => return exit_code(gateway::run(&arguments)),
         Task::Cluster(arguments) => return exit_code(cluster::run(&arguments)),
+        Task::Fresh(arguments) => return exit_code(fresh::run(&arguments)),
         Task::Adversary(arguments) => return exit_code(adversary::run(&arguments)),
+        Task::Fuzz(arguments) => return exit_code(fuzz::run(&arguments)),
         Task::ImageTest(arguments) => return exit_code(image::test(&arguments)),
         Task::Dist(arguments) => dist::run(&arguments),
         Task::Image(arguments) => image::run(&arguments),

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use testkit::markdown::wrapped;
 
 use crate::interrupt::Interrupt;
 use crate::peers::page::{self, Block};
@@ -73,11 +74,12 @@ pub(crate) fn run<M: Measured>(
 
 impl Section {
     pub(crate) fn text(&self, of: &impl Measured) -> String {
-        let mut text = format!("{}{}\n\n{}\n\n", page::WORKLOAD, of.name(), of.what());
+        let mut text = format!("{}{}\n\n{}\n\n", page::WORKLOAD, of.name(), wrapped(of.what()));
         text.push_str(&report::table(&self.table));
         text.push('\n');
         for (what, met) in &self.goals {
-            let _ = writeln!(text, "- {what}: {}", if *met { "met" } else { "NOT MET" });
+            let goal = format!("- {what}: {}", if *met { "met" } else { "NOT MET" });
+            let _ = writeln!(text, "{}", wrapped(&goal));
         }
         let _ = writeln!(text, "- {}", self.source);
         text

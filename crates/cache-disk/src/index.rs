@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::sync::Arc;
 
+use crate::limits::LOADED_TOGETHER_MAX;
 use crate::purge::{Purge, read_labels};
 use crate::purges::Purges;
 use crate::record::{Header, Kind, View};
@@ -223,8 +224,20 @@ impl Index {
 
     // === Loading ===
 
-    /// Notes what is in a segment that was read; newer ones have been before. `purges` has those among the entries, with their sequence.
-    pub(crate) fn load(&mut self, id: u64, entries: &[Entry], purges: Vec<(u64, Purge)>) {
+    /// Notes the purges in a segment that is read, with their sequences.
+    pub(crate) fn load_purges(&mut self, id: u64, purges: Vec<(u64, Purge)>) {
+        if !self.is_loading() || !self.segments.contains_key(&id) {
+            return;
+        }
+        for (sequence, purge) in purges {
+            // Where there are too many, the next start comes to the same.
+            self.purges.add(sequence, purge, Some(id));
+        }
+    }
+
+    /// Notes entries of a segment that is read; newer ones have been before.
+    pub(crate) fn load(&mut self, id: u64, entries: &[Entry]) {
+        debug_assert!(entries.len() <= LOADED_TOGETHER_MAX, "callers wait for the lock meanwhile");
         let Some(segment) = self.segments.get_mut(&id) else { return };
         let Some(forgotten) = self.forgotten.as_mut() else { return };
         for entry in entries.iter().rev() {
@@ -238,10 +251,6 @@ impl Index {
                 Kind::Removal => drop(forgotten.insert(entry.hash)),
                 Kind::Purge => {}
             }
-        }
-        for (sequence, purge) in purges {
-            // Where there are too many, the next start comes to the same.
-            self.purges.add(sequence, purge, Some(id));
         }
     }
 

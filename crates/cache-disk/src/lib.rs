@@ -21,7 +21,7 @@ mod writer;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 
 use bytes::Bytes;
@@ -45,7 +45,9 @@ pub struct Disk {
     shared: Arc<Shared>,
     orders: Sender<Order>,
     /// None once it is over.
-    jobs: Option<Sender<Job>>,
+    jobs: Option<SyncSender<Job>>,
+    /// Jobs that no reader has taken. Kept here, so that a disk without readers hangs and refuses nothing.
+    _waiting: Arc<Mutex<Receiver<Job>>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -157,6 +159,14 @@ impl Disk {
     /// # Errors
     /// The folder is not one for a cache, is used by another process, or cannot be used.
     pub fn open(path: &Path, size: Size) -> Result<Self, OpenError> {
+        Self::open_with_readers(path, size, limits::READERS)
+    }
+
+    /// The same with so many threads that read; without one, it is as a disk that hangs.
+    ///
+    /// # Errors
+    /// The errors of [`open`](Self::open).
+    pub fn open_with_readers(path: &Path, size: Size, readers: usize) -> Result<Self, OpenError> {
         let folder = Folder::open(path, None)?;
         let segments = folder.segments()?;
         // Above all that any record in these segments has.
@@ -172,17 +182,17 @@ impl Disk {
             counters: Counters::default(),
         });
         let (orders, incoming) = channel();
-        let (jobs, waiting) = channel();
+        let (jobs, waiting) = sync_channel(limits::READS_WAITING_MAX);
         let waiting = Arc::new(Mutex::new(waiting));
         let mut threads = vec![
             load::start(Arc::clone(&shared)).map_err(OpenError::Thread)?,
             Self::start_writer(Writer::new(folder, Arc::clone(&shared), size), incoming)?,
         ];
-        for _ in 0..limits::READERS {
+        for _ in 0..readers {
             let reader = reader::start(Arc::clone(&shared), Arc::clone(&waiting));
             threads.push(reader.map_err(OpenError::Thread)?);
         }
-        Ok(Self { shared, orders, jobs: Some(jobs), threads })
+        Ok(Self { shared, orders, jobs: Some(jobs), _waiting: waiting, threads })
     }
 
     fn start_writer(writer: Writer, orders: Receiver<Order>) -> Result<JoinHandle<()>, OpenError> {
@@ -207,13 +217,14 @@ impl Disk {
         self.order(Order::Put { sequence, key, record, bytes });
     }
 
-    /// Looks for a record and reads it. Where there is none, no thread is asked.
+    /// Looks for a record and reads it. Where there is none, or too much waits to be read already, no thread is asked. A disk that hangs
+    /// answers never: how long to wait is the caller's business.
     pub async fn get(&self, key: &[u8]) -> Option<Found> {
         let hash = self.shared.hash.of(key);
         let (place, file) = self.shared.index.lock().find(hash)?;
         let (reply, answer) = oneshot::channel();
         let job = Job { key: Bytes::copy_from_slice(key), hash, place, file, reply };
-        self.jobs.as_ref()?.send(job).ok()?;
+        self.jobs.as_ref()?.try_send(job).ok()?;
         answer.await.ok().flatten()
     }
 
@@ -285,5 +296,27 @@ impl Drop for Disk {
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    /// A disk whose readers hang holds no more callers than it has places for.
+    #[test]
+    fn what_cannot_be_read_soon_is_a_miss() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Disk::open_with_readers(folder.path(), Size::of(BYTES_MIN), 0).unwrap();
+        disk.insert(Bytes::from_static(b"key"), Record::default());
+        disk.flush(std::time::Duration::from_secs(60));
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut waiting: Vec<_> =
+            (0..limits::READS_WAITING_MAX).map(|_| Box::pin(disk.get(b"key"))).collect();
+        assert!(waiting.iter_mut().all(|get| get.as_mut().poll(&mut cx).is_pending()));
+        assert_eq!(pin!(disk.get(b"key")).poll(&mut cx), Poll::Ready(None));
     }
 }

@@ -10,6 +10,10 @@ pub(crate) const SEGMENTS_WANTED: u64 = 32;
 pub(crate) const SEGMENTS_MAX: usize = 4096;
 /// Bytes of records that may wait to be written.
 pub(crate) const QUEUED_BYTES_MAX: u64 = 64 << 20;
+/// Records that may wait to be read; one more is a miss.
+pub(crate) const READS_WAITING_MAX: usize = 256;
+/// Entries of a segment that are added to the index at once after a start, while callers wait for its lock.
+pub(crate) const LOADED_TOGETHER_MAX: usize = 1000;
 /// Threads that read.
 pub(crate) const READERS: usize = 4;
 /// Purges of whole labels, such as URLs and tags, that are remembered until what they are about is gone. Each record that is read costs a look at a table.

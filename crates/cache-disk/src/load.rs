@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
 use crate::Shared;
+use crate::limits::LOADED_TOGETHER_MAX;
 use crate::purge::Purge;
 use crate::record::{Kind, View};
 use crate::segment::{Content, Entry, read_content, read_record};
@@ -34,9 +35,16 @@ fn load(shared: &Shared, id: u64) {
     let unknown = is_damaged.then_some(None);
     let all = ((id + 1) << 32, Purge::All);
     let purges = known.chain(unknown).map(|purge| purge.unwrap_or_else(|| all.clone())).collect();
-    let mut index = shared.index.lock();
-    index.load(id, &entries, purges);
-    index.set_segment_bytes(id, file.metadata().map_or(0, |metadata| metadata.len()));
+    let bytes = file.metadata().map_or(0, |metadata| metadata.len());
+    {
+        let mut index = shared.index.lock();
+        // Before the records that they are about can be found.
+        index.load_purges(id, purges);
+        index.set_segment_bytes(id, bytes);
+    }
+    for entries in entries.rchunks(LOADED_TOGETHER_MAX) {
+        shared.index.lock().load(id, entries);
+    }
 }
 
 fn read_purge(file: &File, id: u64, entry: &Entry) -> Option<(u64, Purge)> {

@@ -1,13 +1,14 @@
 //! Runs the stages of the control plane: once, or again after each change of a source for as long as the process lives.
 
 use std::convert::Infallible;
-use std::fmt;
 use std::future::pending;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::mpsc;
 
+use crate::absent;
+use crate::classes;
 use crate::client::Connection;
 use crate::convert::{self, Conversion, Target};
 use crate::debounce::{Debounce, Pace};
@@ -15,15 +16,17 @@ use crate::index::Index;
 use crate::interfaces;
 use crate::migration;
 use crate::objects::Object;
+use crate::old_version::Assumed;
 use crate::options::Options;
 use crate::problem::Problem;
 use crate::resolve::{Names, Resolved, Resolver, SystemResolver};
 use crate::reviews::Review;
 use crate::source::Skipped;
-use crate::source::cluster::{Cluster, ClusterOptions, Condition, DiskCache, Scope};
+use crate::source::cluster::{Cluster, ClusterOptions, Condition, DiskCache, Scope, old_controller};
 use crate::source::file_source::FileSource;
-use crate::source::files::{BuiltIn, Files, LoadError};
+use crate::source::files::{BuiltIn, Files, LoadError, Reading};
 use crate::translate::{Translation, Translator, translate};
+use crate::unlisted::Unlisted;
 
 /// Longest sleep until a certificate becomes valid or expires. It is bounded because the machine's clock may be set meanwhile.
 const SLEEP_MAX: Duration = Duration::from_hours(1);
@@ -50,17 +53,38 @@ const LOOK_AROUND_INTERVAL: Duration = Duration::from_secs(10);
 /// When a path of the options does not exist or cannot be read. A file that cannot be parsed is a problem of the translation
 /// instead.
 pub fn load_at(options: &Options, now: SystemTime) -> Result<Translation, LoadError> {
-    check_at(options, now).map(|(translation, _)| translation)
+    load_text_at(options, None, now)
 }
 
-/// The same, with what there is to know for who comes over from ingress-nginx.
+/// The same, with a text that is in no file.
 ///
 /// # Errors
 ///
 /// The same as those of [`load_at`].
-pub fn check_at(options: &Options, now: SystemTime) -> Result<(Translation, migration::Report), LoadError> {
-    let (index, translation) = read(options, &[], now)?;
-    let report = migration::Report::new(&index, options, &translation);
+pub fn load_text_at(
+    options: &Options,
+    stdin: Option<String>,
+    now: SystemTime,
+) -> Result<Translation, LoadError> {
+    read(options, stdin, Reading::Whole, now).map(|(_, translation, _)| translation)
+}
+
+/// Reads each document of the manifests, and of a text that is in no file, by itself; translates them, and adds a report for users who
+/// migrate from ingress-nginx. Fields that the API server would refuse or drop are problems of the translation, as are documents that
+/// cannot be read. Services that are not among the files are one problem.
+///
+/// # Errors
+///
+/// The same as those of [`load_at`].
+pub fn check_at(
+    options: &Options,
+    stdin: Option<String>,
+    now: SystemTime,
+) -> Result<(Translation, migration::Report), LoadError> {
+    let (index, mut translation, old) = read(options, stdin, Reading::Strict, now)?;
+    absent::sum_up(&mut translation, &index);
+    translation.problems.extend(classes::slips(&index, options));
+    let report = migration::Report::new(&index, options, &translation, old, now);
     Ok((translation, report))
 }
 
@@ -75,18 +99,24 @@ pub fn convert_at(
     target: &Target,
     now: SystemTime,
 ) -> Result<Conversion, LoadError> {
-    let stdin: Vec<_> = stdin.map(|text| BuiltIn { name: "stdin", text }).into_iter().collect();
-    let (index, translation) = read(options, &stdin, now)?;
+    let (index, translation, _) = read(options, stdin, Reading::Strict, now)?;
     Ok(convert::ingresses(&index, options, target, &translation))
 }
 
-fn read(options: &Options, built_in: &[BuiltIn], now: SystemTime) -> Result<(Index, Translation), LoadError> {
-    let mut files = Files::open(&options.manifests)?;
-    files.add(built_in);
+type Read = (Index, Translation, Option<Assumed>);
+
+fn read(
+    options: &Options,
+    stdin: Option<String>,
+    reading: Reading,
+    now: SystemTime,
+) -> Result<Read, LoadError> {
+    let mut files = Files::open_as(&options.manifests, reading)?;
+    files.add(stdin.map(|text| BuiltIn { name: "stdin", text }).as_slice());
     let (index, duplicates) = Index::build(files.objects());
     let mut translation = translate(&index, options, &Resolved::new(), now);
     add_findings(&mut translation, files.problems().cloned().chain(duplicates), files.skipped());
-    Ok((index, translation))
+    Ok((index, translation, files.old_version()))
 }
 
 /// The same for the objects of a cluster, which are listed once. Nothing is written to it.
@@ -100,8 +130,13 @@ pub async fn check_cluster(
     options: Options,
     now: SystemTime,
 ) -> Result<(Translation, migration::Report), Unlisted> {
+    let namespace = options.configmap.as_ref().map(|name| name.namespace.clone());
+    let old = match options.from {
+        Some(_) => None,
+        None => old_controller::find(connection, namespace.as_deref()).await,
+    };
     list(connection, scope, options, now, |index, options, translation| {
-        let report = migration::Report::new(index, options, &translation);
+        let report = migration::Report::new(index, options, &translation, old, now);
         (translation, report)
     })
     .await
@@ -146,29 +181,12 @@ async fn list<T>(
     let in_time = tokio::time::timeout(LISTING_MAX, listed).await;
     options.class_may_be_missing |= cluster.lacks_classes();
     let Some(index) = cluster.index().filter(|_| in_time.is_ok()) else {
-        return Err(Unlisted { url: connection.url.clone(), condition: cluster.condition() });
+        return Err(Unlisted::new(connection.url.clone(), cluster.condition()));
     };
     let mut translation = translate(index, &options, &Resolved::new(), now);
     add_findings(&mut translation, cluster.problems(), Skipped::new());
     Ok(make(index, &options, translation))
 }
-
-/// Not all objects of a cluster could be listed.
-#[derive(Debug)]
-pub struct Unlisted {
-    url: String,
-    condition: Condition,
-}
-
-impl fmt::Display for Unlisted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { url, condition } = self;
-        write!(f, "{url} does not list {}", condition.waiting.join(", "))?;
-        condition.troubles.iter().try_for_each(|trouble| write!(f, "; {trouble}"))
-    }
-}
-
-impl std::error::Error for Unlisted {}
 
 /// Receives the results of following a source.
 pub trait Publisher {
@@ -260,6 +278,8 @@ fn add_findings(
 
 struct Driver<R, O> {
     options: Options,
+    /// Classes may be missing whatever can be listed.
+    allows_missing_classes: bool,
     source: Source,
     names: Names<R>,
     translator: Translator,
@@ -297,6 +317,7 @@ struct ClusterSource {
 impl<R: Resolver, O: Publisher> Driver<R, O> {
     fn new(options: Options, source: Source, pace: Pace, resolver: R, mut publisher: O) -> Self {
         Self {
+            allows_missing_classes: options.class_may_be_missing,
             options,
             source,
             names: Names::new(resolver),
@@ -384,7 +405,7 @@ impl<R: Resolver, O: Publisher> Driver<R, O> {
     fn build_and_publish(&mut self) {
         let (begun, now) = (Instant::now(), SystemTime::now());
         self.look_around();
-        self.options.class_may_be_missing |= self.source.lacks_classes();
+        self.options.class_may_be_missing = self.allows_missing_classes || self.source.lacks_classes();
         let Some((index, problems, skipped)) = self.source.objects() else { return };
         let mut translation = self.translator.translate(index, &self.options, self.names.resolved(), now);
         add_findings(&mut translation, problems, skipped);
@@ -576,14 +597,4 @@ fn until(second: i64, now: SystemTime) -> Duration {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_sleep_is_too_short_or_too_long() {
-        let now = UNIX_EPOCH + Duration::from_millis(100_500);
-        assert_eq!(until(103, now), Duration::from_millis(2500));
-        assert_eq!(until(-1, now), Duration::from_secs(1));
-        assert_eq!(until(i64::MAX, now), SLEEP_MAX);
-    }
-}
+mod tests;

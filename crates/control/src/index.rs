@@ -259,7 +259,7 @@ fn duplicate<T: Resource>(first: &Sourced<T>, second: &Sourced<T>) -> Problem {
         || "elsewhere".to_owned(),
         |file| format!("at {}:{}", file.display(), first.origin.line),
     );
-    let message = format!("is defined {place} already; this definition is left out");
+    let message = format!("is defined {place} already; this definition is ignored");
     Problem::of(Severity::Warning, second, message).because(Reason::Conflict)
 }
 

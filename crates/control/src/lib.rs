@@ -5,17 +5,21 @@
 //!
 //! Never in here: a client's bytes, and how requests are served.
 
+mod absent;
 pub mod admission;
 mod certificate;
+pub mod classes;
 mod client;
 pub mod convert;
 pub mod debounce;
 mod driver;
 pub mod index;
 mod interfaces;
+pub mod legible;
 pub mod migration;
 pub mod names;
 pub mod objects;
+pub mod old_version;
 pub mod options;
 pub mod outcome;
 pub mod problem;
@@ -26,10 +30,11 @@ mod reviews;
 pub mod source;
 pub mod status;
 pub mod translate;
+mod unlisted;
 
 pub use client::{ClusterAddress, ConnectError, Connection, UserAddress};
 pub use driver::{
-    Publisher, Unlisted, check_at, check_cluster, convert_at, convert_cluster, load_at, run, run_cluster,
+    Publisher, check_at, check_cluster, convert_at, convert_cluster, load_at, load_text_at, run, run_cluster,
     run_with,
 };
 pub use names::{NsName, ObjectRef, PortRef};
@@ -39,3 +44,4 @@ pub use reviews::{Busy, Review, Reviews};
 pub use source::cluster::{ClusterOptions, Condition, Scope};
 pub use source::files::LoadError;
 pub use translate::{HostCertificate, RouteOrigin, Translation};
+pub use unlisted::Unlisted;

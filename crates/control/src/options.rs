@@ -7,8 +7,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use model::{SessionKey, Transport};
 
 use crate::names::{InvalidNsName, NsName, PortRef};
+use crate::old_version::OldVersion;
 
 /// Where the configuration comes from, and how it is translated. The defaults are those of ingress-nginx, if it has the option.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,14 +54,20 @@ pub struct Options {
     pub gateway_addresses: Vec<IpNet>,
     /// Ports that no TCP or UDP service may use, each with the flag that takes it.
     pub reserved_ports: Vec<(u16, &'static str)>,
+    /// The same of ports that are taken for UDP only.
+    pub reserved_udp_ports: Vec<(u16, &'static str)>,
     /// Time after which the answer of a TCP service counts as slow.
     pub stream_response_threshold: Duration,
     /// The zone of this machine. Endpoints whose hints name it are preferred; none to ignore the hints.
     pub zone: Option<String>,
+    /// Secret that all replicas share and no client has. With the Services' uids it makes the names of endpoints in cookies.
+    pub session_secret: Option<SessionKey>,
     /// Treat Services of type `ExternalName` as if they had no endpoints.
     pub disable_external_names: bool,
     /// Networks that the addresses of external names have to be in; empty for all networks.
     pub external_name_allow: Vec<IpNet>,
+    /// The only namespace whose Ingresses are served (`--watch-namespace`); none for all.
+    pub watch_namespace: Option<String>,
     /// Check also the addresses in `EndpointSlice`s and `Endpoints`. They have to be checked in a cluster, where everybody with
     /// write access to a namespace can write them. Files belong to the operator.
     pub judges_endpoints: bool,
@@ -68,12 +76,18 @@ pub struct Options {
     pub shares_addresses: bool,
     /// The current addresses of this machine.
     pub own_addresses: BTreeSet<IpAddr>,
-    /// Ignore Ingresses whose hosts, paths and names of TLS look like parts of a configuration of nginx.
+    /// Ignore Ingresses whose hosts, paths or TLS names look like nginx configuration.
     pub deep_inspect: bool,
     /// Accept only the characters that ingress-nginx accepts.
     pub validates_annotations: bool,
     /// What becomes of locations that ask for a web application firewall.
     pub waf_unenforced: Unenforced,
+    /// The version of ingress-nginx that was before, where the user names it; only what is reported depends on it.
+    pub from: Option<OldVersion>,
+    /// Defaults of ingress-nginx before 1.12, for keys that the `ConfigMap` does not have.
+    pub defaults: OldDefaults,
+    /// What becomes of lines of snippets that are not understood but restrict nobody.
+    pub snippets_unenforced: Unenforced,
     /// There is memory for a cache.
     pub has_cache: bool,
     /// Who the replicas are that share a cache and limits, for routes that ask for that; none where nobody does.
@@ -105,6 +119,16 @@ pub enum Unenforced {
     /// It is closed.
     #[default]
     Close,
+}
+
+/// Which keys of the `ConfigMap` have the default that they had before ingress-nginx 1.12. A check compares what follows from them;
+/// nothing is served by them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OldDefaults {
+    /// `annotations-risk-level` is `Critical`.
+    pub all_risks: bool,
+    /// `allow-cross-namespace-resources` is `true`.
+    pub crosses_namespaces: bool,
 }
 
 impl FromStr for Unenforced {
@@ -140,17 +164,23 @@ impl Default for Options {
             tcp_services_configmap: None,
             udp_services_configmap: None,
             gateway_addresses: Vec::new(),
+            reserved_udp_ports: Vec::new(),
             reserved_ports: vec![(80, "--http-port"), (443, "--https-port"), (10254, "--healthz-port")],
             stream_response_threshold: Duration::from_millis(10),
             zone: None,
+            session_secret: None,
             disable_external_names: false,
             external_name_allow: Vec::new(),
+            watch_namespace: None,
             judges_endpoints: false,
             shares_addresses: false,
             own_addresses: BTreeSet::new(),
             deep_inspect: true,
             validates_annotations: true,
             waf_unenforced: Unenforced::default(),
+            from: None,
+            defaults: OldDefaults::default(),
+            snippets_unenforced: Unenforced::default(),
             has_cache: false,
             replicas: None,
             has_limit_redis: false,
@@ -161,6 +191,12 @@ impl Default for Options {
 }
 
 impl Options {
+    /// The flag that takes a port for this proxy itself, if one does.
+    pub(crate) fn reserved(&self, transport: Transport, port: u16) -> Option<&'static str> {
+        let of_udp = self.reserved_udp_ports.iter().filter(|_| transport == Transport::Udp);
+        self.reserved_ports.iter().chain(of_udp).find(|(own, _)| *own == port).map(|(_, flag)| *flag)
+    }
+
     /// Whether replicas can count together.
     pub(crate) fn counts_with_replicas(&self) -> bool {
         self.has_limit_redis || self.replicas.as_ref().is_some_and(|replicas| replicas.counts_together)

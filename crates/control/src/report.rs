@@ -2,10 +2,12 @@
 //!
 //! Never in here: IO. Everything is written to a [`fmt::Write`].
 
+use std::collections::HashSet;
 use std::fmt::{self, Write};
 
-use model::{Action, Backends, Cluster, PathKind, Route};
+use model::{Action, Backends, Cluster, Host, PathKind, RequestFilter, Route};
 
+use crate::legible;
 use crate::problem::Severity;
 use crate::translate::{RouteOrigin, Translation};
 
@@ -18,6 +20,8 @@ pub struct Row {
     pub path: String,
     /// `Exact`, `Prefix` or `ImplementationSpecific`.
     pub path_type: &'static str,
+    /// What becomes of requests: `ok`, `redirect`, `closed 503`, `no endpoints`, `answer 404` and the like.
+    pub state: String,
     /// Name of the upstream, or the response if there is no upstream.
     pub upstream: String,
     /// Addresses of the upstream's endpoints.
@@ -26,26 +30,66 @@ pub struct Row {
     pub origin: String,
 }
 
-/// The rows of a translation, in the order of its hosts and routes.
+/// The rows of a translation, in the order of its hosts and routes. A route that several listeners have is one row.
 pub fn rows(translation: &Translation) -> Vec<Row> {
-    let model = &translation.model;
-    let routes = model.hosts().flat_map(|host| host.routes.iter().map(move |route| (&**host, &**route)));
-    let row = |((host, route), origin): ((&model::Host, &Route), &RouteOrigin)| {
-        let (upstream, endpoints) = destination(translation, route);
-        Row {
-            host: if host.name == model::HostName::Any { "*".to_owned() } else { host.name.to_string() },
-            path: route.path.path().to_owned(),
-            path_type: match route.path.kind() {
-                PathKind::Exact => "Exact",
-                PathKind::Prefix => "Prefix",
-                PathKind::Regex => "Regex",
-            },
-            upstream,
-            endpoints,
-            origin: origin.to_string(),
+    let mut origins = translation.origins.iter().flat_map(|origins| origins.iter());
+    let mut told: HashSet<(String, usize, String)> = HashSet::new();
+    let mut rows = Vec::new();
+    for host in translation.model.hosts() {
+        for (index, (route, origin)) in host.routes.iter().zip(&mut origins).enumerate() {
+            let row = row(translation, host, route, origin);
+            if told.insert((row.host.clone(), index, row.cells().concat())) {
+                rows.push(row);
+            }
         }
+    }
+    rows
+}
+
+fn row(translation: &Translation, host: &Host, route: &Route, origin: &RouteOrigin) -> Row {
+    let (upstream, endpoints) = destination(translation, route);
+    Row {
+        host: if host.name == model::HostName::Any { "*".to_owned() } else { host.name.to_string() },
+        path: route.path.path().to_owned(),
+        path_type: match route.path.kind() {
+            PathKind::Exact => "Exact",
+            PathKind::Prefix => "Prefix",
+            PathKind::Regex => "Regex",
+        },
+        state: state(translation, route),
+        upstream,
+        endpoints,
+        origin: origin.to_string(),
+    }
+}
+
+/// What becomes of requests for a route: the first of the states that holds.
+fn state(translation: &Translation, route: &Route) -> String {
+    let is_closed = |status: &str| format!("closed {status}");
+    if let Some(access) = &route.access {
+        if access.forbidden.is_some() {
+            return is_closed("403");
+        }
+        if access.unavailable.is_some() {
+            return is_closed("503");
+        }
+    }
+    let redirects = |filter: &RequestFilter| {
+        matches!(filter, RequestFilter::Redirect(_) | RequestFilter::RequestRedirect(_))
     };
-    routes.zip(translation.origins.iter().flat_map(|origins| origins.iter())).map(row).collect()
+    if route.request_filters.as_slice().iter().any(redirects) {
+        return "redirect".to_owned();
+    }
+    match &route.action {
+        Action::Respond(fixed) => format!("answer {}", fixed.status),
+        Action::NotFound => "answer 404".to_owned(),
+        Action::Files(_) => "ok".to_owned(),
+        Action::Forward(forward) => {
+            let mut clusters = forward.backends.clusters().map(|id| translation.model.cluster(id));
+            let is_served = clusters.any(|cluster| !cluster.endpoints.is_empty());
+            if is_served { "ok" } else { "no endpoints" }.to_owned()
+        }
+    }
 }
 
 fn destination(translation: &Translation, route: &Route) -> (String, String) {
@@ -110,7 +154,7 @@ pub fn has_problems(translation: &Translation) -> bool {
 pub fn write(out: &mut impl Write, translation: &Translation) -> fmt::Result {
     table(out, &rows(translation))?;
     for problem in &translation.problems {
-        writeln!(out, "{:<8} {problem}", problem.severity)?;
+        writeln!(out, "{:<8} {}", problem.severity, legible::line(&problem.to_string()))?;
     }
     if !translation.problems.is_empty() {
         writeln!(out)?;
@@ -118,13 +162,14 @@ pub fn write(out: &mut impl Write, translation: &Translation) -> fmt::Result {
     summary(out, translation)
 }
 
-const HEADINGS: [&str; 6] = ["HOST", "PATH", "TYPE", "UPSTREAM", "ENDPOINTS", "FROM"];
+const HEADINGS: [&str; 7] = ["HOST", "PATH", "TYPE", "STATE", "UPSTREAM", "ENDPOINTS", "FROM"];
 
 fn table(out: &mut impl Write, rows: &[Row]) -> fmt::Result {
     if rows.is_empty() {
         return Ok(());
     }
-    let cells: Vec<[&str; 6]> = std::iter::once(HEADINGS).chain(rows.iter().map(Row::cells)).collect();
+    let rows = std::iter::once(HEADINGS).chain(rows.iter().map(Row::cells));
+    let cells: Vec<_> = rows.map(|row| row.map(legible::line)).collect();
     let width = |column: usize| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<_> = (0..HEADINGS.len()).map(width).collect();
     for row in &cells {
@@ -138,17 +183,18 @@ fn table(out: &mut impl Write, rows: &[Row]) -> fmt::Result {
 }
 
 impl Row {
-    fn cells(&self) -> [&str; 6] {
-        [&self.host, &self.path, self.path_type, &self.upstream, &self.endpoints, &self.origin]
+    fn cells(&self) -> [&str; 7] {
+        [&self.host, &self.path, self.path_type, &self.state, &self.upstream, &self.endpoints, &self.origin]
     }
 }
 
 fn summary(out: &mut impl Write, translation: &Translation) -> fmt::Result {
     let count = |severity| translation.problems.iter().filter(|problem| problem.severity == severity).count();
     let model = &translation.model;
-    let routes = model.hosts().map(|host| host.routes.len()).sum();
+    let routes = rows(translation).len();
+    let hosts: HashSet<_> = model.hosts().map(|host| &host.name).collect();
     let counts = [
-        (model.hosts().count(), "host"),
+        (hosts.len(), "host"),
         (routes, "route"),
         (model.clusters.count(), "upstream"),
         (count(Severity::Error), "error"),

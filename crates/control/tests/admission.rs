@@ -210,12 +210,12 @@ fn every_reason_is_in_one_message() {
     rules(&mut object).push(json!({"host": "a..b", "http": {"paths": []}}));
     let expected = "\
         - annotation nginx.ingress.kubernetes.io/denylist-source-range: \"x\" is not a network such as 10.0.0.0/8: the \
-        locations of this Ingress answer 503\n\
+        locations of this Ingress return 503\n\
         - annotation nginx.ingress.kubernetes.io/proxy-body-size: \"large\" is not a size such as 8k, 1m or 1g; the default \
         is used\n\
         - \"a..b\" is not a host name: labels of letters, digits, '-' and '_', optionally with '*' as the first; the rule is \
-        left out\n\
-        - path / (Prefix) of host taken.test is declared by Ingress shop/old already; this one is left out";
+        ignored\n\
+        - path / (Prefix) of host taken.test is declared by Ingress shop/old already; this one is ignored";
     assert_eq!(court.refusal("CREATE", &object), expected);
 }
 
@@ -231,7 +231,7 @@ fn what_settings_forbid_is_refused() {
     court.options.disable_catch_all = true;
     assert_eq!(
         court.refusal("CREATE", &catch_all),
-        "has a spec.defaultBackend, which --disable-catch-all forbids; left out"
+        "has a spec.defaultBackend, which --disable-catch-all forbids; ignored"
     );
 }
 
@@ -265,7 +265,7 @@ fn what_may_come_later_is_no_reason_to_refuse() {
             "annotation nginx.ingress.kubernetes.io/proxy-raed-timeout is unknown, and has no effect; did you mean \
              \"proxy-read-timeout\"?",
             "annotation nginx.ingress.kubernetes.io/enable-modsecurity asks for a web application firewall, of which there is \
-             none: the locations of this Ingress answer 503",
+             none: the locations of this Ingress return 503",
         ]
     );
 }
@@ -274,7 +274,7 @@ fn what_may_come_later_is_no_reason_to_refuse() {
 fn a_path_of_another_ingress_is_refused_however_old_the_object_is() {
     let court = Court::new();
     let declared = |by: &str, host: &str| {
-        format!("path / (Prefix) of host {host} is declared by Ingress {by} already; this one is left out")
+        format!("path / (Prefix) of host {host} is declared by Ingress {by} already; this one is ignored")
     };
     let new = ingress("new", "taken.test", "/");
     assert_eq!(court.refusal("CREATE", &new), declared("shop/old", "taken.test"));
@@ -299,14 +299,14 @@ fn an_old_conflict_does_not_keep_an_ingress_from_being_changed() {
     let (refusal, warnings) = court.judge("UPDATE", &twin);
     assert_eq!(refusal, None);
     let declared =
-        "path / (Prefix) of host taken.test is declared by Ingress shop/old already; this one is left out";
+        "path / (Prefix) of host taken.test is declared by Ingress shop/old already; this one is ignored";
     assert_eq!(warnings, [declared]);
     assert_eq!(court.judge("UPDATE", &since(2024, ingress("old", "taken.test", "/"))), FINE);
     let mut more = twin.clone();
     rules(&mut more).push(ingress("", "young.test", "/")["spec"]["rules"][0].clone());
     let message = court.refusal("UPDATE", &more);
     let taken =
-        "path / (Prefix) of host young.test is declared by Ingress other/young already; this one is left out";
+        "path / (Prefix) of host young.test is declared by Ingress other/young already; this one is ignored";
     assert_eq!(message, format!("- {taken}\n- {SEIZED}"));
 }
 

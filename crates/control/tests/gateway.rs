@@ -49,6 +49,9 @@ fn options(text: &str) -> Options {
             "gateway-address" => {
                 options.gateway_addresses.push(control::options::parse_network(value).unwrap());
             }
+            "reserved-udp-port" => {
+                options.reserved_udp_ports.push((value.parse().unwrap(), "--replicas-udp-port"));
+            }
             "http-port" => options.http_port = value.parse().unwrap(),
             "configmap" => options.configmap = Some(value.parse().unwrap()),
             other => panic!("no option {other}"),

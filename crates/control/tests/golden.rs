@@ -208,7 +208,14 @@ fn options(text: &str) -> Options {
             "host-network" => options.shares_addresses = value == "true",
             "source" => options.judges_endpoints = value == "cluster",
             "own-address" => _ = options.own_addresses.insert(value.parse().unwrap()),
+            "watch-namespace" => options.watch_namespace = Some(value.to_owned()),
             "ingress-class-by-name" => options.ingress_class_by_name = value == "true",
+            "gateway-address" => {
+                options.gateway_addresses.push(control::options::parse_network(value).unwrap());
+            }
+            "reserved-udp-port" => {
+                options.reserved_udp_ports.push((value.parse().unwrap(), "--replicas-udp-port"));
+            }
             "zone" => options.zone = Some(value.to_owned()),
             "deep-inspect" => options.deep_inspect = value == "true",
             "enable-annotation-validation" => options.validates_annotations = value == "true",
@@ -216,6 +223,7 @@ fn options(text: &str) -> Options {
             "limit-redis" => options.has_limit_redis = value == "true",
             "files-root" => options.has_files_root = value == "true",
             "waf-unenforced" => options.waf_unenforced = value.parse().unwrap(),
+            "snippets-unenforced" => options.snippets_unenforced = value.parse().unwrap(),
             "watch-ingress-without-class" => options.watch_ingress_without_class = value == "true",
             other => panic!("no option {other}"),
         }

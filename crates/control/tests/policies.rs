@@ -50,6 +50,7 @@ const VALUES: &[(&str, &str, Annotations)] = &[
     ("cache", "true", &[]),
     ("cache-bypass", "cookie:a,header:b", &[CACHE]),
     ("cache-default-ttl", "10m", &[CACHE]),
+    ("cache-harmless-headers", "X-Nonce,App-Trace", &[CACHE]),
     ("cache-key-query", "none", &[CACHE]),
     ("cache-object-max", "1m", &[CACHE]),
     ("cache-stale-if-error", "1h", &[CACHE]),

@@ -34,9 +34,8 @@ pub fn doc_page(id: &str) -> String {
 impl Check {
     /// The finding of this check for a machine.
     pub fn examine(&self, samples: &Samples) -> Finding {
-        let outcome = (self.look)(samples).unwrap_or_else(|unknown| {
-            Outcome::new(Verdict::Unknown, format!("could not look, because {unknown}"))
-        });
+        let outcome = (self.look)(samples)
+            .unwrap_or_else(|unknown| Outcome::new(Verdict::Unknown, format!("not checked: {unknown}")));
         self.finding(outcome)
     }
 

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::bail;
+use control::legible;
 use http::Method;
 use proxy::{ClientKey, NoticedClient, Observer, Whom};
 use serde::{Deserialize, Serialize};
@@ -81,7 +82,7 @@ pub(crate) fn run(command: AbuseCommand) -> anyhow::Result<ExitCode> {
 
 fn print<A: Serialize>(output: Output, answer: &A, text: impl FnOnce(&A) -> String) -> anyhow::Result<()> {
     let text = match output {
-        Output::Text => text(answer),
+        Output::Text => legible::lines(&text(answer)).into_owned(),
         Output::Json => format!("{}\n", serde_json::to_string_pretty(answer)?),
     };
     output::print(&text)

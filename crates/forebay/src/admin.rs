@@ -16,7 +16,7 @@ use std::time::Instant;
 use control::Condition;
 use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper::header::{ALLOW, CONTENT_TYPE, HOST, HeaderValue, ORIGIN};
+use hyper::header::{ALLOW, CONTENT_TYPE, HOST, HeaderValue, ORIGIN, RETRY_AFTER};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
@@ -32,7 +32,7 @@ use crate::doctor::serving::Findings;
 use crate::explain::{self, Objects, Question};
 use crate::server::{self, Connections, Place};
 use crate::standing::Standing;
-use crate::{configuration, machine};
+use crate::{configuration, machine, version};
 pub(crate) use access::Access;
 use reply::Reply;
 
@@ -57,11 +57,16 @@ pub(crate) struct Admin {
     pub(crate) address: SocketAddr,
     /// What is served, for explanations.
     pub(crate) served: Mutex<Option<Objects>>,
-    /// Who explains; one at a time.
-    pub(crate) explaining: Semaphore,
+    /// The explanation in progress; one at a time, until it is done, whether its client is still there or not.
+    pub(crate) explaining: Arc<Semaphore>,
+    /// Places for questions, the one that is being answered included.
+    pub(crate) explanations: Semaphore,
     /// When the process was started, or little later.
     pub(crate) begun: Instant,
 }
+
+/// Questions for `/explain` at a time: one that is being answered, and those that wait for it. Further ones are answered 503.
+pub(crate) const EXPLANATIONS_MAX: usize = 4;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
@@ -74,6 +79,14 @@ pub(crate) fn spawn(listener: StdListener, admin: Arc<Admin>, connections_max: u
 async fn serve(listener: TcpListener, admin: Arc<Admin>, connections_max: usize) {
     let looking = Arc::clone(&admin);
     tokio::spawn(async move { looking.findings.keep(Arc::clone(&looking.registry)).await });
+    if admin.console.is_some() {
+        let keeping = Arc::clone(&admin);
+        tokio::spawn(async move {
+            if let Some(console) = &keeping.console {
+                console.keep_history().await;
+            }
+        });
+    }
     let converse = |stream, peer: SocketAddr, place| converse(Arc::clone(&admin), stream, peer.ip(), place);
     Connections::new(connections_max).serve(listener, converse).await;
 }
@@ -99,7 +112,7 @@ pub(crate) fn bind(address: SocketAddr) -> io::Result<StdListener> {
 impl Admin {
     async fn reply<B>(&self, request: &Request<B>, peer: IpAddr) -> Response<Reply> {
         let path = request.uri().path();
-        match &self.console {
+        let mut response = match &self.console {
             Some(console) if console::is_path(path) => match self.refuse(request, peer) {
                 Some(refusal) => refusal.map(Reply::from),
                 None => match console.answer(path, request.headers()).await {
@@ -108,7 +121,9 @@ impl Admin {
                 },
             },
             _ => self.answer(request, peer).await.map(Reply::from),
-        }
+        };
+        console::keep_to_itself(response.headers_mut());
+        response
     }
 
     async fn answer<B>(&self, request: &Request<B>, peer: IpAddr) -> Response<Full<Bytes>> {
@@ -148,11 +163,17 @@ impl Admin {
     /// What a client is told that may not have what it asks for.
     fn refuse<B>(&self, request: &Request<B>, peer: IpAddr) -> Option<Response<Full<Bytes>>> {
         let host = request.headers().get(HOST).map(|host| host.to_str().unwrap_or_default());
-        if host.is_some_and(|host| !self.access.is_own_host(host)) {
+        let path = request.uri().path();
+        // Health is asked for by whatever name, as at ingress-nginx: a web page that reads the answer learns nothing.
+        let is_health = matches!(path, "/livez" | "/readyz" | "/healthz") || path == self.health_path;
+        if host.is_some_and(|host| !is_health && !self.access.is_own_host(host)) {
             let hint = "this is not the name of an admin server; --admin-host adds names\n";
             return Some(response(StatusCode::MISDIRECTED_REQUEST, TEXT, hint.to_owned()));
         }
-        let path = request.uri().path();
+        if !console::is_own(path, request.headers()) {
+            let hint = "this is not for pages of other sites\n";
+            return Some(response(StatusCode::FORBIDDEN, TEXT, hint.to_owned()));
+        }
         let changes = matches!(path, "/cache/purge" | "/abuse/release");
         let (methods, allowed, hint): (&[Method], _, _) = if changes {
             (&[Method::POST], "POST", "this takes POST\n")
@@ -191,7 +212,7 @@ impl Admin {
     /// How this process does.
     fn standing(&self) -> Standing {
         let mut standing = Standing {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: version::RELEASE.to_owned(),
             up_seconds: self.begun.elapsed().as_secs_f64(),
             generation: self.observer.get().map(Observer::acknowledged).unwrap_or_default(),
             requests: self.registry.requests(),
@@ -238,8 +259,18 @@ impl Admin {
         let served = self.served.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(served) = served else { return nothing_served() };
         let relief = self.observer.get().map(Observer::relief).unwrap_or_default();
-        let _one_at_a_time = self.explaining.acquire().await;
-        match tokio::task::spawn_blocking(move || explain::tell(&served, &question, relief)).await {
+        let Ok(_place) = self.explanations.try_acquire() else {
+            let hint = "as many ask as may; ask again\n";
+            let mut busy = response(StatusCode::SERVICE_UNAVAILABLE, TEXT, hint.to_owned());
+            busy.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            return busy;
+        };
+        let turn = Arc::clone(&self.explaining).acquire_owned().await;
+        let tell = move || {
+            let _turn = turn;
+            explain::tell(&served, &question, relief)
+        };
+        match tokio::task::spawn_blocking(tell).await {
             Ok(Ok(told)) => response(StatusCode::OK, JSON, format!("{:#}\n", serde_json::json!(told))),
             Ok(Err(error)) => unusable(&error),
             Err(error) => response(StatusCode::INTERNAL_SERVER_ERROR, TEXT, format!("{error}\n")),

@@ -5,6 +5,7 @@ mod status;
 
 use std::process::ExitCode;
 
+use control::legible;
 use http::Method;
 use serde::Serialize;
 
@@ -39,7 +40,7 @@ fn purge(options: cli::Purge) -> anyhow::Result<ExitCode> {
 
 fn print<A: Serialize>(output: Output, answer: &A, text: impl FnOnce(&A) -> String) -> anyhow::Result<()> {
     let text = match output {
-        Output::Text => text(answer),
+        Output::Text => legible::lines(&text(answer)).into_owned(),
         Output::Json => format!("{}\n", serde_json::to_string_pretty(answer)?),
     };
     output::print(&text)

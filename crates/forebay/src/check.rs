@@ -7,22 +7,56 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
+use control::Translation;
 use control::migration::Report;
-use control::{Connection, Translation};
 use serde_json::{Value, json};
 
-use crate::cli::{self, ApiServer, Output};
+use crate::cli::{self, ApiServer, Output, Source};
 use crate::output;
 
-/// The exit status says whether there is something to do: 0 for nothing, 1 for problems to look at. What cannot be read is an error.
+/// The exit status says whether there is something to do: 0 for nothing, 1 for problems to look at. What cannot be read, and what holds
+/// nothing to judge, is an error.
 pub(crate) fn run(options: cli::Check) -> anyhow::Result<ExitCode> {
-    let reading = options.reading.into_options(options.paths);
-    let (translation, report) = match reading.manifests.as_slice() {
-        [] => check_cluster(&options.api_server, reading)?,
-        _ => control::check_at(&reading, SystemTime::now())?,
+    let api_server = options.api_server;
+    let (translation, report) = match options.manifests.source(&api_server)? {
+        None => bail!(
+            "nothing to check: give a PATH with manifests, `-` for standard input, --kubeconfig or KUBECONFIG"
+        ),
+        Some(Source::Cluster) => {
+            let mut reading = options.reading.into_options(Vec::new());
+            reading.watch_namespace = api_server.scope().only_namespace();
+            reading.from = options.from;
+            check_cluster(&api_server, reading)?
+        }
+        Some(Source::Files { paths, stdin }) => {
+            let mut reading = options.reading.of_files().into_options(paths);
+            reading.watch_namespace = api_server.scope().only_namespace();
+            reading.from = options.from;
+            control::check_at(&reading, stdin, SystemTime::now())?
+        }
     };
+    judgeable(&translation, &report)?;
     tell(&translation, &report, options.output, options.report.as_deref())
+}
+
+/// Fails where there is nothing to judge: a gate that passes because it was given the wrong folder is open.
+fn judgeable(translation: &Translation, report: &Report) -> anyhow::Result<()> {
+    if report.judged > 0 || control::report::has_problems(translation) {
+        return Ok(());
+    }
+    if report.other_classes.is_empty() {
+        let others: Vec<_> =
+            translation.skipped.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        let found = if others.is_empty() {
+            "no object was found".to_owned()
+        } else {
+            format!("found {}", others.join(", "))
+        };
+        bail!("nothing to judge: there is no Ingress, Gateway or route; {found}");
+    }
+    let classes: Vec<_> = report.other_classes.iter().map(ToString::to_string).collect();
+    bail!("nothing to judge: {}; --ingress-class names the class that is judged", classes.join("; "));
 }
 
 /// Prints what was found, and writes it to a file, as one page of HTML.
@@ -48,7 +82,7 @@ pub(crate) fn tell(
 fn check_cluster(api_server: &ApiServer, reading: control::Options) -> anyhow::Result<(Translation, Report)> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let connection = Connection::open(&api_server.address()).await?;
+        let connection = api_server.connect().await?;
         Ok(control::check_cluster(&connection, api_server.scope(), reading, SystemTime::now()).await?)
     })
 }
@@ -66,7 +100,8 @@ fn as_text(translation: &Translation, report: &Report) -> anyhow::Result<String>
 fn as_json(translation: &Translation, report: &Report) -> Value {
     let routes = control::report::rows(translation).into_iter().map(|row| {
         json!({
-            "host": row.host, "path": row.path, "pathType": row.path_type, "upstream": row.upstream,
+            "host": row.host, "path": row.path, "pathType": row.path_type, "state": row.state,
+            "upstream": row.upstream,
             "endpoints": row.endpoints, "from": row.origin,
         })
     });

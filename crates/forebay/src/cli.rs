@@ -2,8 +2,10 @@
 #![expect(clippy::doc_markdown, reason = "doc comments are help texts, in which backticks would be printed")]
 
 mod abuse;
+mod cache;
 mod convert;
 mod kubectl;
+mod manifests;
 mod refusal;
 mod tools;
 mod top;
@@ -13,16 +15,19 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
+use control::old_version::OldVersion;
 use control::status::StatusOptions;
 use control::{EndpointOverride, NsName, Scope, Unenforced};
 use ipnet::IpNet;
 
 use crate::{bench, demo, doctor};
 pub(crate) use abuse::{Abuse, AbuseCommand, Release};
-pub(crate) use convert::{Convert, ConvertCommand, ConvertIngress};
+pub(crate) use cache::{Asking, Cache, CacheCommand, Purge};
+pub(crate) use convert::{Convert, ConvertCommand, ConvertIngress, ObjectForm};
 pub(crate) use kubectl::{Kubectl, KubectlCommand, Logs, Plugin, Reach};
+pub(crate) use manifests::{Manifests, Source, read_stdin};
 pub(crate) use refusal::explain;
-pub(crate) use tools::{Completions, Man, Payload, PlainProxy};
+pub(crate) use tools::{Completions, Man, Payload, PlainProxy, Version};
 pub(crate) use top::{Top, Watching};
 
 /// A Kubernetes ingress controller with its own HTTP proxy: the ingress that costs no QPS.
@@ -36,34 +41,57 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run the proxy.
+    #[command(
+        after_help = "Examples:\n  forebay serve --manifests manifests/ --http-port 8080 --https-port 8443\n  forebay serve --configmap ingress-nginx/ingress-nginx-controller        (in a Pod)"
+    )]
     Serve(Box<Serve>),
-    /// Read manifests, or a cluster, as `serve` would, and print what would be served, every problem, and what changes for who comes
-    /// over from ingress-nginx. Changes nothing. Exit status: 0 clean, 1 problems, 2 unusable arguments.
+    /// Check manifests or a cluster: print what `serve` would serve, every problem, and what changes for users of ingress-nginx.
+    /// Changes nothing. Exit status: 0 clean, 1 problems, 2 unusable arguments.
+    #[command(
+        after_help = "Examples:\n  forebay check manifests/\n  forebay check --kubeconfig ~/.kube/config --report migration.html"
+    )]
     Check(Box<Check>),
-    /// Tell what becomes of a request, step by step, and which object asks for it: of manifests, of a cluster, or of a running
-    /// Forebay. Sends no request. Exit status: 0 it is served, 1 it is refused or answered with an error, 2 unusable arguments.
+    /// Explain a request step by step, with the object behind each step: from manifests, a cluster, or a running Forebay. Sends no
+    /// request. Exit status: 0 it is served, 1 it is refused or gets an error, 2 unusable arguments.
+    #[command(
+        after_help = "Examples:\n  forebay explain https://www.example.com/cart manifests/\n  forebay explain http://www.example.com/ --admin http://127.0.0.1:10254"
+    )]
     Explain(Box<Explain>),
-    /// Make other objects of those that there are.
+    /// Convert Ingresses to the Gateway API.
+    #[command(after_help = "Examples:\n  forebay convert ingress manifests/ > gateway.yaml")]
     Convert(Convert),
-    /// Look after the Forebays of a cluster, as `kubectl forebay` does: this program, named kubectl-forebay, is a plugin for kubectl.
+    /// Examine the Forebays of a cluster, as `kubectl forebay` does: this program, named kubectl-forebay, is a plugin for kubectl.
     /// Changes nothing.
+    #[command(after_help = "Examples:\n  forebay kubectl status\n  forebay kubectl logs --help")]
     Kubectl(Box<Kubectl>),
-    /// Look after the cache of a running Forebay.
+    /// Show or purge the cache of a running Forebay.
+    #[command(
+        after_help = "Examples:\n  forebay cache status\n  forebay cache purge --host www.example.com --prefix /static/"
+    )]
     Cache(Cache),
-    /// Look after clients of a running Forebay whose behaviour is far off the others'.
+    /// List or release clients of a running Forebay that behave unlike all others.
+    #[command(after_help = "Examples:\n  forebay abuse list\n  forebay abuse release --help")]
     Abuse(Abuse),
-    /// See what an ingress costs, here and now: a Pod, load and Forebay for half a minute, and the ratio. With --case, a field case.
+    /// Measure what an ingress costs on this machine: a Pod, load and Forebay for half a minute. With --case, a field case.
+    #[command(
+        after_help = "Examples:\n  forebay demo\n  forebay demo --stay\n  forebay demo --case d --report d.html"
+    )]
     Demo(demo::Demo),
-    /// Look for what costs QPS on this machine: connections, ports, queues, cgroups, kernel parameters. Changes nothing. Exit
-    /// status: 0 clean, 1 warnings, 2 failures.
+    /// Find what costs QPS on this machine: connections, ports, queues, cgroups, kernel parameters. Changes nothing. Exit status:
+    /// 0 clean, 1 warnings, 2 failures.
+    #[command(after_help = "Examples:\n  forebay doctor\n  forebay doctor --pid 4321 --output json")]
     Doctor(doctor::Doctor),
     /// Watch a running Forebay in the terminal: rates, times, connections and what needs a look, and routes, hosts and clusters. Changes
     /// nothing.
+    #[command(after_help = "Examples:\n  forebay top\n  forebay top --admin http://127.0.0.1:10254")]
     Top(Top),
     /// Run the static payload server that the demo, the tests and the benchmarks put behind the proxy.
     Payload(Payload),
-    /// Put load on a URL, and tell rate, latency, phases and errors. Exit status: 0 clean, 1 some requests failed,
-    /// 2 nothing could be measured.
+    /// Load a URL, and report rate, latency, phases and errors. Exit status: 0 clean, 1 some requests failed, 2 nothing could be
+    /// measured.
+    #[command(
+        after_help = "Examples:\n  forebay bench rps http://127.0.0.1:8080/\n  forebay bench compare --direct http://10.0.0.7:8080/ --via http://127.0.0.1/ --pid 4321"
+    )]
     Bench(Box<bench::Bench>),
     /// Run the proxy that cases of the demo have in place of Forebay.
     #[command(hide = true)]
@@ -72,6 +100,8 @@ pub(crate) enum Command {
     Completions(Completions),
     /// Print the manual page of forebay(1), or write the pages of all commands into a folder.
     Man(Man),
+    /// Print the version, and the commit that it was built from.
+    Version(Version),
 }
 
 /// How manifests are read: what `serve` and `check` have in common.
@@ -80,7 +110,7 @@ pub(crate) struct Reading {
     /// ConfigMap with the settings.
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub(crate) configmap: Option<NsName>,
-    /// Where a Service's Pods are when no EndpointSlice says so. May be given several times.
+    /// Addresses of a Service without an EndpointSlice. May be given several times.
     #[arg(long, value_name = "NS/SERVICE[:PORT]=HOST:PORT[,HOST:PORT]")]
     pub(crate) endpoints: Vec<EndpointOverride>,
     /// Class of the Ingresses that are served, in the annotation kubernetes.io/ingress.class.
@@ -89,25 +119,25 @@ pub(crate) struct Reading {
     /// Controller of the IngressClasses that are served.
     #[arg(long, value_name = "CONTROLLER", default_value = "k8s.io/ingress-nginx")]
     pub(crate) controller_class: String,
-    /// Also serve the IngressClass that is named as --ingress-class says, whatever its controller.
+    /// Also serve the IngressClass named like --ingress-class, whatever its controller.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub(crate) ingress_class_by_name: bool,
-    /// Serve Ingresses without a class [default: only those in files, since who names them wants them served].
+    /// Serve Ingresses without a class [default: only those in files].
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) watch_ingress_without_class: Option<bool>,
-    /// Service for requests that no Ingress takes.
+    /// Service for requests that no Ingress matches.
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub(crate) default_backend_service: Option<NsName>,
     /// Prefix of the annotations.
     #[arg(long, value_name = "PREFIX", default_value = "nginx.ingress.kubernetes.io")]
     pub(crate) annotations_prefix: String,
-    /// Leave out Ingresses that would take requests for every host.
+    /// Ignore Ingresses for every host.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub(crate) disable_catch_all: bool,
     /// Port for HTTPS, which redirects name; 0 is any free one.
     #[arg(long, value_name = "PORT", default_value_t = 443)]
     pub(crate) https_port: u16,
-    /// Secret with the certificate for hosts without one of their own [default: one that is made up at the start].
+    /// Secret with the default certificate [default: one generated at the start].
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub(crate) default_ssl_certificate: Option<NsName>,
     /// Obey the annotation ssl-passthrough.
@@ -120,59 +150,58 @@ pub(crate) struct Reading {
     /// ConfigMap with the UDP services.
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub(crate) udp_services_configmap: Option<NsName>,
-    /// Time after which the answer of a TCP service counts as slow, in forebay_stream_response_over_threshold_ratio.
+    /// Time after which a TCP service's response is slow, in forebay_stream_response_over_threshold_ratio.
     #[arg(long, value_name = "TIME", value_parser = model::parse_duration, default_value = "10ms")]
     pub(crate) stream_response_threshold: Duration,
     /// Leave Services of type ExternalName without endpoints.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub(crate) disable_svc_external_name: bool,
-    /// Networks that addresses of ExternalName Services have to be in [default: all]. Addresses of this machine, loopback and
-    /// link-local ones, multicast and metadata services of clouds are refused in any case.
+    /// Networks that ExternalName Services may resolve to [default: all]. Addresses of this machine, loopback, link-local, multicast and cloud metadata services are always refused.
     #[arg(long, value_name = "CIDR", value_delimiter = ',', value_parser = control::options::parse_network)]
     pub(crate) external_name_allow: Vec<IpNet>,
-    /// Ignore Ingresses whose hosts, paths and names of TLS look like parts of a configuration of nginx.
+    /// Ignore Ingresses whose hosts, paths or TLS names look like nginx configuration.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
     pub(crate) deep_inspect: bool,
-    /// Accept only the characters that ingress-nginx accepts in redirects; without, they may hold variables.
+    /// Accept only the characters that ingress-nginx accepts in redirects; otherwise they may hold variables.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
     pub(crate) enable_annotation_validation: bool,
-    /// What becomes of locations that ask for ModSecurity, of which there is none: `close` answers 503, `serve` serves them without.
+    /// Routes with ModSecurity, which Forebay does not have: `close` returns 503, `serve` serves them without it.
     #[arg(long, value_name = "serve|close", default_value = "close")]
     pub(crate) waf_unenforced: Unenforced,
-    /// Memory for responses that are kept, where a route asks for a cache: `256m`, `2g` [default: none is kept].
+    /// Lines of snippets that are not understood but restrict nobody, such as sub_filter: `close` returns 503, `serve` serves without them.
+    #[arg(long, value_name = "serve|close", default_value = "close")]
+    pub(crate) snippets_unenforced: Unenforced,
+    /// Memory for cached responses, for routes with a cache: `256m`, `2g` [default: no cache].
     #[arg(long, value_name = "SIZE", value_parser = cache_memory)]
     pub(crate) cache_memory: Option<u64>,
-    /// Forebay's own Service, whose endpoints are the replicas that share the cache and count together, for routes that ask for that by
-    /// forebay.io/cache-shared and forebay.io/limit-shared [default: that of --publish-service].
+    /// Forebay's own Service, whose endpoints are the replicas for forebay.io/cache-shared and forebay.io/limit-shared [default: that of --publish-service].
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub(crate) replicas_service: Option<NsName>,
-    /// File with the secret by which they know each other, of 32 bytes or more.
+    /// File with the secret by which replicas authenticate each other, of 32 bytes or more.
     #[arg(long, value_name = "FILE")]
     pub(crate) replicas_secret: Option<PathBuf>,
-    /// Which of them this process is [default: the environment variable POD_IP].
+    /// Address of this replica [default: the environment variable POD_IP].
     #[arg(long, value_name = "IP")]
     pub(crate) replica_address: Option<IpAddr>,
-    /// UDP port at which they tell each other what they count for forebay.io/limit-shared, the same for all [default: each counts
-    /// alone].
+    /// UDP port at which replicas exchange counts for forebay.io/limit-shared, the same for all [default: each counts alone].
     #[arg(long, value_name = "PORT", requires = "replicas_secret", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) replicas_udp_port: Option<u16>,
-    /// Redis or Valkey that counts requests for forebay.io/limit-shared: `redis://HOST:6379/0`, or `rediss://` for TLS, with `USER:PASSWORD@`
-    /// before the host [default: replicas tell each other].
+    /// Redis or Valkey that counts for forebay.io/limit-shared: `redis://HOST:6379/0`, or `rediss://` for TLS, with `USER:PASSWORD@` before the host [default: replicas exchange counts].
     #[arg(long, value_name = "URL")]
     pub(crate) limit_redis: Option<String>,
-    /// File with its password, which is read each time that it is connected to.
+    /// File with its password, read at each connect.
     #[arg(long, value_name = "FILE", requires = "limit_redis")]
     pub(crate) limit_redis_password: Option<PathBuf>,
-    /// File with the certificates, as PEM, of those who may vouch for it [default: those of the system].
+    /// PEM file with the certificate authorities for it [default: the system's].
     #[arg(long, value_name = "FILE", requires = "limit_redis")]
     pub(crate) limit_redis_ca: Option<PathBuf>,
-    /// Folder whose files Ingresses may serve by the annotation forebay.io/files, all below it and nothing above [default: none].
+    /// Folder whose files Ingresses may serve by the annotation forebay.io/files [default: none].
     #[arg(long, value_name = "DIR")]
     pub(crate) files_root: Option<PathBuf>,
-    /// Folder for responses that are kept beyond those in memory, and beyond a restart; empty, or one of an earlier run.
+    /// Folder for a cache on disk beside that in memory, which survives a restart; empty, or from an earlier run.
     #[arg(long, value_name = "DIR", requires_all = ["cache_disk", "cache_memory"])]
     pub(crate) cache_folder: Option<PathBuf>,
-    /// How big that folder may become: `10g`.
+    /// Maximum size of that folder: `10g`.
     #[arg(long, value_name = "SIZE", value_parser = cache_disk, requires = "cache_folder")]
     pub(crate) cache_disk: Option<u64>,
     /// Addresses of this machine that Gateways are given, one each [default: all Gateways are served at every address].
@@ -204,15 +233,13 @@ pub(crate) struct Serve {
     /// Path of the health check of the admin server, beside /healthz.
     #[arg(long, value_name = "PATH", default_value = "/healthz")]
     pub(crate) health_check_path: String,
-    /// Further names by which the admin server may be asked, beside addresses, localhost, names without a dot, and those of the Pod
-    /// and of Services of its namespace.
+    /// Further host names of the admin server, beside addresses, localhost, names without a dot, the Pod and Services of its namespace.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) admin_host: Vec<String>,
-    /// Networks whose peers may see the console, /status, /configuration, /overload, /explain, /doctor and /abuse, purge the cache and release clients, beside
-    /// this machine's own. /metrics and the health checks answer everybody.
+    /// Networks that may use the console, /status, /configuration, /overload, /explain, /doctor, /abuse and purges, beside this machine. /metrics and health checks are for everybody.
     #[arg(long, value_name = "CIDR", value_delimiter = ',')]
     pub(crate) admin_allow: Vec<IpNet>,
-    /// Serve the console at /console/ of the admin server, read-only, for those who may see /configuration.
+    /// Serve the read-only console at /console/ of the admin server.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
     pub(crate) console: bool,
     /// Worker threads [default: the CPUs that the cgroup and the affinity mask allow].
@@ -221,17 +248,16 @@ pub(crate) struct Serve {
     /// Local address for connections to endpoints. May be given several times: each has a port range of its own.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) upstream_source_address: Vec<IpAddr>,
-    /// Folder for the bodies of requests that are read whole before a Pod is asked and are longer than client-body-buffer-size
-    /// [default: none: bodies above 1 MiB are passed on as they come].
+    /// Folder for buffered request bodies longer than client-body-buffer-size [default: none; bodies above 1 MiB are streamed].
     #[arg(long, value_name = "PATH")]
     pub(crate) body_buffer_dir: Option<PathBuf>,
-    /// Memory for small files of --files-root and for what is known of others: 32m, 0 for none.
+    /// Memory for small files of --files-root; 0 for none.
     #[arg(long, value_name = "SIZE", value_parser = model::parse_size, default_value = "32m")]
     pub(crate) files_memory: u64,
-    /// Path at every host at which all files of --files-root are served, without a manifest.
+    /// Path at every host that serves all files of --files-root, without a manifest.
     #[arg(long, value_name = "PATH", requires = "files_root", conflicts_with_all = ["kubeconfig", "apiserver_host"])]
     pub(crate) serve_files: Option<String>,
-    /// Seconds between SIGTERM, which fails /healthz at once, and the end of accepting. Meanwhile connections end one after the other, each with a response.
+    /// Seconds between SIGTERM, which fails /healthz at once, and the end of accepting. Meanwhile connections are closed after their responses.
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub(crate) shutdown_grace_period: u64,
     #[command(flatten)]
@@ -244,7 +270,7 @@ pub(crate) struct Serve {
 #[derive(Args, Debug)]
 #[expect(clippy::struct_field_names, reason = "fields are named as the flags are")]
 pub(crate) struct Webhook {
-    /// Address on which Ingresses are judged before they are stored, such as :8443 [default: none].
+    /// Address of the validating webhook, such as :8443 [default: none].
     #[arg(long, value_name = "[ADDRESS]:PORT", default_value = "")]
     pub(crate) validating_webhook: String,
     /// PEM file with the webhook's certificate. Read again when it changes.
@@ -258,10 +284,11 @@ pub(crate) struct Webhook {
 /// The API server, and which of its objects count.
 #[derive(Args, Debug)]
 pub(crate) struct ApiServer {
-    /// Kubeconfig file [default: the service account of the Pod that this runs in].
+    /// Kubeconfig file [default: for `serve` the service account of the Pod that this runs in, for other commands what the variable
+    /// KUBECONFIG names].
     #[arg(long, value_name = "PATH")]
     pub(crate) kubeconfig: Option<PathBuf>,
-    /// URL of the API server; comes before the kubeconfig's.
+    /// URL of the API server; overrides the kubeconfig's.
     #[arg(long, value_name = "URL")]
     pub(crate) apiserver_host: Option<String>,
     /// PEM file with the authorities of the API server's certificate.
@@ -280,11 +307,10 @@ pub(crate) struct ApiServer {
 pub(crate) struct Cluster {
     #[command(flatten)]
     pub(crate) api_server: ApiServer,
-    /// Prefer endpoints of the zone that this node is in, where EndpointSlices have hints.
+    /// Prefer endpoints of this node's zone, by the hints of EndpointSlices.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub(crate) enable_topology_aware_routing: bool,
-    /// Folder for a copy of the objects, certificates with their keys included, which is served when this starts while the API
-    /// server is away.
+    /// Folder for a copy of the objects, with certificates and keys, which is served if the API server is away at the start.
     #[arg(long, value_name = "PATH")]
     pub(crate) state_dir: Option<PathBuf>,
 }
@@ -293,13 +319,13 @@ pub(crate) struct Cluster {
 #[derive(Args, Debug)]
 #[expect(clippy::struct_field_names, reason = "fields are named as the flags are")]
 pub(crate) struct Status {
-    /// Write where clients reach Ingresses into their status. Off for a trial beside another controller.
+    /// Write addresses into the status of Ingresses. Off for a trial beside another controller.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
     pub(crate) update_status: bool,
     /// Clear the status when the last replica stops.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
     pub(crate) update_status_on_shutdown: bool,
-    /// Seconds after which the status is looked at again though nothing has changed.
+    /// Seconds after which the status is checked again without a change.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) status_update_interval: u64,
     /// Service whose addresses are written.
@@ -314,13 +340,13 @@ pub(crate) struct Status {
     /// Name of the Lease that says which replica writes.
     #[arg(long, value_name = "NAME", default_value = "ingress-controller-leader")]
     pub(crate) election_id: String,
-    /// Time after which the Lease of a replica that is heard of no more runs out.
+    /// Time after which the Lease of a replica that has stopped expires.
     #[arg(long, value_name = "TIME", value_parser = model::parse_duration, default_value = "30s")]
     pub(crate) election_ttl: Duration,
     /// Have every replica write.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub(crate) disable_leader_election: bool,
-    /// Publish no Event when an Ingress has come into service.
+    /// Publish no Event when an Ingress is served.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub(crate) disable_sync_events: bool,
 }
@@ -328,7 +354,7 @@ pub(crate) struct Status {
 #[derive(Args, Debug)]
 #[expect(clippy::struct_field_names, reason = "fields are named as the flags are")]
 pub(crate) struct Metrics {
-    /// Serve /metrics. ingress-nginx does not by default, since its metrics are costly; these are not.
+    /// Serve /metrics.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
     pub(crate) enable_metrics: bool,
     /// Label metrics with the host.
@@ -353,14 +379,16 @@ pub(crate) struct Metrics {
 
 #[derive(Args, Debug)]
 pub(crate) struct Check {
-    /// Files and folders with Kubernetes manifests, in place of a cluster.
-    #[arg(value_name = "PATH", required_unless_present_any = ["kubeconfig", "apiserver_host"], conflicts_with_all = ["kubeconfig", "apiserver_host"])]
-    pub(crate) paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) manifests: Manifests,
     #[command(flatten)]
     pub(crate) api_server: ApiServer,
     /// How the result is printed.
-    #[arg(long, value_enum, value_name = "FORM", default_value = "text")]
+    #[arg(short = 'o', long, value_enum, value_name = "FORM", default_value = "text")]
     pub(crate) output: Output,
+    /// Version of the ingress-nginx to compare with, such as 1.11 [default: that of the controller's image, or of values for Helm].
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) from: Option<OldVersion>,
     /// Also write it to this file, as one page of HTML.
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
@@ -372,19 +400,16 @@ pub(crate) struct Check {
 pub(crate) struct Explain {
     #[command(flatten)]
     pub(crate) asked: Asked,
-    /// Files and folders with Kubernetes manifests, in place of a cluster.
-    #[arg(value_name = "PATH", conflicts_with_all = ["kubeconfig", "apiserver_host", "admin"])]
-    pub(crate) paths: Vec<PathBuf>,
-    /// The same, as `serve` has them.
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["kubeconfig", "apiserver_host", "admin"])]
-    pub(crate) manifests: Vec<PathBuf>,
-    /// URL of the admin server of a running Forebay, which is asked for what it serves.
-    #[arg(long, value_name = "URL", conflicts_with_all = ["kubeconfig", "apiserver_host"])]
+    #[command(flatten)]
+    pub(crate) manifests: Manifests,
+    /// URL of the admin server of a running Forebay, whose configuration is used [default: http://127.0.0.1:10254, unless manifests or
+    /// a cluster are named].
+    #[arg(long, value_name = "URL", conflicts_with_all = ["kubeconfig", "apiserver_host", "paths", "manifests"])]
     pub(crate) admin: Option<String>,
     #[command(flatten)]
     pub(crate) api_server: ApiServer,
     /// How the result is printed.
-    #[arg(long, value_enum, value_name = "FORM", default_value = "text")]
+    #[arg(short = 'o', long, value_enum, value_name = "FORM", default_value = "text")]
     pub(crate) output: Output,
     #[command(flatten)]
     pub(crate) reading: Reading,
@@ -393,7 +418,7 @@ pub(crate) struct Explain {
 /// A request to explain.
 #[derive(Args, Debug)]
 pub(crate) struct Asked {
-    /// What is asked for: scheme, host, path and query.
+    /// URL of the request: scheme, host, path and query. Without a scheme it is http://.
     #[arg(value_name = "URL")]
     pub(crate) url: String,
     /// Method.
@@ -405,54 +430,6 @@ pub(crate) struct Asked {
     /// Address of the client, or of the proxy that it comes through.
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
     pub(crate) client_ip: IpAddr,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct Cache {
-    #[command(subcommand)]
-    pub(crate) command: CacheCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum CacheCommand {
-    /// Forget what is kept: at URLs, below prefixes, of hosts, with tags, or all. All forms may be given several times, and together.
-    /// Exit status: 0 it is forgotten, 1 there was nothing, and no route of a host that is named has a cache, 2 it could not be done.
-    Purge(Purge),
-    /// Tell how full the cache is, in memory and on disk, and what it did for the requests to each Ingress.
-    Status(Asking),
-}
-
-#[derive(Args, Debug)]
-#[group(id = "what", required = true, multiple = true, args = ["url", "prefix", "host", "tag", "all"])]
-pub(crate) struct Purge {
-    /// URL as clients ask for it, in all its variants. Both schemes are meant, and every port.
-    #[arg(long, value_name = "URL")]
-    pub(crate) url: Vec<String>,
-    /// Beginning of URLs: `https://shop.example.com/images/`
-    #[arg(long, value_name = "URL")]
-    pub(crate) prefix: Vec<String>,
-    /// Host.
-    #[arg(long, value_name = "HOST")]
-    pub(crate) host: Vec<String>,
-    /// Tag that a response has in Cache-Tag or Surrogate-Key, in any letter case.
-    #[arg(long, value_name = "TAG")]
-    pub(crate) tag: Vec<String>,
-    /// Everything.
-    #[arg(long, conflicts_with_all = ["url", "prefix", "host", "tag"])]
-    pub(crate) all: bool,
-    #[command(flatten)]
-    pub(crate) asking: Asking,
-}
-
-/// Which Forebay is asked, and how its answer is printed.
-#[derive(Args, Debug)]
-pub(crate) struct Asking {
-    /// URL of the admin server of the Forebay that is asked.
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:10254")]
-    pub(crate) admin: String,
-    /// How the result is printed.
-    #[arg(long, value_enum, value_name = "FORM", default_value = "text")]
-    pub(crate) output: Output,
 }
 
 /// The form in which commands print their results.
@@ -486,6 +463,12 @@ impl Serve {
 }
 
 impl Reading {
+    /// The same for manifests in files or on standard input, where Ingresses without a class are taken.
+    pub(crate) fn of_files(mut self) -> Self {
+        self.watch_ingress_without_class.get_or_insert(true);
+        self
+    }
+
     pub(crate) fn into_options(self, manifests: Vec<PathBuf>) -> control::Options {
         let of_files = !manifests.is_empty();
         let replicas = self.replica_options();
@@ -512,6 +495,11 @@ impl Reading {
                 (self.https_port, "--https-port"),
                 (self.healthz_port, "--healthz-port"),
             ],
+            reserved_udp_ports: self
+                .replicas_udp_port
+                .map(|port| (port, "--replicas-udp-port"))
+                .into_iter()
+                .collect(),
             stream_response_threshold: self.stream_response_threshold,
             zone: None,
             disable_external_names: self.disable_svc_external_name,
@@ -519,6 +507,7 @@ impl Reading {
             deep_inspect: self.deep_inspect,
             validates_annotations: self.enable_annotation_validation,
             waf_unenforced: self.waf_unenforced,
+            snippets_unenforced: self.snippets_unenforced,
             has_cache: self.cache_memory.is_some(),
             has_limit_redis: self.limit_redis.is_some(),
             replicas,

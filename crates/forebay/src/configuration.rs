@@ -122,14 +122,14 @@ fn filters(route: &Route) -> Vec<Value> {
 fn request_filter(filter: &RequestFilter) -> Value {
     match filter {
         RequestFilter::RequestRedirect(redirect) => {
-            json!({"requestRedirect": {"status": redirect.status, "host": redirect.host, "port": redirect.port}})
+            json!({"requestRedirect": {"status": redirect.status, "host": redirect.host.as_deref(), "port": redirect.port}})
         }
-        RequestFilter::UrlRewrite(rewrite) => json!({"urlRewrite": {"host": rewrite.host}}),
+        RequestFilter::UrlRewrite(rewrite) => json!({"urlRewrite": {"host": rewrite.host.as_deref()}}),
         RequestFilter::Headers(changes) => json!({"requestHeaders": changed(changes)}),
         RequestFilter::TlsRedirect(redirect) => {
             json!({"tlsRedirect": {"status": redirect.status, "believesHops": redirect.believes_hops}})
         }
-        RequestFilter::AppRoot(path) => json!({"appRoot": path}),
+        RequestFilter::AppRoot(path) => json!({"appRoot": path.to_string()}),
         RequestFilter::Redirect(redirect) => json!({"redirect": {"status": redirect.status}}),
         RequestFilter::Rewrite(rewrite) => {
             json!({"rewrite": {"pattern": rewrite.pattern.as_str(), "redirects": rewrite.redirects}})

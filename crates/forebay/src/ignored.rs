@@ -28,7 +28,7 @@ macro_rules! ignored {
 pub(crate) const IGNORED: &[Ignored] = ignored! {
     "bucket-factor" true OWN_METRICS;
     "default-server-port" true NO_INTERNAL_PORT;
-    "disable-full-test" false "the webhook judges an Ingress amid those that share a host with it, and no others";
+    "disable-full-test" false "the webhook checks an Ingress with those of the same host only";
     "dynamic-configuration-retries" true "a configuration is handed over in memory and cannot fail to arrive";
     "enable-ssl-chain-completion" false "chains are shown as Secrets hold them; nothing is fetched";
     "exclude-socket-metrics" true OWN_METRICS;

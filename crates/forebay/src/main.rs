@@ -34,6 +34,7 @@ mod standing;
 mod tested;
 mod top;
 mod trouble;
+mod version;
 mod webhook;
 
 use std::io::Write;
@@ -65,7 +66,7 @@ Forebay: a Kubernetes ingress controller with its own HTTP proxy. To begin with:
   forebay serve --manifests DIR --http-port 8080 --https-port 8443
                                  serve them; in a Pod, `forebay serve` follows the cluster
 
-All commands: forebay --help. Where to read on: README.md and docs/, beside the source.
+All commands: forebay --help. Documentation beside the source: README.md, docs/index.md; when something fails: docs/troubleshooting.md.
 ";
 
 fn main() -> ExitCode {
@@ -111,6 +112,7 @@ fn run(command: Command, passed_over: &[PassedOver]) -> anyhow::Result<ExitCode>
         Command::Bench(options) => bench::run(*options),
         Command::Completions(options) => shell::completions(&options),
         Command::Man(options) => shell::man(&options),
+        Command::Version(options) => version::run(&options),
     }
 }
 

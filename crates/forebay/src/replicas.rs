@@ -22,8 +22,17 @@ impl cli::Reading {
     }
 }
 
-/// Reads what the replicas know each other by, if they share anything.
+/// Secret by which replicas recognise each other, if they share anything.
 pub(crate) fn secret(options: &cli::Reading) -> anyhow::Result<Option<proxy::ReplicaSecret>> {
+    Ok(read(options)?.map(|secret| proxy::ReplicaSecret::new(&secret)))
+}
+
+/// Secret for the names of endpoints in cookies.
+pub(crate) fn session_secret(options: &cli::Reading) -> anyhow::Result<Option<model::SessionKey>> {
+    Ok(read(options)?.map(|secret| model::SessionKey::new(&[b"session", &secret])))
+}
+
+fn read(options: &cli::Reading) -> anyhow::Result<Option<Vec<u8>>> {
     let Some(path) = &options.replicas_secret else { return Ok(None) };
     let what = || format!("--replicas-secret {}", path.display());
     let bytes = fs::read(path).with_context(what)?;
@@ -33,5 +42,5 @@ pub(crate) fn secret(options: &cli::Reading) -> anyhow::Result<Option<proxy::Rep
             anyhow::anyhow!("it has {} bytes; a secret takes {SECRET_BYTES_MIN} at least", secret.len());
         return Err(short.context(what()));
     }
-    Ok(Some(proxy::ReplicaSecret::new(secret)))
+    Ok(Some(secret.to_vec()))
 }

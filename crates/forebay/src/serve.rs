@@ -28,13 +28,13 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tracing::field::display;
 use tracing_subscriber::EnvFilter;
 
-use crate::admin::{self, Access, Admin};
+use crate::admin::{self, Access, Admin, EXPLANATIONS_MAX};
 use crate::cli;
 use crate::console::Console;
 use crate::doctor::serving::Findings;
 use crate::explain::Objects;
 use crate::ignored::PassedOver;
-use crate::{guard, limit_redis, log_output, machine, replicas, trouble, webhook};
+use crate::{guard, limit_redis, log_output, machine, replicas, trouble, version, webhook};
 
 /// Environment variable with what is logged: `info`, `debug`, `control=debug,info`.
 const LOG_VARIABLE: &str = "FOREBAY_LOG";
@@ -130,7 +130,10 @@ async fn control(
 ) -> anyhow::Result<Infallible> {
     let mut given = options.reading;
     given.replicas_service = given.replicas_service.or(options.status.publish_service);
+    let session_secret = replicas::session_secret(&given)?;
     let mut reading = given.into_options(options.manifests);
+    reading.watch_namespace = options.cluster.api_server.scope().only_namespace();
+    reading.session_secret = session_secret;
     if options.serve_files.is_some() {
         reading = reading.serving_files(options.serve_files);
     }
@@ -188,7 +191,8 @@ async fn tell_programmed(
             changed = applied.changed() => match changed {
                 Ok(()) => {
                     let Some(next) = applied.borrow_and_update().clone() else { continue };
-                    next.observer.reached(next.generation).await;
+                    let reached = next.observer.reached(next.generation);
+                    with_word(reached, |late| late.tell(next.generation)).await;
                     let ports = next.observer.closed_ports();
                     latest = Some((next, ports));
                 }
@@ -203,6 +207,54 @@ async fn tell_programmed(
             Arc::make_mut(&mut translation).gateway.note_closed(&closed);
         }
         programmed.send_replace(Some(translation));
+    }
+}
+
+/// Status of a configuration that some worker does not serve yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Late {
+    /// For so long.
+    Waiting(Duration),
+    /// All do, after so long.
+    Over(Duration),
+}
+
+/// How long after it was handed out a configuration should be served by all workers.
+const PROGRAMMED_LATE: Duration = Duration::from_secs(5);
+
+/// How long nothing is said again of a worker that does not serve it.
+const PROGRAMMED_LATE_TOLD_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Waits until all workers have reached a configuration. Status, Events and what comes later wait with it, so that there is a word of a
+/// worker that hangs.
+async fn with_word(reached: impl Future<Output = ()>, mut tell: impl FnMut(Late)) {
+    let (mut reached, begun) = (std::pin::pin!(reached), tokio::time::Instant::now());
+    let mut patience = PROGRAMMED_LATE;
+    while tokio::time::timeout(patience, &mut reached).await.is_err() {
+        tell(Late::Waiting(begun.elapsed()));
+        patience = PROGRAMMED_LATE_TOLD_INTERVAL;
+    }
+    if patience != PROGRAMMED_LATE {
+        tell(Late::Over(begun.elapsed()));
+    }
+}
+
+impl Late {
+    fn tell(self, generation: u64) {
+        match self {
+            Self::Waiting(time) => tracing::error!(
+                generation,
+                seconds = time.as_secs(),
+                "a worker does not take over the configuration: status and Events wait for it"
+            ),
+            Self::Over(time) => {
+                tracing::warn!(
+                    generation,
+                    seconds = time.as_secs(),
+                    "all workers serve the configuration now"
+                );
+            }
+        }
     }
 }
 
@@ -339,7 +391,8 @@ impl Bootstrap {
             health_path: options.health_check_path.clone(),
             address: listener.local_addr()?,
             served: Mutex::default(),
-            explaining: Semaphore::new(1),
+            explaining: Arc::new(Semaphore::new(1)),
+            explanations: Semaphore::new(EXPLANATIONS_MAX),
             begun: Instant::now(),
         });
         admin::spawn(listener, Arc::clone(&admin), descriptors.side_connections)?;
@@ -427,7 +480,9 @@ impl Server {
         let (workers, hosts) = (bootstrap.proxy.workers.len(), translation.model.hosts().count());
         let server = Self { registry, snapshot, proxy, admin, log };
         server.note_applied(translation);
-        tracing::info!(http, https, admin = %server.admin.address, workers, hosts, "serving");
+        let admin = server.admin.address;
+        let console = server.admin.console.as_ref().map(|_| format!("http://{admin}/console/"));
+        tracing::info!(http, https, %admin, workers, hosts, console, "serving");
         Ok(server)
     }
 
@@ -505,9 +560,28 @@ fn metrics_options(metrics: &cli::Metrics, reading: &cli::Reading) -> MetricsOpt
             pod: variable("POD_NAME"),
         },
         build: BuildInfo {
-            release: env!("CARGO_PKG_VERSION").to_owned(),
-            build: option_env!("FOREBAY_BUILD").unwrap_or_default().to_owned(),
+            release: version::RELEASE.to_owned(),
+            build: version::COMMIT.unwrap_or_default().to_owned(),
             repository: String::new(),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A worker that hangs keeps what waits for it, and is heard of.
+    #[tokio::test(start_paused = true)]
+    async fn a_configuration_that_is_late_is_told_of() {
+        let told_of = async |reached_after: Duration| {
+            let mut told = Vec::new();
+            with_word(tokio::time::sleep(reached_after), |late| told.push(late)).await;
+            told
+        };
+        assert_eq!(told_of(Duration::from_secs(4)).await, []);
+        let late = [5, 65].map(|seconds| Late::Waiting(Duration::from_secs(seconds)));
+        let all = [&late[..], &[Late::Over(Duration::from_secs(70))]].concat();
+        assert_eq!(told_of(Duration::from_secs(70)).await, all);
     }
 }

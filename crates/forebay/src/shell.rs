@@ -10,6 +10,7 @@ use clap_mangen::Man;
 
 use crate::cli::{self, Cli};
 use crate::output::print;
+use crate::version;
 
 /// Name under which the completions are called for.
 const NAME: &str = "forebay";
@@ -48,7 +49,7 @@ fn write_pages(command: &Command, name: &str, folder: &Path) -> anyhow::Result<(
 
 fn page(command: &Command, name: &str) -> anyhow::Result<Vec<u8>> {
     let mut page = Vec::new();
-    let titled = command.clone().version(env!("CARGO_PKG_VERSION"));
+    let titled = command.clone().version(version::RELEASE);
     Man::new(titled).title(name).render(&mut page)?;
     Ok(page)
 }

@@ -11,7 +11,7 @@ const IN_CLUSTER: &str = "KUBERNETES_SERVICE_HOST";
 pub(crate) fn cannot_listen(what: &str, error: &io::Error, flag: &str) -> anyhow::Error {
     let hint = match error.kind() {
         ErrorKind::AddrInUse => {
-            format!("; another program listens there (`ss -ltnp` tells which); {flag} chooses another port")
+            format!("; another program listens there (`ss -ltnp` names it); {flag} chooses another port")
         }
         ErrorKind::PermissionDenied => format!(
             "; ports below 1024 are for root and whoever has CAP_NET_BIND_SERVICE, or from sysctl net.ipv4.ip_unprivileged_port_start \

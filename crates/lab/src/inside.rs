@@ -50,6 +50,13 @@ pub fn make() -> Result<Inside> {
     Ok(Inside(()))
 }
 
+/// Makes a namespace of processes alone, which takes root: whatever runs in it ends with its first process,
+/// and shares network and files with this one.
+pub fn make_processes() -> Result<Inside> {
+    unshare(CloneFlags::CLONE_NEWPID).context("cannot make a namespace of processes")?;
+    Ok(Inside(()))
+}
+
 /// [`make`] and [`Inside::run`].
 pub fn enter<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Result<ExitCode> {
     make()?.run(arguments)
@@ -92,12 +99,24 @@ fn tell_to_stop(child: &Child) {
 /// not permitted.
 pub fn prepare() -> Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    // What is mounted from now on is nobody else's.
-    let changed = mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC);
-    changed.context("cannot keep mounts to ourselves")?;
+    keep_mounts()?;
     mount("proc", "/proc", "proc", MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC, None)
         .or_else(tell_why_no_proc)?;
     set_loopback_up()
+}
+
+/// To be called first inside of [`make_processes`], before there are threads: a namespace of mounts, which go
+/// with it.
+pub fn prepare_mounts() -> Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    unshare(CloneFlags::CLONE_NEWNS).context("cannot make a namespace of mounts")?;
+    keep_mounts()
+}
+
+/// Later mounts are in this namespace only.
+fn keep_mounts() -> Result<()> {
+    let changed = mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC);
+    changed.context("cannot keep mounts to ourselves")
 }
 
 /// To be called inside by who keeps state in `/run`: an empty one of our own, with the folder that `ip netns` wants.

@@ -1,4 +1,4 @@
-use crate::Expression;
+use crate::{Expression, StepBudget, TooManySteps};
 
 /// Clients that get nothing at all, whatever they ask for: the answer is 403.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,16 +14,19 @@ pub struct BlockedHeaders {
 pub enum ListedValue {
     /// The whole value, whatever its letter case.
     Exact(String),
-    /// Values in which the expression is found. Where that takes too many steps, it counts as found.
+    /// Values in which the expression is found.
     Pattern(Expression),
 }
 
 impl ListedValue {
     /// Whether it is this value. A header that is missing is empty.
-    pub fn takes(&self, value: &[u8]) -> bool {
+    ///
+    /// # Errors
+    /// It takes too many steps to find out.
+    pub fn takes(&self, value: &[u8], budget: &StepBudget) -> Result<bool, TooManySteps> {
         match self {
-            Self::Exact(text) => text.as_bytes().eq_ignore_ascii_case(value),
-            Self::Pattern(expression) => expression.try_match(value).unwrap_or(true),
+            Self::Exact(text) => Ok(text.as_bytes().eq_ignore_ascii_case(value)),
+            Self::Pattern(expression) => expression.try_match(value, budget),
         }
     }
 }

@@ -17,6 +17,8 @@ pub struct CachePolicy {
     pub stale_if_error: Duration,
     /// Requests that the cache has nothing to do with.
     pub bypass: CacheBypass,
+    /// Names, in lower case, of headers that change no response, beside those of which that is known.
+    pub harmless_headers: Vec<String>,
     /// An object has its home at one of the [`Replicas`](crate::Replicas), and the others ask there.
     pub is_shared: bool,
 }
@@ -51,6 +53,7 @@ impl Default for CachePolicy {
             stale_while_revalidate: Duration::ZERO,
             stale_if_error: Duration::ZERO,
             bypass: CacheBypass::default(),
+            harmless_headers: Vec::new(),
             is_shared: false,
         }
     }

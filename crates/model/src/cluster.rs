@@ -57,6 +57,9 @@ impl FromIterator<Cluster> for Clusters {
 pub struct Cluster {
     /// Name in logs and metrics; ingress-nginx's `$proxy_upstream_name` (`namespace-service-port`).
     pub name: String,
+    /// Tells the Service's port from every other one, at every replica and after a restart: `namespace/service:port`. A name does not:
+    /// both of its first parts may contain dashes.
+    pub identity: String,
     /// How one endpoint is picked.
     pub balance: Balance,
     /// What the endpoints speak.

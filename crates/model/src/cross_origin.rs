@@ -1,5 +1,7 @@
 //! Cross-origin resource sharing as the Gateway API has it (`HTTPCORSFilter`, GEP-1767). [`Cors`](crate::Cors) is ingress-nginx's.
 
+use crate::{HeadText, InvalidHeadText};
+
 /// Which pages of other origins may use a route, and for what.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CrossOrigin {
@@ -26,7 +28,7 @@ pub enum Allowed {
     /// All: `*`.
     Any,
     /// These, as the header's value: `GET, PUT`.
-    Listed(String),
+    Listed(HeadText),
 }
 
 /// Origins that are allowed, such as `https://a.test:8443`. A `*` in the host stands for any number of characters, dots included: the host
@@ -43,13 +45,16 @@ pub struct InvalidOrigin(String);
 
 impl Allowed {
     /// Those of a list, of which `*` stands for all.
-    pub fn of<T: AsRef<str>>(list: &[T]) -> Self {
+    ///
+    /// # Errors
+    /// One of them is no text that a header can have.
+    pub fn of<T: AsRef<str>>(list: &[T]) -> Result<Self, InvalidHeadText> {
         let names: Vec<&str> = list.iter().map(AsRef::as_ref).collect();
-        match names.as_slice() {
+        Ok(match names.as_slice() {
             [] => Self::Unsaid,
             names if names.contains(&"*") => Self::Any,
-            names => Self::Listed(names.join(", ")),
-        }
+            names => Self::Listed(HeadText::new(&names.join(", "))?),
+        })
     }
 }
 
@@ -180,8 +185,9 @@ mod tests {
 
     #[test]
     fn a_star_in_a_list_stands_for_all() {
-        assert_eq!(Allowed::of::<&str>(&[]), Allowed::Unsaid);
-        assert_eq!(Allowed::of(&["GET", "PUT"]), Allowed::Listed("GET, PUT".to_owned()));
-        assert_eq!(Allowed::of(&["*"]), Allowed::Any);
+        assert_eq!(Allowed::of::<&str>(&[]), Ok(Allowed::Unsaid));
+        assert_eq!(Allowed::of(&["GET", "PUT"]), HeadText::new("GET, PUT").map(Allowed::Listed));
+        assert_eq!(Allowed::of(&["*"]), Ok(Allowed::Any));
+        assert!(Allowed::of(&["GET", "A\r\nX-Injected: 1"]).is_err());
     }
 }

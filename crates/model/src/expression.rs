@@ -1,5 +1,6 @@
 //! Regular expressions for paths and headers, in the notation of nginx. Must not be in here: what is done with a text that matches.
 
+use std::cell::Cell;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
@@ -15,8 +16,8 @@ use crate::pattern::{InvalidPattern, PATTERN_BYTES_MAX};
 /// A regular expression as nginx has them in `location ~*`, `rewrite` and `map`: in PCRE's notation, over bytes. Letter case makes no
 /// difference unless the expression was made by [`case_sensitive`](Self::case_sensitive).
 ///
-/// It is matched in linear time unless it looks around or refers back. Then the number of steps has a limit, beyond which it does not
-/// match.
+/// It is matched in linear time unless it looks around or refers back. Then the number of steps has a limit, beyond which nobody knows
+/// whether it matches: each caller decides what that means.
 #[derive(Clone)]
 pub struct Expression(Arc<Compiled>);
 
@@ -36,10 +37,17 @@ enum LetterCase {
     Counts,
 }
 
-/// An expression took more steps back in a text than it may, so that it is not known whether it matches.
+/// An expression took more steps than it may, so that it is not known whether it matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it takes too many steps to find out whether the expression matches")]
 pub struct TooManySteps;
+
+/// The steps that all expressions of one request may take together, of those expressions that look around or refer back.
+#[derive(Debug)]
+pub struct StepBudget {
+    left: Cell<u32>,
+    is_undecided: Cell<bool>,
+}
 
 #[derive(Debug)]
 enum Engine {
@@ -58,6 +66,10 @@ const SLOTS: usize = 2 * (1 + 9);
 
 /// Steps back that an expression may take in one text.
 const BACKTRACKS_MAX: usize = 10_000;
+
+/// Steps, counted as looks at a text, that all expressions of a request may take together: some milliseconds. An expression that
+/// takes [`BACKTRACKS_MAX`] steps back looks two to five times as often.
+const REQUEST_STEPS_MAX: u32 = 100_000;
 
 /// Instructions that an expression may have that can step back.
 const INSTRUCTIONS_MAX: usize = 10_000;
@@ -114,47 +126,124 @@ impl Expression {
         &self.0.prefix
     }
 
-    /// Whether a text matches. One that takes too many steps does not.
-    pub fn is_match(&self, text: &[u8]) -> bool {
-        self.try_match(text).unwrap_or_default()
-    }
-
     /// Whether a text matches.
     ///
     /// # Errors
-    /// It takes too many steps to find out.
-    pub fn try_match(&self, text: &[u8]) -> Result<bool, TooManySteps> {
-        let begins =
-            text.get(..self.0.prefix.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(&self.0.prefix));
-        if !begins {
+    /// It takes too many steps to find out, by itself or beside what the request's other expressions have taken.
+    pub fn try_match(&self, text: &[u8], budget: &StepBudget) -> Result<bool, TooManySteps> {
+        if !self.begins(text) {
             return Ok(false);
         }
         match &self.0.engine {
             Engine::Prefix => Ok(true),
             Engine::Linear(regex) => Ok(regex.is_match(text)),
-            Engine::Backtracking(regex) => regex.is_match(text).map_err(|_| TooManySteps),
+            Engine::Backtracking(regex) => budget.spend(text, |text| regex.is_match(text)),
         }
     }
 
     /// Where the groups match in a text, if it matches.
-    pub fn captures(&self, text: &[u8]) -> Option<Captures> {
+    ///
+    /// # Errors
+    /// It takes too many steps to find out, by itself or beside what the request's other expressions have taken.
+    pub fn captures(&self, text: &[u8], budget: &StepBudget) -> Result<Option<Captures>, TooManySteps> {
         match &self.0.engine {
-            Engine::Prefix => self.is_match(text).then(|| Captures::of(|_| None)),
+            Engine::Prefix => Ok(self.begins(text).then(|| Captures::of(|_| None))),
             Engine::Linear(regex) => {
                 let mut slots = [None; SLOTS];
                 // A match at the start is the first one, and is found with less work where the matcher knows that it must begin there.
                 let at_start = Input::new(text).anchored(Anchored::Yes);
-                regex
+                let found = regex
                     .search_slots(&at_start, &mut slots)
-                    .or_else(|| regex.search_slots(&Input::new(text), &mut slots))?;
+                    .or_else(|| regex.search_slots(&Input::new(text), &mut slots));
                 let slot = |at: usize| slots[at].map(NonMaxUsize::get);
-                Some(Captures::of(|group| Some(slot(2 * group)?..slot(2 * group + 1)?)))
+                Ok(found.map(|_| Captures::of(|group| Some(slot(2 * group)?..slot(2 * group + 1)?))))
             }
-            Engine::Backtracking(regex) => {
-                let found = regex.captures(text).ok().flatten()?;
-                Some(Captures::of(|group| found.get(group).map(|one| one.range())))
-            }
+            Engine::Backtracking(regex) => budget.spend(text, |text| {
+                let found = regex.captures(text)?;
+                Ok(found.map(|found| Captures::of(|group| found.get(group))))
+            }),
         }
+    }
+
+    fn begins(&self, text: &[u8]) -> bool {
+        text.get(..self.0.prefix.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(&self.0.prefix))
+    }
+}
+
+// === impl StepBudget ===
+
+impl StepBudget {
+    /// Notes that a text was made although an expression in it took too many steps: nothing may be decided by it.
+    pub fn note_undecided(&self) {
+        self.is_undecided.set(true);
+    }
+
+    /// Whether a text was made that nothing may be decided by.
+    pub fn is_undecided(&self) -> bool {
+        self.is_undecided.get()
+    }
+
+    /// Has a text searched, and takes the steps of that from what is left.
+    fn spend<T>(
+        &self,
+        text: &[u8],
+        search: impl FnOnce(&Counted<'_>) -> fancy_regex::Result<T>,
+    ) -> Result<T, TooManySteps> {
+        if self.left.get() == 0 {
+            return Err(TooManySteps);
+        }
+        let counted = Counted { text, looks: Cell::new(0) };
+        let found = search(&counted);
+        self.left.set(self.left.get().saturating_sub(counted.looks.get()));
+        found.map_err(|_| TooManySteps)
+    }
+}
+
+impl Default for StepBudget {
+    fn default() -> Self {
+        Self { left: Cell::new(REQUEST_STEPS_MAX), is_undecided: Cell::new(false) }
+    }
+}
+
+/// A text that counts how often the matcher looks at it: the matcher itself does not say how many steps it took.
+struct Counted<'t> {
+    text: &'t [u8],
+    looks: Cell<u32>,
+}
+
+impl fancy_regex::Input for Counted<'_> {
+    type Match<'m>
+        = Range<usize>
+    where
+        Self: 'm;
+
+    fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        self.looks.set(self.looks.get().saturating_add(1));
+        self.text
+    }
+
+    fn is_char_boundary(&self, ix: usize) -> bool {
+        fancy_regex::Input::is_char_boundary(self.text, ix)
+    }
+
+    fn is_ascii(&self) -> bool {
+        self.text.is_ascii()
+    }
+
+    fn prev_codepoint_ix(&self, i: usize) -> usize {
+        fancy_regex::Input::prev_codepoint_ix(self.text, i)
+    }
+
+    fn make_match(&self, start: usize, end: usize) -> Range<usize> {
+        start..end
+    }
+
+    fn advance_position(&self, i: usize) -> usize {
+        i + 1
     }
 }
 
@@ -290,44 +379,52 @@ mod tests {
         Expression::at_start(text).unwrap()
     }
 
+    fn matches(expression: &Expression, text: &[u8]) -> bool {
+        expression.try_match(text, &StepBudget::default()).unwrap()
+    }
+
+    fn captures(expression: &Expression, text: &[u8]) -> Option<Captures> {
+        expression.captures(text, &StepBudget::default()).unwrap()
+    }
+
     #[test]
     fn letter_case_makes_no_difference_and_the_end_is_open() {
         for text in ["/foo", "/fo+", "/(foo|bar)", "/f[o]o"] {
             let expression = at_start(text);
-            assert!(expression.is_match(b"/FOObar") && !expression.is_match(b"/x/foo"), "{text}");
+            assert!(matches(&expression, b"/FOObar") && !matches(&expression, b"/x/foo"), "{text}");
         }
-        assert!(at_start("/foo$").is_match(b"/foo") && !at_start("/foo$").is_match(b"/foobar"));
-        assert!(at_start("/a|/b").is_match(b"/x/b"), "the second branch is not anchored, as in nginx");
+        assert!(matches(&at_start("/foo$"), b"/foo") && !matches(&at_start("/foo$"), b"/foobar"));
+        assert!(matches(&at_start("/a|/b"), b"/x/b"), "the second branch is not anchored, as in nginx");
     }
 
     #[test]
     fn letter_case_may_make_a_difference() {
         let exactly = |text: &str| Expression::case_sensitive(text).unwrap();
-        assert!(exactly("/Foo").is_match(b"/x/Foo") && !exactly("/Foo").is_match(b"/foo"));
-        assert!(!exactly("(?!b)A").is_match(b"a"), "nor where it looks around");
+        assert!(matches(&exactly("/Foo"), b"/x/Foo") && !matches(&exactly("/Foo"), b"/foo"));
+        assert!(!matches(&exactly("(?!b)A"), b"a"), "nor where it looks around");
         assert_ne!(exactly("a"), Expression::anywhere("a").unwrap());
     }
 
     #[test]
     fn what_may_be_missing_is_no_prefix() {
         for (text, path) in [("/ab?", "/a"), ("/ab*c", "/ac"), ("/ab{0,1}", "/a"), ("/x?", "/")] {
-            assert!(at_start(text).is_match(path.as_bytes()), "{text}");
+            assert!(matches(&at_start(text), path.as_bytes()), "{text}");
         }
-        assert!(!at_start("/ab+").is_match(b"/a"));
+        assert!(!matches(&at_start("/ab+"), b"/a"));
     }
 
     #[test]
     fn groups_are_found() {
-        let found = at_start("/api(/|$)(.*)(x)?").captures(b"/api/v1").unwrap();
+        let found = captures(&at_start("/api(/|$)(.*)(x)?"), b"/api/v1").unwrap();
         assert_eq!([found.get(1), found.get(2), found.get(3)], [Some(4..5), Some(5..7), None]);
         assert_eq!((found.get(0), found.get(9), found.get(10)), (None, None, None));
-        assert_eq!(Expression::anywhere("b(.)").unwrap().captures(b"/ab7").unwrap().get(1), Some(3..4));
-        assert_eq!(at_start("/a").captures(b"/b"), None);
+        assert_eq!(captures(&Expression::anywhere("b(.)").unwrap(), b"/ab7").unwrap().get(1), Some(3..4));
+        assert_eq!(captures(&at_start("/a"), b"/b"), None);
     }
 
     #[test]
     fn the_first_match_counts_wherever_it_is() {
-        let group = |text: &str, path: &[u8]| Expression::anywhere(text).unwrap().captures(path)?.get(1);
+        let group = |text: &str, path: &[u8]| captures(&Expression::anywhere(text).unwrap(), path)?.get(1);
         assert_eq!(group("/(a+)", b"/aa/aaa"), Some(1..3));
         assert_eq!(group("(b+)", b"/bb/b"), Some(1..3));
         assert_eq!(group("^/(x|xy)", b"/xy"), Some(1..2), "the branch that is written first");
@@ -337,30 +434,42 @@ mod tests {
     #[test]
     fn expressions_may_look_around() {
         let expression = at_start("/(?!private)([^/]+)");
-        assert!(expression.is_match(b"/public") && !expression.is_match(b"/Private/x"));
-        assert_eq!(expression.captures(b"/public/x").unwrap().get(1), Some(1..7));
-        assert!(expression.is_match(b"/\xff"), "bytes that are no UTF-8");
+        assert!(matches(&expression, b"/public") && !matches(&expression, b"/Private/x"));
+        assert_eq!(captures(&expression, b"/public/x").unwrap().get(1), Some(1..7));
+        assert!(matches(&expression, b"/\xff"), "bytes that are no UTF-8");
     }
 
     #[test]
-    fn who_steps_back_too_often_matches_nothing() {
-        let expression = at_start("/(a*)*(?=b)c");
+    fn too_many_steps_back_are_no_answer() {
         let text = [&b"/"[..], &[b'a'; 4000]].concat();
-        assert!(!expression.is_match(&text));
         let expression = at_start("/(?:(?=a)a|a)*c");
-        assert_eq!((expression.try_match(&text), expression.is_match(&text)), (Err(TooManySteps), false));
+        assert_eq!(expression.try_match(&text, &StepBudget::default()), Err(TooManySteps));
+        assert_eq!(expression.captures(&text, &StepBudget::default()), Err(TooManySteps));
+    }
+
+    #[test]
+    fn expressions_of_a_request_have_one_budget() {
+        let (expression, text) = (at_start("/(?:(?=a)a)*c"), [&b"/"[..], &[b'a'; 1000]].concat());
+        let budget = StepBudget::default();
+        let tries = (0..1000).take_while(|_| expression.try_match(&text, &budget) == Ok(false)).count();
+        assert!((4..100).contains(&tries), "{tries}");
+        assert_eq!(expression.captures(&text, &budget), Err(TooManySteps));
+        let linear = at_start("/a*c");
+        assert_eq!(linear.try_match(&text, &budget), Ok(false), "it takes no step back");
+        let (cheap, budget) = (at_start("/(?!private)([^/]+)"), StepBudget::default());
+        assert!((0..2000).all(|_| cheap.try_match(b"/public/of/some/length", &budget) == Ok(true)));
     }
 
     #[test]
     fn letter_case_may_count() {
         let (as_written, either) = (Expression::case_sensitive("Bot"), Expression::anywhere("Bot"));
         assert!(
-            as_written.as_ref().unwrap().is_match(b"a Bot/1")
-                && !as_written.as_ref().unwrap().is_match(b"bot")
+            matches(as_written.as_ref().unwrap(), b"a Bot/1")
+                && !matches(as_written.as_ref().unwrap(), b"bot")
         );
-        assert!(either.as_ref().unwrap().is_match(b"a bot"));
+        assert!(matches(either.as_ref().unwrap(), b"a bot"));
         assert_ne!(as_written, either);
-        assert!(!Expression::case_sensitive("(?!a)B").unwrap().is_match(b"b"));
+        assert!(!matches(&Expression::case_sensitive("(?!a)B").unwrap(), b"b"));
     }
 
     #[test]
@@ -368,10 +477,10 @@ mod tests {
         for (text, path) in
             [("/{id}", "/{id}"), ("/a{,3}", "/a{,3}"), ("/[a[&~]+$", "/[&~a"), ("/[]a]$", "/]")]
         {
-            assert!(at_start(text).is_match(path.as_bytes()), "{text}");
+            assert!(matches(&at_start(text), path.as_bytes()), "{text}");
         }
-        assert!(at_start("/[[:alpha:]]{2}$").is_match(b"/ab"));
-        assert!(at_start(r"/\d{2}\{\x{41}").is_match(b"/12{A"));
+        assert!(matches(&at_start("/[[:alpha:]]{2}$"), b"/ab"));
+        assert!(matches(&at_start(r"/\d{2}\{\x{41}"), b"/12{A"));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::{Cors, CrossOrigin, Expression, HeaderChanges, HostName, RequestRedir
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestFilter {
     /// Send clients that ask for `/` to this path of the same host, with 302 and without the query.
-    AppRoot(String),
+    AppRoot(Template),
     /// Send all clients elsewhere.
     Redirect(Redirect),
     /// Have the endpoint asked for another path, or the client go elsewhere. On the heap, since it is large.

@@ -27,13 +27,16 @@ mod external_auth;
 mod fast_cgi;
 mod files;
 mod filter;
+mod head_text;
 mod header_changes;
 mod host;
 mod host_name;
 mod host_tls;
 mod labels;
+pub mod limits;
 mod listener;
 pub mod log;
+mod networks;
 pub mod overload;
 mod path_change;
 mod pattern;
@@ -52,9 +55,9 @@ mod unit;
 use std::sync::Arc;
 
 pub use abuse::{Abuse, AbuseKey, AbuseSettings, ClientBounds, MinRate};
-pub use access::{Access, AddressRule, ClientCertificate, Networks, Satisfy};
+pub use access::{Access, ClientCertificate, Satisfy};
 pub use address_set::AddressSet;
-pub use affinity::{Affinity, AffinityCookie, AffinityMode, HashBy};
+pub use affinity::{Affinity, AffinityCookie, AffinityMode, HashBy, SessionKey};
 pub use backend::{Backend, BackendFilters, BackendTarget, Backends, NoWeight, Split};
 pub use basic_auth::{BasicAuth, PasswordScheme, Users};
 pub use blocked::{BlockedHeaders, ListedValue};
@@ -67,20 +70,22 @@ pub use condition::{Condition, Conditions, Precedence, ValueMatch};
 pub use cors::{Cors, Origin, Origins};
 pub use cross_origin::{Allowed, CrossOrigin, InvalidOrigin, OriginPattern};
 pub use error_pages::ErrorPages;
-pub use expression::{Captures, Expression, TooManySteps};
-pub use external_auth::{ExternalAuth, ExternalAuthCache, ExternalCheck};
+pub use expression::{Captures, Expression, StepBudget, TooManySteps};
+pub use external_auth::{AuthScript, ExternalAuth, ExternalAuthCache, ExternalCheck};
 pub use fast_cgi::FastCgi;
 pub use files::Files;
 pub use filter::{
     DuplicateFilter, Filters, Redirect, RedirectTarget, RequestFilter, RequestFilters, ResponseFilter,
     ResponseFilters, Rewrite, TlsRedirect,
 };
+pub use head_text::{CookieText, HeadText, HeaderName, InvalidHeadText};
 pub use header_changes::{HeaderChanges, InvalidChange};
 pub use host::Host;
 pub use host_name::{Alias, HostName, InvalidHostName};
 pub use host_tls::{ClientAuth, HostTls, VerifyClient};
 pub use labels::Labels;
 pub use listener::{HostList, Listener, ListenerId, ListenerKind, Protocol};
+pub use networks::{AddressRule, Networks};
 pub use overload::Overload;
 pub use path_change::{PathChange, RequestRedirect, Scheme, UrlRewrite};
 pub use pattern::{InvalidPattern, Pattern};
@@ -91,8 +96,8 @@ pub use route::{
     RetryPolicy, Route, SlashRedirect, Timeouts, UpstreamHead,
 };
 pub use script::{
-    AddedHeader, AfterRewrite, Block, Check, Headers, HostScript, RequestEdit, ResponseEdit, Return,
-    ReturnContent, RoutePath, Script, ScriptPath, ScriptPlace, ScriptRewrite, Step, Test,
+    AddedHeader, AfterRewrite, Block, Check, Expires, Headers, HostScript, Reach, RequestEdit, ResponseEdit,
+    Return, ReturnContent, RoutePath, Script, ScriptPath, ScriptPlace, ScriptRewrite, Step, Test,
 };
 pub use settings::{
     AccessLog, ClientSettings, ForwardedHeaders, ForwardedSettings, HeadSettings, HeaderNames,

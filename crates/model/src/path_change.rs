@@ -1,5 +1,7 @@
 //! Another path in place of a request's (Gateway API: `HTTPPathModifier`).
 
+use crate::HeadText;
+
 /// What becomes of a path. The query stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathChange {
@@ -18,7 +20,7 @@ pub enum PathChange {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UrlRewrite {
     /// `Host`, in place of the client's.
-    pub host: Option<String>,
+    pub host: Option<HeadText>,
     /// What becomes of the path.
     pub path: Option<PathChange>,
 }
@@ -31,7 +33,7 @@ pub struct RequestRedirect {
     /// The scheme; none for that of the request.
     pub scheme: Option<Scheme>,
     /// The host; none for that of the request, without its port.
-    pub host: Option<String>,
+    pub host: Option<HeadText>,
     /// The port; none for the scheme's own where a scheme is given, and otherwise for the listener's. One that is the scheme's own is not
     /// named.
     pub port: Option<u16>,

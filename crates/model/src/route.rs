@@ -104,6 +104,9 @@ pub enum InvalidPath {
     /// No slash at the beginning.
     #[error("path {0:?} must begin with '/'")]
     NoSlash(String),
+    /// A control character. Paths are written into heads: of redirects, and of cookies.
+    #[error("path {0:?} has a control character")]
+    Control(String),
     /// An expression that cannot be used.
     #[error("path {0:?} is no regular expression that can be used: {1}")]
     Expression(String, InvalidPattern),
@@ -123,6 +126,9 @@ impl PathMatch {
     pub fn new(kind: PathKind, path: &str) -> Result<Self, InvalidPath> {
         if !path.starts_with('/') {
             return Err(InvalidPath::NoSlash(path.to_owned()));
+        }
+        if path.bytes().any(|byte| byte.is_ascii_control()) {
+            return Err(InvalidPath::Control(path.to_owned()));
         }
         let expression = match kind {
             PathKind::Exact | PathKind::Prefix => None,

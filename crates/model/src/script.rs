@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::template::Template;
-use crate::{Expression, Networks};
+use crate::{Expression, Networks, StepBudget, TooManySteps};
 
 /// What is done with the requests of a route.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub enum ScriptPath {
 }
 
 /// The directives of one pair of braces.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Block {
     /// What is done with a request.
     pub steps: Vec<Step>,
@@ -64,7 +64,7 @@ pub struct Block {
 }
 
 /// One thing to do with a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
     /// Give a variable a value.
     Set(Arc<str>, Template),
@@ -79,7 +79,7 @@ pub enum Step {
 }
 
 /// A condition.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Test {
     /// What is looked at.
     pub subject: Template,
@@ -90,7 +90,7 @@ pub struct Test {
 }
 
 /// What a value is compared with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Check {
     /// It is neither empty nor `0`.
     IsTrue,
@@ -101,7 +101,7 @@ pub enum Check {
 }
 
 /// An answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Return {
     /// HTTP status; 444 for none at all: the connection is closed.
     pub status: u16,
@@ -110,7 +110,7 @@ pub struct Return {
 }
 
 /// What an answer says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ReturnContent {
     /// What answers with the status say.
     Nothing,
@@ -121,7 +121,7 @@ pub enum ReturnContent {
 }
 
 /// Another path (nginx's `rewrite`).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ScriptRewrite {
     /// Is looked for in the normalised path. Where it is not found, nothing happens.
     pub pattern: Expression,
@@ -136,7 +136,7 @@ pub struct ScriptRewrite {
 }
 
 /// What is done once a path was rewritten.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AfterRewrite {
     /// The next step; the host's route for the path takes the request in the end.
     GoOn,
@@ -149,7 +149,7 @@ pub enum AfterRewrite {
 }
 
 /// Changes to heads.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Headers {
     /// Changes to responses, in their order.
     pub response: Vec<ResponseEdit>,
@@ -161,10 +161,43 @@ pub struct Headers {
     pub request: Vec<RequestEdit>,
     /// Media type of texts that are answered with; none for the one outside.
     pub media_type: Option<String>,
+    /// Values of `Expires` and `Cache-Control`; none leaves the values of the enclosing block.
+    pub expires: Option<Expires>,
+}
+
+/// Which headers a change is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Reach {
+    /// Replaces the fields of the name by its value.
+    #[default]
+    Name,
+    /// None: its value stands beside those of the name.
+    Beside,
+    /// Replaces the fields of the name, if there are any; otherwise nothing is done.
+    Present,
+    /// Removes the fields whose names begin with its name, which ends in `*`. It has no value.
+    Beginning,
+}
+
+/// How long a response may be kept (nginx's `expires`). It is said with the statuses of [`AddedHeader`] that are not `always`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Expires {
+    /// Nothing is said, whatever is said outside.
+    Off,
+    /// It is old already.
+    Epoch,
+    /// Ten years, nginx's `max`.
+    Max,
+    /// For so many seconds; a negative number says that it is old already.
+    In(i64),
+    /// For so many seconds since it was last modified, where it says when that was; otherwise as [`In`](Self::In).
+    SinceModified(i64),
+    /// Until the next time that the day has so many seconds (UTC).
+    Daily(u32),
 }
 
 /// A change to a response, whoever made it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ResponseEdit {
     /// Name.
     pub name: String,
@@ -172,10 +205,12 @@ pub struct ResponseEdit {
     pub value: Option<Template>,
     /// The statuses that it is for; empty for all.
     pub statuses: Vec<u16>,
+    /// Which headers it is about.
+    pub reach: Reach,
 }
 
 /// A header that is added to responses.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AddedHeader {
     /// Name.
     pub name: String,
@@ -186,7 +221,7 @@ pub struct AddedHeader {
 }
 
 /// A header that endpoints get in place of the client's.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RequestEdit {
     /// Name.
     pub name: String,
@@ -194,6 +229,8 @@ pub struct RequestEdit {
     pub value: Option<Template>,
     /// It is as if the client had sent it: what the proxy says itself stands in its place, and an auth service is told it too.
     pub is_input: bool,
+    /// Which headers it is about.
+    pub reach: Reach,
 }
 
 impl Script {
@@ -211,26 +248,70 @@ impl Headers {
         self.hidden.extend_from_slice(&others.hidden);
         self.request.extend_from_slice(&others.request);
         self.media_type = others.media_type.clone().or(self.media_type.take());
+        self.expires = others.expires.or(self.expires);
     }
 }
 
 impl AddedHeader {
     /// Whether responses with this status get it.
     pub fn is_for(&self, status: u16) -> bool {
-        self.always || matches!(status, 200 | 201 | 204 | 206 | 301..=304 | 307 | 308)
+        self.always || is_usual(status)
     }
 }
+
+/// The statuses with which nginx adds headers unless it is told otherwise.
+fn is_usual(status: u16) -> bool {
+    matches!(status, 200 | 201 | 204 | 206 | 301..=304 | 307 | 308)
+}
+
+impl Expires {
+    /// The time that `Expires` names and the value of `Cache-Control`, for a response with this status that was `modified` then; none if
+    /// nothing is said. Times are in seconds since 1970.
+    pub fn said(self, status: u16, now: i64, modified: Option<i64>) -> Option<(i64, String)> {
+        let old = |time: i64| (time, "no-cache".to_owned());
+        let until =
+            |time: i64| if time < now { old(time.max(0)) } else { (time, format!("max-age={}", time - now)) };
+        let said = match self {
+            Self::Off => return None,
+            Self::Epoch => old(1),
+            Self::Max => (MAX_EXPIRES, "max-age=315360000".to_owned()),
+            Self::SinceModified(seconds) if seconds != 0 => {
+                let time = modified.unwrap_or(now).saturating_add(seconds);
+                if seconds < 0 { old(time.max(0)) } else { until(time) }
+            }
+            Self::In(seconds) | Self::SinceModified(seconds) => until(now.saturating_add(seconds)),
+            Self::Daily(second) => {
+                let today = now - now.rem_euclid(DAY_SECONDS) + i64::from(second);
+                until(if today > now { today } else { today + DAY_SECONDS })
+            }
+        };
+        is_usual(status).then_some(said)
+    }
+}
+
+const DAY_SECONDS: i64 = 24 * 60 * 60;
+
+/// nginx: "the value `Thu, 31 Dec 2037 23:55:55 GMT`".
+const MAX_EXPIRES: i64 = 2_145_916_555;
 
 impl HostScript {
     /// The place that takes a path which a route of the host would take otherwise. nginx: an equal path comes first, then `^~` where
     /// it is the longest beginning, then expressions in their order, then the longest beginning.
-    pub fn place(&self, path: &[u8], route: RoutePath<'_>) -> Option<&ScriptPlace> {
+    ///
+    /// # Errors
+    /// It takes too many steps to find out whether the expression of a place matches.
+    pub fn place(
+        &self,
+        path: &[u8],
+        route: RoutePath<'_>,
+        budget: &StepBudget,
+    ) -> Result<Option<&ScriptPlace>, TooManySteps> {
         let exact = self
             .places
             .iter()
             .find(|place| matches!(&place.path, ScriptPath::Exact(text) if text.as_bytes() == path));
         if exact.is_some() || route == RoutePath::Exact {
-            return exact;
+            return Ok(exact);
         }
         let of_route = match route {
             RoutePath::Prefix(text) => text.len(),
@@ -244,11 +325,16 @@ impl HostScript {
         };
         let longest = self.places.iter().max_by_key(beginning).filter(|place| beginning(place) > of_route);
         if let Some(place) = longest.filter(|place| matches!(place.path, ScriptPath::FirmPrefix(_))) {
-            return Some(place);
+            return Ok(Some(place));
         }
-        let matches = |place: &&ScriptPlace| matches!(&place.path, ScriptPath::Matching(pattern) if pattern.is_match(path));
-        let matching = self.places.iter().find(matches);
-        matching.or_else(|| longest.filter(|_| route != RoutePath::Expression))
+        for place in &self.places {
+            if let ScriptPath::Matching(pattern) = &place.path
+                && pattern.try_match(path, budget)?
+            {
+                return Ok(Some(place));
+            }
+        }
+        Ok(longest.filter(|_| route != RoutePath::Expression))
     }
 }
 
@@ -283,7 +369,7 @@ mod tests {
             ScriptPath::Exact(text("/robots.txt")),
         ]);
         let at = |path: &str, route| {
-            let found = host.place(path.as_bytes(), route)?;
+            let found = host.place(path.as_bytes(), route, &StepBudget::default()).unwrap()?;
             host.places.iter().position(|place| place == found)
         };
         let root = RoutePath::Prefix("/");
@@ -297,5 +383,25 @@ mod tests {
         assert_eq!(at("/static/a", RoutePath::Expression), None, "the route's expression comes before");
         assert_eq!(at("/firm/a", RoutePath::Expression), Some(2));
         assert_eq!(at("/a.php", RoutePath::Exact), None);
+    }
+
+    #[test]
+    fn what_nginx_says_of_expiry() {
+        const NOON: i64 = 20_000 * DAY_SECONDS + 12 * 60 * 60;
+        let said = |expires: Expires| expires.said(200, NOON, Some(NOON - 600));
+        assert_eq!(said(Expires::Off), None);
+        assert_eq!(Expires::In(1).said(404, NOON, None), None);
+        assert_eq!(said(Expires::Epoch), Some((1, "no-cache".to_owned())));
+        assert_eq!(said(Expires::In(-1)), Some((NOON - 1, "no-cache".to_owned())));
+        assert_eq!(said(Expires::In(0)), Some((NOON, "max-age=0".to_owned())));
+        assert_eq!(said(Expires::In(3600)), Some((NOON + 3600, "max-age=3600".to_owned())));
+        assert_eq!(said(Expires::SinceModified(900)), Some((NOON + 300, "max-age=300".to_owned())));
+        assert_eq!(said(Expires::SinceModified(60)), Some((NOON - 540, "no-cache".to_owned())));
+        assert_eq!(said(Expires::SinceModified(-1)), Some((NOON - 601, "no-cache".to_owned())));
+        assert_eq!(said(Expires::SinceModified(0)), said(Expires::In(0)));
+        let unknown = Expires::SinceModified(60).said(200, NOON, None);
+        assert_eq!(unknown, said(Expires::In(60)), "of a response that does not say when");
+        assert_eq!(said(Expires::Daily(46800)), Some((NOON + 3600, "max-age=3600".to_owned())));
+        assert_eq!(said(Expires::Daily(43200)), Some((NOON + 86400, "max-age=86400".to_owned())));
     }
 }

@@ -10,8 +10,8 @@ use crate::log::{Format, Output};
 use crate::overload::Mode;
 use crate::template::Template;
 use crate::{
-    AbuseSettings, BlockedHeaders, ClientBounds, ErrorPages, ListedValue, Networks, Replicas, SpanExport,
-    StreamSettings, TlsSettings, Tracing,
+    AbuseSettings, AddressSet, BlockedHeaders, ClientBounds, ErrorPages, ListedValue, Networks, Replicas,
+    SpanExport, StreamSettings, TlsSettings, Tracing,
 };
 
 /// What holds for the proxy as a whole. The defaults are ingress-nginx's.
@@ -37,6 +37,8 @@ pub struct Settings {
     pub tracing: Option<Arc<Tracing>>,
     /// Where spans are sent; none to send none. What endpoints are told of traces does not depend on it.
     pub span_export: Option<Arc<SpanExport>>,
+    /// Clients that are told in `X-Forebay-Reason` why a request was refused; none where nobody is.
+    pub reason_header: Option<Arc<AddressSet>>,
     /// Clients that get nothing at all, by what they say of themselves; none where nobody is refused for that.
     pub blocked_headers: Option<Box<BlockedHeaders>>,
     /// What becomes of errors of requests that no route takes; routes have their own.

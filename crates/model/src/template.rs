@@ -5,16 +5,17 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{Captures, Expression};
+use crate::limits::TEMPLATE_PARTS_MAX;
+use crate::{Captures, Expression, StepBudget, TooManySteps};
 
 /// Text with variables.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Template {
     parts: Vec<Part>,
 }
 
 /// A piece of a [`Template`], or of another text with variables of its own.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Part<V = Variable> {
     /// Is written as it is.
     Text(String),
@@ -34,13 +35,16 @@ pub enum InvalidTemplate {
     /// `${` without `}`.
     #[error("a '${{' without '}}'")]
     Unclosed,
+    /// More variables than a text may have.
+    #[error("more than {TEMPLATE_PARTS_MAX} variables and texts between them")]
+    TooLong,
 }
 
 /// Names and their meanings: one entry per variable.
 macro_rules! variables {
     ($($name:literal => $variant:ident, $doc:literal;)*) => {
         /// A value of a request.
-        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         pub enum Variable {
             $(#[doc = $doc] $variant,)*
             /// A request header: `$http_NAME`, with dashes as underscores. Holds the header's name in lower case.
@@ -108,6 +112,19 @@ variables! {
     "pass_access_scheme" => PassAccessScheme, "Scheme, or the one that a trusted hop says was used.";
     "escaped_request_uri" => EscapedRequestUri, "Target with its query, escaped as a value of a query.";
     "the_real_ip" => TheRealIp, "Address of the client, as settled by the forwarded-headers settings.";
+    "binary_remote_addr" => BinaryRemoteAddr, "Address of the client as 4 or 16 bytes.";
+    "proxy_add_x_forwarded_for" => ProxyAddXForwardedFor, "`X-Forwarded-For` as the client sent it, and behind it the address of the client.";
+    "full_x_forwarded_for" => FullXForwardedFor, "`X-Forwarded-For` as the client sent it, and behind it the address of the peer.";
+    "connection_upgrade" => ConnectionUpgrade, "`upgrade` where the client asks for another protocol.";
+    "redirect_to_https" => RedirectToHttps, "`1` where `$pass_access_scheme` is `http`, otherwise `0`.";
+    "pass_server_port" => PassServerPort, "Port that the client connected to, or the one that a trusted hop says it did.";
+    "pass_port" => PassPort, "Port that endpoints are told: as `$pass_server_port`, and 443 over TLS.";
+    "proxy_protocol_addr" => ProxyProtocolAddr, "Address of the client in a PROXY header that is believed.";
+    "proxy_protocol_port" => ProxyProtocolPort, "Port of the client in a PROXY header that is believed.";
+    "proxy_host" => ProxyHost, "`upstream_balancer`, as in ingress-nginx, once an endpoint has been chosen.";
+    "proxy_port" => ProxyPort, "`80`, or `443` towards endpoints over TLS, once an endpoint has been chosen.";
+    "request_body" => RequestBody, "Body of the request, in the access log alone and where it was read whole into memory.";
+    "nginx_version" => NginxVersion, "`1.27.1`, the version in ingress-nginx.";
     "is_args" => IsArgs, "`?` where there is a query.";
     "status" => Status, "Status sent to the client.";
     "body_bytes_sent" => BodyBytesSent, "Bytes of body sent to the client.";
@@ -125,6 +142,7 @@ variables! {
     "upstream_connect_time" => UpstreamConnectTime, "Seconds until the connection stood, for each try.";
     "upstream_status" => UpstreamStatus, "Status of the response, for each try.";
     "upstream_cache_status" => UpstreamCacheStatus, "What the cache did: HIT, MISS, EXPIRED, STALE, REVALIDATED, BYPASS.";
+    "forebay_reason" => ForebayReason, "Why Forebay responded itself or broke the response off, as in `forebay_faults_total`.";
     "req_id" => ReqId, "The request's id, as in X-Request-ID.";
     "request_id" => RequestId, "The request's id, as in X-Request-ID.";
     "namespace" => Namespace, "Namespace of the Ingress or route.";
@@ -149,6 +167,19 @@ variables! {
     "ssl_cipher" => SslCipher, "Cipher suite.";
     "ssl_server_name" => SslServerName, "Name that the client asked for in the handshake.";
     "ssl_session_reused" => SslSessionReused, "`r` where an earlier session was resumed, `.` where not.";
+    "ssl_client_verify" => SslClientVerify, "`SUCCESS`, `NONE` or `FAILED:` and the reason: the verdict on the client's certificate.";
+    "ssl_client_s_dn" => SslClientSubject, "Subject of the client's certificate, by RFC 2253.";
+    "ssl_client_i_dn" => SslClientIssuer, "Issuer of the client's certificate, by RFC 2253.";
+    "ssl_client_s_dn_legacy" => SslClientSubjectLegacy, "Subject of the client's certificate in OpenSSL's old form, `/C=DE/CN=a`.";
+    "ssl_client_i_dn_legacy" => SslClientIssuerLegacy, "Issuer of the client's certificate in OpenSSL's old form.";
+    "ssl_client_serial" => SslClientSerial, "Serial number of the client's certificate, in hexadecimal.";
+    "ssl_client_fingerprint" => SslClientFingerprint, "SHA-1 of the client's certificate, in hexadecimal.";
+    "ssl_client_cert" => SslClientCert, "The client's certificate in PEM, each line but the first behind a tab.";
+    "ssl_client_escaped_cert" => SslClientEscapedCert, "The client's certificate in PEM, escaped as a part of a URL.";
+    "ssl_client_raw_cert" => SslClientRawCert, "The client's certificate in PEM.";
+    "ssl_client_v_start" => SslClientStart, "Time from which the client's certificate is valid.";
+    "ssl_client_v_end" => SslClientEnd, "Time until which the client's certificate is valid.";
+    "ssl_client_v_remain" => SslClientRemain, "Days until the client's certificate expires.";
 }
 
 impl Variable {
@@ -186,7 +217,7 @@ impl Template {
         Self::parse_with(text, &|_| None)
     }
 
-    /// Reads nginx's notation, with further variables.
+    /// Reads nginx's notation, with further variables, which come before those that every request has.
     ///
     /// # Errors
     ///
@@ -195,7 +226,7 @@ impl Template {
         text: &str,
         others: &dyn Fn(&str) -> Option<Variable>,
     ) -> Result<Self, InvalidTemplate> {
-        let named = |name: &str| Variable::named(name).or_else(|| others(name));
+        let named = |name: &str| others(name).or_else(|| Variable::named(name));
         Ok(Self { parts: parse_parts(text, named)? })
     }
 
@@ -240,7 +271,7 @@ impl fmt::Display for Template {
 }
 
 /// A variable whose value follows from a text by a table (nginx's `map`).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ValueMap {
     source: Template,
     /// Texts in lower case, in order, and their values.
@@ -267,19 +298,28 @@ impl ValueMap {
     }
 
     /// The value for a text; with it what the groups of its expression have found, where the value has any of them.
-    pub fn find(&self, text: &[u8]) -> (&Template, Option<Captures>) {
+    ///
+    /// # Errors
+    /// It takes too many steps to find out whether an expression matches.
+    pub fn find(
+        &self,
+        text: &[u8],
+        budget: &StepBudget,
+    ) -> Result<(&Template, Option<Captures>), TooManySteps> {
         let lower = text.to_ascii_lowercase();
         if let Ok(at) = self.exact.binary_search_by(|(known, _)| known.as_bytes().cmp(&lower)) {
-            return (&self.exact[at].1, None);
+            return Ok((&self.exact[at].1, None));
         }
-        let found = self.patterns.iter().find_map(|(pattern, value)| {
-            if value.has_captures() {
-                pattern.captures(text).map(|captures| (value, Some(captures)))
-            } else {
-                pattern.is_match(text).then_some((value, None))
+        for (pattern, value) in &self.patterns {
+            if !value.has_captures() {
+                if pattern.try_match(text, budget)? {
+                    return Ok((value, None));
+                }
+            } else if let Some(captures) = pattern.captures(text, budget)? {
+                return Ok((value, Some(captures)));
             }
-        });
-        found.unwrap_or((&self.default, None))
+        }
+        Ok((&self.default, None))
     }
 
     /// All templates in it.
@@ -319,6 +359,9 @@ pub fn parse_parts<V>(
         let (name, after) = split_name(&rest[dollar + 1..])?;
         let variable = named(name).ok_or_else(|| InvalidTemplate::UnknownVariable(name.to_owned()))?;
         parts.push(Part::Variable(variable));
+        if parts.len() > TEMPLATE_PARTS_MAX {
+            return Err(InvalidTemplate::TooLong);
+        }
         rest = after;
     }
     push_text(&mut parts, rest);
@@ -348,6 +391,12 @@ fn split_name(text: &str) -> Result<(&str, &str), InvalidTemplate> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_has_so_many_variables_and_no_more() {
+        assert!(Template::parse(&"$1".repeat(TEMPLATE_PARTS_MAX)).is_ok());
+        assert_eq!(Template::parse(&"$1".repeat(20_000)), Err(InvalidTemplate::TooLong));
+    }
 
     #[test]
     fn text_and_variables_alternate() {
@@ -409,11 +458,12 @@ mod tests {
         let expression = |text, value| (Expression::anywhere(text).unwrap(), parse(value));
         let patterns = vec![expression("^a", "2"), expression("^c(.)", "$1")];
         let map = ValueMap::new(parse("$host"), exact, patterns, parse("3"));
-        let find = |text: &str| map.find(text.as_bytes()).0.clone();
+        let budget = StepBudget::default();
+        let find = |text: &str| map.find(text.as_bytes(), &budget).unwrap().0.clone();
         assert_eq!([find("A.test"), find("ab"), find("b")], [parse("1"), parse("2"), parse("3")]);
-        let (value, captures) = map.find(b"xcd");
+        let (value, captures) = map.find(b"xcd", &budget).unwrap();
         assert!((value, captures.is_none()) == (&parse("3"), true));
-        let (value, captures) = map.find(b"cd");
+        let (value, captures) = map.find(b"cd", &budget).unwrap();
         assert_eq!((value, captures.and_then(|found| found.get(1))), (&parse("$1"), Some(1..2)));
     }
 }

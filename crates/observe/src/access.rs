@@ -9,7 +9,10 @@ use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use model::Labels;
+use model::template::{Template, Variable};
+use model::{Captures, Labels, StepBudget, ValueMap};
+
+use crate::Reason;
 
 pub use line::{expand, write_line};
 pub use stream::{StreamRecord, write_stream_line};
@@ -68,6 +71,8 @@ pub struct Record<'a> {
     pub alternative_upstream_name: &'a str,
     /// What the cache did, where the route has one.
     pub cache_status: Option<&'a str>,
+    /// Why Forebay responded itself or broke the response off; none where the response is an endpoint's or a rule's.
+    pub reason: Option<Reason>,
     /// The tries, in order.
     pub tries: &'a [Try],
     /// The request's id.
@@ -130,6 +135,12 @@ pub trait Named {
     fn capture(&self, group: u8) -> Option<&[u8]>;
     /// The value that a script has given to a name.
     fn set(&self, name: &str) -> Option<&[u8]>;
+    /// A value that is made only for a text that has it in it, and that no [`Record`] holds.
+    fn computed(&self, variable: &Variable) -> Option<Cow<'_, [u8]>>;
+    /// The value that a table has for a text, and what the groups of its expression have found; none where that takes too many steps.
+    fn in_map<'m>(&self, map: &'m ValueMap, text: &[u8]) -> Option<(&'m Template, Option<Captures>)> {
+        map.find(text, &StepBudget::default()).ok()
+    }
 }
 
 /// For a request that could not be parsed: no values.
@@ -155,6 +166,10 @@ impl Named for () {
     }
 
     fn set(&self, _: &str) -> Option<&[u8]> {
+        None
+    }
+
+    fn computed(&self, _: &Variable) -> Option<Cow<'_, [u8]>> {
         None
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Most request series of one worker: combinations of route, method, status and canary. A request of a further combination is
-/// counted in `forebay_metrics_series_dropped_total` instead. A series takes about 700 bytes with the default buckets.
+/// counted in `forebay_metrics_series_dropped_total` instead. A series takes about 1,100 bytes with the default buckets.
 pub const SERIES_PER_WORKER_MAX: usize = 16_384;
 
 /// Series of a worker that all namespaces share. The rest is reserved for namespaces with few series, so that one namespace which
@@ -19,6 +19,9 @@ pub const SERIES_AHEAD: usize = 256;
 
 /// Bytes of access log that a worker collects before it passes them to the writer thread.
 pub const LOG_BUFFER_BYTES: usize = 32 << 10;
+
+/// Bytes of a text with the values of a request in it: what is beyond is left out. Each value is part of a head, which is shorter.
+pub const TEXT_BYTES_MAX: usize = 256 << 10;
 
 /// Full access-log buffers that may wait for the writer thread. Further ones are dropped and counted.
 pub const LOG_BUFFERS_WAITING_MAX: usize = 64;

@@ -2,8 +2,10 @@
 
 mod abuse;
 mod cache;
+mod causes;
 mod coding;
 mod encode;
+mod fine;
 mod guard;
 mod guard_page;
 mod histogram;
@@ -34,7 +36,9 @@ pub use registry::{Judged, Orphan, Process, Registry};
 pub use sample::{Sample, UpstreamSample};
 pub use stream::{StreamCells, StreamCounter, StreamName};
 pub use upstream::{EndpointCells, Failure, PortCells};
-pub use view::{EndpointTotals, PortTotals, SeriesChange, SeriesReader, StreamTotals};
+pub use view::{
+    EndpointTotals, PortTotals, SeriesChange, SeriesReader, Served, StreamTotals, latency_bounds,
+};
 pub(crate) use worker_cells::WorkerCells;
 
 table! {

@@ -117,7 +117,7 @@ impl Exchange<'_> {
         if let Some(domain) = &cookie.domain {
             attribute("Domain=", domain);
         }
-        attribute("Path=", cookie.path.as_deref().unwrap_or(path_of_route));
+        attribute("Path=", cookie.path.as_deref().unwrap_or_else(|| path_in_cookie(path_of_route)));
         if cookie.is_secure || self.conn.tls.is_some() {
             attribute("Secure", "");
         }
@@ -142,6 +142,12 @@ impl Exchange<'_> {
     }
 }
 
+/// The part of a path that an attribute can hold: all of it, or the folder above the first element with a semicolon.
+fn path_in_cookie(path: &str) -> &str {
+    let Some((begin, _)) = path.split_once(';') else { return path };
+    begin.rfind('/').map_or("/", |slash| &begin[..=slash])
+}
+
 /// A time so many seconds from now, as nginx writes it in cookies. Beyond what a date can say, it is the last or the first one.
 fn expires(now: Duration, seconds: i64) -> String {
     let at = i64::try_from(now.as_secs()).unwrap_or(i64::MAX).saturating_add(seconds);
@@ -164,6 +170,14 @@ fn takes_none_for_strict(agent: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_adds_no_attribute() {
+        for (path, said) in [("/a/b", "/a/b"), ("/a;b", "/"), ("/a/b; Domain=test", "/a/"), ("/a;/b/c", "/")]
+        {
+            assert_eq!(path_in_cookie(path), said);
+        }
+    }
 
     #[test]
     fn times_are_those_of_nginx() {

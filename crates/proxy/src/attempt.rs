@@ -9,15 +9,18 @@ use model::{ConnectionHeader, Forward};
 use observe::{Failure, Reason};
 use wire::h1::BodyDecoder;
 
-use crate::body::{HeldBody, Incoming, Outgoing, RelayError, Sink, Source, relay};
+use crate::body::{HeldBody, Incoming, Outgoing, Passed, RelayError, Sink, Source, relay, relay_and_keep};
 use crate::buffer::Buffer;
 use crate::client::{self, Client, Timeout};
 use crate::exchange::{AfterRequest, Exchange};
 use crate::fault::{Fault, Retry};
-use crate::limits::FAILED_RESPONSE_TIME;
-use crate::outbound::{Outbound, invite, is_bodiless, pace_body, request_fault, request_meter};
+use crate::limits::{FAILED_RESPONSE_TIME, LARGE_BUFFER_BYTES};
+use crate::outbound::{
+    Outbound, invite, is_bodiless, pace_body, passing_trailers, request_fault, request_meter,
+};
 use crate::reply;
 use crate::response::{Received, Receiver};
+use crate::upload::Beside;
 use crate::upstream::{Call, Member, Request, ResponseTimer};
 
 impl Outbound<'_, '_> {
@@ -60,8 +63,16 @@ impl Outbound<'_, '_> {
             if let Some(took) = call.connect_time() {
                 exchange.report.note_connected(took);
             }
-            match self.converse(&mut call, member, is_last).await {
-                Ok(received) => return Ok(self.finish(call, &received)),
+            let conversed = self.converse(&mut call, member, is_last).await;
+            if let Some(upload) = &mut self.upload {
+                self.bytes.extend(upload.passed.data());
+                upload.passed.clear();
+            }
+            match conversed {
+                Ok(received) => {
+                    let next = self.finish(call, &received);
+                    return received.client_fault.map_or(Ok(next), Err);
+                }
                 Err(fault)
                     if call.was_dead(fault, calls) && exchange.is_repeatable(self.forward, fault.retry) =>
                 {
@@ -120,11 +131,21 @@ impl Outbound<'_, '_> {
             None => race(pin!(receiver.receive(None)), pin!(client_gone(exchange, timer))).await,
             Some(begun) => {
                 let sink = call.sink(request.framing);
-                let (rest, body, held) = (&mut *self.rest, &mut self.body, self.held.as_deref());
-                exchange.progress.note_sending(held.is_some());
-                let upload = Box::pin(
-                    Upload { exchange, forward, sink, begun, held, timer, rest, body }.upload_then_watch(),
-                );
+                exchange.progress.note_sending(self.held.is_some());
+                let beside = Beside::of(&mut self.upload, exchange.worker);
+                let upload = Upload {
+                    exchange,
+                    forward,
+                    sink,
+                    begun,
+                    held: self.held.as_deref(),
+                    trailers: &beside.trailers,
+                    timer,
+                    rest: &mut *self.rest,
+                    body: &mut self.body,
+                    passed: &mut beside.passed,
+                };
+                let upload = Box::pin(upload.upload_then_watch());
                 race(pin!(receiver.receive(None)), pin!(upload)).await
             }
         }
@@ -178,10 +199,14 @@ struct Upload<'x, 'a> {
     begun: &'x [u8],
     /// What is kept besides.
     held: Option<&'x HeldBody>,
+    /// Lines of the trailers, where the whole body has come.
+    trailers: &'x [u8],
     /// For the response, which is due once the request is sent.
     timer: &'x ResponseTimer<'x>,
     rest: &'x mut Buffer,
     body: &'x mut BodyDecoder,
+    /// The body's bytes that are sent and also held for another try.
+    passed: &'x mut Buffer,
 }
 
 impl Upload<'_, '_> {
@@ -204,21 +229,25 @@ impl Upload<'_, '_> {
     }
 
     async fn send(self) -> Result<(), RelayError> {
-        let Self { exchange, forward, sink, begun, held, rest, body, .. } = self;
+        let Self { exchange, forward, sink, begun, held, trailers, rest, body, passed, .. } = self;
         let (worker, progress) = (exchange.worker, &exchange.progress);
         let timeout = exchange.config.settings().client.body_timeout;
         let deadline = exchange.deadline.another();
-        let outgoing = Outgoing { sink, timeout: forward.timeouts.send };
+        let passing = |lines: &[u8]| passing_trailers(exchange, forward, lines);
+        let outgoing = Outgoing { sink, timeout: forward.timeouts.send, passing_trailers: Some(&passing) };
         let is_all = progress.is_body_done();
-        outgoing.write(begun, is_all && held.is_none(), &deadline).await?;
+        outgoing.write(begun, is_all && held.is_none() && trailers.is_empty(), &deadline).await?;
         if let Some(held) = held {
             held.send(&outgoing, is_all, &deadline).await?;
             progress.note_sending(false);
         }
         if is_all {
-            return Ok(());
+            return if trailers.is_empty() { Ok(()) } else { outgoing.finish(trailers, &deadline).await };
         }
-        progress.note_body_streaming();
+        let keeps = matches!(sink, Sink::Http2(_));
+        if !keeps {
+            progress.note_body_streaming();
+        }
         let is_invited = exchange.report.received_body.get() > 0;
         if exchange.request.expects_continue && !is_invited && rest.is_empty() && !progress.is_answered() {
             let invitation = Timeout { deadline: &deadline, send_timeout: timeout };
@@ -228,10 +257,28 @@ impl Upload<'_, '_> {
             Client::Http1(socket) => Source::Http1 { socket, buffer: rest, decoder: body },
             Client::Http2(stream) => Source::stream(&stream.body),
         };
-        let incoming = Incoming { source, timeout };
+        let mut incoming = Incoming { source, timeout };
         pace_body(exchange, &deadline);
-        let relayed =
-            relay(incoming, outgoing, request_meter(exchange, forward), &deadline, &worker.pipes).await;
+        let meter = request_meter(exchange, forward);
+        if keeps {
+            // A session that ends may have processed nothing, so that the beginning is kept for another one.
+            let bytes_max = LARGE_BUFFER_BYTES.saturating_sub(begun.len());
+            let note = || progress.note_body_streaming();
+            let relayed =
+                relay_and_keep(&mut incoming, &outgoing, &meter, &deadline, passed, bytes_max, note).await;
+            match relayed.map_err(|error| error.of_reading(&deadline))? {
+                Passed::Whole => {
+                    progress.note_body_whole();
+                    return Ok(());
+                }
+                Passed::All => {
+                    progress.note_body_passed();
+                    return Ok(());
+                }
+                Passed::Beginning => passed.clear(),
+            }
+        }
+        let relayed = relay(incoming, outgoing, meter, &deadline, &worker.pipes).await;
         relayed.map_err(|error| error.of_reading(&deadline))?;
         progress.note_body_passed();
         Ok(())

@@ -79,7 +79,8 @@ impl<'a> Exchange<'a> {
         } else if self.is_kept_at(other) {
             CanaryChoice::Kept(true)
         } else {
-            by_rules(&canary.rules, self.head, self.request, self.config.settings().client.header_names)
+            let names = self.config.settings().client.header_names;
+            by_rules(&canary.rules, self.head, self.request, names, &self.steps)
         }
     }
 

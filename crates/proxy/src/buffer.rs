@@ -106,6 +106,13 @@ impl Buffer {
         self.end += bytes.len();
     }
 
+    /// Puts a byte between those that are there.
+    #[cold]
+    pub(crate) fn insert(&mut self, at: usize, byte: u8) {
+        self.extend(&[byte]);
+        self.bytes[self.start + at..self.end].rotate_right(1);
+    }
+
     /// Makes room for at least `len` more bytes.
     pub(crate) fn reserve(&mut self, len: usize) {
         if self.room() < len {

@@ -9,6 +9,7 @@ use h2::Reason as Http2Reason;
 use observe::Reason;
 
 use crate::body::{Framing, Sink};
+use crate::clock::Clock;
 use crate::deadline::{Deadline, Deadlines, Elapsed};
 use crate::fault::Fault;
 use crate::h2::Stream;
@@ -54,9 +55,11 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Lets the client know that a response which has begun will not be finished. HTTP/1 knows no way but to close.
-    pub(crate) fn break_off(self) {
+    /// Lets the client know that a response which has begun will not be finished. HTTP/1 knows no way but to close. In HTTP/2 a
+    /// reset discards what waits to be written, so that the connection gets a turn before.
+    pub(crate) async fn break_off(self, clock: &Clock) {
         if let Self::Http2(stream) = self {
+            clock.yield_now().await;
             stream.reset(Http2Reason::INTERNAL_ERROR);
         }
     }

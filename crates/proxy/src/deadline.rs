@@ -3,6 +3,7 @@
 //! Nothing is armed or re-armed per request. The price is that a deadline fires up to a tick late.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -30,6 +31,8 @@ struct Slots {
     due: Vec<Moment>,
     state: Vec<State>,
     free: Vec<usize>,
+    /// Owners and their slots, so that those of one owner are found among ten thousand others.
+    owned: BTreeSet<(u64, usize)>,
 }
 
 struct State {
@@ -124,17 +127,19 @@ impl Deadlines {
     /// Wakes who waits for a next request of this owner, and whose time is up first. False where there is none.
     pub(crate) fn fire_idlest_of(&self, owner: u64) -> bool {
         let mut slots = self.slots.borrow_mut();
-        let waiting = slots
-            .due
-            .iter()
-            .zip(&slots.state)
-            .enumerate()
-            .filter(|(_, (due, state))| state.owner == Some(owner) && state.may_make_room(**due));
-        let idlest = waiting.min_by_key(|(_, (due, _))| **due).map(|(index, _)| index);
+        let Slots { due, state, owned, .. } = &*slots;
+        let of_owner = owned.range((owner, 0)..=(owner, usize::MAX)).map(|(_, index)| *index);
+        let waiting = of_owner.filter(|&index| state[index].may_make_room(due[index]));
+        let idlest = waiting.min_by_key(|&index| due[index]);
         if let Some(index) = idlest {
             slots.fire(index);
         }
         idlest.is_some()
+    }
+
+    /// Wakes whoever has the deadline in a [slot](Deadline::slot), as if it were due.
+    pub(crate) fn expire(&self, slot: usize) {
+        self.slots.borrow_mut().fire(slot);
     }
 
     fn fire(&self, is_due: impl Fn(&Slots, usize) -> bool) {
@@ -157,6 +162,12 @@ impl State {
 impl Slots {
     fn are_none(&self) -> bool {
         self.free.len() == self.due.len()
+    }
+
+    fn forget_owner(&mut self, index: usize) {
+        if let Some(owner) = self.state[index].owner.take() {
+            self.owned.remove(&(owner, index));
+        }
     }
 
     fn fire(&mut self, index: usize) {
@@ -193,6 +204,11 @@ impl Deadline {
         another
     }
 
+    /// Its place among the worker's deadlines, for as long as it lives.
+    pub(crate) fn slot(&self) -> usize {
+        self.index
+    }
+
     /// The present time.
     pub(crate) fn now(&self) -> Moment {
         self.deadlines.clock.now()
@@ -206,6 +222,12 @@ impl Deadline {
     /// Lets no wait from now on last longer than until then, whatever its own time.
     pub(crate) fn cap(&self, latest: Moment) {
         self.deadlines.slots.borrow_mut().state[self.index].cap = latest;
+    }
+
+    /// The same, unless there is an earlier limit already.
+    pub(crate) fn cap_sooner(&self, latest: Moment) {
+        let cap = &mut self.deadlines.slots.borrow_mut().state[self.index].cap;
+        *cap = latest.min(*cap);
     }
 
     /// Undoes [`cap`](Self::cap).
@@ -333,7 +355,10 @@ impl Deadline {
 
     /// Says whose connection it is that waits.
     pub(crate) fn set_owner(&self, owner: u64) {
-        self.deadlines.slots.borrow_mut().state[self.index].owner = Some(owner);
+        let mut slots = self.deadlines.slots.borrow_mut();
+        slots.forget_owner(self.index);
+        slots.state[self.index].owner = Some(owner);
+        slots.owned.insert((owner, self.index));
     }
 
     /// Sets the deadline without waiting for anything.
@@ -372,6 +397,7 @@ impl Drop for Deadline {
     fn drop(&mut self) {
         let mut slots = self.deadlines.slots.borrow_mut();
         slots.due[self.index] = Moment::NEVER;
+        slots.forget_owner(self.index);
         slots.state[self.index] = State::default();
         slots.free.push(self.index);
     }

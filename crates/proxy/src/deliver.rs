@@ -7,7 +7,7 @@ use model::ResponsePolicy;
 use observe::Reason;
 use wire::h1::InvalidBody;
 
-use crate::body::{Framing, Incoming, Meter, Outgoing, RelayError, Source, Stages, relay};
+use crate::body::{BodyStore, Framing, Incoming, Meter, Outgoing, RelayError, Source, Stages, relay};
 use crate::buffer::Buffer;
 use crate::client::{self, Client, Timeout};
 use crate::fault::Fault;
@@ -21,6 +21,8 @@ pub(crate) struct Recipient<'d> {
     /// Bytes of the body that have been sent.
     pub(crate) sent: &'d Cell<u64>,
     pub(crate) pipes: &'d Pipes,
+    /// Room for what is read ahead.
+    pub(crate) bodies: &'d BodyStore,
 }
 
 /// A response as the client is to see it.
@@ -38,7 +40,8 @@ pub(crate) struct Outcome<'d> {
 }
 
 impl Recipient<'_> {
-    /// Sends a response to its end. What has come of the body leaves with the head; before the rest is waited for, `note_slow` is called.
+    /// Sends a response to its end. What has come of the body leaves with the head; before the rest is waited for, `note_slow`
+    /// is called. After a fault that allows another try, the client has been sent nothing.
     pub(crate) async fn deliver(
         &self,
         response: &mut Outcome<'_>,
@@ -46,6 +49,9 @@ impl Recipient<'_> {
     ) -> Result<(), Fault> {
         let is_done = match self.client {
             Client::Http1(socket) => self.send_first(socket, response).await?,
+            Client::Http2(_) if !response.body.begins_well() => {
+                return Err(Fault::sent(Reason::UpstreamBadResponse));
+            }
             Client::Http2(stream) => {
                 let is_done = response.body.is_done();
                 let sent = stream.respond(response.status, response.head.data(), is_done);
@@ -78,7 +84,17 @@ impl Recipient<'_> {
         } else {
             body.join(*framing, &self.meter(), head)
         };
-        let (beside, is_done) = joined.map_err(|error| response_fault(&error))?;
+        let (beside, is_done) = match joined {
+            Ok(joined) => joined,
+            // Nothing of the body is good, and nothing has been sent.
+            Err(error @ RelayError::Invalid(_)) if self.sent.get() == 0 => {
+                return Err(Fault::sent(response_fault(&error).reason));
+            }
+            Err(error) => {
+                client::write(socket, &[head.data()], self.timeout).await?;
+                return Err(response_fault(&error));
+            }
+        };
         client::write(socket, &[head.data(), body.front(beside)], self.timeout).await?;
         body.consume(beside);
         Ok(is_done)
@@ -90,11 +106,12 @@ impl Recipient<'_> {
         framing: Framing,
         policy: Option<&ResponsePolicy>,
     ) -> Result<(), Fault> {
-        let outgoing = Outgoing { sink: self.client.sink(framing), timeout: self.timeout.send_timeout };
+        let (sink, timeout) = (self.client.sink(framing), self.timeout.send_timeout);
+        let outgoing = Outgoing { sink, timeout, passing_trailers: None };
         let (meter, deadline) = (self.meter(), self.timeout.deadline);
         let relayed = match Stages::of(policy) {
             None => relay(incoming, outgoing, meter, deadline, self.pipes).await,
-            Some(stages) => Box::pin(stages.relay(incoming, outgoing, meter, deadline)).await,
+            Some(stages) => Box::pin(stages.relay(incoming, outgoing, meter, deadline, self.bodies)).await,
         };
         relayed.map_err(|error| match error {
             RelayError::WriteTimeout => Fault::never(client::too_slow(deadline)),

@@ -16,11 +16,7 @@ impl Exchange<'_> {
     /// The changes to the head of the response, whoever made it.
     pub(crate) fn response_edits(&self, status: u16, scope: Scope) -> HeadEdits<'_> {
         let settings = self.config.settings();
-        if settings.heads.is_some() {
-            // For variables.
-            self.report.status.set(status);
-        }
-        let expand = |template: &_| values::expand_field(self, template);
+        let expand = |template: &_| values::expand_field_for(self, status, template);
         let scope = self.final_scope(scope);
         let has_hsts = self.conn.tls.is_some() && matches!(scope, Scope::Location | Scope::Closed);
         let mut edits = filters::response(settings, has_hsts, expand);
@@ -44,8 +40,8 @@ impl Exchange<'_> {
             edits.add("RateLimit-Policy", told.policy.as_bytes());
             edits.add("RateLimit", told.left.as_bytes());
         }
-        if let Some(cookie) = self.affinity_cookie.take().map(|line| line.0) {
-            self.tell_session(cookie, &mut edits);
+        if let Some(cookie) = self.affinity_cookie.borrow().as_deref() {
+            self.tell_session(cookie.0.clone(), &mut edits);
         }
         for challenge in self.error_page.get().into_iter().flat_map(|page| &page.challenges) {
             edits.add("WWW-Authenticate", challenge.as_slice());

@@ -90,14 +90,13 @@ async fn tries(
 ) -> Result<AfterRequest, Reason> {
     // The time of the whole request may be up by now.
     exchange.deadline.uncap();
-    let (random, now) = (&exchange.worker.random, exchange.worker.clock.now());
     let mut number = 0;
     loop {
         number += 1;
         let is_untried = |member: &Member| !exchange.report.was_tried(member.endpoint.address);
-        let member = cluster
-            .pick_member(is_untried, random, now)
-            .or_else(|| cluster.pick_member(|_| true, random, now))
+        let (member, _place) = exchange
+            .pick_beside(cluster, is_untried)
+            .or_else(|| exchange.pick_beside(cluster, |_| true))
             .ok_or(Reason::NoEndpoints)?;
         match outbound.attempt(Rc::clone(member), true).await {
             Ok(next) => return Ok(next),

@@ -3,12 +3,13 @@
 //! Never in here: what is done with it, which is `serve`'s.
 
 use std::borrow::Cow;
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Action, Backends, Canary, ClusterId, Forward, Route};
+use model::{Action, Backends, Canary, ClusterId, Forward, Route, StepBudget};
+use observe::Reason;
 use wire::Known;
 use wire::h1::{Request, TargetForm};
 
@@ -70,10 +71,12 @@ pub(crate) struct Exchange<'a> {
     /// Whose endpoints are asked, once that is known.
     pub(crate) cluster: Cell<Option<ClusterId>>,
     pub(crate) id: RequestId<'a>,
+    /// Steps left to the request's regular expressions.
+    pub(crate) steps: StepBudget,
     /// What the checks of its client have found out, where that is anything.
     pub(crate) admitted: OnceCell<Box<Admitted>>,
     /// What the client is to be told of the endpoint that it was given.
-    pub(crate) affinity_cookie: Cell<Option<Box<CookieLine>>>,
+    pub(crate) affinity_cookie: RefCell<Option<Box<CookieLine>>>,
     /// The response that another backend gives in place of an error, once that is asked.
     pub(crate) error_page: OnceCell<Box<ErrorPage>>,
     /// What the cache of its route has to do with it, where there is one.
@@ -149,6 +152,12 @@ impl<'a> RequestId<'a> {
 }
 
 impl<'a> Exchange<'a> {
+    /// Refuses a request of which a text was made although an expression in it took too many steps.
+    #[inline]
+    pub(crate) fn check_steps(&self) -> Result<(), Reason> {
+        if self.steps.is_undecided() { Err(Reason::ExpressionSteps) } else { Ok(()) }
+    }
+
     /// The host that the request is for: its own, whatever a hop before us says that it was.
     pub(crate) fn host(&self) -> &'a [u8] {
         &self.head[self.request.host.clone()]
@@ -199,7 +208,7 @@ impl<'a> Exchange<'a> {
         let harmless = !matches!(&self.head[self.request.method.clone()], b"POST" | b"LOCK" | b"PATCH");
         match retry {
             Retry::Never => false,
-            Retry::Unsent => true,
+            Retry::Unsent | Retry::Refused => true,
             Retry::Sent => harmless || forward.retry.on.non_idempotent,
         }
     }
@@ -263,7 +272,8 @@ impl<'a> Exchange<'a> {
             self.deadline.pace(Direction::Write, rate);
         }
         let (client, timeout) = (self.client, self.timeout());
-        Recipient { client, timeout, sent: &self.report.sent_body, pipes: &self.worker.pipes }
+        let (pipes, bodies) = (&self.worker.pipes, &*self.worker.bodies);
+        Recipient { client, timeout, sent: &self.report.sent_body, pipes, bodies }
     }
 
     /// Whether the client speaks gRPC, and has to be told of faults in its terms.

@@ -16,6 +16,9 @@ pub(crate) enum Retry {
     Never,
     /// The endpoint has seen nothing of the request: whatever its method, it can be sent to another.
     Unsent,
+    /// The endpoint has refused the request unseen, on a connection that is well. It may go to another, as after `Unsent`, but
+    /// it counts as a try.
+    Refused,
     /// The endpoint may have acted on it: only where doing it twice does no harm.
     Sent,
 }

@@ -12,7 +12,7 @@ use crate::head::HeadEdits;
 #[cold]
 pub(crate) fn host(exchange: &Exchange<'_>, rewritten: &Rewritten) -> Option<Vec<u8>> {
     let of_backend = rewritten.backend.get().map(|backend| &*backend.filters);
-    let of_rewrite = |rewrite: &UrlRewrite| rewrite.host.clone();
+    let of_rewrite = |rewrite: &UrlRewrite| rewrite.host.as_deref().map(str::to_owned);
     let in_headers = |changes: &HeaderChanges| {
         let (_, value) = changes.set().iter().find(|(name, _)| is_host(name))?;
         Some(value.clone())

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use model::MinRate;
 use observe::Reason;
-use wire::h1::{Request, RequestLimits};
+use wire::h1::{Malformed, Request, RequestLimits, missing_slash};
 
 use crate::buffer::Buffer;
 use crate::deadline::{Deadline, Elapsed};
@@ -33,7 +33,13 @@ pub(crate) async fn read_request(
     let mut begun = None;
     loop {
         if is_worth_parsing(buffer.data(), limits) {
-            let parsed = request.parse(buffer.data(), limits);
+            let mut parsed = request.parse(buffer.data(), limits);
+            if parsed == Err(Malformed::Target)
+                && let Some(at) = missing_slash(buffer.data())
+            {
+                buffer.insert(at, b'/');
+                parsed = request.parse(buffer.data(), limits);
+            }
             if parsed.map_err(|fault| NoRequest::Refused(reply::malformed(fault)))? {
                 return Ok(());
             }

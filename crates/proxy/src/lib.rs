@@ -17,6 +17,7 @@ mod proxy_header;
 mod tls;
 
 mod conn;
+mod lingering;
 
 mod h1;
 mod h2;
@@ -72,6 +73,7 @@ mod overload;
 mod present;
 mod recode;
 mod response;
+mod upload;
 
 mod folder;
 mod forms;

@@ -56,12 +56,16 @@ pub(crate) const HELD_BYTES_MAX: usize = 128 << 20;
 pub(crate) const HELD_STEP_BYTES: usize = 64 << 10;
 /// Bytes of such a body where there is no folder for files, unless the route allows more; what is longer is passed on as it comes.
 pub(crate) const UNSPOOLED_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a request's body that are kept for the access log, where its format has `$request_body`. Of a longer body nothing is logged.
+pub(crate) const LOGGED_BODY_BYTES_MAX: usize = 64 << 10;
 /// Time between two complaints that bodies are passed on which ought to be read whole.
 pub(crate) const UNHELD_TOLD_INTERVAL: Duration = Duration::from_secs(60);
 /// Threads of a worker for files.
 pub(crate) const FILE_THREADS_MAX: usize = 4;
 /// Bytes of a response that are read ahead of its client.
 pub(crate) const READ_AHEAD_BYTES_MAX: usize = 1 << 20;
+/// Bytes of responses that are read ahead, all workers together. Where there is no more, a response is read as far ahead as one buffer.
+pub(crate) const READ_AHEAD_TOTAL_BYTES_MAX: usize = 128 << 20;
 
 /// Copies of requests that a worker has at work; each holds some 20 KB, and shares a longer body with its request.
 pub(crate) const MIRRORS_MAX: usize = 256;
@@ -104,10 +108,17 @@ pub(crate) const IDLE_TICKS: u32 = 20;
 pub(crate) const HALF_CLOSED_GRACE: Duration = Duration::from_secs(1);
 /// Time for which a request is waited for on a connection that was accepted while the worker stops.
 pub(crate) const LAST_REQUEST_GRACE: Duration = Duration::from_millis(100);
-/// Time for which what a client still sends is read after its last response, so that a reset does not destroy it.
+/// Requests of a pipeline that a connection serves before others get a turn and the sockets are looked at.
+pub(crate) const PIPELINED_PER_TURN_MAX: u32 = 16;
+/// Silence after which no more is expected of a client that has had its last response, as nginx's `lingering_timeout`.
 pub(crate) const LINGER: Duration = Duration::from_secs(5);
-/// Bytes read while lingering.
-pub(crate) const LINGER_BYTES_MAX: usize = 1 << 20;
+/// Time for which what such a client still sends is read, so that a reset does not destroy the response; nginx's `lingering_time`.
+pub(crate) const LINGER_TIME_MAX: Duration = Duration::from_secs(30);
+/// The rest of that time once the worker stops.
+pub(crate) const LINGER_CLOSING_TIME_MAX: Duration = Duration::from_secs(1);
+/// Connections of a worker on which that is done at a time; one more closes the oldest. It bounds what is read in vain from all
+/// clients together, since one connection has no bound in bytes.
+pub(crate) const LINGERING_CONNECTIONS_MAX: usize = 256;
 /// Between an eviction from the pool and a connect to the same endpoint, for the eviction to count as regretted.
 pub(crate) const REGRET_WINDOW: Duration = Duration::from_secs(5);
 /// Turns of the scheduler between two looks at the sockets. Measured equal to bare epoll; tokio's 61 costs about a
@@ -233,8 +244,13 @@ pub(crate) const CLIENT_CONNECTIONS_SHARDS: usize = 64;
 pub(crate) const CLIENT_EVICTIONS_MAX: usize = 1024;
 /// Most time that a client which was faster may have gained for later.
 pub(crate) const RATE_ALLOWANCE_MAX: Duration = Duration::from_secs(60);
+/// Texts that the key of a limit may come to for one request, which counts for each of them; a request with
+/// more is refused.
+pub(crate) const KEY_TEXTS_MAX: usize = 8;
 /// Answers of auth services that are kept, all workers together.
 pub(crate) const AUTH_ANSWERS_MAX: usize = 10_000;
+/// Time for which an answer that may not be kept has the requests with its key ask by themselves, without waiting for each other.
+pub(crate) const AUTH_UNSHARED_TIME: Duration = Duration::from_secs(1);
 /// Bytes of headers of such an answer; a longer one is not kept.
 pub(crate) const AUTH_ANSWER_BYTES_MAX: usize = 8 << 10;
 /// Bytes of the body that a service answers with, or that answers the copy of a request, which are passed over; after more the
@@ -255,8 +271,12 @@ pub(crate) const SCRIPT_VALUE_BYTES_MAX: usize = 64 << 10;
 /// Times that a script may send a request to another route of its host, as in nginx.
 pub(crate) const REROUTES_MAX: usize = 10;
 
-/// Passwords that wait to be verified; further clients are refused. One takes some tens of milliseconds.
+/// Passwords of the users of one Secret that wait to be verified; further clients are refused. One takes some tens of milliseconds.
 pub(crate) const PASSWORDS_WAITING_MAX: usize = 64;
+/// The same for all Secrets together.
+pub(crate) const PASSWORDS_WAITING_TOTAL_MAX: usize = 4096;
+/// Longest time for which a client waits for its password to be verified.
+pub(crate) const PASSWORD_TIME_MAX: Duration = Duration::from_secs(60);
 /// Passwords that are known to be right, all workers together.
 pub(crate) const PASSWORDS_KNOWN_MAX: usize = 100_000;
 /// Nonces of digest authentication that have been used and could be used again, all workers together; further clients are refused.
@@ -343,6 +363,8 @@ pub(crate) const CACHE_LABELS_BYTES_MAX: usize = 16 << 10;
 pub(crate) const CACHE_PURGES_MAX: usize = 1000;
 /// Changes of pages by clients that are remembered for the same sake.
 pub(crate) const CACHE_CHANGES_MAX: usize = 4096;
+/// How long a request waits for what is kept on disk, to the next tick; its endpoint is asked then.
+pub(crate) const CACHE_DISK_WAIT_MAX: Duration = Duration::from_millis(50);
 /// How long a purge waits for the disk; it counts at once in any case.
 pub(crate) const CACHE_PURGE_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Bytes of a content in memory whose compressed forms are kept; a longer one is compressed each time that it is sent.
@@ -400,6 +422,10 @@ pub(crate) const REPLICA_REST: Duration = Duration::from_secs(5);
 pub(crate) const REPLICA_MARK_BYTES_MAX: usize = 3 << 10;
 /// How old the request of another replica may be, or how far ahead its clock.
 pub(crate) const REPLICA_MARK_AGE_MAX: Duration = Duration::from_secs(30);
+/// Times that one mark counts: a request is sent again where an idle connection turns out to be dead.
+pub(crate) const REPLICA_MARK_USES_MAX: u8 = 3;
+/// Marks that are remembered to count that, all workers together; with more, those of the longest time ago are forgotten.
+pub(crate) const REPLICA_MARKS_REMEMBERED_MAX: usize = 1 << 17;
 /// Changes that a worker is telling other replicas at a time, each of them counted.
 pub(crate) const REPLICA_ORDERS_MAX: usize = 1000;
 /// Longest time for one of these.
@@ -449,3 +475,6 @@ pub(crate) const QUEUE_OVERFULL_SHARE: u32 = 10;
 pub(crate) const RETRY_AFTER_SECONDS_MAX: usize = 3;
 /// Time for which a queue has not been empty before the last who came is served first.
 pub(crate) const QUEUE_STRESS_AFTER: Duration = Duration::from_millis(100);
+
+/// Bytes of the target that a rewrite makes of a request's, twice as long as a request line may be; one that is longer is answered 500.
+pub(crate) const REWRITE_BYTES_MAX: usize = 64 << 10;

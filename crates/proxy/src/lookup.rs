@@ -23,8 +23,22 @@ pub(crate) fn header_variable<'a>(
     if names == HeaderNames::Plain {
         return joined(values(head, request, name), separator);
     }
-    let fields = request.fields.iter().filter(|field| is_alike(field.name(head), name));
-    joined(fields.map(|field| field.value(head)), separator)
+    joined(headers_alike(head, request, name, names), separator)
+}
+
+/// The values of all headers that count for such a variable.
+pub(crate) fn headers_alike<'h, 'r>(
+    head: &'h [u8],
+    request: &'r Request,
+    name: &'r [u8],
+    names: HeaderNames,
+) -> impl Iterator<Item = &'h [u8]> + use<'h, 'r> {
+    let counts = move |own: &[u8]| match names {
+        HeaderNames::Plain => own.eq_ignore_ascii_case(name),
+        HeaderNames::Underscores | HeaderNames::All => is_alike(own, name),
+    };
+    let fields = request.fields.iter().filter(move |field| counts(field.name(head)));
+    fields.map(move |field| field.value(head))
 }
 
 /// Whether two names of headers differ in letter case, dashes and underscores at most.

@@ -14,7 +14,7 @@ use crate::limits::MIRROR_TIME_MAX;
 use crate::outbound::{self, Outbound};
 use crate::places::Place;
 use crate::subrequest::{ask, visible};
-use crate::upstream::{Endpoint, Request};
+use crate::upstream::{self, Endpoint, Request};
 use crate::values;
 use crate::worker::Worker;
 
@@ -22,6 +22,8 @@ use crate::worker::Worker;
 struct Running {
     worker: Rc<Worker>,
     endpoint: Rc<Endpoint>,
+    /// Among the requests of the endpoint, where the route limits them.
+    place_there: Option<upstream::Place>,
     bytes: Buffer,
     head_len: usize,
     rest: Option<Rc<HeldBody>>,
@@ -46,8 +48,8 @@ fn send(exchange: &Exchange<'_>, forward: &Forward, mirror: &Mirror, content: Op
     let worker = exchange.worker;
     let content = if mirror.has_body() { content } else { Some(outbound::Content::default()) };
     let cluster = worker.cluster(exchange.config, mirror.cluster);
-    let endpoint = cluster.pick(|_| false, &worker.random, worker.clock.now());
-    let (Some(content), Some(endpoint), Some(place)) = (content, endpoint, worker.mirrors.take()) else {
+    let picked = exchange.pick_beside(cluster, |_| true);
+    let (Some(content), Some(picked), Some(place)) = (content, picked, worker.mirrors.take()) else {
         worker.recorder.borrow().count(Counter::MirrorsDropped);
         return;
     };
@@ -55,9 +57,11 @@ fn send(exchange: &Exchange<'_>, forward: &Forward, mirror: &Mirror, content: Op
     write_head(exchange, forward, mirror, &content, &mut bytes);
     let head_len = bytes.len();
     bytes.extend(content.begin);
+    let (member, place_there) = picked;
     let running = Running {
         worker: Rc::clone(worker),
-        endpoint: Rc::clone(endpoint),
+        endpoint: Rc::clone(&member.endpoint),
+        place_there,
         bytes,
         head_len,
         rest: content.rest,
@@ -117,7 +121,8 @@ fn write_head(
 
 impl Running {
     async fn run(self) {
-        let Self { worker, endpoint, bytes, head_len, rest, timeouts, _place } = self;
+        let Self { worker, endpoint, place_there: _place_there, bytes, head_len, rest, timeouts, _place } =
+            self;
         let request = Request {
             bytes: bytes.data(),
             head_len,

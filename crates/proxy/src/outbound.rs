@@ -14,6 +14,7 @@ use wire::h1::{Body, BodyDecoder, InvalidBody};
 use crate::access::client_certificate;
 use crate::body::{
     Framing, HeldBody, Incoming, Kept, Meter, RelayError, Source, hold, take_frames, transcode,
+    write_last_chunk,
 };
 use crate::buffer::Buffer;
 use crate::cache_head;
@@ -28,10 +29,11 @@ use crate::head::{
     BodyLength, HeadEdits, RequestOptions, Subrequest, end_request_head, write_request_head,
     write_subrequest_head,
 };
-use crate::limits::LARGE_BUFFER_BYTES;
+use crate::limits::{LARGE_BUFFER_BYTES, LOGGED_BODY_BYTES_MAX};
 use crate::pace::Direction;
 use crate::replicas;
 use crate::script;
+use crate::upload::{self, Beside, tell_of_unheld};
 use crate::upstream::Params;
 use crate::values;
 
@@ -55,6 +57,8 @@ pub(crate) struct Outbound<'x, 'a> {
     awaits_length: bool,
     /// What was read before an endpoint is asked, after what is in `bytes`.
     pub(crate) held: Option<Rc<HeldBody>>,
+    /// The rest of the body after `bytes`, if there is any.
+    pub(crate) upload: Option<Box<Beside>>,
 }
 
 /// What an endpoint is told on a route's behalf.
@@ -131,6 +135,11 @@ pub(crate) fn edits<'e>(exchange: &'e Exchange<'_>, forward: &Forward, tells_tra
         filtered::edit_request(exchange, rewritten, &mut edits);
     }
     edits
+}
+
+/// The trailer fields that an endpoint gets, of those in these lines.
+pub(crate) fn passing_trailers(exchange: &Exchange<'_>, forward: &Forward, lines: &[u8]) -> Vec<u8> {
+    upload::passing(exchange, || edits(exchange, forward, true), lines)
 }
 
 /// The head of a request as endpoints get it, with changes of one's own.
@@ -299,6 +308,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
             params,
             awaits_length,
             held: None,
+            upload: None,
         };
         if awaits_length {
             outbound.measure_what_has_come()?;
@@ -342,7 +352,9 @@ impl<'x, 'a> Outbound<'x, 'a> {
         let meter = request_meter(exchange, self.forward);
         let mut content = Buffer::small(&exchange.worker.buffers);
         let done = match exchange.client {
-            Client::Http1(_) => transcode(self.rest, &mut self.body, Framing::Raw, &meter, &mut content),
+            Client::Http1(_) => {
+                transcode(self.rest, &mut self.body, Framing::Raw, &meter, &mut content, |_, _| ())
+            }
             Client::Http2(stream) => take_frames(&stream.body, Framing::Raw, &meter, &mut content),
         };
         if done.map_err(|error| request_fault(&error).reason)? {
@@ -375,7 +387,21 @@ impl<'x, 'a> Outbound<'x, 'a> {
         let done = match exchange.client {
             // What follows belongs to the protocol that is asked for.
             _ if exchange.is_upgrade() => Ok(true),
-            Client::Http1(_) => transcode(self.rest, &mut self.body, self.framing, &meter, &mut self.bytes),
+            Client::Http1(_) => {
+                let finish = |lines: &[u8], out: &mut Buffer| match (self.framing, self.protocol) {
+                    (Framing::Chunked, _) => {
+                        write_last_chunk(&passing_trailers(exchange, self.forward, lines), out);
+                    }
+                    (_, AppProtocol::Http2) => {
+                        let trailers = passing_trailers(exchange, self.forward, lines);
+                        if !trailers.is_empty() {
+                            Beside::of(&mut self.upload, exchange.worker).trailers = trailers;
+                        }
+                    }
+                    _ => {}
+                };
+                transcode(self.rest, &mut self.body, self.framing, &meter, &mut self.bytes, finish)
+            }
             Client::Http2(stream) => take_frames(&stream.body, self.framing, &meter, &mut self.bytes),
         };
         if done.map_err(|error| request_fault(&error).reason)? {
@@ -457,6 +483,19 @@ impl<'x, 'a> Outbound<'x, 'a> {
     pub(crate) fn content(&self) -> Option<Content<'_>> {
         let is_all = self.exchange.progress.is_body_done() && self.framing == Framing::Raw;
         is_all.then(|| Content { begin: &self.bytes.data()[self.head_len..], rest: self.held.clone() })
+    }
+
+    /// Keeps a copy of the body for the access log, where all of it is in memory and it is not too long.
+    #[cold]
+    pub(crate) fn note_body_for_log(&self) {
+        let Some(Content { begin, rest }) = self.content().filter(|_| self.exchange.request.has_body())
+        else {
+            return;
+        };
+        let rest = rest.as_ref().map_or(Some(&[][..]), |rest| rest.in_memory());
+        if let Some(rest) = rest.filter(|rest| begin.len() + rest.len() <= LOGGED_BODY_BYTES_MAX) {
+            let _ = self.exchange.report.request_body.set([begin, rest].concat().into());
+        }
     }
 
     /// Bytes of memory that it holds.
@@ -551,16 +590,4 @@ pub(crate) fn request_fault(error: &RelayError) -> Fault {
         RelayError::WriteTimeout => Fault::sent(Reason::UpstreamSendTimeout),
         RelayError::Store | RelayError::Coding | RelayError::File => Fault::never(Reason::BodyUnheld),
     }
-}
-
-#[cold]
-fn tell_of_unheld(exchange: &Exchange<'_>) {
-    let labels = exchange.route.get().map(|route| &*route.labels);
-    let name = |label: fn(&model::Labels) -> &str| labels.map(label).unwrap_or_default();
-    let (namespace, ingress) = (name(|labels| &labels.namespace), name(|labels| &labels.object));
-    tracing::warn!(
-        namespace,
-        ingress,
-        "a request's body is passed on as it comes: there is no room to read it whole; see --body-buffer-dir"
-    );
 }

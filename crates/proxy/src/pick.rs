@@ -10,7 +10,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use model::overload::Mode;
-use model::{Forward, Overload};
+use model::{Action, Forward, Overload, Route};
 use observe::Reason;
 use smallvec::SmallVec;
 
@@ -18,7 +18,7 @@ use crate::client::{self, Client};
 use crate::exchange::Exchange;
 use crate::fault::Fault;
 use crate::limits::TICK;
-use crate::upstream::{Cluster, Health, Member, Outcome, Seen, Standing, slow_start};
+use crate::upstream::{Cluster, Health, Member, Outcome, Place, Seen, Standing, slow_start};
 
 impl Exchange<'_> {
     /// Picks any endpoint, tried ones only where there is no other.
@@ -30,6 +30,40 @@ impl Exchange<'_> {
                 .pick_member(is_untried, random, now)
                 .or_else(|| cluster.pick_member(|_| true, random, now)),
             Some(keyed) => self.pick_by_key(cluster, keyed, |_| true, |_, _| true),
+        }
+    }
+
+    /// Picks an endpoint for a request that is made beside the client's own, such as the question to an auth service. Where the route goes by
+    /// the health of endpoints, one comes first that is not left out, can be connected to and has a place, and the request counts there.
+    pub(crate) fn pick_beside<'c>(
+        &self,
+        cluster: &'c Cluster,
+        is_fit: impl Fn(&Member) -> bool,
+    ) -> Option<(&'c Rc<Member>, Option<Place>)> {
+        let (random, now) = (&self.worker.random, self.worker.clock.now());
+        let overload = self.own_overload().filter(|overload| overload.mode == Mode::Enforce);
+        let Some(overload) = overload else {
+            return cluster.pick_member(is_fit, random, now).map(|member| (member, None));
+        };
+        let limits = cluster.limits();
+        let is_out = |member: &Member| overload.ejection && member.health.standing.is_out();
+        let is_well = |member: &Member| is_fit(member) && self.is_open(member) && !is_out(member);
+        let has_room = |member: &Member| !limits.is_full(&member.endpoint, overload.concurrency, || false);
+        let member = cluster
+            .pick_member(|member| is_well(member) && has_room(member), random, now)
+            .or_else(|| cluster.pick_member(is_well, random, now))
+            .or_else(|| cluster.pick_member(&is_fit, random, now))?;
+        let (place, is_first) = limits.take(&member.endpoint, true);
+        if is_first {
+            self.worker.watch_limits(limits);
+        }
+        Some((member, Some(place)))
+    }
+
+    fn own_overload(&self) -> Option<&Overload> {
+        match &self.route.get()?.action {
+            Action::Forward(forward) => forward.overload.as_deref(),
+            Action::Files(_) | Action::Respond(_) | Action::NotFound => None,
         }
     }
 
@@ -185,15 +219,35 @@ impl Exchange<'_> {
         if is_gone.await {
             return Err(Reason::ClientAborted);
         }
-        let elapsed = self.worker.clock.now().since(self.report.begin);
-        match forward.timeouts.request {
-            Some(max) if elapsed >= max => Err(Reason::UpstreamReadTimeout),
-            _ => Ok(()),
+        if self.is_late() { Err(Reason::UpstreamReadTimeout) } else { Ok(()) }
+    }
+
+    /// Lets no wait last longer than the route gives the request as a whole.
+    #[inline]
+    pub(crate) fn cap_request(&self, route: &Route) {
+        if let Action::Forward(forward) = &route.action
+            && let Some(timeout) = forward.timeouts.request
+        {
+            self.deadline.cap(self.report.begin.after(timeout));
         }
     }
 
+    /// Whether the time is up that the route gives the request as a whole.
+    pub(crate) fn is_late(&self) -> bool {
+        let Some(Action::Forward(forward)) = self.route.get().map(|route| &route.action) else {
+            return false;
+        };
+        let elapsed = self.worker.clock.now().since(self.report.begin);
+        forward.timeouts.request.is_some_and(|max| elapsed >= max)
+    }
+
+    /// The reason of a failure before an endpoint was asked: this one, unless the time of the whole request is up.
+    pub(crate) fn late_or(&self, reason: Reason) -> Reason {
+        if self.is_late() { Reason::UpstreamReadTimeout } else { reason }
+    }
+
     /// Ends when the client has gone away without an answer.
-    async fn client_leaves(&self) {
+    pub(crate) async fn client_leaves(&self) {
         match self.client {
             Client::Http1(socket) => client::gone(socket, &self.worker.deadlines, || false).await,
             Client::Http2(stream) => poll_fn(|cx| stream.poll_gone(cx)).await,
@@ -325,10 +379,10 @@ fn tell(cluster: &Cluster, member: &Member, forward: &Forward) {
     let is_enforced = forward.overload.as_deref().is_some_and(|overload| overload.mode == Mode::Enforce);
     match (member.health.standing.is_out(), is_enforced) {
         (true, true) => {
-            tracing::warn!(%endpoint, upstream, "an endpoint is left out: it fails or is slow beside the others");
+            tracing::warn!(%endpoint, upstream, "an endpoint is ejected: it fails or is slower than the others");
         }
         (true, false) => {
-            tracing::info!(%endpoint, upstream, "an endpoint fails or is slow beside the others, and would be left out");
+            tracing::info!(%endpoint, upstream, "an endpoint fails or is slower than the others, and would be ejected");
         }
         (false, _) => tracing::info!(%endpoint, upstream, "an endpoint answers well again"),
     }

@@ -84,7 +84,11 @@ impl Exchange<'_> {
             let origin = || self.redirect_origin();
             filters::response::translate(policy, received, &response.fields, origin, &mut edits);
         }
-        script::edit_response(self, status, Scope::Location, &mut edits);
+        let last_modified = || {
+            let field = response.fields.find_name(received, b"last-modified")?;
+            wire::date::parse(field.value(received), self.worker.clock.unix().as_secs())
+        };
+        script::edit_response(self, status, Scope::Location, last_modified, &mut edits);
         if let Some(recode) = own.recode {
             recode.edit(response, received, &mut edits);
         }
@@ -157,7 +161,7 @@ impl Exchange<'_> {
     #[inline]
     pub(crate) fn note_head(&self, status: u16, head: &[u8]) {
         self.report.status.set(status);
-        self.report.sent_head.set(head.len() as u64);
+        self.report.note_sent_head(head.len());
         self.progress.note_answered();
         if self.config.logs_response_headers {
             *self.report.response_head.borrow_mut() = head.to_vec();

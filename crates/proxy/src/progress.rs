@@ -67,6 +67,11 @@ impl Progress {
         self.is_answered.set(true);
     }
 
+    /// The client has not been sent anything of the response after all.
+    pub(crate) fn note_unanswered(&self) {
+        self.is_answered.set(false);
+    }
+
     /// Whether something of the body may be gone from the client's connection.
     pub(crate) fn has_body_begun(&self) -> bool {
         self.body.get() != RequestBody::Untouched

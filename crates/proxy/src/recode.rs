@@ -70,10 +70,9 @@ fn chosen(
     let agent = || lookup::header(exchange.head, exchange.request, b"user-agent");
     let offers = offers.filter(|offer| {
         let is_old = exchange.request.version == Version::Http10;
-        let is_excluded = offer
-            .excluded_agents
-            .as_ref()
-            .is_some_and(|agents| agent().is_some_and(|agent| agents.is_match(&agent)));
+        let is_excluded = offer.excluded_agents.as_ref().is_some_and(|agents| {
+            agent().is_some_and(|agent| agents.try_match(&agent, &exchange.steps).unwrap_or(true))
+        });
         !(is_excluded || (offer.is_for_http_1_1 && is_old))
     });
     let offers: Vec<_> = offers.collect();

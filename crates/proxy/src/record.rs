@@ -31,7 +31,8 @@ pub(crate) fn record(exchange: &Exchange<'_>) {
     drop(recorder);
     let log = &exchange.config.settings().access_log;
     let target = || exchange.request.origin_target(exchange.head);
-    let is_skipped = || log.skip.iter().any(|skipped| skipped.takes(target()));
+    let is_skipped =
+        || log.skip.iter().any(|skipped| skipped.takes(target(), &exchange.steps).unwrap_or(false));
     let is_wanted = route.map_or(report.is_logged.get(), |route| route.access_log);
     if log.enabled && is_wanted && !is_skipped() {
         write_log(exchange, took);
@@ -108,6 +109,7 @@ fn sample<'a>(exchange: &Exchange<'a>, took: Duration) -> Sample<'a> {
         }),
         canary: exchange.canary().map(|canary| &canary.name),
         // What another replica has asked for is counted there, where its Ingress is known.
+        reason: report.reason.get(),
         cache: exchange.told().filter(|_| exchange.guest.get().is_none()).map(|told| told.result()),
     }
 }
@@ -154,6 +156,7 @@ pub(crate) fn record_refused(
         pid: *pid,
         request: Some(line),
         status: report.status.get(),
+        reason: Some(reason),
         body_bytes_sent: report.sent_body.get(),
         bytes_sent: report.sent_bytes(),
         request_length: report.request_bytes(),

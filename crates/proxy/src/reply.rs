@@ -50,7 +50,12 @@ pub(crate) fn status(reason: Reason) -> u16 {
         Reason::MethodNotAllowed => 405,
         Reason::BodyTooLarge => 413,
         Reason::LineTooLong => 414,
-        Reason::AuthFailed | Reason::BodyUnheld | Reason::FileUnreadable | Reason::BackendInvalid => 500,
+        Reason::AuthFailed
+        | Reason::BodyUnheld
+        | Reason::FileUnreadable
+        | Reason::BackendInvalid
+        | Reason::TextTooLong
+        | Reason::ExpressionSteps => 500,
         Reason::UnsupportedExpectation => 417,
         Reason::Misdirected => 421,
         Reason::UnsupportedProtocol => 501,

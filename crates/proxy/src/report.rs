@@ -2,10 +2,11 @@
 //!
 //! Never in here: how far it has come, which is `progress`'s.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use observe::Reason;
 use observe::access::Try;
 use smallvec::SmallVec;
 
@@ -21,15 +22,20 @@ pub(crate) struct Report {
     pub(crate) received_body: Cell<u64>,
     /// Status sent to the client.
     pub(crate) status: Cell<u16>,
-    pub(crate) sent_head: Cell<u64>,
+    /// Bytes of the response's head, which has less than 4 GB too.
+    sent_head: Cell<u32>,
     pub(crate) sent_body: Cell<u64>,
     /// Head of the response, where the log's format asks for its fields.
     pub(crate) response_head: RefCell<Vec<u8>>,
+    /// Body of the request, where the log's format asks for it.
+    pub(crate) request_body: OnceCell<Box<[u8]>>,
     pub(crate) tries: RefCell<SmallVec<[Try; 1]>>,
     try_begin: Cell<Moment>,
     sent_before_try: Cell<u64>,
     /// Whether it is written to the access log though no route takes it.
     pub(crate) is_logged: Cell<bool>,
+    /// Why it was refused or broken off; none where it was not.
+    pub(crate) reason: Cell<Option<Reason>>,
     /// Why its refusal tells nothing of its client; none where it does.
     pub(crate) excuse: Cell<Option<Excuse>>,
 }
@@ -53,12 +59,23 @@ impl Report {
             sent_head: Cell::new(0),
             sent_body: Cell::new(0),
             response_head: RefCell::default(),
+            request_body: OnceCell::new(),
             tries: RefCell::default(),
             try_begin: Cell::new(begin),
             sent_before_try: Cell::new(0),
             is_logged: Cell::new(true),
+            reason: Cell::new(None),
             excuse: Cell::new(None),
         }
+    }
+
+    pub(crate) fn note_sent_head(&self, len: usize) {
+        self.sent_head.set(u32::try_from(len).unwrap_or(u32::MAX));
+    }
+
+    /// Notes a fault. The first one is the cause of those that follow.
+    pub(crate) fn note_reason(&self, reason: Reason) {
+        self.reason.set(self.reason.get().or(Some(reason)));
     }
 
     pub(crate) fn begin_try(&self, address: SocketAddr, now: Moment) {
@@ -134,6 +151,6 @@ impl Report {
     }
 
     pub(crate) fn sent_bytes(&self) -> u64 {
-        self.sent_head.get() + self.sent_body.get()
+        u64::from(self.sent_head.get()) + self.sent_body.get()
     }
 }

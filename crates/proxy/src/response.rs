@@ -12,7 +12,7 @@ use crate::caching;
 use crate::caching::receive::{self, Taken};
 use crate::client::{self, Client};
 use crate::exchange::{Exchange, Spent};
-use crate::fault::Fault;
+use crate::fault::{Fault, Retry};
 use crate::h2::tunnel_stream;
 use crate::head::{HeadEdits, write_interim_head};
 use crate::limits::{INTERIM_RESPONSES_MAX, ROUTE_RESPONSE_HEAD_BYTES_MAX};
@@ -45,6 +45,8 @@ pub(crate) struct Received {
     pub(crate) idle_max: Option<Duration>,
     /// The endpoint may not have read yet all that it was sent.
     pub(crate) closes_in_order: bool,
+    /// Where the client has not been given all of it, which says nothing about the endpoint's connection.
+    pub(crate) client_fault: Option<Fault>,
 }
 
 impl Receiver<'_, '_> {
@@ -58,6 +60,9 @@ impl Receiver<'_, '_> {
         let took = self.exchange.report.note_header(response.status, worker.clock.now());
         if let Some(member) = self.member {
             member.endpoint.note_response(took, worker.clock.now());
+            if response.status >= 500 {
+                member.endpoint.cells.server_errors.inc();
+            }
             if self.forward.overload.is_some() {
                 self.exchange.note_answer(member, self.forward, response.status, took);
                 self.exchange.note_head_for_limits(&member.endpoint, &response, buffer.data(), took);
@@ -154,9 +159,10 @@ impl Receiver<'_, '_> {
                 let is_reusable = is_read && response.is_persistent() && buffer.is_empty();
                 return Ok(Received {
                     reusable: is_reusable && exchange.progress.is_request_sent(),
-                    keep_alive,
+                    keep_alive: keep_alive.unwrap_or(false),
                     idle_max: None,
                     closes_in_order: false,
+                    client_fault: keep_alive.err(),
                 });
             }
         }
@@ -180,7 +186,7 @@ impl Receiver<'_, '_> {
         let delivered = self.exchange.recipient().deliver(&mut outcome, || self.note_long()).await;
         drop(outcome);
         self.call.note_source_left(decoder);
-        delivered?;
+        delivered.map_err(|fault| self.undelivered(fault))?;
         Ok(way.received(keep_alive, buffer.is_empty()))
     }
 
@@ -207,8 +213,17 @@ impl Receiver<'_, '_> {
         let delivered = self.exchange.recipient().deliver(&mut outcome, || self.note_long()).await;
         drop(outcome);
         self.call.note_source_left(decoder);
-        delivered?;
+        delivered.map_err(|fault| self.undelivered(fault))?;
         Ok(way.received(keep_alive, buffer.is_empty()))
+    }
+
+    /// Lets the client get another response where it was sent nothing of this one.
+    #[cold]
+    fn undelivered(&self, fault: Fault) -> Fault {
+        if fault.retry != Retry::Never {
+            self.exchange.progress.note_unanswered();
+        }
+        fault
     }
 
     /// More of the response is to come than came at first.
@@ -273,6 +288,7 @@ impl Receiver<'_, '_> {
             keep_alive: false,
             idle_max: None,
             closes_in_order: passed.is_complete,
+            client_fault: None,
         })
     }
 }
@@ -304,6 +320,7 @@ impl Way {
             keep_alive,
             idle_max: self.idle_max,
             closes_in_order: false,
+            client_fault: None,
         }
     }
 }

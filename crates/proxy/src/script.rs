@@ -3,13 +3,16 @@
 //! Never in here: where a request goes on, which is `serve`'s.
 
 use model::template::{Part, Template, Variable};
-use model::{AfterRewrite, Block, Check, Headers, Return, ReturnContent, ScriptRewrite, Step, Test};
+use model::{
+    AfterRewrite, Block, Check, Headers, Reach, ResponseEdit, Return, ReturnContent, ScriptRewrite, Step,
+    Test, TooManySteps,
+};
 use observe::Reason;
 use wire::path::{climbs, escape, escape_if, escape_unprintable, of_target, query_of_target};
 
 use crate::exchange::Exchange;
 use crate::filters::{own_origin, printable};
-use crate::head::HeadEdits;
+use crate::head::{HeadEdits, begins_with};
 use crate::limits::SCRIPT_VALUE_BYTES_MAX;
 use crate::reply::{Answer, NO_RESPONSE, Scope};
 use crate::script_state::ScriptState;
@@ -35,10 +38,10 @@ pub(crate) enum Flow {
 }
 
 /// Runs the steps of a level. An answer or a refusal ends all.
-pub(crate) fn run<'a>(
-    exchange: &Exchange<'a>,
-    state: &mut ScriptState<'a>,
-    steps: &'a [Step],
+pub(crate) fn run<'s>(
+    exchange: &Exchange<'_>,
+    state: &mut ScriptState<'s>,
+    steps: &'s [Step],
 ) -> Result<Flow, Ended> {
     for step in steps {
         let flow = match step {
@@ -51,7 +54,7 @@ pub(crate) fn run<'a>(
                 Flow::GoOn
             }
             Step::If(test, Block { steps, headers }) => {
-                if holds(exchange, state, test) {
+                if holds(exchange, state, test)? {
                     state.enter_condition(headers);
                     run(exchange, state, steps)?
                 } else {
@@ -73,20 +76,25 @@ fn text(exchange: &Exchange<'_>, state: &ScriptState<'_>, template: &Template) -
     values::expand_with(exchange, state, template)
 }
 
-fn holds(exchange: &Exchange<'_>, state: &mut ScriptState<'_>, test: &Test) -> bool {
+fn holds(exchange: &Exchange<'_>, state: &mut ScriptState<'_>, test: &Test) -> Result<bool, Ended> {
     let value = text(exchange, state, &test.subject);
     let is_so = match &test.check {
         Check::IsTrue => !value.is_empty() && value != b"0",
         Check::Equals(other) => value == text(exchange, state, other),
-        Check::Matches(pattern) => match pattern.captures(&value) {
-            Some(captures) => {
+        Check::Matches(pattern) => match pattern.captures(&value, &exchange.steps) {
+            Ok(Some(captures)) => {
                 state.remember(&captures, &value);
                 true
             }
-            None => false,
+            Ok(None) => false,
+            Err(TooManySteps) => return Err(Ended::Refuse(Reason::ExpressionSteps)),
         },
     };
-    is_so != test.is_negated
+    // The subject may be the value of a table of expressions.
+    if exchange.steps.is_undecided() {
+        return Err(Ended::Refuse(Reason::ExpressionSteps));
+    }
+    Ok(is_so != test.is_negated)
 }
 
 fn answer(exchange: &Exchange<'_>, state: &ScriptState<'_>, with: &Return) -> Answer {
@@ -123,13 +131,17 @@ fn location(exchange: &Exchange<'_>, state: &ScriptState<'_>, target: &[u8]) -> 
 }
 
 /// nginx's `rewrite`.
-fn apply<'a>(
-    exchange: &Exchange<'a>,
-    state: &mut ScriptState<'a>,
+fn apply(
+    exchange: &Exchange<'_>,
+    state: &mut ScriptState<'_>,
     rewrite: &ScriptRewrite,
 ) -> Result<Flow, Ended> {
     let path = current_path(exchange, state).to_vec();
-    let Some(captures) = rewrite.pattern.captures(&path) else { return Ok(Flow::GoOn) };
+    let captures = match rewrite.pattern.captures(&path, &exchange.steps) {
+        Ok(Some(captures)) => captures,
+        Ok(None) => return Ok(Flow::GoOn),
+        Err(TooManySteps) => return Err(Ended::Refuse(Reason::ExpressionSteps)),
+    };
     state.remember(&captures, &path);
     let asked = exchange.request.origin_target(exchange.head);
     let has_escapes = memchr::memchr(b'%', of_target(asked)).is_some();
@@ -220,14 +232,20 @@ pub(crate) fn current_path<'s>(exchange: &'s Exchange<'_>, state: &'s ScriptStat
 
 // === heads ===
 
-/// What scripts change in the head of a response with this status, whoever made it.
+/// Changes the head of a response with this status, whoever made it. `last_modified` is called only where a script
+/// needs it.
 pub(crate) fn edit_response<'e>(
     exchange: &'e Exchange<'_>,
     status: u16,
     scope: Scope,
+    last_modified: impl FnOnce() -> Option<u64>,
     edits: &mut HeadEdits<'e>,
 ) {
     let Some(state) = exchange.script.get() else { return };
+    let expires = match exchange.final_scope(scope) {
+        Scope::Location => state.headers().rev().find_map(|headers| headers.expires),
+        _ => state.outer_headers().rev().find_map(|headers| headers.expires),
+    };
     if exchange.final_scope(scope) == Scope::Location {
         // Of several levels only the innermost one that adds headers does so.
         let script = exchange.route.get().and_then(|route| route.script.as_deref());
@@ -235,6 +253,15 @@ pub(crate) fn edit_response<'e>(
         edit_as(exchange, status, state.headers(), usize::from(inherited), edits);
     } else {
         edit_as(exchange, status, state.outer_headers(), 0, edits);
+    }
+    if let Some(expires) = expires {
+        let (now, seconds) =
+            (exchange.worker.clock.unix().as_secs(), |time: u64| i64::try_from(time).unwrap_or(i64::MAX));
+        let modified = last_modified().map(seconds);
+        if let Some((until, control)) = expires.said(status, seconds(now), modified) {
+            edits.set("Expires", wire::date::imf_fixdate(until.unsigned_abs()).into_bytes());
+            edits.set("Cache-Control", control.into_bytes());
+        }
     }
 }
 
@@ -247,20 +274,36 @@ fn edit_as<'e>(
     edits: &mut HeadEdits<'e>,
 ) {
     let changes = levels.clone().flat_map(|headers| &headers.response);
-    for edit in changes.filter(|edit| edit.statuses.is_empty() || edit.statuses.contains(&status)) {
-        let value = edit.value.as_ref().map(|value| values::expand_field(exchange, value));
-        match value.filter(|value| !value.is_empty()) {
-            Some(value) => edits.set(&edit.name, value),
-            None => edits.remove(&edit.name),
+    let mut changes = changes.filter(|edit| edit.statuses.is_empty() || edit.statuses.contains(&status));
+    while let Some(edit) = changes.next() {
+        let value = edit.value.as_ref().map(|value| values::expand_field_for(exchange, status, value));
+        let value = value.filter(|value| !value.is_empty());
+        match (edit.reach, value) {
+            (Reach::Beginning, _) => edits.remove_beginning(edit.name.trim_end_matches('*')),
+            (Reach::Beside, Some(value)) if !changes.clone().any(|later| takes_back(later, &edit.name)) => {
+                edits.add(&edit.name, value);
+            }
+            (Reach::Beside, _) => {}
+            (Reach::Name | Reach::Present, Some(value)) => edits.set(&edit.name, value),
+            (Reach::Name | Reach::Present, None) => edits.remove(&edit.name),
         }
     }
     let levels = levels.skip(inherited);
     let added = levels.filter(|headers| !headers.added.is_empty()).last().map(|headers| &headers.added);
     for header in added.into_iter().flatten().filter(|header| header.is_for(status)) {
-        let value = values::expand_field(exchange, &header.value);
+        let value = values::expand_field_for(exchange, status, &header.value);
         if !value.is_empty() {
             edits.add(&header.name, value);
         }
+    }
+}
+
+/// Whether a change has no header of this name, which another one has added before.
+fn takes_back(edit: &ResponseEdit, name: &str) -> bool {
+    match edit.reach {
+        Reach::Name | Reach::Present => edit.name.eq_ignore_ascii_case(name),
+        Reach::Beside => false,
+        Reach::Beginning => begins_with(name.as_bytes(), edit.name.trim_end_matches('*')),
     }
 }
 
@@ -276,21 +319,55 @@ pub(crate) fn hide<'e>(exchange: &'e Exchange<'_>, edits: &mut HeadEdits<'e>) {
 
 /// What an endpoint is told.
 pub(crate) fn edit_request<'e>(exchange: &'e Exchange<'_>, edits: &mut HeadEdits<'e>) {
-    edit(exchange, false, edits);
+    if let Some(state) = exchange.script.get() {
+        edit(exchange, state, Told::Endpoint, edits);
+    }
 }
 
 /// What an auth service is told as if the client had said it.
 pub(crate) fn edit_input<'e>(exchange: &'e Exchange<'_>, edits: &mut HeadEdits<'e>) {
-    edit(exchange, true, edits);
+    if let Some(state) = exchange.script.get() {
+        edit(exchange, state, Told::ServiceOfRoute, edits);
+    }
 }
 
-fn edit<'e>(exchange: &'e Exchange<'_>, is_only_input: bool, edits: &mut HeadEdits<'e>) {
-    let Some(state) = exchange.script.get() else { return };
+/// Changes the head of a request to an auth service as its own snippet says.
+pub(crate) fn edit_question<'e>(
+    exchange: &'e Exchange<'_>,
+    state: &'e ScriptState<'_>,
+    edits: &mut HeadEdits<'e>,
+) {
+    edit(exchange, state, Told::Service, edits);
+}
+
+/// The recipient of a request, and whose snippet changes its head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    Endpoint,
+    /// An auth service, by the script of the route: only what is as if the client had said it.
+    ServiceOfRoute,
+    /// An auth service, by the script of the question.
+    Service,
+}
+
+fn edit<'e>(exchange: &'e Exchange<'_>, state: &'e ScriptState<'_>, told: Told, edits: &mut HeadEdits<'e>) {
+    let is_own = |name: &str| is_own(name) || (told != Told::Endpoint && is_own_of_question(name));
     let all = state.headers().flat_map(|headers| &headers.request);
     let inputs = all.clone().filter(|edit| edit.is_input && !is_own(&edit.name));
-    let others = all.filter(|edit| !edit.is_input && !is_only_input);
+    let others = all.filter(|edit| !edit.is_input && told != Told::ServiceOfRoute);
     for edit in inputs.chain(others).filter(|edit| !edit.name.eq_ignore_ascii_case("host")) {
-        let value = edit.value.as_ref().map(|value| values::expand_field(exchange, value));
+        let fields = &exchange.request.fields;
+        if edit.reach == Reach::Beginning {
+            let begin = edit.name.trim_end_matches('*');
+            let names = fields.iter().filter_map(|field| std::str::from_utf8(field.name(exchange.head)).ok());
+            let names = names.filter(|name| begins_with(name.as_bytes(), begin) && !is_own(name));
+            names.for_each(|name| edits.remove(name));
+            continue;
+        }
+        if edit.reach == Reach::Present && fields.find_name(exchange.head, edit.name.as_bytes()).is_none() {
+            continue;
+        }
+        let value = edit.value.as_ref().map(|value| values::expand_field_with(exchange, state, value));
         match value.filter(|value| !value.is_empty()) {
             Some(value) => edits.set(&edit.name, value),
             None => edits.remove(&edit.name),
@@ -320,4 +397,10 @@ fn is_own(name: &str) -> bool {
         "proxy",
     ];
     OWN.contains(&name.to_ascii_lowercase().as_str())
+}
+
+/// Whether the proxy says it itself to every auth service.
+fn is_own_of_question(name: &str) -> bool {
+    const OWN: &[&str] = &["x-original-url", "x-original-method", "x-sent-from", "x-auth-request-redirect"];
+    OWN.iter().any(|own| name.eq_ignore_ascii_case(own))
 }

@@ -22,11 +22,28 @@ pub(crate) struct ScriptState<'a> {
     condition: Option<&'a Headers>,
     /// The host has answered, so that nothing of its routes holds.
     pub(crate) is_of_host: bool,
+    /// It is the question's to an auth service.
+    pub(crate) is_of_question: bool,
     /// Path and query for endpoints; none for the client's.
     pub(crate) target: Option<Vec<u8>>,
 }
 
+/// The path of the question to an auth service, as `$uri` in its snippet; ingress-nginx adds the rule's path, encoded.
+const QUESTION_PATH: &[u8] = b"/_external-auth";
+
 impl<'a> ScriptState<'a> {
+    /// A program of the question to an auth service, which knows the values of the request's own program. It is about another path, and one
+    /// without a query: a client cannot let itself in by `?let=me`.
+    pub(crate) fn of_question(outer: Option<&'a ScriptState<'_>>, headers: &'a Headers) -> Self {
+        let mut state = Self { outer: Some(headers), is_of_question: true, ..Self::default() };
+        state.path = Some(QUESTION_PATH.to_vec());
+        if let Some(outer) = outer {
+            state.variables = outer.variables.iter().map(|(name, value)| (*name, value.clone())).collect();
+            state.captures.clone_from(&outer.captures);
+        }
+        state
+    }
+
     /// The path as it is now.
     pub(crate) fn path(&self) -> Option<&[u8]> {
         self.path.as_deref()

@@ -1,21 +1,21 @@
-//! The path of a request, whatever the protocols on both sides: route -> filters -> access -> backend -> tries -> record; a fault or an answer of
-//! our own leaves it anywhere.
+//! The path of a request: route -> filters -> access -> backend -> tries -> record. A fault or our own answer ends it.
 
 mod behaviour;
 mod cached;
 mod home;
 mod misdirected;
+mod reason;
 mod scripted;
 mod shed;
 mod stop;
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use model::{
     Access, Action, BlockedHeaders, CachePolicy, Conditions, Files, Forward, HostName, ListedValue,
-    RequestFilter, Route, Tracing,
+    RequestFilter, Route, StepBudget, Tracing,
 };
 use observe::Reason;
 use routing::{HostTable, Resolution};
@@ -109,7 +109,8 @@ pub(crate) fn exchange<'a>(
         cluster: Cell::new(None),
         admitted: OnceCell::new(),
         id: RequestId::of(head, request, &worker.random, settings.request_id),
-        affinity_cookie: Cell::default(),
+        steps: StepBudget::default(),
+        affinity_cookie: RefCell::default(),
         error_page: OnceCell::new(),
         cache: OnceCell::new(),
         guest: OnceCell::new(),
@@ -127,7 +128,8 @@ pub(crate) async fn refuse(worker: &Rc<Worker>, arrival: RequestStart<'_>, reaso
     let option = connection_option(claimed_version(head), false);
     let is_head = head.trim_ascii_start().starts_with(b"HEAD ");
     let expand = |template: &_| values::expand_refused(worker, conn, template);
-    let edits = filters::response(config.settings(), false, expand);
+    let mut edits = filters::response(config.settings(), false, expand);
+    reason::tell(config.settings(), conn.peer.ip(), reason, &mut edits);
     let sent = send_answer(worker, arrival, (&Answer::to(reason), &edits), option, !is_head, &report).await;
     record::record_refused(worker, config, conn, head, &report, reason);
     admission::note_refused(worker, config.settings(), conn.counted_peer(), reason);
@@ -153,11 +155,12 @@ async fn send_answer(
     answer.write_head(&mut head, &worker.date(), connection, edits);
     let body = if with_body { answer.body() } else { &[] };
     report.status.set(answer.status);
-    report.sent_head.set(head.len() as u64);
-    let send_timeout = config.settings().client.send_timeout;
-    let timeout = Timeout { deadline, send_timeout };
-    let recipient = Recipient { client, timeout, sent: &report.sent_body, pipes: &worker.pipes };
-    let (status, body, read_timeout) = (answer.status, Source::Bytes(body), send_timeout);
+    report.note_sent_head(head.len());
+    let read_timeout = config.settings().client.send_timeout;
+    let timeout = Timeout { deadline, send_timeout: read_timeout };
+    let (pipes, sent) = (&worker.pipes, &report.sent_body);
+    let recipient = Recipient { client, timeout, sent, pipes, bodies: &worker.bodies };
+    let (status, body) = (answer.status, Source::Bytes(body));
     let mut outcome = Outcome { status, head, body, framing: Framing::Raw, read_timeout, policy: None };
     recipient.deliver(&mut outcome, || ()).await.is_ok()
 }
@@ -216,7 +219,7 @@ impl<'a> Exchange<'a> {
             Stop::Fault(reason) => self.replace(reply::status(*reason), Vec::new, true),
         };
         if is_replaced && let Stop::Fault(reason) = stop {
-            self.worker.recorder.borrow().reason(*reason);
+            self.note_reason(*reason);
         }
         is_replaced
     }
@@ -273,6 +276,7 @@ impl<'a> Exchange<'a> {
             watch.see(Stage::Preflight, self.preflight(route))?;
             self.filter(filters, watch)?;
         }
+        self.cap_request(route);
         let backend = match watch.see(Stage::Backend, self.backend(route)) {
             // What is kept needs none, but the client has to pass the checks.
             Err(Reason::NoEndpoints) if self.kept_by(route).is_some() => None,
@@ -283,6 +287,7 @@ impl<'a> Exchange<'a> {
             let admitted = Box::pin(access::admit(self, access, watch)).await;
             Result::<(), Stop>::from(admitted)?;
         }
+        self.check_steps()?;
         match (&route.action, backend) {
             (Action::Forward(forward), Some(cluster)) => Ok(Target::Endpoints(forward, cluster)),
             (Action::Files(files), _) => Ok(Target::Files(files)),
@@ -295,20 +300,14 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// What the cache does for a route, if there is one.
-    #[cold]
-    fn kept_by<'r>(&self, route: &'r Route) -> Option<&'r Arc<CachePolicy>> {
-        let Action::Forward(forward) = &route.action else { return None };
-        forward.cache.as_ref().filter(|_| self.worker.cache.is_some())
-    }
-
     /// The route that takes a path of the request's host.
     fn find_route_of(&self, path: &[u8]) -> Result<(&'a HostTable, &'a Arc<Route>), Stop> {
         if self.request.form == TargetForm::Authority || &self.head[self.request.method.clone()] == b"TRACE" {
             return Err(Reason::MethodNotAllowed.into());
         }
         let accepts = |conditions: &Conditions| conditions::hold(conditions, self.head, self.request);
-        let resolution = self.config.snapshot.resolve(self.conn.listener, self.host(), path, accepts);
+        let resolution =
+            self.config.snapshot.resolve(self.conn.listener, self.host(), path, &self.steps, accepts);
         if let Some(listener) = self.conn.tls.as_ref().and_then(|tls| tls.listener) {
             misdirected::check(listener, &resolution)?;
         }
@@ -343,6 +342,7 @@ impl<'a> Exchange<'a> {
                 }
                 Err(self.unserved(Reason::UnknownHost).into())
             }
+            Resolution::Undecided(_) => Err(self.unserved(Reason::ExpressionSteps).into()),
             Resolution::UnknownPath(_) => Err(self.unserved(Reason::UnknownPath).into()),
         }
     }
@@ -368,7 +368,7 @@ impl<'a> Exchange<'a> {
     fn check_headers(&self, blocked: &BlockedHeaders) -> Result<(), Stop> {
         let is_blocked = |name: &[u8], values: &[ListedValue]| {
             let value = lookup::header(self.head, self.request, name).unwrap_or_default();
-            values.iter().any(|blocked| blocked.takes(&value))
+            values.iter().any(|blocked| blocked.takes(&value, &self.steps).unwrap_or(true))
         };
         if is_blocked(b"user-agent", &blocked.user_agents) || is_blocked(b"referer", &blocked.referers) {
             return Err(Reason::HeaderDenied.into());
@@ -400,6 +400,7 @@ impl<'a> Exchange<'a> {
             port: self.conn.local.port(),
             forwarded: &self.forwarded,
             rewritten: &self.rewritten,
+            steps: &self.steps,
             expand: &|template| values::expand(self, template),
         };
         filters::request(filters, &view, watch).into()
@@ -457,11 +458,12 @@ impl<'a> Exchange<'a> {
         cluster: &Cluster,
         rest: &mut Buffer,
     ) -> Result<AfterRequest, Stop> {
-        if let Some(timeout) = forward.timeouts.request {
-            self.deadline.cap(self.report.begin.after(timeout));
-        }
         let mut outbound = Outbound::new(self, forward, rest)?;
+        self.check_steps()?;
         outbound.await_body().await?;
+        if self.config.logs_request_bodies {
+            outbound.note_body_for_log();
+        }
         if forward.transfer.mirrors.is_some() || self.rewritten.get().is_some() {
             mirror::send_all(self, forward, &outbound);
         }
@@ -522,15 +524,15 @@ impl<'a> Exchange<'a> {
 
     /// Answers a fault, where the client can still be answered.
     async fn fail(&self, reason: Reason, rest: &mut Buffer) -> AfterRequest {
-        self.worker.recorder.borrow().reason(reason);
+        self.note_reason(reason);
         access::abuse::note_fault(self, reason);
         if self.progress.is_answered() {
-            self.client.break_off();
+            self.client.break_off(&self.worker.clock).await;
             return AfterRequest::Abort;
         }
         if reply::status(reason) == CLIENT_CLOSED_REQUEST {
             self.report.status.set(CLIENT_CLOSED_REQUEST);
-            self.client.break_off();
+            self.client.break_off(&self.worker.clock).await;
             return AfterRequest::Abort;
         }
         let answer = Answer::to(reason);
@@ -546,7 +548,7 @@ impl<'a> Exchange<'a> {
     async fn answer(&self, answer: &Answer, rest: &mut Buffer) -> AfterRequest {
         if answer.status == NO_RESPONSE {
             self.report.status.set(NO_RESPONSE);
-            self.client.break_off();
+            self.client.break_off(&self.worker.clock).await;
             return AfterRequest::Abort;
         }
         let body_is_past = self.pass_over_body(rest);
@@ -575,7 +577,8 @@ impl<'a> Exchange<'a> {
     /// The changes to the head of an answer of our own.
     pub(crate) fn answer_edits(&self, answer: &Answer) -> HeadEdits<'_> {
         let mut edits = self.response_edits(answer.status, answer.scope);
-        script::edit_response(self, answer.status, answer.scope, &mut edits);
+        script::edit_response(self, answer.status, answer.scope, || None, &mut edits);
+        self.tell_reason(&mut edits);
         if self.guest.get().is_some() {
             edits.set(replicas::NAME, home::NO_ANSWER);
         }

@@ -71,10 +71,6 @@ impl Socket {
     }
 
     /// Reads into the room that the buffer has, of which there must be some; 0 is the end.
-    pub(crate) fn poll_read(&self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
-        self.poll_read_up_to(cx, buffer, usize::MAX)
-    }
-
     fn poll_read_up_to(
         &self,
         cx: &mut Context<'_>,

@@ -29,7 +29,8 @@ pub(crate) async fn ask<T>(
     let mut call = Call::open(pool, endpoint, is_fresh, can_be_repeated, connect, deadline).await?;
     call.send(request, deadline).await?;
     if let Some(rest) = rest {
-        let outgoing = Outgoing { sink: call.sink(Framing::Raw), timeout: timeouts.send };
+        let sink = call.sink(Framing::Raw);
+        let outgoing = Outgoing { sink, timeout: timeouts.send, passing_trailers: None };
         let sent = rest.send(&outgoing, true, deadline).await;
         sent.map_err(|_| Fault::sent(Reason::UpstreamReset))?;
     }
@@ -54,6 +55,8 @@ pub(crate) async fn final_head(
     buffer: &mut Buffer,
     timer: &ResponseTimer<'_>,
 ) -> Result<(), Fault> {
+    // Of a connection that was dead there may be a part of a head.
+    buffer.consume(buffer.len());
     for _ in 0..=INTERIM_RESPONSES_MAX {
         call.head(response, buffer, (true, RESPONSE_HEAD_BYTES_MAX), timer).await?;
         if !response.is_interim() || response.status == 101 {

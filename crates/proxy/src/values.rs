@@ -1,11 +1,14 @@
 //! The values of a request: for the access log, and for other texts with variables.
 
+mod computed;
+
 use std::borrow::Cow;
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use model::template::Template;
+use model::template::{Template, Variable};
+use model::{Captures, ValueMap};
 use observe::access::{Named, Record, Time, Tls};
 use observe::log::Sink;
 use wire::h1::{Request, Version};
@@ -22,20 +25,26 @@ pub(crate) fn expand(exchange: &Exchange<'_>, template: &Template) -> Vec<u8> {
     expand_at(exchange, exchange.script.get().map(|script| &**script), template)
 }
 
-/// The same as the request was sent, whatever scripts have made of it since.
-pub(crate) fn expand_as_sent(exchange: &Exchange<'_>, template: &Template) -> Vec<u8> {
-    expand_at(exchange, None, template)
-}
-
 /// The same while a script is being run.
 pub(crate) fn expand_with(exchange: &Exchange<'_>, script: &ScriptState<'_>, template: &Template) -> Vec<u8> {
     expand_at(exchange, Some(script), template)
 }
 
 fn expand_at(exchange: &Exchange<'_>, script: Option<&ScriptState<'_>>, template: &Template) -> Vec<u8> {
+    expand_as(exchange, script, exchange.report.status.get(), template)
+}
+
+fn expand_as(
+    exchange: &Exchange<'_>,
+    script: Option<&ScriptState<'_>>,
+    status: u16,
+    template: &Template,
+) -> Vec<u8> {
     let took = exchange.worker.clock.now().since(exchange.report.begin);
     let mut text = Vec::new();
-    let write = |record: &Record<'_>, _: &mut Sink| observe::access::expand(template, record, &mut text);
+    let write = |record: &Record<'_>, _: &mut Sink| {
+        observe::access::expand(template, &Record { status, ..*record }, &mut text);
+    };
     with_values(exchange, script, took, write);
     text
 }
@@ -49,14 +58,15 @@ pub(crate) fn with_record<T>(
     with_values(exchange, exchange.script.get().map(|script| &**script), took, act)
 }
 
-fn with_values<T>(
+/// The same with the values of a script; none for a request as it was sent.
+pub(crate) fn with_values<T>(
     exchange: &Exchange<'_>,
     script: Option<&ScriptState<'_>>,
     took: Duration,
     act: impl FnOnce(&Record<'_>, &mut Sink) -> T,
 ) -> T {
     let (worker, conn, head, request) = (exchange.worker, exchange.conn, exchange.head, exchange.request);
-    let report = &exchange.report;
+    let (report, is_of_question) = (&exchange.report, script.is_some_and(|script| script.is_of_question));
     let target = &head[request.target.clone()];
     let query = target.iter().position(|&b| b == b'?').map(|at| &target[at + 1..]);
     let response_head = report.response_head.borrow();
@@ -87,7 +97,7 @@ fn with_values<T>(
         method: Some(&head[request.method.clone()]),
         target: Some(target),
         path: Some(script.and_then(ScriptState::path).unwrap_or(&exchange.path)),
-        query: script.and_then(ScriptState::query).or(query),
+        query: script.and_then(ScriptState::query).or(query.filter(|_| !is_of_question)),
         protocol: Some(protocol),
         host: Some(&host),
         forwarded: Some((exchange.forwarded.host, exchange.forwarded.scheme)),
@@ -99,6 +109,7 @@ fn with_values<T>(
         upstream_name: upstream,
         alternative_upstream_name: canary.map_or("", |canary| &canary.name),
         cache_status: exchange.told().map(|told| told.name()),
+        reason: report.reason.get(),
         tries: &tries,
         request_id: exchange.id.as_bytes(),
         traceparent: exchange.trace.get().map(|trace| &trace.traceparent),
@@ -123,6 +134,20 @@ fn is_for_nobody(exchange: &Exchange<'_>) -> bool {
 /// A text as the value of a header: what could end its line is escaped.
 pub(crate) fn expand_field(exchange: &Exchange<'_>, template: &Template) -> Vec<u8> {
     as_field(expand(exchange, template))
+}
+
+/// The same for a text that a script of its own has.
+pub(crate) fn expand_field_with(
+    exchange: &Exchange<'_>,
+    script: &ScriptState<'_>,
+    template: &Template,
+) -> Vec<u8> {
+    as_field(expand_with(exchange, script, template))
+}
+
+/// The same for the head of a response with this status.
+pub(crate) fn expand_field_for(exchange: &Exchange<'_>, status: u16, template: &Template) -> Vec<u8> {
+    as_field(expand_as(exchange, exchange.script.get().map(|script| &**script), status, template))
 }
 
 /// The same with what is known of a request of which not even the head could be used.
@@ -178,6 +203,7 @@ pub(crate) fn blank_record(conn: &Conn) -> Record<'_> {
         upstream_name: None,
         alternative_upstream_name: "",
         cache_status: None,
+        reason: None,
         tries: &[],
         request_id: None,
         traceparent: None,
@@ -240,11 +266,14 @@ impl Named for NamedValues<'_, '_> {
     }
 
     fn argument(&self, name: &str) -> Option<&[u8]> {
+        if self.script.is_some_and(|script| script.is_of_question) {
+            return None;
+        }
         lookup::parameter_variable(self.head, self.request, name.as_bytes())
     }
 
     fn capture(&self, group: u8) -> Option<&[u8]> {
-        let Exchange { rewritten, route, .. } = self.exchange;
+        let Exchange { rewritten, route, steps, .. } = self.exchange;
         let path =
             self.script.and_then(|script| script.path()).unwrap_or_else(|| self.exchange.client_path());
         let is_rewritten = rewritten.get().is_some_and(|rewritten| rewritten.target().is_some());
@@ -252,8 +281,11 @@ impl Named for NamedValues<'_, '_> {
             return script.capture(group);
         }
         let captures = || {
-            let expression = route.get().and_then(|route| route.path.expression());
-            expression.and_then(|expression| expression.captures(path)).unwrap_or_default()
+            let Some(expression) = route.get().and_then(|route| route.path.expression()) else {
+                return Captures::default();
+            };
+            let found = expression.captures(path, steps);
+            found.inspect_err(|_| steps.note_undecided()).ok().flatten().unwrap_or_default()
         };
         if self.script.is_some() && self.exchange.script.get().is_none() {
             // A script is being run, and the path may be rewritten behind it.
@@ -264,6 +296,16 @@ impl Named for NamedValues<'_, '_> {
     }
 
     fn set(&self, name: &str) -> Option<&[u8]> {
-        self.script?.variable(name)
+        let of_auth = || self.exchange.admitted.get()?.variable(name);
+        self.script.and_then(|script| script.variable(name)).or_else(of_auth)
+    }
+
+    fn computed(&self, variable: &Variable) -> Option<Cow<'_, [u8]>> {
+        computed::value(self.exchange, variable)
+    }
+
+    fn in_map<'m>(&self, map: &'m ValueMap, text: &[u8]) -> Option<(&'m Template, Option<Captures>)> {
+        let steps = &self.exchange.steps;
+        map.find(text, steps).inspect_err(|_| steps.note_undecided()).ok()
     }
 }

@@ -36,6 +36,7 @@ use crate::guard::Relief;
 use crate::limits::{
     CACHE_REFRESHES_MAX, IDLE_CLOSED_PER_TURN, MIRRORS_MAX, UDP_SESSIONS_MAX, UNHELD_TOLD_INTERVAL,
 };
+use crate::lingering::Lingering;
 use crate::load::LoadMeter;
 use crate::options::{Budget, Share};
 use crate::parting::Parting;
@@ -94,6 +95,8 @@ pub(crate) struct Worker {
     pub(crate) requests: Spare<Request>,
     pub(crate) responses: Spare<Response>,
     date: RefCell<(u64, Rc<str>)>,
+    /// Client connections that are read from after their last response.
+    pub(crate) lingering: Lingering,
     draining: Cell<bool>,
     parting: Cell<Option<Parting>>,
     connections: Cell<usize>,
@@ -134,6 +137,8 @@ pub(crate) struct WorkerConfig {
     clusters: Vec<Option<Rc<Upstream>>>,
     /// Whether the access log's format asks for fields of the response.
     pub(crate) logs_response_headers: bool,
+    /// Whether the access log's format asks for the body of the request.
+    pub(crate) logs_request_bodies: bool,
 }
 
 /// A cluster of a configuration, made ready when it is first asked for: most workers of a large installation never see most of
@@ -211,6 +216,7 @@ impl Worker {
             requests: Spare::default(),
             responses: Spare::default(),
             date: RefCell::new((u64::MAX, Rc::from(""))),
+            lingering: Lingering::default(),
             draining: Cell::new(false),
             parting: Cell::new(None),
             connections: Cell::new(0),
@@ -497,7 +503,8 @@ impl WorkerConfig {
         let template = &snapshot.settings.access_log.format.template;
         let logs_response_headers =
             template.variables().any(|one| matches!(one, Variable::ResponseHeader(_)));
-        Self { snapshot, tls_listeners, clusters, logs_response_headers }
+        let logs_request_bodies = template.variables().any(|one| *one == Variable::RequestBody);
+        Self { snapshot, tls_listeners, clusters, logs_response_headers, logs_request_bodies }
     }
 
     /// The clusters that another configuration does not have, or has in another form.

@@ -27,7 +27,7 @@ impl<T> Aliases<T> {
         {
             all.add(alias, Arc::clone(host));
         }
-        all.wildcards.sort_by_key(|(name, _)| Reverse(name.to_string().len()));
+        all.wildcards.sort_by_key(|(name, _)| Reverse(suffix(name).len()));
         let has_some = !all.exact.is_empty() || !all.wildcards.is_empty() || !all.patterns.is_empty();
         has_some.then(|| Arc::new(all))
     }
@@ -42,18 +42,30 @@ impl<T> Aliases<T> {
         }
     }
 
-    /// The host that has a name, or the longest wildcard for it.
+    /// The host that has a name.
     pub(crate) fn find_name(&self, name: &[u8]) -> Option<&Arc<T>> {
-        let by_wildcard = || {
-            let name = std::str::from_utf8(name).ok()?;
-            self.wildcards.iter().find(|(wildcard, _)| wildcard.takes(name)).map(|(_, host)| host)
-        };
-        self.exact.get(name).or_else(by_wildcard)
+        self.exact.get(name)
+    }
+
+    /// The host with the longest wildcard for a name, where that is longer than this one.
+    pub(crate) fn find_wildcard(&self, name: &[u8], other: Option<&HostName>) -> Option<&Arc<T>> {
+        let name = std::str::from_utf8(name).ok()?;
+        let (wildcard, host) = self.wildcards.iter().find(|(wildcard, _)| wildcard.takes(name))?;
+        let is_longer = other.is_none_or(|other| suffix(other).len() < suffix(wildcard).len());
+        is_longer.then_some(host)
     }
 
     /// The first host with a pattern that is found in a name.
     pub(crate) fn find_pattern(&self, name: &[u8]) -> Option<&Arc<T>> {
         let name = std::str::from_utf8(name).ok()?;
         self.patterns.iter().find(|(pattern, _)| pattern.is_match(name)).map(|(_, host)| host)
+    }
+}
+
+/// The suffix of a wildcard.
+fn suffix(name: &HostName) -> &str {
+    match name {
+        HostName::Exact(text) | HostName::OneLabel(text) | HostName::Suffix(text) => text,
+        HostName::Any => "",
     }
 }

@@ -55,6 +55,7 @@ fn compile_settings(settings: &Settings, previous: Option<&Snapshot>) -> Arc<Set
 
 #[cfg(test)]
 mod tests {
+    use model::StepBudget;
     use model::{
         Action, Backends, Balance, Cluster, ClusterId, DirectResponse, Forward, Host, HostName, Labels,
         ListenerId, ListenerKind, PathMatch, RetryPolicy, Route, Timeouts, Transfer,
@@ -117,7 +118,9 @@ mod tests {
     }
 
     fn cluster_of<'a>(snapshot: &'a Snapshot, host: &str) -> &'a str {
-        let Resolution::Route(_, route) = snapshot.resolve(HTTP, host.as_bytes(), b"/", |_| true) else {
+        let Resolution::Route(_, route) =
+            snapshot.resolve(HTTP, host.as_bytes(), b"/", &StepBudget::default(), |_| true)
+        else {
             panic!("no route")
         };
         let Action::Forward(forward) = &route.action else { panic!("no forward") };
@@ -162,11 +165,14 @@ mod tests {
         let answer = Action::Respond(DirectResponse { status: 404, body: String::new() });
         let hosts = vec![host("a", vec![route("/a", answer.clone())]), host("", vec![route("/", answer)])];
         let snapshot = compile(&serving(hosts), None, 1);
-        assert!(matches!(snapshot.resolve(HTTP, b"a", b"/b", |_| true), Resolution::UnknownPath(_)));
-        let taken = snapshot.resolve(HTTP, b"b", b"/b", |_| true);
+        assert!(matches!(
+            snapshot.resolve(HTTP, b"a", b"/b", &StepBudget::default(), |_| true),
+            Resolution::UnknownPath(_)
+        ));
+        let taken = snapshot.resolve(HTTP, b"b", b"/b", &StepBudget::default(), |_| true);
         assert!(matches!(taken, Resolution::Route(host, _) if *host.name() == HostName::Any));
         assert!(matches!(
-            compile(&Model::default(), None, 1).resolve(HTTP, b"a", b"/", |_| true),
+            compile(&Model::default(), None, 1).resolve(HTTP, b"a", b"/", &StepBudget::default(), |_| true),
             Resolution::UnknownHost
         ));
     }
@@ -176,7 +182,7 @@ mod tests {
         let model = serving(vec![host("a", vec![route("/foo/", forward(0))])]);
         let snapshot = compile(&model, None, 1);
         assert!(
-            matches!(snapshot.resolve(HTTP, b"a", b"/foo", |_| true), Resolution::AddSlash(_, route) if route.path.path() == "/foo/")
+            matches!(snapshot.resolve(HTTP, b"a", b"/foo", &StepBudget::default(), |_| true), Resolution::AddSlash(_, route) if route.path.path() == "/foo/")
         );
     }
 
@@ -202,7 +208,7 @@ mod tests {
             [(80, "a", true), (80, "b", false), (8080, "b", true), (8081, "b", false)]
         {
             let listener = ListenerId { port, ..HTTP };
-            let found = old.resolve(listener, host.as_bytes(), b"/", |_| true);
+            let found = old.resolve(listener, host.as_bytes(), b"/", &StepBudget::default(), |_| true);
             assert_eq!(matches!(found, Resolution::Route(..)), is_served, "{port} {host}");
         }
 

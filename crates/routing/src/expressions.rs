@@ -4,8 +4,10 @@
 
 use std::ops::Range;
 
-use model::{Expression, PathMatch};
+use model::{Expression, PathMatch, StepBudget, TooManySteps};
 use smallvec::SmallVec;
+
+use crate::path::Found;
 
 /// Bytes at the start of a path that are compared with what expressions begin with, without being allocated.
 const START_BYTES: usize = 64;
@@ -40,19 +42,31 @@ impl Expressions {
         Self { entries: entries.into(), prefixes: prefixes.into(), prefix_len_max }
     }
 
-    /// The first route that takes a normalised path. `complies` says whether the request complies with the conditions of a route.
-    pub(crate) fn find(&self, path: &[u8], complies: impl Fn(usize) -> bool) -> Option<usize> {
+    /// The first route that takes a normalised path. `complies` says whether the request complies with the conditions of a route. An
+    /// expression that takes too many steps ends the search: a later route may be open where this one is guarded.
+    pub(crate) fn find(
+        &self,
+        path: &[u8],
+        budget: &StepBudget,
+        complies: impl Fn(usize) -> bool,
+    ) -> Option<Found> {
         if self.entries.is_empty() {
             return None;
         }
         let mut start =
             SmallVec::<[u8; START_BYTES]>::from_slice(&path[..path.len().min(self.prefix_len_max)]);
         start.make_ascii_lowercase();
-        let takes = |entry: &&Entry| {
+        self.entries.iter().find_map(|entry| {
             let prefix = &self.prefixes[entry.prefix.start as usize..entry.prefix.end as usize];
-            start.starts_with(prefix) && entry.expression.is_match(path) && complies(entry.route as usize)
-        };
-        self.entries.iter().find(takes).map(|entry| entry.route as usize)
+            if !start.starts_with(prefix) {
+                return None;
+            }
+            let route = entry.route as usize;
+            match entry.expression.try_match(path, budget) {
+                Ok(matches) => (matches && complies(route)).then_some(Found::Route(route)),
+                Err(TooManySteps) => complies(route).then_some(Found::Undecided),
+            }
+        })
     }
 }
 
@@ -65,11 +79,23 @@ mod tests {
         let paths = ["/api/(v1|v2)", "/api", "/"].map(|text| PathMatch::regex(text).unwrap());
         let prefix = PathMatch::prefix("/plain").unwrap();
         let table = Expressions::new([&prefix].into_iter().chain(&paths));
-        let find = |path: &str| table.find(path.as_bytes(), |_| true);
-        assert_eq!(find("/API/v2/x"), Some(1));
-        assert_eq!(find("/apis"), Some(2));
-        assert_eq!(find("/plain"), Some(3));
-        assert_eq!(table.find(b"/api/v1", |route| route == 3), Some(3), "where conditions do not hold");
-        assert_eq!(Expressions::default().find(b"/", |_| true), None);
+        let budget = StepBudget::default();
+        let find = |path: &str| table.find(path.as_bytes(), &budget, |_| true);
+        assert_eq!(find("/API/v2/x"), Some(Found::Route(1)));
+        assert_eq!(find("/apis"), Some(Found::Route(2)));
+        assert_eq!(find("/plain"), Some(Found::Route(3)));
+        let third = table.find(b"/api/v1", &budget, |route| route == 3);
+        assert_eq!(third, Some(Found::Route(3)), "where conditions do not hold");
+        assert_eq!(Expressions::default().find(b"/", &budget, |_| true), None);
+    }
+
+    #[test]
+    fn too_many_steps_lead_to_no_later_route() {
+        let paths = ["/(?:(?=a)a|a)*c", "/"].map(|text| PathMatch::regex(text).unwrap());
+        let table = Expressions::new(paths.iter());
+        let find = |path: &[u8]| table.find(path, &StepBudget::default(), |_| true);
+        assert_eq!(find(b"/aac"), Some(Found::Route(0)));
+        assert_eq!(find(b"/aab"), Some(Found::Route(1)));
+        assert_eq!(find(&[&b"/"[..], &[b'a'; 4000]].concat()), Some(Found::Undecided));
     }
 }

@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use model::{Alias, Host, HostName, HostTls, Route};
+use model::{Alias, Host, HostName, HostTls, Route, StepBudget};
 
 use crate::aliases::Aliases;
 use crate::expressions::Expressions;
@@ -34,9 +34,13 @@ impl HostTable {
     }
 
     /// The route for a normalised path. `complies` says whether the request complies with the conditions of a route.
-    pub(crate) fn find(&self, path: &[u8], complies: impl Fn(usize) -> bool) -> Option<Found> {
-        let by_expression = self.expressions.find(path, &complies);
-        by_expression.map(Found::Route).or_else(|| self.paths.find(path, complies))
+    pub(crate) fn find(
+        &self,
+        path: &[u8],
+        budget: &StepBudget,
+        complies: impl Fn(usize) -> bool,
+    ) -> Option<Found> {
+        self.expressions.find(path, budget, &complies).or_else(|| self.paths.find(path, complies))
     }
 
     /// Which requests come here.
@@ -150,11 +154,15 @@ impl Hosts {
         if let Some(found) = self.exact.get(&*name) {
             return Some(&found.0);
         }
-        let aliases = self.aliases.as_deref();
         let by_wildcard =
             || self.find_one_label(name).or_else(|| self.find_suffix(name)).map(|found| &found.0);
-        let by_name = aliases.and_then(|aliases| aliases.find_name(name));
-        by_name.or_else(by_wildcard).or_else(|| aliases?.find_pattern(name))
+        let Some(aliases) = self.aliases.as_deref() else { return by_wildcard() };
+        aliases.find_name(name).or_else(|| {
+            // An alias is a host like others: the longest wildcard counts, and of two equal ones that of a host itself.
+            let declared = by_wildcard();
+            let longer = aliases.find_wildcard(name, declared.map(|table| table.name()));
+            longer.or(declared).or_else(|| aliases.find_pattern(name))
+        })
     }
 
     fn find_one_label(&self, name: &[u8]) -> Option<&ByName> {
@@ -423,6 +431,16 @@ mod tests {
             assert_eq!(find(name).as_deref(), Some(expected), "{name}");
         }
         assert_eq!((find("c.test"), find("1.e.test")), (None, None));
+        let wide = [
+            with_aliases("a.test", &["*.test"]),
+            with_aliases("*.shop.test", &[]),
+            with_aliases("*.test", &[]),
+        ];
+        let hosts = Hosts::new(&wide, &Hosts::default());
+        let taken = |name: &str| hosts.find(name.as_bytes()).map(|table| table.name().to_string());
+        assert_eq!(taken("x.shop.test").as_deref(), Some("*.shop.test"), "the longest wildcard counts");
+        assert_eq!(taken("x.test").as_deref(), Some("*.test"), "a host's own name comes first");
+        assert_eq!(taken("x.y.test").as_deref(), Some("a.test"), "nobody else has it");
         let alone = Hosts::new(&list[..1], &hosts);
         let name = |name: &str| alone.find(name.as_bytes()).map(|table| table.name().to_string());
         assert_eq!(name("b.test").as_deref(), Some("a.test"), "nobody else has it now");

@@ -13,6 +13,8 @@ pub(crate) enum Found {
     Route(usize),
     /// This route takes what lies below the path: the path lacks its final slash.
     AddSlash(usize),
+    /// An expression takes too many steps to find out whether its route takes the path.
+    Undecided,
 }
 
 /// The paths of a host's routes.

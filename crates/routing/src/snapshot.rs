@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use model::{Cluster, ClusterId, Clusters, Conditions, ListenerId, Route, Settings, Stream};
+use model::{Cluster, ClusterId, Clusters, Conditions, ListenerId, Route, Settings, StepBudget, Stream};
 
 use crate::host::{HostTable, Hosts};
 use crate::path::Found;
@@ -44,6 +44,8 @@ pub enum Resolution<'a> {
     AddSlash(&'a HostTable, &'a Arc<Route>),
     /// Nothing is served for the host.
     UnknownHost,
+    /// An expression of the host takes too many steps to find out whether its route takes the path.
+    Undecided(&'a HostTable),
     /// This host is known, and neither its routes nor those of wider ones take the request.
     UnknownPath(&'a HostTable),
 }
@@ -53,21 +55,23 @@ impl Snapshot {
     ///
     /// `host` is what the client sent in `Host` or `:authority`: in any letter case, with or without a port. `path` is
     /// normalised: percent-decoded, `//` merged, `.` and `..` resolved. `accepts` says whether the request complies with
-    /// the conditions of a route; it is asked of routes that have any, in the order of their precedence.
+    /// the conditions of a route; it is asked of routes that have any, in the order of their precedence. `budget` is the request's.
     pub fn resolve(
         &self,
         listener: ListenerId,
         host: &[u8],
         path: &[u8],
+        budget: &StepBudget,
         accepts: impl Fn(&Conditions) -> bool,
     ) -> Resolution<'_> {
         let Some(hosts) = self.hosts_of(listener) else { return Resolution::UnknownHost };
         let Some(table) = hosts.find(host) else { return Resolution::UnknownHost };
         let complies = |route: usize| table.routes()[route].conditions.as_deref().is_none_or(&accepts);
-        match table.find(path, complies) {
+        match table.find(path, budget, complies) {
             Some(Found::Route(route)) => Resolution::Route(table, &table.routes()[route]),
             Some(Found::AddSlash(route)) => Resolution::AddSlash(table, &table.routes()[route]),
-            None => wider(hosts, table, path, accepts),
+            Some(Found::Undecided) => Resolution::Undecided(table),
+            None => wider(hosts, table, path, budget, accepts),
         }
     }
 
@@ -128,14 +132,16 @@ fn wider<'a>(
     hosts: &'a Hosts,
     table: &'a HostTable,
     path: &[u8],
+    budget: &StepBudget,
     accepts: impl Fn(&Conditions) -> bool,
 ) -> Resolution<'a> {
     let next = |narrower: &&'a HostTable| Some(&**hosts.get(narrower.wider()?)?);
     for one in std::iter::successors(next(&table), next).take(HOSTS_ASKED_MAX) {
         let complies = |route: usize| one.routes()[route].conditions.as_deref().is_none_or(&accepts);
-        match one.find(path, complies) {
+        match one.find(path, budget, complies) {
             Some(Found::Route(route)) => return Resolution::Route(table, &one.routes()[route]),
             Some(Found::AddSlash(route)) => return Resolution::AddSlash(table, &one.routes()[route]),
+            Some(Found::Undecided) => return Resolution::Undecided(table),
             None => {}
         }
     }

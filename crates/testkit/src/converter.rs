@@ -21,6 +21,7 @@ const FLAGS: &[&str] = &[
     "--files-root",
     "--cache-memory",
     "--waf-unenforced",
+    "--snippets-unenforced",
 ];
 
 /// Name of the file with the result, and of one with the certificate of hosts that have none.

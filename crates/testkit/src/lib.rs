@@ -20,9 +20,11 @@ mod h2_client;
 mod h2_stream;
 mod h2_upstream;
 pub mod manifest;
+pub mod markdown;
 mod metrics;
 mod moody;
 mod name_server;
+mod needs;
 mod output;
 mod port;
 mod redis;
@@ -48,6 +50,7 @@ pub use h2_upstream::{H2Peer, H2Upstream};
 pub use metrics::Metrics;
 pub use moody::Moody;
 pub use name_server::serve_names;
+pub use needs::{left_out, needs, needs_for, this_test};
 pub use port::Port;
 pub use redis::RedisServer;
 pub use response::Response;
@@ -57,4 +60,4 @@ pub use udp::UdpEcho;
 pub use upstream::{Canned, Refusing, Upstream};
 
 /// Longest wait for anything. Long, since a loaded machine is slow; nothing that succeeds takes as long.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);

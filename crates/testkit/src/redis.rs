@@ -29,20 +29,21 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
-    /// Starts one with further arguments, and waits until it takes commands.
-    ///
-    /// # Panics
-    /// Where it is not installed.
-    pub fn start(arguments: &[&str]) -> Self {
+    /// Starts one with further arguments, and waits until it takes commands; `None` where the test has to be
+    /// left out ([`needs`](crate::needs)).
+    pub fn start(arguments: &[&str]) -> Option<Self> {
         Self::start_with(None::<fn(&str) -> Certificate>, arguments)
     }
 
     /// One that takes connections over TLS too, with a certificate for its address.
-    pub fn start_tls(sign: impl FnOnce(&str) -> Certificate, arguments: &[&str]) -> Self {
+    pub fn start_tls(sign: impl FnOnce(&str) -> Certificate, arguments: &[&str]) -> Option<Self> {
         Self::start_with(Some(sign), arguments)
     }
 
-    fn start_with(sign: Option<impl FnOnce(&str) -> Certificate>, arguments: &[&str]) -> Self {
+    fn start_with(sign: Option<impl FnOnce(&str) -> Certificate>, arguments: &[&str]) -> Option<Self> {
+        if !crate::needs(PROGRAM) {
+            return None;
+        }
         let folder = tempfile::tempdir().expect("a folder");
         let (address, tls_address) = free_addresses();
         let mut all: Vec<String> = Vec::new();
@@ -66,7 +67,7 @@ impl RedisServer {
         }
         all.extend(arguments.iter().copied().map(str::to_owned));
         let (child, log) = launch(&all);
-        Self { child, address, tls_address, folder, arguments: all, log }
+        Some(Self { child, address, tls_address, folder, arguments: all, log })
     }
 
     /// Where it is.
@@ -135,8 +136,7 @@ impl Drop for RedisServer {
 fn launch(arguments: &[String]) -> (Child, Output) {
     let mut command = Command::new(PROGRAM);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-    let started = command.spawn();
-    let mut child = started.unwrap_or_else(|error| panic!("{PROGRAM}: {error}; it has to be installed"));
+    let mut child = command.spawn().expect("it runs");
     let log = Output::read(child.stdout.take().expect("it is piped"));
     let is_ready = log.find(|line| line.contains(READY)).is_some();
     assert!(is_ready, "{PROGRAM} does not begin: {}", log.so_far().join("\n"));

@@ -89,7 +89,6 @@ macro_rules! known {
             /// How many there are, without [`Other`](Self::Other).
             pub const COUNT: usize = Self::Other as usize;
 
-            #[cfg(test)]
             const ALL: [(Self, &'static str); Self::COUNT] = [$((Self::$variant, $name),)*];
 
             /// Recognises a name, which must be a token (RFC 9110 section 5.6.2), whatever its letter case.
@@ -102,6 +101,14 @@ macro_rules! known {
                     } => Self::$variant,)*
                     _ => Self::Other,
                 }
+            }
+
+            /// Recognises the field that a program may take a name for that is spelled with other signs than
+            /// dashes; see [`is_alike`].
+            #[cold]
+            pub fn alike(name: &[u8]) -> Self {
+                let mut all = Self::ALL.into_iter();
+                all.find(|(_, known)| is_alike(name, known.as_bytes())).map_or(Self::Other, |(known, _)| known)
             }
         }
     };
@@ -139,6 +146,14 @@ known! {
     StrictTransportSecurity = "strict-transport-security",
 }
 
+/// Whether programs may take two names for the same one. CGI (RFC 3875 section 4.1.18), WSGI and Rack give a
+/// header to an application as a variable of its environment: letter case is lost, and an underscore or
+/// another sign stands where there was a dash.
+pub fn is_alike(one: &[u8], other: &[u8]) -> bool {
+    let plain = |byte: u8| if byte.is_ascii_alphanumeric() { byte.to_ascii_lowercase() } else { b'-' };
+    one.len() == other.len() && one.iter().zip(other).all(|(&one, &other)| plain(one) == plain(other))
+}
+
 /// The elements of a comma-separated list (RFC 9110 section 5.6.1), empty ones left out.
 pub fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&b| b == b',').map(<[u8]>::trim_ascii).filter(|element| !element.is_empty())
@@ -160,8 +175,11 @@ mod tests {
     fn every_name_is_found_and_nothing_near_it() {
         for (known, name) in Known::ALL {
             assert_eq!(Known::of(name.to_ascii_uppercase().as_bytes()), known);
-            assert_eq!(Known::of(&name.as_bytes()[1..]), Known::Other, "{name}");
-            assert_eq!(Known::of(format!("{name}x").as_bytes()), Known::Other, "{name}");
+            assert_eq!(Known::alike(name.to_ascii_uppercase().replace('-', "_").as_bytes()), known);
+            for other in [name[1..].to_owned(), format!("{name}x"), format!("_{name}")] {
+                assert_eq!(Known::of(other.as_bytes()), Known::Other, "{other}");
+                assert_eq!(Known::alike(other.as_bytes()), Known::Other, "{other}");
+            }
         }
     }
 

@@ -46,7 +46,6 @@ pub struct Run {
 #[derive(Debug, Default)]
 struct Told {
     finds: Vec<String>,
-    skipped: Vec<String>,
     cases: u64,
 }
 
@@ -65,8 +64,6 @@ pub struct Case {
 pub struct Outcome {
     /// What was found, in words.
     pub finds: Vec<String>,
-    /// What could not be done here, and why.
-    pub skipped: Vec<String>,
     /// Cases that were played.
     pub cases: u64,
     /// How long it took.
@@ -106,8 +103,8 @@ impl Attack {
             run.find(None, &*payload);
         }
         let told = run.told.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let Told { finds, skipped, cases } = told;
-        Outcome { finds, skipped, cases, time: begun.elapsed() }
+        let Told { finds, cases } = told;
+        Outcome { finds, cases, time: begun.elapsed() }
     }
 }
 
@@ -135,9 +132,9 @@ impl Run {
         Random::of_case(self.options.seed, self.attack.name, 0)
     }
 
-    /// Says what cannot be done here.
-    pub fn pass_over(&self, what: impl Into<String>) {
-        self.told(|told| told.skipped.push(what.into()));
+    /// Records what cannot be done here.
+    pub fn pass_over(&self, what: impl AsRef<str>) {
+        testkit::left_out(&format!("{THREAD}{}", self.attack.name), what.as_ref());
     }
 
     fn is_enough(&self, number: u64, begun: Instant) -> bool {

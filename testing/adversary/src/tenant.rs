@@ -15,6 +15,7 @@ pub struct TenantIngress {
     paths: String,
     host: &'static str,
     tls: String,
+    name: Option<&'static str>,
 }
 
 /// The day on which the one who owns a host made it.
@@ -25,8 +26,8 @@ pub const YOUNG: &str = "2025-01-01T00:00:00Z";
 impl TenantIngress {
     /// Of a namespace, about a host, made then.
     pub fn new(namespace: &'static str, host: &'static str, created: &'static str) -> Self {
-        let (annotations, paths, tls) = Default::default();
-        Self { namespace, created, annotations, paths, host, tls }
+        let (annotations, paths, tls, name) = Default::default();
+        Self { namespace, created, annotations, paths, host, tls, name }
     }
 
     /// Adds an annotation, without its prefix.
@@ -47,19 +48,27 @@ impl TenantIngress {
         self
     }
 
+    /// Is called so, beside another one of its namespace.
+    #[must_use]
+    pub fn named(mut self, name: &'static str) -> Self {
+        self.name = Some(name);
+        self
+    }
+
     /// Shows the certificate of a Secret.
     #[must_use]
     pub fn tls(mut self, secret: &str) -> Self {
-        self.tls = format!("  tls:\n  - {{hosts: [{}], secretName: {secret}}}\n", self.host);
+        self.tls = format!("  tls:\n  - {{hosts: [{:?}], secretName: {secret}}}\n", self.host);
         self
     }
 
     /// The document.
     pub fn document(&self) -> String {
-        let Self { namespace, created, annotations, paths, host, tls } = self;
+        let Self { namespace, created, annotations, paths, host, tls, name } = self;
+        let name = name.map_or_else(|| format!("of-{namespace}"), str::to_owned);
         format!(
-            "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata:\n  namespace: {namespace}\n  name: of-{namespace}\n  \
-             creationTimestamp: {created:?}\n  annotations:\n    by: {namespace}\n{annotations}spec:\n  rules:\n  - host: {host}\n    \
+            "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata:\n  namespace: {namespace}\n  name: {name}\n  \
+             creationTimestamp: {created:?}\n  annotations:\n    by: {namespace}\n{annotations}spec:\n  rules:\n  - host: {host:?}\n    \
              http:\n      paths:\n{paths}{tls}"
         )
     }

@@ -221,6 +221,12 @@ fn rules_come_with_the_chart_but_for_those_that_are_left_out() {
     let left_out: Vec<_> = ours[1..].iter().filter(|rule| !rendered_rules.contains(rule)).collect();
     assert_eq!(left_out.len(), 1);
     assert_eq!(left_out[0]["alert"], "ForebayDoctorFailure");
+    let runbook = ["controller.metrics.prometheusRule.defaults.runbookUrl=https://docs.test/"];
+    let objects = rendered("metrics-values.yaml", &runbook);
+    let spec = &objects.get("PrometheusRule", "forebay-controller")["spec"];
+    let gone = rules(&spec["groups"]).into_iter().find(|rule| rule["alert"] == "ForebayGone").unwrap();
+    let url = gone["annotations"]["runbook_url"].as_str().unwrap();
+    assert!(url.starts_with("https://docs.test/docs/troubleshooting.md#"), "{url}");
     let own = rendered_rules.last().unwrap();
     assert_eq!((&own["alert"], rendered_rules.len()), (&json!("IngressErrors"), ours.len()));
     let unknown = [

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 /// Where everything is.
 pub(super) struct Tools {
@@ -25,31 +25,13 @@ const GO_PROGRAMS: &[(&str, &str)] = &[
     ("oauth2-proxy", "github.com/oauth2-proxy/oauth2-proxy/v7"),
 ];
 
-/// Programs that have to be there, and where they come from on Debian.
-const INSTALLED: &[(&str, &str)] = &[
-    ("go", "Go 1.25 or later, from https://go.dev"),
-    ("node", "Debian's nodejs"),
-    ("npm", "Debian's npm"),
-    ("testssl", "Debian's testssl.sh"),
-    ("chromium", "Debian's chromium"),
-    ("prometheus", "Debian's prometheus"),
-    ("promtool", "Debian's prometheus"),
-    ("redis-server", "Debian's redis-server"),
-    ("redis-benchmark", "Debian's redis-tools"),
-];
-
 impl Tools {
     /// Has all of them at hand.
     pub(super) fn install() -> Result<Tools> {
-        let missing: Vec<_> = INSTALLED
-            .iter()
-            .filter(|(program, _)| !is_installed(program))
-            .map(|(program, origin)| format!("{program} ({origin})"))
-            .collect();
-        if !missing.is_empty() {
-            bail!("not installed: {}", missing.join(", "));
-        }
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace's folder")?;
+        let mut programs = Command::new(root.join("testing/programs"));
+        programs.args(["cargo xtask conformance", "build", "conformance"]);
+        ensure!(programs.status()?.success(), "the suites of others need programs of others");
         let tools = Tools { testing: root.join("testing"), cache: cluster::cache()?.join("tools") };
         tools.build_go()?;
         tools.fetch_node("websocket", "node", "ws")?;
@@ -158,11 +140,6 @@ fn with_libraries(program: &Path, folder: &Path) -> Command {
     let libraries = folder.join("usr/lib").join(format!("{}-linux-gnu", env::consts::ARCH));
     command.env("LD_LIBRARY_PATH", libraries);
     command
-}
-
-fn is_installed(program: &str) -> bool {
-    let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
 fn must_succeed(mut command: Command) -> Result<()> {

@@ -156,6 +156,9 @@ impl Target {
             ),
             (format!("CFLAGS_{lower}"), format!("{c}{root}=/forebay {c}{home}=/cargo").into()),
         ];
+        if let Some(revision) = &release.revision {
+            variables.push(("FOREBAY_BUILD".into(), revision.into()));
+        }
         if let Some((compiler, _)) = self.compiler() {
             variables.push((format!("CARGO_TARGET_{upper}_LINKER"), compiler.clone().into()));
             variables.push((format!("CC_{lower}"), compiler.into()));

@@ -19,15 +19,6 @@ pub(super) struct Callgrind {
     output: PathBuf,
 }
 
-/// An error that names the package where it is not.
-pub(super) fn is_installed() -> Result<()> {
-    for program in ["valgrind", "vgdb"] {
-        let found = Command::new(program).arg("--version").output();
-        ensure!(found.is_ok(), "{program} is missing: apt-get install valgrind");
-    }
-    Ok(())
-}
-
 /// Removes what an earlier run has left in `folder`: it would be counted once more.
 pub(super) fn clear(folder: &Path) -> Result<()> {
     for file in fs::read_dir(folder)? {

@@ -51,7 +51,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         println!("instructions are compared on x86-64 only, where {RECORD} was written");
         return Ok(());
     }
-    callgrind::is_installed()?;
+    if !testkit::needs_for("cargo xtask instructions", "valgrind") {
+        return Ok(());
+    }
     let scenarios = chosen(&arguments.only)?;
     let binary = match &arguments.binary {
         Some(binary) => binary.clone(),

@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
     /// The profile that Forebay was built with.
     #[arg(long, default_value = "release")]
     profile: String,
-    /// Put the figures of what is measured, with machine and command, into docs/performance.md; others stay there.
+    /// Put the figures of what is measured, with machine and command, into docs/figures.md; others stay there.
     #[arg(long)]
     write: bool,
     /// The namespaces have been entered.

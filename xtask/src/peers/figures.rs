@@ -106,7 +106,7 @@ impl Figure {
         match self {
             Figure::Rate => "requests/s",
             Figure::Cpu => "CPU us/request",
-            Figure::CpuUser => "user",
+            Figure::CpuUser => "user/system",
             Figure::CpuSystem => "system",
             Figure::P50 => "p50 us",
             Figure::P99 => "p99 us",

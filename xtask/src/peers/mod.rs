@@ -11,6 +11,7 @@ mod measure;
 pub(crate) mod page;
 mod proxy;
 pub(crate) mod report;
+mod setups;
 mod summary;
 mod tools;
 pub(crate) mod unstable;
@@ -34,8 +35,11 @@ use workload::{GROUPS, Group, Workload};
 pub(crate) use figures::median;
 pub(crate) use proxy::{Peer, forebay_binary, forebay_of, manifests};
 
-/// Where `--write` puts the figures.
-pub(crate) const PAGE: &str = "docs/performance.md";
+/// The page to which `--write` adds the figures.
+pub(crate) const PAGE: &str = "docs/figures.md";
+
+/// The page with the table that sums up the figures of [`PAGE`].
+const SUMMARY_PAGE: &str = "docs/performance.md";
 
 /// Options of `cargo xtask peers`.
 #[derive(clap::Args)]
@@ -58,7 +62,7 @@ pub(crate) struct Arguments {
     /// How many objects there are in cache-zipf. A slow machine cannot fill a cache for a tenth of a million in half a minute.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1_000..=10_000_000))]
     zipf_objects: u32,
-    /// Put the figures of what is measured, with machine and command, into docs/performance.md; others stay there.
+    /// Put the figures of what is measured, with machine and command, into docs/figures.md; others stay there.
     #[arg(long)]
     write: bool,
 }
@@ -246,7 +250,7 @@ impl Arguments {
         println!("{section}");
         if self.write {
             block().write(Path::new(PAGE), job.workload.name, &section)?;
-            summary::write(Path::new(PAGE), &block())?;
+            summary::write(Path::new(PAGE), Path::new(SUMMARY_PAGE), &block())?;
         }
         Ok(())
     }

@@ -8,6 +8,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use super::setups;
+
 /// A part of the page that a command writes.
 pub(crate) struct Block {
     /// What the command is called.
@@ -18,24 +20,25 @@ pub(crate) struct Block {
 
 /// What a workload's heading begins with, and a group's.
 pub(crate) const WORKLOAD: &str = "#### ";
-const GROUP: &str = "### ";
+pub(super) const GROUP: &str = "### ";
 
 impl Block {
     /// Puts a section between the block's markers in the file, in place of its earlier one.
     pub(crate) fn write(&self, path: &Path, name: &str, section: &str) -> Result<()> {
         let (begin, end) = self.markers();
-        let page = fs::read_to_string(path).unwrap_or_else(|_| format!("# Performance\n\n{begin}\n{end}\n"));
+        let page = fs::read_to_string(path).unwrap_or_else(|_| format!("# Figures\n\n{begin}\n{end}\n"));
         let page = self.splice(&page, name, section);
         let page = page.with_context(|| format!("{} lacks the line {begin}", path.display()))?;
         fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))
     }
 
     /// What the page has between the block's markers: sections by name, in order.
-    pub(crate) fn sections<'a>(&self, page: &'a str) -> Option<Vec<(&'static str, &'a str)>> {
+    pub(crate) fn sections(&self, page: &str) -> Option<Vec<(&'static str, String)>> {
         let (begin, end) = self.markers();
-        let figures = sections(between(page, &begin, &end)?);
+        let text = setups::expanded(between(page, &begin, &end)?, self.command);
+        let figures = sections(&text);
         let names = self.groups.iter().flat_map(|(_, names)| names);
-        Some(names.filter_map(|name| Some((*name, *figures.get(name)?))).collect())
+        Some(names.filter_map(|name| Some((*name, (*figures.get(name)?).to_owned()))).collect())
     }
 
     fn markers(&self) -> (String, String) {
@@ -44,9 +47,10 @@ impl Block {
 
     fn splice(&self, page: &str, name: &str, section: &str) -> Option<String> {
         let (begin, end) = self.markers();
-        let mut sections = sections(between(page, &begin, &end)?);
+        let text = setups::expanded(between(page, &begin, &end)?, self.command);
+        let mut sections = sections(&text);
         sections.insert(name, section.trim());
-        replaced(page, &begin, &end, &self.in_order(&sections))
+        replaced(page, &begin, &end, &setups::numbered(&self.in_order(&sections), self.command))
     }
 
     /// As the groups have them; what is in none of them was measured once.

@@ -4,6 +4,8 @@
 
 use std::fmt::Write as _;
 
+use testkit::markdown::wrapped;
+
 use super::figures::{Figure, Results};
 use super::page;
 use super::proxy::Peer;
@@ -14,7 +16,7 @@ pub(super) const NOT_MEASURED: &str = "not measured";
 
 /// One workload's table and goals, who is not in it, and where the figures come from.
 pub(crate) fn section(workload: &Workload, results: &Results, unmeasured: &[Peer], source: &str) -> String {
-    let mut text = format!("{}{}\n\n{}\n\n", page::WORKLOAD, workload.name, workload.what);
+    let mut text = format!("{}{}\n\n{}\n\n", page::WORKLOAD, workload.name, wrapped(workload.what));
     text.push_str(&table(&rows(results, unmeasured)));
     text.push('\n');
     for goal in workload.goals {
@@ -23,7 +25,8 @@ pub(crate) fn section(workload: &Workload, results: &Results, unmeasured: &[Peer
             Some(false) => "NOT MET",
             None => NOT_MEASURED,
         };
-        let _ = writeln!(text, "- {}: {verdict}", goal.what);
+        let goal = format!("- {}: {verdict}", goal.what);
+        let _ = writeln!(text, "{}", wrapped(&goal));
     }
     let _ = writeln!(text, "- {source}");
     text
@@ -32,12 +35,13 @@ pub(crate) fn section(workload: &Workload, results: &Results, unmeasured: &[Peer
 /// A heading row, then a row for each peer: its figures, and how it compares where CPU or rate is compared. Who was to be measured and was
 /// not has no figures.
 fn rows(results: &Results, unmeasured: &[Peer]) -> Vec<Vec<String>> {
-    let figures = results.figures();
+    let figures: Vec<_> =
+        results.figures().into_iter().filter(|figure| *figure != Figure::CpuSystem).collect();
     let comparisons = comparisons(results);
     let mut heading = vec![String::new()];
     heading.extend(figures.iter().map(|figure| figure.heading().to_owned()));
     heading.extend(
-        comparisons.iter().map(|(figure, other)| format!("{} / {}'s", figure.heading(), other.name())),
+        comparisons.iter().map(|(figure, other)| format!("{} / {}'s", compared(*figure), other.name())),
     );
     if figures.is_empty() && !unmeasured.is_empty() {
         heading.push("figures".into());
@@ -52,9 +56,7 @@ fn rows(results: &Results, unmeasured: &[Peer]) -> Vec<Vec<String>> {
             row.resize(columns, "-".into());
             return row;
         }
-        row.extend(figures.iter().map(|figure| {
-            results.median(peer, *figure).map_or_else(|| "-".into(), |value| figure.show(value))
-        }));
+        row.extend(figures.iter().map(|figure| cell(results, peer, *figure)));
         row.extend(comparisons.iter().map(|(figure, other)| {
             results.ratio(peer, *other, *figure).map_or_else(|| "-".into(), |ratio| format!("{ratio:.2}"))
         }));
@@ -75,6 +77,21 @@ fn comparisons(results: &Results) -> Vec<(Figure, Peer)> {
         .collect()
 }
 
+/// A peer's figure; user and system time share a cell.
+fn cell(results: &Results, peer: Peer, figure: Figure) -> String {
+    let shown = |figure: Figure| results.median(peer, figure).map(|value| figure.show(value));
+    let shown = match (shown(figure), shown(Figure::CpuSystem)) {
+        (Some(user), Some(system)) if figure == Figure::CpuUser => Some(format!("{user}/{system}")),
+        (one, _) => one,
+    };
+    shown.unwrap_or_else(|| "-".into())
+}
+
+/// The figure in the heading of a ratio.
+fn compared(figure: Figure) -> &'static str {
+    if figure == Figure::Cpu { "CPU" } else { "rate" }
+}
+
 /// A Markdown table whose columns line up.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0).max(3);
@@ -84,9 +101,9 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
         format!("|{}|\n", cells.join("|"))
     };
     let rule: Vec<String> =
-        (0..rows[0].len()).map(|column| format!("{}:", "-".repeat(width(column) - 1))).collect();
+        (0..rows[0].len()).map(|column| format!("{}:", "-".repeat(width(column) + 1))).collect();
     let body: String = rows[1..].iter().map(|row| line(row)).collect();
-    line(&rows[0]) + &line(&rule) + &body
+    line(&rows[0]) + &format!("|{}|\n", rule.join("|")) + &body
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The table at the top of the page: workloads down, proxies across, CPU per request over nginx's. It is made of the sections that are on
-//! the page, whichever runs wrote them.
+//! The table of docs/performance.md: one row per workload, one column per proxy, CPU per request divided by nginx's. It is computed from
+//! the sections in docs/figures.md, whichever runs wrote them.
 //!
 //! Must not be in here: figures of its own.
 
@@ -12,12 +12,18 @@ use anyhow::{Context, Result};
 use super::figures::{CARRIED_AS_MUCH, Figure};
 use super::page::{self, Block};
 use super::proxy::Peer;
-use super::report::{self, NOT_MEASURED};
+use super::report;
 
 /// Who is compared here: each proxy of which people choose one, as it is today.
 const PEERS: [Peer; 6] = [Peer::Nginx, Peer::Haproxy, Peer::Envoy, Peer::Caddy, Peer::Pingora, Peer::Forebay];
 
 const PART: &str = "peers-summary";
+
+/// The cell of a proxy without a figure.
+const NOT_MEASURED: &str = "-";
+
+/// The page of the sections, as the summary's page links to it.
+const FIGURES: &str = "figures.md";
 
 /// A workload in which nginx has a CPU time.
 struct Row {
@@ -27,18 +33,20 @@ struct Row {
     origin: String,
 }
 
-/// Makes it anew from the sections that the page has now.
-pub(super) fn write(path: &Path, block: &Block) -> Result<()> {
-    let page = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let page =
-        summed_up(&page, block).with_context(|| format!("{} lacks the marker of a part", path.display()))?;
+/// Writes the table into the page, computed from the sections that are in the figures now.
+pub(super) fn write(figures: &Path, path: &Path, block: &Block) -> Result<()> {
+    let read =
+        |path: &Path| fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
+    let page = summed_up(&read(figures)?, &read(path)?, block);
+    let page = page
+        .with_context(|| format!("{} or {} lacks the marker of a part", figures.display(), path.display()))?;
     fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The page with the table that belongs to its sections.
-fn summed_up(page: &str, block: &Block) -> Option<String> {
+/// The page with the table that belongs to the sections of the figures.
+fn summed_up(figures: &str, page: &str, block: &Block) -> Option<String> {
     let rows: Vec<_> =
-        block.sections(page)?.into_iter().filter_map(|(name, text)| Row::of(name, text)).collect();
+        block.sections(figures)?.into_iter().filter_map(|(name, text)| Row::of(name, &text)).collect();
     let (begin, end) = page::markers(PART, block.command);
     page::replaced(page, &begin, &end, &text(&rows, block.command))
 }
@@ -91,11 +99,11 @@ impl Row {
         Some(Row { name, cells: PEERS.map(cell).into(), origin: origin(section)? })
     }
 
-    /// The name, and where its section is on the page.
+    /// The name, as a link to its section in the figures.
     fn link(&self) -> String {
         let anchor: String =
             self.name.chars().filter(|one| one.is_ascii_alphanumeric() || *one == '-').collect();
-        format!("[{}](#{anchor})", self.name)
+        format!("[{}]({FIGURES}#{anchor})", self.name)
     }
 }
 
@@ -134,7 +142,7 @@ mod tests {
         Block { command: "peers", groups: vec![("First", vec!["a-1.3", "b", "c"])] }
     }
 
-    fn page() -> String {
+    fn figures() -> String {
         let section = |name: &str, rows: &str, machine: &str| {
             format!(
                 "#### {name}\n\nwhat\n\n|   | requests/s | CPU us/request | p50 us |\n| --: | --: | --: | --: |\n{rows}\n\
@@ -145,30 +153,33 @@ mod tests {
                  | pingora | not measured | - | - |\n| forebay | 20000 | 15.0 | 9 |\n";
         let b = "| haproxy |  20000 |  30.0 | 9 |\n| forebay | 20000 | 15.0 | 9 |\n";
         let c = "|   nginx |      - |  10.0 | - |\n| forebay |     - | 12.5 | - |\n";
-        let (begin, end) = page::markers(PART, "peers");
         let (first, last) = page::markers("peers", "peers");
         let sections =
             [section("a-1.3", a, "One CPU"), section("b", b, "One CPU"), section("c", c, "Other CPU")];
-        format!("# Top\n\n{begin}\n{end}\n\n{first}\n\n### First\n\n{}{last}\n", sections.concat())
+        format!("# Figures\n\n{first}\n\n### First\n\n{}{last}\n", sections.concat())
+    }
+
+    fn page() -> String {
+        let (begin, end) = page::markers(PART, "peers");
+        format!("# Top\n\n{begin}\n{end}\n")
     }
 
     #[test]
     fn every_workload_is_compared_with_nginx() {
-        let page = summed_up(&page(), &block()).expect("markers");
+        let page = summed_up(&figures(), &page(), &block()).expect("markers");
         let (begin, end) = page::markers(PART, "peers");
         let text = page.split_once(&begin).and_then(|(_, rest)| rest.split_once(&end)).expect("a table").0;
         let lines: Vec<_> = text.trim().lines().collect();
         assert_eq!(cells(lines[0]), ["workload", "nginx", "haproxy", "envoy", "caddy", "pingora", "forebay"]);
-        let first = ["[a-1.3](#a-13)", "1.00", "not measured", "1.50", "> 1.00", "not measured", "0.50"];
+        let first = ["[a-1.3](figures.md#a-13)", "1.00", "-", "1.50", "> 1.00", "-", "0.50"];
         assert_eq!(cells(lines[2]), first);
-        let not = "not measured";
-        assert_eq!(cells(lines[3]), ["[c](#c)", "1.00", not, not, not, not, "1.25"]);
+        assert_eq!(cells(lines[3]), ["[c](figures.md#c)", "1.00", "-", "-", "-", "-", "1.25"]);
         let origins = [
             "- `cargo xtask peers --write`; One CPU; nginx/1.30.6: a-1.3",
             "- `cargo xtask peers --write`; Other CPU; nginx/1.30.6: c",
         ];
         assert_eq!(lines[5..], origins);
-        assert_eq!(summed_up(&page, &block()), Some(page), "a second time changes nothing");
+        assert_eq!(summed_up(&figures(), &page, &block()), Some(page), "a second time changes nothing");
     }
 
     #[test]
@@ -182,19 +193,21 @@ mod tests {
 
     #[test]
     fn one_machine_needs_no_list() {
-        let page = page().replace("Other CPU", "One CPU");
-        let page = summed_up(&page, &block()).expect("markers");
+        let figures = figures().replace("Other CPU", "One CPU");
+        let page = summed_up(&figures, &page(), &block()).expect("markers");
         assert!(page.contains("\n- `cargo xtask peers --write`; One CPU; nginx/1.30.6\n\n<!--"), "{page}");
     }
 
     #[test]
     fn the_table_on_the_page_is_that_of_its_sections() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(super::super::PAGE);
+        let file = |name| Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name);
+        let (figures, path) = (file(super::super::PAGE), file(super::super::SUMMARY_PAGE));
         if std::env::var_os(WRITE).is_some() {
-            write(&path, &super::super::block()).expect("the page is written");
+            write(&figures, &path, &super::super::block()).expect("the page is written");
         }
-        let page = fs::read_to_string(&path).expect("the page");
-        let is_in_step = summed_up(&page, &super::super::block()).as_ref() == Some(&page);
-        assert!(is_in_step, "{}: {WRITE}=1 cargo test -p xtask summary writes it", path.display());
+        let read = |path: &Path| fs::read_to_string(path).expect("the page");
+        let page = read(&path);
+        let is_up_to_date = summed_up(&read(&figures), &page, &super::super::block()).as_ref() == Some(&page);
+        assert!(is_up_to_date, "{}: {WRITE}=1 cargo test -p xtask summary writes it", path.display());
     }
 }

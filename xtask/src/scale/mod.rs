@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     /// How many of everything, in percent of what the goals are about.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100))]
     percent: u32,
-    /// Put the figures of what is measured, with machine and command, into docs/performance.md; others stay there.
+    /// Put the figures of what is measured, with machine and command, into docs/figures.md; others stay there.
     #[arg(long)]
     write: bool,
     /// The namespaces have been entered.
@@ -229,7 +229,7 @@ mod tests {
         findings.goal("0 failed", false);
         let text = findings.section("here".into()).text(&MEASURES[0]);
         let expected = format!(
-            "#### create-idle\n\n{}\n\n| failed |\n| -----: |\n|      3 |\n\n- 0 failed: NOT MET\n- here\n",
+            "#### create-idle\n\n{}\n\n| failed |\n|-------:|\n|      3 |\n\n- 0 failed: NOT MET\n- here\n",
             MEASURES[0].what
         );
         assert_eq!(text, expected);

@@ -3,6 +3,7 @@
 //! Must not be in here: what rustfmt, clippy or cargo-deny already say.
 
 mod circles;
+mod lines;
 mod pages;
 mod source;
 mod translations;
@@ -36,6 +37,7 @@ fn check(root: &Path) -> Result<Vec<Violation>> {
     violations.extend(workspace::check(root)?);
     let pages = pages::read(root)?;
     violations.extend(pages::check(root, &pages));
+    violations.extend(lines::check(&pages));
     violations.extend(translations::check(root, &pages)?);
     Ok(violations)
 }

@@ -147,7 +147,7 @@ fn anchor(title: &str) -> String {
 }
 
 /// Lines with their numbers, but for blocks of code.
-fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(super) fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
     text.lines().enumerate().filter_map(move |(index, line)| {
         let is_fence = line.trim_start().starts_with("```");

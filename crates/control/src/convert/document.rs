@@ -56,9 +56,27 @@ impl Document {
         self.kind
     }
 
+    /// The object as JSON. Fields without a value are left out, as in YAML.
+    pub(super) fn json(&self) -> Value {
+        let mut value = self.value.clone();
+        drop_nulls(&mut value);
+        value
+    }
+
     /// Writes it as YAML.
     pub(super) fn write(&self, out: &mut String) {
         yaml::write(out, &self.value, &self.remarks);
+    }
+}
+
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, value| !value.is_null());
+            fields.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
     }
 }
 

@@ -62,7 +62,7 @@ impl Common {
         common.forwarded_prefix =
             annotations.text("x-forwarded-prefix").filter(is_literal).map(str::to_owned);
         if annotations.text("x-forwarded-prefix").is_some_and(|text| !is_literal(&text)) {
-            let message = "filters of the Gateway API have no variables; it is left out";
+            let message = "filters of the Gateway API have no variables; it is ignored";
             common.remarks.push(annotations.lose(Severity::Warning, "x-forwarded-prefix", message));
         }
         if let Some(headers) = common.custom_headers(annotations, index) {
@@ -100,7 +100,7 @@ impl Common {
         let found = name.parse::<NsName>().ok().and_then(|key| index.configmaps.get(&key));
         let Some(configmap) = found else {
             let message =
-                format!("ConfigMap {name} is not among the objects that were read; its headers are left out");
+                format!("ConfigMap {name} is not among the objects that were read; its headers are ignored");
             self.remarks.push(annotations.lose(Severity::Warning, "custom-headers", &message));
             return None;
         };

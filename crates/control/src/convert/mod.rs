@@ -76,6 +76,13 @@ impl Conversion {
         text
     }
 
+    /// The documents as one List, as JSON without remarks.
+    pub fn json(&self) -> String {
+        let items: Vec<_> = self.documents.iter().map(Document::json).collect();
+        let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": items});
+        format!("{list:#}\n")
+    }
+
     /// How many objects of each kind there are, by kind.
     pub fn counts(&self) -> BTreeMap<&'static str, usize> {
         let mut counts = BTreeMap::new();

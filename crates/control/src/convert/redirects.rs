@@ -76,7 +76,7 @@ fn filter(redirect: RequestRedirect) -> Filter {
 fn to_url(url: &str, status: u16) -> (RequestRedirect, Option<&'static str>) {
     let mut redirect = RequestRedirect { status_code: Some(status), ..RequestRedirect::default() };
     let (url, query) = url.split_once('?').map_or((url, None), |(url, query)| (url, Some(query)));
-    let lacks = query.map(|_| "the query of the URL cannot be said in the Gateway API, and is left out");
+    let lacks = query.map(|_| "the query of the URL cannot be said in the Gateway API, and is ignored");
     let path = match url.split_once("://") {
         None => url,
         Some((scheme, rest)) => {

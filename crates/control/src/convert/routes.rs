@@ -242,8 +242,14 @@ impl<'s> Maker<'_, 's> {
         {
             let matches =
                 vec![at(of_path(PathMatch { kind: PathMatchType::Exact, value: Some("/".into()) }))];
-            let filters = all([redirects::to_path(path, 302)]);
-            made.push(Made { is_first: true, ..redirecting(matches, filters) });
+            if path.contains('$') {
+                let what =
+                    "variables in a redirect have no counterpart in the Gateway API; the redirect is ignored";
+                self.wishes.annotations.lose(Severity::Warning, "app-root", what);
+            } else {
+                let filters = all([redirects::to_path(path, 302)]);
+                made.push(Made { is_first: true, ..redirecting(matches, filters) });
+            }
         }
         let target = paths::target(self.wishes.annotations);
         let mut paths = rule.paths.clone();
@@ -293,7 +299,7 @@ impl<'s> Maker<'_, 's> {
         };
         let name = host.as_deref().map_or("all hosts".to_owned(), |host| format!("host {host}"));
         let message =
-            format!("path {} of {name} is left out: {owner} has it", path.value.as_deref().unwrap_or("/"));
+            format!("path {} of {name} is ignored: {owner} has it", path.value.as_deref().unwrap_or("/"));
         self.findings.push(Problem::in_place(Severity::Warning, place, message).because(Reason::Conflict));
         false
     }

@@ -6,6 +6,8 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
+use crate::legible::{self, is_hidden};
+
 /// Remarks by the JSON pointer (RFC 6901) of the field that they are about; that of the whole document is empty.
 pub(super) type Remarks = Vec<(String, String)>;
 
@@ -48,7 +50,7 @@ pub(super) fn write(out: &mut String, document: &Value, remarks: &Remarks) {
 pub(super) fn comment(out: &mut String, text: &str, indent: usize) {
     for line in text.lines() {
         for line in wrapped(line, COMMENT_COLUMNS.saturating_sub(indent)) {
-            let _ = writeln!(out, "{:indent$}# {line}", "");
+            let _ = writeln!(out, "{:indent$}# {}", "", legible::line(&line));
         }
     }
 }
@@ -142,8 +144,20 @@ fn scalar(text: &str) -> String {
     if begins && !is_word && text.chars().all(is_of_name) {
         text.to_owned()
     } else {
-        Value::from(text).to_string()
+        let mut quoted = String::with_capacity(text.len() + 2);
+        Value::from(text).to_string().chars().for_each(|char| push_escaped(char, &mut quoted));
+        quoted
     }
+}
+
+/// Appends a character of a text in quotes. JSON leaves characters as they are that YAML takes for ends of lines, or does not allow.
+fn push_escaped(char: char, out: &mut String) {
+    let code = u32::from(char);
+    let _ = match is_hidden(char) {
+        false => out.write_char(char),
+        true if code <= 0xffff => write!(out, "\\u{code:04x}"),
+        true => write!(out, "\\U{code:08x}"),
+    };
 }
 
 /// The words of a line in lines that are not longer than this, as far as words allow.
@@ -205,8 +219,12 @@ mod tests {
             "/(?i:a).*",
             "~",
             " ",
+            "a\u{85}b\u{2028}c\u{2029}",
+            "\u{7f}\u{9b}\u{1b}\u{feff}\u{202e}\u{e0001}",
         ] {
-            let read: String = serde_saphyr::from_str(&scalar(text)).unwrap();
+            let written = scalar(text);
+            assert!(!written.contains(is_hidden), "{written:?}");
+            let read: String = serde_saphyr::from_str(&written).unwrap();
             assert_eq!(read, text);
         }
     }
@@ -214,7 +232,12 @@ mod tests {
     #[test]
     fn a_comment_cannot_be_left() {
         let mut text = String::new();
-        comment(&mut text, &format!("a\r\nkind: Secret {}", "word ".repeat(40)), 2);
+        comment(
+            &mut text,
+            &format!("a\r\nkind: Secret {}\u{85}x: \u{1b}[0m\u{2028}y: z", "word ".repeat(40)),
+            2,
+        );
+        assert!(!text.contains(|char: char| char != '\n' && is_hidden(char)), "{text:?}");
         assert!(text.lines().count() > 2 && text.lines().all(|line| line.starts_with("  # ")), "{text}");
     }
 }

@@ -9,6 +9,16 @@ use crate::objects::gateway_api::{
 use crate::objects::{ForebayPolicy, Namespace, Object, Resource};
 use crate::problem::Problem;
 
+impl GatewayStores {
+    /// How many objects ask for something: Gateways, routes and policies.
+    pub(crate) fn asking(&self) -> usize {
+        let routes = self.http_routes.iter().count() + self.grpc_routes.iter().count();
+        let streams =
+            self.tls_routes.iter().count() + self.tcp_routes.iter().count() + self.udp_routes.iter().count();
+        self.gateways.iter().count() + self.forebay_policies.iter().count() + routes + streams
+    }
+}
+
 macro_rules! stores {
     ($($(#[$doc:meta])* $field:ident: $kind:ident;)*) => {
         /// The objects of the Gateway API, and what only they need.

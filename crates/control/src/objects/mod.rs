@@ -191,6 +191,17 @@ macro_rules! kinds {
         }
 
         impl Kind {
+            /// The names of the kinds, each with the API versions in which it is read, the newest first.
+            pub(crate) const KNOWN: &'static [(&'static str, &'static [&'static str])] =
+                &[$(($name, &[$($version),+])),*];
+
+            /// Name of the kind.
+            pub(crate) fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)*
+                }
+            }
+
             /// The kind that `apiVersion` and `kind` name; none if it is not supported.
             pub(crate) fn of(api_version: &str, kind: &str) -> Option<Self> {
                 match (kind, api_version) {

@@ -17,7 +17,9 @@ use std::time::{Duration, SystemTime};
 
 use super::Skipped;
 use super::manifest::{Broken, Manifest};
+use super::strict::Fault;
 use crate::objects::Object;
+use crate::old_version::Assumed;
 use crate::problem::{Problem, Reason, Severity};
 
 /// Why a source cannot be used at all.
@@ -50,6 +52,17 @@ pub struct Files {
     folder_problems: Vec<Problem>,
     /// Manifests that are in no file.
     built_in: Vec<File>,
+    reading: Reading,
+}
+
+/// How a file is read that has faults.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// As a whole: nothing of a file is taken while a document of it is broken. What the API server would refuse is taken all the same.
+    #[default]
+    Whole,
+    /// Each document by itself. What the API server would refuse or drop is reported.
+    Strict,
 }
 
 /// A manifest that is in no file: a flag stands for it.
@@ -77,6 +90,9 @@ struct File {
     manifest: Manifest,
     /// Why the file cannot be parsed now; none if it can.
     broken: Option<Problem>,
+    /// What the API server would refuse or drop; empty where that is not looked for.
+    faults: Vec<Problem>,
+    reading: Reading,
 }
 
 impl Files {
@@ -87,6 +103,11 @@ impl Files {
     /// When a path does not exist or cannot be read. A file that cannot be parsed is one of the [`problems`](Self::problems)
     /// instead.
     pub fn open(roots: &[PathBuf]) -> Result<Self, LoadError> {
+        Self::open_as(roots, Reading::Whole)
+    }
+
+    /// The same, in this way.
+    pub(crate) fn open_as(roots: &[PathBuf], reading: Reading) -> Result<Self, LoadError> {
         for path in roots {
             fs::metadata(path).map_err(|source| LoadError::Path { path: path.clone(), source })?;
         }
@@ -96,6 +117,7 @@ impl Files {
             extent: Extent::default(),
             folder_problems: Vec::new(),
             built_in: Vec::new(),
+            reading,
         };
         files.refresh(&HashSet::new());
         Ok(files)
@@ -104,7 +126,7 @@ impl Files {
     /// Adds manifests that are in no file.
     pub(crate) fn add(&mut self, manifests: &[BuiltIn]) {
         self.built_in.extend(manifests.iter().map(|BuiltIn { name, text }| {
-            let mut file = File::default();
+            let mut file = File { reading: self.reading, ..File::default() };
             file.parse(Path::new(name), text);
             file
         }));
@@ -126,6 +148,7 @@ impl Files {
         for (path, met) in walk.files {
             if !met.place.is_one_of(being_written) {
                 let file = self.by_path.entry(path).or_default();
+                file.reading = self.reading;
                 changed |= file.refresh(&met.place.path, met.stamp);
             }
         }
@@ -137,15 +160,22 @@ impl Files {
         self.files().flat_map(|file| &file.manifest.objects)
     }
 
-    /// The files that cannot be parsed.
+    /// The version of ingress-nginx whose controller or values for Helm are among the files.
+    pub(crate) fn old_version(&self) -> Option<Assumed> {
+        self.files().find_map(|file| file.manifest.old.clone())
+    }
+
+    /// The files that cannot be parsed, and what is wrong in those that can.
     pub fn problems(&self) -> impl Iterator<Item = &Problem> {
-        self.folder_problems.iter().chain(self.files().filter_map(|file| file.broken.as_ref()))
+        self.folder_problems
+            .iter()
+            .chain(self.files().flat_map(|file| file.broken.iter().chain(&file.faults)))
     }
 
     /// The numbers of objects of unsupported kinds.
     pub fn skipped(&self) -> Skipped {
         let mut sum = Skipped::new();
-        for (kind, count) in self.by_path.values().flat_map(|file| &file.manifest.skipped) {
+        for (kind, count) in self.files().flat_map(|file| &file.manifest.skipped) {
             *sum.entry(kind.clone()).or_default() += count;
         }
         sum
@@ -198,6 +228,12 @@ impl File {
     }
 
     fn parse(&mut self, path: &Path, text: &str) -> bool {
+        if self.reading == Reading::Strict {
+            let (manifest, faults) = Manifest::parse_each(&Arc::from(path), text);
+            self.manifest = manifest;
+            self.faults = faults.into_iter().map(|fault| refused(path, fault)).collect();
+            return true;
+        }
         match Manifest::parse(&Arc::from(path), text) {
             Ok(manifest) => {
                 self.manifest = manifest;
@@ -234,6 +270,12 @@ impl File {
         self.broken = Some(problem);
         changed
     }
+}
+
+/// What the API server would refuse or drop, as a problem.
+fn refused(path: &Path, Fault { object, line, message }: Fault) -> Problem {
+    let problem = Problem::new(Severity::Error, message);
+    Problem { object, file: Some(path.to_owned()), line: Some(line), ..problem.because(Reason::Undecodable) }
 }
 
 /// The state of a file when it was read.

@@ -10,7 +10,9 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::Skipped;
+use super::strict::{Fault, Tree};
 use crate::objects::{At, Kind, Object, Origin};
+use crate::old_version::{Assumed, OldVersion};
 
 /// The content of a file.
 #[derive(Debug, Default)]
@@ -19,6 +21,8 @@ pub(super) struct Manifest {
     pub(super) objects: Vec<Object>,
     /// Numbers of objects of other kinds.
     pub(super) skipped: Skipped,
+    /// The version of ingress-nginx whose controller or values for Helm are in the file.
+    pub(super) old: Option<Assumed>,
 }
 
 /// Why a file cannot be parsed.
@@ -29,6 +33,9 @@ pub(super) struct Broken {
     /// The error at that line.
     pub(super) message: String,
 }
+
+/// The message about a file that has to be rendered first.
+const TEMPLATE: &str = "is a Helm template: render it first, `helm template CHART | forebay check -`";
 
 /// Shortest text, in bytes, that several threads parse together.
 const PARALLEL_BYTES_MIN: usize = 1 << 20;
@@ -47,12 +54,43 @@ impl Manifest {
             for other in others {
                 let other = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
                 manifest.objects.extend(other.objects);
+                manifest.old = manifest.old.take().or(other.old);
                 for (kind, count) in other.skipped {
                     *manifest.skipped.entry(kind).or_default() += count;
                 }
             }
             Ok(manifest)
         })
+    }
+
+    /// Parses each document of a file by itself, and examines it as the API server would: the manifest has the objects that can be
+    /// read, and the faults have their lines in the file.
+    pub(super) fn parse_each(file: &Arc<Path>, text: &str) -> (Self, Vec<Fault>) {
+        let (mut manifest, mut faults, mut is_template) = (Self::default(), Vec::new(), false);
+        for document in documents(text) {
+            let tree = document.parse_as::<Tree>();
+            if document.is_template(tree.is_err()) {
+                is_template = true;
+                continue;
+            }
+            let mut found = tree.as_ref().map(Tree::faults).unwrap_or_default();
+            let read = manifest.read(file, &document);
+            let is_nameless = tree.is_ok_and(|tree| tree.is_object())
+                && document.has_no_kind()
+                && OldVersion::of_values(document.text).is_none();
+            found.extend(is_nameless.then(|| Fault::new(1, "kind: required, and missing")));
+            for fault in &mut found {
+                fault.line = document.absolute(fault.line);
+            }
+            if let (Err(broken), true) = (read, found.is_empty()) {
+                found.push(Fault::new(broken.line, broken.message));
+            }
+            faults.append(&mut found);
+        }
+        if is_template {
+            faults.insert(0, Fault::new(1, TEMPLATE));
+        }
+        (manifest, faults)
     }
 
     fn read_all(file: &Arc<Path>, documents: &[Document<'_>]) -> Result<Self, Broken> {
@@ -83,6 +121,9 @@ impl Manifest {
     /// How an object is to be deserialized; none if its kind is not supported, in which case it is counted.
     fn slot(&mut self, file: &Arc<Path>, document: &Document<'_>, head: &At<TypeMeta>) -> Option<Slot> {
         let Some(kind) = head.value.kind() else {
+            if self.old.is_none() {
+                self.old = document.old_version(file, &head.value);
+            }
             *self.skipped.entry(head.value.name()).or_default() += 1;
             return None;
         };
@@ -160,6 +201,37 @@ impl Document<'_> {
         (!head.value.kind.is_empty() && !head.value.api_version.is_empty()).then_some(head)
     }
 
+    /// Whether it is a template of a Helm chart: one that cannot be parsed, or one that names values of a chart. Configuration of other
+    /// programs may have templates of its own in its texts.
+    fn is_template(&self, is_broken: bool) -> bool {
+        let mut actions =
+            self.text.split("{{").skip(1).map(|action| action.trim_start_matches(['-', ' ', '$']));
+        let of_charts = [".Values", ".Release", ".Chart", "include "];
+        actions.any(|action| is_broken || of_charts.iter().any(|name| action.starts_with(name)))
+    }
+
+    fn has_no_kind(&self) -> bool {
+        let head = self.parse_as::<Option<At<TypeMeta>>>();
+        head.is_ok_and(|head| head.is_some_and(|head| head.value.kind.is_empty()))
+    }
+
+    /// The version of ingress-nginx whose controller this is, or whose values for Helm.
+    fn old_version(&self, file: &Path, head: &TypeMeta) -> Option<Assumed> {
+        let place = file.display();
+        match head.kind.as_str() {
+            "Deployment" | "DaemonSet" => {
+                let (version, image) = OldVersion::of_image(self.text)?;
+                let kind = &head.kind;
+                Some(Assumed { version, why: format!("the {kind} in {place} has the image {image}") })
+            }
+            "" => {
+                let (version, tag) = OldVersion::of_values(self.text)?;
+                Some(Assumed { version, why: format!("controller.image.tag in {place} is {tag}") })
+            }
+            _ => None,
+        }
+    }
+
     fn parse_as<T: for<'de> Deserialize<'de>>(&self) -> Result<T, Broken> {
         self.parse(std::marker::PhantomData)
     }
@@ -192,7 +264,14 @@ impl Document<'_> {
 /// The parser's message without the line in the document, which its end gives, and without names of Rust types.
 fn plain(message: &str) -> String {
     let end = message.find(" at line ").unwrap_or(message.len());
-    message[..end].trim_end_matches([':', ',']).replace("invalid u16", "not a whole number up to 65535")
+    let message = message[..end].trim_end_matches([':', ',']);
+    if message.starts_with("duplicate mapping key") {
+        return "the key occurs twice".to_owned();
+    }
+    if message.starts_with("tabs disallowed") {
+        return "there is a tab in the indentation, where YAML allows only spaces".to_owned();
+    }
+    message.replace("invalid u16", "not a whole number up to 65535")
 }
 
 /// The key on a line. The value is not shown, since it may be secret.

@@ -6,6 +6,7 @@ pub mod cluster;
 pub(crate) mod file_source;
 pub mod files;
 mod manifest;
+pub(crate) mod strict;
 pub(crate) mod watch;
 
 use std::collections::BTreeMap;

@@ -94,8 +94,12 @@ mod tests {
     use super::*;
 
     fn affinity(mode: AffinityMode, name: &str) -> BackendSettings {
-        let cookie = model::AffinityCookie { name: name.to_owned(), ..model::AffinityCookie::default() };
-        let affinity = Affinity { mode, change_on_failure: false, cookie, header: None, age_max: None };
+        let cookie = model::AffinityCookie {
+            name: model::CookieText::new(name).unwrap(),
+            ..model::AffinityCookie::default()
+        };
+        let affinity =
+            Affinity { mode, change_on_failure: false, cookie, header: None, age_max: None, key: None };
         BackendSettings { affinity: Some(Arc::new(affinity)), ..BackendSettings::default() }
     }
 

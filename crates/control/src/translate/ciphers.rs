@@ -95,7 +95,7 @@ impl<'a> List<'a> {
         let part = |names: &[&str], what| (!names.is_empty()).then(|| format!("{} {what}", names.join(", ")));
         let parts = [part(&self.unavailable, "not available"), part(&self.unknown, "unknown")];
         let parts: Vec<_> = parts.into_iter().flatten().collect();
-        (!parts.is_empty()).then(|| format!("left out: {}", parts.join("; ")))
+        (!parts.is_empty()).then(|| format!("ignored: {}", parts.join("; ")))
     }
 }
 
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(parse(list).unwrap().0, CipherSuite::DEFAULT);
         assert_eq!(
             remark(list).unwrap(),
-            "left out: DHE-RSA-AES128-GCM-SHA256, DHE-RSA-AES256-GCM-SHA384 not available"
+            "ignored: DHE-RSA-AES128-GCM-SHA256, DHE-RSA-AES256-GCM-SHA384 not available"
         );
     }
 
@@ -290,7 +290,7 @@ mod tests {
     fn what_is_left_out_is_told() {
         assert_eq!(
             remark("AESGCM:AES128-SHA:ECDHE-RSA-AES128-SHA256:RSA:NONSENSE:DES-CBC3-SHA").unwrap(),
-            "left out: AES128-SHA, ECDHE-RSA-AES128-SHA256, RSA, DES-CBC3-SHA not available; NONSENSE unknown"
+            "ignored: AES128-SHA, ECDHE-RSA-AES128-SHA256, RSA, DES-CBC3-SHA not available; NONSENSE unknown"
         );
         for nothing in ["", ":", "AES128-SHA", "HIGH:!ALL", "TLS_AES_128_GCM_SHA256"] {
             assert!(parse(nothing).is_err(), "{nothing}");

@@ -38,7 +38,7 @@ pub(super) struct Claim {
     /// Further names of the host.
     pub(super) aliases: Vec<Alias>,
     /// Where clients of the host are sent that ask for `/`.
-    pub(super) app_root: Option<String>,
+    pub(super) app_root: Option<Template>,
     /// The host's name with `www.`, or without, leads to the host, with this status.
     pub(super) www_redirect: Option<u16>,
     /// Why all routes of the host have to be closed: access restrictions that cannot be enforced.

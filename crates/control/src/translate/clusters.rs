@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use model::{Affinity, AppProtocol, Cluster, ClusterId, Encryption, Transport, UpstreamTls};
+use model::{Affinity, AppProtocol, Cluster, ClusterId, Encryption, SessionKey, Transport, UpstreamTls};
 
 use super::backend_settings::{BackendConsensus, BackendSettings};
 use super::claim::AuthService;
@@ -133,7 +133,13 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
         let protocol = self.protocol(name, port, draft, None);
         let stickiness = match affinity {
             None => Stickiness::Own,
-            Some(affinity) => Stickiness::Mainline(Some(Arc::clone(affinity))),
+            Some(affinity) => {
+                // Nobody but who may read the Service knows its uid, which it has for as long as it is there, for all replicas.
+                let uid = self.inputs.service(name).and_then(|service| service.metadata.uid.as_deref());
+                let secret = self.inputs.options.session_secret.as_ref().map_or(&[][..], SessionKey::bytes);
+                let key = SessionKey::new(&[secret, uid.unwrap_or_default().as_bytes()]);
+                Stickiness::Mainline(Some(Arc::new(Affinity { key: Some(key), ..Affinity::clone(affinity) })))
+            }
         };
         let (service, port) = (name.clone(), port.clone());
         self.find(Key { service, port, purpose: Purpose::Http, protocol, stickiness }).0
@@ -230,6 +236,11 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
         }
     }
 
+    /// Whether a URL leads to this machine, which only files may ask for.
+    pub(super) fn is_on_this_machine(&self, service: &AuthService) -> bool {
+        self.inputs.is_allowed_on_this_machine(&service.host, service.port)
+    }
+
     /// The first port of a Service, in the form in which a backend names it.
     pub(super) fn first_port(&self, name: &NsName) -> Option<PortRef> {
         let service = self.inputs.service(name)?;
@@ -294,6 +305,11 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
     }
 }
 
+/// Key of a Service's port. No part can contain the separator.
+fn identity(purpose: Purpose, service: &NsName, port: &PortRef) -> String {
+    format!("{}{}/{}:{port}", purpose.prefix(), service.namespace, service.name)
+}
+
 fn make(key: &Key, settings: BackendSettings, inputs: &Inputs<'_>) -> (Made, Cluster) {
     let Key { service, port, purpose, protocol: UpstreamProtocol { version, encryption }, .. } = key;
     let (mut endpoints, mut fault, mut problem) = (Vec::new(), None, None);
@@ -317,10 +333,25 @@ fn make(key: &Key, settings: BackendSettings, inputs: &Inputs<'_>) -> (Made, Clu
     let namespace =
         if service.namespace.is_empty() { String::new() } else { format!("{}-", service.namespace) };
     let name = format!("{}{namespace}{}-{port}", purpose.prefix(), service.name);
+    let identity = identity(*purpose, service, port);
     let (version, encryption) = (*version, encryption.clone());
     endpoints.shrink_to_fit();
-    let cluster = Cluster { name, balance: settings.picks(), version, encryption, endpoints };
+    let cluster = Cluster { name, identity, balance: settings.picks(), version, encryption, endpoints };
     let is_of_service = !matches!(purpose, Purpose::Auth);
     let is_missing = is_of_service && cluster.endpoints.is_empty() && inputs.service(service).is_none();
     (Made { settings, fault, is_missing, problem: problem.map(Box::new) }, cluster)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_look_alike_are_two_identities() {
+        let of = |namespace: &str, name: &str| {
+            identity(Purpose::Http, &NsName::new(namespace, name), &PortRef::Number(80))
+        };
+        assert_eq!(of("shop", "web-api"), "shop/web-api:80");
+        assert_ne!(of("shop", "web-api"), of("shop-web", "api"));
+    }
 }

@@ -98,7 +98,10 @@ impl Inputs<'_> {
                 Some(Err(why)) => return (Vec::new(), Some(format!("host {host:?} has no address: {why}"))),
             },
         };
-        let endpoints = addresses.into_iter().map(|ip| ready(SocketAddr::new(ip, port))).collect();
+        let endpoints: Vec<_> = addresses.into_iter().map(|ip| ready(SocketAddr::new(ip, port))).collect();
+        if self.is_allowed_on_this_machine(host, port) {
+            return (endpoints, None);
+        }
         let judged = self.judge_outside(distinct(endpoints));
         let fault = judged.refusal().map(|why| format!("host {host:?}: {why}"));
         (judged.endpoints, fault)

@@ -95,7 +95,7 @@ pub(super) fn of_settings(
         match parsed {
             Ok(header) => headers.push(header),
             Err(why) => {
-                let message = format!("header {header}: {why}; it is left out");
+                let message = format!("header {header}: {why}; it is ignored");
                 problems.push(Problem::at(Severity::Error, configmap, value, message));
             }
         }

@@ -25,6 +25,7 @@ use model::{
 
 use super::claim::{CanaryClaim, Claim, DraftRoute, HostCertificate, NamedPort, RouteOrigin, www};
 use super::clusters::ClusterQueries;
+use super::ownership::Terms;
 use crate::names::{NsName, ObjectRef, PortRef};
 use crate::problem::{Place, Problem, Reason, Severity};
 pub(super) use routes::files_of;
@@ -39,6 +40,10 @@ pub(super) struct Merged {
     pub(super) origins: Vec<RouteOrigin>,
     pub(super) certificates: Vec<HostCertificate>,
     pub(super) problems: Vec<Problem>,
+    /// Settings of all routes of the host, if there are any.
+    pub(super) terms: Option<Arc<Terms>>,
+    /// The number of the claim that gives the host further names.
+    pub(super) aliases_by: Option<usize>,
 }
 
 /// What a host without TLS of its own has of the wildcard that its name belongs to.
@@ -92,8 +97,9 @@ pub(super) fn merge(
         merge.declared.insert(PathMatch::root(), *number);
     }
     let mut rest = None;
-    for (number, claim) in claims.into_iter().enumerate() {
+    for (number, claim) in by_namespace(claims) {
         if rest_of == Some(number) {
+            merge.hold_root(number, &claim.rest);
             rest = Some((number, claim.rest));
         }
         for route in claim.routes {
@@ -107,6 +113,19 @@ pub(super) fn merge(
     merge.limit_to_certificate();
     merge.make_routes(&askers);
     merge.finish(defaults)
+}
+
+/// The claims with their numbers: those of the owner's namespace, then those of each other namespace, which is as old as its oldest object.
+fn by_namespace(claims: Vec<Claim>) -> Vec<(usize, Claim)> {
+    let mut namespaces: Vec<String> = Vec::new();
+    for claim in &claims {
+        if !namespaces.contains(&claim.place.object.namespace) {
+            namespaces.push(claim.place.object.namespace.clone());
+        }
+    }
+    let mut numbered: Vec<_> = claims.into_iter().enumerate().collect();
+    numbered.sort_by_key(|(_, claim)| namespaces.iter().position(|it| *it == claim.place.object.namespace));
+    numbered
 }
 
 /// The messages about a host that only canaries name. It is not served.
@@ -128,6 +147,8 @@ pub(super) fn unclaimed(name: &HostName, canaries: &[CanaryClaim], tls: &Arc<Hos
         origins: Vec::new(),
         certificates: Vec::new(),
         problems: canaries.iter().map(problem).collect(),
+        terms: None,
+        aliases_by: None,
     }
 }
 
@@ -183,6 +204,8 @@ struct Merge<'m, 'c, 'a> {
     /// What is done with all requests to the host, once that has been asked.
     host_script: OnceCell<Option<Arc<HostScript>>>,
     aliases: Vec<Alias>,
+    /// The number of the claim that they are of.
+    aliases_by: Option<usize>,
     /// The longest path of the object whose `app_root` holds.
     app_root_by: (usize, String),
     www_redirect: Option<(u16, Place)>,
@@ -196,6 +219,8 @@ struct Merge<'m, 'c, 'a> {
     origins: Vec<RouteOrigin>,
     /// The number of the claim that declares each path.
     declared: HashMap<PathMatch, usize, foldhash::fast::FixedState>,
+    /// The paths that are somebody's, in whichever spelling; empty where the host has no guests.
+    held: guests::Held,
 }
 
 /// A draft that becomes one or more routes.
@@ -205,6 +230,8 @@ struct Declared {
     draft: DraftRoute,
     /// It is for requests that no declared path matches.
     is_rest: bool,
+    /// The path that it takes of those that nobody else has, where its object is a guest.
+    of_guest: Option<PathMatch>,
 }
 
 /// What an object's claim means for its own routes.
@@ -246,6 +273,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
             script_by: None,
             host_script: OnceCell::new(),
             aliases: Vec::new(),
+            aliases_by: None,
             app_root_by: (0, String::new()),
             www_redirect: None,
             covers_www: false,
@@ -254,6 +282,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
             routes: Vec::new(),
             origins: Vec::new(),
             declared: HashMap::default(),
+            held: guests::Held::of(claims),
         }
     }
 
@@ -277,8 +306,9 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         self.tls.prefer_server_ciphers = self.tls.prefer_server_ciphers.or(tls.prefer_server_ciphers);
         self.declare_client_auth(claim);
         self.declare_app_root(claim);
-        if self.aliases.is_empty() {
+        if self.aliases.is_empty() && !claim.aliases.is_empty() {
             self.aliases.clone_from(&claim.aliases);
+            self.aliases_by = Some(number);
         }
         self.declare_script(claim);
         if self.www_redirect.is_none() {
@@ -303,7 +333,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         };
         let (name, what) = (self.name, claim.words.script);
         let message =
-            format!("{first} has a {what} for host {name} already; that of this one is left out there");
+            format!("{first} has a {what} for host {name} already; that of this one is ignored there");
         let problem = Problem::in_place(Severity::Warning, &claim.place, message);
         self.problems.push(problem.because(Reason::NoEffect));
     }
@@ -357,7 +387,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
             self.catch_all = Some((number, claim.place.object.clone()));
             return;
         };
-        let message = format!("{first} is the default backend of every host already; this one is left out");
+        let message = format!("{first} is the default backend of every host already; this one is ignored");
         let problem = Problem::in_place(Severity::Warning, &claim.place, message);
         self.problems.push(problem.because(Reason::Conflict));
     }
@@ -373,14 +403,15 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
             let (text, kind, name) = (route.path.path(), path_type(&route.path), self.name);
             let first_asker = &askers[first];
             let message = format!(
-                "path {text} ({kind}) of host {name} is declared by {first_asker} already; this one is left out"
+                "path {text} ({kind}) of host {name} is declared by {first_asker} already; this one is ignored"
             );
             let reason = if first == number { Reason::NoEffect } else { Reason::Conflict };
             let problem = Problem::in_place(Severity::Warning, &route.place, message);
             return Err(Box::new(problem.because(reason)));
         }
+        let of_guest = self.hold(&route, askers, number)?;
         self.declared.insert(route.path.clone(), number);
-        self.drafts.push(Declared { number: Some(number), draft: route, is_rest: false });
+        self.drafts.push(Declared { number: Some(number), draft: route, is_rest: false, of_guest });
         Ok(())
     }
 
@@ -412,7 +443,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
             route.backend = Some(NamedPort { service: service.clone(), port });
             rest = Some(route);
         }
-        self.drafts.extend(rest.map(|draft| Declared { number, draft, is_rest: true }));
+        self.drafts.extend(rest.map(|draft| Declared { number, draft, is_rest: true, of_guest: None }));
     }
 
     /// "Certificate and https redirect only if the certificate covers" a further name.
@@ -454,6 +485,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
 
     fn finish(self, defaults: &Defaults<'_>) -> Merged {
         let www = self.www();
+        let terms = self.terms.of_all_routes();
         let mut problems = self.problems;
         problems.extend(self.problems_of_certificates);
         problems.extend(self.clusters.take_problems());
@@ -461,7 +493,8 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         routes.shrink_to_fit();
         let tls = if self.tls == **defaults.tls { Arc::clone(defaults.tls) } else { Arc::new(self.tls) };
         let host = Host { name: self.name.clone(), aliases: self.aliases, tls, routes, wider: None };
-        Merged { host, www, origins: self.origins, certificates: self.certificates, problems }
+        let (origins, certificates, aliases_by) = (self.origins, self.certificates, self.aliases_by);
+        Merged { host, www, origins, certificates, problems, terms, aliases_by }
     }
 }
 

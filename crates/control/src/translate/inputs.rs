@@ -104,6 +104,7 @@ impl<'a> Inputs<'a> {
     /// Whether the Ingresses of a namespace are served.
     pub(super) fn serves(&self, namespace: &str) -> bool {
         self.index.namespaces.as_ref().is_none_or(|selected| selected.contains(namespace))
+            && self.options.watch_namespace.as_ref().is_none_or(|only| only == namespace)
     }
 
     pub(super) fn class(&self, name: &str) -> Option<&'a Sourced<IngressClass>> {

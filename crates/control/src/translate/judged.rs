@@ -84,6 +84,13 @@ impl Inputs<'_> {
         })
     }
 
+    /// Whether a URL names an address of this machine and a port that is not Forebay's own, in a file. Files belong to the operator, whose
+    /// auth service may be on the same machine.
+    pub(super) fn is_allowed_on_this_machine(&self, host: &str, port: u16) -> bool {
+        let is_of_machine = |ip: IpAddr| ip.to_canonical().is_loopback() || self.is_own(ip);
+        !self.options.judges_endpoints && host.parse().is_ok_and(is_of_machine) && !self.is_own_port(port)
+    }
+
     /// Checks the addresses that the cluster gives for a Service.
     pub(super) fn judge_inside(&self, endpoints: Vec<Endpoint>) -> Judged {
         if !self.options.judges_endpoints {

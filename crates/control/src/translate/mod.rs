@@ -28,9 +28,11 @@ mod inputs;
 mod judged;
 mod memo;
 mod orphans;
+mod ownership;
 pub mod policy;
 mod replicas;
 mod snippet;
+mod spelling;
 mod streams;
 mod table;
 mod translator;
@@ -94,13 +96,16 @@ impl Translation {
 }
 
 /// What becomes of each annotation of these Ingresses that has our prefix and a name that ingress-nginx knows.
+///
+/// `before` are the options with the defaults of the ingress-nginx that was before.
 pub(crate) fn judge<'i>(
     ingresses: impl Iterator<Item = &'i Arc<Sourced<Ingress>>>,
     index: &Index,
     options: &Options,
+    before: &Options,
 ) -> Vec<(&'static str, Outcome)> {
-    let base = configmap::defaults(index, options);
-    ingresses.flat_map(|ingress| ingress::annotations::judge(ingress, options, &base)).collect()
+    let [base, before] = [options, before].map(|options| configmap::defaults(index, options));
+    ingresses.flat_map(|ingress| ingress::annotations::judge(ingress, options, &base, &before)).collect()
 }
 
 /// Translates all objects, for the given time.

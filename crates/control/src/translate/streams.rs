@@ -66,7 +66,7 @@ impl Reader<'_, '_, '_> {
         let read = self.port(port).and_then(|port| Ok((port, parsed()?)));
         match read {
             Ok((port, parsed)) => self.add(port, &parsed, target),
-            Err((reason, why)) => self.say(reason, target, format!("port {port}: {why}; it is left out")),
+            Err((reason, why)) => self.say(reason, target, format!("port {port}: {why}; it is ignored")),
         }
     }
 
@@ -74,7 +74,7 @@ impl Reader<'_, '_, '_> {
         let number = text.trim().parse().ok().filter(|&number: &u16| number > 0);
         let number =
             number.ok_or_else(|| (Reason::Invalid, "the key is not the number of a port".to_owned()))?;
-        if let Some((_, flag)) = self.options.reserved_ports.iter().find(|(own, _)| *own == number) {
+        if let Some(flag) = self.options.reserved(self.transport, number) {
             return Err((Reason::Conflict, format!("it is Forebay's own ({flag})")));
         }
         if self.listeners.iter().any(|listener| listener.port == number) {

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use model::{Host, HostList, HostName, HostTls, Listener, Model, Protocol, Replicas, Settings};
+use model::{Alias, Host, HostList, HostName, HostTls, Listener, Model, Protocol, Replicas, Settings};
 use smallvec::SmallVec;
 
 use super::backend_settings::BackendConsensus;
@@ -23,11 +23,12 @@ use super::ingress::class::Class;
 use super::ingress::{Claimants, Ingresses};
 use super::inputs::{Inputs, KnownInputs};
 use super::memo::{Memo, Revisions};
+use super::ownership::{HostsOfIngresses, OfIngresses, Terms};
 use super::{Translation, replicas, streams};
 use crate::index::Index;
 use crate::objects::{ConfigMap, Sourced};
 use crate::options::Options;
-use crate::problem::{Place, Problem};
+use crate::problem::{Place, Problem, Reason, Severity};
 use crate::resolve::Resolved;
 use crate::source::Skipped;
 
@@ -46,7 +47,12 @@ pub struct Translator {
     gateways: Gateways,
     /// TLS of the hosts for which no object configures anything.
     plain_tls: Arc<HostTls>,
+    /// Hosts without those of their further names that are others'.
+    renamed: RefCell<Renamed>,
 }
+
+/// A host as it was made, and without what is others', by its name.
+type Renamed = HashMap<HostName, (Arc<Host>, Arc<Host>)>;
 
 /// The settings of the whole proxy.
 struct GlobalPiece {
@@ -71,6 +77,10 @@ struct HostPiece {
     www: Option<(Arc<Host>, Arc<[RouteOrigin]>)>,
     certificates: Box<[HostCertificate]>,
     problems: Box<[Problem]>,
+    /// Settings of all its routes, if there are any.
+    terms: Option<Arc<Terms>>,
+    /// The Ingress that gives the host further names.
+    aliases_by: Option<u32>,
 }
 
 /// What there is one of: the listeners of TCP and UDP services, who shares the cache and limits.
@@ -131,6 +141,7 @@ impl Translator {
             replicas,
             gateways,
             plain_tls,
+            renamed,
             ..
         } = self;
         let inputs = Inputs::new(index, options, resolved, now, known, revisions);
@@ -153,10 +164,11 @@ impl Translator {
         let rest = || claimants.rest(Place::of_proxy());
         let of_streams = &streams.value(ONLY).made;
         let of_gateways = gateways.follow((&rest, base), of_streams, &inputs, &mut queries, revisions);
-        let made = Made { options, global, ingresses, hosts, order: &order, streams, replicas };
-        let mut translation = made.translation();
+        let made = Made { options, global, ingresses, hosts, order: &order, streams, replicas, renamed };
+        let names = made.names();
+        let mut translation = made.translation(&names);
         if let Some(made) = of_gateways {
-            gateways.join(made, options, &mut translation);
+            gateways.join(made, &names, options, &mut translation);
         }
         translation
     }
@@ -243,12 +255,26 @@ fn follow_hosts(
                 } else {
                     hosts::unclaimed(name, &canaries, defaults.tls)
                 };
-                HostPiece::new(group.clone(), is_served, wildcard.clone(), merged, old.as_ref())
+                // Ingresses that are no canaries come first; their claims are numbered in the same order.
+                let aliases_by = merged.aliases_by.map(|number| group[number]);
+                HostPiece {
+                    aliases_by,
+                    ..HostPiece::new(group.clone(), is_served, wildcard.clone(), merged, old.as_ref())
+                }
             },
         );
     };
     for &number in &order {
-        let wildcard = wildcard_of(memo.key(number), &wildcards).map(|wildcard| {
+        let wildcard = wildcard_of(memo.key(number), &wildcards);
+        // One that is younger than the host and of another namespace changes nothing of the host.
+        let is_foreign = |&wildcard: &u32| {
+            let owner = |number: u32| {
+                let mut group = groups[number as usize].iter();
+                group.find(|&&one| !ingresses.is_canary(one)).map(|&first| ingresses.owner(first))
+            };
+            owner(number).zip(owner(wildcard)).is_some_and(|(own, other)| own.precedes(&other))
+        };
+        let wildcard = wildcard.filter(|wildcard| !is_foreign(wildcard)).map(|wildcard| {
             // It comes first, whatever the order is: the host needs to know what it shows.
             follow(memo, wildcard, None);
             WildcardTls { certificate: memo.value(wildcard).host.tls.certificate.clone() }
@@ -272,7 +298,7 @@ impl HostPiece {
         merged: Merged,
         old: Option<&Self>,
     ) -> Self {
-        let Merged { host, www, origins, certificates, problems } = merged;
+        let Merged { host, www, origins, certificates, problems, terms, aliases_by: _ } = merged;
         let known = old.filter(|old| *old.origins == *origins);
         let www = www.map(|(www, origin)| {
             let before = old.and_then(|old| Some(&old.www.as_ref()?.0));
@@ -287,6 +313,8 @@ impl HostPiece {
             origins: known.map_or_else(|| origins.into(), |old| Arc::clone(&old.origins)),
             certificates: certificates.into(),
             problems: problems.into(),
+            terms,
+            aliases_by: None,
         }
     }
 }
@@ -365,11 +393,12 @@ struct Made<'m> {
     order: &'m [u32],
     streams: &'m Memo<(), Single<Vec<Listener>>>,
     replicas: &'m Memo<(), Single<Option<Replicas>>>,
+    renamed: &'m RefCell<Renamed>,
 }
 
 impl Made<'_> {
-    fn translation(&self) -> Translation {
-        let hosts = self.served();
+    fn translation(&self, names: &HostsOfIngresses) -> Translation {
+        let hosts = self.served(names);
         Translation {
             model: Model {
                 listeners: self.listeners(hosts.iter().map(|(host, _)| Arc::clone(host)).collect()),
@@ -379,7 +408,7 @@ impl Made<'_> {
                     ..self.global.value(ONLY).global.settings.clone()
                 },
             },
-            problems: self.problems(),
+            problems: self.problems(names),
             skipped: self.skipped(),
             origins: hosts.into_iter().map(|(_, origins)| origins).collect(),
             ingresses: self.ingresses.objects().cloned().collect(),
@@ -406,10 +435,65 @@ impl Made<'_> {
         [http, https].into_iter().chain(of_streams).collect()
     }
 
-    /// All hosts, and who asked for their routes.
-    fn served(&self) -> Vec<(Arc<Host>, Arc<[RouteOrigin]>)> {
-        let with_origins = |piece: &HostPiece| (Arc::clone(&piece.host), Arc::clone(&piece.origins));
-        let mut served: Vec<_> = self.hosts().filter(|piece| piece.is_served).map(with_origins).collect();
+    /// Owner of each name: the oldest object with it. Of objects of one namespace the one that declares the host comes before one with
+    /// an alias, as in ingress-nginx.
+    fn names(&self) -> HostsOfIngresses {
+        let mut names = HostsOfIngresses::new();
+        for piece in self.hosts().filter(|piece| piece.is_served) {
+            let first = piece.claimants.iter().find(|&&ingress| !self.ingresses.is_canary(ingress));
+            if let Some(&first) = first {
+                let terms = piece.terms.clone();
+                let declared = OfIngresses { owner: self.ingresses.owner(first), terms, is_alias: false };
+                names.insert(piece.host.name.clone(), declared);
+            }
+        }
+        for piece in self.hosts() {
+            let Some(by) = piece.aliases_by else { continue };
+            let owner = self.ingresses.owner(by);
+            for alias in &piece.host.aliases {
+                let Alias::Name(name) = alias else { continue };
+                let before = names.get(name);
+                let is_first = before.is_none_or(|before| {
+                    owner.precedes(&before.owner) || before.is_alias && owner.born < before.owner.born
+                });
+                if is_first {
+                    let (owner, terms) = (owner.clone(), piece.terms.clone());
+                    names.insert(name.clone(), OfIngresses { owner, terms, is_alias: true });
+                }
+            }
+        }
+        names
+    }
+
+    /// The host with the further names that it has, but for those that are others'.
+    fn with_own_aliases(&self, piece: &HostPiece, names: &HostsOfIngresses, before: &Renamed) -> Arc<Host> {
+        let Some(by) = piece.aliases_by else { return Arc::clone(&piece.host) };
+        let owner = self.ingresses.owner(by);
+        let is_own = |alias: &Alias| match alias {
+            Alias::Name(name) => names.get(name).is_none_or(|one| one.is_alias && one.owner == owner),
+            Alias::Pattern(_) => true,
+        };
+        if piece.host.aliases.iter().all(is_own) {
+            return Arc::clone(&piece.host);
+        }
+        let aliases: Vec<_> = piece.host.aliases.iter().filter(|alias| is_own(alias)).cloned().collect();
+        let known = before.get(&piece.host.name);
+        let known = known.filter(|(of, known)| Arc::ptr_eq(of, &piece.host) && known.aliases == aliases);
+        let known = known.map(|(_, known)| Arc::clone(known));
+        let host = known.unwrap_or_else(|| Arc::new(Host { aliases, ..Host::clone(&piece.host) }));
+        let made = (Arc::clone(&piece.host), Arc::clone(&host));
+        self.renamed.borrow_mut().insert(piece.host.name.clone(), made);
+        host
+    }
+
+    /// All hosts, and who asked for their routes. A host whose name is an older object's alias, of another namespace, is left out.
+    fn served(&self, names: &HostsOfIngresses) -> Vec<(Arc<Host>, Arc<[RouteOrigin]>)> {
+        let before = self.renamed.take();
+        let is_taken = |piece: &HostPiece| names.get(&piece.host.name).is_some_and(|one| one.is_alias);
+        let with_origins =
+            |piece: &HostPiece| (self.with_own_aliases(piece, names, &before), Arc::clone(&piece.origins));
+        let served = self.hosts().filter(|piece| piece.is_served && !is_taken(piece));
+        let mut served: Vec<_> = served.map(with_origins).collect();
         let leading: Vec<_> = self.hosts().filter_map(|piece| piece.www.clone()).collect();
         if !leading.is_empty() {
             let declared: HashSet<_> = served.iter().map(|(host, _)| host.name.clone()).collect();
@@ -423,15 +507,49 @@ impl Made<'_> {
     }
 
     /// All problems, sorted by place, without duplicates: several hosts may report the same missing object.
-    fn problems(&self) -> Vec<Problem> {
+    fn problems(&self, names: &HostsOfIngresses) -> Vec<Problem> {
+        let of_names = self.problems_of_names(names);
         let of_ingresses = self.ingresses.all().flat_map(|ingress| &ingress.problems);
         let of_hosts = self.hosts().flat_map(|host| &host.problems);
         let all = self.global.value(ONLY).problems.iter().chain(of_ingresses).chain(of_hosts);
         let others = self.streams.value(ONLY).problems.iter().chain(&self.replicas.value(ONLY).problems);
+        let others = others.chain(&of_names);
         let mut told = HashSet::new();
         let mut problems: Vec<_> = all.chain(others).filter(|&problem| told.insert(problem)).collect();
         problems.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
         problems.into_iter().cloned().chain(self.ingresses.problems_of_kept()).collect()
+    }
+
+    /// Hosts and further names that are left out since others have them.
+    fn problems_of_names(&self, names: &HostsOfIngresses) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for piece in self.hosts().filter(|piece| piece.is_served) {
+            let name = &piece.host.name;
+            if let Some(holder) = names.get(name).filter(|one| one.is_alias) {
+                let owner = &holder.owner.object;
+                for &ingress in &piece.claimants {
+                    let message = format!(
+                        "host {name} is a server-alias of {owner}, which is older and of another namespace; it is ignored here"
+                    );
+                    let problem =
+                        Problem::in_place(Severity::Warning, &self.ingresses.place(ingress), message);
+                    problems.push(problem.because(Reason::NotOwner));
+                }
+            }
+            let Some(by) = piece.aliases_by else { continue };
+            let owner = self.ingresses.owner(by);
+            let of_names = piece.host.aliases.iter().filter_map(|alias| match alias {
+                Alias::Name(name) => Some((name, names.get(name)?)),
+                Alias::Pattern(_) => None,
+            });
+            for (name, holder) in of_names.filter(|(_, holder)| !holder.is_alias || holder.owner != owner) {
+                let message =
+                    format!("server-alias {name} has no effect: {} has that host", holder.owner.object);
+                let problem = Problem::in_place(Severity::Warning, &self.ingresses.place(by), message);
+                problems.push(problem.because(Reason::NoEffect));
+            }
+        }
+        problems
     }
 
     fn skipped(&self) -> Skipped {

@@ -57,7 +57,7 @@ pub(super) fn tls_versions(text: &str) -> Parsed<(TlsVersions, Option<String>)> 
     if !versions.v12 && !versions.v13 {
         return Err(format!("{text:?} names neither TLSv1.2 nor TLSv1.3, and others are not available"));
     }
-    let remark = (!old.is_empty()).then(|| format!("left out: {} not available", old.join(", ")));
+    let remark = (!old.is_empty()).then(|| format!("ignored: {} not available", old.join(", ")));
     Ok((versions, remark))
 }
 
@@ -206,7 +206,7 @@ mod tests {
     fn versions_that_are_too_old_are_left_out() {
         let (versions, remark) = tls_versions("TLSv1.1 TLSv1.2").unwrap();
         assert_eq!(versions, TlsVersions { v12: true, v13: false });
-        assert_eq!(remark.unwrap(), "left out: TLSv1.1 not available");
+        assert_eq!(remark.unwrap(), "ignored: TLSv1.1 not available");
         assert_eq!(tls_versions("TLSv1.3 TLSv1.2").unwrap(), (TlsVersions::default(), None));
         assert!(
             tls_versions("TLSv1 SSLv3").is_err() && tls_versions("").is_err() && tls_versions("1.3").is_err()

@@ -3,6 +3,7 @@
 mod checks;
 #[path = "../../../../fuzz/smoke.rs"]
 mod driver;
+mod tenants;
 
 /// Mutations of each entry of the corpus. Each is translated a dozen times.
 const ROUNDS: u64 = 150;
@@ -37,4 +38,17 @@ const WORDS: &[&[u8]] = &[
 #[test]
 fn manifests() {
     driver::smoke("translate", ROUNDS, WORDS, checks::translate);
+}
+
+/// Mutations of each entry of the corpus of tenants.
+const TENANTS_ROUNDS: u64 = 150;
+
+#[test]
+fn tenants_keep_out_of_each_others_hosts() {
+    driver::smoke(
+        "tenants",
+        TENANTS_ROUNDS,
+        &[b"\0\0\0", b"\x01\x01", b"\xff", b"\x02\x03"],
+        tenants::tenants,
+    );
 }

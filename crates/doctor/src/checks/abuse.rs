@@ -10,11 +10,12 @@ use crate::samples::Samples;
 pub(crate) const CHECKS: &[Check] = &[Check {
     id: "abusive-clients",
     category: "clients",
-    what: "clients ask for far more than the others, make far more errors, or open connections for nothing, and are served as all others",
-    how: "Forebay's forebay_abuse_clients by state, and forebay_abuse_actions_total by mode: what was not done since the mode is watch",
+    what: "clients send far more requests than the others, cause far more errors, or open connections without a request, and \
+              are served like all others",
+    how: "forebay_abuse_clients by state, and forebay_abuse_actions_total with mode watch",
     severity: Verdict::Warning,
-    remedy: "look at them with `forebay abuse list`; gateways with many users go into `forebay-abuse-allow`, and `forebay-abuse: enforce` \
-             slows and refuses the rest",
+    remedy: "list them with `forebay abuse list`; put gateways with many users into `forebay-abuse-allow`; `forebay-abuse: \
+              enforce` slows and refuses the rest",
     case: "none",
     look: abusive_clients,
 }];

@@ -10,9 +10,8 @@ use crate::samples::Samples;
 pub(crate) const CHECKS: &[Check] = &[Check {
     id: "cpu-affinity",
     category: "cpu",
-    what: "a process that mostly waits is moved from CPU to CPU, or taken off it, and finds its caches cold each time",
-    how: "se.nr_migrations of /proc/PID/task/TID/sched, voluntary and involuntary context switches and Cpus_allowed_list of \
-              its status, between two samples",
+    what: "a mostly idle process is moved between CPUs, or preempted, and finds its caches cold each time",
+    how: "nr_migrations in /proc/PID/task/TID/sched; context switches and Cpus_allowed_list in its status",
     severity: Verdict::Warning,
     remedy: "pin it: worker_cpu_affinity auto (nginx), kubelet's --cpu-manager-policy=static with whole CPUs as requests \
                  and limits, or taskset -apc CPUS PID",

@@ -24,14 +24,10 @@ const REQUESTS_LIMITS: [f64; 2] = [100.0, 1000.0];
 pub(crate) const CHECKS: &[Check] = &[Check {
     id: "client-keepalive",
     category: "connections",
-    what: "clients open a connection for each request, or are made to by keep-alive-requests",
-    how: "requests for each connection that was accepted, by the metrics of Forebay or ingress-nginx, or by who sends the \
-          requests and the growth of PassiveOpens in /proc/net/snmp: fewer than 1.5 are a warning, and so is a mean at 100 or \
-          1,000, common values of keep-alive-requests; otherwise how long a connection lives (those open by those accepted a \
-          second: Little's law) and how many of them sent no second answer (sock_diag)",
+    what: "clients open a connection for each request, or keep-alive-requests forces them to",
+    how: "requests per accepted connection (metrics, or PassiveOpens in /proc/net/snmp): fewer than 1.5, or a mean at 100 or 1,000 (common keep-alive-requests), are a warning; otherwise the lifetime of connections (sock_diag)",
     severity: Verdict::Warning,
-    remedy: "have clients keep connections: HTTP/1.1 without `Connection: close`, `ab -k`, keep-alive towards us in a load \
-             balancer in front; in the ConfigMap `keep-alive: \"75\"` and `keep-alive-requests: \"10000\"` (nginx: \
+    remedy: "have clients reuse connections: HTTP/1.1 without `Connection: close`, `ab -k`, keep-alive in a load balancer in front; in the ConfigMap `keep-alive: \"75\"` and `keep-alive-requests: \"10000\"` (nginx: \
              `keepalive_timeout 75s; keepalive_requests 10000;`)",
     case: "A",
     look: client_keepalive,

@@ -32,11 +32,7 @@ pub(crate) const CHECKS: &[Check] = &[
         id: "upstream-reuse",
         category: "connections",
         what: "a new connection to the upstream for each request, or for many of them",
-        how: "the growth of ActiveOpens in /proc/net/snmp per request, where requests are counted (by `bench compare`, or by \
-              the proxy's metrics): more than 0.1 is a warning, more than 0.5 a failure; otherwise how long a connection \
-              lives (those open ten times a second, by those opened a second: Little's law) and how many of them never \
-              carried a second request, to be judged like the former (sock_diag). Forebay's own counters, where its metrics are given. It tells of the \
-              loss, whatever the cause; pool-too-small tells of one",
+        how: "new connections per request (ActiveOpens in /proc/net/snmp, or the proxy's metrics): above 0.1 a warning, above 0.5 a failure; if requests are not counted, the lifetime of connections and the share that never carried a second request (sock_diag)",
         severity: Verdict::Failure,
         remedy: KEEP,
         case: "A, D",
@@ -45,12 +41,8 @@ pub(crate) const CHECKS: &[Check] = &[
     Check {
         id: "pool-too-small",
         category: "connections",
-        what: "connections to the upstream are kept, but too few: idle ones are closed and opened again at once",
-        how: "connections that are reused in part (less than 0.95 are opened per request, or fewer than 95 % of those open \
-              carried one request alone, or more than 10 % are open though they have had their answer), yet opened at more than 10 a second and for fewer than 50 requests each, and this side closes at least \
-              half of them: what it closes becomes TIME_WAIT here. The cap that would have sufficed is the most that one process had open \
-              to one address, looked at ten times a second. Forebay counts evictions that it regretted. Where no \
-              connection is kept, it is upstream-reuse alone",
+        what: "the pool of connections to the upstream is too small: idle ones are closed and opened again at once",
+        how: "connections that are partly reused, but opened at more than 10 a second and for fewer than 50 requests each, at least half of them closed by this side (TIME_WAIT). The sufficient cap is the most that one process had open to one address. Forebay counts idle connections closed too early",
         severity: Verdict::Failure,
         remedy: "raise the cap until the number of connections stops falling: nginx `keepalive`, for each worker and upstream; \
                  ingress-nginx `upstream-keepalive-connections`; Forebay sizes the pool by itself where \
@@ -151,7 +143,7 @@ fn pool_too_small(samples: &Samples) -> Result<Outcome, Unknown> {
     let outcome = if seen.per_second < RATE_MIN {
         Outcome::ok(format!("{a_second} new upstream connections a second"))
     } else if is_kept_in_part(&seen) == Some(false) {
-        Outcome::ok("connections are not kept at all: upstream-reuse tells of it")
+        Outcome::ok("connections are not kept at all: upstream-reuse reports it")
     } else if pool_is_too_small(&seen) {
         let message = format!(
             "of {a_second} upstream connections a second this side closes {} and opens them again; {} were open to one \
@@ -397,7 +389,7 @@ mod tests {
     fn a_pool_is_not_blamed_for_what_others_do() {
         let none_kept = nginx(20_000, 5, 100, 19_000).requests(20_000).finding("pool-too-small");
         assert_eq!(none_kept.verdict, Verdict::Ok);
-        assert!(none_kept.message.ends_with("upstream-reuse tells of it"), "{}", none_kept.message);
+        assert!(none_kept.message.ends_with("upstream-reuse reports it"), "{}", none_kept.message);
         let other_side = nginx(6000, 487, 60, 100).requests(20_000).finding("pool-too-small");
         assert_eq!(other_side.verdict, Verdict::Ok, "{}", other_side.message);
         let now_and_then = nginx(200, 20, 0, 200).requests(20_000).finding("pool-too-small");

@@ -14,12 +14,10 @@ const SHEDS: f64 = 2.0;
 pub(crate) const CHECKS: &[Check] = &[Check {
     id: "guard",
     category: "guard",
-    what: "Forebay itself is short of CPU time, memory, descriptors or ports, so that it answers late or refuses",
-    how: "forebay_guard_level by what is short: level 1 is a warning, from level 2 on, where requests are refused with `forebay-guard: \
-          enforce`, a failure; so are connections that found no file descriptor (forebay_guard_spare_descriptor_total)",
+    what: "Forebay itself has too little CPU time, memory, descriptors or ports, so that it responds late or refuses requests",
+    how: "forebay_guard_level by resource: level 1 is a warning, level 2 a failure; so are connections without a file descriptor (forebay_guard_spare_descriptor_total)",
     severity: Verdict::Failure,
-    remedy: "more of what is short, or more replicas: docs/guard.md says for each what it is measured by; \
-             `forebay-guard: enforce` has critical requests go first meanwhile",
+    remedy: "more of the resource, or more replicas (docs/guard.md); `forebay-guard: enforce` serves critical requests first meanwhile",
     case: "E",
     look: guard,
 }];

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::subject::{is_open, listener};
+use super::subject::{is_open, listener, pid};
 use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::format::count;
@@ -36,8 +36,7 @@ pub(crate) const CHECKS: &[Check] = &[Check {
     id: "extra-hop",
     category: "traffic",
     what: "an upstream is itself a reverse proxy on this machine: each request is read and written once more than it needs",
-    how: "who listens where the process' connections go to, in the same network namespace (sock_diag): a process with the \
-          name of a known proxy, which has connections of its own at a comparable number",
+    how: "upstream listeners in the same network namespace (sock_diag) that have the name of a known proxy and about as many connections of their own",
     severity: Verdict::Warning,
     remedy: "name the last upstream in the Service or Ingress, and have one proxy do what both do",
     case: "E",
@@ -78,7 +77,7 @@ fn hop(groups: &[SocketGroup], taken: &Taken) -> Option<Outcome> {
         if taken.pid.is_some() && taken.pids.contains(&hop.pid) {
             return None;
         }
-        let own = open_connections(groups, hop);
+        let own = open_connections(groups, upstream.remote, hop);
         (own as f64 >= PASSED_ON * upstream.connections as f64).then(|| told(upstream, hop, own))
     })
 }
@@ -125,11 +124,14 @@ fn upstreams<'a>(groups: &'a [SocketGroup], taken: &Taken) -> Vec<Upstream<'a>> 
     upstreams
 }
 
-/// The connections that processes of this name have open, workers included. Connections too young to have an owner count as theirs
-/// if no other process was seen to connect to that address.
-fn open_connections(groups: &[SocketGroup], hop: &Owner) -> u64 {
+/// The connections that processes of this name have open, workers included, but not those of processes that connect to it: another
+/// Forebay in front has the same name. Connections too young to have an owner count as theirs if no other process was seen to connect
+/// to that address.
+fn open_connections(groups: &[SocketGroup], remote: &str, hop: &Owner) -> u64 {
     let open = || groups.iter().filter(|group| is_open(group));
-    let is_hop = |group: &SocketGroup| group.owner.as_ref().is_some_and(|owner| owner.name == hop.name);
+    let clients: BTreeSet<u32> = open().filter(|group| group.remote == remote).filter_map(pid).collect();
+    let is_of = |owner: &Owner| owner.name == hop.name && !clients.contains(&owner.pid);
+    let is_hop = |group: &SocketGroup| group.owner.as_ref().is_some_and(is_of);
     let of_others = open().filter(|group| group.owner.is_some() && !is_hop(group));
     let of_others: BTreeSet<&String> = of_others.map(|group| &group.remote).collect();
     let own =
@@ -188,6 +190,7 @@ mod tests {
     fn a_server_is_no_hop() {
         let verdict = |groups: &[SocketGroup]| scene().pids(&[7]).sockets(groups).finding(ID).verdict;
         assert_eq!(verdict(&chain("nginx", 0)), Verdict::Ok, "it serves files");
+        assert_eq!(verdict(&chain("forebay", 0)), Verdict::Ok, "it is a payload server");
         assert_eq!(verdict(&chain("web", 60)), Verdict::Ok, "it asks a database");
         assert_eq!(verdict(&chain("nginx", 60)[..2]), Verdict::Ok, "it is elsewhere");
         let mut workers = chain("forebay", 60);
@@ -200,7 +203,7 @@ mod tests {
         let mut groups = chain("nginx", 60);
         groups[3].owner = None;
         let finding = scene().pids(&[7]).sockets(&groups).finding(ID);
-        assert_eq!(finding.message, "could not look, because who listens at 10.0.0.1:8080 cannot be seen");
+        assert_eq!(finding.message, "not checked: who listens at 10.0.0.1:8080 cannot be seen");
         assert_eq!(scene().sockets(&groups).finding(ID).verdict, Verdict::Unknown);
     }
 }

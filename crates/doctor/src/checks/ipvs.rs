@@ -12,12 +12,10 @@ pub(crate) const CHECKS: &[Check] = &[
     Check {
         id: "ipvs-reuse",
         category: "ipvs",
-        what: "a client's port that is used again meets the connection that IPVS still remembers: its SYN is dropped and sent \
+        what: "a reused client port hits a connection that IPVS still remembers: its SYN is dropped and sent \
                again a second later (conn_reuse_mode 1 with conntrack before Linux 5.9), or it is sent to where the old one \
                went, even to a Pod that is gone (0)",
-        how: "net.ipv4.vs.conn_reuse_mode, conntrack and expire_nodest_conn by the kernel's version, where /proc/net/ip_vs has \
-              services. kube-proxy sets conn_reuse_mode to 0 since 1.13; since 1.19 not before Linux 4.1; since 1.22 not from \
-              5.9 on",
+        how: "net.ipv4.vs.conn_reuse_mode, conntrack and expire_nodest_conn by kernel version, if /proc/net/ip_vs has services",
         severity: Verdict::Failure,
         remedy: "a kernel from 5.9 on with sysctl -w net.ipv4.vs.conn_reuse_mode=1",
         case: "B",
@@ -30,8 +28,7 @@ pub(crate) const CHECKS: &[Check] = &[
                graceful removal never ends",
         how: "ActiveConn and InActConn of destinations with weight 0 in /proc/net/ip_vs, between two samples",
         severity: Verdict::Failure,
-        remedy: "before Linux 5.9 keep connections open in the clients (ports are not used again then), or have kube-proxy use \
-                 another mode (mode: iptables or nftables); from 5.9 on sysctl -w net.ipv4.vs.conn_reuse_mode=1; remove one \
+        remedy: "before Linux 5.9 keep connections open in the clients, or use another kube-proxy mode (iptables, nftables); from 5.9 on sysctl -w net.ipv4.vs.conn_reuse_mode=1; remove one \
                  endpoint now with ipvsadm -d -t SERVICE -r ENDPOINT",
         case: "B",
         look: drain_stuck,
@@ -123,7 +120,7 @@ fn rescheduled(version: kernel::Version, release: &str, mode: u64, uses_conntrac
 fn not_rescheduled(version: kernel::Version, release: &str, has_mode: bool, expires: Option<u64>) -> Outcome {
     let gone = match expires {
         Some(0) => "; when it is gone its packets are dropped silently (expire_nodest_conn 0)",
-        Some(_) => "; when it is gone the client is told so and tries again (expire_nodest_conn 1)",
+        Some(_) => "; when it is gone the client gets a reset and tries again (expire_nodest_conn 1)",
         None => "",
     };
     let price = format!(
@@ -206,7 +203,7 @@ fn judge_drain(was: &Destination, now: &Destination, seconds: Option<f64>) -> Ou
     );
     let outcome = if now.inactive == 0 {
         Outcome::warning(format!("{counts}: clients keep them open"))
-            .remedy("close them: have the endpoint end its keep-alive connections when it is told to stop (preStop hook, SIGTERM)")
+            .remedy("close them: have the endpoint end its keep-alive connections when it has to stop (preStop hook, SIGTERM)")
     } else if seconds.is_some_and(|seconds| seconds >= REMEMBERED_SECONDS)
         || now.connections() > was.connections()
     {
@@ -290,7 +287,7 @@ mod tests {
         assert!(silent.message.contains("dropped silently (expire_nodest_conn 0)"), "{}", silent.message);
         assert!(silent.remedy.contains("expire_nodest_conn=1"), "{}", silent.remedy);
         let told = node("5.4.0\n", "0\n", "1\n", "1\n").finding("ipvs-reuse");
-        assert!(told.message.contains("is told so"), "{}", told.message);
+        assert!(told.message.contains("gets a reset"), "{}", told.message);
         let leftover = node("5.15.0\n", "0\n", "1\n", "1\n").finding("ipvs-reuse");
         assert!(leftover.message.contains("leftover"), "{}", leftover.message);
     }

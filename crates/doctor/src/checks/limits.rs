@@ -36,9 +36,7 @@ pub(crate) const CHECKS: &[Check] = &[
         id: "conntrack",
         category: "limits",
         what: "the connection tracking table is full or loses entries: packets of new connections are dropped",
-        how: "nf_conntrack_count against nf_conntrack_max; the growth of drop, early_drop and insert_failed in \
-              /proc/net/stat/nf_conntrack; where the table is more than half full, timeouts more than ten times those of \
-              field case A",
+        how: "nf_conntrack_count against nf_conntrack_max; drop, early_drop and insert_failed in /proc/net/stat/nf_conntrack; long timeouts if the table is more than half full",
         severity: Verdict::Failure,
         remedy: "sysctl -w net.netfilter.nf_conntrack_max=2097152 \
                  net.netfilter.nf_conntrack_tcp_timeout_established=1200 \
@@ -230,12 +228,9 @@ mod tests {
     #[test]
     fn a_process_that_ended_is_not_judged() {
         let finding = holding(1, "1024").lacks("proc/7/limits").finding("files-limit");
-        assert_eq!(finding.message, "could not look, because there is no /proc/7/limits");
+        assert_eq!(finding.message, "not checked: there is no /proc/7/limits");
         let finding = holding(1, "1024").pids(&[]).finding("files-limit");
-        assert_eq!(
-            finding.message,
-            "could not look, because no process was given (--pid), and none listens here"
-        );
+        assert_eq!(finding.message, "not checked: no process was given (--pid), and none listens here");
     }
 
     fn tracking(entries: u64, last: &str) -> Scene {

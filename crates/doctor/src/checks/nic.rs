@@ -10,7 +10,7 @@ use crate::samples::Samples;
 pub(crate) const CHECKS: &[Check] = &[Check {
     id: "nic",
     category: "network",
-    what: "a link carries all that it can, or packets are lost in a device's ring or a CPU's queue",
+    what: "a link is saturated, or packets are lost in a device's ring or a CPU's queue",
     how: "bytes of /proc/net/dev against /sys/class/net/DEVICE/speed; drops there, rx_missed_errors, and dropped and \
           time_squeeze of /proc/net/softnet_stat, between two samples",
     severity: Verdict::Failure,

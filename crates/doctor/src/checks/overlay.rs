@@ -68,7 +68,7 @@ fn overlay(samples: &Samples) -> Result<Outcome, Unknown> {
         let unknown = routes.iter().find(|route| kind(sample, place, &route.device) == Kind::NotKnown);
         if let (Some(route), "") = (unknown, *place) {
             let why = sample.text("sys/class/net").err().map_or(String::new(), |why| format!(" ({why})"));
-            return Err(Unknown(format!("/sys tells not what kind of device {} is{why}", route.device)));
+            return Err(Unknown(format!("/sys does not give the kind of device {}{why}", route.device)));
         }
         all_plain = all_plain.with(format!("{place}routes"), routes.len() as u64);
     }

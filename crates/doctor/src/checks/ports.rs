@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::subject::Subject;
 use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::format::{count, percent, whole};
@@ -28,10 +29,8 @@ pub(crate) const CHECKS: &[Check] = &[
     Check {
         id: "port-range",
         category: "ports",
-        what: "too few local ports for connections that go out: connects search long, and then fail with EADDRNOTAVAIL",
-        how: "sockets in all states by local address and remote (sock_diag) against ip_local_port_range less \
-              ip_local_reserved_ports: half of it is a warning, four fifths a failure, and so is a connect that Forebay \
-              counts as having found no port; a range narrower than Linux's default is a warning",
+        what: "too few local ports for outgoing connections: connects become slow, and then fail with EADDRNOTAVAIL",
+        how: "sockets by local address and remote (sock_diag) against ip_local_port_range: half of it is a warning, four fifths or a connect without a port a failure; a range narrower than Linux's default is a warning",
         severity: Verdict::Failure,
         remedy: "sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\" in this network namespace (a Pod: \
                  securityContext.sysctls), and keep connections instead of opening new ones (upstream-reuse)",
@@ -41,9 +40,8 @@ pub(crate) const CHECKS: &[Check] = &[
     Check {
         id: "time-wait",
         category: "ports",
-        what: "connections that this side closes first stay behind as TIME_WAIT and hold its ports for a minute",
-        how: "TIME_WAIT by remote for what went out, by local port for what came in (sock_diag): whose side they are on \
-              closes first; the growth of TCPTimeWaitOverflow in /proc/net/netstat against tcp_max_tw_buckets; tcp_tw_reuse",
+        what: "connections that this side closes first become TIME_WAIT and hold its ports for a minute",
+        how: "TIME_WAIT by remote and by local port (sock_diag); TCPTimeWaitOverflow in /proc/net/netstat; tcp_tw_reuse",
         severity: Verdict::Warning,
         remedy: "keep connections (upstream-reuse, pool-too-small); sysctl -w net.ipv4.tcp_tw_reuse=1 \
                  net.ipv4.tcp_timestamps=1 lets new connections take their ports",
@@ -148,7 +146,11 @@ fn time_wait(samples: &Samples) -> Result<Outcome, Unknown> {
     let overflows = samples.growth(|sample| counters::tcp_ext(sample, "TCPTimeWaitOverflow"))?;
     let buckets: u64 = sample.number("proc/sys/net/ipv4/tcp_max_tw_buckets")?;
     let reuse: u64 = sample.number("proc/sys/net/ipv4/tcp_tw_reuse")?;
-    let outgoing = held(&sockets, Direction::Outgoing, |group| &group.remote);
+    let subject = Subject::of(&sample.taken, &[], &sockets);
+    // The kernel keeps no owner of a TIME_WAIT: with a process that is asked about, those towards its own remotes count.
+    let is_theirs = |group: &SocketGroup| sample.taken.pid.is_none() || subject.goes_to(&group.remote);
+    let theirs: Vec<_> = sockets.iter().filter(|group| is_theirs(group)).cloned().collect();
+    let outgoing = held(&theirs, Direction::Outgoing, |group| &group.remote);
     let incoming = held(&sockets, Direction::Incoming, |group| &group.local);
     let share = outgoing.most as f64 / range.size.max(1) as f64;
     let towards =
@@ -272,7 +274,7 @@ mod tests {
     #[test]
     fn ports_that_cannot_be_seen_are_unknown() {
         let finding = range("1024 65535").finding("port-range");
-        assert_eq!(finding.message, "could not look, because /forebay/sockets.json was not captured");
+        assert_eq!(finding.message, "not checked: /forebay/sockets.json was not captured");
         assert_eq!(range("?").sockets(&[]).finding("port-range").verdict, Verdict::Unknown);
     }
 
@@ -304,6 +306,20 @@ mod tests {
         let finding = waiting(&[], 12, "2").finding("time-wait");
         assert_eq!(finding.verdict, Verdict::Warning);
         assert_eq!(finding.message, "12 TIME_WAIT had no room in tcp_max_tw_buckets (5,000)");
+    }
+
+    #[test]
+    fn time_wait_of_other_programs_is_not_held_against_a_process() {
+        let groups = [
+            outgoing(State::TimeWait, REMOTE, 27_900),
+            outgoing(State::Established, REMOTE, 3).of(8, "wrk"),
+            outgoing(State::Established, "10.0.0.9:80", 3).of(7, "forebay"),
+            outgoing(State::TimeWait, "10.0.0.9:80", 12),
+        ];
+        let of_all = waiting(&groups, 0, "2").finding("time-wait");
+        assert_eq!(of_all.verdict, Verdict::Warning);
+        let own = waiting(&groups, 0, "2").pids(&[7]).finding("time-wait");
+        assert_eq!(own.message, "12 TIME_WAIT of connections that went out, 0 of those that came in");
     }
 
     #[test]

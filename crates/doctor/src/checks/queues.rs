@@ -1,5 +1,6 @@
 //! Connections that wait to be accepted, or for an answer to their SYN.
 
+use super::subject;
 use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::format::count;
@@ -16,9 +17,7 @@ pub(crate) const CHECKS: &[Check] = &[
         id: "accept-queue",
         category: "queues",
         what: "clients connect faster than a process accepts, or its queue is too short for a burst",
-        how: "the growth of ListenOverflows, ListenDrops and SyncookiesSent in /proc/net/netstat against PassiveOpens in \
-              /proc/net/snmp; how full the listeners' queues are (sock_diag), and whether somaxconn or the process's own \
-              backlog bounds them",
+        how: "ListenOverflows, ListenDrops and SyncookiesSent in /proc/net/netstat; the listeners' queues (sock_diag), bounded by somaxconn or the process's backlog",
         severity: Verdict::Failure,
         remedy: "sysctl -w net.core.somaxconn=65535, and have the process listen with as long a backlog",
         case: "A",
@@ -28,11 +27,9 @@ pub(crate) const CHECKS: &[Check] = &[
         id: "syn-retry",
         category: "queues",
         what: "SYNs go unanswered: connects take about 1 s, 3 s or 7 s",
-        how: "the growth of TCPSynRetrans (before Linux 3.15 TCPTimeouts) in /proc/net/netstat and of AttemptFails in \
-              /proc/net/snmp against ActiveOpens and PassiveOpens; sockets in SYN_SENT",
+        how: "TCPSynRetrans in /proc/net/netstat and AttemptFails in /proc/net/snmp against opened connections; sockets in SYN_SENT",
         severity: Verdict::Failure,
-        remedy: "find who drops them: on the other end accept-queue and conntrack, behind a Service's address \
-                 ipvs-reuse, in between a firewall; connections that are kept have no SYN to lose (upstream-reuse)",
+        remedy: "find what drops them: accept-queue or conntrack at the other end, ipvs-reuse behind a Service's address, a firewall in between; reuse connections (upstream-reuse)",
         case: "B",
         look: syn_retry,
     },
@@ -46,6 +43,12 @@ fn accept_queue(samples: &Samples) -> Result<Outcome, Unknown> {
     let accepted = samples.growth(|sample| counters::tcp(sample, "PassiveOpens"))?;
     let somaxconn: u64 = samples.last()?.number("proc/sys/net/core/somaxconn")?;
     let sockets = samples.sockets()?;
+    let taken = &samples.last()?.taken;
+    // The counters are those of the whole namespace; a queue has an owner.
+    let may_be_theirs = |group: &SocketGroup| {
+        taken.pid.is_none() || subject::pid(group).is_none_or(|pid| taken.pids.contains(&pid))
+    };
+    let sockets: Vec<_> = sockets.into_iter().filter(may_be_theirs).collect();
     let fullest = fullest(&sockets);
     let (queued, backlog) = fullest.map_or((0, 0), |group| (group.queued, group.backlog));
     let lost = overflows.max(drops);
@@ -242,6 +245,6 @@ mod tests {
     #[test]
     fn without_counters_nothing_is_known_of_syns() {
         let finding = scene().sockets(&[]).finding("syn-retry");
-        assert_eq!(finding.message, "could not look, because /proc/net/netstat was not captured");
+        assert_eq!(finding.message, "not checked: /proc/net/netstat was not captured");
     }
 }

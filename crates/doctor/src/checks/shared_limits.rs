@@ -9,11 +9,10 @@ use crate::samples::Samples;
 pub(crate) const CHECKS: &[Check] = &[Check {
     id: "limit-redis",
     category: "clients",
-    what: "the Redis that counts for limits which replicas share is slow or gone: each replica counts alone, or refuses requests",
+    what: "the Redis that counts for shared limits is slow or unreachable: each replica counts alone, or refuses requests",
     how: "Forebay's forebay_limit_redis_exchanges_total and forebay_limit_redis_requests_total, by result",
     severity: Verdict::Failure,
-    remedy: "the log says once why Redis does not count; look at what it says of the address, the password and the certificate of \
-             `--limit-redis`, and at Redis' own latency",
+    remedy: "check the log, the address, password and certificate of `--limit-redis`, and the latency of Redis",
     case: "none",
     look: limit_redis,
 }];

@@ -13,12 +13,11 @@ use crate::ticks::CpuTicks;
 pub(crate) const CHECKS: &[Check] = &[Check {
     id: "cpu-throttled",
     category: "cpu",
-    what: "a burst spends its cgroup's CPU quota of a period (100 ms) and everybody in it waits for the next, though the average \
-           use is low",
-    how: "nr_periods, nr_throttled and throttled time of cpu.stat against cpu.max (version 2) or cpu.cfs_quota_us (1), of the \
-          process' cgroups and with --pods of every Pod's; CPU time every 10 ms for the bursts within a period",
+    what: "a burst uses up its cgroup's CPU quota of a period (100 ms) and all its threads wait for the next, though the \
+              average use is low",
+    how: "nr_periods, nr_throttled and throttled time in cpu.stat against cpu.max (v2) or cpu.cfs_quota_us (v1), with --pods of every Pod; CPU time every 10 ms for bursts",
     severity: Verdict::Failure,
-    remedy: "raise the limit (resources.limits.cpu), or take it away; a longer period only moves the wait",
+    remedy: "raise the limit (resources.limits.cpu), or remove it; a longer period only moves the wait",
     case: "E",
     look: cpu_throttled,
 }];

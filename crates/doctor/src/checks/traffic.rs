@@ -28,13 +28,10 @@ pub(crate) const CHECKS: &[Check] = &[
     Check {
         id: "slow-replies",
         category: "traffic",
-        what: "replies take longer than they should, now and then, though nothing looks busy",
-        how: "the proxy's metrics: of TCP services the share of answers over --stream-response-threshold (10 ms unless told \
-              otherwise), more than 0.1 % of them; of HTTP the share of responses over 1 s, more than 1 %. A failure where a \
-              cgroup was throttled meanwhile (nr_throttled in cpu.stat; --pods looks at those of all Pods)",
+        what: "responses are slow now and then, though nothing looks busy",
+        how: "the proxy's metrics: more than 0.1 % of TCP responses over --stream-response-threshold (10 ms), or more than 1 % of HTTP responses over 1 s. A failure if a cgroup was throttled meanwhile",
         severity: Verdict::Failure,
-        remedy: "look for the cause at the upstream: cpu-throttled names limits that are too low; doctor --pods looks at those \
-                 of all Pods on this node",
+        remedy: "look for the cause at the upstream: cpu-throttled, with --pods for all Pods on this node",
         case: "E",
         look: slow_replies,
     },
@@ -42,8 +39,7 @@ pub(crate) const CHECKS: &[Check] = &[
         id: "tls-cost",
         category: "traffic",
         what: "CPU goes into TLS handshakes: sessions are not resumed, or keys are RSA where ECDSA would do",
-        how: "Forebay's forebay_tls_handshakes_total by kind and key, at ten full handshakes a second and more: none in ten \
-              resumed, or one in ten or more signed with RSA",
+        how: "forebay_tls_handshakes_total, from ten full handshakes a second on: fewer than one in ten resumed, or one in ten or more with RSA",
         severity: Verdict::Warning,
         remedy: "in the ConfigMap `ssl-session-cache: \"true\"` and `ssl-session-tickets: \"true\"`; clients that keep \
                  connections, or at least sessions (client-keepalive)",
@@ -158,7 +154,7 @@ fn throttled(samples: &Samples) -> Result<Option<(String, f64)>, Unknown> {
 fn tls_cost(samples: &Samples) -> Result<Outcome, Unknown> {
     let pages = Pages::of(samples)?;
     let all = pages.growth(HANDSHAKES);
-    let all = all.ok_or_else(|| Unknown("the proxy's metrics do not tell of handshakes".into()))?;
+    let all = all.ok_or_else(|| Unknown("the proxy's metrics do not count handshakes".into()))?;
     let is_full = |series: &Series<'_>| series.label("kind").as_deref() == Some("full");
     let full = pages.growth_where(HANDSHAKES, is_full).unwrap_or(0.0);
     let is_rsa = |series: &Series<'_>| is_full(series) && series.label("key").as_deref() == Some("rsa");
@@ -247,7 +243,7 @@ mod tests {
     #[test]
     fn without_metrics_nothing_is_known_of_replies() {
         let finding = scene().finding("slow-replies");
-        assert_eq!(finding.message, "could not look, because the proxy's metrics were not given");
+        assert_eq!(finding.message, "not checked: the proxy's metrics were not given");
         let others = scene().file(METRICS, "up 1\n").finding("slow-replies");
         assert_eq!(others.verdict, Verdict::Unknown);
         let idle = scene().file(METRICS, &format!("{} 3\n", crate::read::metrics::REQUESTS_TOTAL));
@@ -281,6 +277,6 @@ mod tests {
     #[test]
     fn who_does_not_count_handshakes_is_not_judged() {
         let finding = scene().file(METRICS, "up 1\n").finding("tls-cost");
-        assert_eq!(finding.message, "could not look, because the proxy's metrics do not tell of handshakes");
+        assert_eq!(finding.message, "not checked: the proxy's metrics do not count handshakes");
     }
 }

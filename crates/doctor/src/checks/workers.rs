@@ -93,7 +93,7 @@ fn workers(
         .flatten()
         .collect();
     if allowed.is_empty() {
-        return Err(Unknown(format!("/proc/{pid}/status tells no Cpus_allowed_list")));
+        return Err(Unknown(format!("/proc/{pid}/status has no Cpus_allowed_list")));
     }
     let online = processes::online_cpus(last);
     let mask = online.map_or(allowed.len(), |online| allowed.intersection(&online).count().max(1));

@@ -14,7 +14,7 @@ use crate::output::Format;
 /// One measurement of one URL.
 #[derive(Args, Debug)]
 pub(crate) struct Single {
-    /// What is asked for: http://HOST/PATH or https://, with a :PORT where it is another.
+    /// URL, such as http://HOST/PATH or https://HOST:PORT/PATH.
     #[arg(value_name = "URL")]
     pub(crate) url: String,
     #[command(flatten)]
@@ -27,7 +27,7 @@ pub(crate) struct Single {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Telling {
     /// Form of the result.
-    #[arg(long, value_enum, value_name = "FORM", default_value_t = Format::Text)]
+    #[arg(short = 'o', long, value_enum, value_name = "FORM", default_value_t = Format::Text)]
     pub(crate) output: Format,
     /// Also write a page with tables and plots, for any browser, in one file.
     #[arg(long, value_name = "FILE")]
@@ -44,7 +44,7 @@ pub(crate) enum Switch {
 /// What load is made.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Load {
-    /// Connections that are used at once.
+    /// Concurrent connections.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) connections: u32,
     /// Threads that share them [default: as many as there are CPUs to use].
@@ -53,26 +53,26 @@ pub(crate) struct Load {
     /// How long.
     #[arg(long, value_name = "TIME", value_parser = model::parse_duration, default_value = "10s")]
     pub(crate) duration: Duration,
-    /// End after so many requests, if that is earlier.
+    /// End after this many requests, if that is earlier.
     #[arg(long, value_name = "N")]
     pub(crate) requests: Option<u64>,
-    /// Open loop: so many requests a second, whether or not answers come; latency counts from when each was due
+    /// Open loop: requests per second, whether or not responses arrive; latency counts from when each was due
     /// [default: a closed loop, in which each connection sends its next request when it has its answer].
     #[arg(long, value_name = "N", value_parser = parse_rate)]
     pub(crate) rate: Option<f64>,
     /// Whether a connection carries more than one request.
     #[arg(long, value_enum, value_name = "on|off", default_value_t = Switch::On, hide_possible_values = true)]
     pub(crate) keep_alive: Switch,
-    /// Speak HTTP/2: agreed by ALPN over TLS, with prior knowledge in the clear.
+    /// Use HTTP/2: by ALPN over TLS, with prior knowledge in clear.
     #[arg(long)]
     pub(crate) http2: bool,
-    /// Requests that an HTTP/2 connection carries at once.
+    /// Concurrent requests per HTTP/2 connection.
     #[arg(long, value_name = "N", default_value_t = 1, requires = "http2", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) streams: u16,
     /// Trust any certificate.
     #[arg(long)]
     pub(crate) insecure: bool,
-    /// Where HOST:PORT of the URL is, instead of what DNS says; ADDR may be a list with commas. May be given several times.
+    /// Address of HOST:PORT, instead of DNS; ADDR may be a list with commas. May be given several times.
     #[arg(long, value_name = "HOST:PORT:ADDR")]
     pub(crate) resolve: Vec<Resolve>,
     /// A header of each request. May be given several times.

@@ -38,9 +38,9 @@ pub(crate) enum What {
     Rps(Single),
     /// New TLS connections a second: each makes a full handshake, carries one request and is closed.
     Tps(Single),
-    /// Gbit/s of the bodies of answers.
+    /// Gbit/s of response bodies.
     Throughput(Single),
-    /// What the way through a proxy costs, and why: alternates short rounds of both ways, and looks at the machine meanwhile.
+    /// Measure what a proxy costs, and why: alternates short rounds of both ways, and examines the machine meanwhile.
     Compare(Box<compare::Compare>),
     /// Field case C's four tables for this machine: requests/s over HTTP and over HTTPS, TLS connections/s and Gbit/s, by
     /// the number of CPUs.
@@ -63,7 +63,7 @@ pub(crate) fn run(options: Bench) -> anyhow::Result<ExitCode> {
 fn once(kind: Kind, single: &Single) -> anyhow::Result<ExitCode> {
     let subject = Subject::new(kind, &single.url, &single.load)?;
     for address in &subject.left_out {
-        eprintln!("forebay: left out: {address}");
+        eprintln!("forebay: ignored: {address}");
     }
     let round = Round::of(&single.load)?;
     let (measured, readings) = measure(&subject, &round, single.telling.report.as_deref())?;

@@ -13,6 +13,7 @@ use super::format::{self, bytes, grouped};
 use super::measure::{Kind, Measured, Measurement, Subject};
 use super::show;
 use super::timeline::{PERIOD, Reading};
+use crate::version;
 
 /// Points of a latency distribution for each further nine.
 const POINTS_PER_NINE: u32 = 25;
@@ -82,7 +83,7 @@ pub(crate) fn machine() -> Vec<(String, String)> {
         ("machine".into(), text(name.nodename())),
         ("kernel".into(), format!("{} {}", text(name.sysname()), text(name.release()))),
         ("CPUs".into(), cpus.to_string()),
-        ("forebay".into(), env!("CARGO_PKG_VERSION").into()),
+        ("forebay".into(), version::RELEASE.into()),
     ]
 }
 

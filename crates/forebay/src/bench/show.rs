@@ -143,11 +143,8 @@ fn generator(text: &mut String, measured: &Measured, threads: usize) {
         &format!("{:.2} s of CPU, {threads} {busy:.0} % busy, peak memory {memory}", used.cpu_seconds),
     );
     if used.limited {
-        let waiting = if waited >= 1.0 {
-            format!(", and waited for a CPU another {waited:.0} %")
-        } else {
-            String::new()
-        };
+        let waiting =
+            if waited >= 1.0 { format!(", and waited for a CPU {waited:.0} %") } else { String::new() };
         let _ = writeln!(
             text,
             "\nwarning: the load generator was the limit: its {threads} ran {busy:.0} % of the time{waiting}.\n\

@@ -1,7 +1,7 @@
 //! The report of `forebay check` as one page of HTML without anything from elsewhere.
 
 use control::Translation;
-use control::migration::{Report, Use};
+use control::migration::{Look, Report, Use};
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:72rem;padding:0 1rem}\
     table{border-collapse:collapse;width:100%;margin:1rem 0}td,th{text-align:left;padding:.3rem .6rem;border-bottom:1px solid #ddd;\
@@ -15,7 +15,9 @@ pub(super) fn page(translation: &Translation, report: &Report) -> String {
             "<h1>From ingress-nginx to Forebay</h1><p><strong>{}</strong></p>",
             escaped(&report.verdict())
         ),
-        looks(report),
+        list(report.advice().iter().map(String::as_str)),
+        looks("Ingresses that need a look", &report.need_a_look),
+        looks("Ingresses that serve nothing, as before", &report.not_served),
         left_out(report),
         uses("Annotations in use", &report.annotations),
         uses("ConfigMap keys in use", &report.keys),
@@ -28,18 +30,18 @@ pub(super) fn page(translation: &Translation, report: &Report) -> String {
     )
 }
 
-fn looks(report: &Report) -> String {
-    if report.need_a_look.is_empty() {
+fn looks(title: &str, looks: &[Look]) -> String {
+    if looks.is_empty() {
         return String::new();
     }
-    let looks = report.need_a_look.iter().map(|look| {
+    let looks = looks.iter().map(|look| {
         format!(
             "<h3><code>{}</code></h3>{}",
             escaped(&look.ingress),
             list(look.why.iter().map(String::as_str))
         )
     });
-    format!("<h2>Ingresses that need a look</h2>{}", looks.collect::<String>())
+    format!("<h2>{title}</h2>{}", looks.collect::<String>())
 }
 
 fn left_out(report: &Report) -> String {

@@ -1,10 +1,8 @@
 //! The command line of `forebay convert`.
 
-use std::path::PathBuf;
+use clap::{Args, Subcommand, ValueEnum};
 
-use clap::{Args, Subcommand};
-
-use super::{ApiServer, Reading};
+use super::{ApiServer, Manifests, Reading};
 
 #[derive(Args, Debug)]
 pub(crate) struct Convert {
@@ -14,7 +12,7 @@ pub(crate) struct Convert {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConvertCommand {
-    /// Make Gateways, routes and policies of Ingresses with their annotations, and print them as YAML. Comments say what has no
+    /// Convert Ingresses with their annotations to Gateways, routes and policies, printed as YAML. Comments say what has no
     /// counterpart; standard error sums up. Changes nothing. Exit status: 0 everything has a counterpart, 1 something needs a look,
     /// 2 unusable arguments.
     Ingress(Box<ConvertIngress>),
@@ -22,10 +20,12 @@ pub(crate) enum ConvertCommand {
 
 #[derive(Args, Debug)]
 pub(crate) struct ConvertIngress {
-    /// File or folder with Kubernetes manifests [default: standard input, unless a cluster is named]. May be given several times.
     /// Services, Secrets and ConfigMaps that Ingresses name should be among them.
-    #[arg(short = 'f', long, value_name = "PATH", conflicts_with_all = ["kubeconfig", "apiserver_host"])]
-    pub(crate) manifests: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) manifests: Manifests,
+    /// How the objects are printed. JSON is one List.
+    #[arg(short = 'o', long, value_enum, value_name = "FORM", default_value = "yaml")]
+    pub(crate) output: ObjectForm,
     /// Name of the Gateway.
     #[arg(long, value_name = "NAME", default_value = "forebay")]
     pub(crate) gateway_name: String,
@@ -39,4 +39,13 @@ pub(crate) struct ConvertIngress {
     pub(crate) api_server: ApiServer,
     #[command(flatten)]
     pub(crate) reading: Reading,
+}
+
+/// The form in which objects are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ObjectForm {
+    /// With comments.
+    Yaml,
+    /// For programs.
+    Json,
 }

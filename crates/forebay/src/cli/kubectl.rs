@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use observe::Reason;
 
 use super::{Asked, Output, Watching};
 
 /// The program under the name by which kubectl knows it as a plugin.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-forebay", bin_name = "kubectl forebay", version, args_override_self = true)]
-#[command(about = "Look after the Forebays of a cluster. Changes nothing.")]
+#[command(about = "Examine the Forebays of a cluster. Changes nothing.")]
 pub(crate) struct Plugin {
     #[command(flatten)]
     pub(crate) kubectl: Kubectl,
@@ -56,18 +57,18 @@ const SELECTOR: &str = "app.kubernetes.io/name=forebay,app.kubernetes.io/compone
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KubectlCommand {
-    /// Tell how each Forebay of the cluster does. Exit status: 0 all are ready and have answered, 1 some are not or have not, 2 it could
-    /// not be done.
+    /// Show the state of each Forebay of the cluster. Exit status: 0 all are ready and have responded, 1 some are not or have not,
+    /// 2 it could not be done.
     Status(Told),
-    /// Tell what becomes of a request, as a running Forebay sees it. Sends no request. Exit status: 0 it is served, 1 it is refused or
-    /// answered with an error, 2 it could not be done.
+    /// Explain a request step by step, as a running Forebay sees it. Sends no request. Exit status: 0 it is served, 1 it is refused
+    /// or gets an error, 2 it could not be done.
     Explain {
         #[command(flatten)]
         asked: Asked,
         #[command(flatten)]
         told: Told,
     },
-    /// Read the cluster as the Forebay in it does, and print what is served, every problem, and what changes for who comes over from
+    /// Check the cluster as the Forebay in it sees it: print what is served, every problem, and what changes for users of
     /// ingress-nginx. Exit status: 0 clean, 1 problems, 2 it could not be done.
     Check {
         #[command(flatten)]
@@ -79,8 +80,8 @@ pub(crate) enum KubectlCommand {
         #[arg(last = true, value_name = "FLAG")]
         flags: Vec<String>,
     },
-    /// Tell what the doctor's checks find at each Forebay: what costs QPS there. Exit status: 0 clean, 1 warnings, 2 failures, or it could
-    /// not be done.
+    /// Show what the doctor's checks find at each Forebay: what costs QPS there. Exit status: 0 clean, 1 warnings, 2 failures, or it
+    /// could not be done.
     Doctor(Told),
     /// Watch a Forebay in the terminal, as `forebay top` does: rates, times, connections and what needs a look, and routes, hosts and
     /// clusters.
@@ -91,7 +92,7 @@ pub(crate) enum KubectlCommand {
         #[command(flatten)]
         watching: Watching,
     },
-    /// Print the logs of all Forebays, in the order of their times. With --host or --status, lines of the access log alone.
+    /// Print the logs of all Forebays, ordered by time. With --host or --status, only lines of the access log.
     Logs(Logs),
 }
 
@@ -110,6 +111,10 @@ pub(crate) struct Logs {
     /// Status of the answers: 404, or 5xx for all of a class. May be given several times.
     #[arg(long, value_name = "STATUS", value_delimiter = ',', value_parser = status)]
     pub(crate) status: Vec<(u16, u16)>,
+    /// Reason of the fault, such as `queue_full`, for which the format of the access log needs `$forebay_reason`. May be given several
+    /// times.
+    #[arg(long, value_name = "REASON", value_delimiter = ',', value_parser = reason)]
+    pub(crate) reason: Vec<Reason>,
     /// Go on with what is written from now on, as it comes.
     #[arg(short = 'f', long)]
     pub(crate) follow: bool,
@@ -137,6 +142,13 @@ fn status(text: &str) -> Result<(u16, u16), String> {
             _ => Err("a status is 404 or the like, or 5xx for all of a class".to_owned()),
         },
     }
+}
+
+fn reason(text: &str) -> Result<Reason, String> {
+    let known = Reason::ALL.iter().find(|reason| reason.name() == text).copied();
+    known.ok_or_else(|| {
+        "reasons are those of forebay_faults_total, listed in docs/troubleshooting.md".to_owned()
+    })
 }
 
 #[cfg(test)]

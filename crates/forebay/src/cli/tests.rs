@@ -44,3 +44,22 @@ fn flags_about_what_is_written_to_the_cluster_become_options() {
     assert!(!status(&["--disable-leader-election"]).leader_election);
     assert!(!status(&["--disable-sync-events=true"]).sync_events);
 }
+
+/// Each example of a `--help` is a command line that is taken.
+#[test]
+fn every_command_has_examples_that_parse() {
+    let mut found = 0;
+    for command in Cli::command().get_subcommands() {
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        for line in help.lines().filter_map(|line| line.strip_prefix("  forebay ")) {
+            let line = line.split("  ").next().unwrap_or_default();
+            let line = line.split(" > ").next().unwrap_or_default();
+            let parsed = Cli::try_parse_from(["forebay"].into_iter().chain(line.split(' ')));
+            let is_help =
+                parsed.as_ref().is_err_and(|error| error.kind() == clap::error::ErrorKind::DisplayHelp);
+            assert!(parsed.is_ok() || is_help, "{line}: {parsed:?}");
+            found += 1;
+        }
+    }
+    assert!(found > 15, "{found}");
+}

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 use clap_complete::Shell;
 
+use super::Output;
+
 #[derive(Args, Debug)]
 pub(crate) struct Payload {
     /// Port; 0 is any free one.
@@ -44,6 +46,13 @@ pub(crate) struct Man {
     /// Folder for forebay.1, forebay-serve.1 and the others; made where it is missing [default: forebay.1 is printed].
     #[arg(value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Version {
+    /// How it is printed.
+    #[arg(short, long, value_enum, value_name = "FORM", default_value = "text")]
+    pub(crate) output: Output,
 }
 
 impl Payload {

@@ -1,7 +1,8 @@
 //! What is counted of requests, as sums that differences of series are added to.
 
-use observe::SeriesChange;
+use observe::{Reason, SeriesChange};
 
+use super::causes;
 use super::quantile::latency;
 use super::state::{Classes, Latency};
 
@@ -12,6 +13,8 @@ pub(super) struct Counts {
     classes: [u64; 6],
     requests: Vec<u64>,
     responses: Vec<u64>,
+    /// Reasons of responses with 5xx.
+    causes: Vec<(Reason, u64)>,
 }
 
 impl Counts {
@@ -20,11 +23,15 @@ impl Counts {
         self.classes[class] += change.requests.iter().sum::<u64>();
         add(&mut self.requests, change.requests);
         add(&mut self.responses, change.responses);
+        if class == 5 {
+            causes::add(&mut self.causes, change.causes);
+        }
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
         add(&mut self.requests, &other.requests);
         add(&mut self.responses, &other.responses);
+        causes::add(&mut self.causes, &other.causes);
         for (sum, count) in self.classes.iter_mut().zip(other.classes) {
             *sum += count;
         }
@@ -40,6 +47,10 @@ impl Counts {
 
     pub(super) fn server_errors(&self) -> u64 {
         self.classes[5]
+    }
+
+    pub(super) fn causes(&self) -> &[(Reason, u64)] {
+        &self.causes
     }
 
     pub(super) fn classes(&self, seconds: f64) -> Classes {

@@ -1,14 +1,18 @@
 //! The console: what people look at, at `/console/` of the admin server. Read-only, and for those who may see `/configuration`.
 //!
-//! `/console/state` is the overview, `/console/events` the same each second, `/console/objects` what is configured, `/console/traffic` what
-//! goes on there, `/console/problems` and `/console/changes` what their names say. The structs are documented where they stand. All other
-//! paths are files of the page, which asks these and nobody else.
+//! `/console/state` is the overview, `/console/events` the same each second, `/console/history` the charts of the last day,
+//! `/console/objects` the configuration, `/console/traffic` the traffic of its routes and clusters, `/console/problems` and
+//! `/console/changes` what their names say. The structs are documented where they stand. All other paths are files of the page, which
+//! asks these and nobody else.
 //!
 //! Must not be in here: anything that the request path does for it; who may see it, which is the admin server's.
 
+mod causes;
 mod changes;
 mod counts;
 mod events;
+mod failing;
+mod history;
 mod objects;
 mod page;
 mod quantile;
@@ -32,6 +36,7 @@ use crate::explain::Objects;
 use changes::Changes;
 pub(crate) use events::EventStream;
 use events::Watchers;
+use history::History;
 use objects::Listing;
 use seen::Seen;
 
@@ -47,6 +52,7 @@ pub(crate) struct Console {
     seen: Arc<Seen>,
     changes: Changes,
     watchers: Arc<Watchers>,
+    history: History,
 }
 
 /// An answer of the console.
@@ -69,6 +75,7 @@ impl Console {
             seen: Arc::new(Seen::new(registry, findings)),
             changes: Changes::default(),
             watchers: Arc::new(Watchers::new(connections_max)),
+            history: History::default(),
         }
     }
 
@@ -88,13 +95,15 @@ impl Console {
         self.seen.note(condition);
     }
 
+    /// Keeps the history, for ever.
+    pub(crate) async fn keep_history(&self) {
+        self.history.keep(&self.seen.registry).await;
+    }
+
     /// Answers a request for one of its paths, from somebody who may see it.
     pub(crate) async fn answer(&self, path: &str, headers: &HeaderMap) -> Answer {
         let mut answer = match path.strip_prefix(PREFIX).unwrap_or_default() {
             "" => Answer::Whole(moved()),
-            _ if !is_own(path, headers) => {
-                Answer::Whole(refusal(StatusCode::FORBIDDEN, "this is not for pages of other sites\n"))
-            }
             "/events" => self.events(),
             "/state" => Answer::Whole(json_or_busy(self.watchers.state(&self.seen).await)),
             "/traffic" => {
@@ -106,6 +115,7 @@ impl Console {
                 let list = |objects: &Objects| bytes(&objects::problems(&objects.translation));
                 Answer::Whole(self.list(list).await)
             }
+            "/history" => Answer::Whole(json(bytes(&self.history.told()))),
             "/changes" => Answer::Whole(json(bytes(&self.changes.all()))),
             _ => {
                 let missing = || refusal(StatusCode::NOT_FOUND, "the console is at /console/\n");
@@ -145,9 +155,9 @@ impl Console {
 
 /// Whether a request comes from the page itself or from a program. Browsers say so in a header that no page can forge (Fetch Metadata
 /// Request Headers). Another site's page could not read an answer, but it could take all seats. It may have a link to the page.
-fn is_own(path: &str, headers: &HeaderMap) -> bool {
+pub(crate) fn is_own(path: &str, headers: &HeaderMap) -> bool {
     let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
-    matches!(site, None | Some(b"same-origin" | b"none")) || path == "/console/"
+    matches!(site, None | Some(b"same-origin" | b"none")) || matches!(path, "/console" | "/console/")
 }
 
 fn bytes<T: Serialize + ?Sized>(value: &T) -> Bytes {
@@ -178,15 +188,20 @@ fn refusal(status: StatusCode, hint: &str) -> Response<Bytes> {
     response
 }
 
-/// What browsers are told of every answer. What the page shows is not kept; its own files are, and asked about.
+/// Headers of every response of the admin server: browsers do not guess its type, and no other site's page may read it.
+pub(crate) fn keep_to_itself(headers: &mut HeaderMap) {
+    for (name, value) in
+        [("x-content-type-options", "nosniff"), ("cross-origin-resource-policy", "same-origin")]
+    {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+}
+
+/// Headers of the console's responses: browsers do not store data, and revalidate the page's own files.
 fn protect(headers: &mut HeaderMap) {
-    for (name, value) in [
-        ("content-security-policy", POLICY),
-        ("x-frame-options", "DENY"),
-        ("x-content-type-options", "nosniff"),
-        ("referrer-policy", "no-referrer"),
-        ("cross-origin-resource-policy", "same-origin"),
-    ] {
+    for (name, value) in
+        [("content-security-policy", POLICY), ("x-frame-options", "DENY"), ("referrer-policy", "no-referrer")]
+    {
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));

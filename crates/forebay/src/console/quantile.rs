@@ -7,6 +7,11 @@ pub(super) fn latency(bounds: &[f64], buckets: &[u64]) -> Latency {
     Latency { p50: quantile(bounds, buckets, 0.5), p99: quantile(bounds, buckets, 0.99) }
 }
 
+/// The estimate of a quantile in seconds; none where nothing was counted.
+pub(super) fn estimate(bounds: &[f64], buckets: &[u64], share: f64) -> Option<f64> {
+    quantile(bounds, buckets, share).map(|found| found.estimate_seconds)
+}
+
 /// A quantile; none where nothing was counted.
 fn quantile(bounds: &[f64], buckets: &[u64], share: f64) -> Option<Quantile> {
     let total: u64 = buckets.iter().sum();

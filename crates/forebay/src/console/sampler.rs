@@ -8,6 +8,7 @@ use doctor::collect::UsageReader;
 use observe::{Counter, EndpointTotals, Gauge, Handshake, Reason, SeriesReader};
 
 use super::counts::Counts;
+use super::failing::{Failures, Recent};
 use super::seen::Seen;
 use super::state::{
     Certificates, Configuration, Connections, Fault, Findings, Found, Problems, Process, Requests, Shortage,
@@ -15,7 +16,7 @@ use super::state::{
 };
 use super::traffic::{self, ByRoute, Collected};
 use crate::explain::Objects;
-use crate::machine;
+use crate::{machine, version};
 
 /// A certificate that ends within this time ends soon; managers of certificates renew long before.
 const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
@@ -28,6 +29,7 @@ pub(super) struct Sampler {
     ports_available: Option<u64>,
     series: SeriesReader,
     before: Option<Sample>,
+    failures: Recent,
     /// What the configuration of a revision consists of.
     counted: Option<(u64, Counted)>,
 }
@@ -61,6 +63,7 @@ impl Sampler {
             ports_available: UsageReader::default().read(&[]).port_range,
             series: SeriesReader::default(),
             before: None,
+            failures: Recent::default(),
             counted: None,
         }
     }
@@ -70,8 +73,10 @@ impl Sampler {
         let registry = &seen.registry;
         let is_asked_for = collected.is_asked_for();
         let (mut counts, mut by_route) = (Counts::default(), ByRoute::new());
+        let mut failures = Failures::default();
         self.series.read(registry, |change| {
             counts.add(change);
+            failures.note(change);
             if is_asked_for {
                 traffic::note(&mut by_route, change);
             }
@@ -83,6 +88,7 @@ impl Sampler {
         let now = self.before.as_ref().expect("it was put there just now");
         let since = before.as_ref().map(|before| Since { now, before });
         let seconds = since.as_ref().map(Since::seconds);
+        self.failures.add(seconds, failures);
         if is_asked_for {
             collected.add(seconds, by_route, registry);
         }
@@ -92,14 +98,14 @@ impl Sampler {
             _ => Counted::of(seen.served().as_ref()),
         };
         let state = State {
-            version: env!("CARGO_PKG_VERSION"),
+            version: version::RELEASE,
             name: self.name.clone(),
             at_seconds: at.as_secs_f64(),
             uptime_seconds: (at.as_secs_f64() - process.start_time_seconds).max(0.0),
             window_seconds: seconds,
             revision: seen.revision(),
             configuration: configuration(&counted.configuration, seen),
-            requests: requests(seen, now, since.as_ref(), &counts),
+            requests: requests(now, since.as_ref(), &counts),
             connections: connections(seen, since.as_ref()),
             upstream: self.upstream(seen, now, since.as_ref(), &endpoints),
             tls: tls(since.as_ref()),
@@ -114,6 +120,7 @@ impl Sampler {
             findings: findings(seen),
             problems: counted.problems.clone(),
             certificates: certificates(&counted.ends, at),
+            failing: self.failures.told(),
         };
         self.counted = Some((state.revision, counted));
         state
@@ -176,7 +183,9 @@ fn sum(endpoints: &[(std::net::SocketAddr, EndpointTotals)]) -> EndpointTotals {
         regretted: all.regretted + one.regretted,
         stale: all.stale + one.stale,
         requests: all.requests + one.requests,
+        server_errors: all.server_errors + one.server_errors,
         failures: all.failures + one.failures,
+        failures_after_sending: all.failures_after_sending + one.failures_after_sending,
         idle: all.idle.wrapping_add(one.idle),
         ejected: all.ejected.wrapping_add(one.ejected),
         ejections: all.ejections + one.ejections,
@@ -257,8 +266,8 @@ fn configuration(counted: &Configuration, seen: &Seen) -> Configuration {
     }
 }
 
-fn requests(seen: &Seen, now: &Sample, since: Option<&Since<'_>>, counts: &Counts) -> Requests {
-    let bounds = seen.registry.time_bounds();
+fn requests(now: &Sample, since: Option<&Since<'_>>, counts: &Counts) -> Requests {
+    let bounds = &observe::latency_bounds();
     let fault = |(at, reason): (usize, &Reason)| Fault {
         reason: reason.name(),
         side: reason.side().name(),

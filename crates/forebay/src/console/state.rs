@@ -33,6 +33,39 @@ pub(crate) struct State {
     pub(crate) findings: Findings,
     pub(crate) problems: Problems,
     pub(crate) certificates: Certificates,
+    /// Routes with responses with 5xx within the last half minute, those with most of them first; at most ten.
+    pub(crate) failing: Vec<Failing>,
+}
+
+/// A route that fails. Host, path, namespace, object, rule, service and service port are the labels of `/console/objects`.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Failing {
+    pub(crate) host: String,
+    pub(crate) path: String,
+    pub(crate) namespace: String,
+    pub(crate) object: String,
+    pub(crate) rule: String,
+    pub(crate) service: String,
+    pub(crate) service_port: String,
+    /// The cluster of the route's Service, or of the canary that failed last.
+    pub(crate) cluster: String,
+    pub(crate) server_errors_per_second: f64,
+    /// The share of these in all requests of the route: 0 to 1.
+    pub(crate) error_ratio: f64,
+    /// The most frequent reasons, at most three.
+    pub(crate) causes: Vec<Cause>,
+}
+
+/// Why requests of a route fail.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Cause {
+    /// As in `forebay_faults_total`; null where the endpoint returned the status itself.
+    pub(crate) reason: Option<&'static str>,
+    /// What the reason means.
+    pub(crate) meaning: &'static str,
+    pub(crate) per_second: f64,
 }
 
 /// The configuration in force.
@@ -97,8 +130,8 @@ pub(crate) struct Latency {
     pub(crate) p99: Option<Quantile>,
 }
 
-/// A quantile as a histogram knows it: the bucket that it is in, and an estimate within (as Prometheus' `histogram_quantile` makes it). With
-/// the buckets by default nothing is told apart below 5 ms; `--time-buckets` has finer ones.
+/// A quantile as a histogram knows it: the bucket that it is in, and an estimate within (as Prometheus' `histogram_quantile` makes it). Times
+/// of requests have two buckets for each power of two, from 24 us to 51 s.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::struct_field_names, reason = "names end with their unit")]

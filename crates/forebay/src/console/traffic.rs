@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use model::Labels;
-use observe::{EndpointTotals, Registry, SeriesChange, StreamName, StreamTotals};
+use observe::{EndpointTotals, Registry, SeriesChange, StreamName, StreamTotals, latency_bounds};
 use serde::Serialize;
 
+use super::causes;
 use super::counts::Counts;
 use super::quantile::latency;
-use super::state::Latency;
+use super::state::{Cause, Latency};
 
 /// Measurements that are added up: with one a second, rates of few requests do not jump between 0 and 1.
 const MEASUREMENTS: usize = 5;
@@ -51,6 +52,8 @@ pub(crate) struct RouteTraffic {
     pub(crate) client_errors_per_second: f64,
     /// Answers with 5xx.
     pub(crate) server_errors_per_second: f64,
+    /// Why answers with 5xx were made, the most frequent reasons first, at most three.
+    pub(crate) causes: Vec<Cause>,
     pub(crate) latency: Latency,
 }
 
@@ -87,6 +90,12 @@ pub(crate) struct EndpointTraffic {
     pub(crate) address: SocketAddr,
     pub(crate) requests_per_second: f64,
     pub(crate) failures_per_second: f64,
+    /// Responses with a status from 500.
+    pub(crate) server_errors_per_second: f64,
+    /// Idle connections closed too early.
+    pub(crate) regretted_per_second: f64,
+    /// All requests fail, or nearly all: at most one in a hundred has got a response with a status below 500.
+    pub(crate) is_failing: bool,
     /// Connections opened.
     pub(crate) opened_per_second: f64,
     /// Requests that took an open connection, of those that took one or opened one; null where there was neither.
@@ -202,7 +211,7 @@ impl Collected {
         let merged = self.merged();
         Traffic {
             window_seconds: Some(seconds),
-            routes: merged.iter().map(|(labels, all)| route(labels, all, seconds, registry)).collect(),
+            routes: merged.iter().map(|(labels, all)| route(labels, all, seconds)).collect(),
             clusters: clusters(&merged, seconds, registry),
             endpoints: self.endpoints(registry),
             services: self.services(registry),
@@ -241,6 +250,9 @@ impl Collected {
                 address: *address,
                 requests_per_second: rate(now.requests, before.requests),
                 failures_per_second: rate(now.failures, before.failures),
+                server_errors_per_second: rate(now.server_errors, before.server_errors),
+                is_failing: is_failing(now, &before),
+                regretted_per_second: rate(now.regretted, before.regretted),
                 opened_per_second: opened,
                 reuse_ratio: (opened + reused > 0.0).then(|| reused / (opened + reused)),
                 open: open.get(address).copied().unwrap_or_default(),
@@ -289,6 +301,15 @@ impl Collected {
     }
 }
 
+/// Whether an endpoint fails all requests, or nearly all.
+fn is_failing(now: &EndpointTotals, before: &EndpointTotals) -> bool {
+    let grown = |of: fn(&EndpointTotals) -> u64| of(now).saturating_sub(of(before));
+    let failed_after_sending = grown(|all| all.server_errors) + grown(|all| all.failures_after_sending);
+    let succeeded = grown(|all| all.requests).saturating_sub(failed_after_sending);
+    let failed = grown(|all| all.server_errors) + grown(|all| all.failures);
+    failed > 0 && succeeded <= failed / 100
+}
+
 /// Adds what has changed of a series to what has changed of its route.
 pub(super) fn note(changes: &mut ByRoute, change: &SeriesChange<'_>) {
     let address = Arc::as_ptr(change.labels).addr();
@@ -297,7 +318,7 @@ pub(super) fn note(changes: &mut ByRoute, change: &SeriesChange<'_>) {
     of_route.entry(change.canary.cloned()).or_default().add(change);
 }
 
-fn route(labels: &Labels, counts: &ByCanary, seconds: f64, registry: &Registry) -> RouteTraffic {
+fn route(labels: &Labels, counts: &ByCanary, seconds: f64) -> RouteTraffic {
     let mut all = Counts::default();
     for counts in counts.values() {
         all.merge(counts);
@@ -314,7 +335,8 @@ fn route(labels: &Labels, counts: &ByCanary, seconds: f64, registry: &Registry) 
         requests_per_second: all.total() as f64 / seconds,
         client_errors_per_second: all.client_errors() as f64 / seconds,
         server_errors_per_second: all.server_errors() as f64 / seconds,
-        latency: all.latency(registry.time_bounds()),
+        causes: causes::told(all.causes(), all.server_errors(), seconds),
+        latency: all.latency(&latency_bounds()),
     }
 }
 
@@ -339,7 +361,7 @@ fn clusters(by_route: &ByLabels, seconds: f64, registry: &Registry) -> Vec<Clust
         ClusterTraffic {
             requests_per_second: counts.total() as f64 / seconds,
             server_errors_per_second: counts.server_errors() as f64 / seconds,
-            latency: counts.upstream_latency(registry.time_bounds()),
+            latency: counts.upstream_latency(&latency_bounds()),
             queued: load.queued,
             loads: load
                 .endpoints

@@ -26,7 +26,7 @@ const DURATION_MIN: Duration = Duration::from_millis(100);
 /// Options of `forebay demo`.
 #[derive(Args, Debug)]
 pub(crate) struct Demo {
-    /// Make a field case happen: see what hurts, what the doctor says of it, and what Forebay does instead.
+    /// Reproduce a field case: the problem, the doctor's findings, and Forebay instead.
     #[arg(long, value_enum, value_name = "CASE")]
     case: Option<Case>,
     /// Also draw the case to this file, as one page of HTML.
@@ -35,7 +35,7 @@ pub(crate) struct Demo {
     /// How long each way is measured.
     #[arg(long, value_name = "TIME", value_parser = model::parse_duration, default_value = "4s")]
     duration: Duration,
-    /// Go on serving the examples until Ctrl-C.
+    /// Keep serving the examples until Ctrl-C.
     #[arg(long, conflicts_with = "case")]
     stay: bool,
     /// In the namespaces of a case already.

@@ -26,11 +26,11 @@ pub(crate) struct Doctor {
     command: Option<DoctorCommand>,
     #[command(flatten)]
     looking: Looking,
-    /// Judge what was captured elsewhere: a file that `capture` wrote, or a folder with a machine's proc and sys.
+    /// Examine what was captured elsewhere: a file of `capture`, or a folder with a machine's proc and sys.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["watch", "pid", "pods", "metrics"])]
     root: Option<PathBuf>,
     /// Form of the output.
-    #[arg(long, value_enum, value_name = "FORM", default_value_t = Format::Text)]
+    #[arg(short = 'o', long, value_enum, value_name = "FORM", default_value_t = Format::Text)]
     output: Format,
 }
 
@@ -53,11 +53,11 @@ struct Looking {
     /// How long to watch: many checks compare two samples.
     #[arg(long, value_name = "TIME", value_parser = model::parse_duration, default_value = "5s")]
     watch: Duration,
-    /// A process, such as the proxy's; its descendants and its network namespace are looked at. Without this, what
+    /// A process, such as the proxy's; its descendants and its network namespace are examined. Without this, what
     /// listens in the present namespace.
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
-    /// Also look at the cgroups of all Pods of this node.
+    /// Also examine the cgroups of all Pods of this node.
     #[arg(long)]
     pods: bool,
     /// The proxy's metrics, of Forebay or ingress-nginx, such as http://127.0.0.1:10254/metrics; read from where the process is.

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::io::IsTerminal;
 
+use control::legible;
 use doctor::{Evidence, Finding, Value, Verdict};
 
 use crate::output::shows_unicode;
@@ -37,14 +38,14 @@ pub(crate) fn show<Name: AsRef<str>>(text: &mut String, finding: &Finding<Name>,
     };
     let sign = if shows_unicode() { sign } else { plain };
     let sign = if colour { format!("\x1b[{paint};1m{sign}\x1b[0m") } else { sign.to_owned() };
-    let _ = writeln!(text, "{sign} {}: {}", finding.id.as_ref(), finding.message);
+    let _ = writeln!(text, "{sign} {}: {}", finding.id.as_ref(), legible::line(&finding.message));
     if finding.verdict <= Verdict::Unknown {
         return;
     }
     if finding.evidence.iter().next().is_some() {
-        let _ = writeln!(text, "    evidence: {}", figures(&finding.evidence));
+        let _ = writeln!(text, "    evidence: {}", legible::line(&figures(&finding.evidence)));
     }
-    for (index, line) in finding.remedy.lines().enumerate() {
+    for (index, line) in finding.remedy.lines().map(legible::line).enumerate() {
         let _ = writeln!(text, "    {} {line}", if index == 0 { "remedy:  " } else { "         " });
     }
     let _ = writeln!(text, "    see:      {}", finding.doc);
@@ -82,6 +83,6 @@ fn summary<Name>(findings: &[Finding<Name>]) -> String {
     let mut parts = vec![format!("{} ok", count(Verdict::Ok))];
     parts.extend((failures > 0).then(|| format!("{failures} failed")));
     parts.extend((warnings > 0).then(|| format!("{warnings} warned")));
-    parts.extend((unknown > 0).then(|| format!("{unknown} could not look")));
+    parts.extend((unknown > 0).then(|| format!("{unknown} not checked")));
     format!("{} checks: {}", findings.len(), parts.join(", "))
 }

@@ -7,33 +7,49 @@ mod show;
 mod sources;
 mod told;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use anyhow::bail;
-use control::Connection;
+use anyhow::Context;
 use http::Method;
 use proxy::guard::Relief;
 
 use crate::ask::ask;
-use crate::cli::{self, ApiServer, Output};
+use crate::cli::{self, ApiServer, Output, Source};
 use crate::output;
 pub(crate) use question::Question;
 pub(crate) use sources::Objects;
 pub(crate) use told::{Told, tell};
 
+/// The admin server that is asked where nothing else is named.
+const LOCAL: &str = "http://127.0.0.1:10254";
+
 /// The exit status says whether the request is served: 0 if so, 1 if it is refused or answered with an error.
 pub(crate) fn run(options: cli::Explain) -> anyhow::Result<ExitCode> {
     let question = Question::from(options.asked);
-    let told = if let Some(url) = &options.admin {
-        ask(url, Method::GET, &question.target()?)?
-    } else {
-        let paths = options.paths.into_iter().chain(options.manifests).collect();
-        tell(&objects(&options.api_server, options.reading, paths)?, &question, Relief::default())?
+    let source = match &options.admin {
+        Some(_) => None,
+        None => options.manifests.source(&options.api_server)?,
+    };
+    let told = match source {
+        Some(source) => {
+            tell(&objects(&options.api_server, options.reading, source)?, &question, Relief::default())?
+        }
+        None => running(options.admin.as_deref(), &question)?,
     };
     print(&told, options.output)
+}
+
+/// Asks a running Forebay.
+fn running(admin: Option<&str>, question: &Question) -> anyhow::Result<Told> {
+    let told = ask(admin.unwrap_or(LOCAL), Method::GET, &question.target()?);
+    match admin {
+        Some(_) => told,
+        None => told.context(
+            "no manifests, cluster or --admin are named, so that a Forebay on this machine was asked",
+        ),
+    }
 }
 
 /// Prints an explanation.
@@ -46,22 +62,25 @@ pub(crate) fn print(told: &Told, output: Output) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!told.is_served)))
 }
 
-fn objects(api_server: &ApiServer, reading: cli::Reading, paths: Vec<PathBuf>) -> anyhow::Result<Objects> {
-    let is_cluster = api_server.kubeconfig.is_some() || api_server.apiserver_host.is_some();
-    if paths.is_empty() && !is_cluster {
-        bail!("nothing to explain: give a PATH with manifests, --kubeconfig, --apiserver-host or --admin");
-    }
-    let reading = reading.into_options(paths);
+fn objects(api_server: &ApiServer, reading: cli::Reading, source: Source) -> anyhow::Result<Objects> {
     let prefix = reading.annotations_prefix.clone();
-    let translation = if is_cluster {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(async {
-            let connection = Connection::open(&api_server.address()).await?;
-            let checked = control::check_cluster(&connection, api_server.scope(), reading, SystemTime::now());
-            anyhow::Ok(checked.await?.0)
-        })?
-    } else {
-        control::load_at(&reading, SystemTime::now())?
+    let with_scope = |mut options: control::Options| {
+        options.watch_namespace = api_server.scope().only_namespace();
+        options
+    };
+    let now = SystemTime::now();
+    let translation = match source {
+        Source::Cluster => {
+            let options = with_scope(reading.into_options(Vec::new()));
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(async {
+                let connection = api_server.connect().await?;
+                anyhow::Ok(control::check_cluster(&connection, api_server.scope(), options, now).await?.0)
+            })?
+        }
+        Source::Files { paths, stdin } => {
+            control::load_text_at(&with_scope(reading.of_files().into_options(paths)), stdin, now)?
+        }
     };
     let snapshot = Arc::new(routing::compile(&translation.model, None, 1));
     Ok(Objects { snapshot, translation: Arc::new(translation), prefix: prefix.into() })

@@ -116,6 +116,7 @@ impl Question {
 impl From<cli::Asked> for Question {
     fn from(asked: cli::Asked) -> Self {
         let cli::Asked { url, method, headers, client_ip } = asked;
+        let url = if url.contains("://") { url } else { format!("http://{url}") };
         Self { url, method, headers, client: client_ip }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use control::legible;
+
 use super::sources::Source;
 use super::told::{Told, ToldDestination};
 
@@ -9,7 +11,7 @@ use super::told::{Told, ToldDestination};
 pub(super) fn text(told: &Told) -> String {
     let mut out = String::new();
     let mut line = |name: &str, value: &str| {
-        let _ = writeln!(out, "{:<13}{value}", format!("{name}:"));
+        let _ = writeln!(out, "{:<13}{}", format!("{name}:"), legible::line(value));
     };
     line("Request", &format!("{} {}", told.method, told.url));
     line("Client", &told.client);
@@ -50,7 +52,7 @@ pub(super) fn text(told: &Told) -> String {
         head(&mut out, "Answer", answer);
     }
     told.destinations.iter().for_each(|to| destination(&mut out, to));
-    out
+    legible::lines(&out).into_owned()
 }
 
 fn destination(out: &mut String, to: &ToldDestination) {
@@ -86,4 +88,27 @@ fn of_source(source: &Source) -> String {
         (None, _) => String::new(),
     };
     format!("{}: {first}{more} ({}{place})", source.name, source.object)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_others_wrote_moves_no_cursor() {
+        let told = json!({
+            "isServed": true, "method": "GET", "url": "http://a.test/\u{1b}[31m", "client": "192.0.2.1",
+            "listener": "HTTP :80", "path": "/\u{9b}2J\nReason: forged", "steps": [
+                {"step": "redirect", "verdict": "passes", "text": "to \u{202e}x", "from": [
+                    {"name": "app-root", "value": "/\u{1b}]0;x\u{7}", "object": "Ingress a/b"},
+                ]},
+            ],
+            "outcome": "is answered", "destinations": [],
+        });
+        let text = text(&serde_json::from_value(told).expect("an explanation"));
+        assert!(!text.contains(|char: char| char != '\n' && legible::is_hidden(char)), "{text:?}");
+        assert!(text.contains("http://a.test/\\u{1b}[31m\n") && !text.contains("\nReason: forged"), "{text}");
+    }
 }

@@ -203,9 +203,11 @@ const STEPS: &[(Stage, &str, Whose, &[&str])] = &[
         &[
             "forebay.io/cache",
             "forebay.io/cache-bypass",
+            "forebay.io/cache-harmless-headers",
             "forebay.io/cache-key-query",
             "forebay-cache",
             "forebay-cache-bypass",
+            "forebay-cache-harmless-headers",
             "forebay-cache-key-query",
         ],
     ),

@@ -27,7 +27,7 @@ pub(super) async fn run(cluster: &Cluster, asked: Asked, form: Output) -> anyhow
         }
     }
     Err(failure.with_context(|| {
-        format!("none of {count} Pods of Forebay is ready; `kubectl forebay status` tells why")
+        format!("none of {count} Pods of Forebay is ready; `kubectl forebay status` gives the reason")
     })?)
 }
 

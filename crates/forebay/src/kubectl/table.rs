@@ -2,17 +2,21 @@
 
 use std::fmt::Write;
 
+use control::legible;
+
 /// A table: each column is as wide as its widest cell, and three spaces apart from the next.
 pub(super) fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]]) -> String {
     let mut widths = heads.map(|head| head.chars().count());
-    for row in rows {
+    let rows: Vec<_> =
+        rows.iter().map(|row| row.each_ref().map(|cell| legible::line(cell).into_owned())).collect();
+    for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.chars().count());
         }
     }
     let mut text = String::new();
     let heads = heads.map(str::to_owned);
-    for row in std::iter::once(&heads).chain(rows) {
+    for row in std::iter::once(&heads).chain(&rows) {
         let mut line = String::new();
         for (width, cell) in widths.iter().zip(row) {
             let _ = write!(line, "{cell:width$}   ");
@@ -43,6 +47,8 @@ mod tests {
     fn columns_stand_below_their_heads() {
         let rows = [["one".to_owned(), "1".to_owned()], ["ä".to_owned(), String::new()]];
         assert_eq!(table(["N", "COUNT"], &rows), "N     COUNT\none   1\nä\n");
+        let hostile = [["\u{1b}[2J\n".to_owned(), "1".to_owned()]];
+        assert_eq!(table(["N", "COUNT"], &hostile), "N                COUNT\n\\u{1b}[2J\\u{a}   1\n");
     }
 
     #[test]

@@ -38,7 +38,10 @@ fn choose<'a>(pods: &'a [ForebayPod], name: Option<&str>) -> anyhow::Result<&'a 
     let Some(name) = name else {
         let ready = pods.iter().find(|pod| pod.is_ready);
         return ready.with_context(|| {
-            format!("none of {} Pods of Forebay is ready; `kubectl forebay status` tells why", pods.len())
+            format!(
+                "none of {} Pods of Forebay is ready; `kubectl forebay status` gives the reason",
+                pods.len()
+            )
         });
     };
     let name = name.strip_prefix("pod/").unwrap_or(name);

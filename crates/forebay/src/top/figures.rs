@@ -99,7 +99,7 @@ pub(super) fn concerns(state: &State, signs: Signs) -> Vec<Concern> {
         add(Tone::Warn, format!("{} about to end{when}", counted(certificates.ending_soon, "certificate")));
     }
     if upstream.ejected > 0 {
-        add(Tone::Warn, format!("{} left out", counted(upstream.ejected, "endpoint")));
+        add(Tone::Warn, format!("{} ejected", counted(upstream.ejected, "endpoint")));
     }
     if problems.warning > 0 {
         add(Tone::Warn, format!("{} about objects", counted(problems.warning, "warning")));

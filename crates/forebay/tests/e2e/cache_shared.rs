@@ -2,12 +2,13 @@
 
 use std::fs::write;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::thread;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::manifest::service;
-use testkit::{Canned, Connection, Forebay, Refusing, Response, Setup};
+use testkit::{Canned, Connection, Forebay, Refusing, Response, Setup, Upstream};
 
 use crate::commands::run;
 use crate::setup;
@@ -58,7 +59,9 @@ impl Replicas {
 
     fn add(&mut self, secret: &str) {
         let own = format!("--replica-address={}", address(self.all.len()));
-        let setup = self.setup(secret).arguments(["--replicas-service=default/forebay", &own]);
+        // As from a Pod: what comes from another address is no replica's.
+        let source = format!("--upstream-source-address={}", address(self.all.len()));
+        let setup = self.setup(secret).arguments(["--replicas-service=default/forebay", &own, &source]);
         self.all.push(setup.start());
     }
 
@@ -250,6 +253,33 @@ fn marks_of_clients_have_no_effect() {
     let marked = "GET / HTTP/1.1\r\nHost: web.test\r\nForebay-Replica: home\r\n\r\n";
     assert_eq!(guarded.client().ask(marked).status, 403);
     assert_eq!(replicas.all[0].metrics().sum("forebay_cache_objects", &[]), 0);
+}
+
+/// A replica's message counts only from a replica's address, and only once: an eavesdropper cannot replay it.
+#[test]
+fn what_was_read_on_its_way_cannot_be_said_again() {
+    let replicas = Replicas::new(1, KEPT);
+    let (one, member, stranger) = (&replicas.all[0], address(1), address(8));
+    let home = Upstream::at(member.into(), 16);
+    Replicas::introduce(one, &[replicas.addresses()[0], home.address()]);
+    // Of so many objects one has its home there, which answers nothing: the request goes on without it.
+    let said = thread::scope(|scope| {
+        let asked = scope.spawn(|| home.accept_request().1);
+        for object in (0..OBJECTS).take_while(|_| !asked.is_finished()) {
+            let mut client = one.client();
+            client.send(format!("GET /{object} HTTP/1.1\r\nHost: web.test\r\nX-Forwarded-Port: 80\r\n\r\n"));
+            assert_eq!(client.read_response().said(), (200, "ok"));
+        }
+        asked.join().expect("it is asked")
+    });
+    let mark = |from: Ipv4Addr| {
+        let response = Connection::from_to(from.into(), one.address()).ask(&said);
+        assert_eq!(response.said(), (200, "ok"));
+        response.header("forebay-replica")
+    };
+    assert_eq!((mark(stranger), mark(address(0))), (None, None));
+    assert!((0..3).all(|_| mark(member).is_some()));
+    assert_eq!(mark(member), None);
 }
 
 /// Whoever is mistaken about who lives where: who is asked by a replica asks no other one.

@@ -161,10 +161,11 @@ fn check_shows_what_would_be_served() {
     assert_eq!((code, &*stderr), (0, ""), "{stdout}");
     let row = stdout.lines().find(|line| line.starts_with("web.test ")).expect("a row");
     let cells: Vec<&str> = row.split_whitespace().collect();
-    assert_eq!(cells[1..6], ["/a", "Prefix", "default-web-80", "192.0.2.1:8080", "Ingress"]);
+    assert_eq!(cells[1..7], ["/a", "Prefix", "ok", "default-web-80", "192.0.2.1:8080", "Ingress"]);
     assert!(row.contains(&format!("default/web ({file}:")), "{row}");
     let summary = "1 host, 1 route, 1 upstream, 0 errors, 0 warnings, 0 notices\n";
-    assert!(stdout.ends_with(&format!("{summary}\n1 of 1 Ingress behaves as before\n")), "{stdout}");
+    assert!(stdout.contains(&format!("{summary}\ncompared with ingress-nginx 1.15: ")), "{stdout}");
+    assert!(stdout.ends_with("\n1 of 1 Ingress behaves as before\n"), "{stdout}");
 }
 
 #[test]
@@ -172,7 +173,7 @@ fn check_names_what_of_a_snippet_is_not_understood() {
     let allowed = [("allow-snippet-annotations", "true"), ("annotations-risk-level", "Critical")];
     let ingress = Ingress::new("web")
         .path("web.test", "Prefix", "/", "web")
-        .annotation("configuration-snippet", "set $a 1;\nexpires 1h;")
+        .annotation("configuration-snippet", "set $a 1;\nproxy_pass http://a;")
         .annotation("enable-modsecurity", "true");
     let service = service("web", &["192.0.2.1:8080".parse().expect("an address")]);
     let (_folder, file) = manifests(&(config_map("settings", &allowed) + &ingress.document() + &service));
@@ -180,13 +181,61 @@ fn check_names_what_of_a_snippet_is_not_understood() {
         run(&["check", &file, "--configmap", "default/settings", "--waf-unenforced=serve"]);
     assert_eq!(code, 1, "{stdout}");
     for row in [
-        "closed: the Ingress answers 503: line 2: \"expires\" is not understood here",
+        "closed: the Ingress returns 503: line 2: \"proxy_pass\" is not understood here; requests go to the backend of their path",
         "works in part: requests are served without it",
     ] {
         assert!(stdout.contains(row), "{row} in {stdout}");
     }
     let (_, stdout, _) = run(&["check", &file]);
     assert!(stdout.contains("bad value, as before: the Ingress is ignored"), "{stdout}");
+}
+
+/// Before ingress-nginx 1.12 snippets needed one key of the `ConfigMap`, and now need two.
+#[test]
+fn check_judges_by_the_defaults_of_the_old_version() {
+    let ingress = |name: &str| Ingress::new(name).path(&format!("{name}.test"), "Prefix", "/", "web");
+    let snippet = |text: &str| ingress("snippet").annotation("configuration-snippet", text).document();
+    let allowed = config_map("settings", &[("allow-snippet-annotations", "true")]);
+    let service = service("web", &["192.0.2.1:8080".parse().expect("an address")]);
+    let rest = allowed + &ingress("plain").document() + &service;
+    let (_folder, file) = manifests(&(snippet("more_set_headers \"X: y\";") + &rest));
+    let check =
+        |more: &[&str]| run(&[&["check", &file, "--configmap", "default/settings"][..], more].concat());
+    let to_set = "set annotations-risk-level: Critical in the ConfigMap: 1 Ingress relied on this default";
+    let (code, stdout, _) = check(&["--from", "1.11"]);
+    assert_eq!(code, 1, "{stdout}");
+    for text in [
+        "compared with ingress-nginx 1.11: --from says so",
+        "Ingress default/snippet",
+        to_set,
+        "1 of 2 Ingresses behaves as before; 1 needs a look",
+        "closed: the Ingress is ignored: its risk is Critical",
+    ] {
+        assert!(stdout.contains(text), "{text} in {stdout}");
+    }
+    let (_, stdout, _) = check(&["--from", "v1.12.1"]);
+    assert!(stdout.contains("1 of 2 Ingresses behaves as before; 1 serves nothing, as before"), "{stdout}");
+    let (_, stdout, _) = check(&[]);
+    assert!(
+        stdout.contains("compared with ingress-nginx 1.11: allow-snippet-annotations is true"),
+        "{stdout}"
+    );
+    let (code, _, stderr) = check(&["--from", "4.11"]);
+    assert!(code == 2 && stderr.contains("is no version of ingress-nginx such as 1.11"), "{stderr}");
+
+    let controller = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: c}\nspec: {template: {spec: {containers: [\
+                      {image: 'registry.k8s.io/ingress-nginx/controller:v1.10.1@sha256:00'}]}}}\n---\n";
+    let (_folder, file) =
+        manifests(&(controller.to_owned() + &snippet("more_set_headers \"X: y\";") + &rest));
+    let (_, stdout, _) = run(&["check", &file, "--configmap", "default/settings", "--output", "json"]);
+    let told: serde_json::Value = serde_json::from_str(&stdout).expect("JSON");
+    assert_eq!(told["migration"]["from"]["version"], "1.10", "{told}");
+    assert_eq!(told["migration"]["to_set"][0]["ingresses"], 1, "{told}");
+
+    let values = "controller:\n  image:\n    tag: v1.9.6\n---\n";
+    let (_folder, file) = manifests(&(values.to_owned() + &snippet("sub_filter a b;") + &rest));
+    let (_, stdout, _) = run(&["check", &file, "--configmap", "default/settings"]);
+    assert!(stdout.contains("compared with ingress-nginx 1.9: controller.image.tag in "), "{stdout}");
 }
 
 #[test]
@@ -227,7 +276,7 @@ spec:
     for row in [
         "proxy-read-timeout 2 works",
         "proxy-read-timeout 1 bad value, as before: the default is used",
-        "enable-modsecurity 1 closed: the Ingress answers 503",
+        "enable-modsecurity 1 closed: the Ingress returns 503",
         &format!("Ingress default/guarded ({file}) needs a look"),
     ] {
         assert!(rows.iter().any(|found| found == row), "{row} in {stdout}");
@@ -270,7 +319,9 @@ spec:
     let (_other_folder, broken) = manifests("kind: Ingress\nspec: [\n");
     let (code, stdout, stderr) = run(&["check", &file, &broken]);
     assert_eq!((code, &*stderr), (1, ""), "{stdout}");
-    for (line, what) in [(7, "proxy-read-timeout"), (8, "enable-modsecurity"), (14, "missing")] {
+    let absent = format!("default/missing ({file}:14)");
+    assert!(stdout.lines().any(|said| said.starts_with("notice ") && said.ends_with(&absent)), "{stdout}");
+    for (line, what) in [(7, "proxy-read-timeout"), (8, "enable-modsecurity")] {
         let place = format!("{file}:{line}: Ingress default/web: ");
         assert!(
             stdout.lines().any(|said| said.contains(&place) && said.contains(what)),
@@ -331,4 +382,14 @@ fn every_example_can_be_checked_and_served() {
         let hosts = forebay.configuration()["hosts"].as_array().map_or(0, Vec::len);
         assert!(hosts > 0, "{path} serves nothing");
     }
+}
+
+#[test]
+fn the_version_is_printed_with_its_commit_or_why_it_is_not_known() {
+    let (code, stdout, stderr) = run(&["version"]);
+    assert!(code == 0 && stderr.is_empty() && stdout.starts_with("forebay 0."), "{stdout}{stderr}");
+    assert!(stdout.contains("commit"), "{stdout}");
+    let (code, stdout, _) = run(&["version", "--output", "json"]);
+    let version: serde_json::Value = serde_json::from_str(&stdout).expect("JSON");
+    assert!(code == 0 && version["version"].is_string() && version.get("commit").is_some(), "{stdout}");
 }

@@ -162,6 +162,31 @@ fn routes_endpoints_and_services_have_their_own_numbers() {
 }
 
 #[test]
+fn what_fails_is_told_with_its_route_its_endpoint_and_the_reason() {
+    // A port that is bound and does not listen refuses connections.
+    let refusing = Port::tcp();
+    let address = refusing.address();
+    let forebay = setup().endpoint(address).start();
+    json(&forebay, "/console/traffic");
+    forebay.await_that("a failing route", || {
+        assert_eq!(forebay.get("/x").status, 502);
+        let state = json(&forebay, "/console/state");
+        let Some(failing) = state["failing"].get(0) else { return false };
+        assert_eq!((&failing["host"], &failing["object"]), (&"web.test".into(), &"web".into()));
+        assert_eq!((&failing["cluster"], &failing["errorRatio"]), (&"default-web-80".into(), &1.0.into()));
+        assert_eq!(failing["causes"][0]["reason"], "connect_refused");
+        let traffic = json(&forebay, "/console/traffic");
+        let is_failing = |one: &Value| one["isFailing"] == true && one["address"] == address.to_string();
+        let has_reason = |one: &Value| one["causes"][0]["reason"] == "connect_refused";
+        traffic["endpoints"].as_array().unwrap().iter().any(is_failing)
+            && traffic["routes"].as_array().unwrap().iter().any(has_reason)
+    });
+    let history = json(&forebay, "/console/history");
+    let hour = &history["spans"][1];
+    assert_eq!((&hour["everySeconds"], &hour["columns"][0]), (&10.into(), &"requests".into()));
+}
+
+#[test]
 fn changes_and_problems_are_told_with_their_objects() {
     let forebay = setup().start();
     let first = json(&forebay, "/console/changes");

@@ -55,7 +55,7 @@ fn one_that_fails_is_left_out_and_taken_back() {
     let failed = ask(&mut client, 400);
     assert!((5..30).contains(&failed), "{failed}");
     assert!(is_out(&forebay, moody.address()));
-    let line = forebay.await_log("an endpoint is left out");
+    let line = forebay.await_log("an endpoint is ejected");
     assert!(line.contains(&moody.address().to_string()), "{line}");
     let before = moody.requests();
     ask(&mut client, 200);
@@ -81,7 +81,7 @@ fn one_that_hangs_is_found_before_its_clients_have_gone() {
     });
     moody.become_ill();
     let mut waiting = Vec::new();
-    forebay.await_that("the endpoint to be left out", || {
+    forebay.await_that("the endpoint to be ejected", || {
         let mut client = forebay.client();
         let before = moody.requests();
         client.send(GET);
@@ -102,5 +102,5 @@ fn while_it_is_only_watched_it_is_told_and_nothing_changes() {
     let mut client = forebay.client();
     assert_eq!(ask(&mut client, 400), 100);
     forebay.await_metric(EJECTIONS, &[("endpoint", &moody.address().to_string())], 1);
-    forebay.await_log("would be left out");
+    forebay.await_log("would be ejected");
 }

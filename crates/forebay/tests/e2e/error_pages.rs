@@ -35,7 +35,7 @@ fn clients_and_endpoints_of_http_2_are_served_as_well() {
         "X-Ingress-Name: web",
         "X-Service-Name: web",
         "X-Service-Port: 80",
-        "Content-Length: 0",
+        "Content-Length: 4",
     ] {
         assert!(head.contains(&format!("\r\n{field}\r\n")), "{field}: {head}");
     }

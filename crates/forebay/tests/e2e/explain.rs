@@ -406,13 +406,11 @@ fn the_command_reads_files_and_asks_a_running_one() {
             (text(last, "verdict"), text(&last["from"][0], "name")),
             ("answers", "denylist-source-range")
         );
-        for wrong in [&["web.test"][..], &["http://web.test", "-H", "X"], &["http://web.test/a b"]] {
+        for wrong in [&["ftp://web.test"][..], &["http://web.test", "-H", "X"], &["http://web.test/a b"]] {
             let (code, stdout, stderr) = explain(wrong);
             assert_eq!((code, &*stdout, stderr.lines().count()), (2, "", 1), "{wrong:?}: {stderr}");
         }
     }
-    let (code, _, stderr) = run(&["explain", "http://web.test/"]);
-    assert!(code == 2 && stderr.contains("--admin"), "{stderr}");
     assert_eq!(canned.connections(), 0);
 }
 
@@ -430,4 +428,19 @@ fn questions_to_the_admin_server_are_bounded() {
         let response = forebay.admin(&format!("/explain{query}"));
         assert_eq!(response.status, status, "{}: {}", query.len(), response.text());
     }
+}
+
+/// Each question has threads and TLS configurations of its own: one is answered at a time, and few wait.
+#[test]
+fn no_more_questions_wait_than_may() {
+    let forebay = setup().start();
+    let question =
+        "GET /explain?url=http://web.test/ HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let mut askers: Vec<_> = (0..40).map(|_| Connection::to(forebay.admin_address())).collect();
+    for asker in &mut askers {
+        asker.send(question);
+    }
+    let statuses: Vec<_> = askers.iter_mut().map(|asker| asker.read_response().status).collect();
+    let count = |status| statuses.iter().filter(|&&one| one == status).count();
+    assert!(count(200) > 0 && count(503) > 0 && count(200) + count(503) == 40, "{statuses:?}");
 }

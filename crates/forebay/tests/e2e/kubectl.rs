@@ -243,9 +243,9 @@ fn a_right_to_forward_ports_that_is_missing_costs_what_only_forebay_knows() {
     let (code, stdout, _) = desk.run(&["doctor"]);
     assert_eq!(code, 2);
     assert!(stdout.contains("Pod edge/one on node node-1\n\n") && stdout.contains(right), "{stdout}");
-    let (code, _, stderr) = desk.run(&["explain", "a.test"]);
+    let (code, _, stderr) = desk.run(&["explain", "ftp://a.test"]);
     assert_eq!(code, 2);
-    assert!(stderr.contains("a.test is no URL"), "{stderr}");
+    assert!(stderr.contains("ftp://a.test is no URL"), "{stderr}");
 }
 
 #[test]
@@ -306,8 +306,14 @@ fn a_forebay_says_how_it_does() {
         .manifest("odd.yaml", Ingress::new("odd").path("odd.test", "Prefix", "/", "gone").document())
         .start();
     assert_eq!(forebay.get("/").status, 200);
-    let answer = forebay.admin("/status");
-    let told: Value = serde_json::from_slice(&answer.body).expect("JSON");
+    let status = || {
+        let answer = forebay.admin("/status");
+        let told: Value = serde_json::from_slice(&answer.body).expect("JSON");
+        (answer, told)
+    };
+    // A request is counted once its response has been sent.
+    forebay.await_that("the request to be counted", || status().1["requests"].as_u64() >= Some(1));
+    let (answer, told) = status();
     assert_eq!((answer.status, &told["generation"]), (200, &json!(1)), "{told:#}");
     assert!(told["requests"].as_u64() >= Some(1) && told["upSeconds"].as_f64() > Some(0.0), "{told:#}");
     assert_eq!(told["accessLog"], json!({"enabled": true, "output": "stdout", "format": "$host $status"}));

@@ -4,7 +4,7 @@ use std::io;
 use std::process::Command;
 
 use rustix::thread::UnshareFlags;
-use testkit::{Connection, Upstream};
+use testkit::{Connection, Upstream, left_out, this_test};
 
 use crate::{GET, OK, serving};
 
@@ -18,13 +18,17 @@ fn enter_own_network() -> io::Result<()> {
     if status.success() { Ok(()) } else { Err(io::Error::other("ip cannot bring up the loopback interface")) }
 }
 
-/// Runs a test in a network of its own, or says why that cannot be.
+/// Runs a test in a network of its own, or records why it is left out.
 pub(crate) fn in_own_network(test: fn()) {
+    if !testkit::needs("ip") {
+        return;
+    }
     let run = move || match enter_own_network() {
         Ok(()) => test(),
-        Err(why) => eprintln!("skipped: no network namespace for this test: {why}"),
+        Err(why) => left_out(&this_test(), &format!("no network namespace can be made: {why}")),
     };
-    if let Err(panic) = std::thread::spawn(run).join() {
+    let thread = std::thread::Builder::new().name(this_test()).spawn(run).expect("a thread");
+    if let Err(panic) = thread.join() {
         std::panic::resume_unwind(panic);
     }
 }

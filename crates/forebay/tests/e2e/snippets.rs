@@ -385,12 +385,73 @@ fn the_auth_service_is_told_otherwise() {
     assert!(asked(&canned).contains("Cookie: a=1; b=2\r\n"), "the endpoint gets the client's");
 }
 
+/// nginx's `auth_request_set`: headers of the service's response become variables of the snippet, and no client can forge them.
+#[test]
+fn headers_of_the_auth_service_become_variables() {
+    let canned = endpoint();
+    let auth = Canned::answering(
+        "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Auth-Request-User: alice\r\nX-Token: t\r\n\r\n",
+    );
+    let snippet = "auth_request_set $user $upstream_http_x_auth_request_user;
+                   auth_request_set $token $upstream_http_x_token;
+                   auth_request_set $role $upstream_http_x_role;
+                   proxy_set_header X-User $user;
+                   proxy_set_header X-Role $role;
+                   proxy_set_header Authorization \"Bearer $token\";
+                   add_header X-Seen $user;";
+    let ingress = Ingress::new("web")
+        .path("web.test", "Prefix", "/", "web")
+        .annotation("auth-url", "http://auth.default.svc/check")
+        .annotation("configuration-snippet", snippet)
+        .document();
+    let services = service("web", &[canned.address()]) + &service("auth", &[auth.address()]);
+    let forebay = allowed().manifest("web.yaml", ingress + &services).start();
+    let forged =
+        "GET / HTTP/1.1\r\nHost: web.test\r\nX-User: eve\r\nX-Role: root\r\nAuthorization: Basic x\r\n\r\n";
+    let found = forebay.client().ask(forged);
+    assert_eq!((found.status, found.header("x-seen").as_deref()), (200, Some("alice")));
+    let head = asked(&canned);
+    for line in ["\r\nX-User: alice\r\n", "\r\nAuthorization: Bearer t\r\n"] {
+        assert!(head.contains(line), "{line} in {head}");
+    }
+    assert!(!["eve", "root", "Basic"].iter().any(|text| head.contains(text)), "{head}");
+}
+
+#[test]
+fn lines_that_annotations_have_too_are_obeyed() {
+    let canned = endpoint();
+    let forebay = serving(&canned, "client_max_body_size 4;\nlimit_except GET POST { deny all; }\netag on;");
+    let mut client = forebay.client();
+    assert_eq!(client.get("web.test", "/").said(), (200, "ok"));
+    let delete = "DELETE / HTTP/1.1\r\nHost: web.test\r\n\r\n";
+    assert_eq!(client.ask(delete).status, 403);
+    let post = "POST / HTTP/1.1\r\nHost: web.test\r\nContent-Length: 5\r\n\r\nhello";
+    assert_eq!(forebay.client().ask(post).status, 413);
+}
+
+#[test]
+fn lines_that_restrict_nobody_are_passed_over_where_that_is_wanted() {
+    let canned = endpoint();
+    let with = |argument: &'static str, snippet: &str| {
+        let setup = allowed().arguments([argument]).endpoint(canned.address());
+        setup.annotation("configuration-snippet", snippet).start()
+    };
+    let closed = with("--snippets-unenforced=close", "sub_filter a b;\nerror_page 404 /x;");
+    assert_eq!(closed.get("/").status, 503);
+    closed.await_log("line 2: ");
+    let served = with("--snippets-unenforced=serve", "sub_filter a b;");
+    assert_eq!(served.get("/").said(), (200, "ok"));
+    served.await_log("passed over, since it restricts nobody");
+    let guarded = with("--snippets-unenforced=serve", "sub_filter a b;\nauth_basic x;");
+    assert_eq!(guarded.get("/").status, 503);
+}
+
 #[test]
 fn what_is_not_understood_is_closed() {
     let canned = endpoint();
     for (name, snippet) in [
         ("configuration-snippet", "more_set_headers \"X: y\";\nproxy_pass http://x;"),
-        ("server-snippet", "return 200;\ngzip on;"),
+        ("server-snippet", "return 200;\nlisten 81;"),
         ("auth-snippet", "\nx;"),
     ] {
         let forebay = allowed().endpoint(canned.address()).annotation(name, snippet).start();
@@ -414,7 +475,7 @@ fn snippets_need_leave() {
     let risky = with(setup().setting("allow-snippet-annotations", "true"));
     assert_eq!(risky.get("/").status, 404, "its risk is too high still");
     let dropped = with(setup().setting("annotations-risk-level", "Critical"));
-    assert_eq!(dropped.get("/").said(), (200, "ok"), "the snippet alone is left out");
+    assert_eq!(dropped.get("/").said(), (200, "ok"), "the snippet alone is ignored");
     assert_eq!(with(allowed()).get("/").status, 410);
 }
 

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::Command;
 
 use testkit::manifest::{authority_secret, service, tls_secret};
-use testkit::{Authority, Forebay, TlsClient, Upstream, serve_names};
+use testkit::{Authority, Forebay, TlsClient, Upstream, left_out, serve_names, this_test};
 
 use crate::namespace::in_own_network;
 use crate::{OK, setup};
@@ -69,7 +69,7 @@ fn an_outside_name_that_leads_to_this_machine_is_refused() {
         add_address(OWN.into());
         let names = [("loopback.test", Ipv4Addr::LOCALHOST), ("own.test", OWN)];
         if let Err(why) = take_over_names(&names) {
-            eprintln!("skipped: {why}");
+            left_out(&this_test(), why);
             return;
         }
         let forebay = setup().start();
@@ -89,12 +89,12 @@ fn an_outside_name_that_leads_to_this_machine_is_refused() {
 fn a_name_of_this_machine_is_no_outside_name() {
     in_own_network(|| {
         let Some(name) = own_names().into_iter().next() else {
-            eprintln!("skipped: this machine has no name but localhost in /etc/hosts");
+            left_out(&this_test(), "this machine has no name but localhost in /etc/hosts");
             return;
         };
         // No name server knows it.
         if let Err(why) = take_over_names(&[]) {
-            eprintln!("skipped: {why}");
+            left_out(&this_test(), why);
             return;
         }
         let forebay = setup().start();

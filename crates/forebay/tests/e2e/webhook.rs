@@ -137,7 +137,7 @@ fn an_ingress_is_judged_by_what_is_served() {
     let webhook = Webhook::start(&certificate());
     assert_eq!(webhook.judge(&ingress("new", "new.test")), None);
     let taken = "it would not be served as it says: path / (Prefix) of host web.test is declared by Ingress default/web \
-                 already; this one is left out";
+                 already; this one is ignored";
     assert_eq!(webhook.judge(&ingress("new", "web.test")).as_deref(), Some(taken));
     let metrics = webhook.forebay.metrics();
     let count = |name: &str| metrics.sum(&format!("nginx_ingress_controller_admission_{name}"), &[]);

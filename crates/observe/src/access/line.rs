@@ -9,6 +9,7 @@ use model::template::{Part, Template, Variable};
 use model::{Labels, ValueMap};
 
 use super::{Record, Tls, Try, escape};
+use crate::limits::TEXT_BYTES_MAX;
 
 /// Appends the line of a request, with its `\n`. Allocates only if `out` has to grow.
 pub fn write_line(format: &Format, record: &Record<'_>, out: &mut Vec<u8>) {
@@ -17,13 +18,24 @@ pub fn write_line(format: &Format, record: &Record<'_>, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// Appends a text with the values of a request in it, as they are. What is missing is empty.
+/// Appends a text with the values of a request in it, as they are. What is missing is empty. No more than [`TEXT_BYTES_MAX`] are added.
 pub fn expand(template: &Template, record: &Record<'_>, out: &mut Vec<u8>) {
-    Line { out, escape: Escape::None, missing: b"" }.template(template, record);
+    let end = out.len() + TEXT_BYTES_MAX;
+    let mut line = Line { out, escape: Escape::None, missing: b"" };
+    for part in template.parts() {
+        line.part(part, record);
+        if line.out.len() >= end {
+            line.out.truncate(end);
+            break;
+        }
+    }
 }
 
 /// Where nginx of ingress-nginx would look for files.
 const DOCUMENT_ROOT: &str = "/usr/local/nginx/html";
+
+/// The version of nginx in the last releases of ingress-nginx.
+const NGINX_VERSION: &str = "1.27.1";
 
 struct Line<'a> {
     out: &'a mut Vec<u8>,
@@ -39,6 +51,7 @@ impl Line<'_> {
         }
     }
 
+    #[inline]
     fn part(&mut self, part: &Part<Variable>, record: &Record<'_>) {
         match part {
             Part::Text(text) => self.out.extend_from_slice(text.as_bytes()),
@@ -46,6 +59,7 @@ impl Line<'_> {
         }
     }
 
+    #[inline(never)]
     fn variable(&mut self, variable: &Variable, record: &Record<'_>) {
         match variable {
             Variable::RemoteAddr | Variable::TheRealIp => self.ip(record.remote_addr),
@@ -73,6 +87,7 @@ impl Line<'_> {
             Variable::ProxyUpstreamName => self.bytes(record.upstream_name.map(str::as_bytes)),
             Variable::ProxyAlternativeUpstreamName => self.text(record.alternative_upstream_name),
             Variable::UpstreamCacheStatus => self.bytes(record.cache_status.map(str::as_bytes)),
+            Variable::ForebayReason => self.bytes(record.reason.map(|reason| reason.name().as_bytes())),
             Variable::ReqId | Variable::RequestId => self.bytes(record.request_id),
             Variable::OpentelemetryTraceId
             | Variable::OpentelemetrySpanId
@@ -80,7 +95,6 @@ impl Line<'_> {
             Variable::ServerAddr => self.ip(record.server.ip()),
             Variable::ServerPort => self.number(record.server.port()),
             Variable::Https => self.bytes((record.scheme == "https").then_some(b"on")),
-            Variable::DocumentRoot => self.text(DOCUMENT_ROOT),
             Variable::FastCgiScriptName => self.script_name(record.path, record.index),
             Variable::FastCgiPathInfo => self.missing(),
             Variable::Hostname => self.text(record.hostname),
@@ -113,13 +127,28 @@ impl Line<'_> {
             | Variable::ServicePort
             | Variable::LocationPath
             | Variable::ServerName => self.label(variable, record.labels),
+            other => self.made(other, record),
         }
     }
 
+    /// Variables that are constant, or computed for this text.
+    #[cold]
+    #[inline(never)]
+    fn made(&mut self, variable: &Variable, record: &Record<'_>) {
+        match (variable, record.remote_addr) {
+            (Variable::DocumentRoot, _) => self.text(DOCUMENT_ROOT),
+            (Variable::NginxVersion, _) => self.text(NGINX_VERSION),
+            (Variable::BinaryRemoteAddr, IpAddr::V4(ip)) => self.bytes(Some(&ip.octets())),
+            (Variable::BinaryRemoteAddr, IpAddr::V6(ip)) => self.bytes(Some(&ip.octets())),
+            _ => self.bytes(record.named.computed(variable).as_deref()),
+        }
+    }
+
+    #[inline(never)]
     fn mapped(&mut self, map: &ValueMap, record: &Record<'_>) {
         let (mut text, mut value) = (Vec::new(), Vec::new());
         expand(map.source(), record, &mut text);
-        let (found, captures) = map.find(&text);
+        let Some((found, captures)) = record.named.in_map(map, &text) else { return self.missing() };
         let mut line = Line { out: &mut value, escape: Escape::None, missing: b"" };
         for part in found.parts() {
             match (part, &captures) {
@@ -304,6 +333,10 @@ mod tests {
             (group == 1).then_some(b"first")
         }
 
+        fn computed(&self, variable: &Variable) -> Option<Cow<'_, [u8]>> {
+            Some(format!("computed {}", variable.name()).into_bytes().into())
+        }
+
         fn set(&self, _: &str) -> Option<&[u8]> {
             None
         }
@@ -356,6 +389,7 @@ mod tests {
             upstream_name: Some("default-web-80"),
             alternative_upstream_name: "",
             cache_status: None,
+            reason: None,
             tries: &[],
             request_id: Some(b"cafe"),
             traceparent: Some(b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),

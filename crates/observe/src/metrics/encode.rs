@@ -59,6 +59,7 @@ impl Registry {
             }
         }
         self.encode_latency(workers, page);
+        encode_causes(workers, page);
     }
 
     /// The series of all workers. Those with the same labels are added up.
@@ -78,11 +79,7 @@ impl Registry {
     fn series_labels(&self, identity: &Identity) -> String {
         let labels = &identity.labels;
         let mut text = self.controller_labels();
-        let status = match identity.status {
-            class @ 1..100 => format!("{class}xx"),
-            status => status.to_string(),
-        };
-        push_label(&mut text, "status", &status);
+        push_label(&mut text, "status", &status_text(identity.status));
         push_label(&mut text, "method", identity.method.name());
         push_label(&mut text, "path", &labels.path);
         push_label(&mut text, "namespace", &labels.namespace);
@@ -214,6 +211,37 @@ impl Registry {
             page.sample(names::STREAM_OVER_THRESHOLD.name, labels, share);
         }
     }
+}
+
+/// Faults by Ingress, Service and status. A combination is there once it has occurred, and a series has few reasons.
+fn encode_causes(workers: &[Arc<WorkerCells>], page: &mut Page<'_>) {
+    let mut totals: BTreeMap<String, u64> = BTreeMap::new();
+    for series in workers.iter().flat_map(|worker| worker.series()) {
+        let mut causes = series.causes.get().peekable();
+        if causes.peek().is_none() {
+            continue;
+        }
+        let Some(Identity { labels, status, .. }) = series.identity() else { continue };
+        for (reason, count) in causes {
+            let text = self::labels(&[
+                ("namespace", &labels.namespace),
+                ("ingress", &labels.object),
+                ("service", &labels.service),
+                ("status", &status_text(status)),
+                ("reason", reason.name()),
+            ]);
+            *totals.entry(text).or_default() += count;
+        }
+    }
+    page.family(&names::ROUTE_FAULTS);
+    for (labels, count) in &totals {
+        page.sample(names::ROUTE_FAULTS.name, labels, count);
+    }
+}
+
+/// A status, or its class where only that is recorded.
+fn status_text(status: u16) -> String {
+    if status < 100 { format!("{status}xx") } else { status.to_string() }
 }
 
 fn stream_labels(name: &StreamName) -> String {
@@ -429,6 +457,7 @@ mod tests {
             request_time: Duration::from_millis(7),
             upstream: Some(UpstreamSample { connect: time(0), header: time(5), response: time(6) }),
             canary: None,
+            reason: None,
             cache: Some(CacheResult::Hit),
         };
         recorder.request(labels, &sample);
@@ -436,7 +465,16 @@ mod tests {
         sample.canary = Some(canary);
         recorder.request(labels, &sample);
         sample.canary = None;
-        recorder.request(labels, &Sample { method: Method::Post, status: 503, upstream: None, ..sample });
+        recorder.request(
+            labels,
+            &Sample {
+                method: Method::Post,
+                status: 503,
+                upstream: None,
+                reason: Some(Reason::QueueFull),
+                ..sample
+            },
+        );
     }
 
     fn record_connections(registry: &Registry, recorder: &Recorder) {

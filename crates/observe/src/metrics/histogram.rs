@@ -100,11 +100,6 @@ impl Histogram {
         cells[self.sum]
     }
 
-    /// The cells of the buckets; the last bucket has no upper bound.
-    pub(super) fn counters<'a>(&self, cells: &'a [LocalCounter]) -> &'a [LocalCounter] {
-        &cells[self.sum + 1..][..=self.limits.len()]
-    }
-
     /// The number of values in each bucket; the last bucket has no upper bound.
     pub(super) fn buckets<'a>(&self, cells: &'a [u64]) -> &'a [u64] {
         &cells[self.sum + 1..][..=self.limits.len()]

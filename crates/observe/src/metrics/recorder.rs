@@ -68,12 +68,12 @@ impl Recorder {
         let status = self.registry.status_label(sample.status);
         let key = Key::new(labels, status, sample);
         if let Some(series) = self.series.get(&key) {
-            return self.registry.observe(series, sample);
+            return self.registry.observe(&self.cells, series, sample);
         }
         let claimed = if self.may_claim(&labels.namespace) { self.spare.pop() } else { None };
         let Some(series) = claimed else { return self.count(Counter::SeriesDropped) };
         series.claim(labels, status, sample);
-        self.registry.observe(&series, sample);
+        self.registry.observe(&self.cells, &series, sample);
         self.series.insert(key, series);
     }
 
@@ -196,6 +196,7 @@ mod tests {
             request_time: Duration::from_millis(7),
             upstream: None,
             canary: None,
+            reason: None,
             cache: None,
         }
     }

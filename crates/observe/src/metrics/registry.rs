@@ -9,6 +9,7 @@ use model::{CertificateInfo, Labels};
 
 use super::Shortage;
 use super::cache::DiskFigures;
+use super::fine;
 use super::guard::{GuardCells, GuardFigure};
 use super::histogram::Layout;
 use super::lock;
@@ -18,7 +19,7 @@ use super::sample::Sample;
 use super::series::Series;
 use super::stream::{StreamCells, StreamName, Streams};
 use super::upstream::{EndpointCells, PortCells, Upstreams};
-use super::worker_cells::WorkerCells;
+use super::worker_cells::{CLASSES, WorkerCells};
 
 /// The host label of routes without a host.
 const UNDEFINED_HOST: &str = "_";
@@ -322,14 +323,21 @@ impl Registry {
         if self.options.status_classes || !is_defined(status) { status / 100 } else { status }
     }
 
-    pub(super) fn observe(&self, series: &Series, sample: &Sample<'_>) {
+    pub(super) fn observe(&self, worker: &WorkerCells, series: &Series, sample: &Sample<'_>) {
         let (layout, cells) = (&self.layout, &*series.cells);
         layout.request_duration.observe(cells, nanoseconds(sample.request_time));
+        let bucket = fine::bucket(nanoseconds(sample.request_time));
+        series.requests.count(bucket);
+        worker.request_times[bucket].inc();
+        worker.classes[usize::from(sample.status / 100).min(CLASSES - 1)].inc();
         layout.request_size.observe(cells, sample.request_bytes);
         layout.response_size.observe(cells, sample.response_bytes);
         layout.bytes_sent.observe(cells, sample.response_bytes);
         if let Some(result) = sample.cache {
             cells[layout.cache + result as usize].inc();
+        }
+        if let Some(reason) = sample.reason {
+            series.causes.count(reason);
         }
         let Some(upstream) = sample.upstream else { return };
         if let Some(time) = upstream.connect {
@@ -340,6 +348,9 @@ impl Registry {
         }
         if let Some(time) = upstream.response {
             layout.response_duration.observe(cells, nanoseconds(time));
+            let bucket = fine::bucket(nanoseconds(time));
+            series.responses.count(bucket);
+            worker.response_times[bucket].inc();
         }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{CacheResult, Method};
+use crate::Reason;
 
 /// A request whose response has ended.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub struct Sample<'a> {
     /// Name of the canary that served the request; none if none did. It is the configuration's own pointer, by which the series is
     /// found.
     pub canary: Option<&'a Arc<str>>,
+    /// Why Forebay responded itself or broke the response off; none where it did not.
+    pub reason: Option<Reason>,
     /// What a cache did for it; none if its route has none.
     pub cache: Option<CacheResult>,
 }

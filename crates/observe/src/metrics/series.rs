@@ -5,6 +5,8 @@ use std::sync::{Arc, OnceLock, Weak};
 use model::Labels;
 
 use super::Method;
+use super::causes::Causes;
+use super::fine::FineTimes;
 use super::local_counter::LocalCounter;
 use super::sample::Sample;
 
@@ -13,6 +15,11 @@ use super::sample::Sample;
 pub(super) struct Series {
     owner: OnceLock<Owner>,
     pub(super) cells: Box<[LocalCounter]>,
+    /// Times of requests, and of the responses of endpoints.
+    pub(super) requests: FineTimes,
+    pub(super) responses: FineTimes,
+    /// Why requests were refused or broken off.
+    pub(super) causes: Causes,
 }
 
 /// What the cells belong to. The labels are held weakly: this keeps their address from being used again, but not their text in
@@ -55,7 +62,13 @@ impl Key {
 
 impl Series {
     pub(super) fn new(cells: usize) -> Self {
-        Self { owner: OnceLock::new(), cells: (0..cells).map(|_| LocalCounter::default()).collect() }
+        Self {
+            owner: OnceLock::new(),
+            cells: (0..cells).map(|_| LocalCounter::default()).collect(),
+            requests: FineTimes::default(),
+            responses: FineTimes::default(),
+            causes: Causes::default(),
+        }
     }
 
     pub(super) fn claim(&self, labels: &Arc<Labels>, status: u16, sample: &Sample<'_>) {

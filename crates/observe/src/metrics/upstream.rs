@@ -21,6 +21,13 @@ table! {
     }
 }
 
+impl Failure {
+    /// Whether the request had been sent.
+    pub(super) fn is_after_sending(self) -> bool {
+        !matches!(self, Self::ConnectError | Self::ConnectTimeout)
+    }
+}
+
 macro_rules! endpoint_cells {
     ($($field:ident => $metric:ident, $doc:literal;)*) => {
         /// The counters of one endpoint for one worker.
@@ -61,9 +68,10 @@ endpoint_cells! {
     regretted => UPSTREAM_REGRETTED, "Evictions that a new connection soon followed.";
     stale_on_checkout => UPSTREAM_STALE, "Idle connections found closed when one was needed.";
     requests => UPSTREAM_REQUESTS, "Requests sent, retries included.";
+    server_errors => UPSTREAM_SERVER_ERRORS, "Responses with a status from 500.";
     idle => UPSTREAM_IDLE, "Idle connections at the moment.";
-    ejected => OVERLOAD_EJECTED, "Clusters for which it is left out at the moment.";
-    ejections => OVERLOAD_EJECTIONS, "Times that it was left out.";
+    ejected => OVERLOAD_EJECTED, "Clusters that eject it at present.";
+    ejections => OVERLOAD_EJECTIONS, "Times that it was ejected.";
     connects_paced => OVERLOAD_CONNECTS_PACED, "Requests that did not connect to it since that fails.";
 }
 

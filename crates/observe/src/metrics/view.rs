@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use model::Labels;
 
+use super::fine;
 use super::histogram::Histogram;
 use super::local_counter::LocalCounter;
 use super::series::Series;
 use super::stream::{StreamCounter, StreamName};
 use super::upstream::{Failure, Totals};
+use super::worker_cells::CLASSES;
 use super::{Counter, Gauge, Handshake, Registry, Shortage, lock};
 use crate::Reason;
 
@@ -23,10 +25,17 @@ pub struct SeriesChange<'a> {
     pub canary: Option<&'a Arc<str>>,
     /// The first digit of the status.
     pub class: u8,
-    /// Requests by the time that they took, in the buckets of [`Registry::time_bounds`], which are not cumulative.
+    /// Requests by the time that they took, in the buckets of [`latency_bounds`], which are not cumulative.
     pub requests: &'a [u64],
     /// Responses of endpoints by the time that they took, in the same buckets.
     pub responses: &'a [u64],
+    /// Requests that were refused or broken off, by reason.
+    pub causes: &'a [(Reason, u64)],
+}
+
+/// Upper bounds in seconds of the buckets of a [`SeriesChange`]; one more bucket has none.
+pub fn latency_bounds() -> Vec<f64> {
+    fine::bounds()
 }
 
 /// Reads all series again and again, and tells what has changed. A series that is new since the last time has changed by all that was
@@ -41,8 +50,20 @@ pub struct SeriesReader {
 #[derive(Debug)]
 struct Known {
     series: Arc<Series>,
-    requests: Box<[u64]>,
-    responses: Box<[u64]>,
+    requests: [u32; fine::BUCKETS],
+    responses: [u32; fine::BUCKETS],
+    causes: Vec<(Reason, u64)>,
+}
+
+/// What all workers have served: requests that have a series.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// By the first digit of the status.
+    pub classes: [u64; CLASSES],
+    /// By the time that they took, in the buckets of [`latency_bounds`], which are not cumulative.
+    pub requests: Vec<u64>,
+    /// By the time that endpoints took, in the same buckets.
+    pub responses: Vec<u64>,
 }
 
 /// The numbers of an endpoint, summed over workers.
@@ -60,8 +81,12 @@ pub struct EndpointTotals {
     pub stale: u64,
     /// Requests sent, retries included.
     pub requests: u64,
+    /// Responses with a status from 500.
+    pub server_errors: u64,
     /// Requests that failed, for whatever reason.
     pub failures: u64,
+    /// Of these: failures after the request was sent.
+    pub failures_after_sending: u64,
     /// Idle connections at the moment.
     pub idle: u64,
     /// Workers and clusters for which it is left out at the moment.
@@ -114,8 +139,8 @@ impl SeriesReader {
             for series in worker.series() {
                 // Those before it in the old list are gone, unless this one is new: then all of the old ones have been met.
                 let is_known = before.find(|one| Arc::ptr_eq(&one.series, &series));
-                let mut one = is_known.unwrap_or_else(|| Known::new(registry, series));
-                one.read(registry, &mut tell);
+                let mut one = is_known.unwrap_or_else(|| Known::new(series));
+                one.read(&mut tell);
                 known.push(one);
             }
         }
@@ -123,19 +148,19 @@ impl SeriesReader {
 }
 
 impl Known {
-    fn new(registry: &Registry, series: Arc<Series>) -> Self {
-        let buckets = registry.layout.request_duration.bounds.len() + 1;
-        Self { series, requests: vec![0; buckets].into(), responses: vec![0; buckets].into() }
+    fn new(series: Arc<Series>) -> Self {
+        let (requests, responses) = ([0; fine::BUCKETS], [0; fine::BUCKETS]);
+        Self { series, requests, responses, causes: Vec::new() }
     }
 
-    fn read(&mut self, registry: &Registry, tell: &mut impl FnMut(&SeriesChange<'_>)) {
-        let layout = &registry.layout;
-        let cells = layout.request_duration.counters(&self.series.cells);
-        if cells.iter().zip(&self.requests).all(|(cell, before)| cell.get() == *before) {
+    fn read(&mut self, tell: &mut impl FnMut(&SeriesChange<'_>)) {
+        let now = self.series.requests.get();
+        if now == self.requests {
             return;
         }
-        let requests = since(cells, &mut self.requests);
-        let responses = since(layout.response_duration.counters(&self.series.cells), &mut self.responses);
+        let requests = since(now, &mut self.requests);
+        let responses = since(self.series.responses.get(), &mut self.responses);
+        let causes = self.new_causes();
         let Some(identity) = self.series.identity() else { return };
         // Statuses are recorded by class where the user says so.
         let class = if identity.status < 100 { identity.status } else { identity.status / 100 };
@@ -145,25 +170,30 @@ impl Known {
             class: class as u8,
             requests: &requests,
             responses: &responses,
+            causes: &causes,
         });
+    }
+
+    /// Faults since the last time, by reason.
+    fn new_causes(&mut self) -> Vec<(Reason, u64)> {
+        let now: Vec<_> = self.series.causes.get().collect();
+        let before = std::mem::take(&mut self.causes);
+        let count_before =
+            |reason| before.iter().find(|(known, _)| *known == reason).map_or(0, |(_, count)| *count);
+        let grown = now.iter().map(|&(reason, count)| (reason, count.saturating_sub(count_before(reason))));
+        let grown = grown.filter(|(_, count)| *count > 0).collect();
+        self.causes = now;
+        grown
     }
 }
 
-/// The differences to what was there before, which becomes what is there now.
-fn since(cells: &[LocalCounter], before: &mut [u64]) -> Vec<u64> {
-    let difference = |(cell, before): (&LocalCounter, &mut u64)| {
-        let now = cell.get();
-        now.wrapping_sub(std::mem::replace(before, now))
-    };
-    cells.iter().zip(before).map(difference).collect()
+/// The differences to the counts before, which the present ones replace.
+fn since(now: [u32; fine::BUCKETS], before: &mut [u32; fine::BUCKETS]) -> [u64; fine::BUCKETS] {
+    let before = std::mem::replace(before, now);
+    std::array::from_fn(|at| u64::from(now[at].wrapping_sub(before[at])))
 }
 
 impl Registry {
-    /// Upper bounds in seconds of the buckets for times of requests; one more bucket has none.
-    pub fn time_bounds(&self) -> &[f64] {
-        &self.layout.request_duration.bounds
-    }
-
     /// Upper bounds in seconds of the buckets for answers of streams; one more bucket has none.
     pub fn stream_bounds(&self) -> Vec<f64> {
         lock(&self.streams).responses.bounds.clone()
@@ -182,6 +212,19 @@ impl Registry {
     /// Completed handshakes, summed over workers.
     pub fn handshakes(&self, handshake: Handshake) -> u64 {
         self.sum(|worker| worker.handshake(handshake))
+    }
+
+    /// What workers have served so far.
+    pub fn served(&self) -> Served {
+        let buckets = fine::BUCKETS;
+        let mut served =
+            Served { requests: vec![0; buckets], responses: vec![0; buckets], ..Served::default() };
+        for worker in lock(&self.workers).iter() {
+            add(&mut served.classes, &worker.classes);
+            add(&mut served.requests, &worker.request_times);
+            add(&mut served.responses, &worker.response_times);
+        }
+        served
     }
 
     /// Faults of a kind, summed over workers.
@@ -233,6 +276,12 @@ impl Registry {
     }
 }
 
+fn add(sums: &mut [u64], cells: &[LocalCounter]) {
+    for (sum, cell) in sums.iter_mut().zip(cells) {
+        *sum = sum.wrapping_add(cell.get());
+    }
+}
+
 impl EndpointTotals {
     fn of(totals: &Totals) -> Self {
         let plain = totals.by_name();
@@ -243,7 +292,13 @@ impl EndpointTotals {
             regretted: plain.regretted,
             stale: plain.stale_on_checkout,
             requests: plain.requests,
-            failures: Failure::ALL.iter().map(|failure| totals.failures[*failure as usize]).sum(),
+            server_errors: plain.server_errors,
+            failures: totals.failures.iter().sum(),
+            failures_after_sending: Failure::ALL
+                .iter()
+                .filter(|failure| failure.is_after_sending())
+                .map(|failure| totals.failures[*failure as usize])
+                .sum(),
             idle: plain.idle,
             ejected: plain.ejected,
             ejections: plain.ejections,
@@ -287,17 +342,21 @@ mod tests {
             request_time: Duration::from_millis(millis),
             upstream: None,
             canary: None,
+            reason: None,
             cache: None,
         };
         recorder.request(labels, &sample);
     }
 
-    /// Path, class, requests and those of the first bucket.
+    /// Path, class, requests and those of less than 5 ms.
     fn changes(reader: &mut SeriesReader, registry: &Registry) -> Vec<(String, u8, u64, u64)> {
         let mut all = Vec::new();
         reader.read(registry, |change| {
             let requests = change.requests.iter().sum();
-            all.push((change.labels.path.clone(), change.class, requests, change.requests[0]));
+            let is_quick = |(bound, _): &(&f64, &u64)| **bound < 0.005;
+            let bounds = latency_bounds();
+            let quick = bounds.iter().zip(change.requests).filter(is_quick).map(|(_, count)| count).sum();
+            all.push((change.labels.path.clone(), change.class, requests, quick));
         });
         all.sort();
         all

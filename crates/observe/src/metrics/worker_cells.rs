@@ -3,10 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use super::coding::CodingCells;
+use super::fine;
 use super::local_counter::LocalCounter;
 use super::series::Series;
 use super::{Counter, Gauge, Handshake, lock};
 use crate::Reason;
+
+/// Classes of statuses: 0 for what is none, and 1xx to 5xx.
+pub(super) const CLASSES: usize = 6;
 
 /// The cells that one worker writes and a scrape reads. Aligned so that two workers never write to the same pair of cache lines.
 #[derive(Debug)]
@@ -16,6 +20,12 @@ pub(crate) struct WorkerCells {
     pub(super) gauges: [LocalCounter; Gauge::ALL.len()],
     pub(super) handshakes: [LocalCounter; Handshake::ALL.len()],
     pub(super) reasons: [LocalCounter; Reason::ALL.len()],
+    /// Requests that have a series, by the first digit of their status.
+    pub(super) classes: [LocalCounter; CLASSES],
+    /// The same requests by the time that they took, in the buckets of `fine`.
+    pub(super) request_times: [LocalCounter; fine::BUCKETS],
+    /// The times of their endpoints.
+    pub(super) response_times: [LocalCounter; fine::BUCKETS],
     pub(super) codings: Arc<CodingCells>,
     /// All series, claimed or free. A scrape locks them, and so does the worker between requests.
     pub(super) series: Mutex<Vec<Arc<Series>>>,
@@ -54,6 +64,9 @@ impl Default for WorkerCells {
             gauges: std::array::from_fn(|_| LocalCounter::default()),
             handshakes: std::array::from_fn(|_| LocalCounter::default()),
             reasons: std::array::from_fn(|_| LocalCounter::default()),
+            classes: std::array::from_fn(|_| LocalCounter::default()),
+            request_times: std::array::from_fn(|_| LocalCounter::default()),
+            response_times: std::array::from_fn(|_| LocalCounter::default()),
             codings: Arc::default(),
             series: Mutex::default(),
         }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use model::Labels;
 use model::log::{Escape, Format};
-use model::template::Part;
+use model::template::{Part, Variable};
+use observe::Reason;
 use observe::access::{Named, Record, Time, Tls, Try, write_line};
 
 /// Headers that all have the same value.
@@ -34,6 +35,10 @@ impl Named for Every<'_> {
 
     fn set(&self, _: &str) -> Option<&[u8]> {
         None
+    }
+
+    fn computed(&self, _: &Variable) -> Option<Cow<'_, [u8]>> {
+        Some(self.0.into())
     }
 }
 
@@ -153,6 +158,7 @@ fn record<'a>(
         upstream_name: is_known.then_some(text),
         alternative_upstream_name: "",
         cache_status: None,
+        reason: is_known.then_some(Reason::QueueFull),
         tries: if is_known { tries } else { &[] },
         traceparent: None,
         request_id: value,

@@ -6,6 +6,7 @@ use model::overload::Mode;
 use model::{Abuse, AbuseKey};
 use observe::{Counter, Reason};
 
+use super::key::{self, KeyTexts};
 use crate::admission;
 use crate::clients::abuse::{ClientKey, Signal, Verdict, retry_after};
 use crate::exchange::Exchange;
@@ -13,30 +14,28 @@ use crate::filters::FilterResult;
 use crate::limits::ABUSE_DELAY;
 use crate::reply::Answer;
 use crate::report::Excuse;
-use crate::values;
 
 /// Counts a request that is over. Refusals for want of room are held against nobody.
 #[inline]
 pub(crate) fn count(exchange: &Exchange<'_>) {
-    let Some(client) = client(exchange) else { return };
     let report = &exchange.report;
     let is_error = report.status.get() >= 400 && report.excuse.get().is_none();
     let (abuse, conn) = (&exchange.worker.abuse, exchange.conn);
-    if conn.requests.get() > 1 {
-        abuse.count_request(&conn.tally, client, is_error);
-    } else {
-        // There may be no other one that it could be counted with, however long the connection stays.
-        abuse.count_requests(client, [1, is_error.into()]);
-    }
+    each_client(exchange, |client| {
+        if conn.requests.get() > 1 {
+            abuse.count_request(&conn.tally, client, is_error);
+        } else {
+            // There may be no other one that it could be counted with, however long the connection stays.
+            abuse.count_requests(client, [1, is_error.into()]);
+        }
+    });
 }
 
 /// Notes that a client was too slow, if that is the reason of a fault.
 #[cold]
 pub(crate) fn note_fault(exchange: &Exchange<'_>, reason: Reason) {
-    if admission::is_slowness(reason)
-        && let Some(client) = client(exchange)
-    {
-        exchange.worker.abuse.count(client, Signal::Slow);
+    if admission::is_slowness(reason) {
+        each_client(exchange, |client| exchange.worker.abuse.count(client, Signal::Slow));
     }
 }
 
@@ -44,12 +43,8 @@ pub(crate) fn note_fault(exchange: &Exchange<'_>, reason: Reason) {
 /// something is held against anybody.
 pub(crate) async fn check(exchange: &Exchange<'_>) -> FilterResult {
     let worker = exchange.worker;
-    let Some(client) = client(exchange) else { return FilterResult::Continue };
-    let Some(verdict) = worker.abuse.verdict(client) else { return FilterResult::Continue };
+    let Some(verdict) = verdict(exchange) else { return FilterResult::Continue };
     let abuse = in_force(exchange);
-    if let Some(key) = abuse.key.as_deref().filter(|_| client.is_of_value()) {
-        worker.abuse.note_value(client, &values::expand_as_sent(exchange, &key.template));
-    }
     let count = |counter| worker.recorder.borrow().count(counter);
     let is_enforced = abuse.mode == Mode::Enforce;
     match (verdict, is_enforced) {
@@ -67,22 +62,45 @@ pub(crate) async fn check(exchange: &Exchange<'_>) -> FilterResult {
     FilterResult::Continue
 }
 
+/// The worst abuse level of the clients of a request.
+fn verdict(exchange: &Exchange<'_>) -> Option<Verdict> {
+    let (abuse, mut worst) = (&exchange.worker.abuse, None);
+    each_client(exchange, |client| match (worst, abuse.verdict(client)) {
+        (Some(Verdict::Refuse { .. }), _) | (_, None) => {}
+        (_, verdict) => worst = verdict,
+    });
+    if let Some(key) = in_force(exchange).key.as_deref() {
+        let KeyTexts { texts, are_too_many } = key::expand_as_sent(exchange, &key.template);
+        for value in texts.iter().filter(|_| worst.is_some()) {
+            let client = abuse.with_value(key.zone, value);
+            if abuse.verdict(client).is_some() {
+                abuse.note_value(client, value);
+            }
+        }
+        if are_too_many {
+            worst = Some(Verdict::Refuse { until_s: 0, closes_connections: false });
+        }
+    }
+    worst
+}
+
 /// What the route says, or what holds where no route takes the request.
 fn in_force<'e>(exchange: &Exchange<'e>) -> &'e Abuse {
     exchange.route.get().map_or(&exchange.config.settings().abuse.general, |route| &route.abuse)
 }
 
-/// Whom a request is counted for; none where it is counted for nobody.
+/// Gives the clients that a request is counted for to `act`: none where it is counted for nobody, and several
+/// where it has several values of the key.
 #[inline]
-fn client(exchange: &Exchange<'_>) -> Option<ClientKey> {
+fn each_client(exchange: &Exchange<'_>, mut act: impl FnMut(ClientKey)) {
     let Abuse { mode, key } = in_force(exchange);
     // What another replica asks for has been counted there.
     if *mode == Mode::Off || exchange.guest.get().is_some() {
-        return None;
+        return;
     }
     match key {
-        None => of_address(exchange),
-        Some(key) => of_value(exchange, key),
+        None => of_address(exchange).into_iter().for_each(act),
+        Some(key) => of_values(exchange, key, &mut act),
     }
 }
 
@@ -91,23 +109,24 @@ fn of_address(exchange: &Exchange<'_>) -> Option<ClientKey> {
     admission::of_request(exchange.config.settings(), exchange.forwarded.client, exchange.conn.counted_peer())
 }
 
-/// Who sends the value that tells clients apart. Without one, a request is its address's.
+/// The senders of the values that tell clients apart. A request without a value, or with more values than are
+/// looked at, is its address's too.
 #[cold]
-fn of_value(exchange: &Exchange<'_>, key: &AbuseKey) -> Option<ClientKey> {
+fn of_values(exchange: &Exchange<'_>, key: &AbuseKey, act: &mut dyn FnMut(ClientKey)) {
     if admission::is_allowed(exchange.config.settings(), exchange.forwarded.client) {
-        return None;
+        return;
     }
-    match values::expand_as_sent(exchange, &key.template).as_slice() {
-        [] => of_address(exchange),
-        value => Some(exchange.worker.abuse.with_value(key.zone, value)),
+    let KeyTexts { texts, are_too_many } = key::expand_as_sent(exchange, &key.template);
+    if texts.is_empty() || are_too_many {
+        of_address(exchange).into_iter().for_each(&mut *act);
     }
+    texts.iter().for_each(|value| act(exchange.worker.abuse.with_value(key.zone, value)));
 }
 
 fn refuse(exchange: &Exchange<'_>, until_s: u32) -> FilterResult {
     let worker = exchange.worker;
-    let recorder = worker.recorder.borrow();
-    recorder.count(Counter::AbuseRefused);
-    recorder.reason(Reason::AbusiveClient);
+    worker.recorder.borrow().count(Counter::AbuseRefused);
+    exchange.note_reason(Reason::AbusiveClient);
     exchange.report.excuse.set(Some(Excuse::KnownAbuse));
     let seconds = retry_after(until_s, worker.clock.now(), worker.random.next());
     FilterResult::Answer(Answer::to(Reason::AbusiveClient).retry_after(seconds))

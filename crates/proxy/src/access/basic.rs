@@ -1,5 +1,8 @@
 //! Lets only clients pass that know a password (RFC 7617; ingress-nginx: `auth-type: basic`).
 
+use std::pin::pin;
+use std::task::Poll;
+
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -7,8 +10,10 @@ use model::BasicAuth;
 use observe::Reason;
 
 use crate::clients::Overloaded;
+use crate::deadline::Elapsed;
 use crate::exchange::Exchange;
 use crate::filters::FilterResult;
+use crate::limits::PASSWORD_TIME_MAX;
 use crate::reply::Answer;
 
 /// As nginx reads it: the padding may be missing, and bits that stand for nothing may be set.
@@ -23,7 +28,7 @@ pub(super) async fn check(exchange: &Exchange<'_>, basic: &BasicAuth) -> FilterR
     let field = exchange.request.fields.find_name(exchange.head, b"authorization");
     let credentials = field.and_then(|field| credentials(field.value(exchange.head)));
     let is_right = match &credentials {
-        Some((user, password)) => exchange.worker.clients.verifier.verify(&basic.users, user, password).await,
+        Some((user, password)) => verify(exchange, basic, user, password).await,
         None => Ok(false),
     };
     match is_right {
@@ -32,8 +37,25 @@ pub(super) async fn check(exchange: &Exchange<'_>, basic: &BasicAuth) -> FilterR
             let challenge = format!("Basic realm=\"{}\"", basic.realm).into_bytes();
             FilterResult::Answer(Answer::refusal(401, &[challenge]))
         }
-        Err(Overloaded) => FilterResult::Refuse(Reason::PasswordLimit),
+        Err(reason) => FilterResult::Refuse(reason),
     }
+}
+
+/// Whether a password is right. A client that leaves meanwhile leaves its place in the queue too.
+async fn verify(
+    exchange: &Exchange<'_>,
+    basic: &BasicAuth,
+    user: &str,
+    password: &[u8],
+) -> Result<bool, Reason> {
+    let verifier = &exchange.worker.clients.verifier;
+    let mut verified = pin!(verifier.verify(&basic.users, user, password));
+    let mut gone = pin!(exchange.client_leaves());
+    let waited = exchange.deadline.within(PASSWORD_TIME_MAX, |cx| match verified.as_mut().poll(cx) {
+        Poll::Ready(verified) => Poll::Ready(verified.map_err(|Overloaded| Reason::PasswordLimit)),
+        Poll::Pending => gone.as_mut().poll(cx).map(|()| Err(Reason::ClientAborted)),
+    });
+    waited.await.unwrap_or_else(|Elapsed| Err(exchange.late_or(Reason::PasswordLimit)))
 }
 
 /// The name and the password in the value of `Authorization`.

@@ -5,8 +5,6 @@
 
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use model::{ClientCertificate, HostName, VerifyClient};
 use observe::Reason;
 
@@ -29,9 +27,6 @@ const VERIFY: &str = "ssl-client-verify";
 const SUBJECT: &str = "ssl-client-subject-dn";
 const ISSUER: &str = "ssl-client-issuer-dn";
 const CERTIFICATE: &str = "ssl-client-cert";
-
-/// Characters in a line of PEM (RFC 7468 section 2).
-const PEM_LINE_CHARS: usize = 64;
 
 pub(super) fn check(demand: &ClientCertificate, client: Option<&ClientCertContext<'_>>) -> FilterResult {
     let verdict = match client {
@@ -72,37 +67,13 @@ pub(crate) fn tell<'a>(demand: &ClientCertificate, tls: Option<&'a ClientTls>, e
         edits.remove(name);
     }
     let Some(tls) = tls else { return };
-    match tls.last_verdict() {
-        Verdict::None => edits.set(VERIFY, &b"NONE"[..]),
-        Verdict::Good => edits.set(VERIFY, &b"SUCCESS"[..]),
-        Verdict::Bad { why, .. } => edits.set(VERIFY, format!("FAILED:{why}").into_bytes()),
-    }
+    edits.set(VERIFY, tls.last_verdict().in_words().into_bytes());
     let Some(certificate) = &tls.certificate else { return };
     edits.set(SUBJECT, certificate.subject.as_bytes());
     edits.set(ISSUER, certificate.issuer.as_bytes());
     if demand.pass_certificate {
-        edits.set(CERTIFICATE, escaped_pem(certificate.der()).into_bytes());
+        edits.set(CERTIFICATE, certificate.escaped_pem());
     }
-}
-
-/// nginx's `$ssl_client_escaped_cert`: PEM with all but letters, digits and `-._~` escaped.
-fn escaped_pem(der: &[u8]) -> String {
-    let base64 = STANDARD.encode(der);
-    let mut text = String::with_capacity(2 * base64.len());
-    text.push_str("-----BEGIN%20CERTIFICATE-----%0A");
-    for (at, char) in base64.chars().enumerate() {
-        if at > 0 && at % PEM_LINE_CHARS == 0 {
-            text.push_str("%0A");
-        }
-        match char {
-            '+' => text.push_str("%2B"),
-            '/' => text.push_str("%2F"),
-            '=' => text.push_str("%3D"),
-            plain => text.push(plain),
-        }
-    }
-    text.push_str("%0A-----END%20CERTIFICATE-----%0A");
-    text
 }
 
 #[cfg(test)]
@@ -150,17 +121,5 @@ mod tests {
         ] {
             assert_eq!(check(&demand, None), expected, "{demand:?}");
         }
-    }
-
-    #[test]
-    fn a_certificate_is_escaped_as_nginx_does() {
-        let text = escaped_pem(&[0xfb; 50]);
-        assert_eq!(text.matches("%2B").count(), 16 + 1, "{text}");
-        assert!(text.starts_with("-----BEGIN%20CERTIFICATE-----%0A"));
-        assert!(text.ends_with("%0A-----END%20CERTIFICATE-----%0A"));
-        let body: String =
-            text.replace("%0A", "\n").replace("%2B", "+").replace("%2F", "/").replace("%3D", "=");
-        let lines: Vec<usize> = body.lines().map(str::len).collect();
-        assert_eq!(lines[1..3], [64, 4]);
     }
 }

@@ -4,17 +4,19 @@
 //! no answer lets nobody in.
 
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 
-use model::{Action, ExternalAuth, ExternalCheck, Timeouts};
+use model::{Action, ExternalAuth, ExternalAuthCache, ExternalCheck, Timeouts};
 use observe::Reason;
 use observe::access::Try;
 use wire::h1::Response;
 
 use super::client_certificate;
+use super::key::is_ambiguous;
 use crate::body::Framing;
 use crate::buffer::Buffer;
-use crate::clients::{Admitted, Key, Verdict};
+use crate::clients::{Admitted, Asking, Key, Looked, Verdict, identity};
 use crate::clock::Moment;
 use crate::exchange::Exchange;
 use crate::fault::{Fault, Retry};
@@ -23,7 +25,8 @@ use crate::head::{HeadEdits, Subrequest, write_subrequest_head};
 use crate::limits::AUTH_TRIES_MAX;
 use crate::record::record_auth;
 use crate::reply::{Answer, Scope, status as status_of};
-use crate::script;
+use crate::script::{self, Ended};
+use crate::script_state::ScriptState;
 use crate::stage::Watch;
 use crate::subrequest::{self, visible};
 use crate::upstream::Request;
@@ -37,30 +40,70 @@ pub(super) async fn check(
     watch: impl Watch,
 ) -> FilterResult {
     let (worker, check) = (exchange.worker, &*auth.check);
+    let script = match begin(exchange, check) {
+        Ok(script) => script,
+        Err(status) => return conclude(exchange, check, &Verdict::bare(status), admitted),
+    };
     if let Some(status) = watch.assumed() {
         return conclude(exchange, check, &Verdict::bare(status), admitted);
     }
-    let kept = check.cache.as_ref().map(|cache| (cache, key(exchange, check)));
-    let known = kept.as_ref().and_then(|(_, key)| worker.clients.answers.get(key, worker.clock.now()));
-    let verdict = if let Some(verdict) = known {
-        verdict
-    } else {
-        let (begin, mut asked) = (worker.clock.now(), None);
-        let answered = ask(exchange, auth, &mut asked).await;
-        log(exchange, auth, asked, answered.as_ref().ok(), begin);
-        match answered {
-            Ok(verdict) => Arc::new(verdict),
-            Err(_) => return FilterResult::Refuse(Reason::AuthFailed),
-        }
+    let cache = check.cache.as_ref().filter(|cache| !is_ambiguous(exchange, &cache.key));
+    let looked = match cache {
+        Some(cache) => look(exchange, check, cache).await,
+        None => Looked::AskAlone,
     };
-    if let Some((cache, key)) = kept
-        && let Some(time) = cache.duration(verdict.status).filter(|_| verdict.is_kept)
-        && worker.clients.answers.get(&key, worker.clock.now()).is_none()
-    {
-        let now = worker.clock.now();
-        worker.clients.answers.put(&key, now.after(time), &verdict, now);
+    let asking = match looked {
+        Looked::Known(verdict) => return conclude(exchange, check, &verdict, admitted),
+        Looked::Ask(asking) => Some(asking),
+        Looked::AskAlone => None,
+    };
+    let (begin, mut asked) = (worker.clock.now(), None);
+    let answered = ask(exchange, auth, script.as_deref(), &mut asked).await.map(Arc::new);
+    log(exchange, auth, asked, answered.as_deref().ok(), begin);
+    if let Some(asking) = asking {
+        keep(asking, check, answered.as_ref().ok(), worker.clock.now());
     }
-    conclude(exchange, check, &verdict, admitted)
+    match answered {
+        Ok(verdict) => conclude(exchange, check, &verdict, admitted),
+        Err(_) => FilterResult::Refuse(exchange.late_or(Reason::AuthFailed)),
+    }
+}
+
+/// Looks for an answer that is kept. What another request is about to learn is waited for no longer than the service itself would be.
+async fn look<'e>(exchange: &Exchange<'e>, check: &ExternalCheck, cache: &ExternalAuthCache) -> Looked<'e> {
+    let (worker, timeouts) = (exchange.worker, timeouts(exchange));
+    let key = key(exchange, check, cache);
+    let mut looked = pin!(worker.clients.answers.look(&key, worker.clock.now()));
+    let time = timeouts.connect + timeouts.read;
+    let looked = exchange.deadline.within(time, |cx| looked.as_mut().poll(cx)).await;
+    looked.unwrap_or(Looked::AskAlone)
+}
+
+/// Keeps the answer for requests with the same key, where that may be.
+fn keep(asking: Asking<'_>, check: &ExternalCheck, verdict: Option<&Arc<Verdict>>, now: Moment) {
+    let kept = verdict.filter(|verdict| verdict.is_kept).and_then(|verdict| {
+        let time = check.cache.as_ref()?.duration(verdict.status)?;
+        Some((verdict, now.after(time)))
+    });
+    match kept {
+        Some((verdict, until)) => asking.keep(verdict, until, now),
+        None => asking.keep_none(now),
+    }
+}
+
+/// Runs the script of the question, if it has one. An answer of the script stands for that of the service.
+fn begin<'s>(
+    exchange: &'s Exchange<'_>,
+    check: &'s ExternalCheck,
+) -> Result<Option<Box<ScriptState<'s>>>, u16> {
+    let Some(script) = &check.script else { return Ok(None) };
+    let outer = exchange.script.get().map(|state| &**state);
+    let mut state = Box::new(ScriptState::of_question(outer, &script.block.headers));
+    match script::run(exchange, &mut state, &script.block.steps) {
+        Ok(_) => Ok(Some(state)),
+        Err(Ended::Answer(answer)) => Err(answer.status),
+        Err(Ended::Refuse(reason)) => Err(status_of(reason)),
+    }
 }
 
 /// Writes a line about the question, where that is wanted.
@@ -92,12 +135,12 @@ fn log(
 }
 
 /// "Keyed by host, the rule's path and type, and auth-cache-key", and by what is asked: another configuration asks anew.
-fn key(exchange: &Exchange<'_>, check: &ExternalCheck) -> Key {
+fn key(exchange: &Exchange<'_>, check: &ExternalCheck, cache: &ExternalAuthCache) -> Key {
     let route = exchange.route.get();
     let host = route.map_or("", |route| route.labels.host.as_str());
-    let path = route.map(|route| format!("{:?}", route.path)).unwrap_or_default();
-    let text = check.cache.as_ref().map(|cache| values::expand(exchange, &cache.key)).unwrap_or_default();
-    Key::of(&[host.as_bytes(), path.as_bytes(), &text, format!("{check:?}").as_bytes()])
+    let path = route.map(|route| identity(&(route.path.kind(), route.path.path()))).unwrap_or_default();
+    let text = values::expand(exchange, &cache.key);
+    Key::of(&[host.as_bytes(), &path, &text, &identity(check)])
 }
 
 fn conclude(
@@ -113,6 +156,7 @@ fn conclude(
             for (name, value) in &verdict.fields {
                 admitted.tell(name, Some(value.clone()));
             }
+            admitted.variables.clone_from(&verdict.variables);
             FilterResult::Continue
         }
         (401, Some(signin)) => {
@@ -131,6 +175,11 @@ fn verdict(check: &ExternalCheck, head: &[u8], response: &Response) -> Verdict {
         response.fields.iter().filter(named).map(|field| field.value(head).to_vec()).collect()
     };
     let fields = check.response_headers.iter().map(|name| (name.clone(), values(name).join(&b", "[..])));
+    let variable = |(name, header): &(Arc<str>, String)| {
+        let is_it = |field: &&wire::Field| is_header_of_variable(field.name(head), header);
+        let found = response.fields.iter().filter(is_it).map(|field| field.value(head));
+        (Arc::clone(name), found.collect::<Vec<_>>().join(&b", "[..]))
+    };
     let cookies = values("Set-Cookie");
     let is_private = |value: &Vec<u8>| {
         let text = value.to_ascii_lowercase();
@@ -142,23 +191,31 @@ fn verdict(check: &ExternalCheck, head: &[u8], response: &Response) -> Verdict {
     Verdict {
         status: response.status,
         fields: fields.filter(|(_, value)| !value.is_empty()).collect(),
+        variables: check.variables.iter().map(variable).filter(|(_, value)| !value.is_empty()).collect(),
         challenges: values("WWW-Authenticate"),
         is_kept: cookies.is_empty() && !depends_on_more && !values("Cache-Control").iter().any(is_private),
         cookies,
     }
 }
 
+/// Whether a header is the one that nginx calls so in a variable: in lower case, with underscores.
+fn is_header_of_variable(header: &[u8], variable: &str) -> bool {
+    let letter = |byte: &u8| if *byte == b'-' { b'_' } else { byte.to_ascii_lowercase() };
+    header.iter().map(letter).eq(variable.bytes())
+}
+
 /// Asks the service, again where a connection turns out to be dead or an endpoint refuses it.
 async fn ask(
     exchange: &Exchange<'_>,
     auth: &ExternalAuth,
+    script: Option<&ScriptState<'_>>,
     asked: &mut Option<SocketAddr>,
 ) -> Result<Verdict, Fault> {
     let worker = exchange.worker;
     let cluster = worker.cluster(exchange.config, auth.cluster);
     let timeouts = timeouts(exchange);
     let mut head = Buffer::small(&worker.buffers);
-    write_head(exchange, &auth.check, &mut head);
+    write_head(exchange, &auth.check, script, &mut head);
     let request = Request {
         bytes: head.data(),
         head_len: head.len(),
@@ -170,10 +227,11 @@ async fn ask(
         timeouts: &timeouts,
     };
     let deadline = exchange.deadline.another();
-    deadline.cap(worker.clock.now().after(timeouts.connect + timeouts.read));
+    deadline.cap_sooner(worker.clock.now().after(timeouts.connect + timeouts.read));
     let mut last = Fault::unsent(Reason::NoEndpoints);
     for tried in 0..AUTH_TRIES_MAX {
-        let Some(endpoint) = cluster.pick(|_| false, &worker.random, worker.clock.now()) else { break };
+        let Some((member, _place)) = exchange.pick_beside(cluster, |_| true) else { break };
+        let endpoint = &member.endpoint;
         *asked = Some(endpoint.address);
         let read = |head: &[u8], response: &Response| verdict(&auth.check, head, response);
         match subrequest::ask(worker, endpoint, (tried > 0, true), (&request, None), &deadline, read).await {
@@ -197,7 +255,12 @@ fn timeouts(exchange: &Exchange<'_>) -> Timeouts {
 }
 
 /// The head of the question.
-fn write_head(exchange: &Exchange<'_>, check: &ExternalCheck, out: &mut Buffer) {
+fn write_head(
+    exchange: &Exchange<'_>,
+    check: &ExternalCheck,
+    state: Option<&ScriptState<'_>>,
+    out: &mut Buffer,
+) {
     let (head, request, forwarded) = (exchange.head, exchange.request, &exchange.forwarded);
     let target = &head[request.target.clone()];
     let mut edits = HeadEdits::default();
@@ -231,14 +294,24 @@ fn write_head(exchange: &Exchange<'_>, check: &ExternalCheck, out: &mut Buffer) 
             value => edits.set(name, value),
         }
     }
+    if let Some(state) = state {
+        script::edit_question(exchange, state, &mut edits);
+    }
+    let method = check.script.as_ref().and_then(|script| script.method.as_ref()).zip(state);
+    let method = method.map(|(method, state)| values::expand_with(exchange, state, method));
+    let method = method.filter(|method| METHODS.contains(&method.as_slice()));
     let subrequest = Subrequest {
-        method: check.method.as_deref().unwrap_or("GET").as_bytes(),
+        method: method.as_deref().unwrap_or_else(|| check.method.as_deref().unwrap_or("GET").as_bytes()),
         target: &visible(&values::expand(exchange, &check.target)),
         host: &visible(&values::expand(exchange, &check.host)),
         names: exchange.config.settings().client.header_names,
     };
     write_subrequest_head(head, request, &subrequest, &edits, out);
 }
+
+/// Methods that a script may ask with: those of `auth-method`.
+const METHODS: &[&[u8]] =
+    &[b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE"];
 
 /// A text as the value of a header.
 fn without_controls(mut text: Vec<u8>) -> Vec<u8> {

@@ -5,6 +5,7 @@ mod basic;
 pub(crate) mod client_certificate;
 mod digest;
 mod external;
+mod key;
 pub(crate) mod limits;
 pub(crate) mod priority;
 pub(crate) mod quota;

@@ -7,12 +7,12 @@ use std::pin::pin;
 use model::RequestQuota;
 use observe::{Counter, Reason};
 
+use super::key::{self, Counted};
 use crate::clients::{Admitted, QuotaTold, QuotaVerdict, Store, Subject};
 use crate::exchange::Exchange;
 use crate::filters::FilterResult;
 use crate::limits::LIMIT_REDIS_WAIT_MAX;
 use crate::reply::Answer;
-use crate::values;
 
 /// nginx's status for it is 503 by default; who asks for this limit asks for the one that clients understand (RFC 6585 section 4).
 const STATUS: u16 = 429;
@@ -22,36 +22,59 @@ pub(super) async fn check(
     quota: &RequestQuota,
     admitted: &mut Admitted,
 ) -> FilterResult {
-    let Some(subject) = subject(exchange, quota) else { return FilterResult::Continue };
+    let Counted { subjects, are_too_many } = counted(exchange, quota);
+    if are_too_many {
+        return refuse(exchange, 1);
+    }
+    if subjects.is_empty() {
+        return FilterResult::Continue;
+    }
     let worker = exchange.worker;
     let quotas = &worker.clients.quotas;
     if quota.is_shared
         && let Some(store) = quotas.store()
-        && !has_word(exchange, quota, subject, store).await
+        && !has_word(exchange, quota, &subjects, store).await
     {
         let is_closed = exchange.config.settings().limits_fail_closed;
-        let recorder = worker.recorder.borrow();
-        recorder.count(if is_closed { Counter::LimitRedisClosed } else { Counter::LimitRedisAlone });
+        let counter = if is_closed { Counter::LimitRedisClosed } else { Counter::LimitRedisAlone };
+        worker.recorder.borrow().count(counter);
         if is_closed {
-            recorder.reason(Reason::LimitUnknown);
+            exchange.note_reason(Reason::LimitUnknown);
             return FilterResult::Answer(Answer::to(Reason::LimitUnknown).after_seconds(1));
         }
     }
-    let QuotaVerdict { is_admitted, left } =
-        quotas.take(subject, &quota.windows, quota.is_shared, worker.clock.now());
-    admitted.quota = Some(QuotaTold::of(&left));
-    if is_admitted {
-        return FilterResult::Continue;
+    for &subject in &subjects {
+        let QuotaVerdict { is_admitted, left } =
+            quotas.take(subject, &quota.windows, quota.is_shared, worker.clock.now());
+        // Of several values that are within their limits the client is told of the last one.
+        admitted.quota = Some(QuotaTold::of(&left));
+        if !is_admitted {
+            let wait = left.iter().filter(|left| left.requests == 0).map(|left| left.seconds).max();
+            return refuse(exchange, wait.unwrap_or(1));
+        }
     }
-    worker.recorder.borrow().reason(Reason::RateLimit);
-    let wait = left.iter().filter(|left| left.requests == 0).map(|left| left.seconds).max();
-    FilterResult::Answer(Answer::refusal(STATUS, &[]).after_seconds(wait.unwrap_or(1)))
+    FilterResult::Continue
+}
+
+fn refuse(exchange: &Exchange<'_>, seconds: u64) -> FilterResult {
+    exchange.note_reason(Reason::RateLimit);
+    FilterResult::Answer(Answer::refusal(STATUS, &[]).after_seconds(seconds))
 }
 
 /// Whether Redis has said what there is to be known for a request. Waits for it where it has not, as long as that is worth it.
-async fn has_word(exchange: &Exchange<'_>, quota: &RequestQuota, subject: Subject, store: &Store) -> bool {
+async fn has_word(
+    exchange: &Exchange<'_>,
+    quota: &RequestQuota,
+    subjects: &[Subject],
+    store: &Store,
+) -> bool {
     let worker = exchange.worker;
-    let lacks = || worker.clients.quotas.lacks_word(subject, &quota.windows, worker.clock.now());
+    // Redis is asked about all of them at once.
+    let lacks = || {
+        let now = worker.clock.now();
+        let lacks = |&&subject: &&Subject| worker.clients.quotas.lacks_word(subject, &quota.windows, now);
+        subjects.iter().filter(lacks).count() > 0
+    };
     if !lacks() {
         return true;
     }
@@ -79,21 +102,18 @@ async fn await_word(exchange: &Exchange<'_>, store: &Store, lacks: impl Fn() -> 
     pause.within(LIMIT_REDIS_WAIT_MAX, |cx| word.as_mut().poll(cx)).await.unwrap_or(false)
 }
 
-/// Who is counted; none where nobody is.
-pub(crate) fn subject(exchange: &Exchange<'_>, quota: &RequestQuota) -> Option<Subject> {
+/// The subjects that a request is counted for.
+pub(crate) fn counted(exchange: &Exchange<'_>, quota: &RequestQuota) -> Counted<Subject> {
     let client = exchange.forwarded.client.to_canonical();
     if quota.exempt.as_ref().is_some_and(|exempt| exempt.contains(client)) {
-        return None;
+        return Counted::never();
     }
     let of = |value: &[u8]| Subject::of(quota.zone, quota.is_shared, value);
     match &quota.key {
-        None => Some(match client {
+        None => Counted::once(match key::network(client) {
             IpAddr::V4(address) => of(&address.octets()),
             IpAddr::V6(address) => of(&address.octets()),
         }),
-        Some(key) => match values::expand(exchange, key).as_slice() {
-            [] => None,
-            value => Some(of(value)),
-        },
+        Some(key) => Counted::by(&key::expand(exchange, key), of),
     }
 }

@@ -36,9 +36,9 @@ pub(crate) use coded::Coded;
 pub(crate) use coding::{Coders, Load, Task, compress};
 pub(crate) use file::{FileBody, FilePart};
 pub(crate) use held::{HeldBody, Kept, hold};
-pub(crate) use relay::relay;
+pub(crate) use relay::{Passed, relay, relay_and_keep};
 pub(crate) use shared::{End, SharedBody};
-pub(crate) use sink::Sink;
+pub(crate) use sink::{Sink, write_last_chunk};
 pub(crate) use source::{Source, take_frames, transcode};
 pub(crate) use stages::Stages;
 pub(crate) use store::BodyStore;
@@ -56,7 +56,12 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) sink: Sink<'a>,
     /// Between two writes.
     pub(crate) timeout: Duration,
+    /// Filter of trailer lines, beside those that never pass; none lets all others pass.
+    pub(crate) passing_trailers: Option<&'a PassingTrailers<'a>>,
 }
+
+/// Returns the lines of trailers that pass.
+pub(crate) type PassingTrailers<'a> = dyn Fn(&[u8]) -> Vec<u8> + 'a;
 
 /// How the end of a body is told to its reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,67 @@ use wire::h1::BodyDecoder;
 
 use super::splice::{SplicePair, splice};
 use super::{BodyEvent, Incoming, Meter, Outgoing, RelayError, Sink, Source};
+use crate::buffer::Buffer;
 use crate::deadline::Deadline;
 use crate::pipe::Pipes;
+
+/// State of a body whose beginning was held while it was sent.
+pub(crate) enum Passed {
+    /// All of it has been passed on, and is kept.
+    Whole,
+    /// All of it has been passed on, and not all is kept.
+    All,
+    /// The rest is left to [`relay`].
+    Beginning,
+}
+
+/// Passes the beginning of a body on, and keeps up to `bytes_max` of it in `kept`. Before it passes on what is not kept, it
+/// calls `note_streaming`. What is kept has left the source, so that this may be dropped at any time.
+pub(crate) async fn relay_and_keep(
+    incoming: &mut Incoming<'_>,
+    outgoing: &Outgoing<'_>,
+    meter: &Meter<'_>,
+    deadline: &Deadline,
+    kept: &mut Buffer,
+    bytes_max: usize,
+    note_streaming: impl FnOnce(),
+) -> Result<Passed, RelayError> {
+    loop {
+        match incoming.next(None, deadline).await? {
+            BodyEvent::Content { skip, len } => {
+                meter.count(len)?;
+                let (is_last, start) = (incoming.is_last(), kept.len());
+                if start + len > bytes_max {
+                    note_streaming();
+                    outgoing.write(incoming.content(skip, len), is_last, deadline).await?;
+                    incoming.source.consume(skip + len);
+                    return Ok(if is_last { Passed::All } else { Passed::Beginning });
+                }
+                kept.extend(incoming.content(skip, len));
+                incoming.source.consume(skip + len);
+                outgoing.write(&kept.data()[start..], is_last, deadline).await?;
+                if is_last {
+                    return Ok(Passed::Whole);
+                }
+            }
+            BodyEvent::End { skip, trailers } => {
+                let lines = incoming.content(trailers, skip - trailers).to_vec();
+                let has_trailers = lines.contains(&b':');
+                if has_trailers {
+                    note_streaming();
+                }
+                incoming.source.consume(skip);
+                outgoing.finish(&lines, deadline).await?;
+                return Ok(if has_trailers { Passed::All } else { Passed::Whole });
+            }
+            // Only a body that goes to a plain socket is passed on unseen.
+            BodyEvent::Large { .. } => {
+                note_streaming();
+                return Ok(Passed::Beginning);
+            }
+        }
+    }
+}
 
 /// Passes on the rest of a body, to its end.
 pub(crate) async fn relay(

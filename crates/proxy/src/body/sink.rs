@@ -63,7 +63,9 @@ impl Outgoing<'_> {
     }
 
     /// Ends the body, with trailer fields where there are any.
-    pub(super) async fn finish(&self, trailers: &[u8], deadline: &Deadline) -> Result<(), RelayError> {
+    pub(crate) async fn finish(&self, trailers: &[u8], deadline: &Deadline) -> Result<(), RelayError> {
+        let passing = self.passing_trailers.map(|passing| passing(trailers));
+        let trailers = passing.as_deref().unwrap_or(trailers);
         match self.sink {
             Sink::Http1 { framing: Framing::Raw, .. } => Ok(()),
             Sink::Http1 { socket, framing: Framing::Chunked } => {
@@ -118,7 +120,8 @@ pub(super) fn append(out: &mut Buffer, content: &[u8], framing: Framing) {
     out.extend(b"\r\n");
 }
 
-pub(super) fn write_last_chunk(trailers: &[u8], out: &mut Buffer) {
+/// Ends a body in chunks, with those of the trailer fields that may stand there.
+pub(crate) fn write_last_chunk(trailers: &[u8], out: &mut Buffer) {
     write_last_chunk_to(trailers, &mut |bytes| out.extend(bytes));
 }
 

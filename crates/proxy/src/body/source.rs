@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use wire::h1::{BodyDecoder, Decoded};
+use wire::h1::{BodyDecoder, Decoded, InvalidBody};
 
 use super::coded::Coded;
 use super::file::FileBody;
@@ -46,13 +46,15 @@ pub(crate) struct Frames<'a> {
     trailers: Vec<u8>,
 }
 
-/// Appends to `out` what of the body has been read, as far as it fits. True at the end of the body.
+/// Appends to `out` what of the body has been read, as far as it fits. True at the end of the body, where `finish` gets the
+/// lines of the trailers, and ends what is in chunks.
 pub(crate) fn transcode(
     buffer: &mut Buffer,
     decoder: &mut BodyDecoder,
     framing: Framing,
     meter: &Meter<'_>,
     out: &mut Buffer,
+    finish: impl FnOnce(&[u8], &mut Buffer),
 ) -> Result<bool, RelayError> {
     loop {
         // A piece is counted off when it is decoded, so that there must be room for it first.
@@ -70,9 +72,7 @@ pub(crate) fn transcode(
                 return Ok(false);
             }
             Decoded::End { skip, trailers } => {
-                if framing == Framing::Chunked {
-                    write_last_chunk(&buffer.data()[trailers..skip], out);
-                }
+                finish(&buffer.data()[trailers..skip], out);
                 buffer.consume(skip);
                 return Ok(true);
             }
@@ -143,6 +143,16 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// Whether what has come of a body in chunks begins with a chunk, or with the part of one.
+    pub(crate) fn begins_well(&self) -> bool {
+        match self {
+            Self::Http1 { buffer, decoder: BodyDecoder::Chunked(chunked), .. } => {
+                BodyDecoder::Chunked(chunked.clone()).decode(buffer.data()).is_ok()
+            }
+            _ => true,
+        }
+    }
+
     /// Appends to a head what of the body can go with it. So many bytes at the front of the [source](Self::front) are to be written beside
     /// it, without being copied. True where that is all of the body.
     pub(crate) fn join(
@@ -153,9 +163,12 @@ impl<'a> Source<'a> {
     ) -> Result<(usize, bool), RelayError> {
         let beside = match self {
             Self::Http1 { buffer, decoder, .. } if framing == Framing::Chunked => {
-                return Ok((0, transcode(buffer, decoder, framing, meter, out)?));
+                return Ok((0, transcode(buffer, decoder, framing, meter, out, write_last_chunk)?));
             }
             // Chunks that an HTTP/1.0 client cannot read are taken apart by the relay, and so are records.
+            Self::Http1 { decoder: BodyDecoder::Chunked(_), .. } if !self.begins_well() => {
+                return Err(RelayError::Invalid(InvalidBody::Chunk));
+            }
             Self::Http1 { decoder: BodyDecoder::Chunked(_) | BodyDecoder::FastCgi(_), .. } => {
                 return Ok((0, false));
             }
@@ -304,7 +317,7 @@ impl Incoming<'_> {
             }
             // The buffer is held only while there is something to put into it.
             buffer.release();
-            let read = if let Some(&Outgoing { sink: Sink::Http2(sender), timeout }) = to {
+            let read = if let Some(&Outgoing { sink: Sink::Http2(sender), timeout, .. }) = to {
                 read_into_room((socket, self.timeout), buffer, (sender, timeout), deadline).await?
             } else {
                 let read = deadline.within_paced(

@@ -9,7 +9,7 @@ use std::task::Poll;
 use bytes::Bytes;
 use model::{Pace, ResponsePolicy};
 
-use super::{BodyEvent, Incoming, Meter, Outgoing, RelayError, Sink, Source};
+use super::{BodyEvent, BodyStore, Incoming, Meter, Outgoing, RelayError, Sink, Source};
 use crate::clock::Moment;
 use crate::deadline::Deadline;
 use crate::limits::{READ_AHEAD_BYTES_MAX, TICK};
@@ -23,10 +23,15 @@ pub(crate) struct Stages {
 }
 
 /// What has been read and not been sent.
-struct Stock {
+struct Stock<'s> {
+    store: &'s BodyStore,
     pieces: RefCell<VecDeque<Bytes>>,
     len: Cell<usize>,
     len_max: usize,
+    /// Bytes that are taken of the room that all responses share.
+    taken: Cell<usize>,
+    /// There was no more of it: nothing is read until all that has been read is sent.
+    is_short: Cell<bool>,
     /// How the body has ended, with its trailers.
     end: RefCell<Option<Result<Vec<u8>, RelayError>>>,
     /// Changes so far, of which each side is told by being polled again.
@@ -48,8 +53,9 @@ impl Stages {
         outgoing: Outgoing<'_>,
         meter: Meter<'_>,
         deadline: &Deadline,
+        store: &BodyStore,
     ) -> Result<(), RelayError> {
-        let stock = Stock::new(self.read_ahead);
+        let stock = Stock::new(self.read_ahead, store);
         let own_deadline = deadline.another();
         let mut reading = pin!(stock.fill(incoming, &own_deadline));
         let mut writing = pin!(stock.drain(outgoing, meter, deadline, self.pace));
@@ -70,10 +76,47 @@ impl Stages {
     }
 }
 
-impl Stock {
-    fn new(len_max: usize) -> Self {
-        let pieces = RefCell::default();
-        Self { pieces, len: Cell::new(0), len_max, end: RefCell::default(), changes: Cell::new(0) }
+impl Drop for Stock<'_> {
+    fn drop(&mut self) {
+        self.store.give_back_ahead(self.taken.get());
+    }
+}
+
+impl<'s> Stock<'s> {
+    fn new(len_max: usize, store: &'s BodyStore) -> Self {
+        Self {
+            store,
+            pieces: RefCell::default(),
+            len: Cell::new(0),
+            len_max,
+            taken: Cell::new(0),
+            is_short: Cell::new(false),
+            end: RefCell::default(),
+            changes: Cell::new(0),
+        }
+    }
+
+    /// Whether more may be read: what comes at once is, once nothing waits to be sent, whatever there is room for.
+    fn may_read(&self) -> bool {
+        self.len.get() == 0 || self.len.get() < self.len_max && !self.is_short.get()
+    }
+
+    fn note_read(&self, len: usize) {
+        let is_taken = self.store.take_ahead(len);
+        if is_taken {
+            self.taken.set(self.taken.get() + len);
+        }
+        self.is_short.set(!is_taken);
+        self.len.set(self.len.get() + len);
+        self.note_change();
+    }
+
+    fn note_sent(&self, len: usize) {
+        let given_back = len.min(self.taken.get());
+        self.taken.set(self.taken.get() - given_back);
+        self.store.give_back_ahead(given_back);
+        self.len.set(self.len.get() - len);
+        self.note_change();
     }
 
     fn note_change(&self) {
@@ -89,7 +132,7 @@ impl Stock {
     /// Reads to the end of the body; returns its trailers.
     async fn read(&self, mut incoming: Incoming<'_>, deadline: &Deadline) -> Result<Vec<u8>, RelayError> {
         loop {
-            poll_fn(|_| if self.len.get() < self.len_max { Poll::Ready(()) } else { Poll::Pending }).await;
+            poll_fn(|_| if self.may_read() { Poll::Ready(()) } else { Poll::Pending }).await;
             match incoming.next(None, deadline).await? {
                 BodyEvent::Content { skip, len } => {
                     let piece = match &incoming.source {
@@ -99,9 +142,8 @@ impl Stock {
                     };
                     let is_last = incoming.is_last();
                     incoming.source.consume(skip + len);
-                    self.len.set(self.len.get() + len);
                     self.pieces.borrow_mut().push_back(piece);
-                    self.note_change();
+                    self.note_read(len);
                     if is_last {
                         return Ok(Vec::new());
                     }
@@ -141,8 +183,7 @@ impl Stock {
                     Sink::Http2(sender) => outgoing.send(sender, &mut now, false, deadline).await?,
                     Sink::Http1 { .. } => outgoing.write(&now, false, deadline).await?,
                 }
-                self.len.set(self.len.get() - len);
-                self.note_change();
+                self.note_sent(len);
             }
         }
     }
@@ -181,12 +222,41 @@ fn allowed(pace: Pace, elapsed_ms: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::READ_AHEAD_TOTAL_BYTES_MAX;
 
     #[test]
     fn what_may_be_sent_grows_with_time() {
         let pace = Pace { bytes_per_second: 1024, after_bytes: 10 };
         assert_eq!([0, 500, 1000, 10_000].map(|ms| allowed(pace, ms)), [1034, 1546, 2058, 11_274]);
         assert_eq!(allowed(Pace { bytes_per_second: u64::MAX, after_bytes: 1 }, u64::MAX / 2), u64::MAX);
+    }
+
+    #[test]
+    fn responses_share_the_room_in_which_they_are_read_ahead() {
+        let store = BodyStore::new(None);
+        let all: Vec<_> = (0..READ_AHEAD_TOTAL_BYTES_MAX / READ_AHEAD_BYTES_MAX)
+            .map(|_| Stock::new(READ_AHEAD_BYTES_MAX, &store))
+            .collect();
+        for stock in &all {
+            stock.note_read(READ_AHEAD_BYTES_MAX - 1);
+            assert!(stock.may_read());
+            stock.note_read(1);
+            assert!(!stock.may_read(), "it has its share");
+        }
+        let late = Stock::new(READ_AHEAD_BYTES_MAX, &store);
+        assert!(late.may_read());
+        late.note_read(10);
+        assert!(!late.may_read(), "there is no more room");
+        late.note_sent(10);
+        assert!(late.may_read(), "each goes on with what is sent at once");
+        late.note_read(10);
+        drop(all);
+        assert!(!late.may_read());
+        late.note_sent(10);
+        late.note_read(10);
+        assert!(late.may_read());
+        drop(late);
+        assert!(store.take_ahead(READ_AHEAD_TOTAL_BYTES_MAX) && !store.take_ahead(1));
     }
 
     #[test]

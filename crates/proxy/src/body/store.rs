@@ -7,13 +7,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
 use rustix::io::Errno;
 
-use crate::limits::{HELD_BYTES_MAX, HELD_STEP_BYTES, UNSPOOLED_BYTES_MAX};
+use crate::limits::{HELD_BYTES_MAX, HELD_STEP_BYTES, READ_AHEAD_TOTAL_BYTES_MAX, UNSPOOLED_BYTES_MAX};
 
 /// Room for bodies, of all workers together.
 pub(crate) struct BodyStore {
     folder: Option<OwnedFd>,
     /// Bytes of memory that may still be taken.
     left: AtomicUsize,
+    /// The same for responses that are read ahead of their clients: slow readers leave room for what is sent to endpoints.
+    ahead_left: AtomicUsize,
     /// Number of the next file, where a file needs a name to begin with.
     next: AtomicU64,
     /// The last file could not be written.
@@ -26,6 +28,7 @@ impl BodyStore {
         Self {
             folder,
             left: AtomicUsize::new(HELD_BYTES_MAX),
+            ahead_left: AtomicUsize::new(READ_AHEAD_TOTAL_BYTES_MAX),
             next: AtomicU64::new(0),
             is_failing: AtomicBool::new(false),
         }
@@ -54,6 +57,16 @@ impl BodyStore {
 
     pub(super) fn give_back(&self, bytes: usize) {
         self.left.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Takes memory for a response that is read ahead, if there is so much.
+    pub(super) fn take_ahead(&self, bytes: usize) -> bool {
+        let less = |left: usize| left.checked_sub(bytes);
+        self.ahead_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+    }
+
+    pub(super) fn give_back_ahead(&self, bytes: usize) {
+        self.ahead_left.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// A new file that has no name, so that nothing of it is left however this process ends. It blocks.

@@ -11,17 +11,19 @@ mod purges;
 mod store;
 mod tier;
 
+use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cache_disk::{Disk, Figures as DiskFigures};
+use parking_lot::Mutex;
 use quick_cache::sync::Cache as Map;
 
 pub(crate) use flight::{Flight, Leader, Phase, Role};
 pub use labels::Purge;
 pub(crate) use labels::{Labels, TAG_FIELDS};
-pub(crate) use object::{Body, Object};
+pub(crate) use object::{Asking, Body, Object};
 pub(crate) use passage::{Concern, Hit, Passage, Told};
 pub(crate) use store::Found;
 
@@ -35,6 +37,9 @@ pub(crate) type Key = Arc<[u8]>;
 
 /// The part of the memory that is for responses that still come: one in so many bytes.
 const COMING_SHARE: u64 = 8;
+/// A namespace may take one in this many bytes of the room that others leave. So there is always some left for another one, however
+/// many responses of it never end.
+const NAMESPACE_SHARE: u64 = 2;
 
 /// The cache of a proxy.
 pub(crate) struct Cache {
@@ -45,6 +50,8 @@ pub(crate) struct Cache {
     hasher: RandomState,
     /// Bytes of what still comes.
     coming: AtomicU64,
+    /// The same of each namespace.
+    coming_by_namespace: Mutex<HashMap<Arc<str>, Arc<AtomicU64>>>,
     coming_max: u64,
 }
 
@@ -68,6 +75,8 @@ pub struct CacheFigures {
 /// Memory for a response that comes. It is given back in the end.
 pub(crate) struct Room {
     cache: Arc<Cache>,
+    /// Bytes that responses of the same namespace take while they come, this one among them.
+    of_namespace: Arc<AtomicU64>,
     bytes: u64,
 }
 
@@ -87,6 +96,7 @@ impl Cache {
             passes: Map::new(CACHE_PASSES_MAX),
             hasher: RandomState::new(),
             coming: AtomicU64::new(0),
+            coming_by_namespace: Mutex::default(),
             coming_max,
         })
     }
@@ -149,19 +159,33 @@ impl Cache {
         self.passes.get(&self.hash(key)).is_some_and(|until| now < until)
     }
 
-    /// Room for something that comes.
-    pub(crate) fn room(self: &Arc<Self>) -> Room {
-        Room { cache: Arc::clone(self), bytes: 0 }
+    /// Room for something that comes, for an object of a namespace.
+    pub(crate) fn room(self: &Arc<Self>, namespace: &Arc<str>) -> Room {
+        let mut known = self.coming_by_namespace.lock();
+        if !known.contains_key(namespace) {
+            // Responses of which nothing comes; at most as many are left as there are responses.
+            known.retain(|_, bytes| Arc::strong_count(bytes) > 1);
+        }
+        let of_namespace = Arc::clone(known.entry(Arc::clone(namespace)).or_default());
+        Room { cache: Arc::clone(self), of_namespace, bytes: 0 }
     }
 }
 
 impl Room {
-    /// Takes more. False where there is none.
+    /// Takes more. False where there is none, or more than its share is its namespace's.
     pub(crate) fn take(&mut self, bytes: u64) -> bool {
-        let more = |taken: u64| Some(taken + bytes).filter(|&taken| taken <= self.cache.coming_max);
+        let max = self.cache.coming_max;
+        let own = self.of_namespace.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let more = |taken: u64| {
+            let taken = taken + bytes;
+            let others = taken.saturating_sub(own);
+            Some(taken).filter(|_| own <= max.saturating_sub(others) / NAMESPACE_SHARE)
+        };
         let is_taken = self.cache.coming.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok();
         if is_taken {
             self.bytes += bytes;
+        } else {
+            self.of_namespace.fetch_sub(bytes, Ordering::Relaxed);
         }
         is_taken
     }
@@ -169,6 +193,7 @@ impl Room {
 
 impl Drop for Room {
     fn drop(&mut self) {
+        self.of_namespace.fetch_sub(self.bytes, Ordering::Relaxed);
         self.cache.coming.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
@@ -179,11 +204,20 @@ mod tests {
 
     #[test]
     fn what_comes_has_its_share() {
-        let cache = Cache::new(8 << 20);
-        let (mut one, mut other) = (cache.room(), cache.room());
+        let cache = Cache::new(16 << 20);
+        let (shop, blog) = (Arc::from("shop"), Arc::from("blog"));
+        let (mut one, mut other) = (cache.room(&shop), cache.room(&shop));
         assert!(one.take(1 << 20) && !other.take(1));
         drop(one);
         assert!(other.take(1 << 20));
+        // A namespace whose responses never end leaves room for others.
+        let mut of_another = cache.room(&blog);
+        assert!(of_another.take(1 << 19) && !of_another.take(1));
+        assert!(cache.room(&Arc::from("third")).take(1 << 18));
+        drop((other, of_another));
+        assert_eq!((cache.figures().coming_bytes, cache.coming_by_namespace.lock().len()), (0, 3));
+        cache.room(&Arc::from("fourth"));
+        assert_eq!(cache.coming_by_namespace.lock().len(), 1);
     }
 
     #[test]

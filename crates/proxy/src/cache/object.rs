@@ -28,6 +28,32 @@ pub(crate) struct Object {
     pub(crate) content: ContentId,
 }
 
+/// A request, as far as it says which responses answer it.
+#[derive(Clone, Copy)]
+pub(crate) struct Asking<'a> {
+    pub(crate) head: Head<'a>,
+    /// It has headers that are not known to be harmless.
+    pub(crate) has_unknown: bool,
+    /// Names of headers that its route says are.
+    pub(crate) harmless: &'a [String],
+}
+
+impl<'a> Asking<'a> {
+    /// Names of headers that are not known to be harmless.
+    fn unknown_names(self) -> impl Iterator<Item = &'a [u8]> {
+        let is_said =
+            move |name: &[u8]| self.harmless.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()));
+        self.head.unknown_names().filter(move |name| !is_said(name))
+    }
+
+    /// The fields by which a response is selected: those that it names in `Vary`, and those of which nobody
+    /// knows whether they have changed it. None where it answers no other request.
+    pub(crate) fn vary(&self, response: Head<'_>) -> Option<Vary> {
+        let vary = Vary::of(response)?;
+        Some(if self.has_unknown { vary.with_implied(self.unknown_names()) } else { vary })
+    }
+}
+
 /// Its body.
 #[derive(Clone)]
 pub(crate) enum Body {
@@ -52,9 +78,13 @@ impl Object {
         Head::of_response(&self.head, &self.response)
     }
 
-    /// Whether it answers a request.
-    pub(crate) fn answers(&self, request: Head<'_>) -> bool {
-        self.vary.is_empty() || self.vary.matches(request, &self.vary_key, &mut Vec::new())
+    /// Whether it answers a request. Headers that are not known to be harmless have to be the same as of the request that it was made for.
+    pub(crate) fn answers(&self, request: Asking<'_>) -> bool {
+        let head = request.head;
+        if request.has_unknown && !request.unknown_names().all(|name| self.vary.has(name)) {
+            return false;
+        }
+        self.vary.is_empty() || self.vary.matches(head, &self.vary_key, &mut Vec::new())
     }
 
     /// Bytes that it takes.

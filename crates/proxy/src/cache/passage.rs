@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use model::CachePolicy;
 use observe::CacheResult;
-use wire::cache::{Forward, RequestDirectives};
+use wire::cache::{Forward, Head, RequestDirectives};
 
 use super::flight::Leader;
 use super::labels::Labels;
-use super::object::Object;
+use super::object::{Asking, Object};
 use super::{Cache, Key};
 
 /// The state of a request. Cells, since its response comes while it is still being sent.
@@ -19,6 +19,10 @@ pub(crate) struct Passage {
     pub(crate) policy: Arc<CachePolicy>,
     /// None for a request that the cache has nothing to do with but to tell so.
     pub(crate) key: Option<Key>,
+    /// Whose response takes room while it comes.
+    pub(crate) namespace: Arc<str>,
+    /// It has headers that are not known to be harmless.
+    pub(crate) has_unknown: bool,
     /// The URL by which its response can be purged. None if it is too long.
     pub(crate) labels: Option<Labels>,
     /// Purges and changes before anything was looked for.
@@ -85,6 +89,11 @@ impl Passage {
         let mut told = self.told.get();
         change(&mut told);
         self.told.set(told);
+    }
+
+    /// The request, with these fields.
+    pub(crate) fn asking<'a>(&'a self, head: Head<'a>) -> Asking<'a> {
+        Asking { head, has_unknown: self.has_unknown, harmless: &self.policy.harmless_headers }
     }
 
     /// Lets all go that wait for it: there is no response for them.

@@ -4,17 +4,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::Key;
+use super::object::{Asking, Object};
+use super::purges::{Matchers, Purges};
+use super::tier::{Objects, Tier};
+use crate::limits::CACHE_VARIANTS_MAX;
 use cache_disk::Figures as DiskFigures;
 use parking_lot::{Mutex, MutexGuard};
 use quick_cache::sync::Cache as Map;
 use quick_cache::{DefaultHashBuilder, Lifecycle, OptionsBuilder, Weighter};
-use wire::cache::Head;
-
-use super::Key;
-use super::object::Object;
-use super::purges::{Matchers, Purges};
-use super::tier::{Objects, Tier};
-use crate::limits::CACHE_VARIANTS_MAX;
 
 /// The responses that are kept.
 pub(crate) struct Store {
@@ -105,7 +103,7 @@ impl Store {
     }
 
     /// Looks for the latest response to a request.
-    pub(crate) fn find(&self, key: &[u8], request: Head<'_>) -> Found {
+    pub(crate) fn find(&self, key: &[u8], request: Asking<'_>) -> Found {
         let Some(variants) = self.map.get(key) else { return Found::default() };
         let mut matching = variants.objects.iter().filter(|object| object.answers(request));
         let object = matching.next_back().cloned();
@@ -130,41 +128,59 @@ impl Store {
     }
 
     /// Keeps a response in place of those that answer the same requests, unless what it is has been purged since it was asked for.
-    pub(crate) fn put(&self, key: &Key, object: Arc<Object>, request: Head<'_>, since: u64) {
-        let changing = self.changing.lock();
-        if changing.have_met(key, &object.labels, since) {
-            return;
-        }
-        let mut objects = Objects::new();
-        if let Some(variants) = self.map.peek(&**key) {
-            objects.extend(variants.objects.iter().filter(|known| !known.answers(request)).cloned());
-        }
-        if objects.len() == CACHE_VARIANTS_MAX {
-            objects.remove(0);
-        }
-        objects.push(object);
-        self.insert(&changing, key, &objects);
+    pub(crate) fn put(&self, key: &Key, object: &Arc<Object>, request: Asking<'_>, since: u64) {
+        let is_purged = |changing: &Purges| changing.have_met(key, &object.labels, since);
+        self.change(key, is_purged, |variants| {
+            let known = variants.map_or(&[][..], |variants| &variants.objects);
+            let mut objects: Objects =
+                known.iter().filter(|known| !known.answers(request)).cloned().collect();
+            if objects.len() == CACHE_VARIANTS_MAX {
+                // A client that makes up headers pushes out what was made for others like it, and no page of everybody's.
+                let made_up = objects.iter().position(|known| known.vary.has_implied());
+                objects.remove(made_up.unwrap_or(0));
+            }
+            objects.push(Arc::clone(object));
+            Some(objects)
+        });
     }
 
     /// Keeps a response in place of the one that it has been made of, if that is still there.
     /// False where what it is has been purged since it was asked for.
-    pub(crate) fn replace(&self, key: &Key, old: &Arc<Object>, new: Arc<Object>, since: u64) -> bool {
-        let changing = self.changing.lock();
-        if changing.have_met(key, &new.labels, since) || changing.have_met(key, &old.labels, since) {
-            return false;
-        }
-        let Some(variants) = self.map.peek(&**key) else { return true };
-        let mut objects = variants.objects.clone();
-        if let Some(place) = objects.iter_mut().find(|known| Arc::ptr_eq(known, old)) {
-            *place = new;
-            self.insert(&changing, key, &objects);
-        }
-        true
+    pub(crate) fn replace(&self, key: &Key, old: &Arc<Object>, new: &Arc<Object>, since: u64) -> bool {
+        let is_purged = |changing: &Purges| {
+            changing.have_met(key, &new.labels, since) || changing.have_met(key, &old.labels, since)
+        };
+        self.change(key, is_purged, |variants| {
+            let mut objects = variants?.objects.clone();
+            *objects.iter_mut().find(|known| Arc::ptr_eq(known, old))? = Arc::clone(new);
+            Some(objects)
+        })
     }
 
-    fn insert(&self, changing: &MutexGuard<'_, Purges>, key: &Key, objects: &Objects) {
-        if self.insert_here(changing, key, objects.clone()) {
-            self.tier.put(key, objects);
+    /// Changes the responses of a key to those that `make` returns for the present ones. False where they have been purged. The record for
+    /// the disk is encoded before the lock is taken, which is one for all workers; where the responses differ by then, it is encoded again.
+    fn change(
+        &self,
+        key: &Key,
+        is_purged: impl Fn(&Purges) -> bool,
+        make: impl Fn(Option<&Variants>) -> Option<Objects>,
+    ) -> bool {
+        loop {
+            let before = self.map.peek(&**key);
+            let made = make(before.as_deref());
+            let record = made.as_ref().and_then(|objects| self.tier.encode(objects));
+            let changing = self.changing.lock();
+            if is_purged(&changing) {
+                return false;
+            }
+            let now = self.map.peek(&**key);
+            if now.as_ref().map(Arc::as_ptr) != before.as_ref().map(Arc::as_ptr) {
+                continue;
+            }
+            if made.is_some_and(|objects| self.insert_here(&changing, key, objects)) {
+                self.tier.put(key, record);
+            }
+            return true;
         }
     }
 
@@ -189,17 +205,19 @@ impl Store {
 
     /// Removes a response, if it is still there.
     pub(crate) fn remove_one(&self, key: &Key, old: &Arc<Object>) {
+        let others = |variants: &Variants| -> Objects {
+            variants.objects.iter().filter(|known| !Arc::ptr_eq(known, old)).cloned().collect()
+        };
         let changing = self.changing.lock();
         let Some(variants) = self.map.peek(&**key) else { return };
-        let others = variants.objects.iter().filter(|known| !Arc::ptr_eq(known, old)).cloned();
-        let others: Objects = others.collect();
-        if others.is_empty() {
+        if others(&variants).is_empty() {
             self.removals.fetch_add(1, Ordering::Relaxed);
             self.map.remove(&**key);
             self.tier.remove(key);
-        } else {
-            self.insert(&changing, key, &others);
+            return;
         }
+        drop(changing);
+        self.change(key, |_| false, |variants| variants.map(others).filter(|others| !others.is_empty()));
     }
 
     // === Purges ===

@@ -19,7 +19,7 @@ use crate::limits::{CACHE_PURGE_WAIT_MAX, CACHE_VARIANTS_MAX};
 pub(super) type Objects = SmallVec<[Arc<Object>; 1]>;
 
 /// The form of a record's meta; another one is not read.
-const FORM: u8 = 2;
+const FORM: u8 = 3;
 
 /// The tier, where there is one.
 #[derive(Default)]
@@ -38,10 +38,15 @@ impl Tier {
         self.0.as_ref().map(|disk| disk.figures())
     }
 
+    /// The responses of a key as they are written. None without a disk.
+    pub(super) fn encode(&self, objects: &Objects) -> Option<Record> {
+        self.0.as_ref().and_then(|_| encode(objects))
+    }
+
     /// Keeps the responses of a key; they are written later.
-    pub(super) fn put(&self, key: &[u8], objects: &Objects) {
+    pub(super) fn put(&self, key: &[u8], record: Option<Record>) {
         if let Some(disk) = &self.0
-            && let Some(record) = encode(objects)
+            && let Some(record) = record
         {
             disk.insert(Bytes::copy_from_slice(key), record);
         }
@@ -80,7 +85,8 @@ fn encode(objects: &Objects) -> Option<Record> {
         let Body::Here { pieces, len } = &object.body else { return None };
         meta.put_slice(&object.freshness.to_bytes());
         meta.put_u64_le(*len);
-        for part in [object.labels.bytes(), &object.vary_key, &object.head] {
+        let names = object.vary.names().collect::<Vec<_>>().join(&b',');
+        for part in [object.labels.bytes(), &names, &object.vary_key, &object.head] {
             meta.put_u32_le(part.len() as u32);
             meta.put_slice(part);
         }
@@ -102,12 +108,14 @@ fn decode(found: &Found) -> Option<Objects> {
         let (freshness, rest) = meta.split_first_chunk()?;
         let (len, rest) = rest.split_first_chunk()?;
         let (labels, rest) = split_part(rest)?;
+        let (names, rest) = split_part(rest)?;
         let (vary_key, rest) = split_part(rest)?;
         let (head, rest) = split_part(rest)?;
         meta = rest;
         let len = usize::try_from(u64::from_le_bytes(*len)).ok().filter(|len| *len <= body.len())?;
         let (freshness, labels) = (Freshness::from_bytes(freshness), Labels::from_bytes(labels)?);
-        objects.push(Arc::new(object(freshness, labels, (vary_key, head), &body.split_to(len))?));
+        let said = Said { names, vary_key, head };
+        objects.push(Arc::new(object(freshness, labels, said, &body.split_to(len))?));
     }
     (!objects.is_empty()).then_some(objects)
 }
@@ -117,15 +125,22 @@ fn split_part(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(u32::from_le_bytes(*len) as usize)
 }
 
-fn object(
-    freshness: Freshness,
-    labels: Labels,
-    (vary_key, head): (&[u8], &[u8]),
-    body: &Bytes,
-) -> Option<Object> {
+/// Sizes in bytes that a record has of its response.
+#[derive(Clone, Copy)]
+struct Said<'a> {
+    /// The headers that tell requests apart, separated by commas.
+    names: &'a [u8],
+    vary_key: &'a [u8],
+    head: &'a [u8],
+}
+
+fn object(freshness: Freshness, labels: Labels, said: Said<'_>, body: &Bytes) -> Option<Object> {
+    let Said { names, vary_key, head } = said;
     let response = Object::parse(head)?;
     let said = Head::of_response(head, &response);
-    let (validators, vary) = (Validators::of(said, freshness.response_time), Vary::of(said)?);
+    let validators = Validators::of(said, freshness.response_time);
+    let names = names.split(|&byte| byte == b',').filter(|name| !name.is_empty());
+    let vary = Vary::of(said)?.with_implied(names);
     let len = body.len() as u64;
     // One small part of a record would keep all of it in memory.
     let pieces = if body.is_empty() { Arc::default() } else { Arc::from([Bytes::copy_from_slice(body)]) };
@@ -157,8 +172,9 @@ mod tests {
         let times = Times { response: 6, delay: 1 };
         let freshness = Freshness::of(200, said, &Directives::of(said, &[]), times, &Policy::default());
         let labels = Labels::of_url(b"a.test", language.as_bytes(), true).unwrap();
-        let parts = (language.as_bytes(), head.as_bytes());
-        let object = object(freshness, labels, parts, &Bytes::from_static(body.as_bytes()));
+        let said =
+            Said { names: b"accept-language,x-app", vary_key: language.as_bytes(), head: head.as_bytes() };
+        let object = object(freshness, labels, said, &Bytes::from_static(body.as_bytes()));
         Arc::new(object.unwrap())
     }
 

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::Bytes;
-use wire::cache::Head;
 
 use super::plan::{Keeping, with_field};
 use crate::body::{BodyEvent, End, Incoming, RelayError, SharedBody, Source};
-use crate::cache::{Body, Cache, Object};
+use crate::cache::{Asking, Body, Cache, Object};
 use crate::deadline::Deadline;
 use crate::limits::CACHE_PIECE_BYTES;
 
@@ -31,7 +30,7 @@ impl Drop for Ending {
 pub(super) async fn fill(
     mut incoming: Incoming<'_>,
     keeping: Keeping,
-    (cache, request, now): (&Cache, Head<'_>, u64),
+    (cache, request, now): (&Cache, Asking<'_>, u64),
     deadline: &Deadline,
 ) -> Result<(), RelayError> {
     let (body, ending) = (Arc::clone(&keeping.body), Ending(Arc::clone(&keeping.body)));
@@ -79,7 +78,7 @@ pub(super) async fn fill(
     if let Some(keeping) = kept
         && let Some(object) = whole(&keeping, len)
     {
-        cache.store().put(&keeping.key, Arc::new(object), request, keeping.since);
+        cache.store().put(&keeping.key, &Arc::new(object), request, keeping.since);
     }
     ending.0.end(End::Whole);
     Ok(())

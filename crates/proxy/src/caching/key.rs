@@ -2,10 +2,14 @@
 //!
 //! An endpoint is told two kinds of things. What Forebay says itself, be it of a trusted hop, a setting, a snippet, an auth service or a
 //! client certificate, is part of the key. What clients say is passed on and is no part of it: the endpoint has to name in `Vary` what it
-//! looks at. Some headers of clients change what is answered and are never named there: requests with these [pass](is_opaque).
+//! looks at. Headers that are not [known to be harmless](is_harmless) count as named, and some change what is done so much that requests
+//! with these [pass](headers).
+
+use std::sync::Arc;
 
 use model::{CacheKeyQuery, CachePolicy, Forward};
 use smallvec::SmallVec;
+use wire::cache::is_harmless;
 
 use crate::cache::Labels;
 use crate::exchange::Exchange;
@@ -18,7 +22,7 @@ pub(crate) type KeyBytes = SmallVec<[u8; 512]>;
 /// Conditions that are meant for whoever has the resource itself.
 const CONDITIONS: &[&[u8]] = &[b"if-match", b"if-unmodified-since"];
 
-/// Headers by which a client could have another page or another method than those of the request line, another name or scheme of the host, or the page of
+/// Of the headers that are not harmless those by which a client could have another page or another method than those of the request line, another name or scheme of the host, or the page of
 /// another user, at one framework or another.
 const OPAQUE: &[&[u8]] = &[
     b"forebay-replica",
@@ -61,17 +65,40 @@ const OPAQUE: &[&[u8]] = &[
     b"x-url-scheme",
 ];
 
-/// Whether a request says something that may change its response and that nobody names in `Vary`, or that is not for a cache.
-pub(super) fn is_opaque(exchange: &Exchange<'_>) -> bool {
-    exchange.request.fields.iter().any(|field| {
+/// Effect of a request's headers on what may be stored.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Headers {
+    /// All of them are known to change no response without a word of it in `Vary`.
+    Harmless,
+    /// Some may have changed the response: it answers requests with the same ones.
+    Unknown,
+    /// It is not for a cache.
+    Opaque,
+}
+
+/// Looks at the headers of a request.
+pub(super) fn headers(exchange: &Exchange<'_>, policy: &CachePolicy) -> Headers {
+    let mut headers = Headers::Harmless;
+    for field in &exchange.request.fields {
         let name = field.name(exchange.head);
-        let known = match name.first() {
-            Some(b'x' | b'X' | b'f' | b'F' | b'r' | b'R' | b's' | b'S') => OPAQUE,
-            Some(b'i' | b'I') => CONDITIONS,
-            _ => return false,
+        let is_opaque = match name.first() {
+            Some(b'i' | b'I') => CONDITIONS.iter().any(|known| name.eq_ignore_ascii_case(known)),
+            _ => false,
         };
-        known.iter().any(|known| name.eq_ignore_ascii_case(known))
-    })
+        if is_opaque {
+            return Headers::Opaque;
+        }
+        if !is_harmless(field, exchange.head) {
+            if OPAQUE.iter().any(|known| name.eq_ignore_ascii_case(known)) {
+                return Headers::Opaque;
+            }
+            let is_said = |known: &String| name.eq_ignore_ascii_case(known.as_bytes());
+            if !policy.harmless_headers.iter().any(is_said) {
+                headers = Headers::Unknown;
+            }
+        }
+    }
+    headers
 }
 
 /// Whether the route says that a request is one user's own.
@@ -80,6 +107,12 @@ pub(super) fn is_bypassed(exchange: &Exchange<'_>, policy: &CachePolicy) -> bool
     let has_header = |name: &String| request.fields.find_name(head, name.as_bytes()).is_some();
     let has_cookie = |name: &String| lookup::cookie(head, request, name.as_bytes()).is_some();
     policy.bypass.headers.iter().any(has_header) || policy.bypass.cookies.iter().any(has_cookie)
+}
+
+/// Whether the parameters of a request that count cannot be told.
+pub(super) fn has_ambiguous_query(exchange: &Exchange<'_>, policy: &CachePolicy) -> bool {
+    let (own, original) = (outbound::target(exchange), exchange.request.origin_target(exchange.head));
+    is_ambiguous(own, &policy.query) || own != original && is_ambiguous(original, &policy.query)
 }
 
 /// The key of a request, or of what is at another target of the same host.
@@ -95,7 +128,7 @@ pub(super) fn of(
     }
     let mut key = KeyBytes::new();
     let cluster = exchange.cluster.get().map(|id| exchange.config.snapshot.cluster(id));
-    add(&mut key, cluster.map(|cluster| cluster.name.as_bytes()).unwrap_or_default());
+    add(&mut key, cluster.map(|cluster| cluster.identity.as_bytes()).unwrap_or_default());
     exchange.forwarded.write_key(|part| add(&mut key, part));
     match outbound::host(exchange, forward) {
         Some(host) => add(&mut key, &host),
@@ -109,6 +142,15 @@ pub(super) fn of(
     }
     outbound::edits(exchange, forward, false).write_key(|part| add(&mut key, part));
     key
+}
+
+/// The namespace of the object that asked for the route.
+pub(super) fn namespace(exchange: &Exchange<'_>) -> Arc<str> {
+    match (exchange.guest.get(), exchange.route.get()) {
+        (Some(guest), _) => Arc::clone(&guest.namespace),
+        (None, Some(route)) => Arc::from(&*route.labels.namespace),
+        (None, None) => Arc::default(),
+    }
 }
 
 /// By what of its URL, as clients know it, the response to a request can be purged.
@@ -135,13 +177,73 @@ fn add_target(key: &mut KeyBytes, target: &[u8], query: &CacheKeyQuery) {
         (CacheKeyQuery::None, _) | (_, None) => add(key, path),
         (CacheKeyQuery::Named(names), Some(query)) => {
             add(key, path);
-            let counts = |part: &&[u8]| {
-                let name = part.split(|&byte| byte == b'=').next().unwrap_or_default();
-                names.iter().any(|known| known.as_bytes() == name)
-            };
+            let counts = |part: &&[u8]| decoded(name_of(part)).is_some_and(|name| is_named(names, &name));
             query.split(|&byte| byte == b'&').filter(counts).for_each(|part| add(key, part));
         }
     }
+}
+
+/// Whether the query of a target can be read in two ways, of which one has a parameter that counts and the other has not, or another one.
+fn is_ambiguous(target: &[u8], query: &CacheKeyQuery) -> bool {
+    let (CacheKeyQuery::Named(names), Some(query)) = (query, wire::path::query_of_target(target)) else {
+        return false;
+    };
+    // Python before 3.10, Ruby, Perl and Java's servlets split there too, or once did.
+    if query.contains(&b';') {
+        return true;
+    }
+    query.split(|&byte| byte == b'&').any(|part| {
+        let Some(name) = decoded(name_of(part)) else { return true };
+        let loose = loosely(&name);
+        !is_named(names, &name) && names.iter().any(|known| loosely(known.as_bytes()) == loose)
+    })
+}
+
+fn is_named(names: &[String], name: &[u8]) -> bool {
+    names.iter().any(|known| known.as_bytes() == name)
+}
+
+/// The name of a parameter, as it is written.
+fn name_of(part: &[u8]) -> &[u8] {
+    part.split(|&byte| byte == b'=').next().unwrap_or_default()
+}
+
+/// A name without its escapes. None where an escape is malformed, or is one of two for some servers (`%u0061`, `%2561`).
+fn decoded(name: &[u8]) -> Option<SmallVec<[u8; 64]>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let mut decoded = SmallVec::new();
+    let mut rest = name;
+    loop {
+        match rest {
+            [] => return Some(decoded),
+            [b'%', b'2', b'5', ..] => return None,
+            [b'%', high, low, after @ ..] => {
+                decoded.push((digit(*high)? * 16 + digit(*low)?) as u8);
+                rest = after;
+            }
+            [b'%', ..] => return None,
+            [byte, after @ ..] => {
+                decoded.push(if *byte == b'+' { b' ' } else { *byte });
+                rest = after;
+            }
+        }
+    }
+}
+
+/// A name as the laxest of frameworks read it: in any letter case, without what comes before it (blanks, a question mark), without an index
+/// in brackets and whatever follows a NUL, and with underscores for dots and blanks, as PHP has them.
+fn loosely(name: &[u8]) -> SmallVec<[u8; 64]> {
+    let start = name.iter().position(|byte| !matches!(byte, b'?' | 0..=b' ')).unwrap_or(name.len());
+    let name = &name[start..];
+    let has_index = name.contains(&b']');
+    let is_end = |byte: &u8| *byte == 0 || *byte == b'[' && has_index;
+    let end = name.iter().skip(1).position(is_end).map_or(name.len(), |at| at + 1);
+    let name = name[..end].trim_ascii_end();
+    let plain = |byte: &u8| match byte {
+        b'.' | b'[' | 0..=b' ' => b'_',
+        byte => byte.to_ascii_lowercase(),
+    };
+    name.iter().map(plain).collect()
 }
 
 #[cfg(test)]
@@ -161,10 +263,61 @@ mod tests {
         for other in ["/", "/?a=1", "/?a=1&b=3&a=2", "/?b=3&a=1", "/?a=1%26b=3", "/?A=1&b=3"] {
             assert_ne!(key("/?a=1&b=3", &named), key(other, &named), "{other}");
         }
+        // An escape means what it stands for.
+        for other in ["/?a=1&%62=3", "/?%61=1&b=3", "/?%61=1&%62=3"] {
+            assert_ne!(key("/?a=1&b=3", &named), key(other, &named), "{other}");
+        }
+        assert_ne!(key("/?%61=1", &named), key("/", &named));
         assert_eq!(key("/?a", &CacheKeyQuery::None), key("/", &CacheKeyQuery::None));
         for other in ["/", "/?", "/?b&a", "/?a&b&", "/%3Fa&b", "//?a&b"] {
             assert_ne!(key("/?a&b", &CacheKeyQuery::All), key(other, &CacheKeyQuery::All), "{other}");
         }
+    }
+
+    #[test]
+    fn a_query_that_can_be_read_in_two_ways_is_ambiguous() {
+        let named = CacheKeyQuery::Named(vec!["a_b".to_owned(), "id".to_owned(), "f[x]".to_owned()]);
+        for query in [
+            "x=1;id=2",
+            "id=1;x",
+            "ID=1",
+            "%49d=1",
+            "+id=1",
+            "%20id=1",
+            "id+=1",
+            "id[]=1",
+            "id%5B0%5D=1",
+            "id%00x=1",
+            "a.b=1",
+            "a%20b=1",
+            "a+b=1",
+            "a[b=1",
+            "%69%6=1",
+            "%u0069d=1",
+            "%2569d=1",
+            "?id=1",
+            "f=1",
+            "f[y]=1",
+        ] {
+            assert!(is_ambiguous(format!("/?{query}").as_bytes(), &named), "{query}");
+            assert!(!is_ambiguous(format!("/?{query}").as_bytes(), &CacheKeyQuery::All), "{query}");
+        }
+        for query in [
+            "",
+            "id=1",
+            "%69d=1",
+            "id=%3B",
+            "id=a%20b[]",
+            "x[]=1",
+            "x.y=1",
+            "idx=1",
+            "f[x]=1",
+            "f%5Bx%5D=2",
+            "é=1",
+        ] {
+            assert!(!is_ambiguous(format!("/?{query}").as_bytes(), &named), "{query}");
+        }
+        assert!(!is_ambiguous(b"/id;x", &named));
     }
 
     #[test]

@@ -22,22 +22,23 @@ pub(crate) mod receive;
 mod refresh;
 
 use std::cell::{Cell, RefCell};
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use model::{CachePolicy, Forward};
 use observe::{CacheResult, Reason};
 use wire::cache::{Forward as Forwarded, Head, RequestDirectives, Verdict, invalidation};
 
 use crate::cache::{
-    Body, Cache, Concern, Flight, Found, Hit, Key, Labels, Object, Passage, Phase, Role, Told,
+    Asking, Body, Cache, Concern, Flight, Found, Hit, Key, Labels, Object, Passage, Phase, Role, Told,
 };
-use crate::client::{self, Client};
 use crate::exchange::{AfterRequest, Exchange};
 use crate::fault::Fault;
-use key::KeyBytes;
+use crate::limits::CACHE_DISK_WAIT_MAX;
+use key::{Headers, KeyBytes};
 
 /// Why a request is not answered, and goes no further either.
 pub(crate) enum Unanswered {
@@ -80,6 +81,8 @@ struct Asked {
     /// None for one that has nothing to do with what is kept, and why.
     key: Result<KeyBytes, Forwarded>,
     directives: RequestDirectives,
+    /// It has headers that are not known to be harmless.
+    has_unknown: bool,
     /// Purges and changes before anything was looked for.
     since: u64,
     found: Found,
@@ -95,13 +98,15 @@ pub(crate) fn look<'e>(
     let request = Head::of_request(exchange.head, exchange.request);
     let directives = RequestDirectives::of(request);
     let since = cache.store().purged();
-    let (key, found) = if let Some(why) = bypass(exchange, policy).filter(|_| exchange.guest.get().is_none())
-    {
-        (Err(why), Found::default())
-    } else {
-        let key = key::of(exchange, forward, policy, None);
-        let found = cache.store().find(&key, request);
-        (Ok(key), found)
+    let (key, has_unknown, found) = match bypass(exchange, policy) {
+        Err(why) => (Err(why), false, Found::default()),
+        Ok(has_unknown) => {
+            let key = key::of(exchange, forward, policy, None);
+            let found = cache
+                .store()
+                .find(&key, Asking { head: request, has_unknown, harmless: &policy.harmless_headers });
+            (Ok(key), has_unknown, found)
+        }
     };
     if let Some(object) = &found.object
         && matches!(object.body, Body::Here { .. })
@@ -118,7 +123,7 @@ pub(crate) fn look<'e>(
             return Some(Looked::Hit(found.object?));
         }
     }
-    let asked = Asked { key, directives, since, found };
+    let asked = Asked { key, directives, has_unknown, since, found };
     Some(Looked::Sought(Box::pin(serve(exchange, forward, (policy, cache), asked))))
 }
 
@@ -139,12 +144,14 @@ async fn serve(
     (policy, cache): (&Arc<CachePolicy>, &Arc<Cache>),
     asked: Asked,
 ) -> Result<Option<AfterRequest>, Unanswered> {
-    let directives = asked.directives;
+    let (directives, has_unknown) = (asked.directives, asked.has_unknown);
     let begin = exchange.worker.clock.unix();
     let note = |key: Option<Key>, stale, leader, since, told| {
         let passage = Passage {
             cache: Arc::clone(cache),
             policy: Arc::clone(policy),
+            namespace: key::namespace(exchange),
+            has_unknown,
             labels: key.as_ref().and_then(|_| key::labels(exchange, policy)),
             key,
             since,
@@ -206,24 +213,30 @@ fn after(keep_alive: bool) -> AfterRequest {
     if keep_alive { AfterRequest::KeepAlive } else { AfterRequest::Close }
 }
 
-/// Why a request has nothing to do with what is kept.
-fn bypass(exchange: &Exchange<'_>, policy: &CachePolicy) -> Option<Forwarded> {
+/// Why a request has nothing to do with what is kept; otherwise, whether it has headers that are not known to be harmless. Where another
+/// replica asks, that has been looked at there.
+fn bypass(exchange: &Exchange<'_>, policy: &CachePolicy) -> Result<bool, Forwarded> {
+    if exchange.guest.get().is_some() {
+        return Ok(false);
+    }
     let method = &exchange.head[exchange.request.method.clone()];
     if !matches!(method, b"GET" | b"HEAD") {
-        return Some(Forwarded::Method);
+        return Err(Forwarded::Method);
     }
+    let headers = key::headers(exchange, policy);
     let is_bypassed = exchange.request.has_body()
         || exchange.request.is_upgrade()
-        || key::is_opaque(exchange)
-        || key::is_bypassed(exchange, policy);
-    is_bypassed.then_some(Forwarded::Bypass)
+        || headers == Headers::Opaque
+        || key::is_bypassed(exchange, policy)
+        || key::has_ambiguous_query(exchange, policy);
+    if is_bypassed { Err(Forwarded::Bypass) } else { Ok(headers == Headers::Unknown) }
 }
 
 async fn choose(
     exchange: &Exchange<'_>,
     forward: &Forward,
     (policy, cache): (&Arc<CachePolicy>, &Arc<Cache>),
-    Asked { key, directives: asked, mut since, found }: Asked,
+    Asked { key, directives: asked, has_unknown, mut since, found }: Asked,
 ) -> Result<Way, Unanswered> {
     let asked = &asked;
     let key = match key {
@@ -231,7 +244,8 @@ async fn choose(
         Err(why) => return Ok(Way::past(why, since)),
     };
     let mut found = Some(found);
-    let request = Head::of_request(exchange.head, exchange.request);
+    let head = Head::of_request(exchange.head, exchange.request);
+    let request = Asking { head, has_unknown, harmless: &policy.harmless_headers };
     let mut is_on_disk = cache.store().has_tier();
     loop {
         let now = exchange.worker.clock.unix().as_secs();
@@ -240,7 +254,7 @@ async fn choose(
             cache.store().find(&key, request)
         });
         let is_unknown = object.is_none() && !has_others;
-        if is_unknown && std::mem::take(&mut is_on_disk) && Box::pin(cache.store().bring_up(&key)).await {
+        if is_unknown && std::mem::take(&mut is_on_disk) && Box::pin(bring_up(exchange, cache, &key)).await? {
             continue;
         }
         let verdict = object.as_ref().map(|object| object.freshness.verdict(now, asked));
@@ -260,7 +274,7 @@ async fn choose(
         }
         let by_itself =
             |object, told| Way::Ask { key: Some(Key::from(&*key)), stale: object, leader: None, since, told };
-        let is_for_all = !exchange.is_head() && !request.has(b"range") && !asked.no_cache && !asked.no_store;
+        let is_for_all = !exchange.is_head() && !head.has(b"range") && !asked.no_cache && !asked.no_store;
         if !is_for_all || cache.passes(&key, now) {
             return Ok(by_itself(object, told));
         }
@@ -310,14 +324,17 @@ pub(crate) fn key_of_absent(
     policy: &CachePolicy,
 ) -> Option<(KeyBytes, Labels)> {
     let cache = exchange.worker.cache.as_ref()?;
-    let request = Head::of_request(exchange.head, exchange.request);
-    let asked = RequestDirectives::of(request);
-    if bypass(exchange, policy).is_some() || asked.only_if_cached {
+    let head = Head::of_request(exchange.head, exchange.request);
+    let asked = RequestDirectives::of(head);
+    // The home cannot tell a client's headers from those that are set here: it is asked for what is everybody's.
+    let has_unknown = bypass(exchange, policy).ok().filter(|has_unknown| !has_unknown)?;
+    if asked.only_if_cached {
         return None;
     }
     let key = key::of(exchange, forward, policy, None);
     let now = exchange.worker.clock.unix().as_secs();
-    let found = cache.store().find(&key, request).object;
+    let found =
+        cache.store().find(&key, Asking { head, has_unknown, harmless: &policy.harmless_headers }).object;
     let is_fresh = found.is_some_and(|object| object.freshness.verdict(now, &asked) == Verdict::Fresh);
     Some((key, key::labels(exchange, policy)?)).filter(|_| !is_fresh)
 }
@@ -334,6 +351,8 @@ pub(crate) fn note_home(exchange: &Exchange<'_>, policy: &Arc<CachePolicy>, resu
     let passage = Passage {
         cache: Arc::clone(cache),
         policy: Arc::clone(policy),
+        namespace: Arc::default(),
+        has_unknown: false,
         key: None,
         labels: None,
         since: 0,
@@ -352,19 +371,27 @@ fn is_usable(object: &Object, now: u64, asked: &RequestDirectives) -> bool {
     object.freshness.verdict(now, asked) != Verdict::Revalidate
 }
 
-/// Waits for the response to another request, for as long as the client is there.
-async fn follow(exchange: &Exchange<'_>, flight: &Flight) -> Result<Phase, Unanswered> {
-    let mut gone = pin!(async {
-        match exchange.client {
-            Client::Http1(socket) => client::gone(socket, &exchange.worker.deadlines, || false).await,
-            Client::Http2(stream) => poll_fn(|cx| stream.poll_gone(cx)).await,
-        }
+/// Brings what is on disk into memory. False where there is nothing, or the disk does not answer soon: an endpoint is asked then.
+async fn bring_up(exchange: &Exchange<'_>, cache: &Cache, key: &[u8]) -> Result<bool, Unanswered> {
+    let mut read = pin!(cache.store().bring_up(key));
+    let mut gone = pin!(exchange.client_leaves());
+    let deadline = exchange.deadline.another();
+    let answered = deadline.within(CACHE_DISK_WAIT_MAX, |cx| match read.as_mut().poll(cx) {
+        Poll::Ready(is_there) => Poll::Ready(Ok(is_there)),
+        Poll::Pending => gone.as_mut().poll(cx).map(|()| Err(Unanswered::Failed(Reason::ClientAborted))),
     });
-    poll_fn(|cx| match flight.poll_phase(cx) {
+    answered.await.unwrap_or(Ok(false))
+}
+
+/// Waits for the response to another request, for as long as the client is there and the request has time.
+async fn follow(exchange: &Exchange<'_>, flight: &Flight) -> Result<Phase, Unanswered> {
+    let mut gone = pin!(exchange.client_leaves());
+    // The time of the whole request bounds the wait, where the route says one.
+    let followed = exchange.deadline.within(Duration::MAX, |cx| match flight.poll_phase(cx) {
         Poll::Ready(phase) => Poll::Ready(Ok(phase)),
         Poll::Pending => gone.as_mut().poll(cx).map(|()| Err(Unanswered::Failed(Reason::ClientAborted))),
-    })
-    .await
+    });
+    followed.await.unwrap_or(Err(Unanswered::Failed(Reason::UpstreamReadTimeout)))
 }
 
 /// Gives what is kept in place of a response that cannot be had (RFC 5861 section 4). None where there is nothing of the kind; those who wait
@@ -393,10 +420,10 @@ pub(crate) async fn rescue(
 /// What becomes of a request, as far as it can be said without what is kept.
 pub(crate) fn in_words(exchange: &Exchange<'_>, policy: &CachePolicy) -> String {
     match bypass(exchange, policy) {
-        Some(Forwarded::Method) => "not answered from the cache: the method is neither GET nor HEAD".to_owned(),
-        Some(_) => "not answered from the cache, and not kept: it has a body, a condition, or a header or cookie that passes".to_owned(),
-        None if policy.is_shared && exchange.config.settings().replicas.is_some() => "depends on what is kept, here or at the replica where the object has its home: a fresh response answers, and otherwise the endpoint's is kept at its home if it may be".to_owned(),
-        None => "depends on what is kept: a fresh response answers, and otherwise the endpoint's is kept if it may be".to_owned(),
+        Err(Forwarded::Method) => "not answered from the cache: the method is neither GET nor HEAD".to_owned(),
+        Err(_) => "not answered from the cache, and not kept: it has a body, a condition, a header or cookie that passes, or a query that can be read in two ways".to_owned(),
+        Ok(_) if policy.is_shared && exchange.config.settings().replicas.is_some() => "depends on what is kept, here or at the replica where the object has its home: a fresh response answers, and otherwise the endpoint's is kept at its home if it may be".to_owned(),
+        Ok(_) => "depends on what is kept: a fresh response answers, and otherwise the endpoint's is kept if it may be".to_owned(),
     }
 }
 

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use model::CachePolicy;
 use wire::cache::storable::Candidate;
-use wire::cache::{Directives, Freshness, Grace, Head, NotStorable, Policy, Times, Validators, Vary, stored};
+use wire::cache::{Directives, Freshness, Grace, Head, NotStorable, Policy, Times, Validators, stored};
 use wire::h1::{Body as Framed, Response};
 
 use crate::body::SharedBody;
-use crate::cache::{Body, Key, Leader, Object, Passage, Room, TAG_FIELDS};
+use crate::cache::{Asking, Body, Key, Leader, Object, Passage, Room, TAG_FIELDS};
 use crate::forms::ContentId;
 
 /// What becomes of a response.
@@ -106,14 +106,15 @@ pub(super) fn plan(passage: &Passage, asker: Asker<'_>, response: &Response, byt
     let Some(labels) = passage.labels.as_ref().and_then(|labels| labels.tagged(head)) else {
         return pass_with(passage, key, asker, response, "labels");
     };
-    let mut room = passage.cache.room();
-    if is_for_who_asked(asker, &directives, &freshness)
+    let mut room = passage.cache.room(&passage.namespace);
+    let asking = passage.asking(asker.head);
+    if is_for_who_asked(asking, &directives, &freshness)
         || length_of(response).is_some_and(|length| length > passage.policy.object_bytes_max)
         || !room.take(bytes.len() as u64)
     {
         return pass(passage, key, asker, response, None);
     }
-    let Some(vary) = Vary::of(head) else {
+    let Some(vary) = asking.vary(head) else {
         return pass(passage, key, asker, response, Some(NotStorable::Vary));
     };
     let body = SharedBody::new();
@@ -177,10 +178,10 @@ fn length_of(response: &Response) -> Option<u64> {
     }
 }
 
-/// Whether a response may be what belongs to its client alone: one to a client with a cookie that does not say that it is for others. A
-/// route's default, and what is guessed, is no such word.
-fn is_for_who_asked(asker: Asker<'_>, directives: &Directives, freshness: &Freshness) -> bool {
-    !freshness.explicit && !directives.public && asker.head.has(b"cookie")
+/// Whether a response may be what belongs to its client alone: one to a client with a cookie, or with a header that may be a key, that does
+/// not say that it is for others. A route's default, and what is guessed, is no such word.
+fn is_for_who_asked(asking: Asking<'_>, directives: &Directives, freshness: &Freshness) -> bool {
+    !freshness.explicit && !directives.public && (asking.has_unknown || asking.head.has(b"cookie"))
 }
 
 /// Whether a response sets a cookie that may be a session.
@@ -262,7 +263,7 @@ fn update(
         // Its `Date` is that of the former response.
         freshness.initial_age = times.delay;
     }
-    let vary = Vary::of(merged)?;
+    let vary = passage.asking(asker.head).vary(merged)?;
     let has_tags = TAG_FIELDS.iter().any(|(name, _)| head.has(name.as_bytes()));
     let labels = if has_tags { stale.labels.tagged(head) } else { None };
     let object = Arc::new(Object {
@@ -276,7 +277,7 @@ fn update(
         response: response.clone(),
         head: written.into(),
     });
-    let is_kept = passage.cache.store().replace(key, stale, Arc::clone(&object), passage.since);
+    let is_kept = passage.cache.store().replace(key, stale, &object, passage.since);
     passage.tell(|told| {
         told.forward_status = Some(304);
         told.revalidated = true;

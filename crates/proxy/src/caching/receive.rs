@@ -24,8 +24,9 @@ use crate::upstream::Call;
 pub(crate) enum Taken {
     /// The client gets it as it is.
     No,
-    /// The client has been answered; whether its connection and the endpoint's can take another request.
-    Yes { keep_alive: bool, is_read: bool },
+    /// The client has been answered, or has gone away meanwhile; whether its connection, and whether the endpoint's can take another
+    /// request.
+    Yes { keep_alive: Result<bool, Fault>, is_read: bool },
 }
 
 /// Takes the response to a request, if it concerns what is kept: it is kept, or what is kept is given.
@@ -50,7 +51,7 @@ pub(crate) async fn take(
         Plan::Updated(object) => {
             buffer.consume(response.len);
             let keep_alive = give_kept(exchange, forward, &object).await?;
-            Ok(Taken::Yes { keep_alive, is_read: true })
+            Ok(Taken::Yes { keep_alive: Ok(keep_alive), is_read: true })
         }
         Plan::Keep(keeping) => {
             passage.is_filling.set(true);
@@ -58,33 +59,32 @@ pub(crate) async fn take(
             buffer.consume(response.len);
             let mut decoder = BodyDecoder::new(body);
             let now = asker.now();
-            let result = {
+            let (is_filled, keep_alive) = {
                 let source = call.source(body, buffer, &mut decoder);
                 let incoming = Incoming { source, timeout: forward.timeouts.read };
                 fill_and_give(exchange, forward, incoming, *keeping, now).await
             };
             call.note_source_left(decoder);
             passage.is_filling.set(false);
-            let keep_alive = result?;
-            Ok(Taken::Yes { keep_alive, is_read: body != Body::UntilClose })
+            Ok(Taken::Yes { keep_alive, is_read: is_filled && body != Body::UntilClose })
         }
     }
 }
 
 /// Reads the body into the cache, and gives it to the client beside that: neither waits for the other, and a client that goes does not end
-/// the reading.
+/// the reading. Returns whether the body has been read to its end, and what has become of the client.
 async fn fill_and_give(
     exchange: &Exchange<'_>,
     forward: &Forward,
     incoming: Incoming<'_>,
     keeping: Keeping,
     now: u64,
-) -> Result<bool, Fault> {
+) -> (bool, Result<bool, Fault>) {
     let object = Arc::clone(&keeping.object);
     let reader = keeping.body.reader().map(Stored::coming);
     let passage = exchange.passage().expect("it is there when a response is kept");
     let cache = Arc::clone(&passage.cache);
-    let request = Head::of_request(exchange.head, exchange.request);
+    let request = passage.asking(Head::of_request(exchange.head, exchange.request));
     let own_deadline: Deadline = exchange.deadline.another();
     let mut filling = pin!(fill(incoming, keeping, (&cache, request, now), &own_deadline));
     let mut giving = pin!(give(exchange, forward, &object, reader));
@@ -103,5 +103,5 @@ async fn fill_and_give(
         if filled.is_some() && given.is_some() { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
-    given.expect("both have ended")
+    (filled.expect("both have ended").is_ok(), given.expect("both have ended"))
 }

@@ -22,13 +22,15 @@ use crate::limits::CACHE_REFRESH_TIME_MAX;
 use crate::outbound;
 use crate::places::Place;
 use crate::subrequest;
-use crate::upstream::{Call, Endpoint, Params, Request, ResponseTimer};
+use crate::upstream::{self, Call, Endpoint, Params, Request, ResponseTimer};
 use crate::worker::Worker;
 
 /// A request on its way, with all that it needs: the one that began it may be over before it is.
 struct Refresh {
     worker: Rc<Worker>,
     endpoint: Rc<Endpoint>,
+    /// Among the requests of the endpoint, where the route limits them.
+    _place_there: Option<upstream::Place>,
     passage: Passage,
     /// As the endpoint gets it.
     bytes: Buffer,
@@ -55,13 +57,15 @@ pub(super) fn begin(
     }
     let Some(cluster) = exchange.cluster.get() else { return };
     let cluster = worker.cluster(exchange.config, cluster);
-    let Some(endpoint) = cluster.pick(|_| false, &worker.random, worker.clock.now()) else { return };
+    let Some((member, place_there)) = exchange.pick_beside(cluster, |_| true) else { return };
     let Some(place) = worker.refreshes.take() else { return };
     let Role::Lead(leader) = cache.join(of) else { return };
     let passage = Passage {
         cache: Arc::clone(cache),
         policy: Arc::clone(policy),
         key: Some(Arc::clone(&leader.key)),
+        namespace: key::namespace(exchange),
+        has_unknown: super::bypass(exchange, policy).unwrap_or(false),
         labels: key::labels(exchange, policy),
         since,
         asked: RequestDirectives::default(),
@@ -77,7 +81,8 @@ pub(super) fn begin(
     let params = outbound::params(exchange, forward, outbound::protocol(exchange), &bytes);
     let refresh = Refresh {
         worker: Rc::clone(worker),
-        endpoint: Rc::clone(endpoint),
+        endpoint: Rc::clone(&member.endpoint),
+        _place_there: place_there,
         passage,
         bytes,
         params,
@@ -100,8 +105,6 @@ impl Refresh {
 
     async fn ask(&self, deadline: &Deadline) -> Result<(), Fault> {
         let (worker, timeouts) = (&self.worker, self.timeouts);
-        let mut call =
-            Call::open(&worker.pool, &self.endpoint, false, true, timeouts.connect, deadline).await?;
         let request = Request {
             bytes: self.bytes.data(),
             head_len: self.bytes.len(),
@@ -112,10 +115,14 @@ impl Refresh {
             takes_trailers: false,
             timeouts: &timeouts,
         };
-        call.send(&request, deadline).await?;
-        let timer = ResponseTimer::new(deadline, timeouts.read, true);
         let (mut buffer, mut response) = (Buffer::empty(&worker.buffers), worker.responses.take());
-        subrequest::final_head(&call, &mut response, &mut buffer, &timer).await?;
+        let ask = async |call: &mut Call<'_>| {
+            call.send(&request, deadline).await?;
+            let timer = ResponseTimer::new(deadline, timeouts.read, true);
+            subrequest::final_head(call, &mut response, &mut buffer, &timer).await
+        };
+        let asked = Call::converse(&worker.pool, &self.endpoint, timeouts.connect, deadline, ask).await;
+        let (call, ()) = asked?;
         let asker = Asker {
             method: &self.head[self.request.method.clone()],
             head: Head::of_request(&self.head, &self.request),
@@ -129,7 +136,7 @@ impl Refresh {
             Plan::Keep(keeping) => {
                 let source = call.source(body, &mut buffer, &mut decoder);
                 let incoming = Incoming { source, timeout: timeouts.read };
-                let request = (&*self.passage.cache, asker.head, asker.now());
+                let request = (&*self.passage.cache, self.passage.asking(asker.head), asker.now());
                 fill(incoming, *keeping, request, deadline).await.is_ok()
             }
             Plan::Updated(_) => true,

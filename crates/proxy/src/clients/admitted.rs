@@ -1,5 +1,9 @@
 //! What follows for a request from the checks of its client, whether they let it in or not.
 
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
 use super::limiter::Slot;
 use super::quota::Told;
 
@@ -8,12 +12,14 @@ use super::quota::Told;
 pub(crate) struct Admitted {
     /// Headers for the endpoint in place of the client's; without a value, there is no such header.
     pub(crate) upstream: Vec<(String, Option<Vec<u8>>)>,
+    /// Values of variables of snippets, from the auth service.
+    pub(crate) variables: Vec<(Arc<str>, Vec<u8>)>,
     /// Cookies for the client, from the auth service.
     pub(crate) cookies: Vec<Vec<u8>>,
     /// Whether the client gets them with every status.
     pub(crate) always_sets_cookies: bool,
-    /// Its place among the requests of its client that are at work.
-    pub(crate) slot: Option<Slot>,
+    /// Its places among the requests that are at work, one for each subject that it is counted for.
+    pub(crate) slots: SmallVec<[Slot; 1]>,
     /// What it is told of the limit that it is counted by.
     pub(crate) quota: Option<Told>,
 }
@@ -21,8 +27,17 @@ pub(crate) struct Admitted {
 impl Admitted {
     /// Whether nothing follows from it.
     pub(crate) fn is_empty(&self) -> bool {
-        let Self { upstream, cookies, slot, quota, always_sets_cookies: _ } = self;
-        upstream.is_empty() && cookies.is_empty() && slot.is_none() && quota.is_none()
+        let Self { upstream, variables, cookies, slots, quota, always_sets_cookies: _ } = self;
+        upstream.is_empty()
+            && variables.is_empty()
+            && cookies.is_empty()
+            && slots.is_empty()
+            && quota.is_none()
+    }
+
+    /// The value of a variable that the auth service has given.
+    pub(crate) fn variable(&self, name: &str) -> Option<&[u8]> {
+        self.variables.iter().find(|(known, _)| **known == *name).map(|(_, value)| value.as_slice())
     }
 
     /// The cookies that go with a response: nginx's `add_header` adds to these statuses only.

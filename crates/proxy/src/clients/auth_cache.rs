@@ -1,13 +1,14 @@
 //! Answers of auth services that are kept, for all workers together.
 
-use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, digest};
-use parking_lot::Mutex;
+use quick_cache::sync::{Cache as Map, DefaultLifecycle, PlaceholderGuard};
+use quick_cache::{DefaultHashBuilder, UnitWeighter};
 
 use crate::clock::Moment;
-use crate::limits::{AUTH_ANSWER_BYTES_MAX, AUTH_ANSWERS_MAX};
+use crate::limits::{AUTH_ANSWER_BYTES_MAX, AUTH_ANSWERS_MAX, AUTH_UNSHARED_TIME};
 
 /// What an auth service has answered.
 #[derive(Debug, Default)]
@@ -15,6 +16,8 @@ pub(crate) struct Verdict {
     pub(crate) status: u16,
     /// Headers that the endpoint is to get.
     pub(crate) fields: Vec<(String, Vec<u8>)>,
+    /// Values of variables of snippets.
+    pub(crate) variables: Vec<(Arc<str>, Vec<u8>)>,
     /// Values of `WWW-Authenticate`.
     pub(crate) challenges: Vec<Vec<u8>>,
     pub(crate) cookies: Vec<Vec<u8>>,
@@ -31,18 +34,38 @@ impl Verdict {
     /// How much memory it takes, roughly.
     fn bytes(&self) -> usize {
         let of_fields: usize = self.fields.iter().map(|(name, value)| name.len() + value.len()).sum();
-        of_fields + self.challenges.iter().map(Vec::len).sum::<usize>()
+        let of_variables: usize = self.variables.iter().map(|(_, value)| value.len()).sum();
+        of_fields + of_variables + self.challenges.iter().map(Vec::len).sum::<usize>()
     }
 }
 
-/// Answers by the digest of what tells them apart.
-#[derive(Default)]
+/// Answers by the digest of what tells them apart. Where there is no room, those go that are asked for least.
 pub(crate) struct AuthCache {
-    answers: Mutex<HashMap<[u8; 32], Kept>>,
+    answers: Map<[u8; 32], Kept>,
 }
 
-/// An answer, and until when it counts.
-type Kept = (Moment, Arc<Verdict>);
+/// A cached answer, and its expiry.
+#[derive(Clone)]
+struct Kept {
+    until: Moment,
+    /// None where the service's answer may not be kept, so that each request asks by itself.
+    verdict: Option<Arc<Verdict>>,
+}
+
+/// Outcome of a look-up for a request whose answer may be cached.
+pub(crate) enum Looked<'c> {
+    /// There is an answer.
+    Known(Arc<Verdict>),
+    /// It asks, and others wait for what it learns.
+    Ask(Asking<'c>),
+    /// It asks for itself alone.
+    AskAlone,
+}
+
+/// The right to ask for a key, and the duty to tell what came of it. One that is dropped passes to another request that waits.
+pub(crate) struct Asking<'c>(
+    PlaceholderGuard<'c, [u8; 32], Kept, UnitWeighter, DefaultHashBuilder, DefaultLifecycle<[u8; 32], Kept>>,
+);
 
 /// What an answer is kept under.
 pub(crate) struct Key([u8; 32]);
@@ -61,47 +84,132 @@ impl Key {
     }
 }
 
+/// An unambiguous text of a value, for a [`Key`].
+pub(crate) fn identity(value: &impl Hash) -> Vec<u8> {
+    struct Bytes(Vec<u8>);
+    impl Hasher for Bytes {
+        fn write(&mut self, bytes: &[u8]) {
+            self.0.extend_from_slice(bytes);
+        }
+
+        fn finish(&self) -> u64 {
+            0
+        }
+    }
+    let mut bytes = Bytes(Vec::new());
+    value.hash(&mut bytes);
+    bytes.0
+}
+
+impl Default for AuthCache {
+    fn default() -> Self {
+        Self { answers: Map::new(AUTH_ANSWERS_MAX) }
+    }
+}
+
 impl AuthCache {
-    pub(crate) fn get(&self, key: &Key, now: Moment) -> Option<Arc<Verdict>> {
-        let answers = self.answers.lock();
-        answers.get(&key.0).filter(|(until, _)| now < *until).map(|(_, verdict)| Arc::clone(verdict))
+    /// Looks for an answer, and waits for one that another request has asked for.
+    pub(crate) async fn look(&self, key: &Key, now: Moment) -> Looked<'_> {
+        self.answers.remove_if(&key.0, |kept| kept.until <= now);
+        match self.answers.get_value_or_guard_async(&key.0).await {
+            Ok(Kept { verdict: Some(verdict), .. }) => Looked::Known(verdict),
+            Ok(Kept { verdict: None, .. }) => Looked::AskAlone,
+            Err(guard) => Looked::Ask(Asking(guard)),
+        }
+    }
+}
+
+impl Asking<'_> {
+    /// Keeps an answer, and gives it to those who wait.
+    pub(crate) fn keep(self, verdict: &Arc<Verdict>, until: Moment, now: Moment) {
+        if verdict.bytes() > AUTH_ANSWER_BYTES_MAX {
+            return self.keep_none(now);
+        }
+        let _ = self.0.insert(Kept { until, verdict: Some(Arc::clone(verdict)) });
     }
 
-    /// Keeps an answer. Where there is no room, those go that have had their time, and otherwise all.
-    pub(crate) fn put(&self, key: &Key, until: Moment, verdict: &Arc<Verdict>, now: Moment) {
-        if verdict.bytes() > AUTH_ANSWER_BYTES_MAX {
-            return;
-        }
-        let mut answers = self.answers.lock();
-        if answers.len() >= AUTH_ANSWERS_MAX {
-            answers.retain(|_, (until, _)| now < *until);
-        }
-        if answers.len() >= AUTH_ANSWERS_MAX {
-            answers.clear();
-        }
-        answers.insert(key.0, (until, Arc::clone(verdict)));
+    /// Has those who wait ask by themselves, all at once: there is no answer for them.
+    pub(crate) fn keep_none(self, now: Moment) {
+        let _ = self.0.insert(Kept { until: now.after(AUTH_UNSHARED_TIME), verdict: None });
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
     use std::time::Duration;
 
     use super::*;
     use crate::clock::Clock;
 
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn poll<F: Future + Unpin>(mut future: F) -> Poll<F::Output> {
+        std::pin::Pin::new(&mut future).poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    fn look<'c>(cache: &'c AuthCache, key: &Key, now: Moment) -> Looked<'c> {
+        match poll(pin!(cache.look(key, now))) {
+            Poll::Ready(looked) => looked,
+            Poll::Pending => panic!("nobody asks"),
+        }
+    }
+
+    fn put(cache: &AuthCache, key: &Key, now: Moment) {
+        let Looked::Ask(asking) = look(cache, key, now) else { panic!("nothing is known") };
+        asking.keep(&Arc::new(Verdict::bare(200)), now.after(SECOND), now);
+    }
+
     #[test]
     fn answers_have_their_time_and_their_number() {
-        let clock = Clock::new(Clock::begin());
-        let (cache, verdict) = (AuthCache::default(), Arc::new(Verdict::default()));
-        let (now, until) = (clock.now(), clock.now().after(Duration::from_secs(1)));
-        let key = Key::of(&[b"a", b"b"]);
-        cache.put(&key, until, &verdict, now);
-        assert!(cache.get(&key, now).is_some() && cache.get(&key, until).is_none());
-        assert!(cache.get(&Key::of(&[b"ab", b""]), now).is_none(), "parts are told apart");
-        for number in 0..AUTH_ANSWERS_MAX {
-            cache.put(&Key::of(&[&number.to_be_bytes()]), until, &verdict, now);
+        let now = Clock::new(Clock::begin()).now();
+        let (cache, key) = (AuthCache::default(), Key::of(&[b"a", b"b"]));
+        put(&cache, &key, now);
+        assert!(matches!(look(&cache, &key, now), Looked::Known(_)));
+        assert!(matches!(look(&cache, &key, now.after(SECOND)), Looked::Ask(_)));
+        assert!(matches!(look(&cache, &Key::of(&[b"ab", b""]), now), Looked::Ask(_)), "parts are told apart");
+    }
+
+    #[test]
+    fn one_answer_too_many_takes_the_place_of_another_one_only() {
+        let now = Clock::new(Clock::begin()).now();
+        let cache = AuthCache::default();
+        for number in 0..2 * AUTH_ANSWERS_MAX {
+            put(&cache, &Key::of(&[&number.to_be_bytes()]), now);
         }
-        assert!(cache.answers.lock().len() <= AUTH_ANSWERS_MAX);
+        let known = cache.answers.len();
+        assert!((AUTH_ANSWERS_MAX / 2..=AUTH_ANSWERS_MAX * 11 / 10).contains(&known), "{known}");
+    }
+
+    #[test]
+    fn one_request_asks_for_all_that_come_meanwhile() {
+        let now = Clock::new(Clock::begin()).now();
+        let (cache, key) = (AuthCache::default(), Key::of(&[b"a"]));
+        let Looked::Ask(asking) = look(&cache, &key, now) else { panic!("nothing is known") };
+        let (mut one, mut other) = (Box::pin(cache.look(&key, now)), Box::pin(cache.look(&key, now)));
+        assert!(poll(&mut one).is_pending() && poll(&mut other).is_pending());
+        asking.keep(&Arc::new(Verdict::bare(200)), now.after(SECOND), now);
+        for waiting in [one, other] {
+            assert!(matches!(poll(waiting), Poll::Ready(Looked::Known(verdict)) if verdict.status == 200));
+        }
+    }
+
+    #[test]
+    fn no_request_waits_for_an_answer_that_is_not_for_it() {
+        let now = Clock::new(Clock::begin()).now();
+        let (cache, key) = (AuthCache::default(), Key::of(&[b"a"]));
+        let Looked::Ask(asking) = look(&cache, &key, now) else { panic!("nothing is known") };
+        let mut waiting = Box::pin(cache.look(&key, now));
+        assert!(poll(&mut waiting).is_pending());
+        asking.keep_none(now);
+        assert!(matches!(poll(&mut waiting), Poll::Ready(Looked::AskAlone)));
+        let Looked::Ask(asking) = look(&cache, &key, now.after(2 * SECOND)) else {
+            panic!("it was forgotten")
+        };
+        let mut waiting = Box::pin(cache.look(&key, now));
+        assert!(poll(&mut waiting).is_pending());
+        drop(asking);
+        assert!(matches!(poll(&mut waiting), Poll::Ready(Looked::Ask(_))), "whose client has gone");
     }
 }

@@ -1,6 +1,6 @@
 //! How many connections each client has, for all workers together; counted only where there is a bound.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,11 +67,23 @@ impl ClientConnections {
         if !self.is_any_wanted.load(Ordering::Relaxed) {
             return;
         }
-        let mut wanted = self.wanted.lock();
-        wanted.retain_mut(|(client, looks)| {
+        // Other workers wait for this lock, so that nothing is looked for under it.
+        let mut clients: Vec<ClientKey> = Vec::new();
+        self.keep_wanted(|client, looks| {
+            clients.push(*client);
             *looks = looks.saturating_sub(1);
-            !close(*client) && *looks > 0
+            *looks > 0
         });
+        clients.retain(|client| close(*client));
+        if !clients.is_empty() {
+            let closed: HashSet<_> = clients.into_iter().collect();
+            self.keep_wanted(|client, _| !closed.contains(client));
+        }
+    }
+
+    fn keep_wanted(&self, mut keep: impl FnMut(&ClientKey, &mut u32) -> bool) {
+        let mut wanted = self.wanted.lock();
+        wanted.retain_mut(|(client, looks)| keep(client, looks));
         self.is_any_wanted.store(!wanted.is_empty(), Ordering::Relaxed);
     }
 }
@@ -127,5 +139,19 @@ mod tests {
         connections.want(client, 3);
         [false; 5].into_iter().for_each(has);
         assert_eq!(asked.get(), 5, "each worker once");
+    }
+
+    #[test]
+    fn no_worker_waits_while_another_looks() {
+        let connections = ClientConnections::default();
+        let [one, other] = [1, 2].map(|bits| ClientKey::of(IpAddr::V4(Ipv4Addr::from_bits(bits))));
+        connections.want(one, 2);
+        connections.close_wanted(|client| {
+            assert!(connections.wanted.try_lock().is_some());
+            connections.want(other, 1);
+            client == one
+        });
+        let left: Vec<_> = connections.wanted.lock().clone();
+        assert_eq!(left, [(other, 1)], "one that is wanted meanwhile");
     }
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use abuse::Abuse;
 pub(crate) use admitted::Admitted;
-pub(crate) use auth_cache::{AuthCache, Key, Verdict};
+pub(crate) use auth_cache::{Asking, AuthCache, Key, Looked, Verdict, identity};
 use connections::ClientConnections;
 pub(crate) use connections::ClientPlace;
 use limiter::Limiter;

@@ -1,5 +1,6 @@
 //! A client connection, as the requests on it see it; `serve` is its life.
 
+mod linger;
 mod serve;
 
 use std::cell::{Cell, RefCell};

@@ -1,7 +1,6 @@
 //! The life of a client connection: one request after the other, idle between them, and a clean end.
 
 use std::cell::{Cell, RefCell};
-use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
@@ -10,6 +9,7 @@ use observe::{Gauge, Reason};
 use tokio::net::TcpStream;
 
 use super::Conn;
+use super::linger::linger;
 use crate::accept::{self, Established};
 use crate::admission;
 use crate::buffer::Buffer;
@@ -20,7 +20,7 @@ use crate::deadline::Deadline;
 use crate::exchange::{AfterRequest, RequestStart};
 use crate::h1::{self, NoRequest};
 use crate::h2::{self, Preface};
-use crate::limits::{LAST_REQUEST_GRACE, LINGER, LINGER_BYTES_MAX};
+use crate::limits::{LAST_REQUEST_GRACE, PIPELINED_PER_TURN_MAX};
 use crate::serve as request;
 use crate::socket::Socket;
 use crate::worker::{Open, Worker};
@@ -77,7 +77,7 @@ pub(crate) fn serve(
         };
         match end {
             End::Http2 => Box::pin(h2::serve(worker, conn, socket, deadline, buffer)).await,
-            End::After(AfterRequest::Linger) => Box::pin(linger(worker, &socket, &deadline)).await,
+            End::After(AfterRequest::Linger) => Box::pin(linger(worker, listener, &socket, &deadline)).await,
             // Without a word a client under TLS takes the end for an attack, and with one a response that was cut off for
             // whole.
             End::After(AfterRequest::Close | AfterRequest::KeepAlive) => socket.notify_close(),
@@ -106,7 +106,7 @@ async fn refuse_plain_http(
     let (config, begin) = (&*worker.config(), worker.clock.now());
     let arrival = RequestStart { conn, client, deadline, config, head: said.data(), begin };
     if request::refuse(worker, arrival, Reason::PlainHttp).await == AfterRequest::Linger {
-        linger(worker, socket, deadline).await;
+        linger(worker, conn.listener, socket, deadline).await;
     }
 }
 
@@ -117,8 +117,16 @@ async fn serve_http1(
     deadline: &Deadline,
     buffer: &mut Buffer,
 ) -> End {
+    let mut in_a_row = 0;
     loop {
+        if !buffer.is_empty() && in_a_row == PIPELINED_PER_TURN_MAX {
+            // Requests that are answered here wait for nothing: the worker's other connections, and its clock, would stand still.
+            worker.clock.yield_now().await;
+            in_a_row = 0;
+        }
+        in_a_row += 1;
         if buffer.is_empty() {
+            in_a_row = 0;
             buffer.clear();
             if !await_request(worker, conn, socket, deadline, buffer).await {
                 return End::After(AfterRequest::Close);
@@ -217,25 +225,6 @@ async fn serve_request(
     next
 }
 
-/// Reads for a while what the client still sends: a socket that is closed with unread data resets the connection, and the
-/// reset may overtake the response.
-async fn linger(worker: &Worker, socket: &Socket, deadline: &Deadline) {
-    if poll_fn(|cx| socket.poll_shutdown(cx)).await.is_err() {
-        return;
-    }
-    let mut left = LINGER_BYTES_MAX;
-    let mut buffer = Buffer::large(&worker.buffers);
-    deadline.start(LINGER);
-    while left > 0 {
-        // To run out of time is one of the three ways in which this ends well.
-        match deadline.guard(|cx| socket.poll_read(cx, &mut buffer)).await {
-            Ok(Ok(len)) if len > 0 => left = left.saturating_sub(len),
-            _ => return,
-        }
-        buffer.consume(buffer.len());
-    }
-}
-
 /// Counts a connection while it waits for a request.
 struct Waiting<'a>(&'a Worker);
 
@@ -285,6 +274,6 @@ mod tests {
     #[test]
     fn a_request_is_small() {
         let size = size_of_request(serve_request);
-        assert!(size <= 2_712, "{size}");
+        assert!(size <= 2_720, "{size}");
     }
 }

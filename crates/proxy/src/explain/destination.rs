@@ -147,9 +147,9 @@ pub(super) fn of_stream<'c>(
 fn in_force(overload: &Overload) -> &'static str {
     match (overload.mode, overload.ejection, overload.slow_start.is_zero()) {
         (Mode::Off | Mode::Watch, ..) | (_, false, true) => "",
-        (_, true, true) => "; those that fail or are slow beside the others are left out",
+        (_, true, true) => "; those that fail or are slower than the others are ejected",
         (_, true, false) => {
-            "; those that fail or are slow beside the others are left out, those that are new have a smaller share"
+            "; those that fail or are slower than the others are ejected, those that are new have a smaller share"
         }
         (_, false, false) => "; those that are new have a smaller share",
     }
@@ -175,8 +175,8 @@ fn picked(
         None => (in_words(cluster).to_owned(), all()),
         Some(Keyed::Cookie(sticky)) => {
             let (what, name) = match &sticky.affinity.header {
-                Some(name) => ("header", name),
-                None => ("cookie", &sticky.affinity.cookie.name),
+                Some(name) => ("header", &**name),
+                None => ("cookie", &*sticky.affinity.cookie.name),
             };
             match exchange.session(sticky).and_then(|value| cluster.of_cookie(sticky, &value)) {
                 Some(member) => {
@@ -228,9 +228,9 @@ mod tests {
         let watched = Overload { slow_start: Duration::from_secs(1), ..Overload::default() };
         assert_eq!(in_force(&watched), "");
         let enforced = Overload { mode: Mode::Enforce, ..Overload::default() };
-        assert_eq!(in_force(&enforced), "; those that fail or are slow beside the others are left out");
+        assert_eq!(in_force(&enforced), "; those that fail or are slower than the others are ejected");
         assert_eq!(in_force(&Overload { ejection: false, ..enforced }), "");
         let both = in_force(&Overload { mode: Mode::Enforce, ..watched });
-        assert!(both.contains("left out") && both.contains("smaller share"), "{both}");
+        assert!(both.contains("ejected") && both.contains("smaller share"), "{both}");
     }
 }

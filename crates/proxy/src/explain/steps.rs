@@ -262,8 +262,8 @@ fn backend(exchange: &Exchange<'_>, route: &Route, goes_on: bool) -> Option<(Ver
 }
 
 fn limits_in_words(exchange: &Exchange<'_>, access: &Access, goes_on: bool) -> (Verdict, String) {
-    let limits = access.limits.as_ref().filter(|limits| limits::subject(exchange, limits).is_some());
-    let quota = access.quota.as_ref().filter(|quota| quota::subject(exchange, quota).is_some());
+    let limits = access.limits.as_ref().filter(|limits| limits::counted(exchange, limits).is_limited());
+    let quota = access.quota.as_ref().filter(|quota| quota::counted(exchange, quota).is_limited());
     let rates = limits.into_iter().flat_map(|limits| {
         let of_rate = move |rate: &Rate| {
             let (status, burst) = (limits.rate_status, rate.burst);

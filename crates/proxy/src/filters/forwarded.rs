@@ -1,5 +1,6 @@
 //! Who the client is, and what an endpoint is told about it: the `X-Forwarded-*` headers as ingress-nginx sets them.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
@@ -113,6 +114,14 @@ impl<'a> Forwarded<'a> {
         match self.port {
             Port::Own(_) => None,
             Port::Reported(port) => Some(port),
+        }
+    }
+
+    /// The port that endpoints are told.
+    pub(crate) fn told_port(&self) -> Cow<'a, [u8]> {
+        match self.port {
+            Port::Own(port) => port.to_string().into_bytes().into(),
+            Port::Reported(port) => port.into(),
         }
     }
 

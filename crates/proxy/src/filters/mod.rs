@@ -11,7 +11,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use model::template::Template;
-use model::{BackendFilters, Captures};
+use model::{BackendFilters, Captures, StepBudget};
 use observe::Reason;
 
 use crate::reply::Answer;
@@ -35,6 +35,8 @@ pub(crate) struct RequestView<'a> {
     pub(crate) forwarded: &'a Forwarded<'a>,
     /// Is set by the filter that rewrites the path.
     pub(crate) rewritten: &'a OnceCell<Box<Rewritten>>,
+    /// Steps left to regular expressions.
+    pub(crate) steps: &'a StepBudget,
     /// The text that a template comes to.
     pub(crate) expand: &'a dyn Fn(&Template) -> Vec<u8>,
 }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use wire::h2::{Begun, FloodGuard};
+use wire::h2::{Begun, FloodGuard, ResponseGuard};
 
 use crate::buffer::Buffer;
 use crate::clock::Clock;
@@ -20,12 +20,16 @@ pub(crate) struct Io {
     /// What was read before it was known that it is HTTP/2.
     ahead: Buffer,
     watch: Option<Watch>,
+    /// A write to an endpoint has failed.
+    is_unwritable: bool,
+    /// There is nothing more to be read from an endpoint.
+    is_read: bool,
 }
 
 /// Whose connection it is.
 enum End {
     Client(Socket),
-    Endpoint(Connection),
+    Endpoint(Connection, ResponseGuard),
 }
 
 /// Follows the frames of a client.
@@ -58,6 +62,8 @@ impl Io {
                 end: End::Client(socket),
                 ahead,
                 watch: Some(Watch { guard, clock, seen: Rc::clone(&seen) }),
+                is_unwritable: false,
+                is_read: false,
             },
             seen,
         )
@@ -65,15 +71,43 @@ impl Io {
 
     /// The connection to an endpoint.
     pub(crate) fn of_endpoint(connection: Connection) -> Self {
-        Self { end: End::Endpoint(connection), ahead: Buffer::empty(&Rc::default()), watch: None }
+        let ahead = Buffer::empty(&Rc::default());
+        Self {
+            end: End::Endpoint(connection, ResponseGuard::default()),
+            ahead,
+            watch: None,
+            is_unwritable: false,
+            is_read: false,
+        }
     }
+
+    /// Writes to an endpoint. Before it closed its end, it may have sent a GOAWAY that names unprocessed requests: a write that
+    /// fails waits until all of that has been read. The reading side wakes the task.
+    fn poll_endpoint<T>(
+        &mut self,
+        write: impl FnOnce(&Socket) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if !self.is_unwritable {
+            let written = write(self.end.socket());
+            let has_closed = matches!(&written, Poll::Ready(Err(error)) if is_closed(error));
+            if self.is_read || !has_closed {
+                return written;
+            }
+            self.is_unwritable = true;
+        }
+        if self.is_read { Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())) } else { Poll::Pending }
+    }
+}
+
+fn is_closed(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
 
 impl End {
     fn socket(&self) -> &Socket {
         match self {
             Self::Client(socket) => socket,
-            Self::Endpoint(connection) => connection.socket(),
+            Self::Endpoint(connection, _) => connection.socket(),
         }
     }
 }
@@ -106,11 +140,17 @@ impl AsyncRead for Io {
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
         let before = space.filled().len();
-        let socket = this.end.socket();
-        match &this.end {
-            End::Client(_) if this.ahead.is_empty() => ready!(socket.poll_read_into(cx, space))?,
+        match &mut this.end {
+            End::Client(socket) if this.ahead.is_empty() => ready!(socket.poll_read_into(cx, space))?,
             // The responses to many requests come together, and the crate reads but a few of them at a time.
-            End::Endpoint(_) if this.ahead.is_empty() => _ = ready!(socket.poll_fill(cx, &mut this.ahead))?,
+            End::Endpoint(connection, guard) if this.ahead.is_empty() => {
+                let read = ready!(connection.socket().poll_fill(cx, &mut this.ahead));
+                this.is_read = !matches!(read, Ok(1..));
+                read?;
+                guard
+                    .received(this.ahead.data())
+                    .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+            }
             _ => {}
         }
         if !this.ahead.is_empty() {
@@ -129,8 +169,11 @@ impl AsyncRead for Io {
 impl AsyncWrite for Io {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = &mut *self;
-        let written = this.end.socket().poll_write_some(cx, &[IoSlice::new(bytes)]);
-        let Some(watch) = &mut this.watch else { return written };
+        let slices = [IoSlice::new(bytes)];
+        let Some(watch) = &mut this.watch else {
+            return this.poll_endpoint(|socket| socket.poll_write_some(cx, &slices));
+        };
+        let written = this.end.socket().poll_write_some(cx, &slices);
         let len = ready!(watch.tried(written))?;
         watch.sent(&bytes[..len]);
         Poll::Ready(Ok(len))
@@ -142,8 +185,10 @@ impl AsyncWrite for Io {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = &mut *self;
+        let Some(watch) = &mut this.watch else {
+            return this.poll_endpoint(|socket| socket.poll_write_some(cx, slices));
+        };
         let written = this.end.socket().poll_write_some(cx, slices);
-        let Some(watch) = &mut this.watch else { return written };
         let len = ready!(watch.tried(written))?;
         let mut left = len;
         for slice in slices {
@@ -158,11 +203,10 @@ impl AsyncWrite for Io {
         true
     }
 
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let flushed = self.end.socket().poll_flush(cx);
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &self.watch {
-            Some(watch) => watch.tried(flushed),
-            None => flushed,
+            Some(watch) => watch.tried(self.end.socket().poll_flush(cx)),
+            None => self.poll_endpoint(|socket| socket.poll_flush(cx)),
         }
     }
 

@@ -104,9 +104,19 @@ pub(crate) async fn serve(
     let (io, seen) = Io::watched(socket, ahead, worker.clock.clone());
     let timeout = worker.config().settings().client.header_timeout;
     let mut handshake = pin!(builder(worker).handshake::<_, Bytes>(io));
-    let Ok(Ok(connection)) = deadline.within_idle(timeout, |cx| handshake.as_mut().poll(cx)).await else {
-        worker.recorder.borrow().reason(Reason::Http2Error);
-        return;
+    let connection = match deadline.within_idle(timeout, |cx| handshake.as_mut().poll(cx)).await {
+        Ok(Ok(connection)) => connection,
+        Ok(Err(error)) => {
+            broken(&error).inspect(|reason| worker.recorder.borrow().reason(*reason));
+            return;
+        }
+        Err(Elapsed) => {
+            // A worker that drains ends the wait too, which is nobody's fault.
+            if !worker.is_closing(conn.listener) {
+                worker.recorder.borrow().reason(Reason::HeadTimeout);
+            }
+            return;
+        }
     };
     let server = Server {
         worker,
@@ -304,15 +314,20 @@ impl Server<'_> {
         }
     }
 
-    /// What a client did that ended its connection; one that just goes away is not at fault.
     fn count_broken(&self, error: &h2::Error) {
-        let reason = match error.reason() {
-            _ if error.is_io() || error.is_remote() => return,
-            Some(Code::NO_ERROR) | None => return,
-            Some(Code::ENHANCE_YOUR_CALM) => Reason::Http2Flood,
-            Some(_) => Reason::Http2Error,
-        };
-        self.worker.recorder.borrow().reason(reason);
+        if let Some(reason) = broken(error) {
+            self.worker.recorder.borrow().reason(reason);
+        }
+    }
+}
+
+/// The fault of a client that ended its connection; one that just goes away is not at fault.
+fn broken(error: &h2::Error) -> Option<Reason> {
+    match error.reason() {
+        _ if error.is_io() || error.is_remote() => None,
+        Some(Code::NO_ERROR) | None => None,
+        Some(Code::ENHANCE_YOUR_CALM) => Some(Reason::Http2Flood),
+        Some(_) => Some(Reason::Http2Error),
     }
 }
 

@@ -10,12 +10,12 @@ mod subrequest;
 use std::borrow::Cow;
 
 use smallvec::SmallVec;
+use wire::field::is_alike;
 use wire::h1::Fields;
-use wire::hop_by_hop::is_listed;
 use wire::{Field, Known};
 
 use crate::buffer::Buffer;
-pub(crate) use request::{BodyLength, RequestOptions, end_request_head, write_request_head};
+pub(crate) use request::{BodyLength, RequestOptions, end_request_head, passes_name, write_request_head};
 pub(crate) use response::{Delivery, connection_option, write_interim_head, write_response_head};
 pub(crate) use subrequest::{Subrequest, write_subrequest_head};
 
@@ -43,8 +43,18 @@ struct Edit<'a> {
     name: &'a str,
     /// The value of the one field that takes their place; none to have no such field.
     value: Option<Cow<'a, [u8]>>,
-    /// The fields of this name pass as well.
-    is_addition: bool,
+    kind: Kind,
+}
+
+/// Effect of an [`Edit`] on the fields of the received head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Removes the fields of the name.
+    Replaces,
+    /// They pass as well.
+    Adds,
+    /// Removes the fields whose names begin with this one.
+    RemovesBeginning,
 }
 
 /// Writes the head of a message as HTTP/1.
@@ -65,7 +75,17 @@ impl<'a> HeadEdits<'a> {
 
     /// Has one more field of this name.
     pub(crate) fn add(&mut self, name: &'a str, value: impl Into<Cow<'a, [u8]>>) {
-        self.push(Edit { name, value: Some(value.into()), is_addition: true });
+        self.push(Edit { name, value: Some(value.into()), kind: Kind::Adds });
+    }
+
+    /// Has no fields whose names begin so, but those that say where the message ends or what becomes of the connection.
+    #[cold]
+    pub(crate) fn remove_beginning(&mut self, begin: &'a str) {
+        let replacing = self.edits.iter_mut().filter(|edit| edit.kind == Kind::Replaces);
+        for edit in replacing.filter(|edit| begins_with(edit.name.as_bytes(), begin)) {
+            edit.value = None;
+        }
+        self.push(Edit { name: begin, value: None, kind: Kind::RemovesBeginning });
     }
 
     /// Nothing is allocated for one change, and once for some more.
@@ -77,16 +97,16 @@ impl<'a> HeadEdits<'a> {
     }
 
     fn edit(&mut self, name: &'a str, value: Option<Cow<'a, [u8]>>) {
-        let mut changes = self.edits.iter_mut().filter(|edit| !edit.is_addition);
+        let mut changes = self.edits.iter_mut().filter(|edit| edit.kind == Kind::Replaces);
         match changes.find(|edit| edit.name.eq_ignore_ascii_case(name)) {
             Some(edit) => edit.value = value,
-            None => self.push(Edit { name, value, is_addition: false }),
+            None => self.push(Edit { name, value, kind: Kind::Replaces }),
         }
     }
 
     /// Takes back what was to be added under this name.
     pub(crate) fn forget_additions(&mut self, name: &str) {
-        self.edits.retain(|edit| !(edit.is_addition && edit.name.eq_ignore_ascii_case(name)));
+        self.edits.retain(|edit| !(edit.kind == Kind::Adds && edit.name.eq_ignore_ascii_case(name)));
     }
 
     /// Whether nothing is changed.
@@ -103,7 +123,24 @@ impl<'a> HeadEdits<'a> {
 
     /// Whether what came under this name does not pass.
     pub(crate) fn replaces(&self, name: &[u8]) -> bool {
-        self.edits.iter().any(|edit| !edit.is_addition && name.eq_ignore_ascii_case(edit.name.as_bytes()))
+        self.edits.iter().any(|edit| match edit.kind {
+            Kind::Replaces => name.eq_ignore_ascii_case(edit.name.as_bytes()),
+            Kind::Adds => false,
+            Kind::RemovesBeginning => begins_with(name, edit.name),
+        })
+    }
+
+    /// Whether a request's field of this name does not pass, be it spelled with dashes or with underscores
+    /// here or there.
+    pub(crate) fn replaces_alike(&self, name: &[u8]) -> bool {
+        self.edits.iter().any(|edit| {
+            let named = edit.name.as_bytes();
+            match edit.kind {
+                Kind::Replaces => is_alike(name, named),
+                Kind::Adds => false,
+                Kind::RemovesBeginning => name.get(..named.len()).is_some_and(|begin| is_alike(begin, named)),
+            }
+        })
     }
 
     /// Gives all that is said to `add`, part by part.
@@ -116,9 +153,17 @@ impl<'a> HeadEdits<'a> {
 
     /// Whether a field of this name is set.
     pub(crate) fn sets(&self, name: &str) -> bool {
-        let mut changes = self.edits.iter().filter(|edit| !edit.is_addition);
+        let mut changes = self.edits.iter().filter(|edit| edit.kind != Kind::Adds);
         changes.any(|edit| edit.value.is_some() && edit.name.eq_ignore_ascii_case(name))
     }
+}
+
+/// Whether the name of a field begins so, of one that a snippet may remove.
+pub(crate) fn begins_with(name: &[u8], begin: &str) -> bool {
+    const KEPT: &[&str] =
+        &["connection", "content-length", "date", "trailer", "transfer-encoding", "upgrade"];
+    name.get(..begin.len()).is_some_and(|own| own.eq_ignore_ascii_case(begin.as_bytes()))
+        && !KEPT.iter().any(|kept| name.eq_ignore_ascii_case(kept.as_bytes()))
 }
 
 #[cfg(test)]
@@ -166,12 +211,12 @@ impl<'b> HeadWriter<'b> {
 
     /// The fields that edits set in place of others.
     pub(crate) fn settings(&mut self, edits: &HeadEdits<'_>) {
-        self.edits_that(edits, |edit| !edit.is_addition);
+        self.edits_that(edits, |edit| edit.kind != Kind::Adds);
     }
 
     /// The fields that edits add to others, which come before them: the order of values of one name counts (RFC 9110 section 5.3).
     pub(crate) fn additions(&mut self, edits: &HeadEdits<'_>) {
-        self.edits_that(edits, |edit| edit.is_addition);
+        self.edits_that(edits, |edit| edit.kind == Kind::Adds);
     }
 
     fn edits_that(&mut self, edits: &HeadEdits<'_>, counts: impl Fn(&Edit<'_>) -> bool) {
@@ -211,12 +256,13 @@ impl<'b> HeadWriter<'b> {
         &self.0.data()[start..]
     }
 
-    /// Passes lines on but those that `drops` names and those that `Connection` lists. Neighbours are copied together. A length that is
+    /// Passes lines on but those that `drops` names. Neighbours are copied together. A length that is
     /// written in an odd way, such as `\t00`, is written anew.
+    #[inline]
     fn pass(&mut self, head: &[u8], fields: &Fields, drops: impl Fn(&Field) -> bool) {
         let mut run = 0..0;
         for field in fields {
-            if drops(field) || is_listed(head, fields, field) {
+            if drops(field) {
                 continue;
             }
             let line = field.line();

@@ -72,14 +72,14 @@ pub(crate) fn write_request_head(
     }
     writer.settings(edits);
     writer.pass(head, &request.fields, |field| {
-        ends_here(field.known)
-            || forwarded::replaces(field.known)
-            || matches!(field.known, Known::Host | Known::Expect | Known::Proxy)
-            || (field.known == Known::XRequestId && options.request_id.is_some())
-            || (field.known == Known::XOriginalUri && options.original_uri)
-            || (field.known == Known::ContentLength && options.is_bodiless)
-            || edits.replaces(field.name(head))
-            || !passes_name(field, head, options.names)
+        is_left_out(field, head, options.names, edits, |known| {
+            ends_here(known)
+                || forwarded::replaces(known)
+                || matches!(known, Known::Host | Known::Expect | Known::Proxy)
+                || (known == Known::XRequestId && options.request_id.is_some())
+                || (known == Known::XOriginalUri && options.original_uri)
+                || (known == Known::ContentLength && options.is_bodiless)
+        })
     });
     writer.additions(edits);
     write_request_connection(head, request, options, &mut writer);
@@ -126,16 +126,37 @@ fn write_request_connection(
     }
 }
 
-/// Whether a field may be passed on by its name.
-pub(super) fn passes_name(field: &Field, head: &[u8], names: HeaderNames) -> bool {
-    field.plain_name
-        || match names {
-            HeaderNames::Plain => false,
-            HeaderNames::Underscores => has_underscores_only(field.name(head)),
-            HeaderNames::All => true,
-        }
+/// Whether a client's field is left out of a request: for its name, for an edit, or because it is one of
+/// those that `ends` says. A name with other signs than dashes is left out where the name with dashes would
+/// be, since an endpoint may take it for that.
+#[inline]
+pub(super) fn is_left_out(
+    field: &Field,
+    head: &[u8],
+    names: HeaderNames,
+    edits: &HeadEdits<'_>,
+    ends: impl Fn(Known) -> bool,
+) -> bool {
+    let is_replaced = || !edits.edits.is_empty() && edits.replaces_alike(field.name(head));
+    if field.plain_name {
+        return ends(field.known) || is_replaced();
+    }
+    let odd = known_of_odd(field.name(head), names);
+    odd.is_none_or(|known| known == Known::ContentLength || ends(known)) || is_replaced()
 }
 
-fn has_underscores_only(name: &[u8]) -> bool {
-    name.iter().all(|&b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+/// The name that an endpoint may take one with other signs than dashes for; none if it does not pass.
+#[cold]
+fn known_of_odd(name: &[u8], names: HeaderNames) -> Option<Known> {
+    passes_name(name, names).then(|| Known::alike(name))
+}
+
+/// Whether a field of this name may be passed on.
+pub(crate) fn passes_name(name: &[u8], names: HeaderNames) -> bool {
+    let allows = |special: &[u8]| name.iter().all(|b| b.is_ascii_alphanumeric() || special.contains(b));
+    match names {
+        HeaderNames::Plain => allows(b"-"),
+        HeaderNames::Underscores => allows(b"-_"),
+        HeaderNames::All => true,
+    }
 }

@@ -10,6 +10,8 @@ use super::{HeadEdits, HeadWriter, SERVER};
 use crate::body::Framing;
 use crate::buffer::Buffer;
 
+const UPGRADE_REQUIRED: u16 = 426;
+
 /// How a response goes to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Delivery {
@@ -36,8 +38,10 @@ pub(crate) fn write_response_head(
         Some((status, reason)) => writer.status_line(status, reason.as_bytes()),
         None => writer.status_line(response.status, &head[response.reason.clone()]),
     }
+    // It says which protocol is required (RFC 9110 section 15.5.22).
+    let requires_upgrade = response.status == UPGRADE_REQUIRED;
     writer.pass(head, &response.fields, |field| {
-        ends_here(field.known)
+        (ends_here(field.known) && !(requires_upgrade && field.known == Known::Upgrade))
             || (field.known == Known::Server && !edits.passes_server)
             || edits.replaces(field.name(head))
     });
@@ -51,6 +55,9 @@ pub(crate) fn write_response_head(
     tell(&mut writer);
     if delivery.framing == Framing::Chunked {
         writer.write([b"Transfer-Encoding: chunked\r\n"]);
+    }
+    if requires_upgrade {
+        writer.connection(Some("upgrade"));
     }
     writer.connection(connection_option(delivery.version, delivery.keep_alive));
     writer.end();
@@ -109,6 +116,23 @@ mod tests {
         let fields = "Connection: x-a\r\nX-A: 1\r\nServer: s\r\nKeep-Alive: timeout=5\r\nX-B: 2\r\n";
         let text = response(fields, Delivery { framing: Framing::Chunked, ..KEPT }, &HeadEdits::default());
         assert_eq!(text, "HTTP/1.1 200 OK\r\nX-B: 2\r\nDate: now\r\nTransfer-Encoding: chunked\r\n\r\n");
+    }
+
+    #[test]
+    fn a_required_upgrade_is_named() {
+        let head =
+            "HTTP/1.1 426 Upgrade Required\r\nConnection: x\r\nUpgrade: h2c\r\nDate: then\r\nX: 1\r\n\r\n";
+        let parsed = parse_response(head.as_bytes(), Fields::default()).unwrap().unwrap();
+        let mut out = Buffer::empty(&Rc::new(Buffers::default()));
+        let delivery = Delivery { keep_alive: false, ..KEPT };
+        let none = HeadEdits::default();
+        write_response_head(head.as_bytes(), &parsed, delivery, &none, (|| "now".into(), |_| ()), &mut out);
+        assert_eq!(
+            String::from_utf8(out.data().to_vec()).unwrap(),
+            "HTTP/1.1 426 Upgrade Required\r\nUpgrade: h2c\r\nDate: then\r\nConnection: upgrade\r\nConnection: close\r\n\r\n"
+        );
+        // Only there: any other response speaks of what its endpoint offers this proxy.
+        assert!(!response("Upgrade: h2c\r\n", KEPT, &none).contains("Upgrade"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use wire::Known;
 use wire::h1::Request;
 use wire::hop_by_hop::ends_here;
 
-use super::request::passes_name;
+use super::request::is_left_out;
 use super::{HeadEdits, HeadWriter};
 use crate::buffer::Buffer;
 
@@ -32,10 +32,10 @@ pub(crate) fn write_subrequest_head(
     writer.write([method, b" ", target, b" HTTP/1.1\r\nHost: ", host, b"\r\n"]);
     writer.settings(edits);
     writer.pass(head, &request.fields, |field| {
-        ends_here(field.known)
-            || matches!(field.known, Known::Host | Known::Expect | Known::Proxy | Known::ContentLength)
-            || edits.replaces(field.name(head))
-            || !passes_name(field, head, *names)
+        is_left_out(field, head, *names, edits, |known| {
+            ends_here(known)
+                || matches!(known, Known::Host | Known::Expect | Known::Proxy | Known::ContentLength)
+        })
     });
     writer.additions(edits);
     writer.end();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use routing::Snapshot;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::TcpSocket;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use wire::h1::{Fields, parse_response};
@@ -45,13 +45,15 @@ impl Announcer {
         let Some(secret) = &self.secret else { return Elsewhere::default() };
         let orders: Vec<_> = purges.iter().cloned().map(Order::Purge).collect();
         let now = Clock::new(self.start).unix().as_secs();
-        announce(addresses(snapshot), &orders, now, secret).await
+        let own = snapshot.settings.replicas.as_ref().map(|replicas| replicas.own);
+        announce(addresses(snapshot), own, &orders, now, secret).await
     }
 }
 
 /// Tells replicas at these addresses, all at once. It needs a runtime with timers, which workers have not.
 async fn announce(
     addresses: Vec<SocketAddr>,
+    own: Option<IpAddr>,
     orders: &[Order],
     now: u64,
     secret: &ReplicaSecret,
@@ -62,7 +64,7 @@ async fn announce(
     for address in addresses {
         let requests = Arc::clone(&requests);
         running.spawn(async move {
-            let told = timeout(REPLICA_PURGE_TIME_MAX, say(address, &requests)).await;
+            let told = timeout(REPLICA_PURGE_TIME_MAX, say(address, own, &requests)).await;
             (address.ip(), matches!(told, Ok(Ok(true))))
         });
     }
@@ -79,8 +81,13 @@ async fn announce(
 }
 
 /// Sends requests one by one. False where one is answered by who is no replica.
-async fn say(address: SocketAddr, requests: &[Vec<u8>]) -> io::Result<bool> {
-    let mut stream = TcpStream::connect(address).await?;
+async fn say(address: SocketAddr, own: Option<IpAddr>, requests: &[Vec<u8>]) -> io::Result<bool> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    if let Some(own) = own.filter(|own| own.is_ipv4() == address.is_ipv4()) {
+        // By that address the other one knows a replica. Where it is not this machine's, another one will have to do.
+        let _ = socket.bind(SocketAddr::new(own, 0));
+    }
+    let mut stream = socket.connect(address).await?;
     for request in requests {
         stream.write_all(request).await?;
         let mut head = Vec::new();

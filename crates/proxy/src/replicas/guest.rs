@@ -1,5 +1,7 @@
 //! A request that another replica sends for what has its home here.
 
+use std::sync::Arc;
+
 use super::mark::{part, parts};
 use crate::cache::Labels;
 
@@ -9,7 +11,7 @@ pub(crate) struct Ask<'a> {
     /// Host and path by which the route is found.
     pub(crate) host: &'a [u8],
     pub(crate) path: &'a [u8],
-    /// The name of the cluster whose endpoints are asked.
+    /// The identity of the cluster whose endpoints are asked.
     pub(crate) cluster: &'a [u8],
     /// By what the response can be purged: the URL that the client has asked for, which may be another than the endpoint's.
     pub(crate) labels: &'a [u8],
@@ -22,6 +24,8 @@ pub(crate) struct Guest {
     /// The key of the object, as the other replica has found it.
     pub(crate) key: Box<[u8]>,
     pub(crate) labels: Labels,
+    /// The namespace of the object that asked for the route.
+    pub(crate) namespace: Arc<str>,
 }
 
 impl<'a> Ask<'a> {
@@ -49,7 +53,7 @@ mod tests {
         let ask = Ask {
             host: b"web.test",
             path: b"/a",
-            cluster: b"default-web-80",
+            cluster: b"default/web:80",
             labels: b"",
             key: b"\x00key\xff",
         };

@@ -1,6 +1,6 @@
-//! The mark by which replicas know each other's requests: the last line of a head. It says what the other has to know, when it was made, and a
-//! code over both and over all of the head before it, under a secret that only replicas have. So nothing of a request can be changed or
-//! added without it.
+//! The mark by which replicas know each other's requests: the last line of a head. It says what the other has to know, when it was made, a
+//! number that no other mark has, and a code over all that and over all of the head before it, under a secret that only replicas have. So
+//! nothing of a request can be changed or added without it, and one that is read on its way counts few times more.
 //!
 //! Never in here: sockets, a clock.
 
@@ -9,10 +9,17 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use wire::h1::Request;
 
+use super::used_marks::UsedMarks;
 use crate::limits::{REPLICA_MARK_AGE_MAX, REPLICA_MARK_BYTES_MAX};
 
 /// The header that is the mark, and that the responses to such requests have: one without it is none of a replica.
 pub(crate) const NAME: &str = "Forebay-Replica";
+
+/// The same in lower case.
+pub(crate) const NAME_LOWER: &str = "forebay-replica";
+
+/// Bytes of the number.
+const NONCE_BYTES: usize = 8;
 
 /// Bytes of a code.
 const CODE_BYTES: usize = 32;
@@ -47,6 +54,9 @@ pub(crate) fn add(head: &[u8], (kind, time): (Kind, u64), said: &[u8], secret: &
     let lines = head.strip_suffix(b"\r\n")?;
     let mut mark = vec![kind.byte()];
     mark.extend_from_slice(&time.to_be_bytes());
+    let mut nonce = [0; NONCE_BYTES];
+    aws_lc_rs::rand::fill(&mut nonce).ok()?;
+    mark.extend_from_slice(&nonce);
     mark.extend_from_slice(said);
     let code = sign(secret, &[lines, &mark].concat());
     mark.extend_from_slice(code.as_ref());
@@ -59,6 +69,7 @@ pub(crate) fn read<'a>(
     request: &Request,
     secret: &Key,
     now: u64,
+    used: &UsedMarks,
     memory: &'a mut Vec<u8>,
 ) -> Option<(Kind, &'a [u8])> {
     let is_mark = |field: &&wire::Field| field.name(head).eq_ignore_ascii_case(NAME.as_bytes());
@@ -71,9 +82,12 @@ pub(crate) fn read<'a>(
     let (mark, code) = memory.split_at_checked(memory.len().checked_sub(CODE_BYTES)?)?;
     verify(secret, &[&head[..field.start as usize], mark].concat(), code).ok()?;
     let (&kind, rest) = mark.split_first()?;
-    let (time, said) = rest.split_first_chunk::<8>()?;
+    let (time, rest) = rest.split_first_chunk::<8>()?;
+    let (_, said) = rest.split_first_chunk::<NONCE_BYTES>()?;
     let is_of_now = u64::from_be_bytes(*time).abs_diff(now) <= REPLICA_MARK_AGE_MAX.as_secs();
-    Some((Kind::of_byte(kind).filter(|_| is_of_now)?, said))
+    let kind = Kind::of_byte(kind).filter(|_| is_of_now)?;
+    let code = code.first_chunk().expect("it has 32 bytes");
+    used.use_one(u128::from_be_bytes(*code), now).then_some((kind, said))
 }
 
 /// Adds one of several parts of what is said.
@@ -100,6 +114,7 @@ mod tests {
     use wire::h1::RequestLimits;
 
     use super::*;
+    use crate::limits::REPLICA_MARK_USES_MAX;
 
     const HEAD: &[u8] = b"GET /a HTTP/1.1\r\nHost: web.test\r\nAccept: */*\r\n\r\n";
     const NOW: u64 = 1_800_000_000;
@@ -114,7 +129,9 @@ mod tests {
         let mut request = Request::default();
         let limits = RequestLimits { line_bytes_max: 8 << 10, head_bytes_max: 32 << 10 };
         let is_read = matches!(request.parse(head, limits), Ok(true));
-        is_read && read(head, &request, secret, NOW, &mut Vec::new()) == Some((Kind::Ask, SAID))
+        is_read
+            && read(head, &request, secret, NOW, &UsedMarks::default(), &mut Vec::new())
+                == Some((Kind::Ask, SAID))
     }
 
     #[test]
@@ -148,6 +165,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_sent_again_and_again_counts_no_more() {
+        let (key, used) = (secret("of all"), UsedMarks::default());
+        let holds = |head: &[u8]| {
+            let mut request = Request::default();
+            let limits = RequestLimits { line_bytes_max: 8 << 10, head_bytes_max: 32 << 10 };
+            assert!(matches!(request.parse(head, limits), Ok(true)));
+            read(head, &request, &key, NOW, &used, &mut Vec::new()).is_some()
+        };
+        let marked = || add(HEAD, (Kind::Ask, NOW), SAID, &key).unwrap();
+        let one = marked();
+        assert!((0..REPLICA_MARK_USES_MAX).all(|_| holds(&one)));
+        assert!(!holds(&one) && !holds(&one));
+        assert!(holds(&marked()), "the same request is another one");
+    }
+
+    #[test]
     fn clocks_may_differ_by_so_much() {
         let (key, max) = (secret("of all"), REPLICA_MARK_AGE_MAX.as_secs());
         for (time, is_right) in
@@ -157,7 +190,12 @@ mod tests {
             let mut request = Request::default();
             let limits = RequestLimits { line_bytes_max: 8 << 10, head_bytes_max: 32 << 10 };
             assert!(matches!(request.parse(&marked, limits), Ok(true)));
-            assert_eq!(read(&marked, &request, &key, NOW, &mut Vec::new()).is_some(), is_right, "{time}");
+            let used = UsedMarks::default();
+            assert_eq!(
+                read(&marked, &request, &key, NOW, &used, &mut Vec::new()).is_some(),
+                is_right,
+                "{time}"
+            );
         }
     }
 

@@ -7,13 +7,20 @@ use std::sync::Arc;
 
 use aws_lc_rs::hmac::{HMAC_SHA256, Key};
 
+use super::used_marks::UsedMarks;
 use crate::clock::Moment;
 use crate::limits::{REPLICA_ORDERS_MAX, REPLICA_REST};
 use crate::places::Places;
 
 /// What replicas know each other by. Never shown.
 #[derive(Clone)]
-pub struct ReplicaSecret(Arc<Key>);
+pub struct ReplicaSecret(Arc<Known>);
+
+/// The secret, and which marks have been made with it, all workers together.
+struct Known {
+    key: Key,
+    used: UsedMarks,
+}
 
 /// The other replicas, as a worker finds them.
 pub(crate) struct Peers {
@@ -28,11 +35,15 @@ pub(crate) struct Peers {
 impl ReplicaSecret {
     /// Of the bytes that all replicas have.
     pub fn new(bytes: &[u8]) -> Self {
-        Self(Arc::new(Key::new(HMAC_SHA256, bytes)))
+        Self(Arc::new(Known { key: Key::new(HMAC_SHA256, bytes), used: UsedMarks::default() }))
     }
 
     pub(crate) fn key(&self) -> &Key {
-        &self.0
+        &self.0.key
+    }
+
+    pub(crate) fn used_marks(&self) -> &UsedMarks {
+        &self.0.used
     }
 }
 

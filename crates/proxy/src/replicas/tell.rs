@@ -7,7 +7,7 @@ use observe::Counter;
 use wire::h1::Response;
 
 use super::forget::{Order, requests};
-use super::mark::NAME;
+use super::mark::NAME_LOWER;
 use super::members::others;
 use crate::body::Framing;
 use crate::deadline::Deadline;
@@ -100,5 +100,5 @@ impl Telling {
 
 /// Whether it is a replica that says it has forgotten.
 pub(super) fn is_replicas(head: &[u8], response: &Response) -> bool {
-    response.status == 204 && response.fields.find_name(head, NAME.to_ascii_lowercase().as_bytes()).is_some()
+    response.status == 204 && response.fields.find_name(head, NAME_LOWER.as_bytes()).is_some()
 }

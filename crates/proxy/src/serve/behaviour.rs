@@ -15,15 +15,16 @@ impl Exchange<'_> {
     pub(super) async fn check_behaviour(&self) -> Result<(), Stop> {
         let path = self.client_path();
         let accepts = |conditions: &Conditions| conditions::hold(conditions, self.head, self.request);
-        let route = match self.config.snapshot.resolve(self.conn.listener, self.host(), path, accepts) {
-            // Load balancers that ask whether the proxy is there are told.
-            Resolution::UnknownHost if path == HEALTH_PATH => return Ok(()),
-            Resolution::Route(host, _) if *host.name() == HostName::Any && path == HEALTH_PATH => {
-                return Ok(());
-            }
-            Resolution::Route(_, route) | Resolution::AddSlash(_, route) => Some(route),
-            Resolution::UnknownHost | Resolution::UnknownPath(_) => None,
-        };
+        let route =
+            match self.config.snapshot.resolve(self.conn.listener, self.host(), path, &self.steps, accepts) {
+                // Load balancers that ask whether the proxy is there are told.
+                Resolution::UnknownHost if path == HEALTH_PATH => return Ok(()),
+                Resolution::Route(host, _) if *host.name() == HostName::Any && path == HEALTH_PATH => {
+                    return Ok(());
+                }
+                Resolution::Route(_, route) | Resolution::AddSlash(_, route) => Some(route),
+                Resolution::UnknownHost | Resolution::Undecided(_) | Resolution::UnknownPath(_) => None,
+            };
         self.route.set(route);
         let result = access::abuse::check(self).await;
         if result == FilterResult::Continue {

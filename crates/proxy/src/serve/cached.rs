@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use model::{CachePolicy, Forward};
+use model::{Action, CachePolicy, Forward, Route};
 
 use super::Stop;
 use super::home::{self, Replica};
@@ -14,6 +14,13 @@ use crate::replicas::Order;
 use crate::reply::Answer;
 
 impl<'a> Exchange<'a> {
+    /// The cache's part in a route, if the route has a cache.
+    #[cold]
+    pub(super) fn kept_by<'r>(&self, route: &'r Route) -> Option<&'r Arc<CachePolicy>> {
+        let Action::Forward(forward) = &route.action else { return None };
+        forward.cache.as_ref().filter(|_| self.worker.cache.is_some())
+    }
+
     /// Takes the request of another replica, if it is one.
     #[inline]
     pub(super) fn admit_replica(&self) -> Option<Replica<'a>> {
@@ -49,6 +56,9 @@ impl<'a> Exchange<'a> {
                 return Err(Answer::forgotten().into());
             }
         };
+        if let Some(time) = forward.timeouts.request {
+            self.deadline.cap(self.report.begin.after(time));
+        }
         if let Some(policy) = &forward.cache {
             let next = match caching::look(self, &forward, policy) {
                 Some(Looked::Hit(object)) => caching::give_hit(self, &forward, object).await?,

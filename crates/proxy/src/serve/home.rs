@@ -54,7 +54,12 @@ pub(super) fn admit<'a>(exchange: &Exchange<'a>) -> Option<Replica<'a>> {
     }
     let now = worker.clock.unix().as_secs();
     let mut memory = Vec::new();
-    let (kind, said) = replicas::read_mark(head, request, secret.key(), now, &mut memory)?;
+    request.fields.find_name(head, replicas::NAME_LOWER.as_bytes())?;
+    if !replicas::is_other(&exchange.config.snapshot, exchange.conn.peer.ip().to_canonical()) {
+        return None;
+    }
+    let used = secret.used_marks();
+    let (kind, said) = replicas::read_mark(head, request, secret.key(), now, used, &mut memory)?;
     let admitted = match (kind, &head[request.method.clone()]) {
         (Kind::Ask, b"GET" | b"HEAD") => admit_guest(exchange, &Ask::read(said)?)?,
         (Kind::Forget, b"POST") => Replica::Forget(replicas::read_orders(said)?),
@@ -68,16 +73,17 @@ fn admit_guest<'a>(exchange: &Exchange<'a>, ask: &Ask<'_>) -> Option<Replica<'a>
     let Exchange { worker, config, head, request, .. } = *exchange;
     worker.cache.as_ref()?;
     let accepts = |conditions: &Conditions| conditions::hold(conditions, head, request);
-    let found = config.snapshot.resolve(exchange.conn.listener, ask.host, ask.path, accepts);
+    let found = config.snapshot.resolve(exchange.conn.listener, ask.host, ask.path, &exchange.steps, accepts);
     let Resolution::Route(_, route) = found else { return None };
     let Action::Forward(forward) = &route.action else { return None };
     forward.cache.as_ref().filter(|policy| policy.is_shared)?;
-    let is_named = |id: &ClusterId| config.snapshot.cluster(*id).name.as_bytes() == ask.cluster;
+    let is_named = |id: &ClusterId| config.snapshot.cluster(*id).identity.as_bytes() == ask.cluster;
     let id = forward.backends.clusters().find(is_named)?;
     if exchange.cluster_of(id).len() == 0 {
         return None;
     }
-    let guest = Guest { key: ask.key.into(), labels: Labels::from_bytes(ask.labels)? };
+    let namespace = Arc::from(&*route.labels.namespace);
+    let guest = Guest { key: ask.key.into(), labels: Labels::from_bytes(ask.labels)?, namespace };
     exchange.guest.get_or_init(|| Box::new(guest));
     // What the route does with heads and contents is done where the client is.
     let transfer =
@@ -146,6 +152,7 @@ pub(super) async fn ask(
     worker.responses.keep(response);
     let received = delivered?;
     call.finish(received.reusable, received.idle_max, received.closes_in_order);
+    received.client_fault.map_or(Ok(()), Err)?;
     Ok(Some(if received.keep_alive { AfterRequest::KeepAlive } else { AfterRequest::Close }))
 }
 
@@ -159,8 +166,7 @@ enum Said {
 
 /// None for who is no replica.
 fn said(response: &Response, head: &[u8]) -> Option<Said> {
-    let name = replicas::NAME.to_ascii_lowercase();
-    let value = response.fields.find_name(head, name.as_bytes())?.value(head);
+    let value = response.fields.find_name(head, replicas::NAME_LOWER.as_bytes())?.value(head);
     let result = CacheResult::ALL.iter().find(|result| result.name().as_bytes() == value);
     match result {
         Some(result) => Some(Said::Response(*result)),
@@ -185,7 +191,7 @@ fn errand<'a>(exchange: &Exchange<'a>, forward: &Forward, policy: &Arc<CachePoli
     let ask = Ask {
         host: exchange.host(),
         path: exchange.current_path(),
-        cluster: cluster.name.as_bytes(),
+        cluster: cluster.identity.as_bytes(),
         labels: labels.bytes(),
         key: &key,
     };
@@ -206,7 +212,7 @@ fn can_be_asked_elsewhere(exchange: &Exchange<'_>, forward: &Forward) -> bool {
         && forward.backends.clusters().any(|cluster| cluster == id)
 }
 
-/// Asks, and waits for the head of the response. An idle connection that turns out to be dead is replaced by a fresh one.
+/// Asks, and waits for the head of the response.
 async fn call<'x>(
     exchange: &Exchange<'x>,
     errand: &Errand<'x>,
@@ -215,20 +221,11 @@ async fn call<'x>(
     buffer: &mut Buffer,
 ) -> Result<Call<'x>, Fault> {
     let (pool, deadline) = (&exchange.worker.pool, exchange.deadline);
-    let mut calls = 0;
-    loop {
-        let connect = request.timeouts.connect;
-        let mut call = Call::open(pool, errand.replica, calls > 0, true, connect, deadline).await?;
-        calls += 1;
-        let heard = async {
-            call.send(request, deadline).await?;
-            let timer = ResponseTimer::new(deadline, request.timeouts.read, true);
-            subrequest::final_head(&call, response, buffer, &timer).await
-        };
-        match heard.await {
-            Ok(()) => return Ok(call),
-            Err(fault) if call.was_dead(fault, calls) => call.discard(),
-            Err(fault) => return Err(fault),
-        }
-    }
+    let ask = async |call: &mut Call<'x>| {
+        call.send(request, deadline).await?;
+        let timer = ResponseTimer::new(deadline, request.timeouts.read, true);
+        subrequest::final_head(call, response, buffer, &timer).await
+    };
+    let (call, ()) = Call::converse(pool, errand.replica, request.timeouts.connect, deadline, ask).await?;
+    Ok(call)
 }

@@ -10,7 +10,10 @@ use super::Stop;
 #[cold]
 pub(super) fn check(listener: u32, resolution: &Resolution<'_>) -> Result<(), Stop> {
     let host = match resolution {
-        Resolution::Route(host, _) | Resolution::AddSlash(host, _) | Resolution::UnknownPath(host) => host,
+        Resolution::Route(host, _)
+        | Resolution::AddSlash(host, _)
+        | Resolution::Undecided(host)
+        | Resolution::UnknownPath(host) => host,
         Resolution::UnknownHost => return Ok(()),
     };
     let is_of_another = host.tls().listener.is_some_and(|other| other != listener);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{PathKind, RequestFilter, Route, RoutePath};
+use model::{PathKind, RequestFilter, Route, RoutePath, TooManySteps};
 use observe::Reason;
 use routing::HostTable;
 
@@ -88,14 +88,12 @@ impl<'a> Exchange<'a> {
         }
         for _ in 0..REROUTES_MAX {
             let path = script::current_path(self, state).to_vec();
-            let compared = match route.path.kind() {
-                PathKind::Exact => RoutePath::Exact,
-                // nginx has a location of its own for the path itself.
-                PathKind::Prefix if path != b"/" && path == route.path.path().as_bytes() => RoutePath::Exact,
-                PathKind::Prefix => RoutePath::Prefix(route.path.path()),
-                PathKind::Regex => RoutePath::Expression,
+            let compared = compared(route, &path);
+            let place = match of_host.map(|of_host| of_host.place(&path, compared, &self.steps)) {
+                None => None,
+                Some(Ok(place)) => place,
+                Some(Err(TooManySteps)) => return Err(Reason::ExpressionSteps.into()),
             };
-            let place = of_host.and_then(|of_host| of_host.place(&path, compared));
             let flow = if let Some(place) = place {
                 state.is_of_host = true;
                 state.enter(outer, Some(&place.block.headers));
@@ -128,5 +126,16 @@ impl<'a> Exchange<'a> {
         }
         // nginx: "rewrite or internal redirection cycle".
         Err(Answer::with_status(500).into())
+    }
+}
+
+/// How the path of a route is compared with the locations of a snippet.
+fn compared<'r>(route: &'r Route, path: &[u8]) -> RoutePath<'r> {
+    match route.path.kind() {
+        PathKind::Exact => RoutePath::Exact,
+        // nginx has a location of its own for the path itself.
+        PathKind::Prefix if path != b"/" && path == route.path.path().as_bytes() => RoutePath::Exact,
+        PathKind::Prefix => RoutePath::Prefix(route.path.path()),
+        PathKind::Regex => RoutePath::Expression,
     }
 }

@@ -39,7 +39,8 @@ impl Exchange<'_> {
             return Ok(());
         }
         recorder.count(if is_sheddable { Counter::GuardShedSheddable } else { Counter::GuardShedNormal });
-        recorder.reason(Reason::GuardShed);
+        drop(recorder);
+        self.note_reason(Reason::GuardShed);
         self.report.excuse.set(Some(Excuse::NoRoom));
         // Who is refused comes again at a time of its own, and not with all others.
         let seconds = GUARD_RETRY_AFTER + self.worker.random.below(GUARD_RETRY_JITTER);

@@ -155,7 +155,7 @@ impl ClientTls {
 }
 
 impl ClientCertificate {
-    fn new(chain: &[CertificateDer<'static>]) -> Option<Self> {
+    pub(super) fn new(chain: &[CertificateDer<'static>]) -> Option<Self> {
         let (_, leaf) = X509Certificate::from_der(chain.first()?).ok()?;
         let (subject, issuer) = (rfc2253(leaf.subject()), rfc2253(leaf.issuer()));
         Some(Self { chain: chain.to_vec(), subject, issuer })
@@ -168,6 +168,15 @@ impl ClientCertificate {
 }
 
 impl Verdict {
+    /// nginx's `$ssl_client_verify`.
+    pub(crate) fn in_words(self) -> String {
+        match self {
+            Self::None => "NONE".to_owned(),
+            Self::Good => "SUCCESS".to_owned(),
+            Self::Bad { why, .. } => format!("FAILED:{why}"),
+        }
+    }
+
     fn of(judged: Result<(), Error>, certificate: &ClientCertificate) -> Self {
         let Err(error) = judged else { return Self::Good };
         let is_untrusted = error == Error::UnknownIssuer;

@@ -3,6 +3,7 @@
 //! Must not be in here: HTTP, and what happens to a client whose certificate is not valid.
 
 mod certificate;
+mod certificate_values;
 mod chain;
 mod client;
 mod client_auth;

@@ -58,6 +58,28 @@ pub(super) fn rfc2253(name: &X509Name<'_>) -> String {
     text
 }
 
+/// The name as OpenSSL's `X509_NAME_oneline` prints it: `/C=DE/CN=a`, the first attribute first.
+pub(super) fn one_line(name: &X509Name<'_>) -> String {
+    let mut text = String::new();
+    let attributes = name.iter_rdn().flat_map(|rdn| rdn.iter().enumerate());
+    for (place, attribute) in attributes {
+        let oid = attribute.attr_type().to_id_string();
+        let known = SHORT_NAMES.iter().find(|(known, _)| *known == oid);
+        // Attributes of one RDN are joined by a plus sign.
+        text.push(if place == 0 { '/' } else { '+' });
+        text.push_str(known.map_or(&oid, |(_, short)| short));
+        text.push('=');
+        for &byte in attribute.attr_value().data {
+            match byte {
+                b'/' | b'+' => text.extend(['\\', char::from(byte)]),
+                b' '..=b'~' => text.push(char::from(byte)),
+                _ => hex("\\x", byte, &mut text),
+            }
+        }
+    }
+    text
+}
+
 fn write_attribute(attribute: &AttributeTypeAndValue<'_>, text: &mut String) {
     let oid = attribute.attr_type().to_id_string();
     let known = SHORT_NAMES.iter().find(|(known, _)| *known == oid);

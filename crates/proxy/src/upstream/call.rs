@@ -102,6 +102,27 @@ impl<'e> Call<'e> {
         Ok(Self { pool, endpoint, line, is_reused })
     }
 
+    /// Makes a call that may be repeated: again on a fresh connection where an idle one turns out to be dead. `converse` sends the request
+    /// and waits for as much of the response as shows that the endpoint is there.
+    pub(crate) async fn converse<T>(
+        pool: &'e Pool,
+        endpoint: &'e Endpoint,
+        connect_timeout: Duration,
+        deadline: &Deadline,
+        mut converse: impl AsyncFnMut(&mut Self) -> Result<T, Fault>,
+    ) -> Result<(Self, T), Fault> {
+        let mut calls = 0;
+        loop {
+            let mut call = Self::open(pool, endpoint, calls > 0, true, connect_timeout, deadline).await?;
+            calls += 1;
+            match converse(&mut call).await {
+                Ok(result) => return Ok((call, result)),
+                Err(fault) if call.was_dead(fault, calls) => call.discard(),
+                Err(fault) => return Err(fault),
+            }
+        }
+    }
+
     /// Whether it is the first one on its connection.
     pub(crate) fn is_first(&self) -> bool {
         !self.is_reused
@@ -214,7 +235,8 @@ impl<'e> Call<'e> {
             Line::Http1(..) | Line::FastCgi(..) => self.is_reused,
             // An endpoint that is leaving may send even a fresh session away, and has not looked at the request then.
             Line::Http2(..) => {
-                (self.is_reused || fault.retry == Retry::Unsent) && calls < HTTP2_SESSIONS_PER_TRY_MAX
+                let may_have_left = self.is_reused && fault.retry != Retry::Refused;
+                (may_have_left || fault.retry == Retry::Unsent) && calls < HTTP2_SESSIONS_PER_TRY_MAX
             }
         };
         may_be_dead && fault.reason == Reason::UpstreamReset

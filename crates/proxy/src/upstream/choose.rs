@@ -2,7 +2,7 @@
 //!
 //! Never in here: what is known of the endpoints, and the affinity cookies that come before the rules of a canary.
 
-use model::{CanaryHeader, CanaryHeaderRule, CanaryRules, HeaderNames};
+use model::{CanaryHeader, CanaryHeaderRule, CanaryRules, HeaderNames, StepBudget};
 use wire::h1::Request;
 
 use crate::lookup;
@@ -41,9 +41,10 @@ pub(crate) fn by_rules(
     head: &[u8],
     request: &Request,
     names: HeaderNames,
+    budget: &StepBudget,
 ) -> CanaryChoice {
     let CanaryRules { header, cookie, weight: _ } = rules;
-    let by_header = || header.as_ref().and_then(|header| by_header(header, head, request, names));
+    let by_header = || header.as_ref().and_then(|header| by_header(header, head, request, names, budget));
     let by_cookie = || {
         let name = cookie.as_ref()?;
         always_or_never(lookup::cookie_variable(head, request, name.as_bytes())?)
@@ -53,13 +54,19 @@ pub(crate) fn by_rules(
 }
 
 /// What a header decides, if it does.
-fn by_header(header: &CanaryHeader, head: &[u8], request: &Request, names: HeaderNames) -> Option<bool> {
+fn by_header(
+    header: &CanaryHeader,
+    head: &[u8],
+    request: &Request,
+    names: HeaderNames,
+    budget: &StepBudget,
+) -> Option<bool> {
     let value = lookup::header_variable(head, request, header.name.as_bytes(), names)?;
     match &header.rule {
         CanaryHeaderRule::AlwaysOrNever => always_or_never(&value),
         CanaryHeaderRule::Value(wanted) => (wanted.as_bytes() == &*value).then_some(true),
         // What takes too long to find out is as good as a broken expression.
-        CanaryHeaderRule::Pattern(pattern) => match pattern.try_match(&value) {
+        CanaryHeaderRule::Pattern(pattern) => match pattern.try_match(&value, budget) {
             Ok(matches) => matches.then_some(true),
             Err(_) => Some(false),
         },
@@ -83,7 +90,7 @@ mod tests {
     use super::*;
 
     fn is_for_canary(rules: &CanaryRules, head: &[u8], request: &Request, random: u64) -> bool {
-        by_rules(rules, head, request, HeaderNames::Plain)
+        by_rules(rules, head, request, HeaderNames::Plain, &StepBudget::default())
             .takes()
             .unwrap_or_else(|| rules.weight.takes(random))
     }

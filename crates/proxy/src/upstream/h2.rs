@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -22,7 +23,7 @@ use super::timer::ResponseTimer;
 use crate::buffer::Buffer;
 use crate::clock::{Clock, Moment};
 use crate::deadline::Elapsed;
-use crate::fault::Fault;
+use crate::fault::{Fault, Retry};
 use crate::h2::{Body, Io, Sender, header_map, pairs};
 use crate::limits::{
     HTTP2_ENDPOINT_STREAM_WINDOW_BYTES, HTTP2_ENDPOINT_WINDOW_BYTES, HTTP2_HEADER_TABLE_BYTES,
@@ -284,14 +285,20 @@ impl Call {
 /// The fault for an error. A request that the endpoint has not processed may go to another endpoint (RFC 9113 section 8.7).
 fn call_fault(error: &h2::Error) -> Fault {
     match error.reason() {
-        Some(Code::REFUSED_STREAM) => Fault::unsent(Reason::UpstreamReset),
-        // With such a GOAWAY, only streams after the last one that it names end with this error (RFC 9113 section 6.8).
-        Some(Code::NO_ERROR) if error.is_go_away() && error.is_remote() => {
-            Fault::unsent(Reason::UpstreamReset)
-        }
+        // This says that the endpoint has too much to do, and nothing about the connection.
+        Some(Code::REFUSED_STREAM) => Fault { reason: Reason::UpstreamReset, retry: Retry::Refused },
+        // The library ends streams with the endpoint's GOAWAY only if they come after the last one that it names: they have not been
+        // processed, whatever its code (RFC 9113 section 6.8).
+        Some(_) if error.is_go_away() && error.is_remote() => Fault::unsent(Reason::UpstreamReset),
         Some(Code::PROTOCOL_ERROR) if error.is_library() => Fault::sent(Reason::UpstreamBadResponse),
+        None if is_malformed(error) => Fault::sent(Reason::UpstreamBadResponse),
         _ => Fault::sent(Reason::UpstreamReset),
     }
+}
+
+/// Whether [`Io`] refused what came.
+fn is_malformed(error: &h2::Error) -> bool {
+    error.get_io().is_some_and(|error| error.kind() == io::ErrorKind::InvalidData)
 }
 
 impl Counted {

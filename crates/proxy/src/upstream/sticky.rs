@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aws_lc_rs::hmac;
 use md5::{Digest, Md5};
 use model::{Affinity, AffinityMode};
 
@@ -34,13 +35,16 @@ impl Sticky {
         let keys = match affinity.mode {
             AffinityMode::Balanced => Keys::Balanced(Ring::new(addresses.iter().cloned())),
             AffinityMode::Persistent => {
-                let keys: Vec<_> =
-                    addresses.iter().map(|address| hex_md5(&format!("{cluster}{address}"))).collect();
+                let key = |address: &String| name(affinity, cluster, address);
+                let keys: Vec<_> = addresses.iter().map(key).collect();
                 let places = keys.iter().cloned().zip(0..).collect();
                 Keys::Persistent(keys, places)
             }
         };
-        let cluster_key = hex_md5(&format!("{}{cluster}", hex_md5(cluster)));
+        let cluster_key = match affinity.key {
+            None => hex_md5(&format!("{}{cluster}", hex_md5(cluster))),
+            Some(_) => name(affinity, cluster, ""),
+        };
         Self { affinity: Arc::clone(affinity), keys, cluster_key }
     }
 
@@ -102,6 +106,15 @@ fn random_key(random: &Random) -> String {
     String::from_utf8_lossy(&random.hex_id()).into_owned()
 }
 
+/// Name of an endpoint in cookies: without a key as in ingress-nginx, so that its cookies stay valid.
+fn name(affinity: &Affinity, cluster: &str, address: &str) -> String {
+    let Some(key) = &affinity.key else { return hex_md5(&format!("{cluster}{address}")) };
+    let key = hmac::Key::new(hmac::HMAC_SHA256, key.bytes());
+    let code = hmac::sign(&key, format!("{cluster}\n{address}").as_bytes());
+    let code = code.as_ref().first_chunk().expect("a code has 32 bytes");
+    format!("{:032x}", u128::from_be_bytes(*code))
+}
+
 fn hex_md5(text: &str) -> String {
     format!("{:032x}", u128::from_be_bytes(Md5::digest(text).into()))
 }
@@ -121,6 +134,7 @@ mod tests {
             cookie: AffinityCookie::default(),
             header: None,
             age_max: None,
+            key: None,
         };
         let addresses: Vec<_> = (0..endpoints).map(|last| format!("10.0.0.{last}:80")).collect();
         Sticky::new(&Arc::new(affinity), "default-web-80", &addresses)
@@ -140,6 +154,28 @@ mod tests {
             }
             assert_eq!(sticky.pick(&random, |_| false), None);
         }
+    }
+
+    /// Addresses and names of clusters are few enough to be tried out.
+    #[test]
+    fn who_has_not_the_key_cannot_tell_the_endpoint() {
+        let addresses = ["10.0.0.0:80".to_owned()];
+        let of = |secret: &[u8]| {
+            let plain = sticky(AffinityMode::Persistent, 1);
+            let key = Some(model::SessionKey::new(&[secret, b"uid"]));
+            let affinity = Affinity { key, ..Affinity::clone(&plain.affinity) };
+            let sticky = Sticky::new(&Arc::new(affinity), "default-web-80", &addresses);
+            let (_, key) = sticky.pick(&Random::seeded(7), |_| true).unwrap();
+            sticky.value(&key, NOW)
+        };
+        let value = of(b"secret");
+        assert_eq!(value, of(b"secret"), "after a restart, and at another replica");
+        let (endpoint, cluster) = value.split_once('|').unwrap();
+        let other = of(b"another");
+        assert!(!other.contains(endpoint) && !other.contains(cluster));
+        let guess = sticky(AffinityMode::Persistent, 1);
+        let guess = guess.value(&hex_md5("default-web-8010.0.0.0:80"), NOW);
+        assert!(!guess.contains(endpoint) && !guess.contains(cluster));
     }
 
     #[test]

@@ -43,7 +43,7 @@ fn changes_copies_and_tries_are_told() {
         let path = Some(PathChange::Prefix { from: "/a".to_owned(), to: "/x".to_owned() });
         let set = vec![("X-Set".to_owned(), "1".to_owned())];
         let changes = HeaderChanges::new(set, Vec::new(), vec!["X-Gone".to_owned()]).unwrap();
-        let rewrite = UrlRewrite { host: Some("other.test".to_owned()), path };
+        let rewrite = UrlRewrite { host: model::HeadText::new("other.test").ok(), path };
         let filters =
             vec![RequestFilter::UrlRewrite(Arc::new(rewrite)), RequestFilter::Headers(Arc::new(changes))];
         route.request_filters = RequestFilters::new(filters).unwrap();

@@ -242,3 +242,17 @@ fn a_handshake_ends_where_a_good_certificate_has_to_be_shown() {
         assert_eq!(client.get("web.test", "/").said(), (200, "ok"));
     }
 }
+
+#[test]
+fn a_client_that_leaves_before_it_asks_is_at_no_fault() {
+    let upstream = Upstream::new();
+    let authority = Authority::new("authority");
+    let tls = HostTls { certificate: Some(shown(&authority.server(&["web.test"]))), ..HostTls::default() };
+    let world = serving(&upstream, vec![named(exact("web.test"), tls, saying("ok"))]);
+    drop(TlsClient::new("web.test").alpn(&["h2"]).connect(world.https_address()));
+    for _ in 0..3 {
+        let mut client = TlsClient::new("web.test").connect(world.https_address());
+        assert_eq!(client.get("web.test", "/").said(), (200, "ok"));
+    }
+    assert_eq!(world.metrics().sum("forebay_faults_total", &[("reason", "http2_error")]), 0);
+}

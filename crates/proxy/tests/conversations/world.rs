@@ -97,7 +97,7 @@ impl World {
             workers: vec![None],
             source_addresses: Vec::new(),
             body_folder,
-            cache_bytes: Some(64 << 20),
+            cache_bytes: Some(128 << 20),
             cache_disk,
             replica_secret: None,
             replicas_udp_port: None,
@@ -241,6 +241,7 @@ pub(crate) fn cluster(endpoints: &[SocketAddr]) -> Cluster {
     let endpoint = |&address| Endpoint { address, state: EndpointState::Ready };
     Cluster {
         name: "default-echo-7".to_owned(),
+        identity: "default/echo:7".to_owned(),
         endpoints: endpoints.iter().map(endpoint).collect(),
         ..Cluster::default()
     }

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use model::StepBudget;
 use model::{
     Action, DirectResponse, Host, HostName, Labels, Listener, ListenerId, ListenerKind, Model, PathKind,
     PathMatch, Protocol, Route,
@@ -110,7 +111,10 @@ fn agree(model: &Model, snapshot: &Snapshot, host: &str, path: &str) {
             .map(|table| name(table))
             .expect("a host was found")
     };
-    let found = match snapshot.resolve(HTTP, host.as_bytes(), path.as_bytes(), |_| true) {
+    let budget = StepBudget::default();
+    let found = match snapshot.resolve(HTTP, host.as_bytes(), path.as_bytes(), &budget, |_| true) {
+        // The search through everything has a budget for each expression.
+        Resolution::Undecided(_) => return,
         Resolution::UnknownHost => "no host".to_owned(),
         Resolution::UnknownPath(_) => format!("{} without a route", table()),
         Resolution::Route(host, route) => format!("{} {:?}", name(host), route.path),
@@ -141,8 +145,11 @@ fn find_host<'m>(model: &'m Model, asked: &str) -> Option<&'m Host> {
 
 /// Asks every route in turn.
 fn find_route(host: &Host, path: &str) -> Option<(&'static str, usize)> {
-    let matches =
-        |one: &PathMatch| one.expression().is_some_and(|expression| expression.is_match(path.as_bytes()));
+    let matches = |one: &PathMatch| {
+        one.expression().is_some_and(|expression| {
+            expression.try_match(path.as_bytes(), &StepBudget::default()) == Ok(true)
+        })
+    };
     if let Some(first) = host.routes.iter().position(|route| matches(&route.path)) {
         return Some(("", first));
     }

@@ -234,14 +234,10 @@ fn initial_age(head: Head<'_>, date: u64, times: Times) -> u32 {
     apparent.max(u64::from(said)).min(u64::from(SECONDS_MAX)) as u32
 }
 
-/// The value of `Age` (section 5.1), which lets a list count as its first member. One that cannot be read, and one that was said twice, in lines
-/// of their own or joined to one as section 5.3 of RFC 9110 joins lines, leaves open how old the response is: it counts as stale.
+/// The value of `Age` (section 5.1): of several values the first counts, and one that is no number of seconds is ignored. Where `Age` says
+/// nothing, `Date` still does.
 fn age_value(head: Head<'_>) -> u32 {
-    let mut lines = head.values(b"age");
-    let Some(line) = lines.next() else { return 0 };
-    let (first, more) = memchr::memchr(b',', line).map_or((line, None), |at| (&line[..at], line.get(at + 1)));
-    if lines.next().is_some() || more == Some(&b' ') {
-        return SECONDS_MAX;
-    }
-    seconds(first.trim_ascii()).unwrap_or(SECONDS_MAX)
+    let line = head.value(b"age").unwrap_or_default();
+    let first = line.split(|&byte| byte == b',').next().unwrap_or_default();
+    seconds(first.trim_ascii()).unwrap_or(0)
 }

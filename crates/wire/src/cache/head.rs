@@ -1,5 +1,6 @@
 //! Fields by name, in whichever head.
 
+use super::harmless::is_harmless;
 use crate::field::Field;
 use crate::h1::{Fields, Request, Response};
 
@@ -44,6 +45,12 @@ impl<'a> Head<'a> {
         self.fields.find_name(self.bytes, name).is_some()
     }
 
+    /// The names of fields that are not known to be harmless ([`is_harmless`]).
+    pub fn unknown_names(self) -> impl Iterator<Item = &'a [u8]> {
+        let unknown = self.fields.iter().filter(move |field| !is_harmless(field, self.bytes));
+        unknown.map(move |field| field.name(self.bytes))
+    }
+
     /// Every field in its order.
     pub(super) fn iter(self) -> impl Iterator<Item = &'a Field> {
         self.fields.iter()
@@ -52,11 +59,6 @@ impl<'a> Head<'a> {
     /// The buffer.
     pub(super) fn bytes(self) -> &'a [u8] {
         self.bytes
-    }
-
-    /// The fields as they were read.
-    pub(super) fn fields(self) -> &'a Fields {
-        self.fields
     }
 }
 

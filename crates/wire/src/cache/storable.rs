@@ -34,7 +34,7 @@ pub enum NotStorable {
     /// An interim response, 304, or one of a status that `must-understand` is about and this cache does not know.
     #[error("status")]
     Status,
-    /// 206
+    /// 206, or whatever but a 200 answers a request for a part: 416 and 400 may be about the part alone.
     #[error("partial")]
     Partial,
     /// The response has `no-store`.
@@ -86,6 +86,7 @@ impl Candidate<'_> {
     fn check_status(&self) -> Result<(), NotStorable> {
         match self.status {
             206 => Err(NotStorable::Partial),
+            status if status != 200 && self.request.has(b"range") => Err(NotStorable::Partial),
             0..200 | 304 => Err(NotStorable::Status),
             status if self.directives.must_understand && !is_understood(status) => Err(NotStorable::Status),
             _ => Ok(()),

@@ -84,7 +84,6 @@ fn write_length(length: u64, out: &mut Vec<u8>) {
 fn is_kept(head: Head<'_>, field: &Field, directives: &Directives) -> bool {
     let name = field.name(head.bytes());
     !hop_by_hop::ends_here(field.known)
-        && !hop_by_hop::is_listed(head.bytes(), head.fields(), field)
         && !is_any(head, field, &OF_PROXIES)
         && !name.eq_ignore_ascii_case(b"age")
         && !is_withheld(name, directives)

@@ -8,7 +8,21 @@ use crate::field::list;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Vary {
     names: Box<[Box<[u8]>]>,
+    /// How many of the names the response itself does not say.
+    implied: usize,
 }
+
+/// Request headers that a proxy replaces by what it knows of each client and each request. What the endpoint saw in them is not what the
+/// next client says in them, so that a response that varies by one answers no other request.
+const REPLACED: [&[u8]; 7] = [
+    b"b3",
+    b"traceparent",
+    b"tracestate",
+    b"x-forwarded-for",
+    b"x-original-forwarded-for",
+    b"x-real-ip",
+    b"x-request-id",
+];
 
 /// How values of a field are compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -17,24 +31,46 @@ enum Form {
     Exact,
     /// As a list: white space around commas, and in which lines the elements stand, say nothing.
     List,
-    /// As a list of tokens in any letter case and any order; what counts is in the weights.
+    /// As a list of tokens in any letter case. The order counts: of two that a client likes as much, servers give the first.
     Preferences,
 }
 
 impl Vary {
-    /// Reads the `Vary` of a response. None for `*`, among whatever else, and for what is no list of names: such a response answers no other
-    /// request.
+    /// Reads the `Vary` of a response. None for `*`, among whatever else, for what is no list of names, and for headers that a proxy
+    /// replaces: such a response answers no other request.
     pub fn of(response: Head<'_>) -> Option<Self> {
         let mut names = Vec::new();
         for name in response.values(b"vary").flat_map(list) {
-            if name == b"*" || !is_token(name) {
+            let name = name.to_ascii_lowercase();
+            if !is_token(&name) || name == b"*" || REPLACED.contains(&&*name) {
                 return None;
             }
-            names.push(name.to_ascii_lowercase().into_boxed_slice());
+            names.push(name.into_boxed_slice());
         }
         names.sort_unstable();
         names.dedup();
-        Some(Self { names: names.into() })
+        Some(Self { names: names.into(), implied: 0 })
+    }
+
+    /// The same, with names that the response does not say and may have been made by all the same.
+    #[must_use]
+    pub fn with_implied<'a>(self, names: impl Iterator<Item = &'a [u8]>) -> Self {
+        let said = self.names.len();
+        let mut all = self.names.into_vec();
+        all.extend(names.map(|name| name.to_ascii_lowercase().into_boxed_slice()));
+        all.sort_unstable();
+        all.dedup();
+        Self { implied: all.len() - said, names: all.into() }
+    }
+
+    /// Whether there are names that the response does not say.
+    pub fn has_implied(&self) -> bool {
+        self.implied > 0
+    }
+
+    /// Whether a field is named.
+    pub fn has(&self, name: &[u8]) -> bool {
+        self.names().any(|known| known.eq_ignore_ascii_case(name))
     }
 
     /// Whether there are no names, so that the response answers all requests.
@@ -105,8 +141,7 @@ fn write_value(form: Form, request: Head<'_>, name: &[u8], out: &mut Vec<u8>) {
         }
         Form::List => write_list(lines.flat_map(elements), out),
         Form::Preferences => {
-            let mut wanted: Vec<Vec<u8>> = lines.flat_map(list).map(compact).collect();
-            wanted.sort_unstable();
+            let wanted: Vec<Vec<u8>> = lines.flat_map(list).map(compact).collect();
             write_list(wanted.iter().map(Vec::as_slice), out);
         }
     }

@@ -57,7 +57,12 @@ pub(super) fn is_control(byte: u8) -> bool {
     ((byte < b' ') & (byte != b'\t')) | (byte == 0x7f)
 }
 
-/// What ends a target: a space or a control character.
+/// Bytes that end a target: a space, a control character, or a fragment.
+pub(super) fn ends_target(byte: u8) -> bool {
+    is_not_visible(byte) | (byte == b'#')
+}
+
+/// A space or a control character.
 pub(super) fn is_not_visible(byte: u8) -> bool {
     (byte <= b' ') | (byte == 0x7f)
 }

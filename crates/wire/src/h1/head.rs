@@ -4,9 +4,12 @@ use super::malformed::Malformed;
 use super::scan::{Scanner, Stop};
 use super::version::Version;
 use crate::field::{Field, Known, list};
+use crate::hop_by_hop::ends_here;
 
 /// Fields in one head; more are refused. nginx bounds bytes only; a table of positions needs a number too.
 pub const FIELDS_MAX: usize = 256;
+/// Names that `Connection` may list, beside its usual options; more are refused. Each is compared with every field.
+const LISTED_NAMES_MAX: u16 = 64;
 
 /// The fields of a head and what the framing rules say of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,8 +23,8 @@ pub struct Fields {
     pub keep_alive: bool,
     /// `Connection` has `upgrade`.
     pub upgrade: bool,
-    /// `Connection` names fields that end here, other than the three options above.
-    pub has_listed: bool,
+    /// Number of names that `Connection` lists, other than the three options above and `te`.
+    listed: u16,
     /// The only `Content-Length`.
     pub content_length: Option<u64>,
     /// `Transfer-Encoding: chunked`.
@@ -52,15 +55,14 @@ impl Fields {
         self.entries.iter().find(|field| field.name(head).eq_ignore_ascii_case(name))
     }
 
-    /// Whether a `Connection` field names this field, so that it ends here (RFC 9110 section 7.6.1).
-    #[inline]
+    /// Whether a `Connection` field lists this name (RFC 9110 section 7.6.1). The head has no such field any more; a trailer may have it.
     pub fn is_listed(&self, head: &[u8], name: &[u8]) -> bool {
-        self.has_listed
-            && self
-                .entries
-                .iter()
-                .filter(|field| field.known == Known::Connection)
-                .any(|field| list(field.value(head)).any(|listed| listed.eq_ignore_ascii_case(name)))
+        self.listed > 0 && self.listed_names(head).any(|listed| listed.eq_ignore_ascii_case(name))
+    }
+
+    fn listed_names<'a>(&self, head: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        let connection = self.entries.iter().filter(|field| field.known == Known::Connection);
+        connection.flat_map(|field| list(field.value(head)))
     }
 
     /// The protocols that `Upgrade` names (RFC 9110 section 7.8), as they were sent.
@@ -98,7 +100,7 @@ impl Fields {
 
     fn note_framing(&mut self, known: Known, value: &[u8]) -> Result<(), Malformed> {
         match known {
-            Known::Connection => self.note_connection(value),
+            Known::Connection => self.note_connection(value)?,
             Known::ContentLength => {
                 if self.content_length.is_some() {
                     return Err(Malformed::ContentLength);
@@ -116,7 +118,7 @@ impl Fields {
         Ok(())
     }
 
-    fn note_connection(&mut self, value: &[u8]) {
+    fn note_connection(&mut self, value: &[u8]) -> Result<(), Malformed> {
         for option in list(value) {
             if option.eq_ignore_ascii_case(b"close") {
                 self.close = true;
@@ -124,8 +126,44 @@ impl Fields {
                 self.keep_alive = true;
             } else if option.eq_ignore_ascii_case(b"upgrade") {
                 self.upgrade = true;
-            } else {
-                self.has_listed = true;
+            } else if !option.eq_ignore_ascii_case(b"te") {
+                self.listed += 1;
+                if self.listed > LISTED_NAMES_MAX {
+                    return Err(Malformed::TooManyFields);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the fields that `Connection` lists (RFC 9110 section 7.6.1), so that all readers of the head have one view of it. Fields that
+    /// frame or route the message stay whatever `Connection` says, and so do those of the connection itself.
+    #[inline]
+    pub(super) fn drop_listed(&mut self, bytes: &[u8]) {
+        if self.listed > 0 {
+            let names: Vec<&[u8]> = self.listed_names(bytes).collect();
+            self.drop_fields(|field| {
+                let stays =
+                    ends_here(field.known) || matches!(field.known, Known::ContentLength | Known::Host);
+                !stays && names.iter().any(|listed| listed.eq_ignore_ascii_case(field.name(bytes)))
+            });
+        }
+    }
+
+    /// Removes a length that frames nothing.
+    pub(super) fn drop_length(&mut self) {
+        if self.content_length.take().is_some() {
+            self.drop_fields(|field| field.known == Known::ContentLength);
+        }
+    }
+
+    #[cold]
+    fn drop_fields(&mut self, is_dropped: impl Fn(&Field) -> bool) {
+        self.entries.retain(|field| !is_dropped(field));
+        self.first = [0; Known::COUNT];
+        for (at, field) in self.entries.iter().enumerate().rev() {
+            if let Some(first) = self.first.get_mut(field.known as usize) {
+                *first = at as u16 + 1;
             }
         }
     }

@@ -17,6 +17,6 @@ pub use chunked::{Chunked, chunk_head, write_chunk_head};
 pub use decoded::{Decoded, InvalidBody};
 pub use head::{FIELDS_MAX, Fields};
 pub use malformed::Malformed;
-pub use request::{Request, RequestLimits, TargetForm, parse_request};
+pub use request::{Request, RequestLimits, TargetForm, missing_slash, parse_request};
 pub use response::{Response, parse_response};
 pub use version::Version;

@@ -88,6 +88,26 @@ impl Request {
     }
 }
 
+/// Where a slash is missing in the target of a head, between host and query: `http://host?query` is valid, and its origin form is `/?query`
+/// (RFC 9112 section 3.2.1). Only with the slash is that a part of the head.
+pub fn missing_slash(head: &[u8]) -> Option<usize> {
+    let start = head.iter().take_while(|b| b"\r\n".contains(b)).count();
+    let target_start = start + memchr::memchr(b' ', &head[start..])? + 1;
+    let host_start = target_start + scheme_len(&head[target_start..])?;
+    let ends = |b: &u8| *b <= b' ' || b"/?#".contains(b);
+    let host_len = head[host_start..].iter().position(ends).filter(|&len| len > 0)?;
+    let end = host_start + host_len;
+    (head[end] == b'?').then_some(end)
+}
+
+/// Bytes of the scheme with which a target begins that names a host.
+fn scheme_len(target: &[u8]) -> Option<usize> {
+    let schemes = [&b"http://"[..], b"https://"];
+    let begins =
+        |scheme: &&&[u8]| target.len() > scheme.len() && target[..scheme.len()].eq_ignore_ascii_case(scheme);
+    schemes.iter().find(begins).map(|scheme| scheme.len())
+}
+
 /// Reads a request head from the front of `bytes`; none if it is not complete yet. `fields` is memory to use again.
 ///
 /// # Errors
@@ -138,6 +158,7 @@ impl Request {
     /// Settles form, host and expectation once the fields are known.
     fn finish(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
         self.fields.check_framing(self.version)?;
+        self.fields.drop_listed(bytes);
         let host_field =
             self.fields.find(Known::Host).map(|field| field.value_start as usize..field.value_end as usize);
         if self.fields.has_duplicate_host {
@@ -174,11 +195,7 @@ impl Request {
     /// RFC 9112 section 3.2.2: the host of an absolute target counts, and `Host` is ignored.
     fn settle_absolute(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
         let target = &bytes[self.target.clone()];
-        let scheme_len = [&b"http://"[..], b"https://"]
-            .iter()
-            .find(|scheme| target.len() > scheme.len() && target[..scheme.len()].eq_ignore_ascii_case(scheme))
-            .map(|scheme| scheme.len())
-            .ok_or(Malformed::StartLine)?;
+        let scheme_len = scheme_len(target).ok_or(Malformed::StartLine)?;
         let rest = &target[scheme_len..];
         let authority_len = rest.iter().position(|b| b"/?#".contains(b)).unwrap_or(rest.len());
         let begin = self.target.start + scheme_len;

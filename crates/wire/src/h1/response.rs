@@ -63,10 +63,21 @@ impl Response {
     pub fn parse(&mut self, bytes: &[u8]) -> Result<bool, Malformed> {
         self.fields.clear();
         match self.scan(bytes) {
-            Ok(()) => self.fields.check_framing(self.version).map(|()| true),
+            Ok(()) => self.finish(bytes).map(|()| true),
             Err(Stop::Incomplete) => Ok(false),
             Err(Stop::Malformed(fault)) => Err(fault),
         }
+    }
+
+    /// Checks the framing once the fields are known. A 1xx or 204 must not have a `Content-Length` (RFC 9110 section 8.6): clients of HTTP/2
+    /// would wait for the content, or break the stream off.
+    fn finish(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
+        self.fields.check_framing(self.version)?;
+        self.fields.drop_listed(bytes);
+        if self.is_interim() || self.status == 204 {
+            self.fields.drop_length();
+        }
+        Ok(())
     }
 
     /// Reads the positions of everything.
@@ -85,6 +96,7 @@ impl Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::field::Known;
 
     fn parse(text: &str) -> Response {
         parse_response(text.as_bytes(), Fields::default()).unwrap().unwrap()
@@ -110,7 +122,7 @@ mod tests {
     #[test]
     fn bodies_follow_the_rules_in_their_order() {
         for (head, body) in [
-            ("204 No Content\r\nContent-Length: 3", Body::Empty),
+            ("204 No Content\r\nTransfer-Encoding: chunked", Body::Empty),
             ("304 Not Modified\r\nTransfer-Encoding: chunked", Body::Empty),
             ("100 Continue", Body::Empty),
             ("200 OK\r\nTransfer-Encoding: chunked", Body::Chunked),
@@ -118,6 +130,17 @@ mod tests {
             ("200 OK", Body::UntilClose),
         ] {
             assert_eq!(parse(&format!("HTTP/1.1 {head}\r\n\r\n")).body(false), body, "{head}");
+        }
+    }
+
+    #[test]
+    fn a_response_that_never_has_content_has_no_length() {
+        for (status, length) in [(204, None), (103, None), (304, Some(5)), (200, Some(5))] {
+            let text = format!("HTTP/1.1 {status} X\r\nContent-Length: 5\r\nDate: now\r\n\r\n");
+            let fields = parse(&text).fields;
+            assert_eq!(fields.content_length, length, "{status}");
+            assert_eq!(fields.find(Known::ContentLength).is_some(), length.is_some(), "{status}");
+            assert_eq!(fields.find(Known::Date).unwrap().value(text.as_bytes()), b"now", "{status}");
         }
     }
 

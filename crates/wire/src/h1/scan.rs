@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::block::{is_control, is_no_plain_name, is_not_visible, position};
+use super::block::{ends_target, is_control, is_no_plain_name, is_not_visible, position};
 use super::malformed::Malformed;
 use super::version::Version;
 use crate::field::{Field, Known};
@@ -55,13 +55,18 @@ impl<'a> Scanner<'a> {
         self.up_to_space(self.at..self.token_end(self.at))
     }
 
-    /// The target, and the space behind it: visible ASCII and UTF-8 (RFC 9112 section 3.2 allows ASCII only; nginx passes on both).
+    /// The target, and the space behind it: visible ASCII and UTF-8 (RFC 9112 section 3.2 allows ASCII only; nginx passes on both). A
+    /// fragment is cut off, as it is in HTTP/2: no target has one, and readers differ about where the path ends then.
     pub(super) fn target(&mut self) -> Scanned<Range<usize>> {
-        let end = position(self.bytes, self.at, is_not_visible);
-        let target = self.up_to_space(self.at..end)?;
-        let text = &self.bytes[target.clone()];
+        let end = position(self.bytes, self.at, ends_target);
+        let word_end = match self.bytes.get(end) {
+            Some(b'#') => position(self.bytes, end, is_not_visible),
+            _ => end,
+        };
+        let word = self.up_to_space(self.at..word_end)?;
+        let text = &self.bytes[word.clone()];
         if text.is_ascii() || std::str::from_utf8(text).is_ok() {
-            Ok(target)
+            Ok(word.start..end)
         } else {
             Err(Malformed::StartLine.into())
         }

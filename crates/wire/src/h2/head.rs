@@ -158,12 +158,14 @@ fn is_forbidden(known: Known) -> bool {
     )
 }
 
-/// A value with a line break would be two lines.
+/// A value with a line break would be two lines. One with white space at an end is malformed (RFC 9113 section 8.2.1).
 fn write_line(name: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
     if name.is_empty() || !name.iter().all(|&b| IN_NAME[b as usize]) {
         return Err(Malformed::FieldName);
     }
-    if memchr::memchr3(b'\r', b'\n', 0, value).is_some() {
+    let is_blank = |end: Option<&u8>| matches!(end, Some(b' ' | b'\t'));
+    if is_blank(value.first()) || is_blank(value.last()) || memchr::memchr3(b'\r', b'\n', 0, value).is_some()
+    {
         return Err(Malformed::FieldValue);
     }
     out.extend_from_slice(name);
@@ -246,6 +248,9 @@ mod tests {
             (&[(b"host", b"evil.test")], Malformed::DuplicateHost),
             (&[(b"x", b"1\r\ny: 2")], Malformed::FieldValue),
             (&[(b"x", b"1\ny: 2")], Malformed::FieldValue),
+            (&[(b"x", b" 1")], Malformed::FieldValue),
+            (&[(b"x", b"1\t")], Malformed::FieldValue),
+            (&[(b"x", b" ")], Malformed::FieldValue),
             (&[(b"x\r\ny", b"1")], Malformed::FieldName),
             (&[(b"X", b"1")], Malformed::FieldName),
             (&[(b"x:", b"1")], Malformed::FieldName),

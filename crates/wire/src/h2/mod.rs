@@ -6,6 +6,8 @@
 
 mod flood;
 mod head;
+mod pseudo;
 
 pub use flood::{Begun, Flood, FloodGuard};
 pub use head::{Pseudo, lines, write_request_head, write_response_head, write_trailers};
+pub use pseudo::{ForeignPseudo, ResponseGuard};

@@ -1,6 +1,6 @@
 //! Servers of others, which the bytes that Forebay sends on are shown to: what do they take for a request?
 //!
-//! Each answers with a field `X-Said: METHOD TARGET LENGTH`; nginx tells no length. One that is not installed is passed over.
+//! Each answers with a field `X-Said: METHOD TARGET LENGTH`; nginx tells no length. One that is not installed is left out.
 //! Must not be in here: what is concluded.
 
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use std::{env, thread};
 
 use anyhow::{Context, Result, bail, ensure};
-use testkit::PATIENCE;
+use testkit::{PATIENCE, left_out, needs, this_test};
 
 use crate::http1::answer::{Answers, NoAnswer};
 
@@ -52,18 +52,19 @@ pub struct Reading {
 /// Starts one, with a folder of its own.
 type Start = fn(&Path) -> Result<(Child, SocketAddr)>;
 
-/// Starts all that are installed; and why others are not there.
-pub fn start(folder: &Path) -> (Vec<Peer>, Vec<String>) {
-    let (mut peers, mut missing) = (Vec::new(), Vec::new());
+/// Starts all that are installed.
+pub fn start(folder: &Path) -> Vec<Peer> {
     let starts: [(&'static str, Start); 4] =
         [("nginx", nginx), ("node", node), ("go", go), ("python3", python)];
-    for (name, start) in starts {
-        match start(folder) {
-            Ok((child, address)) => peers.push(Peer { name, child, address }),
-            Err(error) => missing.push(format!("{name} is not asked: {error:#}")),
+    let installed = starts.into_iter().filter(|(name, _)| needs(name));
+    let started = installed.map(|(name, start)| match start(folder) {
+        Ok((child, address)) => Some(Peer { name, child, address }),
+        Err(error) => {
+            left_out(&this_test(), &format!("{name} does not start: {error:#}"));
+            None
         }
-    }
-    (peers, missing)
+    });
+    started.flatten().collect()
 }
 
 // === impl Peer ===
@@ -150,7 +151,7 @@ fn build_go() -> Result<PathBuf> {
     let mut command = Command::new("go");
     command.current_dir(script("go")).env("GOFLAGS", "-mod=mod").env("GOPROXY", "off");
     let output = command.args(["build", "-buildvcs=false", "-o"]).arg(&program).arg(".").output();
-    let output = output.context("not installed")?;
+    let output = output.context("it does not run")?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr).trim());
     Ok(program)
 }
@@ -190,7 +191,7 @@ fn nginx_at(folder: &Path, address: SocketAddr) -> Result<(Child, SocketAddr)> {
 /// Ends by itself when its standard input does, which is when this program has ended in whatever way.
 fn telling(command: &mut Command) -> Result<(Child, SocketAddr)> {
     let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn().context("not installed")?;
+    let mut child = command.spawn().context("it does not run")?;
     let mut line = String::new();
     BufReader::new(child.stdout.take().context("it is piped")?).read_line(&mut line)?;
     if let Ok(port) = line.trim().parse::<u16>() {

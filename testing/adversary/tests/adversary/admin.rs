@@ -15,6 +15,7 @@ pub(crate) const ATTACKS: &[Attack] = &[
     Attack { name: "admin-hosts", cases: 0, play: names_that_are_not_ours },
     Attack { name: "admin-host-flag", cases: 0, play: names_that_are_added },
     Attack { name: "admin-methods", cases: 0, play: methods_that_change_something },
+    Attack { name: "admin-pages", cases: 0, play: pages_of_other_sites },
     Attack { name: "admin-peers", cases: 0, play: what_only_this_machine_is_told },
     Attack { name: "admin-allowed-peers", cases: 0, play: peers_that_are_allowed },
     Attack { name: "webhook-load", cases: 0, play: reviews_beside_those_who_say_nothing },
@@ -39,6 +40,32 @@ const PUBLIC: [&str; 4] = ["/metrics", "/healthz", "/readyz", "/livez"];
 fn ask(address: SocketAddr, method: &str, path: &str, host: &str) -> Response {
     Connection::to(address)
         .ask(&format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"))
+}
+
+/// A page of another site that makes a browser ask: nothing is done for it, and it may have no answer, on whatever path.
+fn pages_of_other_sites(_: &Run) {
+    let forebay = binary::setup().start();
+    let admin = forebay.admin_address();
+    let ask = |path: &str, site: &str| {
+        Connection::to(admin).ask(&format!(
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: {site}\r\nConnection: close\r\n\r\n"
+        ))
+    };
+    for path in PRIVATE.iter().chain(&PUBLIC) {
+        for site in ["cross-site", "same-site"] {
+            // A link may lead to the console's page, which shows nothing to the page that it is on.
+            let status = if *path == "/console/" { 200 } else { 403 };
+            assert_eq!(ask(path, site).status, status, "{path} for {site}");
+        }
+        // An endless response has no end to wait for.
+        if *path == "/console/events" {
+            continue;
+        }
+        let response = ask(path, "none");
+        assert_ne!(response.status, 403, "{path}");
+        assert_eq!(response.header("X-Content-Type-Options").as_deref(), Some("nosniff"), "{path}");
+        assert_eq!(response.header("Cross-Origin-Resource-Policy").as_deref(), Some("same-origin"), "{path}");
+    }
 }
 
 /// A page of a browser whose owner was sent to a name that then became this address (DNS rebinding).

@@ -136,6 +136,13 @@ const HEADERS: &[&str] = &[
     "X-Remote-User",
     "Remote-User",
     "X-Auth-Request-User",
+    "X-Script-Name",
+    "X-Forwarded-Protocol",
+    "X-Original-Path",
+    "X-Sendfile-Type",
+    "X-Requested-With",
+    "X-Api-Key",
+    "X-Whatever",
 ];
 
 const VALUES: &[&str] = &[

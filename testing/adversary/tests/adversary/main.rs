@@ -6,6 +6,7 @@
 
 mod admin;
 mod cache_views;
+mod decided;
 mod descriptors;
 mod endpoints;
 mod http1;
@@ -37,6 +38,7 @@ fn attacks() -> Vec<Attack> {
     [
         admin::ATTACKS,
         cache_views::ATTACKS,
+        decided::ATTACKS,
         random_bytes::ATTACKS,
         descriptors::ATTACKS,
         slow::ATTACKS,
@@ -112,9 +114,6 @@ fn play_one(attack: Attack, options: &Options) -> Outcome {
 }
 
 fn told(name: &str, outcome: &Outcome, verbose: bool) {
-    for why in &outcome.skipped {
-        println!("adversary: {name}: {why}");
-    }
     for find in &outcome.finds {
         println!("adversary: {name} FAILED ({:.1} s)\n{find}", outcome.time.as_secs_f64());
     }

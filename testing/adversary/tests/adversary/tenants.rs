@@ -1,5 +1,6 @@
 //! What a tenant may not do to a host of another, nor to the machine.
 
+use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +23,12 @@ pub(crate) const ATTACKS: &[Attack] = &[
     Attack { name: "tenants-mtls-other-path", cases: 0, play: client_certificates_hold_for_the_whole_host },
     Attack { name: "tenants-external-name", cases: 0, play: names_that_lead_back_here },
     Attack { name: "tenants-rebinding", cases: 0, play: names_that_change_their_mind },
+    Attack { name: "tenants-paths", cases: 0, play: paths_of_the_owner },
+    Attack { name: "tenants-kinds", cases: 0, play: objects_of_other_kinds },
+    Attack { name: "tenants-kinds-mtls", cases: 0, play: routes_at_a_host_with_client_certificates },
+    Attack { name: "tenants-alias", cases: 0, play: further_names_of_others },
+    Attack { name: "tenants-heads", cases: 0, play: lines_in_heads },
+    Attack { name: "tenants-templates", cases: 0, play: texts_that_grow },
     Attack { name: "tenants-endpoint-slices", cases: 0, play: slices_for_services_of_others },
 ];
 
@@ -176,6 +183,216 @@ fn client_certificates_hold_for_the_whole_host(_: &Run) {
         let mut client = TlsClient::new(HOST).certificate(&good).connect(forebay.https_address());
         assert_eq!(client.get(HOST, "/").said(), (200, "owner"));
     }
+}
+
+/// However a guest spells a path of the owner's, and by whatever expression: the owner answers, as if it were alone.
+fn paths_of_the_owner(_: &Run) {
+    let street = Street::new();
+    let owner = TenantIngress::new("first", HOST, OLD)
+        .path("/app", "web")
+        .path("/im", "web")
+        .path("/admin", "web")
+        .path("/", "web")
+        .tls("certificate");
+    let youngers = [
+        TenantIngress::new("second", HOST, YOUNG)
+            .path("/app/", "web")
+            .path("/APP", "web")
+            .path("/im/", "web")
+            .path("/%61dmin", "web")
+            .path("/x/../admin", "web")
+            .path("//admin", "web"),
+        TenantIngress::new("second", HOST, YOUNG)
+            .path("/a.*", "web")
+            .path("/(.*)", "web")
+            .path("/[a-z]+", "web")
+            .annotation("use-regex", "true"),
+        TenantIngress::new("second", HOST, YOUNG)
+            .path("/app(/|$)(.*)", "web")
+            .annotation("rewrite-target", "/$2"),
+    ];
+    for younger in youngers {
+        let forebay = street.setup(&owner, &younger).start();
+        let mut client = TlsClient::new(HOST).connect(forebay.https_address());
+        for path in [
+            "/", "/app", "/app/", "/app/x", "/APP", "/im", "/im/", "/im/x", "/admin", "/ADMIN", "/admin/",
+            "/%61dmin",
+        ] {
+            assert_eq!(client.get(HOST, path).said(), (200, "owner"), "{path}");
+        }
+        assert_eq!(street.youngers.connections(), 0);
+    }
+}
+
+/// A class, a Gateway of the namespace at the port of HTTP for a host, and a route at it with these matches.
+fn gateway_and_route(namespace: &str, created: &str, host: &str, route: &str, matches: &str) -> String {
+    let meta = |name: &str, namespace: &str| {
+        format!("metadata: {{name: {name}, namespace: {namespace}, creationTimestamp: {created:?}}}")
+    };
+    format!(
+        "---\napiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {{name: forebay}}\n\
+         spec: {{controllerName: forebay.io/gateway-controller}}\n---\napiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\n{}\nspec:\n  \
+         gatewayClassName: forebay\n  listeners:\n  - {{name: http, port: 80, protocol: HTTP, hostname: {host}, allowedRoutes: {{namespaces: {{from: All}}}}}}\n\
+         ---\napiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\n{}\nspec:\n  parentRefs: [{{name: web, namespace: {namespace}}}]\n  \
+         hostnames: [{host}]\n  rules:\n  - matches: [{matches}]\n    backendRefs: [{{name: web, port: 80}}]\n",
+        meta("web", namespace),
+        meta("web", route),
+    )
+}
+
+/// A Gateway's host is its own, at its own ports only, whatever Ingress is made later.
+fn objects_of_other_kinds(_: &Run) {
+    let street = Street::new();
+    let of_owner = gateway_and_route(
+        "first",
+        OLD,
+        HOST,
+        "first",
+        "{path: {value: /app}}, {path: {value: /form}, method: POST}",
+    ) + &tenant_service("first", "web", &[street.owners.address()]);
+    let younger = TenantIngress::new("second", HOST, YOUNG)
+        .path("/app", "web")
+        .path("/APP/", "web")
+        .path("/form", "web")
+        .path("/second", "web")
+        .tls("certificate")
+        .annotation("ssl-redirect", "false");
+    let of_younger = younger.document()
+        + &tenant_service("second", "web", &[street.youngers.address()])
+        + &tenant_certificate("second", "certificate", &street.other);
+    let forebay = binary::setup().manifest("b.yaml", of_owner).manifest("a.yaml", of_younger).start();
+    let ask = |path: &str| Connection::to(forebay.address()).get(HOST, path);
+    for path in ["/app", "/app/", "/app/x"] {
+        assert_eq!(ask(path).said(), (200, "owner"), "{path}");
+    }
+    for path in ["/APP", "/form"] {
+        assert_ne!(ask(path).said(), (200, "younger"), "{path}");
+    }
+    assert_eq!(ask("/second").said(), (200, "younger"), "a path of its own");
+    let mut client = TlsClient::new(HOST).connect(forebay.https_address());
+    assert!(!client.tls_info().shows(&street.other), "the owner serves nothing over TLS there");
+    assert_ne!(client.get(HOST, "/app").status, 200);
+}
+
+/// A route of another namespace at an Ingress' host is under the terms of the host, and takes none of its paths by a condition.
+fn routes_at_a_host_with_client_certificates(_: &Run) {
+    let street = Street::new();
+    let owner = Street::owner().path("/app", "web").annotation("auth-tls-secret", "first/clients");
+    let matches = "{path: {value: /app}, method: GET}, {path: {type: RegularExpression, value: \"/a.*\"}}, {path: {value: /second}}, \
+                   {path: {value: /app}, headers: [{name: a, value: b}]}";
+    let of_route = gateway_and_route("infra", YOUNG, HOST, "second", matches);
+    let forebay = street.setup(&owner, &Street::younger()).manifest("c.yaml", of_route).start();
+    for path in ["/", "/app", "/second"] {
+        for field in ["a: b", "a: c"] {
+            let request = format!("GET {path} HTTP/1.1\r\nHost: {HOST}\r\n{field}\r\n\r\n");
+            assert_ne!(forebay.client().ask(&request).status, 200, "{path} in clear");
+        }
+        assert!(matches!(status(&forebay, path), 400..500), "{path} without a certificate");
+    }
+    let good = Arc::new(street.authority.client("alice"));
+    let mut client = TlsClient::new(HOST).certificate(&good).connect(forebay.https_address());
+    assert_eq!(client.get(HOST, "/app").said(), (200, "owner"));
+    assert_eq!(street.youngers.connections(), 0);
+}
+
+/// A further name is a host like others: it takes none that another declares, in clear and over TLS.
+fn further_names_of_others(_: &Run) {
+    let street = Street::new();
+    let younger = TenantIngress::new("second", "other.test", YOUNG)
+        .path("/", "web")
+        .tls("certificate")
+        .annotation("server-alias", "*.test, shop.test, *.shop.test");
+    let wildcard = TenantIngress::new("first", "*.shop.test", OLD).path("/", "web").named("wildcard");
+    let setup = street.setup(&Street::owner(), &younger).manifest("c.yaml", wildcard.document());
+    let forebay = setup.start();
+    street.is_untouched(&forebay);
+    for host in [HOST, "a.shop.test"] {
+        let mut client = TlsClient::new(host).connect(forebay.https_address());
+        assert!(!client.tls_info().shows(&street.other), "{host}");
+        assert_eq!(client.get(host, "/").said(), (200, "owner"), "{host}");
+    }
+}
+
+/// No string of an object adds a line to a head that clients or endpoints read.
+fn lines_in_heads(_: &Run) {
+    let street = Street::new();
+    let injected = r"\r\nX-Injected: 1";
+    let hosts = ["a.test", "b.test", "c.test", "d.test", "e.test"];
+    let rules = [
+        format!("sessionPersistence: {{sessionName: \"a{injected}\"}}"),
+        "sessionPersistence: {sessionName: \"a; Domain=test; X-Injected: 1\"}".to_owned(),
+        format!("filters: [{{type: URLRewrite, urlRewrite: {{hostname: \"a.test{injected}\"}}}}]"),
+        format!("filters: [{{type: RequestRedirect, requestRedirect: {{hostname: \"a.test{injected}\"}}}}]"),
+        format!(
+            "filters: [{{type: CORS, cors: {{allowOrigins: [\"*\"], exposeHeaders: [\"a{injected}\"]}}}}]"
+        ),
+    ];
+    let mut documents = gateway_and_route("first", OLD, "\"*.test\"", "first", "{path: {value: /}}")
+        + &tenant_service("first", "web", &[street.owners.address()]);
+    for (number, (host, rule)) in hosts.iter().zip(&rules).enumerate() {
+        let _ = write!(
+            documents,
+            "---\napiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {{name: r{number}, namespace: first}}\nspec:\n  \
+             parentRefs: [{{name: web}}]\n  hostnames: [{host}]\n  rules:\n  - backendRefs: [{{name: web, port: 80}}]\n    {rule}\n"
+        );
+    }
+    documents += &TenantIngress::new("second", "f.test", OLD)
+        .path(&format!("\"/x{injected}/\""), "web")
+        .path("\"/x; Domain=test/\"", "web")
+        .annotation("affinity", "cookie")
+        .document();
+    documents += &tenant_service("second", "web", &[street.owners.address()]);
+    let forebay = binary::setup().manifest("a.yaml", documents).start();
+    for host in hosts.iter().chain(&["f.test"]) {
+        for path in [
+            "/",
+            "/x%0d%0aX-Injected:%201",
+            "/x%0d%0aX-Injected:%201/y",
+            "/x;%20Domain=test",
+            "/x;%20Domain=test/",
+        ] {
+            let request = format!(
+                "GET {path} HTTP/1.1\r\nHost: {host}\r\nOrigin: https://b.test\r\nConnection: close\r\n\r\n"
+            );
+            let response = forebay.client().ask(&request);
+            assert!(response.header("X-Injected").is_none(), "{host}{path}: {response:?}");
+            let cookie = response.header("Set-Cookie").unwrap_or_default();
+            assert!(!cookie.contains("Domain"), "{host}{path}: {cookie}");
+        }
+    }
+}
+
+/// The result of a template has a bound.
+fn texts_that_grow(_: &Run) {
+    let street = Street::new();
+    let target = |times: usize| format!("/{}", "$1".repeat(times));
+    // A template with too many parts is ignored, like any bad value; one that becomes too long is a fault.
+    for (times, expected) in [(500, 500), (20_000, 200)] {
+        let younger = TenantIngress::new("second", "other.test", YOUNG)
+            .path("/(.*)", "web")
+            .annotation("use-regex", "true")
+            .annotation("rewrite-target", &target(times));
+        let setup =
+            street.setup(&Street::owner(), &younger).arguments(["--enable-annotation-validation=false"]);
+        let forebay = setup.start();
+        let before = peak_memory_bytes(&forebay);
+        let long = format!("/{}", "a".repeat(7000));
+        for _ in 0..20 {
+            assert_eq!(forebay.client().get("other.test", &long).status, expected, "{times} times");
+        }
+        let grown = peak_memory_bytes(&forebay).saturating_sub(before);
+        assert!(grown < 32 << 20, "{times} times: {grown} bytes more");
+        street.is_untouched(&forebay);
+    }
+}
+
+/// The most memory that the process has had.
+fn peak_memory_bytes(forebay: &Forebay) -> u64 {
+    let status = format!("/proc/{}/status", forebay.pid().as_raw_nonzero());
+    let status = std::fs::read_to_string(status).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("there is such a line");
+    let kilobytes = line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number");
+    kilobytes << 10
 }
 
 /// Whatever a tenant calls it, this machine is not an endpoint.

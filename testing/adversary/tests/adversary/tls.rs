@@ -155,26 +155,13 @@ fn openssl(forebay: &Forebay, arguments: &[&str], input: &str) -> Option<String>
     Some([output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat())
 }
 
-/// Whether OpenSSL is there.
-fn has_openssl(run: &Run) -> bool {
-    let is_there = Command::new("openssl")
-        .arg("version")
-        .stdout(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success());
-    if !is_there {
-        run.pass_over("openssl is not installed");
-    }
-    is_there
-}
-
 fn request(host: &str) -> String {
     format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")
 }
 
 /// A session stands for what was shown when it began, to the host that it began with.
-fn sessions_taken_to_another_host(run: &Run) {
-    if !has_openssl(run) {
+fn sessions_taken_to_another_host(_: &Run) {
+    if !testkit::needs("openssl") {
         return;
     }
     let house = House::new();
@@ -212,8 +199,8 @@ fn sessions_taken_to_another_host(run: &Run) {
 }
 
 /// What can be sent again by whoever has recorded it is not taken (RFC 8446 section 8).
-fn early_data(run: &Run) {
-    if !has_openssl(run) {
+fn early_data(_: &Run) {
+    if !testkit::needs("openssl") {
         return;
     }
     let house = House::new();
@@ -231,8 +218,8 @@ fn early_data(run: &Run) {
 }
 
 /// A handshake in the middle of a connection would change who is spoken to.
-fn renegotiation(run: &Run) {
-    if !has_openssl(run) {
+fn renegotiation(_: &Run) {
+    if !testkit::needs("openssl") {
         return;
     }
     let house = House::new();

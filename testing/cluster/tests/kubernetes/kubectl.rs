@@ -187,6 +187,6 @@ fn kubectl_completes_what_is_behind_the_plugin() {
     let space = Space::new("kubectl-complete");
     let (code, stdout, stderr) = run(space.kubeconfig(), &["__complete", "forebay", "ex"]);
     assert_eq!(code, 0, "{stderr}");
-    assert!(stdout.starts_with("explain\tTell what becomes of a request"), "{stdout}{stderr}");
+    assert!(stdout.starts_with("explain\tExplain a request step by step"), "{stdout}{stderr}");
     assert!(stdout.ends_with(":4\n"), "{stdout}");
 }

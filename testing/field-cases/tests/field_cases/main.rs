@@ -1,12 +1,13 @@
 //! The field cases, made to happen: the misfortune, what `forebay doctor` says of it, the remedy, and Forebay instead.
 //!
 //! `cargo test -p field-cases -- NAME` runs some of them. They run one after the other, since they measure, in namespaces of
-//! their own that this program enters by itself. What this machine does not allow is said in a line each, and is no failure.
+//! their own that this program enters by itself. What this machine does not allow is left out (`testkit::left_out`).
 //! Must not be in here: what the stage is built of (`src/`).
 
 mod a;
 mod b;
 mod c;
+mod chinese;
 mod d;
 mod doctor;
 mod e_hops;
@@ -21,13 +22,14 @@ mod stage;
 use std::env;
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use anyhow::{Context, Error, Result, ensure};
+use anyhow::{Error, Result};
 use lab::{Quota, inside};
 use page::Section;
+use testkit::{left_out, needs_for};
 
 /// What the program is given once it is inside.
 const INSIDE: &str = "--inside";
@@ -94,7 +96,7 @@ fn play_without_namespaces(wanted: Vec<&'static Case>, error: &Error) -> ExitCod
     let (cannot, can) =
         wanted.into_iter().partition::<Vec<_>, _>(|case| case.needs.contains(&Need::Namespaces));
     for case in cannot {
-        println!("field case {} not run: no namespaces: {error:#}", case.name);
+        left_out(&case.full_name(), &format!("no namespaces can be made: {error:#}"));
     }
     play(&can, || false)
 }
@@ -122,10 +124,13 @@ fn play(cases: &[&Case], is_interrupted: impl Fn() -> bool) -> ExitCode {
 // === impl Case ===
 
 impl Case {
+    fn full_name(&self) -> String {
+        format!("field case {}", self.name)
+    }
+
     /// Runs it and says in a line how that went.
     fn passes(&self) -> bool {
-        if let Some(missing) = self.needs.iter().find_map(|need| need.is_met().err()) {
-            println!("field case {} not run: {missing:#}", self.name);
+        if !self.needs.iter().all(|need| need.is_met(&self.full_name())) {
             return true;
         }
         let begun = Instant::now();
@@ -148,18 +153,16 @@ impl Case {
 // === impl Need ===
 
 impl Need {
-    fn is_met(&self) -> Result<()> {
-        match self {
-            Need::Namespaces => stage::is_possible().context("no network namespaces"),
-            Need::Program(name) => {
-                let output = Command::new(name).arg("-v").stderr(Stdio::null()).output();
-                ensure!(
-                    output.with_context(|| format!("no {name}"))?.status.success(),
-                    "{name} does not run"
-                );
-                Ok(())
-            }
-            Need::Quota => Quota::is_possible().context("no CPU quotas"),
+    /// Whether it is; if not, that is recorded.
+    fn is_met(&self, case: &str) -> bool {
+        let (what, result) = match self {
+            Need::Program(name) => return needs_for(case, name),
+            Need::Namespaces => ("network namespaces", stage::is_possible()),
+            Need::Quota => ("CPU quotas", Quota::is_possible()),
+        };
+        if let Err(error) = &result {
+            left_out(case, &format!("no {what} can be made: {error:#}"));
         }
+        result.is_ok()
     }
 }

@@ -8,13 +8,17 @@ use std::path::Path;
 use std::{env, fs, thread};
 
 use anyhow::{Context, Result};
+use testkit::markdown::wrapped;
 
+use crate::chinese;
 use crate::measure;
 use crate::stage::Stage;
 
 /// Set to 1, figures go into the page. The variable is the same for every page that is made.
 const WRITE: &str = "FOREBAY_WRITE_DOCS";
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/field-cases.md");
+/// The Chinese page has the figures, and its own words around them.
+const PAGE_CHINESE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/zh-CN/field-cases.md");
 
 /// What a case showed.
 #[derive(Debug)]
@@ -58,6 +62,14 @@ impl Section {
         self.findings.push([scene, id, message].map(Into::into));
     }
 
+    /// The table and the machine, for the Chinese page.
+    fn in_chinese(&self) -> String {
+        let rows: Vec<Vec<_>> =
+            self.rows.iter().map(|row| row.iter().map(|cell| chinese::cell(cell)).collect()).collect();
+        let machine = self.machine.iter().map(|machine| format!("\n- {machine}\n"));
+        table(&rows) + &machine.collect::<String>()
+    }
+
     /// Adds what follows of the figures.
     pub(crate) fn note(&mut self, text: String) {
         self.notes.push(text);
@@ -66,11 +78,11 @@ impl Section {
 
 impl fmt::Display for Section {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}\n\n{}", self.what, table(&self.rows))?;
+        writeln!(f, "{}\n\n{}", wrapped(self.what), table(&self.rows))?;
         for [scene, id, message] in &self.findings {
-            writeln!(f, "- {scene}, the doctor: `{id}`: {message}")?;
+            writeln!(f, "{}", wrapped(&format!("- {scene}, the doctor: `{id}`: {message}")))?;
         }
-        self.notes.iter().try_for_each(|note| writeln!(f, "- {note}"))?;
+        self.notes.iter().try_for_each(|note| writeln!(f, "{}", wrapped(&format!("- {note}"))))?;
         self.machine.iter().try_for_each(|machine| writeln!(f, "- {machine}"))
     }
 }
@@ -95,9 +107,13 @@ pub(crate) fn write(case: &str, section: &Section) -> Result<()> {
     if !is_wished() {
         return Ok(());
     }
-    let path = Path::new(PAGE);
+    put(Path::new(PAGE), case, &section.to_string())?;
+    put(Path::new(PAGE_CHINESE), case, &section.in_chinese())
+}
+
+fn put(path: &Path, case: &str, text: &str) -> Result<()> {
     let page = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    let page = splice(&page, case, &section.to_string());
+    let page = splice(&page, case, text);
     let page = page.with_context(|| format!("{} has no markers for case {case}", path.display()))?;
     fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))
 }
@@ -121,10 +137,10 @@ fn table(rows: &[Vec<String>]) -> String {
         format!("|{}|\n", cells.collect::<Vec<_>>().join("|"))
     };
     let rule: Vec<String> = (0..rows[0].len())
-        .map(|column| "-".repeat(width(column) - 1) + if column == 0 { "-" } else { ":" })
+        .map(|column| "-".repeat(width(column) + 1) + if column == 0 { "-" } else { ":" })
         .collect();
     let body: String = rows[1..].iter().map(|row| line(row)).collect();
-    line(&rows[0]) + &line(&rule) + &body
+    line(&rows[0]) + &format!("|{}|\n", rule.join("|")) + &body
 }
 
 /// CPU and kernel, in a few words.

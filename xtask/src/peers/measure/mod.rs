@@ -303,7 +303,7 @@ impl Bench<'_> {
 /// What who tunes nginx by hand for cases A and D arrives at, for all that have such a number; Forebay, `HAProxy` and Envoy are to do
 /// without.
 fn tuned_keepalive(peer: Peer) -> Option<u32> {
-    matches!(peer, Peer::Nginx | Peer::NginxStable | Peer::Caddy | Peer::Pingora).then_some(10_000)
+    matches!(peer, Peer::Nginx | Peer::Caddy | Peer::Pingora).then_some(10_000)
 }
 
 /// The sum of one of Forebay's metrics over its labels.

@@ -46,12 +46,8 @@ pub(crate) enum Peer {
     Relay,
     /// Of Debian's unstable suite.
     Nginx,
-    /// The installed one: on Debian, that of the stable suite.
-    NginxStable,
     /// Of Debian's unstable suite.
     Haproxy,
-    /// The installed one.
-    HaproxyStable,
     /// The installed one, since Debian's unstable suite has none. For caches only.
     Varnish,
     /// Of Debian's unstable suite; for caches, compression and files only.
@@ -117,14 +113,12 @@ pub(crate) struct Running {
 }
 
 impl Peer {
-    pub(crate) const ALL: [Peer; 13] = [
+    pub(crate) const ALL: [Peer; 11] = [
         Peer::Direct,
         Peer::Signing,
         Peer::Relay,
         Peer::Nginx,
-        Peer::NginxStable,
         Peer::Haproxy,
-        Peer::HaproxyStable,
         Peer::Varnish,
         Peer::Apache,
         Peer::Envoy,
@@ -139,9 +133,7 @@ impl Peer {
             Peer::Signing => "signing",
             Peer::Relay => "relay",
             Peer::Nginx => "nginx",
-            Peer::NginxStable => "nginx-stable",
             Peer::Haproxy => "haproxy",
-            Peer::HaproxyStable => "haproxy-stable",
             Peer::Varnish => "varnish",
             Peer::Apache => "apache",
             Peer::Envoy => "envoy",
@@ -159,8 +151,6 @@ impl Peer {
     /// The program that must be installed.
     pub(crate) fn program(self) -> Option<&'static str> {
         match self {
-            Peer::NginxStable => Some("nginx"),
-            Peer::HaproxyStable => Some("haproxy"),
             Peer::Varnish => Some("varnishd"),
             _ => None,
         }
@@ -219,8 +209,8 @@ impl Peer {
             Peer::Direct => return Ok(Running { program: None, address: setup.upstreams[0], admin: None }),
             Peer::Signing => bail!("signing serves nobody"),
             Peer::Relay => this_program("relay", [address.to_string(), setup.upstreams[0].to_string()])?,
-            Peer::Nginx | Peer::NginxStable => nginx::command(self, setup, address)?,
-            Peer::Haproxy | Peer::HaproxyStable => haproxy::command(self, setup, address)?,
+            Peer::Nginx => nginx::command(self, setup, address)?,
+            Peer::Haproxy => haproxy::command(self, setup, address)?,
             Peer::Varnish => varnish::command(setup, address)?,
             Peer::Apache => apache::command(setup, address)?,
             Peer::Envoy => envoy::command(setup, address)?,

@@ -5,9 +5,9 @@
 use super::{Goal, Workload, cpu_ratio};
 use crate::peers::feature;
 use crate::peers::figures::{Figure, Results};
-use crate::peers::proxy::Peer::{self, Forebay, Nginx, NginxStable};
+use crate::peers::proxy::Peer::{self, Forebay, Nginx};
 
-const PROXIES: &[Peer] = &[Nginx, NginxStable, Forebay];
+const PROXIES: &[Peer] = &[Nginx, Forebay];
 
 const LEANER: Goal = Goal {
     what: "CPU per request at most 0.80 of nginx's",

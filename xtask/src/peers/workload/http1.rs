@@ -4,14 +4,12 @@
 
 use super::{Goal, Workload, cpu_ratio};
 use crate::peers::figures::Figure;
-use crate::peers::proxy::Peer::{
-    self, Caddy, Direct, Envoy, Forebay, Haproxy, HaproxyStable, Nginx, NginxStable, Pingora, Relay,
-};
+use crate::peers::proxy::Peer::{self, Caddy, Direct, Envoy, Forebay, Haproxy, Nginx, Pingora, Relay};
 
-const PROXIES: &[Peer] = &[Relay, Nginx, NginxStable, Haproxy, HaproxyStable, Envoy, Caddy, Pingora, Forebay];
+const PROXIES: &[Peer] = &[Relay, Nginx, Haproxy, Envoy, Caddy, Pingora, Forebay];
 /// Pingora has no access log of its own.
-const LOGGING: &[Peer] = &[Nginx, NginxStable, Haproxy, HaproxyStable, Envoy, Caddy, Forebay];
-const PROXIES_CASE_A: &[Peer] = &[Direct, Relay, Nginx, NginxStable, Haproxy, Envoy, Caddy, Pingora, Forebay];
+const LOGGING: &[Peer] = &[Nginx, Haproxy, Envoy, Caddy, Forebay];
+const PROXIES_CASE_A: &[Peer] = &[Direct, Relay, Nginx, Haproxy, Envoy, Caddy, Pingora, Forebay];
 const PROXIES_CASE_D: &[Peer] = &[Nginx, Haproxy, Envoy, Caddy, Pingora, Forebay];
 /// Who can hold idle upstream connections to a number.
 const CAPPED: &[Peer] = &[Nginx, Caddy, Pingora, Forebay];

@@ -9,15 +9,15 @@ use crate::peers::certificate::Key;
 use crate::peers::figures::{Figure, Results};
 use crate::peers::measure::{Handshakes, Protocol};
 use crate::peers::proxy::Peer::{
-    self, Caddy, Direct, Envoy, Forebay, Haproxy, Nginx, NginxStable, Pingora, Relay, Signing,
+    self, Caddy, Direct, Envoy, Forebay, Haproxy, Nginx, Pingora, Relay, Signing,
 };
 
 /// In the clear.
-const PROXIES: &[Peer] = &[Nginx, NginxStable, Haproxy, Envoy, Caddy, Pingora, Forebay];
+const PROXIES: &[Peer] = &[Nginx, Haproxy, Envoy, Caddy, Pingora, Forebay];
 /// Over TLS, without which our proxy on Pingora is built.
-const PROXIES_TLS: &[Peer] = &[Nginx, NginxStable, Haproxy, Envoy, Caddy, Forebay];
+const PROXIES_TLS: &[Peer] = &[Nginx, Haproxy, Envoy, Caddy, Forebay];
 /// With the signature alone beside them.
-const PROXIES_SIGNING: &[Peer] = &[Signing, Nginx, NginxStable, Haproxy, Envoy, Caddy, Forebay];
+const PROXIES_SIGNING: &[Peer] = &[Signing, Nginx, Haproxy, Envoy, Caddy, Forebay];
 /// Caddy as it ships relays no TCP.
 const RELAYS: &[Peer] = &[Direct, Relay, Haproxy, Envoy, Forebay];
 

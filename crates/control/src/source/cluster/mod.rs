@@ -13,9 +13,10 @@ mod gateway_kinds;
 mod gateway_references;
 mod item;
 mod named;
+pub(crate) mod old_controller;
 mod references;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod watch;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -55,6 +56,16 @@ pub enum Scope {
     Namespace(String),
     /// Ingresses of the namespaces that this label selector matches.
     Selector(String),
+}
+
+impl Scope {
+    /// The only namespace whose objects are served, if it is one.
+    pub fn only_namespace(&self) -> Option<String> {
+        match self {
+            Self::Namespace(name) => Some(name.clone()),
+            Self::All | Self::Selector(_) => None,
+        }
+    }
 }
 
 /// What is watched, and where a copy of it is kept.
@@ -290,7 +301,7 @@ impl Cluster {
         }
         if !state.watch.is_of_named && state.is_forgone_with(&trouble, &self.scope) {
             let instead = if state.watch.kind == IngressClass::KIND {
-                "classes are told by name"
+                "classes are recognized by name"
             } else {
                 "the Gateway API is not served without the right to it"
             };

@@ -15,14 +15,14 @@ use crate::objects::gateway_api::{Gateway, GatewayClass};
 use crate::objects::{EndpointSlice, ForebayPolicy, Service};
 
 /// A cluster whose watch events the test makes: its API server never answers.
-struct Told {
-    cluster: Cluster,
+pub(crate) struct Told {
+    pub(crate) cluster: Cluster,
     options: Options,
 }
 
 impl Told {
     /// One whose API server has no kinds of the Gateway API.
-    fn new(scope: Scope, options: Options) -> Self {
+    pub(crate) fn new(scope: Scope, options: Options) -> Self {
         let mut told = Self::unanswered(scope, options);
         told.cluster.take_served(Ok(discovery::Served::default()), &told.options);
         told
@@ -50,7 +50,7 @@ impl Told {
         told
     }
 
-    fn list(&mut self, kind: &str, objects: &[(&str, Value)]) {
+    pub(crate) fn list(&mut self, kind: &str, objects: &[(&str, Value)]) {
         self.happens(kind, Happening::Began);
         for (_, object) in objects.iter().filter(|(of, _)| *of == kind) {
             self.finds(kind, object);
@@ -85,7 +85,7 @@ impl Told {
         }
     }
 
-    fn fails(&mut self, kind: &str, why: &str, is_forbidden: bool) {
+    pub(crate) fn fails(&mut self, kind: &str, why: &str, is_forbidden: bool) {
         self.happens(kind, Happening::Failed(Trouble { why: why.to_owned(), is_forbidden }));
     }
 

@@ -20,6 +20,6 @@ pub(super) fn bind_addresses(text: &str) -> value::Parsed<(Addresses, Option<Str
         return Err(format!("{text:?} names no address"));
     }
     let remark =
-        (!refused.is_empty()).then(|| format!("left out: {}, which is no address", refused.join(", ")));
+        (!refused.is_empty()).then(|| format!("ignored: {}, which is no address", refused.join(", ")));
     Ok(((v4, v6), remark))
 }

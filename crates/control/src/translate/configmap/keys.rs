@@ -24,16 +24,16 @@ use crate::translate::ingress::{
     abuse, bodies, cache, compression, errors, limits, overload, quota, redirect, responses,
 };
 
-const TUNING: &str = "it tunes nginx, and has no counterpart here";
+const TUNING: &str = "it tunes nginx and has no counterpart";
 const DEAD: &str = "ingress-nginx reads it and does nothing with it";
 const WORKERS: &str = "there is one pinned worker for each CPU that the process may use; see --workers";
 const CURVES: &str = "X25519MLKEM768, X25519, P-256 and P-384 are offered";
 const NO_DH: &str = "key exchange is by elliptic curves only";
 const TYPED: &str = "values of annotations are parsed, never pasted into a configuration";
 const OTEL: &str = "no file is read: the otel-* and otlp-* keys say it all";
-const OWN_LOG: &str = "messages go to standard error, by level as the environment variable FOREBAY_LOG says";
-const NO_GEOIP: &str = "there is no database of addresses here, and no $geoip2 variable; look addresses up where the log is read";
-const NO_STATUS: &str = "there is no /nginx_status; what it tells is among the metrics of the admin port";
+const OWN_LOG: &str = "messages go to standard error; FOREBAY_LOG sets the level";
+const NO_GEOIP: &str = "there is no database of addresses, and no $geoip2 variable";
+const NO_STATUS: &str = "there is no /nginx_status; see the metrics of the admin port";
 
 macro_rules! keys {
     ($($name:literal, $default:literal, $effect:expr, $doc:literal;)*) => {
@@ -87,7 +87,7 @@ keys! {
     "custom-http-errors", "", Supported(|g, v| { let (statuses, remark) = errors::global_statuses(v); g.defaults.errors.global_statuses = statuses; Ok(remark) }),
         "Statuses whose responses come from the default backend.";
     "debug-connections", "", Ignored(TUNING), "Logs these clients in detail.";
-    "default-type", "text/html", Ignored("nothing is served from files; answers of endpoints have the type that they have"),
+    "default-type", "text/html", Ignored("endpoints' responses keep their type"),
         "Media type where there is none.";
     "denylist-source-range", "", Supported(|g, v| set(&mut g.defaults.access.denied, address_set(v))),
         "Networks of clients that get 403.";
@@ -98,7 +98,7 @@ keys! {
     "disable-ipv6-dns", "false", Supported(|g, v| set(&mut g.leaves_out_ipv6, value::boolean(v))),
         "Uses no IPv6 addresses of names outside the cluster.";
     "disable-proxy-intercept-errors", "false", Supported(|g, v| set(&mut g.defaults.errors.global_spares_endpoints, value::boolean(v))),
-        "Leaves endpoints' error responses as they are in spite of `custom-http-errors`.";
+        "Passes endpoints' error responses on in spite of `custom-http-errors`.";
     "disable-stream-access-log", "false", Supported(no_stream_access_log), "Turns the access log of TCP and UDP off.";
     "enable-access-log-for-default-backend", "false", Supported(|g, v| { g.settings.access_log.unknown_hosts = value::boolean(v)?; g.defaults.logging.of_default_backend = value::boolean(v)?; Ok(None) }),
         "Logs requests to the default backend, the built-in one included.";
@@ -128,7 +128,7 @@ keys! {
     "force-ssl-redirect", "false", Supported(|g, v| set(&mut g.defaults.redirect.always, value::boolean(v))),
         "Redirects to TLS everywhere.";
     "forebay-abuse", "watch", Supported(|g, v| { let mode = overload::mode(v)?; (g.defaults.abuse.mode, g.settings.abuse.general.mode) = (mode, mode); Ok(None) }),
-        "`forebay.io/abuse` for all, and for connections: `enforce` closes those of clients that are refused for what they do with them.";
+        "`forebay.io/abuse` for all, and for connections.";
     "forebay-abuse-allow", "", Supported(|g, v| set(&mut g.settings.abuse.allowed, address_set(v))),
         "Networks of clients that are never far off the others, such as gateways with many users.";
     "forebay-abuse-key", "$remote_addr", Supported(|g, v| { let key = abuse::key(v)?; g.settings.abuse.general.key.clone_from(&key); g.defaults.abuse.key = abuse::Key::OfAll(key); Ok(None) }),
@@ -139,6 +139,8 @@ keys! {
         "`forebay.io/cache-bypass` for all.";
     "forebay-cache-default-ttl", "0", Supported(|g, v| set(&mut g.defaults.cache.policy.default_ttl, cache::default_ttl(v))),
         "`forebay.io/cache-default-ttl` for all.";
+    "forebay-cache-harmless-headers", "", Supported(|g, v| set(&mut g.defaults.cache.policy.harmless_headers, cache::harmless_headers(v))),
+        "`forebay.io/cache-harmless-headers` for all.";
     "forebay-cache-key-query", "all", Supported(|g, v| set(&mut g.defaults.cache.policy.query, cache::query(v))),
         "`forebay.io/cache-key-query` for all.";
     "forebay-cache-object-max", "8m", Supported(|g, v| set(&mut g.defaults.cache.policy.object_bytes_max, cache::object_max(v))),
@@ -150,7 +152,7 @@ keys! {
     "forebay-cache-stale-while-revalidate", "0", Supported(|g, v| set(&mut g.defaults.cache.policy.stale_while_revalidate, value::duration(v))),
         "`forebay.io/cache-stale-while-revalidate` for all.";
     "forebay-client-min-rate", "0", Supported(|g, v| set(&mut g.settings.client.bounds.send_rate_min, abuse::rate(v))),
-        "Bytes a second that a client has to send of a request, beside the timeouts, after a grace of 10 s or as in `240:5s`; 0 for no such bound.";
+        "Minimum bytes/s of a request, after a grace period of 10 s or as in `240:5s`; 0 for no bound.";
     "forebay-client-min-read-rate", "0", Supported(|g, v| set(&mut g.settings.client.bounds.read_rate_min, abuse::rate(v))),
         "The same for what a client has to take of a response.";
     "forebay-compression", "", Supported(|g, v| set(&mut g.defaults.compression.own, compression::own(v).map(Some))),
@@ -165,7 +167,7 @@ keys! {
     "forebay-concurrency", "auto", Supported(|g, v| g.defaults.overload.set(|all| set(&mut all.concurrency, overload::concurrency(v)))),
         "`forebay.io/concurrency` for all.";
     "forebay-connections", "0", Supported(|g, v| set(&mut g.settings.client.bounds.connections, abuse::bound(v))),
-        "Connections of clients in all; 0 for what the descriptors leave room for, which is the bound in any case.";
+        "Client connections in all; 0 for what the descriptors allow.";
     "forebay-connections-per-client", "0", Supported(|g, v| set(&mut g.settings.client.bounds.connections_per_client, abuse::bound(v))),
         "Connections of one client; 0 for no such bound.";
     "forebay-decompression", "false", Supported(|g, v| set(&mut g.defaults.compression.decodes, value::boolean(v))),
@@ -173,11 +175,11 @@ keys! {
     "forebay-ejection", "on", Supported(|g, v| g.defaults.overload.set(|all| set(&mut all.ejection, value::on_off(v)))),
         "`forebay.io/ejection` for all.";
     "forebay-guard", "watch", Supported(|g, v| set(&mut g.settings.guard, overload::mode(v))),
-        "What is done while Forebay itself is short of CPU time, memory, descriptors or ports: `watch` finds it out and shows it, `enforce` eases the work and refuses requests by priority, `off` does not look.";
+        "Protection of Forebay itself when CPU time, memory, descriptors or ports run short: `watch` reports, `enforce` reduces work and refuses requests by priority, `off`.";
     "forebay-limit-key", "$remote_addr", Supported(|g, v| set(&mut g.defaults.quota.key, limits::key(v))),
         "`forebay.io/limit-key` for all.";
     "forebay-limit-redis-fail", "open", Supported(|g, v| set(&mut g.settings.limits_fail_closed, quota::fails_closed(v))),
-        "What becomes of requests with `forebay.io/limit-shared` while the Redis of `--limit-redis` is not there and nothing is known of their counter: `open` counts them here alone, `closed` answers 503.";
+        "Requests with `forebay.io/limit-shared` and an unknown counter while Redis is away: `open` counts them locally, `closed` returns 503.";
     "forebay-limit-requests", "", Supported(|g, v| set(&mut g.defaults.quota.windows, quota::windows(v))),
         "`forebay.io/limit-requests` for all; each Ingress is counted for itself.";
     "forebay-limit-shared", "false", Supported(|g, v| set(&mut g.defaults.quota.is_shared, value::boolean(v))),
@@ -187,15 +189,17 @@ keys! {
     "forebay-priority", "normal", Supported(|g, v| set(&mut g.defaults.overload.priority, overload::priority(v))),
         "`forebay.io/priority` for all.";
     "forebay-priority-header", "", Supported(|g, v| set(&mut g.settings.forwarded.priority_header, overload::priority_header(v))),
-        "Header in which peers of `proxy-real-ip-cidr` say how important a request is, with the words of `forebay.io/priority`. While that is everybody, nobody is believed.";
+        "Header in which peers of `proxy-real-ip-cidr` state the priority; ignored while that covers everybody.";
     "forebay-queue-timeout", "1s", Supported(|g, v| g.defaults.overload.set(|all| set(&mut all.queue_timeout, value::duration(v)))),
         "`forebay.io/queue-timeout` for all.";
+    "forebay-reason-header", "", Supported(|g, v| set(&mut g.settings.reason_header, address_set(v))),
+        "Networks of clients that get `X-Forebay-Reason` in responses of Forebay's own: the reason, as in `forebay_faults_total`. Empty for nobody.";
     "forebay-retry-budget", "20%", Supported(|g, v| g.defaults.overload.set(|all| set(&mut all.retry_budget, overload::retry_budget(v)))),
         "`forebay.io/retry-budget` for all.";
     "forebay-slow-start", "0", Supported(|g, v| g.defaults.overload.set(|all| set(&mut all.slow_start, value::duration(v)))),
         "`forebay.io/slow-start` for all.";
     "forebay-upgrade-protocols", "websocket", Supported(|g, v| { let (taken, remark) = upgrade_protocols(v); g.settings.client.upgrade_protocols = taken; Ok(remark) }),
-        "Protocols that clients may change to by Upgrade; empty for none. Ours: ingress-nginx passes every name on. h2c and TLS are never.";
+        "Protocols that clients may upgrade to; empty for none. h2c and TLS are never allowed.";
     "forwarded-for-header", "X-Forwarded-For", Supported(|g, v| set(&mut g.settings.forwarded.header, Ok(v.trim().to_owned()))),
         "Header that holds the client's address.";
     "forwarded-for-proxy-protocol-header", "X-Forwarded-For-Proxy-Protocol",
@@ -226,7 +230,7 @@ keys! {
         "Query parameter with the way back.";
     "global-auth-snippet", "", Snippet, "nginx configuration for the request to it.";
     "global-auth-url", "", Supported(|g, v| set(&mut g.defaults.auth.global.url, external::global_url(v))),
-        "Asks this URL whether a request is let in.";
+        "URL of the auth service that allows or refuses each request.";
     "grpc-buffer-size-kb", "0", Ignored(TUNING), "Buffer for gRPC.";
     "gzip-disable", "", Supported(|g, v| set(&mut g.defaults.compression.gzip_disabled, compression::gzip_disabled(v))),
         "Regular expression of user agents that get nothing by gzip, or `msie6`.";
@@ -289,7 +293,7 @@ keys! {
     "limit-conn-status-code", "503", Supported(|g, v| set(&mut g.defaults.limits.connections_status, limits::status(v))),
         "Status of connections over the limit.";
     "limit-conn-zone-variable", "$binary_remote_addr", Supported(|g, v| set(&mut g.defaults.limits.key, limits::key(v))),
-        "What requests are counted by, for `limit-rps`, `limit-rpm` and `limit-connections`. One for which it comes to nothing is not limited.";
+        "Key of `limit-rps`, `limit-rpm` and `limit-connections`; if empty, no limit.";
     "limit-rate", "0", Supported(|g, v| set(&mut g.defaults.responses.rate_kib, value::number(v))),
         "Speed of a response in KiB/s, with `proxy-buffering` on; 0 for no limit.";
     "limit-rate-after", "0", Supported(|g, v| set(&mut g.defaults.responses.rate_after_kib, value::number(v))),
@@ -351,7 +355,7 @@ keys! {
     "proxy-body-size", "1m", Supported(|g, v| set(&mut g.defaults.bodies.bytes_max, value::size(v).map(positive))),
         "Longest request body; 0 for no limit.";
     "proxy-buffer-size", "4k", Supported(|g, v| set(&mut g.defaults.responses.head_bytes_max, responses::head_bytes(v))),
-        "Longest response head; a longer one is answered with 502.";
+        "Longest response head; a longer one becomes 502.";
     "proxy-buffering", "off", Supported(|g, v| set(&mut g.defaults.responses.reads_ahead, value::on_off(v))),
         "Reads responses ahead of clients that are slow.";
     "proxy-buffers-number", "4", Supported(|g, v| set(&mut g.defaults.responses.buffers, value::number(v))),
@@ -369,7 +373,7 @@ keys! {
         "HTTP version towards endpoints: 1.1 or 1.0.";
     "proxy-max-temp-file-size", "1024m", Ignored(responses::IN_MEMORY), "Disk space for a response.";
     "proxy-next-upstream", "error timeout", Supported(|g, v| set(&mut g.defaults.retries.on, value::retry_on(v))),
-        "What counts as a failed try.";
+        "Failures after which a request is retried.";
     "proxy-next-upstream-timeout", "0", Supported(|g, v| set(&mut g.defaults.retries.timeout, value::seconds(v).map(positive))),
         "Seconds for all tries; 0 for no limit.";
     "proxy-next-upstream-tries", "3", Supported(|g, v| set(&mut g.defaults.retries.tries, value::number(v).map(positive))),
@@ -381,7 +385,7 @@ keys! {
     "proxy-real-ip-cidr", "0.0.0.0/0", Supported(|g, v| set(&mut g.settings.forwarded.trusted, value::networks(v).map(everybody))),
         "Networks of the peers that are trusted; 0.0.0.0/0 stands for everybody, by IPv6 too.";
     "proxy-redirect-from", "off", Supported(|g, v| set(&mut g.defaults.responses.redirect_from, responses::redirect_part(v))),
-        "Beginning of Location, and of the URL in Refresh, to replace.";
+        "Beginning of Location, and of the URL in Refresh, that is replaced.";
     "proxy-redirect-to", "off", Supported(|g, v| set(&mut g.defaults.responses.redirect_to, responses::redirect_part(v))),
         "What replaces it.";
     "proxy-request-buffering", "on", Supported(|g, v| set(&mut g.defaults.bodies.are_buffered, value::on_off(v))),
@@ -390,7 +394,7 @@ keys! {
         "Seconds between two writes of a request.";
     "proxy-set-headers", "", Supported(name_of_configmap), "ConfigMap with headers for endpoints, `namespace/name`. Values may hold variables.";
     "proxy-ssl-location-only", "false", Supported(|g, v| set(&mut g.defaults.upstream_tls.is_for_locations_only, value::boolean(v))),
-        "Whether `proxy-ssl-secret` and what goes with it hold for the locations of their Ingress only, not for the whole host.";
+        "Whether `proxy-ssl-*` apply to their Ingress only, not to the whole host.";
     "proxy-stream-next-upstream", "true", Supported(|g, v| set(&mut g.settings.stream.next_upstream, value::boolean(v))),
         "Tries another endpoint where a TCP connection fails.";
     "proxy-stream-next-upstream-timeout", "600s", Supported(|g, v| set(&mut g.settings.stream.connect_timeout, value::duration(v).map(or_forever))),
@@ -433,7 +437,7 @@ keys! {
     "ssl-session-cache", "true", Supported(|g, v| set(&mut g.settings.tls.session_cache, value::boolean(v))),
         "Resumes TLS sessions that are kept here.";
     "ssl-session-cache-size", "10m", Ignored(TUNING), "Size of the cache.";
-    "ssl-session-ticket-key", "", Ignored("each replica makes keys of its own, and changes them; elsewhere a client makes a full handshake"),
+    "ssl-session-ticket-key", "", Ignored("each replica makes and changes its own keys"),
         "Key of the tickets.";
     "ssl-session-tickets", "false", Supported(|g, v| set(&mut g.settings.tls.session_tickets, value::boolean(v))),
         "Resumes TLS sessions by tickets.";
@@ -471,7 +475,7 @@ keys! {
     "variables-hash-bucket-size", "256", Ignored(TUNING), "Size of a hash table.";
     "variables-hash-max-size", "2048", Ignored(TUNING), "Size of a hash table.";
     "whitelist-source-range", "", Supported(|g, v| set(&mut g.defaults.access.allowed, address_set(v))),
-        "Networks of clients that are let in; others get 403.";
+        "Networks of clients that are allowed; others get 403.";
     "worker-connections", "", Ignored(TUNING), "F5: connections of a worker.";
     "worker-cpu-affinity", "", Ignored(WORKERS), "CPUs of the workers.";
     "worker-processes", "", Ignored(WORKERS), "Number of workers.";

@@ -18,6 +18,8 @@ use model::{
 };
 
 use super::header::{self, Side};
+use super::ingress::annotation::Risk;
+use super::ingress::snippets::of_kind;
 use super::ingress::{Settings as Defaults, cache, firewall, quota};
 use super::inputs::Inputs;
 use super::table::{is_default, suggestion};
@@ -184,7 +186,7 @@ impl Key {
             Effect::Supported(_) => "supported".to_owned(),
             Effect::Ignored(why) => format!("ignored: {why}"),
             Effect::Snippet => {
-                "supported as far as it is understood; otherwise everything answers 503".to_owned()
+                "supported as far as it is understood; otherwise everything returns 503".to_owned()
             }
             Effect::Instead(what) => format!("not: {what}"),
         }
@@ -223,7 +225,8 @@ pub(crate) fn judge<'i>(
     options: &'i Options,
 ) -> impl Iterator<Item = (&'static str, Outcome)> + 'i {
     let settings = options.configmap.as_ref().and_then(|name| index.configmaps.get(name));
-    let faults = settings.map(|settings| read_all(settings, &mut |_, _| {}).1).unwrap_or_default();
+    let faults =
+        settings.map(|settings| read_all(settings, options, &mut |_, _| {}).1.faults).unwrap_or_default();
     let data = settings.into_iter().flat_map(|settings| settings.data.iter());
     data.filter_map(move |(name, value)| {
         let key = Key::named(name)?;
@@ -244,10 +247,10 @@ pub(crate) fn judge<'i>(
 /// The settings that the annotations of each Ingress start from.
 pub(super) fn defaults(index: &Index, options: &Options) -> Defaults {
     let settings = options.configmap.as_ref().and_then(|name| index.configmaps.get(name));
-    settings.map(|settings| read_all(settings, &mut |_, _| {}).0.defaults).unwrap_or_default()
+    settings.map(|settings| read_all(settings, options, &mut |_, _| {}).0.defaults).unwrap_or_default()
 }
 
-const CLOSED: &str = "everything answers 503";
+const CLOSED: &str = "everything returns 503";
 
 /// Keys that ask for a web application firewall.
 const FIREWALL: &[&str] = &["enable-modsecurity", "enable-owasp-modsecurity-crs", "modsecurity-snippet"];
@@ -288,6 +291,7 @@ pub(crate) fn crosses_namespaces(index: &Index, options: &Options) -> bool {
 /// Reads the `ConfigMap` that the options name. Without one, the defaults hold.
 pub(super) fn read(inputs: &Inputs<'_>, problems: &mut Vec<Problem>) -> Global {
     let mut global = Global::default();
+    set_defaults(&mut global.defaults, inputs.options);
     global.defaults.is_lenient = !inputs.options.validates_annotations;
     global.defaults.cache.has_memory = inputs.options.has_cache;
     global.defaults.cache.has_replicas = inputs.options.replicas.is_some();
@@ -304,8 +308,14 @@ pub(super) fn read(inputs: &Inputs<'_>, problems: &mut Vec<Problem>) -> Global {
     let mut tell = |value: &At<String>, (severity, reason, message): Finding| {
         problems.push(Problem::at(severity, configmap, value, message).because(reason));
     };
-    let (mut global, faults) = read_all(configmap, &mut tell);
-    for (name, why) in faults {
+    let (mut global, said) = read_all(configmap, inputs.options, &mut tell);
+    for (name, remark) in said.remarks {
+        if let Some(value) = configmap.data.get(name) {
+            let (severity, reason, end) = of_kind(remark.kind);
+            tell(value, (severity, reason, format!("key {name}: {remark}{end}")));
+        }
+    }
+    for (name, why) in said.faults {
         let reason = format!("ConfigMap key {name}: {why}");
         if let Some(value) = configmap.data.get(name) {
             tell(
@@ -313,7 +323,7 @@ pub(super) fn read(inputs: &Inputs<'_>, problems: &mut Vec<Problem>) -> Global {
                 (
                     Severity::Error,
                     Reason::Unsupported,
-                    format!("key {name}: {why}: all locations answer 503"),
+                    format!("key {name}: {why}: all locations return 503"),
                 ),
             );
         }
@@ -400,7 +410,7 @@ fn tell_without_effect(
         let asks = format!("key {name} asks for a web application firewall, of which there is none");
         let finding = match options.waf_unenforced {
             Unenforced::Close => {
-                (Severity::Error, Reason::Unsupported, format!("{asks}: all locations answer 503"))
+                (Severity::Error, Reason::Unsupported, format!("{asks}: all locations return 503"))
             }
             Unenforced::Serve => {
                 (Severity::Warning, Reason::Unsupported, format!("{asks}: {}", firewall::WITHOUT))
@@ -410,20 +420,30 @@ fn tell_without_effect(
     }
 }
 
-/// Reads all keys. Returns the faults of snippets beside the settings.
+/// Sets the defaults that the options change.
+fn set_defaults(defaults: &mut Defaults, options: &Options) {
+    if options.defaults.all_risks {
+        defaults.screening.risk_max = Risk::Critical;
+    }
+    defaults.crosses_namespaces = options.defaults.crosses_namespaces;
+}
+
+/// Reads all keys. Returns what is to be said of snippets beside the settings.
 fn read_all(
     configmap: &ConfigMap,
+    options: &Options,
     tell: &mut dyn FnMut(&At<String>, Finding),
-) -> (Global, Vec<snippets::Faulty>) {
+) -> (Global, snippets::Said) {
     let mut global = Global::default();
+    set_defaults(&mut global.defaults, options);
     for (key, value) in &configmap.data {
         if let Some(finding) = apply(&mut global, key, value) {
             tell(value, finding);
         }
     }
     let text = |key: &str| configmap.data.get(key).map(|value| value.value.as_str());
-    let faults = snippets::read(text, &mut global);
-    (global, faults)
+    let said = snippets::read(text, options.snippets_unenforced, &mut global);
+    (global, said)
 }
 
 fn unused(configmap: &Sourced<ConfigMap>) -> Problem {
@@ -498,7 +518,7 @@ fn apply(global: &mut Global, name: &str, value: &At<String>) -> Option<(Severit
                 Some((
                     Severity::Error,
                     Reason::Invalid,
-                    format!("key {name}: {why}: all locations answer 503"),
+                    format!("key {name}: {why}: all locations return 503"),
                 ))
             }
             Err(why) => {

@@ -2,52 +2,71 @@
 
 use std::sync::Arc;
 
-use model::template::Template;
-
 use super::Global;
+use crate::options::Unenforced;
+use crate::translate::ingress::annotations::named;
 use crate::translate::ingress::snippets;
-use crate::translate::snippet;
+use crate::translate::snippet::{self, Faults, Remark};
 
 /// A key, and why its snippet cannot be used.
 pub(super) type Faulty = (&'static str, String);
 
-/// Reads the snippets: tables of variables first, since the others may use them. `text` gives the value of a key.
-pub(super) fn read<'t>(text: impl Fn(&str) -> Option<&'t str>, global: &mut Global) -> Vec<Faulty> {
-    let mut faults = Vec::new();
-    let mut found = snippets::Global::default();
-    let text = |key: &str| text(key).filter(|text| !text.trim().is_empty());
-    if let Some(text) = text("http-snippet") {
-        match snippet::http(text) {
-            Ok(names) => found.names = names,
-            Err(fault) => faults.push(("http-snippet", fault.to_string())),
+/// What is to be said of the snippets.
+#[derive(Default)]
+pub(super) struct Said {
+    pub(super) faults: Vec<Faulty>,
+    /// The lines that are passed over.
+    pub(super) remarks: Vec<(&'static str, Remark)>,
+}
+
+impl Said {
+    fn take<T>(&mut self, key: &'static str, read: Option<Result<(T, Vec<Remark>), Faults>>) -> Option<T> {
+        match read? {
+            Ok((of, remarks)) => {
+                self.remarks.extend(remarks.into_iter().map(|remark| (key, remark)));
+                Some(of)
+            }
+            Err(faults) => {
+                self.faults.push((key, faults.to_string()));
+                None
+            }
         }
     }
+}
+
+/// Reads the snippets: tables of variables first, since the others may use them. `text` gives the value of a key.
+pub(super) fn read<'t>(
+    text: impl Fn(&str) -> Option<&'t str>,
+    unenforced: Unenforced,
+    global: &mut Global,
+) -> Said {
+    let passes_unenforced = unenforced == Unenforced::Serve;
+    let mut said = Said::default();
+    let mut found = snippets::Global::default();
+    let text = |key: &str| text(key).filter(|text| !text.trim().is_empty());
+    let names =
+        said.take("http-snippet", text("http-snippet").map(|it| snippet::http(it, passes_unenforced)));
+    found.names = names.unwrap_or_default();
+    found.names.passes_unenforced = passes_unenforced;
     ["location-snippet", "server-snippet"]
         .into_iter()
         .filter_map(text)
         .for_each(|it| found.names.add_set_by(it));
-    if let Some(text) = text("location-snippet") {
-        match snippet::location(text, &found.names) {
-            Ok(location) => found.location = location,
-            Err(fault) => faults.push(("location-snippet", fault.to_string())),
+    let host = text("server-snippet").map(|it| snippet::server(it, &found.names));
+    let host = said.take("server-snippet", host);
+    let location = text("location-snippet").map(|it| snippet::location(it, &found.names));
+    found.location = said.take("location-snippet", location).unwrap_or_default();
+    let of_host = host.iter().flat_map(|host| &host.asks).map(|ask| ("server-snippet", ask));
+    for (key, ask) in of_host.chain(found.location.asks.iter().map(|ask| ("location-snippet", ask))) {
+        match snippets::obey(&mut global.defaults, ask, named) {
+            Ok(None) => {}
+            Ok(Some(why)) => said.remarks.push((key, ask.remark(&why))),
+            Err(why) => said.faults.push((key, ask.fault(&why).to_string())),
         }
     }
-    if let Some(text) = text("server-snippet") {
-        match snippet::server(text, &found.names) {
-            Ok(host) => found.host = Some(Arc::new(host)),
-            Err(fault) => faults.push(("server-snippet", fault.to_string())),
-        }
-    }
-    if let Some(text) = text("global-auth-snippet") {
-        match snippet::auth_headers(text, &found.names) {
-            Ok(headers) => set_auth(global, headers),
-            Err(fault) => faults.push(("global-auth-snippet", fault.to_string())),
-        }
-    }
+    found.host = host.map(Arc::new);
+    let auth = text("global-auth-snippet").map(|it| snippet::auth(it, &found.names));
+    global.defaults.auth.global.script = said.take("global-auth-snippet", auth).map(Arc::new);
     global.defaults.snippets.global = Arc::new(found);
-    faults
-}
-
-fn set_auth(global: &mut Global, headers: Vec<(String, Template)>) {
-    global.defaults.auth.global.snippet_headers = headers;
+    said
 }

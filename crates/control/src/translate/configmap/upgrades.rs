@@ -19,7 +19,7 @@ pub(super) fn upgrade_protocols(text: &str) -> (Vec<String>, Option<String>) {
     let refused: Vec<_> = refused.iter().map(|name| format!("{name:?}")).collect();
     let remark = (!refused.is_empty()).then(|| {
         let why = "requests would pass that nobody looks at, or it is no name";
-        format!("left out: {} ({why})", refused.join(", "))
+        format!("ignored: {} ({why})", refused.join(", "))
     });
     (taken, remark)
 }

@@ -5,8 +5,9 @@
 use std::sync::Arc;
 
 use model::{
-    Allowed, BackendFilters, CrossOrigin, HeaderChanges, Mirror, OriginPattern, PathChange, PathKind,
-    PathMatch, RequestFilter, RequestRedirect, ResponseFilter, Scheme, Share, UrlRewrite,
+    Allowed, BackendFilters, CrossOrigin, HeadText, HeaderChanges, HostName, Mirror, OriginPattern,
+    PathChange, PathKind, PathMatch, RequestFilter, RequestRedirect, ResponseFilter, Scheme, Share,
+    UrlRewrite,
 };
 
 use super::backends::BackendFinder;
@@ -79,7 +80,7 @@ impl FilterSet {
             }
             FilterType::URLRewrite => {
                 let rewrite = filter.url_rewrite.as_deref().ok_or_else(lacking)?;
-                let host = rewrite.hostname.as_deref().map(str::to_owned);
+                let host = rewrite.hostname.as_deref().map(hostname).transpose()?;
                 let path = rewrite.path.as_ref().map(|change| path_change(change, path)).transpose()?;
                 put(&mut self.rewrite, filter, UrlRewrite { host, path })
             }
@@ -166,7 +167,7 @@ fn request_redirect(
     Ok(RequestRedirect {
         status,
         scheme,
-        host: redirect.hostname.as_deref().map(str::to_owned),
+        host: redirect.hostname.as_deref().map(hostname).transpose()?,
         port: redirect.port,
         // That of the listener is set where the route is attached.
         listener_port: 0,
@@ -198,12 +199,25 @@ fn cross_origin(cors: &gateway_api::Cors) -> Result<CrossOrigin, Fault> {
     Ok(CrossOrigin {
         origins: origins.collect::<Result<_, _>>().map_err(|why| unsupported(why.to_string()))?,
         credentials: cors.allow_credentials.unwrap_or_default(),
-        methods: Allowed::of(&cors.allow_methods),
-        headers: Allowed::of(&cors.allow_headers),
-        expose: Allowed::of(&cors.expose_headers),
+        methods: allowed(&cors.allow_methods)?,
+        headers: allowed(&cors.allow_headers)?,
+        expose: allowed(&cors.expose_headers)?,
         // "The default value is 5 (seconds)."
         max_age: cors.max_age.unwrap_or(5),
     })
+}
+
+fn allowed<T: AsRef<str>>(list: &[T]) -> Result<Allowed, Fault> {
+    Allowed::of(list).map_err(|why| unsupported(why.to_string()))
+}
+
+/// A host that is written into a head.
+fn hostname(text: &str) -> Result<HeadText, Fault> {
+    let invalid = || unsupported(format!("{text:?} is no hostname"));
+    match HostName::parse(text) {
+        Ok(HostName::Exact(_)) => HeadText::new(text).map_err(|_| invalid()),
+        _ => Err(invalid()),
+    }
 }
 
 fn share(mirror: &RequestMirror) -> Share {

@@ -295,17 +295,22 @@ fn at_host(route: &Route, host: &HostName, port: u16, client_auth: Option<&Clien
         });
         route.request_filters = RequestFilters::new(filters.collect()).expect("each is of another kind");
     }
-    if let Some(auth) = client_auth.filter(|auth| auth.verify == VerifyClient::On) {
-        let client_certificate = Some(ClientCertificate {
-            verify: auth.verify,
-            match_subject: None,
-            error_page: None,
-            pass_certificate: false,
-            passes_in_clear: false,
-        });
-        route.access.get_or_insert_default().client_certificate = client_certificate;
+    if let Some(certificate) = client_certificate(client_auth) {
+        route.access.get_or_insert_default().client_certificate = Some(certificate);
     }
     route
+}
+
+/// Requirements on clients of routes whose listener requires certificates.
+pub(super) fn client_certificate(client_auth: Option<&ClientAuth>) -> Option<ClientCertificate> {
+    let auth = client_auth.filter(|auth| auth.verify == VerifyClient::On)?;
+    Some(ClientCertificate {
+        verify: auth.verify,
+        match_subject: None,
+        error_page: None,
+        pass_certificate: false,
+        passes_in_clear: false,
+    })
 }
 
 /// What becomes of connections for a name at a listener of TLS.

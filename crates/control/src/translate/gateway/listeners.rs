@@ -20,6 +20,7 @@ use crate::objects::gateway_api::{
 };
 use crate::objects::{At, Sourced};
 use crate::translate::inputs::Inputs;
+use crate::translate::ownership::Owner;
 
 /// All listeners of this controller.
 #[derive(Default)]
@@ -110,6 +111,20 @@ impl<'a> Listeners<'a> {
             ParentKey::Set(name) => &self.sets.iter().find(|set| set.object.key() == *name)?.gateway,
         };
         self.gateways.iter().find(|gateway| gateway.object.key() == *name)
+    }
+
+    /// A parent, as it owns hosts.
+    pub(super) fn owner_of(&self, parent: &ParentKey) -> Option<Owner> {
+        match parent {
+            ParentKey::Gateway(name) => {
+                let found = self.gateways.iter().find(|one| one.object.key() == *name)?;
+                Some(Owner { born: age(found.object).0, object: found.object.reference() })
+            }
+            ParentKey::Set(name) => {
+                let found = self.sets.iter().find(|one| one.object.key() == *name)?;
+                Some(Owner { born: age(found.object).0, object: found.object.reference() })
+            }
+        }
     }
 
     fn add_gateway(&mut self, at: usize, inputs: &Inputs<'a>, kept: &mut listener_tls::Kept) {
@@ -256,8 +271,15 @@ fn settle_port(
     let has_own_address = one.addresses.iter().all(Option::is_some);
     let is_http = one.listener.protocol == Protocol::Http;
     let is_tls = is_tls(one);
+    let reserved = options.reserved(one.transport(), wanted);
     if has_own_address {
-        return Ok(());
+        // At an address of its own it may have the ports at which Ingresses are served.
+        let is_served =
+            one.transport() == Transport::Tcp && [options.http_port, options.https_port].contains(&wanted);
+        return match reserved.filter(|_| !is_served) {
+            Some(flag) => Err(unavailable(&format!("Forebay itself ({flag})"))),
+            None => Ok(()),
+        };
     }
     if one.transport() == Transport::Tcp {
         let is_own = |usual: u16, own: u16| wanted == usual || wanted == own;
@@ -269,9 +291,9 @@ fn settle_port(
             one.port = options.https_port;
             return Ok(());
         }
-        if let Some((_, flag)) = options.reserved_ports.iter().find(|(port, _)| *port == wanted) {
-            return Err(unavailable(&format!("Forebay itself ({flag})")));
-        }
+    }
+    if let Some(flag) = reserved {
+        return Err(unavailable(&format!("Forebay itself ({flag})")));
     }
     if streams.contains(&(one.transport(), wanted)) {
         return Err(unavailable("a TCP or UDP service of the settings"));

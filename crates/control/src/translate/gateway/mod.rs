@@ -38,7 +38,7 @@ mod status;
 
 use std::collections::HashSet;
 
-use model::{Listener, Protocol, Transport};
+use model::{HostName, Listener, Protocol, Transport};
 use smallvec::SmallVec;
 
 use super::Translation;
@@ -47,9 +47,11 @@ use super::clusters::ClusterQueries;
 use super::ingress::Settings;
 use super::inputs::Inputs;
 use super::memo::Revisions;
+use super::ownership::{HostsOfIngresses, Owner};
 use crate::objects::gateway_api::ReferenceGrant;
 use crate::options::Options;
 use crate::problem::Problem;
+use effective::Effective;
 use forebay_policies::ForebayPolicies;
 use pieces::Pieces;
 use placed::{AllPlaced, Same};
@@ -74,6 +76,7 @@ pub(super) struct Gateways {
 /// What is to be added to a translation.
 pub(super) struct Made {
     assembled: hosts::Assembled,
+    owners: join::Owners,
     report: GatewayReport,
     problems: Vec<Problem>,
 }
@@ -112,6 +115,7 @@ impl Gateways {
         };
         self.routes.follow(&mut self.pieces, context, &listeners, inputs, clusters, revisions);
         let (counts, by_listener) = by_listener(&listeners, &self.routes, &self.pieces);
+        let owners = owners(&listeners, &self.routes, inputs.options);
         let assembled = hosts::assemble(&listeners, &by_listener, &mut self.hosts);
         let mut problems = Vec::new();
         let reporter = status::Reporter {
@@ -124,14 +128,21 @@ impl Gateways {
         };
         let report = reporter.report(&judged, &forebay_policies);
         self.report = report.clone();
-        Some(Made { assembled, report, problems })
+        Some(Made { assembled, owners, report, problems })
     }
 
     /// Adds what was made to a translation.
-    pub(super) fn join(&mut self, made: Made, options: &Options, translation: &mut Translation) {
-        let Made { assembled, report, problems } = made;
+    pub(super) fn join(
+        &mut self,
+        made: Made,
+        names: &HostsOfIngresses,
+        options: &Options,
+        translation: &mut Translation,
+    ) {
+        let Made { assembled, owners, report, mut problems } = made;
         let Translation { model, origins, .. } = translation;
-        join::join(assembled, options, model, origins, &mut self.joined);
+        let mut joining = join::Joining { options, names, owners: &owners, problems: &mut problems };
+        joining.join(assembled, model, origins, &mut self.joined);
         translation.gateway = report;
         let mut told: HashSet<_> = translation.problems.iter().cloned().collect();
         translation.problems.extend(problems.into_iter().filter(|problem| told.insert(problem.clone())));
@@ -169,6 +180,39 @@ fn taken(listener: &Listener) -> (Transport, u16) {
     let transport =
         if matches!(listener.protocol, Protocol::Udp(_)) { Transport::Udp } else { Transport::Tcp };
     (transport, listener.port)
+}
+
+/// Owner of each host at the ports of Ingresses: the oldest of the Gateways and sets with a listener for it and the routes that name it.
+fn owners(listeners: &listeners::Listeners<'_>, routes: &AllPlaced, options: &Options) -> join::Owners {
+    let is_shared = |one: &Effective<'_>| {
+        let is_own = one.port == options.http_port || one.port == options.https_port;
+        is_own && one.transport() == Transport::Tcp && one.refused.is_none() && one.addresses.contains(&None)
+    };
+    let mut owners = join::Owners::new();
+    let mut note = |name: &HostName, owner: Owner| {
+        let is_first = owners.get(name).is_none_or(|first| {
+            (owner.born, &owner.object.namespace, &owner.object.name)
+                < (first.born, &first.object.namespace, &first.object.name)
+        });
+        if is_first {
+            owners.insert(name.clone(), owner);
+        }
+    };
+    for one in listeners.all.iter().filter(|one| is_shared(one)) {
+        if let Some(owner) = listeners.owner_of(&one.parent) {
+            note(&one.hostname, owner);
+        }
+    }
+    for route in routes.attached() {
+        let places = route.parents.iter().flat_map(|parent| {
+            let places = parent.attached.listeners.iter().flatten();
+            places.filter(|(at, _)| is_shared(&listeners.all[*at]) && !parent.loses(*at))
+        });
+        for name in places.flat_map(|(_, names)| names) {
+            note(name, route.object.owner());
+        }
+    }
+    owners
 }
 
 /// How many routes each listener has, and which of them are served there under which names.

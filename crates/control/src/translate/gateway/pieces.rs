@@ -23,6 +23,7 @@ use crate::translate::clusters::ClusterQueries;
 use crate::translate::ingress::Settings;
 use crate::translate::inputs::Inputs;
 use crate::translate::memo::{Memo, Revisions};
+use crate::translate::ownership::Owner;
 
 /// What identifies a route.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -78,6 +79,13 @@ macro_rules! route_objects {
             fn age(&self) -> (u64, &str, &str) {
                 match self {
                     $(Self::$kind(object) => age(&**object),)*
+                }
+            }
+
+            /// It, as it owns hosts.
+            pub(super) fn owner(&self) -> Owner {
+                match self {
+                    $(Self::$kind(object) => Owner { born: age(&**object).0, object: object.reference() },)*
                 }
             }
 

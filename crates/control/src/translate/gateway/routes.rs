@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::{
-    Action, Affinity, AffinityCookie, AffinityMode, Backends, Conditions, DirectResponse, Forward, Labels,
-    RequestFilters, ResponseFilters, RetryPolicy, Route, Timeouts, Transfer, UpstreamHead,
+    Action, Affinity, AffinityCookie, AffinityMode, Backends, Conditions, CookieText, DirectResponse,
+    Forward, HeaderName, InvalidHeadText, Labels, RequestFilters, ResponseFilters, RetryPolicy, Route,
+    Timeouts, Transfer, UpstreamHead,
 };
 
 use super::backends::BackendFinder;
@@ -261,16 +262,25 @@ fn affinity(asked: &SessionPersistence) -> Result<Affinity, Fault> {
     let age_max = read_duration(asked.absolute_timeout.as_deref())?;
     let lifetime = asked.cookie_config.as_ref().map(|cookie| &cookie.lifetime_type);
     let is_permanent = lifetime == Some(&CookieLifetime::Permanent);
-    let name = asked.session_name.as_deref().unwrap_or(SESSION_NAME).to_owned();
+    let name = asked.session_name.as_deref().unwrap_or(SESSION_NAME);
+    let invalid = |why: InvalidHeadText| Fault::new("UnsupportedValue", format!("sessionName: {why}"));
     let seconds = age_max.map(|age| age.as_secs().cast_signed()).filter(|_| is_permanent);
     let header = match &asked.kind {
         SessionType::Cookie => None,
-        SessionType::Header => Some(name.clone()),
+        SessionType::Header => Some(HeaderName::new(name).map_err(invalid)?),
         SessionType::Other(kind) => {
             let message = format!("session persistence of type {kind} is not supported");
             return Err(Fault::new("UnsupportedValue", message));
         }
     };
+    let name = CookieText::new(name).map_err(invalid)?;
     let cookie = AffinityCookie { name, max_age: seconds, expires: seconds, ..AffinityCookie::default() };
-    Ok(Affinity { mode: AffinityMode::Persistent, change_on_failure: true, cookie, header, age_max })
+    Ok(Affinity {
+        mode: AffinityMode::Persistent,
+        change_on_failure: true,
+        cookie,
+        header,
+        age_max,
+        key: None,
+    })
 }

@@ -212,7 +212,7 @@ fn whole_path(expression: &str) -> Result<PathMatch, InvalidPath> {
     let anchored = rest.map_or_else(|| expression.to_owned(), |rest| format!("/(?-i:{rest})$"));
     PathMatch::new(PathKind::Regex, &anchored).map_err(|invalid| match invalid {
         InvalidPath::Expression(_, why) => InvalidPath::Expression(expression.to_owned(), why),
-        other @ InvalidPath::NoSlash(_) => other,
+        other @ (InvalidPath::NoSlash(_) | InvalidPath::Control(_)) => other,
     })
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use model::template::{Part, Template, Variable};
 use model::{ExternalAuth, ExternalCheck, HostName, PathKind, PathMatch};
 
+use super::locations::is_plain;
 use super::{Declared, Merge};
 use crate::names::{NsName, PortRef};
 use crate::problem::{Problem, Reason, Severity};
@@ -68,7 +69,7 @@ impl Merge<'_, '_, '_> {
                     return Ok(found);
                 }
                 let host = self.host_of(place, draft).inspect_err(|why| {
-                    let message = format!("auth-url: {why}: the location answers 503");
+                    let message = format!("auth-url: {why}: the location returns 503");
                     let problem = Problem::in_place(Severity::Error, &draft.place, message);
                     self.problems.push(problem.because(Reason::Annotation));
                 });
@@ -83,6 +84,12 @@ impl Merge<'_, '_, '_> {
         if let Some(fault) = fault {
             let problem = Problem::in_place(Severity::Error, &draft.place, format!("auth service: {fault}"));
             self.problems.push(problem.because(Reason::Missing));
+        } else if self.clusters.is_on_this_machine(&service) {
+            let message = format!(
+                "auth service: {}:{} is on this machine, which is allowed in files; in a cluster it is refused",
+                service.host, service.port
+            );
+            self.problems.push(Problem::in_place(Severity::Notice, &draft.place, message));
         }
         Ok(ExternalAuth { cluster, check })
     }
@@ -152,11 +159,6 @@ fn takes(rule: &PathMatch, path: &str) -> bool {
         rest.is_some_and(|rest| rest.starts_with('/'))
     };
     rule.path() == path || rule.kind() == PathKind::Prefix && is_below()
-}
-
-/// Whether it stands for itself in an expression too, or for any one character.
-fn is_plain(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"/-_.~%@:!&',;=".contains(&byte)
 }
 
 #[cfg(test)]

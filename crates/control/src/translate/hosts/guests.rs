@@ -4,17 +4,94 @@
 //! a guest asks for such settings, they are left out and reported. If leaving one out would give access that the guest wants to
 //! restrict, the guest's own routes are closed. ingress-nginx takes the first Ingress that configures a setting, whatever its
 //! namespace.
+//!
+//! A guest adds paths that mean nothing to those before it: no other spelling of a path of theirs, and no regular expression, which
+//! could take any path and would make expressions of the owner's paths too.
 
-use model::VerifyClient;
+use std::collections::HashMap;
 
-use super::{Claim, Merge, Standing};
+use model::{PathMatch, VerifyClient};
+
+use super::{Claim, DraftRoute, Merge, Standing, locations};
 use crate::names::ObjectRef;
 use crate::problem::{Problem, Reason, Severity};
+use crate::translate::spelling;
+
+/// The paths of a host by what they mean ([`spelling`]), with the number of the claim that has each.
+pub(super) struct Held {
+    by_meaning: HashMap<String, usize>,
+    /// Objects of several namespaces claim the host.
+    has_guests: bool,
+}
+
+impl Held {
+    pub(super) fn of(claims: &[Claim]) -> Self {
+        let namespace = |claim: &Claim| claim.place.object.namespace.clone();
+        let has_guests = claims.first().is_some_and(|first| {
+            let owner = namespace(first);
+            claims.iter().any(|claim| namespace(claim) != owner)
+        });
+        Self { by_meaning: HashMap::new(), has_guests }
+    }
+}
 
 impl Merge<'_, '_, '_> {
     /// The owner of the host, if the claim is of another namespace.
     pub(super) fn owner_before(&self, claim: &Claim) -> Option<ObjectRef> {
         self.owner.clone().filter(|owner| owner.namespace != claim.place.object.namespace)
+    }
+
+    /// The owner's `/`, where its object names a backend for the paths that nobody declares.
+    pub(super) fn hold_root(&mut self, number: usize, rest: &DraftRoute) {
+        if self.held.has_guests && rest.backend.is_some() {
+            self.held.by_meaning.entry("/".to_owned()).or_insert(number);
+        }
+    }
+
+    /// Notes the path of a route. Returns the path that a guest's route takes, or why the route is left out.
+    pub(super) fn hold(
+        &mut self,
+        route: &DraftRoute,
+        askers: &[ObjectRef],
+        number: usize,
+    ) -> Result<Option<PathMatch>, Box<Problem>> {
+        if !self.held.has_guests {
+            return Ok(None);
+        }
+        let namespace = &askers[number].namespace;
+        let Some(owner) = self.owner.clone().filter(|owner| owner.namespace != *namespace) else {
+            self.held.by_meaning.entry(spelling::meaning(route.path.path())).or_insert(number);
+            return Ok(None);
+        };
+        let (text, name) = (route.path.path(), self.name);
+        let left_out = |reason, what: String| {
+            let message = format!("path {text} of host {name}: {what}; it is ignored");
+            Err(Box::new(Problem::in_place(Severity::Warning, &route.place, message).because(reason)))
+        };
+        let belongs = format!("the host belongs to {owner}, which is older and of another namespace");
+        let Some(path) = locations::of_guest(route) else {
+            return left_out(
+                Reason::NotOwner,
+                format!("{belongs}, and a regular expression could take its paths"),
+            );
+        };
+        let meaning = spelling::meaning(path.path());
+        let holder = self.held.by_meaning.get(&meaning).map(|&holder| &askers[holder]);
+        if let Some(first) = holder.filter(|first| first.namespace != *namespace) {
+            return left_out(
+                Reason::Conflict,
+                format!("{belongs}, and {first} has the path in another spelling"),
+            );
+        }
+        let owners = self.drafts.iter().filter(|declared| declared.of_guest.is_none());
+        if locations::are_taken(owners, path.path()) {
+            return left_out(
+                Reason::NotOwner,
+                format!("{belongs}, and a regular expression of the owner's takes it"),
+            );
+        }
+        self.held.by_meaning.entry(meaning).or_insert(number);
+        Ok(Some(path))
     }
 
     /// Handles what a guest says about the host as a whole.
@@ -47,7 +124,7 @@ impl Merge<'_, '_, '_> {
             self.tell_guest(claim, owner, Reason::NoEffect, &what);
         }
         if claim.is_catch_all {
-            let what = "the default backend of this one is left out";
+            let what = "the default backend of this one is ignored";
             self.tell_guest(claim, owner, Reason::NotOwner, what);
         }
         let (has_tls, asks_clients) = (tls.certificate.is_some(), tls.client_auth.is_some());

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use model::{Expression, PathKind, PathMatch, RequestFilter, Rewrite};
+use model::{Expression, PathKind, PathMatch, RequestFilter, Rewrite, StepBudget};
 
 use super::Declared;
 use crate::translate::claim::DraftRoute;
@@ -17,10 +17,61 @@ pub(super) struct Location {
     pub(super) rewrite: Option<RequestFilter>,
 }
 
-/// Whether the paths of these routes are regular expressions.
-pub(super) fn are_expressions(drafts: &[Declared]) -> bool {
-    let is_rewritten = |draft: &DraftRoute| texts(draft, false).any(|text| is_rewritten(draft, &text));
-    drafts.iter().any(|declared| declared.draft.uses_regex || is_rewritten(&declared.draft))
+/// Ends of expressions that take everything below the text before them, in groups for a rewrite.
+const TAKES_THE_REST: [&str; 4] = ["(/|$)(.*)", "/?(.*)", "(.*)", ".*"];
+
+/// Whether the paths of these routes are regular expressions. Those of guests never are, nor do they make the owner's so.
+pub(super) fn are_expressions<'d>(drafts: impl IntoIterator<Item = &'d Declared>) -> bool {
+    let is_expression =
+        |draft: &DraftRoute| draft.uses_regex || texts(draft, false).any(|text| is_rewritten(draft, &text));
+    let mut owners = drafts.into_iter().filter(|declared| declared.of_guest.is_none());
+    owners.any(|declared| is_expression(&declared.draft))
+}
+
+/// The path of a guest's route: what it says itself, or what its expression begins with, if that takes all that is below and nothing
+/// else. None for any other expression.
+pub(super) fn of_guest(draft: &DraftRoute) -> Option<PathMatch> {
+    let path = draft.path.path();
+    if draft.path.kind() != PathKind::Regex && !draft.uses_regex && !is_rewritten(draft, path) {
+        return Some(draft.path.clone());
+    }
+    let begin = TAKES_THE_REST.iter().find_map(|end| path.strip_suffix(end));
+    let literal = begin.unwrap_or(path);
+    let kind = if begin.is_some() { PathKind::Prefix } else { draft.path.kind() };
+    if kind == PathKind::Regex || !literal.bytes().all(is_plain) {
+        return None;
+    }
+    PathMatch::new(kind, if literal.is_empty() { "/" } else { literal }).ok()
+}
+
+/// Whether an expression of these routes takes a path, or what is below it. One for `/` takes what is left.
+pub(super) fn are_taken<'d>(owners: impl Iterator<Item = &'d Declared> + Clone, path: &str) -> bool {
+    if !are_expressions(owners.clone()) {
+        return false;
+    }
+    let texts = owners.flat_map(|declared| texts(&declared.draft, false)).filter(|text| text != "/");
+    let below = format!("{}/", path.trim_end_matches('/'));
+    texts.filter_map(|text| PathMatch::regex(&text).ok()).any(|taken| {
+        // A path that takes too many steps is the owner's.
+        let is_taken = |it: &Expression, path: &str| {
+            it.try_match(path.as_bytes(), &StepBudget::default()).unwrap_or(true)
+        };
+        let takes = |path: &str| taken.expression().is_some_and(|it| is_taken(it, path));
+        takes(path) || takes(&below)
+    })
+}
+
+/// The location of a guest's route.
+pub(super) fn plain(draft: &DraftRoute, path: &PathMatch) -> Result<Location, String> {
+    let text = draft.path.path();
+    let rewrite = if is_rewritten(draft, text) { rewrite(draft, text)? } else { None };
+    Ok(Location { path: path.clone(), rewrite })
+}
+
+/// The location of all paths, beside guests: their paths are no expressions, and those are asked first.
+pub(super) fn beside_guests(location: Location) -> Location {
+    let path = if location.path.path() == "/" { PathMatch::root() } else { location.path };
+    Location { path, ..location }
 }
 
 /// The order in which they are asked: "by path length descending, then lexicographic descending".
@@ -68,4 +119,9 @@ fn rewrite(draft: &DraftRoute, text: &str) -> Result<Option<RequestFilter>, Stri
     let pattern = Expression::anywhere(text).map_err(|error| error.to_string())?;
     let rewrite = Rewrite { pattern, target: wanted.target.clone(), redirects: wanted.redirects };
     Ok(Some(RequestFilter::Rewrite(Box::new(rewrite))))
+}
+
+/// Whether it stands for itself in an expression too, or for any one character.
+pub(super) fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"/-_.~%@:!&',;=".contains(&byte)
 }

@@ -2,6 +2,7 @@
 //!
 //! Never in here: which drafts there are.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use model::{
@@ -20,20 +21,26 @@ impl Merge<'_, '_, '_> {
     pub(super) fn make_routes(&mut self, askers: &[ObjectRef]) {
         let mut drafts = std::mem::take(&mut self.drafts);
         self.asked_here = self.asked_here(&drafts);
-        if !locations::are_expressions(&drafts) {
-            for declared in &drafts {
-                let location = Location { path: declared.draft.path.clone(), rewrite: None };
-                self.make(declared, vec![location], askers);
-            }
-            return;
+        let has_guests = drafts.iter().any(|declared| declared.of_guest.is_some());
+        let are_expressions = locations::are_expressions(&drafts);
+        let exact = if are_expressions { locations::exact_paths(&drafts) } else { HashSet::new() };
+        if are_expressions {
+            locations::sort(&mut drafts);
         }
-        let exact = locations::exact_paths(&drafts);
-        locations::sort(&mut drafts);
         for declared in &drafts {
-            match locations::expressions(&declared.draft, &exact) {
+            let made = match &declared.of_guest {
+                Some(path) => locations::plain(&declared.draft, path).map(|one| vec![one]),
+                None if are_expressions => locations::expressions(&declared.draft, &exact),
+                None => Ok(vec![Location { path: declared.draft.path.clone(), rewrite: None }]),
+            };
+            match made {
+                Ok(locations) if has_guests && are_expressions => {
+                    let locations = locations.into_iter().map(locations::beside_guests).collect();
+                    self.make(declared, locations, askers);
+                }
                 Ok(locations) => self.make(declared, locations, askers),
                 Err(why) => {
-                    let message = format!("{why}; it is left out");
+                    let message = format!("{why}; it is ignored");
                     let problem = Problem::in_place(Severity::Error, &declared.draft.place, message);
                     self.problems.push(problem.because(Reason::Invalid));
                 }
@@ -43,7 +50,7 @@ impl Merge<'_, '_, '_> {
 
     /// Makes the routes of a draft, and reports what is wrong with its backend. The routes are made in any case.
     fn make(&mut self, declared: &Declared, locations: Vec<Location>, askers: &[ObjectRef]) {
-        let Declared { number, draft, is_rest } = declared;
+        let Declared { number, draft, is_rest, of_guest: _ } = declared;
         let standing = number.map(|number| self.standings[number].clone()).unwrap_or_default();
         let asker = number.map_or(&draft.place.object, |number| &askers[number]);
         let mut fault = None;

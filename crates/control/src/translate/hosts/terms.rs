@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use model::template::Template;
 use model::{
-    Access, AddressRule, ClientCertificate, HostName, HostScript, Networks, RequestFilter, TlsRedirect,
-    UpstreamTls, VerifyClient,
+    Access, AddressRule, ClientCertificate, HostName, HostScript, Networks, PathMatch, RequestFilter,
+    TlsRedirect, UpstreamTls, VerifyClient,
 };
 
 use super::Standing;
+use crate::problem::Place;
 use crate::translate::claim::{AccessDraft, ClientAuthPolicy, DraftRoute, TlsRedirectDraft};
+use crate::translate::ownership::Terms;
 use crate::translate::snippet::OfHost;
 use crate::translate::value::Parsed;
 
@@ -24,7 +27,7 @@ pub(super) struct HostTerms {
     /// A wildcard host that its name belongs to is served over TLS.
     pub(super) wildcard_has_tls: bool,
     /// Where clients are sent that ask for `/`.
-    pub(super) app_root: Option<String>,
+    pub(super) app_root: Option<Template>,
     /// Why all its routes are closed.
     pub(super) denials: Vec<String>,
     /// The verification of client certificates, or why the host is closed.
@@ -71,6 +74,17 @@ impl HostTerms {
             external: None,
             satisfy,
         }
+    }
+
+    /// Settings of routes of other kinds of objects too, if there are any.
+    pub(super) fn of_all_routes(&self) -> Option<Arc<Terms>> {
+        let bare = DraftRoute::new(PathMatch::root(), None, Place::of_proxy());
+        let terms = Terms {
+            access: self.access(&bare, &Standing::default()),
+            script: self.host_script(&bare),
+            app_root: self.app_root.clone(),
+        };
+        (terms != Terms::default()).then(|| Arc::new(terms))
     }
 
     /// Which clients are let in where nothing is said of them for the place itself.

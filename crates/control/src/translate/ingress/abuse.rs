@@ -18,9 +18,9 @@ use crate::translate::value::{self, Parsed, set};
 
 annotations! {
     "abuse", Location, "watch", Supported(|s, v| set(&mut s.abuse.mode, overload::mode(v))),
-        "Clients that are far off the others: `watch` finds and tells of them, `enforce` slows and then refuses their requests, `off` does not count requests.";
+        "Clients that behave unlike all others: `watch` reports them, `enforce` slows, then refuses them, `off` does not count.";
     "abuse-key", Location, "$remote_addr", Supported(|s, v| set(&mut s.abuse.key, template(v).map(Key::Own))),
-        "What tells clients apart for `forebay.io/abuse`: a text with variables, such as `$http_x_api_key`. Requests for which it comes to nothing are their address's.";
+        "What identifies a client for `forebay.io/abuse`, such as `$http_x_api_key`; if empty, the address.";
 }
 
 /// Time for which a client may be slower than the least rate at first, unless the key says otherwise.
@@ -86,6 +86,9 @@ fn template(text: &str) -> Parsed<Option<Template>> {
                 | Variable::ReqId
                 | Variable::RequestId
                 | Variable::ProxyUpstreamName
+                | Variable::ProxyHost
+                | Variable::ProxyPort
+                | Variable::RequestBody
                 | Variable::ProxyAlternativeUpstreamName
                 | Variable::UpstreamAddr
                 | Variable::UpstreamResponseLength
@@ -94,6 +97,7 @@ fn template(text: &str) -> Parsed<Option<Template>> {
                 | Variable::UpstreamConnectTime
                 | Variable::UpstreamStatus
                 | Variable::UpstreamCacheStatus
+                | Variable::ForebayReason
                 | Variable::OpentelemetryTraceId
                 | Variable::OpentelemetrySpanId
                 | Variable::OpentelemetryContextTraceparent
@@ -104,7 +108,7 @@ fn template(text: &str) -> Parsed<Option<Template>> {
     let template = limits::key(text)?;
     if template.as_ref().is_some_and(|template| !template.variables().all(is_settled)) {
         return Err(format!(
-            "{text:?} has a variable that is not known when a request begins, or that tells no client from another"
+            "{text:?} has a variable that is not known when a request begins, or that does not distinguish clients"
         ));
     }
     Ok(template)

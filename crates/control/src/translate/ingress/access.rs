@@ -13,7 +13,7 @@ use crate::translate::value::{self, Parsed, set};
 
 annotations! {
     "allowlist-source-range", Location, "", Supported(|s, v| set(&mut s.access.allowed, address_set(v))), ClosesLocations,
-        "Networks of clients that are let in; others get 403.", Medium;
+        "Networks of clients that are allowed; others get 403.", Medium;
     "denylist-source-range", Location, "", Supported(|s, v| set(&mut s.access.denied, address_set(v))), ClosesLocations,
         "Networks of clients that get 403.", Medium;
     "satisfy", Location, "all", Supported(|s, v| set(&mut s.access.satisfy, satisfy(v))),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Affinity, AffinityCookie, AffinityMode};
+use model::{Affinity, AffinityCookie, AffinityMode, CookieText};
 
 use super::annotation::Effect::Supported;
 use super::annotation::Scope::Ingress;
@@ -12,25 +12,25 @@ use crate::translate::value::{self, Parsed, set};
 
 annotations! {
     "affinity", Ingress, "", Supported(|s, v| set(&mut s.affinity.is_on, by_cookie(v))),
-        "Keeps a client at one endpoint, by a cookie: `cookie`.";
+        "`cookie` keeps a client at one endpoint.";
     "affinity-mode", Ingress, "balanced", Supported(|s, v| set(&mut s.affinity.mode, mode(v))),
         "`balanced` rebalances when endpoints change, `persistent` never moves a client while its endpoint lives.", Medium;
     "session-cookie-change-on-failure", Ingress, "false", Supported(|s, v| set(&mut s.affinity.change_on_failure, value::boolean(v))),
         "Moves a client whose endpoint fails.";
     "session-cookie-conditional-samesite-none", Ingress, "false",
         Supported(|s, v| set(&mut s.affinity.cookie.omits_none_for_old_browsers, value::boolean(v))),
-        "Leaves SameSite=None out for old browsers.";
-    "session-cookie-domain", Ingress, "", Supported(|s, v| set(&mut s.affinity.cookie.domain, value::spaced(v, value::NAME).map(Some))),
+        "Omits SameSite=None for old browsers.";
+    "session-cookie-domain", Ingress, "", Supported(|s, v| set(&mut s.affinity.cookie.domain, cookie_text(value::spaced(v, value::NAME)).map(Some))),
         "Domain of the affinity cookie.", Medium;
     "session-cookie-expires", Ingress, "", Supported(|s, v| set(&mut s.affinity.cookie.expires, value::number(v.trim()).map(Some))),
         "Expires of the affinity cookie, in seconds.", Medium;
     "session-cookie-max-age", Ingress, "", Supported(|s, v| set(&mut s.affinity.cookie.max_age, value::number(v.trim()).map(Some))),
         "Max-Age of the affinity cookie.", Medium;
-    "session-cookie-name", Ingress, "INGRESSCOOKIE", Supported(|s, v| set(&mut s.affinity.cookie.name, value::spaced(v, value::NAME))),
+    "session-cookie-name", Ingress, "INGRESSCOOKIE", Supported(|s, v| set(&mut s.affinity.cookie.name, cookie_text(value::spaced(v, value::NAME)))),
         "Name of the affinity cookie.", Medium;
-    "session-cookie-path", Ingress, "", Supported(|s, v| set(&mut s.affinity.cookie.path, value::spaced(v, value::URL).map(Some))),
+    "session-cookie-path", Ingress, "", Supported(|s, v| set(&mut s.affinity.cookie.path, cookie_text(value::spaced(v, value::URL)).map(Some))),
         "Path of the affinity cookie.", Medium;
-    "session-cookie-samesite", Ingress, "", Supported(|s, v| set(&mut s.affinity.cookie.same_site, same_site(v).map(Some))),
+    "session-cookie-samesite", Ingress, "", Supported(|s, v| set(&mut s.affinity.cookie.same_site, cookie_text(same_site(v)).map(Some))),
         "SameSite of the affinity cookie.";
     "session-cookie-secure", Ingress, "", Supported(|s, v| set(&mut s.affinity.cookie.is_secure, value::boolean(v))),
         "Secure of the affinity cookie.";
@@ -56,6 +56,7 @@ impl Settings {
                 cookie: cookie.clone(),
                 header: None,
                 age_max: None,
+                key: None,
             })
         })
     }
@@ -76,6 +77,10 @@ fn mode(text: &str) -> Parsed<AffinityMode> {
         "persistent" => Ok(AffinityMode::Persistent),
         _ => Err(format!("{text:?} is neither \"balanced\" nor \"persistent\"")),
     }
+}
+
+fn cookie_text(text: Parsed<String>) -> Parsed<CookieText> {
+    CookieText::new(&text?).map_err(|why| why.to_string())
 }
 
 /// The word as it was written, in whatever letter case.

@@ -137,6 +137,11 @@ pub(super) fn read(
     settings
 }
 
+/// Whether an Ingress has an annotation with this name, which has no prefix.
+pub(super) fn is_given(ingress: &Sourced<Ingress>, prefix: &str, name: &str) -> bool {
+    ingress.metadata.annotations.get(&format!("{prefix}/{name}")).is_some()
+}
+
 /// The annotation without which ingress-nginx does not even look at another one, if the Ingress lacks it.
 fn missing_leader(ingress: &Sourced<Ingress>, prefix: &str, name: &str) -> Option<&'static str> {
     let leaders: &[_] = match name {
@@ -156,30 +161,35 @@ pub(in crate::translate) fn judge(
     ingress: &Sourced<Ingress>,
     options: &Options,
     base: &Settings,
+    before: &Settings,
 ) -> Vec<(&'static str, Outcome)> {
     let prefix = &options.annotations_prefix;
-    let (_, faults) = read(ingress, base, prefix, &mut Vec::new()).snippets.resolve();
+    let mut settings = read(ingress, base, prefix, &mut Vec::new());
+    let (_, faults) = snippets::resolve(&mut settings, |name| is_given(ingress, prefix, name), named);
     let judged = ingress.metadata.annotations.iter().filter_map(|(key, value)| {
         let (their_prefix, name) = key.split_once('/')?;
         let annotation = named(name).filter(|_| their_prefix == prefix)?;
         let closed = |(_, why): &(_, String)| {
             let what =
-                if name == "server-snippet" { "its hosts answer 503" } else { "the Ingress answers 503" };
+                if name == "server-snippet" { "its hosts return 503" } else { "the Ingress returns 503" };
             Outcome::Closed(format!("{what}: {why}"))
         };
-        let outcome = if base.screening.refusal(name, &value.value).is_some() {
-            Outcome::BadValue("the Ingress is ignored".to_owned())
+        let outcome = if let Some(why) = base.screening.refusal(name, &value.value) {
+            match before.screening.refusal(name, &value.value) {
+                Some(_) => Outcome::BadValue("the Ingress is ignored".to_owned()),
+                None => Outcome::Closed(format!("the Ingress is ignored: {why}")),
+            }
         } else if let Some(leader) = missing_leader(ingress, prefix, name) {
             Outcome::WithoutEffect(format!("it counts beside {leader}"))
         } else if base.screening.drops(name) {
-            Outcome::BadValue("it is left out, since allow-snippet-annotations is not true".to_owned())
+            Outcome::BadValue("it is ignored, since allow-snippet-annotations is not true".to_owned())
         } else if let Some(fault) = faults.iter().find(|(faulty, _)| *faulty == name) {
             closed(fault)
         } else if firewall::NAMES.contains(&annotation.name)
             && !is_default(&value.value, annotation.default)
             && outcome(annotation, &value.value) == Outcome::Works
         {
-            firewall::outcome(options.waf_unenforced, "the Ingress answers 503")
+            firewall::outcome(options.waf_unenforced, "the Ingress returns 503")
         } else {
             outcome(annotation, &value.value)
         };
@@ -197,7 +207,7 @@ fn outcome(annotation: &Annotation, value: &str) -> Outcome {
             Err(why) if FEWER_VALUES.contains(&annotation.name) => Outcome::Differs(why),
             Err(_) => Outcome::BadValue(match annotation.bad_value {
                 BadValue::Passed => "the default is used".to_owned(),
-                BadValue::ClosesLocations => "the Ingress answers 503".to_owned(),
+                BadValue::ClosesLocations => "the Ingress returns 503".to_owned(),
                 BadValue::IgnoresIngress => "the Ingress is ignored".to_owned(),
             }),
         },
@@ -299,7 +309,7 @@ fn refuse(settings: &mut Settings, bad_value: BadValue, key: &str, what: &str) -
         }
         BadValue::ClosesLocations => {
             settings.guards.of_locations.push(format!("annotation {key} cannot be read"));
-            (Severity::Error, format!("{what}: the locations of this Ingress answer 503"))
+            (Severity::Error, format!("{what}: the locations of this Ingress return 503"))
         }
     }
 }
@@ -307,7 +317,7 @@ fn refuse(settings: &mut Settings, bad_value: BadValue, key: &str, what: &str) -
 /// "With risk level Critical but allow-snippet-annotations false only the snippets are dropped."
 fn dropped(key: &str) -> (Severity, Reason, String) {
     let message = format!(
-        "annotation {key} is left out, as by ingress-nginx: allow-snippet-annotations of the ConfigMap is not \"true\""
+        "annotation {key} is ignored, as by ingress-nginx: allow-snippet-annotations of the ConfigMap is not \"true\""
     );
     (Severity::Warning, Reason::Annotation, message)
 }

@@ -39,6 +39,6 @@ impl dyn Asker + '_ {
 
     /// What is said where a setting closes what asks for it.
     pub(super) fn closing(&self, what: &str, why: &str) -> String {
-        format!("{what}: {why}: {} answer 503", self.closed())
+        format!("{what}: {why}: {} return 503", self.closed())
     }
 }

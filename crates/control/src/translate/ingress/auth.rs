@@ -13,18 +13,18 @@ use crate::translate::claim::{DraftRoute, ExternalDraft};
 use crate::translate::inputs::Inputs;
 use crate::translate::value::{self, set};
 use external::External;
-use model::BasicAuth;
-use model::template::Template;
+use model::{AuthScript, BasicAuth};
+use std::sync::Arc;
 
-const POOLED: &str = "connections to the auth service are kept as those to endpoints are";
+const POOLED: &str = "connections to the auth service are kept open like those to endpoints";
 
 annotations! {
     "auth-always-set-cookie", Location, "false", Supported(|s, v| set(&mut s.auth.own.always_set_cookie, value::boolean(v))),
         "Passes cookies of the auth service on with every status.";
     "auth-cache-duration", Location, "200 202 401 5m", Supported(|s, v| set(&mut s.auth.own.cache_duration, Ok(v.to_owned()))),
-        "How long answers of the auth service are kept, by status.", Medium;
+        "How long responses of the auth service are cached, by status.", Medium;
     "auth-cache-key", Location, "", Supported(|s, v| set(&mut s.auth.own.cache_key, external::cache_key(v))),
-        "Keeps answers of the auth service, under this key.", Medium;
+        "Caches responses of the auth service, under this key.", Medium;
     "auth-keepalive", Location, "0", Ignored(POOLED), "Idle connections kept to the auth service.";
     "auth-keepalive-requests", Location, "1000", Ignored(POOLED), "Requests on one connection to the auth service.";
     "auth-keepalive-share-vars", Location, "false", Ignored("a request to the auth service has no variables of its own"),
@@ -35,7 +35,7 @@ annotations! {
     "auth-proxy-set-headers", Location, "", Supported(|s, v| set(&mut s.auth.own.proxy_set_headers, Ok(value::name(v)))),
         "ConfigMap with headers for the auth service.", Medium;
     "auth-realm", Location, "", Supported(|s, v| set(&mut s.auth.basic.realm, basic::realm(v))), IgnoresIngress,
-        "Realm that is named to clients without credentials.", Medium;
+        "Realm in the challenge to clients without credentials.", Medium;
     "auth-request-redirect", Location, "", Supported(|s, v| set(&mut s.auth.own.request_redirect, external::optional_template(v))),
         "Value of X-Auth-Request-Redirect.", Medium;
     "auth-response-headers", Location, "", Supported(|s, v| set(&mut s.auth.own.response_headers, Ok(v.to_owned()))),
@@ -44,14 +44,14 @@ annotations! {
     "auth-secret-type", Location, "auth-file", Supported(|s, v| set(&mut s.auth.basic.is_map, basic::secret_type(v))), IgnoresIngress,
         "`auth-file`: one htpasswd; `auth-map`: one key for each user.";
     "auth-signin", Location, "", Supported(|s, v| set(&mut s.auth.own.signin, external::signin(v))),
-        "Where clients go that the auth service refuses with 401.", High;
+        "URL to which clients are redirected after a 401 of the auth service.", High;
     "auth-signin-redirect-param", Location, "rd", Supported(|s, v| set(&mut s.auth.own.signin_param, external::parameter(v))),
-        "Query parameter in which `auth-signin` finds the way back.", Medium;
+        "Query parameter in which `auth-signin` gets the URL to return to.", Medium;
     "auth-snippet", Location, "", Supported(|s, v| set(&mut s.snippets.auth, Ok(value::unless_blank(v)))),
-        "nginx configuration for the request to the auth service: its headers.", Critical;
+        "nginx configuration for the request to the auth service.", Critical;
     "auth-type", Location, "", Supported(|s, v| set(&mut s.auth.basic.kind, basic::kind(v))), IgnoresIngress, "Turns on `basic` or `digest` authentication.";
     "auth-url", Location, "", Supported(|s, v| set(&mut s.auth.own.url, external::url_text(v))), IgnoresIngress,
-        "Asks this URL whether a request is let in.", High;
+        "URL of the auth service that allows or refuses each request.", High;
     "enable-global-auth", Location, "true", Supported(|s, v| set(&mut s.auth.asks_global, value::boolean(v))),
         "Whether the ConfigMap's `global-auth-url` is asked.";
 }
@@ -90,9 +90,15 @@ pub(super) struct Resolved {
 }
 
 impl Settings {
-    /// Takes the headers that a snippet has for the request to the Ingress' own auth service.
-    pub(super) fn set_own_headers(&mut self, headers: Vec<(String, Template)>) {
-        self.own.snippet_headers = headers;
+    /// Takes what a snippet does with the question to the Ingress' own auth service.
+    pub(super) fn set_own_script(&mut self, script: Option<Arc<AuthScript>>) {
+        self.own.script = script;
+    }
+
+    /// Takes the variables that a snippet of the locations takes from the response of an auth service.
+    pub(super) fn set_variables(&mut self, variables: &[(Arc<str>, String)]) {
+        self.own.variables = variables.to_vec();
+        self.global.variables = variables.to_vec();
     }
 
     /// Looks up what authentication needs.

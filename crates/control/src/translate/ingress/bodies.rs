@@ -4,10 +4,10 @@ use super::annotation::Effect::Supported;
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
 use crate::translate::claim::DraftRoute;
-use crate::translate::value::{self, Parsed, positive, set};
+use crate::translate::value::{self, Parsed, Taken, positive, set};
 
 annotations! {
-    "client-body-buffer-size", Location, "8k", Supported(|s, v| set(&mut s.bodies.buffer_bytes, value::size(v))), IgnoresIngress,
+    "client-body-buffer-size", Location, "8k", Supported(buffer_size), IgnoresIngress,
         "Request body kept in memory; a longer one goes to a file, where `--body-buffer-dir` names a folder.";
     "proxy-body-size", Location, "1m", Supported(|s, v| set(&mut s.bodies.bytes_max, value::size(v).map(positive))),
         "Longest request body; 0 for no limit.", Medium;
@@ -39,6 +39,23 @@ pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
     route.body_bytes_max = settings.bytes_max;
     route.transfer.request_buffer_bytes = settings.are_buffered.then_some(settings.buffer_bytes);
     route.transfer.uses_http_1_0 = settings.uses_http_1_0;
+}
+
+/// ingress-nginx leaves spaces out of its check, and uses only a value that nginx can read as it is.
+fn buffer_size(settings: &mut super::Settings, text: &str) -> Taken {
+    match value::size(text) {
+        Err(why) if is_let_through(text) => {
+            Ok(Some(format!("{why}; the default is used, as by ingress-nginx")))
+        }
+        size => set(&mut settings.bodies.buffer_bytes, size),
+    }
+}
+
+/// Whether ingress-nginx lets a text through as a size: digits and a letter, with spaces anywhere.
+fn is_let_through(text: &str) -> bool {
+    let bare = text.replace(' ', "");
+    let digits = bare.strip_suffix(['b', 'k', 'm', 'g', 'B', 'K', 'M', 'G']).unwrap_or(&bare);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 pub(in crate::translate) fn is_http_1_0(text: &str) -> Parsed<bool> {

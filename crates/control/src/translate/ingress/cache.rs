@@ -15,21 +15,23 @@ use crate::translate::value::{self, Parsed, set};
 
 annotations! {
     "cache", Location, "false", Supported(|s, v| set(&mut s.cache.is_on, value::boolean(v))),
-        "Keeps responses and answers from them, as a shared cache (RFC 9111). It needs `--cache-memory`.";
+        "Caches responses, as a shared cache (RFC 9111). It needs `--cache-memory`.";
     "cache-bypass", Location, "", Supported(|s, v| set(&mut s.cache.policy.bypass, bypass(v))),
-        "Requests that are neither answered from the cache nor kept: `cookie:NAME` and `header:NAME`, separated by commas.";
+        "Requests that bypass the cache: `cookie:NAME` and `header:NAME`, separated by commas.";
     "cache-default-ttl", Location, "0", Supported(|s, v| set(&mut s.cache.policy.default_ttl, default_ttl(v))),
-        "How long a response is fresh that says nothing of it, and whose request has no cookies: seconds, or `10m`; 0 for the heuristic of RFC 9111.";
+        "Freshness of a response that does not state it, if its request has no cookies and only harmless headers: seconds, or `10m`; 0 for RFC 9111's heuristic.";
+    "cache-harmless-headers", Location, "", Supported(|s, v| set(&mut s.cache.policy.harmless_headers, harmless_headers(v))),
+        "Further request headers that change no response, separated by commas.";
     "cache-key-query", Location, "all", Supported(|s, v| set(&mut s.cache.policy.query, query(v))),
-        "Parameters of the query that tell responses apart: `all`, `none` or their names, separated by commas.";
+        "Query parameters in the cache key: `all`, `none` or their names, separated by commas.";
     "cache-object-max", Location, "8m", Supported(|s, v| set(&mut s.cache.policy.object_bytes_max, object_max(v))),
-        "Longest body that is kept.";
+        "Longest body that is cached.";
     "cache-shared", Location, "false", Supported(|s, v| set(&mut s.cache.policy.is_shared, value::boolean(v))),
-        "What is kept has its home at one of the replicas, and the others ask there, so that all together keep more. It needs `--replicas-service` and `--replicas-secret`.";
+        "Caches each response at one replica, which the others query. Needs `--replicas-service` and `--replicas-secret`.";
     "cache-stale-if-error", Location, "0", Supported(|s, v| set(&mut s.cache.policy.stale_if_error, value::duration(v))),
-        "How long a response that is not fresh any more is given where the endpoint fails, unless it says so itself (RFC 5861).";
+        "How long a stale response is served if the endpoint fails (RFC 5861).";
     "cache-stale-while-revalidate", Location, "0", Supported(|s, v| set(&mut s.cache.policy.stale_while_revalidate, value::duration(v))),
-        "How long a response that is not fresh any more is given while the endpoint is asked anew, unless it says so itself (RFC 5861).";
+        "How long a stale response is served during revalidation (RFC 5861).";
 }
 
 /// Settings of the cache.
@@ -108,6 +110,11 @@ fn parameters(text: &str) -> Parsed<Vec<String>> {
     }
 }
 
+pub(in crate::translate) fn harmless_headers(text: &str) -> Parsed<Vec<String>> {
+    let name = |name: &String| value::characters(name, "-_.").map(|name| name.to_ascii_lowercase());
+    value::list(text).iter().map(name).collect()
+}
+
 pub(in crate::translate) fn bypass(text: &str) -> Parsed<CacheBypass> {
     let mut bypass = CacheBypass::default();
     for item in value::list(text) {
@@ -135,6 +142,16 @@ mod tests {
         for text in ["", ",", "a&b", "a=1", "a%20b"] {
             assert!(query(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn harmless_headers_are_names() {
+        let names = vec!["x-nonce".to_owned(), "app_trace".to_owned()];
+        assert_eq!(
+            (harmless_headers("X-Nonce, app_trace"), harmless_headers("")),
+            (Ok(names), Ok(Vec::new()))
+        );
+        assert!(harmless_headers("a b").is_err() && harmless_headers("a:").is_err());
     }
 
     #[test]

@@ -23,7 +23,7 @@ annotations! {
     "canary-weight", Ingress, "0", Supported(|s, v| set(&mut s.canary.weight, value::number(v))),
         "Share of requests that go to the canary.";
     "canary-weight-total", Ingress, "100", Supported(|s, v| set(&mut s.canary.weight_total, value::number(v))),
-        "What `canary-weight` is a share of; not below 100.";
+        "The total of which `canary-weight` is a share; not below 100.";
 }
 
 /// The annotations of a canary that count beside its own: of all others, those of the mainline hold.

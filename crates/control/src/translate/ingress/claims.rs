@@ -72,7 +72,7 @@ pub(super) fn canary(ingress: &Sourced<Ingress>, annotated: &Annotated, host: &H
     let settings = &annotated.settings;
     let draft = |path: PathMatch, backend: &Backend, place: Place| {
         let Some((service, port)) = backend.service() else {
-            let message = format!("path {} names no Service with a port; it is left out", path.path());
+            let message = format!("path {} names no Service with a port; it is ignored", path.path());
             let problem = Problem::in_place(Severity::Error, &place, message);
             return Err(Box::new(problem.because(Reason::Unsupported)));
         };
@@ -152,7 +152,7 @@ impl Claimant<'_> {
         let path = path_match(&declared.value).map_err(|why| left_out(Reason::Invalid, why))?;
         let backend = self.backend(&declared.value.backend);
         if backend.is_none() && !self.annotated.settings.files.is_asked_for() {
-            let message = format!("path {} names no Service with a port; it is left out", path.path());
+            let message = format!("path {} names no Service with a port; it is ignored", path.path());
             return Err(left_out(Reason::Unsupported, message));
         }
         Ok(self.draft(path, backend, place))

@@ -7,7 +7,8 @@ use crate::options::Options;
 use crate::problem::{Problem, Reason, Severity};
 use crate::translate::inputs::Inputs;
 
-const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
+/// The annotation that named the class before there were `IngressClass`es.
+pub(crate) const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 
 /// Whether Forebay serves an Ingress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub(super) fn of(ingress: &Sourced<Ingress>, inputs: &Inputs<'_>, problems: &mut
         return Class::Other;
     }
     if options.disable_catch_all && is_catch_all(ingress) {
-        let message = "has a spec.defaultBackend, which --disable-catch-all forbids; left out";
+        let message = "has a spec.defaultBackend, which --disable-catch-all forbids; ignored";
         problems.push(Problem::of(Severity::Warning, ingress, message).because(Reason::Forbidden));
         return Class::Refused;
     }
@@ -39,6 +40,7 @@ pub(super) fn of(ingress: &Sourced<Ingress>, inputs: &Inputs<'_>, problems: &mut
 /// Whether an Ingress is served, by the classes and namespaces of an index.
 pub(crate) fn is_ours(ingress: &Sourced<Ingress>, index: &Index, options: &Options) -> bool {
     index.namespaces.as_ref().is_none_or(|selected| selected.contains(ingress.namespace()))
+        && options.watch_namespace.as_ref().is_none_or(|only| only == ingress.namespace())
         && is_of_our_class(ingress, options, |name| index.classes.get(&NsName::new("", name)))
 }
 

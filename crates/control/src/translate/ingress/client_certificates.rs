@@ -9,6 +9,7 @@ use model::{ClientAuth, ClientCertificate, Pattern, VerifyClient};
 use super::annotation::Effect::Supported;
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
+use super::guards;
 use super::named::{Fault, secret_name};
 use crate::objects::{Ingress, Sourced};
 use crate::problem::{Problem, Reason, Severity};
@@ -19,13 +20,13 @@ use crate::translate::value::{self, Parsed, Taken, set};
 
 annotations! {
     "auth-tls-error-page", Location, "", Supported(|s, v| set(&mut s.client_certificates.error_page, error_page(v))),
-        "Where clients go whose certificate does not pass.", High;
+        "URL to which clients with an invalid certificate are redirected.", High;
     "auth-tls-match-cn", Location, "", Supported(client_subject),
-        "Which subjects of client certificates are let in.", High;
-    "auth-tls-pass-certificate-to-upstream", Location, "false", Supported(|s, v| set(&mut s.client_certificates.pass_certificate, value::boolean(v))),
+        "Subjects of client certificates that are allowed.", High;
+    "auth-tls-pass-certificate-to-upstream", Location, "false", Supported(pass_certificate),
         "Sends the client certificate to the endpoint.";
     "auth-tls-secret", Location, "", Supported(|s, v| set(&mut s.client_certificates.secret, Ok(value::name(v)))),
-        "Secret with the authorities that client certificates must be from.", Medium;
+        "Secret with the authorities that must have signed client certificates.", Medium;
     "auth-tls-verify-client", Location, "on", Supported(|s, v| set(&mut s.client_certificates.verify, verify(v))),
         "Whether clients must have a certificate, with `auth-tls-secret`.", Medium;
     "auth-tls-verify-depth", Location, "1", Supported(|s, v| set(&mut s.client_certificates.depth, depth(v))),
@@ -41,8 +42,11 @@ pub(in crate::translate) struct Settings {
     depth: u32,
     error_page: Option<String>,
     pass_certificate: bool,
-    /// The pattern that subjects have to match; an error closes the host.
-    match_subject: Parsed<Option<Pattern>>,
+    /// The pattern that subjects have to match.
+    match_subject: Option<Pattern>,
+    /// Annotations with bad values, less their prefix, and what is wrong with them. Beside a Secret that can be used they have the Ingress
+    /// ignored, as by ingress-nginx, which does not look at them before.
+    bad: Vec<(&'static str, String)>,
 }
 
 impl Default for Settings {
@@ -53,7 +57,8 @@ impl Default for Settings {
             depth: 1,
             error_page: None,
             pass_certificate: false,
-            match_subject: Ok(None),
+            match_subject: None,
+            bad: Vec::new(),
         }
     }
 }
@@ -67,6 +72,16 @@ const DEPENDENT: [(&str, &str); 4] = [
 ];
 
 impl Settings {
+    /// Takes a value, or notes that it is a bad one.
+    #[expect(clippy::unnecessary_wraps, reason = "what all parsers return")]
+    fn take<T>(&mut self, name: &'static str, parsed: Parsed<T>, set: impl FnOnce(&mut Self, T)) -> Taken {
+        match parsed {
+            Ok(value) => set(self, value),
+            Err(why) => self.bad.push((name, why)),
+        }
+        Ok(None)
+    }
+
     /// Looks up the Secret. None if clients are not verified; an error says why the host has to be closed.
     pub(super) fn resolve(
         &self,
@@ -74,6 +89,7 @@ impl Settings {
         prefix: &str,
         crosses_namespaces: bool,
         inputs: &Inputs<'_>,
+        guards: &mut guards::Settings,
         problems: &mut Vec<Problem>,
     ) -> Option<Parsed<ClientAuthPolicy>> {
         let annotations = &ingress.metadata.annotations;
@@ -97,6 +113,13 @@ impl Settings {
                 annotations.get(&key).map(|value| Problem::at(Severity::Error, ingress, value, message));
             problems.extend(problem.map(|problem| problem.because(*reason)));
         }
+        for (name, why) in self.bad.iter().filter(|_| policy.is_ok()) {
+            guards.ignores_ingress = true;
+            let key = format!("{prefix}/{name}");
+            let message = format!("annotation {key}: {why}; the Ingress is ignored, as by ingress-nginx");
+            let problem = Problem::of_annotation(Severity::Error, ingress, &key, message);
+            problems.push(problem.because(Reason::Annotation));
+        }
         Some(policy.map_err(|(name, (_, why))| format!("{name}: {why}")))
     }
 
@@ -114,8 +137,6 @@ impl Settings {
         let authorities = secret.authorities().as_ref();
         let authorities =
             authorities.map_err(|why| of_secret(format!("Secret {key} cannot be used: {why}")))?;
-        let match_subject =
-            self.match_subject.clone().map_err(|why| ("auth-tls-match-cn", (Reason::Annotation, why)))?;
         Ok(ClientAuthPolicy {
             auth: ClientAuth {
                 authorities: Arc::clone(authorities),
@@ -125,7 +146,7 @@ impl Settings {
             },
             filter: ClientCertificate {
                 verify: self.verify,
-                match_subject,
+                match_subject: self.match_subject.clone(),
                 error_page: self.error_page.clone(),
                 pass_certificate: self.pass_certificate,
                 passes_in_clear: false,
@@ -177,11 +198,15 @@ fn match_subject(text: &str) -> Parsed<Option<Pattern>> {
     })
 }
 
-/// Records an invalid value as an error, which closes the host if the Ingress names a Secret.
-#[expect(clippy::unnecessary_wraps, reason = "what all parsers return")]
 fn client_subject(settings: &mut super::Settings, text: &str) -> Taken {
-    settings.client_certificates.match_subject = match_subject(text);
-    Ok(None)
+    let parsed = match_subject(text);
+    settings.client_certificates.take("auth-tls-match-cn", parsed, |it, pattern| it.match_subject = pattern)
+}
+
+fn pass_certificate(settings: &mut super::Settings, text: &str) -> Taken {
+    let parsed = if text.is_empty() { Ok(false) } else { value::boolean(text) };
+    let name = "auth-tls-pass-certificate-to-upstream";
+    settings.client_certificates.take(name, parsed, |it, passes| it.pass_certificate = passes)
 }
 
 #[cfg(test)]

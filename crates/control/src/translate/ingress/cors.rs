@@ -99,7 +99,7 @@ fn allow_origin(settings: &mut super::Settings, text: &str) -> Taken {
         return Err("there is no origin in the list".to_owned());
     }
     settings.cors.cors.origins = Origins::Listed(origins.into());
-    Ok((!skipped.is_empty()).then(|| format!("left out, since they have no scheme: {}", skipped.join(", "))))
+    Ok((!skipped.is_empty()).then(|| format!("ignored, since they have no scheme: {}", skipped.join(", "))))
 }
 
 fn origin(text: &str) -> Option<Origin> {

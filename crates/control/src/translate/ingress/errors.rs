@@ -14,9 +14,9 @@ annotations! {
     "custom-http-errors", Location, "", Supported(|s, v| s.errors.read_statuses(v)), IgnoresIngress,
         "Statuses whose responses come from the default backend.";
     "default-backend", Location, "", Supported(|s, v| set(&mut s.errors.default_backend, service_name(v).map(Some))), IgnoresIngress,
-        "Service that serves where there are no endpoints, and the statuses of `custom-http-errors`.";
+        "Service that serves when there are no endpoints, and for the statuses of `custom-http-errors`.";
     "disable-proxy-intercept-errors", Location, "false", Supported(|s, v| set(&mut s.errors.spares_endpoints, value::boolean(v))),
-        "Leaves endpoints' error responses as they are in spite of `custom-http-errors`.";
+        "Passes endpoints' error responses on in spite of `custom-http-errors`.";
 }
 
 /// What becomes of errors.
@@ -101,7 +101,7 @@ pub(in crate::translate) fn global_statuses(text: &str) -> (Vec<u16>, Option<Str
         }
     }
     let remark =
-        (!others.is_empty()).then(|| format!("left out: {} (no status from 300 to 599)", others.join(", ")));
+        (!others.is_empty()).then(|| format!("ignored: {} (no status from 300 to 599)", others.join(", ")));
     (statuses, remark)
 }
 
@@ -140,7 +140,7 @@ mod tests {
     fn global_statuses_begin_at_300_and_others_are_left_out() {
         let (statuses, remark) = global_statuses("302, 404,200,x,600");
         assert_eq!(statuses, [302, 404]);
-        assert_eq!(remark.as_deref(), Some("left out: 200, x, 600 (no status from 300 to 599)"));
+        assert_eq!(remark.as_deref(), Some("ignored: 200, x, 600 (no status from 300 to 599)"));
         assert_eq!(global_statuses("503"), (vec![503], None));
     }
 

@@ -21,7 +21,7 @@ use crate::translate::value::{self, Parsed, set};
 
 annotations! {
     "fastcgi-index", Location, "", Supported(|s, v| set(&mut s.fastcgi.index, index(v))), IgnoresIngress,
-        "What `$fastcgi_script_name` has at its end where the path ends in a slash.";
+        "Name appended to `$fastcgi_script_name` if the path ends in a slash.";
     "fastcgi-params-configmap", Location, "", Supported(|s, v| set(&mut s.fastcgi.params, Ok(value::name(v)))),
         "ConfigMap with parameters for endpoints that speak FastCGI, `[namespace/]name`.";
 }
@@ -58,7 +58,7 @@ impl Settings {
             let ((reason, why), what) = match refusal {
                 Refusal::Closes(fault) => {
                     guards.of_locations.push(format!("annotation {key} cannot be read"));
-                    (fault, "the locations of this Ingress answer 503")
+                    (fault, "the locations of this Ingress return 503")
                 }
                 Refusal::Ignores(fault) => {
                     guards.ignores_ingress = true;

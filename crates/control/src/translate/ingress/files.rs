@@ -14,15 +14,15 @@ use crate::translate::value::{self, Parsed, set};
 
 annotations! {
     "files", Location, "", Supported(|s, v| set(&mut s.files.folder, folder(v).map(Some))), ClosesLocations,
-        "Folder below `--files-root` whose files are served, in place of an endpoint's answers: `site`, or `.` for all of it.";
+        "Folder below `--files-root` whose files are served instead of an endpoint's responses: `site`, or `.` for all of it.";
     "files-404", Location, "", Supported(|s, v| set(&mut s.files.files.not_found, file(v).map(Some))),
-        "File that is the content of answers 404: `/404.html`.";
+        "File with the content of 404 responses: `/404.html`.";
     "files-cache-control", Location, "", Supported(|s, v| set(&mut s.files.files.cache_control, cache_control(v).map(Some))),
         "Cache-Control of files: `public, max-age=3600`.";
     "files-fallback", Location, "", Supported(|s, v| set(&mut s.files.files.fallback, file(v).map(Some))),
-        "File in place of those that there are not, unless the last part of the path has an extension: `/index.html` of a single-page application.";
+        "File served instead of missing ones without an extension: `/index.html` of a single-page application.";
     "files-index", Location, "index.html", Supported(|s, v| set(&mut s.files.files.index, index(v))),
-        "Names of files that stand for their folder, separated by commas; the first that there is counts.";
+        "Names of index files, separated by commas; the first that exists is served.";
     "files-listing", Location, "false", Supported(|s, v| set(&mut s.files.files.lists_folders, value::boolean(v))),
         "Lists folders without an index file.";
 }

@@ -14,7 +14,7 @@ use crate::translate::value::{self, set};
 
 annotations! {
     "enable-modsecurity", Ingress, "false", Supported(|s, v| set(&mut s.firewall.wanted, value::boolean(v).map(Some))),
-        "Turns the web application firewall on, of which there is none: see `--waf-unenforced`.";
+        "Turns on the web application firewall, which Forebay does not have: see `--waf-unenforced`.";
     "enable-owasp-core-rules", Ingress, "false", Supported(|s, v| set(&mut s.firewall.core_rules, value::boolean(v))),
         "Loads the OWASP core rules into it.";
     "modsecurity-snippet", Ingress, "", Supported(|s, v| set(&mut s.firewall.has_rules, Ok(!v.trim().is_empty()))),
@@ -77,7 +77,7 @@ impl Settings {
         let asks = asks(if is_own { &key } else { name }, is_own);
         let (severity, message) = match unenforced {
             Unenforced::Close => {
-                (Severity::Error, format!("{asks}: the locations of this Ingress answer 503"))
+                (Severity::Error, format!("{asks}: the locations of this Ingress return 503"))
             }
             Unenforced::Serve => (Severity::Warning, format!("{asks}: {WITHOUT} (--waf-unenforced=serve)")),
         };

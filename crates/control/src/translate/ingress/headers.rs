@@ -61,7 +61,7 @@ impl Settings {
             headers.map_err(|why| (Reason::Invalid, format!("ConfigMap {}: {why}", configmap.key())))
         });
         found.map(Some).map_err(|(reason, why)| {
-            let message = format!("annotation {key}: {why}: the locations of this Ingress answer 503");
+            let message = format!("annotation {key}: {why}: the locations of this Ingress return 503");
             let problem = Problem::of_annotation(Severity::Error, ingress, &key, message);
             Box::new((format!("annotation {key} cannot be read"), problem.because(reason)))
         })

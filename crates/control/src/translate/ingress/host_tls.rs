@@ -14,7 +14,7 @@ annotations! {
     "ssl-ciphers", Ingress, "", Supported(ssl_ciphers), IgnoresIngress,
         "Cipher suites of TLS 1.2 of the host.";
     "ssl-passthrough", Ingress, "false", Supported(|s, v| set(&mut s.host_tls.passthrough, value::boolean(v))), IgnoresIngress,
-        "Passes TLS on unopened, with `--enable-ssl-passthrough`.";
+        "Relays TLS without decrypting it, with `--enable-ssl-passthrough`.";
     "ssl-prefer-server-ciphers", Ingress, "", Supported(|s, v| set(&mut s.host_tls.prefer_server_ciphers, value::boolean(v).map(Some))),
         "Prefers our order of cipher suites.";
 }

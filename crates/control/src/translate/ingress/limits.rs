@@ -15,7 +15,7 @@ use crate::translate::value::{self, Parsed, set};
 
 annotations! {
     "limit-allowlist", Location, "", Supported(|s, v| set(&mut s.limits.exempt, address_set(v))), IgnoresIngress,
-        "Networks that limits do not hold for.";
+        "Networks without limits.";
     "limit-burst-multiplier", Location, "5", Supported(|s, v| set(&mut s.limits.multiplier, multiplier(v))),
         "Burst, as a multiple of the rate.";
     "limit-connections", Location, "0", Supported(|s, v| set(&mut s.limits.connections, value::number(v))), IgnoresIngress,

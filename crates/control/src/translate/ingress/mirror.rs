@@ -19,7 +19,7 @@ annotations! {
     "mirror-request-body", Ingress, "on", Supported(|s, v| set(&mut s.mirror.has_body, value::on_off(v))),
         "Mirrors request bodies too.";
     "mirror-target", Ingress, "", Supported(|s, v| set(&mut s.mirror.target, target(v).map(Some))),
-        "Where copies of requests go.", High;
+        "URL to which requests are mirrored.", High;
 }
 
 /// Settings of mirroring.

@@ -62,6 +62,7 @@ use super::backend_settings::BackendSettings;
 use super::claim::{CanaryClaim, Claim, ClientAuthPolicy, DraftRoute};
 use super::inputs::Inputs;
 use super::memo::{Memo, Revisions};
+use super::ownership::Owner;
 use super::upstream_protocol::UpstreamDraft;
 use super::value::Parsed;
 use crate::names::{NsName, PortRef};
@@ -246,6 +247,17 @@ impl Ingresses {
         })
     }
 
+    /// The one with a number, as it owns a host.
+    pub(super) fn owner(&self, number: u32) -> Owner {
+        let ingress = &self.parsed.key(number).0;
+        Owner { born: order::birth(ingress).unwrap_or(u64::MAX), object: ingress.reference() }
+    }
+
+    /// The place of the one with a number.
+    pub(super) fn place(&self, number: u32) -> Place {
+        Place::of(&*self.parsed.key(number).0)
+    }
+
     /// Whether the one with a number serves its hosts over TLS.
     pub(super) fn has_tls(&self, number: u32) -> bool {
         !self.is_canary(number) && !self.parsed.key(number).0.spec.tls.is_empty()
@@ -348,8 +360,10 @@ impl Annotated {
             return ignored;
         }
         let mut settings = annotations::read(ingress, base, prefix, problems);
-        let (snippets, faults) = settings.snippets.resolve();
-        settings.auth.set_own_headers(snippets.auth_headers.clone());
+        let is_given = |name: &str| annotations::is_given(ingress, prefix, name);
+        let (snippets, faults) = snippets::resolve(&mut settings, is_given, annotations::named);
+        settings.auth.set_own_script(snippets.auth.clone());
+        snippets::remark(&snippets.remarks, ingress, prefix, problems);
         for fault in faults {
             snippets::close(fault, ingress, prefix, &mut settings.guards, problems);
         }
@@ -376,8 +390,8 @@ impl Annotated {
         }
         settings.responses.check(&asker, problems);
         settings.files.check(&asker, options, &mut settings.guards, problems);
-        let client_auth =
-            settings.client_certificates.resolve(ingress, prefix, crosses_namespaces, inputs, problems);
+        let (certificates, guards) = (&settings.client_certificates, &mut settings.guards);
+        let client_auth = certificates.resolve(ingress, prefix, crosses_namespaces, inputs, guards, problems);
         settings.errors.resolve(&asker, inputs, problems);
         let auth = settings.auth.resolve(&asker, crosses_namespaces, inputs, problems);
         let custom_headers = settings.headers.resolve(ingress, prefix, crosses_namespaces, inputs);
@@ -397,7 +411,7 @@ impl Annotated {
     fn base(base: &Settings, options: &Options) -> Self {
         let (upstream, auth) = (base.upstream_tls.draft(), auth::Resolved::default());
         let mut settings = base.clone();
-        let (snippets, _) = settings.snippets.resolve();
+        let (snippets, _) = settings.snippets.read();
         settings.guards.of_locations.extend(settings.firewall.denial(options.waf_unenforced));
         let fast_cgi = Arc::default();
         Self { settings, upstream, client_auth: None, custom_headers: None, fast_cgi, auth, snippets }

@@ -24,7 +24,7 @@ fn compare(a: (Option<u64>, &Sourced<Ingress>), b: (Option<u64>, &Sourced<Ingres
 }
 
 /// The digits of the creation time as a number, which compares as the time does: RFC 3339 in UTC with whole seconds has 14 digits.
-fn birth(ingress: &Sourced<Ingress>) -> Option<u64> {
+pub(super) fn birth(ingress: &Sourced<Ingress>) -> Option<u64> {
     let time = ingress.metadata.creation_timestamp.as_deref()?;
     let digits = time.bytes().filter(u8::is_ascii_digit).take(14);
     Some(digits.fold(0, |number, digit| 10 * number + u64::from(digit - b'0')))

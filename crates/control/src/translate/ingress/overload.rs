@@ -14,19 +14,19 @@ use crate::translate::value::{self, Parsed, Taken, set};
 
 annotations! {
     "concurrency", Location, "auto", Supported(|s, v| s.overload.set(|overload| set(&mut overload.concurrency, concurrency(v)))),
-        "Requests that an endpoint has at a time: `auto` for as many as it answers without delay, a number, or `off`.";
+        "Requests in flight per endpoint: `auto` (found from its latency), a number, or `off`.";
     "ejection", Location, "on", Supported(|s, v| s.overload.set(|overload| set(&mut overload.ejection, value::on_off(v)))),
-        "Whether endpoints that fail, or are slow beside the others, are left out for a time, under `enforce`: `on` or `off`.";
+        "Ejects endpoints that fail or are slower than the others, under `enforce`: `on` or `off`.";
     "overload", Location, "watch", Supported(|s, v| s.overload.set(|overload| set(&mut overload.mode, mode(v)))),
-        "What is done when more requests come than endpoints can answer: `watch` computes limits and shows what they would do, `enforce` keeps them, `off` does neither.";
+        "Limits for overloaded endpoints: `watch` computes and reports them, `enforce` applies them, `off` does neither.";
     "priority", Location, "normal", Supported(|s, v| set(&mut s.overload.priority, priority(v))),
-        "How important requests are where not all can be served: `critical`, `normal` or `sheddable`.";
+        "Priority of requests when not all can be served: `critical`, `normal` or `sheddable`.";
     "queue-timeout", Location, "1s", Supported(|s, v| s.overload.set(|overload| set(&mut overload.queue_timeout, value::duration(v)))),
-        "How long a request waits for a place at an endpoint: seconds, or `500ms`; 0 to refuse it at once.";
+        "How long a request waits for a slot: seconds, or `500ms`; 0 to refuse it at once.";
     "retry-budget", Location, "20%", Supported(|s, v| s.overload.set(|overload| set(&mut overload.retry_budget, retry_budget(v)))),
-        "Part of a Service's requests that may be tried again, beside what `proxy-next-upstream-tries` allows to each, under `enforce`: a percentage such as `20%`, or `off`.";
+        "Share of a Service's requests that may be retries, under `enforce`: a percentage such as `20%`, or `off`.";
     "slow-start", Location, "0", Supported(|s, v| s.overload.set(|overload| set(&mut overload.slow_start, value::duration(v)))),
-        "How long the share of a Pod grows after it has become ready, from a tenth to a full one, under `enforce`: seconds, or `500ms`; 0 for a full one at once.";
+        "How long a new Pod's share grows from a tenth to a full one, under `enforce`: seconds, or `500ms`; 0 for a full one at once.";
 }
 
 /// Settings for overload. Ingresses that say nothing of it share what the `ConfigMap` says.

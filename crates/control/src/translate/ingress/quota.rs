@@ -18,9 +18,9 @@ use crate::translate::value::{self, Parsed, set};
 
 annotations! {
     "limit-key", Location, "$remote_addr", Supported(|s, v| set(&mut s.quota.key, limits::key(v))),
-        "What requests are counted by, for `forebay.io/limit-requests`: a text with variables. One for which it comes to nothing is not limited.";
+        "Key of `forebay.io/limit-requests`: a text with variables; if empty, no limit.";
     "limit-requests", Location, "", Supported(|s, v| set(&mut s.quota.windows, windows(v))),
-        "Requests in a window of time that slides: `100/1m`, or several separated by commas. Further ones are answered 429, and clients are told what is left (`RateLimit`).";
+        "Requests in a sliding window: `100/1m`, or several separated by commas. Others get 429; `RateLimit` headers report what is left.";
     "limit-shared", Location, "false", Supported(|s, v| set(&mut s.quota.is_shared, value::boolean(v))),
         "All replicas count together. It needs `--limit-redis`, or `--replicas-service`, `--replicas-secret` and `--replicas-udp-port`.";
 }

@@ -53,7 +53,7 @@ pub(in crate::translate) struct Settings {
     pub(in crate::translate) names_port: bool,
     /// `Location` is a path where that is enough.
     pub(in crate::translate) relative: bool,
-    pub(in crate::translate) app_root: Option<String>,
+    pub(in crate::translate) app_root: Option<Template>,
     permanent: Option<String>,
     permanent_status: u16,
     temporal: Option<String>,
@@ -133,11 +133,11 @@ impl Settings {
     }
 }
 
-pub(in crate::translate) fn app_root(text: &str) -> Parsed<String> {
-    if text.starts_with('/') && consists_of(text, &[NAME]) {
-        Ok(text.to_owned())
+pub(in crate::translate) fn app_root(text: &str) -> Parsed<Template> {
+    if text.starts_with('/') && consists_of(text, &[NAME, "$"]) {
+        Template::parse(text).map_err(|error| format!("{text:?} has an {error}"))
     } else {
-        Err(format!("{text:?} is not an absolute path of letters, digits and \"-._~/:\""))
+        Err(format!("{text:?} is not an absolute path of letters, digits and \"-._~/:$\""))
     }
 }
 

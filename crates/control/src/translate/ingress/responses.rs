@@ -13,16 +13,15 @@ use crate::translate::value::{self, Parsed, set};
 /// Why these have no effect, of the `ConfigMap` too.
 pub(in crate::translate) const ALL_MAY_BE_BUSY: &str =
     "all that is read ahead of a client may be on its way to it";
-pub(in crate::translate) const IN_MEMORY: &str =
-    "responses are read ahead into memory only, and what is more waits at the endpoint";
+pub(in crate::translate) const IN_MEMORY: &str = "responses are read ahead into memory only";
 
 annotations! {
     "limit-rate", Location, "0", Supported(|s, v| set(&mut s.responses.rate_kib, value::number(v))),
         "Speed of a response in KiB/s, with `proxy-buffering` on; 0 for no limit.";
     "limit-rate-after", Location, "0", Supported(|s, v| set(&mut s.responses.rate_after_kib, value::number(v))),
-        "KiB of a response before `limit-rate` holds.";
+        "KiB of a response before `limit-rate` applies.";
     "proxy-buffer-size", Location, "4k", Supported(|s, v| set(&mut s.responses.head_bytes_max, head_bytes(v))),
-        "Longest response head; a longer one is answered with 502.";
+        "Longest response head; a longer one becomes 502.";
     "proxy-buffering", Location, "off", Supported(|s, v| set(&mut s.responses.reads_ahead, value::on_off(v))),
         "Reads responses ahead of clients that are slow.";
     "proxy-buffers-number", Location, "4", Supported(|s, v| set(&mut s.responses.buffers, value::number(v))),
@@ -36,7 +35,7 @@ annotations! {
     "proxy-max-temp-file-size", Location, "1024m", Ignored(IN_MEMORY),
         "Disk space for a response.";
     "proxy-redirect-from", Location, "off", Supported(|s, v| set(&mut s.responses.redirect_from, redirect_part(v))),
-        "Beginning of Location, and of the URL in Refresh, to replace.", Medium;
+        "Beginning of Location, and of the URL in Refresh, that is replaced.", Medium;
     "proxy-redirect-to", Location, "off", Supported(|s, v| set(&mut s.responses.redirect_to, redirect_part(v))),
         "What replaces it.", Medium;
 }

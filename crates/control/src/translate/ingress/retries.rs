@@ -10,7 +10,7 @@ use crate::translate::value::{self, positive, set};
 
 annotations! {
     "proxy-next-upstream", Location, "error timeout", Supported(|s, v| set(&mut s.retries.on, value::retry_on(v))),
-        "What counts as a failed try.", Medium;
+        "Failures after which a request is retried.", Medium;
     "proxy-next-upstream-timeout", Location, "0", Supported(|s, v| set(&mut s.retries.timeout, value::seconds(v).map(positive))),
         "Seconds for all tries; 0 for no limit.";
     "proxy-next-upstream-tries", Location, "3", Supported(|s, v| set(&mut s.retries.tries, value::number(v).map(positive))),

@@ -8,6 +8,7 @@ use super::annotation::Scope::{Ingress, Location};
 use super::annotation::annotations;
 use crate::translate::characters::{NAME, consists_of};
 use crate::translate::claim::{DraftRoute, RewriteDraft};
+use crate::translate::header;
 use crate::translate::value::{self, Parsed, Taken, set};
 
 annotations! {
@@ -16,7 +17,7 @@ annotations! {
     "server-alias", Ingress, "", Supported(server_alias), IgnoresIngress,
         "Further names of the host.", High;
     "use-regex", Location, "false", Supported(|s, v| set(&mut s.rewrite.uses_regex, value::boolean(v))),
-        "Takes paths for regular expressions.";
+        "Treats paths as regular expressions.";
     "x-forwarded-prefix", Location, "", Supported(|s, v| set(&mut s.rewrite.forwarded_prefix, prefix(v).map(Some))), IgnoresIngress,
         "Value of X-Forwarded-Prefix when a path is rewritten.", Medium;
 }
@@ -50,7 +51,7 @@ fn server_alias(settings: &mut super::Settings, text: &str) -> Taken {
             Err(why) => left_out.push(why),
         }
     }
-    Ok((!left_out.is_empty()).then(|| format!("left out: {}", left_out.join("; "))))
+    Ok((!left_out.is_empty()).then(|| format!("ignored: {}", left_out.join("; "))))
 }
 
 fn alias(name: &str) -> Parsed<Alias> {
@@ -76,5 +77,5 @@ fn prefix(text: &str) -> Parsed<Template> {
     if bare.is_empty() || !consists_of(&bare, &[NAME, "$"]) {
         return Err(format!("{text:?} has other characters than letters, digits and \"-._~/:$\""));
     }
-    Template::parse(text).map_err(|error| error.to_string())
+    header::template(text)
 }

@@ -30,13 +30,13 @@ pub(in crate::translate) fn backends(ingress: &Sourced<Ingress>) -> impl Iterato
 pub(super) fn check(ingress: &Sourced<Ingress>, problems: &mut Vec<Problem>) {
     for rule in &ingress.spec.rules {
         if let Err((host, why)) = host_name(&rule.value) {
-            let message = format!("{why}; the rule is left out");
+            let message = format!("{why}; the rule is ignored");
             problems.push(Problem::at(Severity::Error, ingress, host, message).because(Reason::Invalid));
         }
     }
     let backend = ingress.spec.default_backend.as_ref();
     if let Some(backend) = backend.filter(|backend| backend.value.service().is_none()) {
-        let message = "the default backend names no Service with a port; it is left out";
+        let message = "the default backend names no Service with a port; it is ignored";
         let problem = Problem::at(Severity::Error, ingress, backend, message);
         problems.push(problem.because(Reason::Unsupported));
     }
@@ -57,11 +57,11 @@ pub(super) fn path_match(declared: &IngressPath) -> Result<PathMatch, String> {
         Some("Prefix" | "ImplementationSpecific") | None => PathMatch::prefix(path),
         Some(other) => {
             return Err(format!(
-                "path {path}: pathType {other:?} is none of Exact, Prefix and ImplementationSpecific; it is left out"
+                "path {path}: pathType {other:?} is none of Exact, Prefix and ImplementationSpecific; it is ignored"
             ));
         }
     };
-    made.map_err(|error| format!("{error}; it is left out"))
+    made.map_err(|error| format!("{error}; it is ignored"))
 }
 
 fn host_name(rule: &IngressRule) -> Result<HostName, (&At<String>, model::InvalidHostName)> {

@@ -29,8 +29,13 @@ impl Settings {
     pub(in crate::translate) fn refusal(&self, name: &str, value: &str) -> Option<String> {
         let risk = named(name).map(|annotation| annotation.risk);
         if let Some(risk) = risk.filter(|&risk| risk > self.risk_max) {
+            let old = if self.allows_snippets && self.risk_max == Risk::High {
+                " (ingress-nginx before 1.12 allowed Critical by default)"
+            } else {
+                ""
+            };
             return Some(format!(
-                "its risk is {risk:?}, and annotations-risk-level of the ConfigMap allows {:?} at most",
+                "its risk is {risk:?}, and annotations-risk-level of the ConfigMap allows {:?} at most{old}",
                 self.risk_max
             ));
         }

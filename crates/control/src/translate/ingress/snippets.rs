@@ -1,26 +1,27 @@
 //! nginx's configuration in annotations, as far as it is understood. Where something in it is not, what it is for is closed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::Block;
-use model::template::Template;
+use model::{AuthScript, Block, Substitution};
 
 use super::annotation::Effect::{Ignored, Supported};
 use super::annotation::Scope::{Ingress, Location};
-use super::annotation::annotations;
-use super::guards;
+use super::annotation::{Annotation, annotations};
+use super::{compression, guards};
 use crate::objects::Ingress as Object;
 use crate::objects::Sourced;
 use crate::problem::{Problem, Reason, Severity};
 use crate::translate::claim::{Claim, DraftRoute};
-use crate::translate::snippet::{self, Names, OfHost, OfLocation};
-use crate::translate::value::{self, set};
+use crate::translate::snippet::{self, Ask, Faults, Names, OfHost, OfLocation, Remark, RemarkKind, Target};
+use crate::translate::upstream_protocol::Protocol;
+use crate::translate::value::{self, Parsed, Taken, set};
 
 annotations! {
     "configuration-snippet", Location, "", Supported(|s, v| set(&mut s.snippets.configuration, Ok(value::unless_blank(v)))),
         "nginx configuration for the locations: headers, conditions, answers, rewriting, addresses.", Critical;
     "server-snippet", Ingress, "", Supported(|s, v| set(&mut s.snippets.server, Ok(value::unless_blank(v)))),
-        "nginx configuration for the host: headers, conditions, answers, rewriting, addresses, and locations of its own.", Critical;
+        "nginx configuration for the host.", Critical;
     "stream-snippet", Ingress, "", Ignored("TCP and UDP services are those of tcp-services and udp-services, and have no other settings"),
         "nginx configuration for TCP and UDP.", Critical;
 }
@@ -53,44 +54,154 @@ pub(super) struct Resolved {
     host: Option<Arc<OfHost>>,
     /// What the `ConfigMap` says of all hosts.
     global: Option<Arc<OfHost>>,
-    /// Headers for the request to the Ingress' own auth service.
-    pub(super) auth_headers: Vec<(String, Template)>,
+    /// Changes to the subrequest to the Ingress' own auth service.
+    pub(super) auth: Option<Arc<AuthScript>>,
+    /// The lines that are passed over, by annotation.
+    pub(super) remarks: Vec<(&'static str, Remark)>,
 }
 
-/// An annotation, and why its snippet cannot be used.
+/// Finds an annotation by its name, which has no prefix.
+type Named = fn(&str) -> Option<&'static Annotation>;
+
+/// An annotation, and what is to be said of its snippet.
 type Faulty = (&'static str, String);
+
+const CONFIGURATION: &str = "configuration-snippet";
+const SERVER: &str = "server-snippet";
+const AUTH: &str = "auth-snippet";
 
 impl Settings {
     /// Reads the snippets. Those that cannot be used are as good as empty, and named.
-    pub(super) fn resolve(&self) -> (Resolved, Vec<Faulty>) {
+    pub(super) fn read(&self) -> (Resolved, Vec<Faulty>) {
         let global = &*self.global;
         let (mut names, mut faults) = (global.names.clone(), Vec::new());
         [&self.configuration, &self.server].into_iter().flatten().for_each(|text| names.add_set_by(text));
-        let mut location = OfLocation::default();
-        if let Some(text) = &self.configuration {
-            let read = snippet::location(text, &names);
-            location = read.unwrap_or_else(|fault| {
-                faults.push(("configuration-snippet", fault.to_string()));
-                OfLocation::default()
-            });
-        }
-        let mut host = None;
-        if let Some(text) = &self.server {
-            match snippet::server(text, &names) {
-                Ok(of_host) => host = Some(Arc::new(of_host)),
-                Err(fault) => faults.push(("server-snippet", fault.to_string())),
-            }
-        }
-        let mut auth_headers = Vec::new();
-        if let Some(text) = &self.auth {
-            match snippet::auth_headers(text, &names) {
-                Ok(headers) => auth_headers = headers,
-                Err(fault) => faults.push(("auth-snippet", fault.to_string())),
-            }
-        }
+        let mut resolved = Resolved { global: global.host.clone(), ..Resolved::default() };
+        let mut read = Read { remarks: &mut resolved.remarks, faults: &mut faults };
+        let location = self.configuration.as_ref().map(|text| snippet::location(text, &names));
+        let location = read.take(CONFIGURATION, location).unwrap_or_default();
+        let host = self.server.as_ref().map(|text| snippet::server(text, &names));
+        let host = read.take(SERVER, host).map(Arc::new);
+        let auth = self.auth.as_ref().map(|text| snippet::auth(text, &names));
+        let auth = read.take(AUTH, auth).map(Arc::new);
         let location = location.then(&global.location);
         let block = (location.block != Block::default()).then(|| Arc::new(location.block.clone()));
-        (Resolved { location, block, host, global: global.host.clone(), auth_headers }, faults)
+        (Resolved { location, block, host, auth, ..resolved }, faults)
+    }
+}
+
+/// What is noted while snippets are read.
+struct Read<'r> {
+    remarks: &'r mut Vec<(&'static str, Remark)>,
+    faults: &'r mut Vec<Faulty>,
+}
+
+impl Read<'_> {
+    fn take<T>(&mut self, name: &'static str, read: Option<Result<(T, Vec<Remark>), Faults>>) -> Option<T> {
+        match read? {
+            Ok((of, said)) => {
+                self.remarks.extend(said.into_iter().map(|remark| (name, remark)));
+                Some(of)
+            }
+            Err(found) => {
+                self.faults.push((name, found.to_string()));
+                None
+            }
+        }
+    }
+}
+
+/// Reads the snippets of an Ingress, and applies the lines to its settings that mean the same as annotations. Snippets that cannot be used
+/// are as good as empty, and named. `is_given` says whether the Ingress has an annotation itself.
+pub(super) fn resolve(
+    settings: &mut super::Settings,
+    is_given: impl Fn(&str) -> bool,
+    named: Named,
+) -> (Resolved, Vec<Faulty>) {
+    let (mut resolved, mut faults) = settings.snippets.read();
+    let of_host = resolved.host.clone();
+    let of_host = of_host.iter().flat_map(|host| &host.asks).map(|ask| (SERVER, ask));
+    let location = resolved.location.clone();
+    let mut known: Vec<(&str, &Ask)> = Vec::new();
+    for (name, ask) in of_host.chain(location.asks.iter().map(|ask| (CONFIGURATION, ask))) {
+        let (Target::Annotation(target) | Target::Key(target)) = ask.target;
+        if known.iter().any(|(of, other)| *of == name && other.target == ask.target) {
+            faults.push((name, ask.fault("it is there twice, and one is understood").to_string()));
+            continue;
+        }
+        known.push((name, ask));
+        if name == SERVER && is_given(target) {
+            let why = format!("the annotation {target} stands before it");
+            resolved.remarks.push((name, ask.remark(&why)));
+            continue;
+        }
+        match obey(settings, ask, named) {
+            Ok(None) => {}
+            Ok(Some(why)) => resolved.remarks.push((name, ask.remark(&why))),
+            Err(why) => {
+                faults.push((name, ask.fault(&why).to_string()));
+                if name == SERVER {
+                    resolved.host = None;
+                } else {
+                    resolved.block = None;
+                    resolved.location = OfLocation::default();
+                }
+            }
+        }
+    }
+    let variables = location.auth_variables.iter();
+    let variables: Vec<_> = variables.map(|it| (Arc::clone(&it.name), it.header.clone())).collect();
+    if !variables.is_empty() {
+        settings.auth.set_variables(&variables);
+    }
+    (resolved, faults)
+}
+
+/// Does what a line asks for. Returns why it has no effect, if it has none.
+pub(in crate::translate) fn obey(settings: &mut super::Settings, ask: &Ask, named: Named) -> Taken {
+    let protocol = settings.upstream_tls.speaks();
+    let is_grpc = matches!(protocol, Some(Protocol::Grpc | Protocol::Grpcs));
+    if ask.directive.starts_with("grpc_") && !is_grpc {
+        return Ok(Some("backend-protocol is not GRPC".to_owned()));
+    }
+    if ask.directive.starts_with("fastcgi_") && protocol != Some(Protocol::Fcgi) {
+        return Ok(Some("backend-protocol is not FCGI".to_owned()));
+    }
+    let (value, gzip) = (ask.value.as_str(), &mut settings.compression.gzip);
+    match ask.target {
+        Target::Annotation("proxy-cookie-path") if value.contains(';') => {
+            set(&mut settings.responses.cookie_path, cookie_path(value).map(Some))
+        }
+        Target::Annotation("proxy-cookie-domain" | "proxy-cookie-path" | "proxy-redirect-from")
+            if value.starts_with('~') =>
+        {
+            Err("regular expressions are not understood here".to_owned())
+        }
+        Target::Annotation(name) => {
+            named(name).map_or(Ok(None), |annotation| annotation.read(settings, value))
+        }
+        Target::Key("use-gzip") => set(&mut gzip.is_on, value::boolean(value)),
+        Target::Key("gzip-level") => {
+            set(&mut gzip.level, compression::level(value, compression::GZIP_LEVELS))
+        }
+        Target::Key("gzip-min-length") => set(&mut gzip.bytes_min, value::number(value)),
+        Target::Key("gzip-types") => set(&mut gzip.media_types, compression::media_types(value)),
+        Target::Key("gzip-disable") => {
+            set(&mut settings.compression.gzip_disabled, compression::gzip_disabled(value))
+        }
+        Target::Key(name) => Err(format!("use the key {name} of the ConfigMap")),
+    }
+}
+
+/// A path and what replaces it, with attributes of the cookie behind it: `/ "/; Secure; HttpOnly"`.
+fn cookie_path(text: &str) -> Parsed<Substitution> {
+    let invalid = || format!("{text:?} is no path and what replaces it");
+    let (from, to) = text.split_once(' ').ok_or_else(invalid)?;
+    let is_text = |char: char| (char.is_ascii_graphic() || char == ' ') && !"$,\"\\".contains(char);
+    if from.starts_with('/') && from.chars().chain(to.chars()).all(is_text) {
+        Ok(Substitution { from: from.to_owned(), to: to.to_owned() })
+    } else {
+        Err(invalid())
     }
 }
 
@@ -103,15 +214,54 @@ pub(super) fn close(
     problems: &mut Vec<Problem>,
 ) {
     let key = format!("{prefix}/{name}");
-    let (denials, what) = if name == "server-snippet" {
-        (&mut guards.of_hosts, "all locations of its hosts")
+    let paths = ingress.spec.rules.iter().filter_map(|rule| rule.value.http.as_ref());
+    let paths: usize = paths.map(|http| http.paths.len()).sum();
+    let routes = if paths == 1 { "1 route".to_owned() } else { format!("{paths} routes") };
+    let (denials, what) = if name == SERVER {
+        (
+            &mut guards.of_hosts,
+            format!("all locations of its hosts return 503, {routes} of this Ingress among them"),
+        )
     } else {
-        (&mut guards.of_locations, "the locations of this Ingress")
+        (&mut guards.of_locations, format!("the locations of this Ingress return 503 ({routes})"))
     };
     denials.push(format!("annotation {key}: {why}"));
-    let message = format!("annotation {key}: {why}: {what} answer 503");
+    let message = format!("annotation {key}: {why}: {what}");
     let problem = Problem::of_annotation(Severity::Error, ingress, &key, message);
     problems.push(problem.because(Reason::Unsupported));
+}
+
+/// Reports the lines that are passed over: those of a snippet and of a kind as one problem.
+pub(super) fn remark(
+    remarks: &[(&'static str, Remark)],
+    ingress: &Sourced<Object>,
+    prefix: &str,
+    problems: &mut Vec<Problem>,
+) {
+    let mut said: BTreeMap<(&str, RemarkKind), Vec<String>> = BTreeMap::new();
+    for (name, remark) in remarks {
+        said.entry((name, remark.kind)).or_default().push(remark.to_string());
+    }
+    for ((name, kind), lines) in said {
+        let key = format!("{prefix}/{name}");
+        let (severity, reason, end) = of_kind(kind);
+        let message = format!("annotation {key}: {}{end}", lines.join("; "));
+        let problem = Problem::of_annotation(severity, ingress, &key, message);
+        problems.push(problem.because(reason));
+    }
+}
+
+/// How lines that are passed over are reported.
+pub(in crate::translate) fn of_kind(kind: RemarkKind) -> (Severity, Reason, &'static str) {
+    match kind {
+        RemarkKind::NoEffect => (Severity::Notice, Reason::NoEffect, ""),
+        RemarkKind::ForAll => (Severity::Warning, Reason::NoEffect, ""),
+        RemarkKind::Unenforced => (
+            Severity::Warning,
+            Reason::Unsupported,
+            ": passed over, since it restricts nobody (--snippets-unenforced=serve)",
+        ),
+    }
 }
 
 pub(super) fn apply(resolved: &Resolved, route: &mut DraftRoute) {

@@ -47,7 +47,7 @@ pub(super) fn problem(settings: &Settings, asker: &dyn Asker) -> Option<Problem>
     }
     let place = asker.given(NAME)?;
     let message = format!(
-        "{}: the ConfigMap has no otlp-collector-host: endpoints are told of traces, and no spans are sent",
+        "{}: the ConfigMap has no otlp-collector-host: endpoints get trace headers, and no spans are sent",
         asker.called(NAME)
     );
     Some(Problem::in_place(Severity::Warning, &place, message).because(Reason::NoEffect))

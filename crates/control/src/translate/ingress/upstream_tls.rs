@@ -19,15 +19,15 @@ use crate::translate::value::{self, Parsed, Taken, set};
 
 annotations! {
     "backend-protocol", Location, "", Supported(|s, v| set(&mut s.upstream_tls.protocol, protocol(v).map(Some))),
-        "What the endpoints speak: HTTP, HTTPS, AUTO_HTTP, GRPC, GRPCS or FCGI.";
+        "Protocol of the endpoints: HTTP, HTTPS, AUTO_HTTP, GRPC, GRPCS or FCGI.";
     "proxy-ssl-ciphers", Ingress, "DEFAULT", Supported(ciphers),
         "Cipher suites of TLS 1.2 towards endpoints.", Medium;
     "proxy-ssl-name", Ingress, "", Supported(|s, v| set(&mut s.upstream_tls.name, Ok(value::name(v)))),
-        "Name that an endpoint's certificate must have; without it, `upstream_balancer`, which certificates hardly have.", High;
+        "Name that an endpoint's certificate must have (default `upstream_balancer`).", High;
     "proxy-ssl-protocols", Ingress, "TLSv1.2", Supported(protocols),
         "TLS versions towards endpoints.";
     "proxy-ssl-secret", Ingress, "", Supported(|s, v| set(&mut s.upstream_tls.secret, Ok(value::name(v)))),
-        "Secret with the client certificate for endpoints, and with whom to believe.", Medium;
+        "Secret with the client certificate for endpoints, and with the authorities of theirs.", Medium;
     "proxy-ssl-server-name", Ingress, "off", Supported(|s, v| set(&mut s.upstream_tls.send_name, value::on_off(v))),
         "Sends SNI to endpoints.";
     "proxy-ssl-verify", Ingress, "off", Supported(|s, v| set(&mut s.upstream_tls.verify, value::on_off(v))),
@@ -76,6 +76,11 @@ pub(super) fn apply(resolved: &UpstreamDraft, route: &mut DraftRoute) {
 }
 
 impl Settings {
+    /// The protocol that an annotation names.
+    pub(super) fn speaks(&self) -> Option<Protocol> {
+        self.protocol
+    }
+
     /// The TLS settings for the whole host; none if the Ingress has no Secret or its settings are for its locations only.
     pub(super) fn of_host(&self, resolved: &UpstreamDraft) -> Option<Arc<UpstreamTls>> {
         resolved.own_tls.clone().filter(|_| !self.is_for_locations_only)
@@ -97,7 +102,7 @@ impl Settings {
         };
         let refused = |name: &str, (reason, why): Fault| {
             let message =
-                format!("annotation {prefix}/{name}: {why}: the locations of this Ingress answer 503");
+                format!("annotation {prefix}/{name}: {why}: the locations of this Ingress return 503");
             let place = place(name).unwrap_or_else(|| Place::of(ingress));
             let problem = Problem::in_place(Severity::Error, &place, message);
             Some((format!("{name}: {why}"), problem.because(reason)))

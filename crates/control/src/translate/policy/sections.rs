@@ -111,6 +111,7 @@ pub const SECTIONS: &[Section] = &[
             named("cache", "enabled", Boolean),
             field("cache-bypass", List),
             field("cache-default-ttl", Duration),
+            field("cache-harmless-headers", List),
             field("cache-key-query", Text),
             field("cache-object-max", Size),
             field("cache-shared", Boolean),

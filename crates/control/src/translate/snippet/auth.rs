@@ -1,23 +1,75 @@
-//! What a snippet says of the request to an auth service: its headers.
+//! Snippets for the request to an auth service: steps before it is sent, its method and its headers.
 
-use model::template::Template;
+use model::{AuthScript, Block, Step};
 
-use super::headers::header_name;
-use super::parse::parse;
-use super::{Fault, Names, Reader};
+use super::block::Context;
+use super::parse::Directive;
+use super::{Fault, Reader, RemarkKind};
 
-/// Reads a snippet for the request to an auth service: headers in place of those that it has, none where the value comes to nothing.
-pub(in crate::translate) fn read(text: &str, names: &Names) -> Result<Vec<(String, Template)>, Fault> {
-    let (directives, reader) = (parse(text)?, Reader::new(names));
-    let header = |directive: &super::Directive| {
-        if directive.name != "proxy_set_header" || directive.block.is_some() {
-            return Err(directive.unknown());
+const NO_BODY: &str = "has no effect here: the auth service gets no body";
+
+fn is_no_body(words: &[String]) -> bool {
+    matches!(words, [name, value] if name.eq_ignore_ascii_case("content-length") && value.is_empty())
+}
+
+impl Reader<'_> {
+    pub(super) fn auth(&self, directives: &[Directive]) -> AuthScript {
+        let mut script = AuthScript::default();
+        for directive in directives {
+            self.add_to_auth(directive, &mut script).unwrap_or_else(|fault| self.note(fault));
         }
-        let [name, value] = directive.arguments()?;
-        if name.eq_ignore_ascii_case("host") {
-            return Err(directive.fault("is about Host, which is that of auth-url"));
+        script
+    }
+
+    fn add_to_auth(&self, directive: &Directive, script: &mut AuthScript) -> Result<(), Fault> {
+        match directive.name.as_str() {
+            "proxy_method" => {
+                let [text] = directive.arguments()?;
+                script.method = Some(self.template(directive, text)?);
+            }
+            "proxy_set_header" => {
+                let is_host = directive.words.first().is_some_and(|name| name.eq_ignore_ascii_case("host"));
+                if is_host {
+                    return Err(directive.fault("is about Host, which is that of auth-url"));
+                }
+                if is_no_body(&directive.words) {
+                    self.remark(RemarkKind::NoEffect, directive.fault(NO_BODY));
+                    return Ok(());
+                }
+                self.header(directive, Context::Location, &mut script.block.headers)?;
+            }
+            "proxy_pass_request_body" => self.remark(RemarkKind::NoEffect, directive.fault(NO_BODY)),
+            "if" => {
+                let test = self.condition(directive)?;
+                let mut inside = Block::default();
+                for directive in directive.inside()? {
+                    let added = self.add_to_question(directive, &mut inside);
+                    added.unwrap_or_else(|fault| self.note(fault));
+                }
+                script.block.steps.push(Step::If(test, inside));
+            }
+            _ => self.add_to_question(directive, &mut script.block)?,
         }
-        Ok((header_name(directive, name)?, reader.value(directive, value)?))
-    };
-    directives.iter().map(header).collect()
+        Ok(())
+    }
+
+    /// Adds a directive that may stand within a condition too.
+    fn add_to_question(&self, directive: &Directive, to: &mut Block) -> Result<(), Fault> {
+        match directive.name.as_str() {
+            _ if directive.block.is_some() => Err(directive.unknown()),
+            "set" | "return" | "break" | "log_not_found" | "rewrite_log" => {
+                self.step(directive, &mut to.steps).map(drop)
+            }
+            "more_set_input_headers" | "more_clear_input_headers" => {
+                self.header(directive, Context::IfInLocation, &mut to.headers)
+            }
+            "add_header" | "more_set_headers" | "more_clear_headers" | "expires" => {
+                let what = "has no effect, as in nginx: nobody sees the response of the auth service";
+                self.remark(RemarkKind::NoEffect, directive.fault(what));
+                Ok(())
+            }
+            "proxy_method" | "proxy_set_header" | "if" => Err(directive.misplaced()),
+            _ => self.setting(directive, false),
+        }
+    }
 }

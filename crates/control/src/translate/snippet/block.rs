@@ -1,9 +1,11 @@
 //! What hosts, locations and conditions hold: steps, changes to heads, and which clients are let in.
 
-use model::{AddressRule, Block, Step};
+use std::sync::Arc;
+
+use model::{AddressRule, Block, Check, Return, ReturnContent, Step, Test};
 
 use super::parse::Directive;
-use super::{Fault, Reader};
+use super::{AuthVariable, Fault, Reader};
 use crate::options::parse_network;
 
 /// The place of a block.
@@ -36,12 +38,13 @@ impl Context {
 }
 
 impl Reader<'_> {
-    pub(super) fn contents(&self, directives: &[Directive], context: Context) -> Result<Contents, Fault> {
+    /// Reads the directives of a block. What is wrong with one of them is noted, so that all faults are found.
+    pub(super) fn contents(&self, directives: &[Directive], context: Context) -> Contents {
         let mut contents = Contents::default();
         for directive in directives {
-            self.add(directive, context, &mut contents)?;
+            self.add(directive, context, &mut contents).unwrap_or_else(|fault| self.note(fault));
         }
-        Ok(contents)
+        contents
     }
 
     /// Adds what a directive means to what its block holds.
@@ -57,21 +60,23 @@ impl Reader<'_> {
             "if" if context.is_if() => return Err(directive.misplaced()),
             "if" => {
                 let test = self.condition(directive)?;
-                let inside = self.contents(directive.inside()?, context.within_if())?.block;
+                let inside = self.contents(directive.inside()?, context.within_if()).block;
                 block.steps.push(Step::If(test, inside));
+                return Ok(());
+            }
+            "limit_except" if matches!(context, Context::Location | Context::Place) => {
+                // A step that ends the others, such as `break`, must not come before it.
+                block.steps.insert(0, self.limit_except(directive)?);
                 return Ok(());
             }
             _ if directive.block.is_some() => return Err(directive.unknown()),
             _ => {}
         }
+        if self.step(directive, &mut block.steps)? {
+            return Ok(());
+        }
         match name {
-            "set" => block.steps.push(self.set(directive)?),
-            "return" => block.steps.push(Step::Return(self.return_(directive)?)),
             "rewrite" => block.steps.push(Step::Rewrite(self.rewrite(directive)?)),
-            "break" => {
-                directive.arguments::<0>()?;
-                block.steps.push(Step::Break);
-            }
             "allow" | "deny" | "default_type" if context.is_if() => return Err(directive.misplaced()),
             "allow" | "deny" => rules.push(rule(directive)?),
             "default_type" => {
@@ -82,13 +87,66 @@ impl Reader<'_> {
                 }
                 block.headers.media_type = Some(text.clone());
             }
-            // They say what is written to nginx's logs.
-            "log_not_found" | "rewrite_log" => {}
-            "access_log" if context == Context::Place && directive.words == ["off"] => {}
-            _ if context == Context::IfInServer => return Err(directive.unknown()),
-            _ => return self.header(directive, context, &mut block.headers),
+            "auth_request_set" if context == Context::Location => self.auth_variable(directive)?,
+            _ if is_about_headers(name) && context == Context::IfInServer => return Err(directive.unknown()),
+            _ if is_about_headers(name) => return self.header(directive, context, &mut block.headers),
+            _ => return self.setting(directive, !context.is_if()),
         }
         Ok(())
+    }
+
+    /// `limit_except METHOD ... { deny all; }`: other methods are refused. GET lets HEAD in too.
+    fn limit_except(&self, directive: &Directive) -> Result<Step, Fault> {
+        let is_method =
+            |word: &String| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphabetic());
+        let inside: Vec<_> =
+            directive.inside()?.iter().map(|one| (one.name.as_str(), one.words.join(" "))).collect();
+        if inside != [("deny", "all".to_owned())]
+            || directive.words.is_empty()
+            || !directive.words.iter().all(is_method)
+        {
+            return Err(directive.fault("is understood with methods and \"deny all\" alone"));
+        }
+        let mut methods: Vec<_> = directive.words.iter().map(|word| word.to_ascii_uppercase()).collect();
+        if methods.iter().any(|method| method == "GET") {
+            methods.push("HEAD".to_owned());
+        }
+        let pattern = format!("^(?:{})$", methods.join("|"));
+        let check = Check::Matches(self.expression(directive, &pattern, false)?);
+        let test = Test { subject: self.template(directive, "$request_method")?, check, is_negated: true };
+        let refusal = Return { status: 403, content: ReturnContent::Nothing };
+        Ok(Step::If(test, Block { steps: vec![Step::Return(refusal)], ..Block::default() }))
+    }
+
+    /// `auth_request_set $NAME $upstream_http_HEADER`.
+    fn auth_variable(&self, directive: &Directive) -> Result<(), Fault> {
+        let [name, value] = directive.arguments()?;
+        let name = name.strip_prefix('$').filter(|name| self.names.set.contains(*name));
+        let name = name.ok_or_else(|| directive.fault("has no name of a variable"))?;
+        let header = value.strip_prefix("$upstream_http_").filter(|header| !header.is_empty());
+        let header = header.ok_or_else(|| Fault {
+            is_harmless: true,
+            ..directive.fault(format!("takes {value:?}, which is no header of the auth service's response"))
+        })?;
+        let (name, header) = (Arc::from(name), header.to_ascii_lowercase());
+        self.auth_variables.borrow_mut().push(AuthVariable { name, header });
+        Ok(())
+    }
+
+    /// Adds what a directive does that has the same meaning wherever it may stand. False where it is another one.
+    pub(super) fn step(&self, directive: &Directive, steps: &mut Vec<Step>) -> Result<bool, Fault> {
+        match directive.name.as_str() {
+            "set" => steps.push(self.set(directive)?),
+            "return" => steps.push(Step::Return(self.return_(directive)?)),
+            "break" => {
+                directive.arguments::<0>()?;
+                steps.push(Step::Break);
+            }
+            // They say what is written to nginx's logs.
+            "log_not_found" | "rewrite_log" => {}
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
     fn set(&self, directive: &Directive) -> Result<Step, Fault> {
@@ -109,4 +167,21 @@ fn rule(directive: &Directive) -> Result<AddressRule, Fault> {
         text => Some(parse_network(text).map_err(|why| directive.fault(why))?),
     };
     Ok(AddressRule { allows: directive.name == "allow", network })
+}
+
+/// Whether [`Reader::header`] reads a directive.
+fn is_about_headers(name: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "add_header",
+        "expires",
+        "grpc_hide_header",
+        "grpc_set_header",
+        "more_clear_headers",
+        "more_clear_input_headers",
+        "more_set_headers",
+        "more_set_input_headers",
+        "proxy_hide_header",
+        "proxy_set_header",
+    ];
+    NAMES.contains(&name)
 }

@@ -1,10 +1,11 @@
 //! Directives about headers, of nginx and of its module headers-more.
 
-use model::{AddedHeader, Headers, RequestEdit, ResponseEdit};
+use model::template::Template;
+use model::{AddedHeader, Headers, Reach, RequestEdit, ResponseEdit};
 
 use super::block::Context;
 use super::parse::Directive;
-use super::{Fault, Reader};
+use super::{Ask, Fault, Reader, RemarkKind, Target};
 
 /// Headers about the connection or about where a message ends, which are the proxy's.
 const OURS: &[&str] = &[
@@ -31,21 +32,55 @@ impl Reader<'_> {
         match directive.name.as_str() {
             "more_set_headers" => to.response.extend(self.response_edits(directive)?),
             "more_clear_headers" => to.response.extend(cleared(directive)?),
+            "add_header" if self.is_cookie_of_auth(directive) => {
+                let what = "has no effect here: cookies of the auth service are passed on anyway";
+                self.remark(RemarkKind::NoEffect, directive.fault(what));
+            }
             "add_header" => to.added.push(self.added(directive)?),
             "more_set_input_headers" => to.request.extend(self.input_edits(directive)?),
             "more_clear_input_headers" => {
-                let names = cleared(directive)?.into_iter().map(|edit| edit.name);
-                to.request.extend(names.map(|name| RequestEdit { name, value: None, is_input: true }));
+                let edits = cleared(directive)?.into_iter();
+                let of_request = |ResponseEdit { name, reach, .. }| RequestEdit {
+                    name,
+                    value: None,
+                    is_input: true,
+                    reach,
+                };
+                to.request.extend(edits.map(of_request));
             }
             "proxy_set_header" | "grpc_set_header" if is_in_location => {
                 let [name, value] = directive.arguments()?;
+                if let Some(why) = done_anyway(name, value) {
+                    self.remark(RemarkKind::NoEffect, directive.fault(format!("has no effect here: {why}")));
+                    return Ok(());
+                }
+                if name.eq_ignore_ascii_case("connection") && value == "close" {
+                    self.asks.borrow_mut().push(Ask {
+                        line: directive.line,
+                        directive: directive.name.clone(),
+                        target: Target::Annotation("connection-proxy-header"),
+                        value: value.clone(),
+                    });
+                    return Ok(());
+                }
                 let name = header_name(directive, name)?;
                 let value = (!value.is_empty()).then(|| self.value(directive, value)).transpose()?;
-                to.request.push(RequestEdit { name, value, is_input: false });
+                to.request.push(RequestEdit { name, value, is_input: false, reach: Reach::Name });
             }
-            "proxy_hide_header" | "grpc_hide_header" if is_in_location => {
+            "expires" => to.expires = Some(super::expires::read(directive)?),
+            "proxy_hide_header" | "grpc_hide_header" if is_in_location || context == Context::Server => {
                 let [name] = directive.arguments()?;
                 to.hidden.push(header_name(directive, name)?);
+            }
+            "proxy_set_header" | "grpc_set_header" if context == Context::Server => {
+                let what = "has no effect, as in ingress-nginx: each location has headers of its own; use configuration-snippet";
+                self.remark(RemarkKind::NoEffect, directive.fault(what));
+            }
+            "proxy_set_header" | "grpc_set_header" | "proxy_hide_header" | "grpc_hide_header"
+                if context == Context::Place =>
+            {
+                let what = "has no effect: this location forwards no request";
+                self.remark(RemarkKind::NoEffect, directive.fault(what));
             }
             "proxy_set_header" | "grpc_set_header" | "proxy_hide_header" | "grpc_hide_header" => {
                 return Err(directive.misplaced());
@@ -55,31 +90,42 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `more_set_headers [-s STATUSES] "NAME: VALUE" ...`; without a value the header is cleared.
-    fn response_edits(&self, directive: &Directive) -> Result<Vec<ResponseEdit>, Fault> {
-        let (statuses, fields) = statuses(directive)?;
-        let edit = |field: &String| {
-            let (name, value) = self.field(directive, field)?;
-            Ok(ResponseEdit { name, value, statuses: statuses.clone() })
-        };
-        fields.iter().map(edit).collect()
+    /// Whether a line passes the cookies of the auth service on, by a variable of `auth_request_set`.
+    fn is_cookie_of_auth(&self, directive: &Directive) -> bool {
+        let [name, value, ..] = directive.words.as_slice() else { return false };
+        let variables = self.auth_variables.borrow();
+        let of_cookies = variables.iter().filter(|variable| variable.header == "set_cookie");
+        name.eq_ignore_ascii_case("set-cookie")
+            && of_cookies.map(|variable| &*variable.name).any(|name| value.strip_prefix('$') == Some(name))
     }
 
-    fn input_edits(&self, directive: &Directive) -> Result<Vec<RequestEdit>, Fault> {
-        no_options(directive)?;
+    /// `more_set_headers [-a] [-s STATUSES] "NAME: VALUE" ...`; without a value the header is cleared.
+    fn response_edits(&self, directive: &Directive) -> Result<Vec<ResponseEdit>, Fault> {
+        let Options { statuses, flag, words } = options(directive, "-a")?;
+        let reach = if flag { Reach::Beside } else { Reach::Name };
         let edit = |field: &String| {
             let (name, value) = self.field(directive, field)?;
-            Ok(RequestEdit { name, value, is_input: true })
+            Ok(ResponseEdit { name, value, statuses: statuses.clone(), reach })
         };
-        directive.words.iter().map(edit).collect()
+        words.iter().map(edit).collect()
+    }
+
+    /// `more_set_input_headers [-r] "NAME: VALUE" ...`.
+    fn input_edits(&self, directive: &Directive) -> Result<Vec<RequestEdit>, Fault> {
+        let Options { statuses, flag, words } = options(directive, "-r")?;
+        if !statuses.is_empty() {
+            return Err(directive.fault("has an option that is not understood"));
+        }
+        let reach = if flag { Reach::Present } else { Reach::Name };
+        let edit = |field: &String| {
+            let (name, value) = self.field(directive, field)?;
+            Ok(RequestEdit { name, value, is_input: true, reach })
+        };
+        words.iter().map(edit).collect()
     }
 
     /// `NAME: VALUE`, `NAME:` and `NAME`.
-    fn field(
-        &self,
-        directive: &Directive,
-        text: &str,
-    ) -> Result<(String, Option<model::template::Template>), Fault> {
+    fn field(&self, directive: &Directive, text: &str) -> Result<(String, Option<Template>), Fault> {
         let (name, value) = text.split_once(':').unwrap_or((text, ""));
         let value = value.trim();
         let value = (!value.is_empty()).then(|| self.value(directive, value)).transpose()?;
@@ -101,50 +147,85 @@ impl Reader<'_> {
     }
 }
 
-fn cleared(directive: &Directive) -> Result<Vec<ResponseEdit>, Fault> {
-    let (statuses, names) = statuses(directive)?;
-    let edit = |name: &String| {
-        let name = header_name(directive, name.trim_end_matches([':', ' ']))?;
-        Ok(ResponseEdit { name, value: None, statuses: statuses.clone() })
-    };
-    names.iter().map(edit).collect()
+/// Why a line says what the proxy does without it, if it does.
+fn done_anyway(name: &str, value: &str) -> Option<&'static str> {
+    const OF_CONNECTION: &[&str] = &["", "upgrade", "keep-alive", "$connection_upgrade", "$http_connection"];
+    const EMPTIED: &[&str] = &["expect", "keep-alive", "te", "trailer", "transfer-encoding"];
+    let is = |known: &str| name.eq_ignore_ascii_case(known);
+    let value = value.to_ascii_lowercase();
+    if is("upgrade") && matches!(value.as_str(), "$http_upgrade" | "websocket")
+        || is("connection") && OF_CONNECTION.contains(&value.as_str())
+    {
+        return Some("WebSocket needs no setting, and connections to endpoints are kept");
+    }
+    let is_emptied = value.is_empty() && EMPTIED.iter().any(|known| is(known));
+    is_emptied.then_some("the header is about a connection alone, and endpoints do not get it")
 }
 
-/// The statuses of `-s`, and the other words.
-fn statuses(directive: &Directive) -> Result<(Vec<u16>, &[String]), Fault> {
-    let (mut statuses, mut words) = (Vec::new(), directive.words.as_slice());
-    while let [option, list, rest @ ..] = words
-        && option == "-s"
-    {
-        for word in list.split_whitespace() {
-            let status = word.parse().ok().filter(|status| (100..600).contains(status));
-            statuses
-                .push(status.ok_or_else(|| directive.fault(format!("has {word:?}, which is no status")))?);
-        }
-        words = rest;
+/// `more_clear_headers [-s STATUSES] NAME ...`; of a name that ends in `*` all that begin so.
+fn cleared(directive: &Directive) -> Result<Vec<ResponseEdit>, Fault> {
+    let Options { statuses, words, .. } = options(directive, "")?;
+    let edit = |text: &String| {
+        let text = text.trim_end_matches([':', ' ']);
+        let (name, reach) = match text.strip_suffix('*') {
+            Some(begin) if begin.bytes().all(is_token) => (text.to_owned(), Reach::Beginning),
+            _ => (header_name(directive, text)?, Reach::Name),
+        };
+        Ok(ResponseEdit { name, value: None, statuses: statuses.clone(), reach })
+    };
+    words.iter().map(edit).collect()
+}
+
+/// Options that stand before a directive's headers.
+struct Options<'d> {
+    /// Statuses of `-s`.
+    statuses: Vec<u16>,
+    /// The one option without a value is given.
+    flag: bool,
+    words: &'d [String],
+}
+
+/// Reads `-s STATUSES` and the option `known`, which is empty where there is none.
+fn options<'d>(directive: &'d Directive, known: &str) -> Result<Options<'d>, Fault> {
+    let mut options = Options { statuses: Vec::new(), flag: false, words: &directive.words };
+    loop {
+        options.words = match options.words {
+            [option, list, rest @ ..] if option == "-s" => {
+                for word in list.split_whitespace() {
+                    let status = word.parse().ok().filter(|status| (100..600).contains(status));
+                    let fault = || directive.fault(format!("has {word:?}, which is no status"));
+                    options.statuses.push(status.ok_or_else(fault)?);
+                }
+                rest
+            }
+            [option, rest @ ..] if !known.is_empty() && option == known => {
+                options.flag = true;
+                rest
+            }
+            _ => break,
+        };
     }
-    match words {
+    match options.words {
         [] => Err(directive.fault("names no header")),
         words if words.iter().any(|word| word.starts_with('-')) => {
             Err(directive.fault("has an option that is not understood"))
         }
-        words => Ok((statuses, words)),
+        _ => Ok(options),
     }
 }
 
-fn no_options(directive: &Directive) -> Result<(), Fault> {
-    let (statuses, _) = statuses(directive)?;
-    if statuses.is_empty() { Ok(()) } else { Err(directive.fault("has an option that is not understood")) }
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'+-.^_`|~".contains(&byte)
 }
 
 /// The name of a header that is not the proxy's own.
 pub(super) fn header_name(directive: &Directive, text: &str) -> Result<String, Fault> {
-    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'+-.^_`|~".contains(&byte);
     if text.is_empty() || !text.bytes().all(is_token) {
         return Err(directive.fault(format!("has {text:?}, which is no name of a header")));
     }
     if OURS.contains(&text.to_ascii_lowercase().as_str()) {
-        return Err(directive.fault(format!("is about {text}, which the proxy decides")));
+        let fault = directive.fault(format!("is about {text}, which the proxy decides"));
+        return Err(Fault { is_harmless: true, ..fault });
     }
     Ok(text.to_owned())
 }

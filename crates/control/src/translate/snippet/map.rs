@@ -7,7 +7,7 @@ use model::ValueMap;
 use model::template::{Template, Variable};
 
 use super::parse::Directive;
-use super::{Fault, Names, Reader, is_new_name};
+use super::{Fault, Faults, Names, Reader, Remark, is_new_name};
 
 /// Regular expressions of all tables.
 const EXPRESSIONS_MAX: usize = 1000;
@@ -15,25 +15,53 @@ const EXPRESSIONS_MAX: usize = 1000;
 /// Tables behind each other: one may take its source from another.
 const DEPTH_MAX: usize = 3;
 
-pub(super) fn read(directives: &[Directive]) -> Result<Names, Fault> {
-    let (mut names, mut depths, mut expressions) = (Names::default(), BTreeMap::new(), 0);
+pub(super) fn read(
+    directives: &[Directive],
+    passes_unenforced: bool,
+) -> Result<(Names, Vec<Remark>), Faults> {
+    let mut tables = Tables::default();
+    tables.names.passes_unenforced = passes_unenforced;
+    let (mut faults, mut remarks) = (Vec::new(), Vec::new());
     for directive in directives {
-        if directive.name != "map" {
-            return Err(directive.unknown());
+        if directive.name == "map" {
+            faults.extend(tables.add(directive).err());
+            continue;
         }
-        let reader =
-            Reader { names: &names, expressions: expressions.into(), expressions_max: EXPRESSIONS_MAX };
+        let reader = Reader::new(&tables.names);
+        reader.setting(directive, false).unwrap_or_else(|fault| reader.note(fault));
+        remarks.extend(reader.remarks.into_inner());
+        faults.extend(reader.faults.into_inner());
+    }
+    if faults.is_empty() { Ok((tables.names, remarks)) } else { Err(Faults(faults)) }
+}
+
+/// The tables so far.
+#[derive(Default)]
+struct Tables {
+    names: Names,
+    depths: BTreeMap<String, usize>,
+    expressions: usize,
+}
+
+impl Tables {
+    fn add(&mut self, directive: &Directive) -> Result<(), Fault> {
+        let Self { names, depths, expressions } = self;
+        let reader = Reader {
+            expressions: (*expressions).into(),
+            expressions_max: EXPRESSIONS_MAX,
+            ..Reader::new(names)
+        };
         let (name, map) = reader.map(directive)?;
-        expressions = reader.expressions.get();
+        *expressions = reader.expressions.get();
         let map = Arc::new(map);
-        let depth = 1 + depth_below(&map, &names, &depths);
+        let depth = 1 + depth_below(&map, names, depths);
         if depth > DEPTH_MAX {
             return Err(directive.fault(format!("is behind more than {DEPTH_MAX} others")));
         }
         depths.insert(name.clone(), depth);
         names.maps.insert(name, map);
+        Ok(())
     }
-    Ok(names)
 }
 
 /// The greatest depth of the tables that a table takes values from.

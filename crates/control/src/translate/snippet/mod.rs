@@ -2,35 +2,81 @@
 //! with its line; nothing is ever inserted into a text.
 //!
 //! `parse` makes directives of a text; `server` and `location` read those of a host and of its locations, of which `block` reads what
-//! both may hold; `headers`, `rewrite` and `condition` read single directives; `map` and `auth` read the other places for snippets.
+//! both may hold; `headers`, `expires`, `rewrite` and `condition` read single directives; `map` and `auth` read the other places for
+//! snippets. `table` has all other directives: those without effect, those that mean the same as an annotation, and what there is in
+//! place of the rest.
 
 mod auth;
 mod block;
 mod condition;
+mod expires;
 mod headers;
 mod map;
 mod parse;
 mod rewrite;
 mod server;
+mod table;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
 use model::template::{Template, Variable};
-use model::{AddressRule, Block, Expression, HostScript, ValueMap};
+use model::{AddressRule, AuthScript, Block, Expression, HostScript, ValueMap};
 
 use parse::Directive;
+pub(super) use table::Target;
+use table::{Class, Loss};
 
-pub(super) use auth::read as auth_headers;
-
-/// What is wrong with a snippet, and where.
+/// What is wrong with a line of a snippet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     /// Line of the snippet, from 1.
     line: u32,
     what: String,
+    /// Without the line nobody is served who was not to be.
+    is_harmless: bool,
+}
+
+/// Everything that is wrong with a snippet, in the order of its lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Faults(Vec<Fault>);
+
+/// A line that is passed over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Remark {
+    fault: Fault,
+    pub(super) kind: RemarkKind,
+}
+
+/// Why a line is passed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum RemarkKind {
+    /// Nothing is lost: it has no effect, here or in nginx.
+    NoEffect,
+    /// There is one value for all hosts, and a key of the `ConfigMap` has it.
+    ForAll,
+    /// It is not understood, but restricts nobody, and `--snippets-unenforced=serve` passes it over.
+    Unenforced,
+}
+
+/// A line that means the same as an annotation, or as a key of the `ConfigMap` for some locations alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Ask {
+    line: u32,
+    pub(super) directive: String,
+    pub(super) target: Target,
+    /// The value as the annotation or the key has it.
+    pub(super) value: String,
+}
+
+/// A variable that the response of an auth service gives a value to (nginx: `auth_request_set`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct AuthVariable {
+    pub(super) name: Arc<str>,
+    /// The header, as nginx has it in a variable: in lower case, with underscores.
+    pub(super) header: String,
 }
 
 impl fmt::Display for Fault {
@@ -39,12 +85,50 @@ impl fmt::Display for Fault {
     }
 }
 
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, fault) in self.0.iter().enumerate() {
+            let between = if at == 0 { "" } else { "; " };
+            write!(f, "{between}{fault}")?;
+        }
+        Ok(())
+    }
+}
+
+impl From<Fault> for Faults {
+    fn from(fault: Fault) -> Self {
+        Self(vec![fault])
+    }
+}
+
+impl fmt::Display for Remark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.fault.fmt(f)
+    }
+}
+
+impl Ask {
+    /// A fault: the annotation or key does not take the value.
+    pub(super) fn fault(&self, why: &str) -> Fault {
+        let Self { line, directive, .. } = self;
+        Fault { line: *line, what: format!("{directive:?}: {why}"), is_harmless: false }
+    }
+
+    /// A remark: it has no effect.
+    pub(super) fn remark(&self, why: &str) -> Remark {
+        let what = format!("{:?} has no effect: {why}", self.directive);
+        Remark { fault: Fault { line: self.line, what, is_harmless: true }, kind: RemarkKind::NoEffect }
+    }
+}
+
 /// The variables that snippets make, beside those that every request has.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     maps: BTreeMap<String, Arc<ValueMap>>,
-    /// Those of `set`.
+    /// Those of `set` and `auth_request_set`.
     set: BTreeSet<String>,
+    /// Lines that are not understood and restrict nobody are passed over.
+    pub(super) passes_unenforced: bool,
 }
 
 /// What a snippet says of a location.
@@ -52,6 +136,9 @@ pub(super) struct Names {
 pub(super) struct OfLocation {
     pub(super) block: Block,
     pub(super) rules: Vec<AddressRule>,
+    /// Settings that annotations have too.
+    pub(super) asks: Vec<Ask>,
+    pub(super) auth_variables: Vec<AuthVariable>,
 }
 
 /// What a snippet says of a host.
@@ -59,6 +146,8 @@ pub(super) struct OfLocation {
 pub(super) struct OfHost {
     pub(super) script: HostScript,
     pub(super) rules: Vec<AddressRule>,
+    /// Settings that annotations have too.
+    pub(super) asks: Vec<Ask>,
 }
 
 impl OfLocation {
@@ -68,27 +157,42 @@ impl OfLocation {
         own.steps.extend_from_slice(&others.steps);
         own.headers.extend(&others.headers);
         self.rules.extend_from_slice(&other.rules);
+        self.auth_variables.extend_from_slice(&other.auth_variables);
         self
     }
 }
 
-/// Reads a snippet for a location.
-pub(super) fn location(text: &str, names: &Names) -> Result<OfLocation, Fault> {
+/// Reads a snippet for a location; with it, the lines that are passed over.
+pub(super) fn location(text: &str, names: &Names) -> Result<(OfLocation, Vec<Remark>), Faults> {
     let directives = parse::parse(text)?;
     let reader = Reader::new(names);
-    let contents = reader.contents(&directives, block::Context::Location)?;
-    Ok(OfLocation { block: contents.block, rules: contents.rules })
+    let block::Contents { block, rules } = reader.contents(&directives, block::Context::Location);
+    let (asks, auth_variables) = (reader.asks.take(), reader.auth_variables.take());
+    reader.finish(OfLocation { block, rules, asks, auth_variables })
 }
 
-/// Reads a snippet for a host.
-pub(super) fn server(text: &str, names: &Names) -> Result<OfHost, Fault> {
+/// Reads a snippet for a host; with it, the lines that are passed over.
+pub(super) fn server(text: &str, names: &Names) -> Result<(OfHost, Vec<Remark>), Faults> {
     let directives = parse::parse(text)?;
-    Reader::new(names).server(&directives)
+    let reader = Reader::new(names);
+    let mut of_host = reader.server(&directives);
+    of_host.asks = reader.asks.take();
+    reader.finish(of_host)
 }
 
-/// Reads a snippet for all of HTTP: the tables that it makes.
-pub(super) fn http(text: &str) -> Result<Names, Fault> {
-    map::read(&parse::parse(text)?)
+/// Reads a snippet for the question to an auth service; with it, the lines that are passed over.
+pub(super) fn auth(text: &str, names: &Names) -> Result<(AuthScript, Vec<Remark>), Faults> {
+    let directives = parse::parse(text)?;
+    let mut names = names.clone();
+    names.add_set_by(text);
+    let reader = Reader::new(&names);
+    let script = reader.auth(&directives);
+    reader.finish(script)
+}
+
+/// Reads a snippet for all of HTTP: the tables that it makes; with it, the lines that are passed over.
+pub(super) fn http(text: &str, passes_unenforced: bool) -> Result<(Names, Vec<Remark>), Faults> {
+    map::read(&parse::parse(text)?, passes_unenforced)
 }
 
 /// Variables that one template may take from tables, each of which is a look-up.
@@ -103,7 +207,10 @@ impl Names {
         fn add(directives: &[Directive], names: &mut BTreeSet<String>) {
             for directive in directives {
                 let name = directive.words.first().and_then(|word| word.strip_prefix('$'));
-                names.extend(name.filter(|_| directive.name == "set").map(str::to_owned));
+                let name = name.filter(|name| {
+                    is_new_name(name) && matches!(directive.name.as_str(), "set" | "auth_request_set")
+                });
+                names.extend(name.map(str::to_owned));
                 add(directive.block.as_deref().unwrap_or_default(), names);
             }
         }
@@ -122,11 +229,68 @@ struct Reader<'n> {
     /// Regular expressions so far.
     expressions: Cell<usize>,
     expressions_max: usize,
+    remarks: RefCell<Vec<Remark>>,
+    faults: RefCell<Vec<Fault>>,
+    asks: RefCell<Vec<Ask>>,
+    auth_variables: RefCell<Vec<AuthVariable>>,
 }
 
 impl<'n> Reader<'n> {
     fn new(names: &'n Names) -> Self {
-        Self { names, expressions: Cell::new(0), expressions_max: EXPRESSIONS_MAX }
+        Self {
+            names,
+            expressions: Cell::new(0),
+            expressions_max: EXPRESSIONS_MAX,
+            remarks: RefCell::default(),
+            faults: RefCell::default(),
+            asks: RefCell::default(),
+            auth_variables: RefCell::default(),
+        }
+    }
+
+    /// What was read, unless something is wrong with it.
+    fn finish<T>(self, read: T) -> Result<(T, Vec<Remark>), Faults> {
+        let faults = self.faults.into_inner();
+        if faults.is_empty() { Ok((read, self.remarks.into_inner())) } else { Err(Faults(faults)) }
+    }
+
+    /// Notes a fault, or a remark where the line may be passed over.
+    fn note(&self, fault: Fault) {
+        if fault.is_harmless && self.names.passes_unenforced {
+            self.remark(RemarkKind::Unenforced, fault);
+        } else {
+            self.faults.borrow_mut().push(fault);
+        }
+    }
+
+    fn remark(&self, kind: RemarkKind, fault: Fault) {
+        self.remarks.borrow_mut().push(Remark { fault, kind });
+    }
+
+    /// Takes a directive of the table.
+    fn setting(&self, directive: &Directive, may_ask: bool) -> Result<(), Fault> {
+        match table::class(&directive.name, &directive.words) {
+            _ if directive.block.is_some() => return Err(directive.unknown()),
+            Class::Nothing(why) => {
+                self.remark(RemarkKind::NoEffect, directive.fault(format!("has no effect here: {why}")));
+            }
+            Class::ForAll(key) => {
+                let what = format!("has no effect here: set the key {key} of the ConfigMap, for all hosts");
+                self.remark(RemarkKind::ForAll, directive.fault(what));
+            }
+            Class::Same(asked) if may_ask => {
+                let asked = asked(&directive.words).map_err(|why| directive.fault(why))?;
+                let ask = |(target, value)| Ask {
+                    line: directive.line,
+                    directive: directive.name.clone(),
+                    target,
+                    value,
+                };
+                self.asks.borrow_mut().extend(asked.into_iter().map(ask));
+            }
+            _ => return Err(directive.unknown()),
+        }
+        Ok(())
     }
 
     /// A text with variables.
@@ -168,10 +332,21 @@ impl<'n> Reader<'n> {
     }
 }
 
+/// Variables of ingress-nginx' own configuration, to which a snippet may give another value: nginx has them from `map` and `set` itself.
+const CHANGEABLE: &[&str] = &[
+    "best_http_host",
+    "connection_upgrade",
+    "full_x_forwarded_for",
+    "pass_access_scheme",
+    "pass_port",
+    "pass_server_port",
+    "redirect_to_https",
+];
+
 /// Whether a name is one that a snippet may give a value to.
 fn is_new_name(name: &str) -> bool {
     let is_word = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    is_word && Template::parse(&format!("${{{name}}}")).is_err()
+    is_word && (CHANGEABLE.contains(&name) || Template::parse(&format!("${{{name}}}")).is_err())
 }
 
 /// Whether a value is known only when all is over.
@@ -183,7 +358,20 @@ fn is_of_the_end(variable: &Variable) -> bool {
 impl Directive {
     /// A fault: nothing here does what it asks for.
     fn unknown(&self) -> Fault {
-        self.fault("is not understood here")
+        let (instead, is_harmless) = match table::class(&self.name, &self.words) {
+            Class::Closes(instead, loss) => (instead.words(), loss == Loss::Harmless),
+            Class::Same(asked) => {
+                let asked = asked(&self.words).unwrap_or_default();
+                let is_harmless = !asked.is_empty() && asked.iter().all(|(target, _)| !target.restricts());
+                (asked.first().map(|(target, _)| format!("use {target}")), is_harmless)
+            }
+            _ => (None, false),
+        };
+        let fault = match instead {
+            Some(instead) => self.fault(format!("is not understood here; {instead}")),
+            None => self.fault("is not understood here"),
+        };
+        Fault { is_harmless, ..fault }
     }
 
     /// A fault: it is not allowed where it stands.

@@ -23,7 +23,8 @@ pub(super) struct Directive {
 impl Directive {
     /// A fault of this directive.
     pub(super) fn fault(&self, what: impl Into<String>) -> Fault {
-        Fault { line: self.line, what: format!("{:?} {}", clipped(&self.name), what.into()) }
+        let what = format!("{:?} {}", clipped(&self.name), what.into());
+        Fault { line: self.line, what, is_harmless: false }
     }
 
     /// Its words, if there are so many.
@@ -51,7 +52,7 @@ fn clipped(name: &str) -> &str {
 pub(super) fn parse(text: &str) -> Result<Vec<Directive>, Fault> {
     if text.len() > SNIPPET_BYTES_MAX {
         let what = format!("the snippet has more than {SNIPPET_BYTES_MAX} bytes");
-        return Err(Fault { line: 1, what });
+        return Err(Fault { line: 1, what, is_harmless: false });
     }
     let mut tokens = Tokens { text, at: 0, line: 1 };
     // The directives of each open block, and what it belongs to.
@@ -59,7 +60,8 @@ pub(super) fn parse(text: &str) -> Result<Vec<Directive>, Fault> {
     let mut done: Vec<Directive> = Vec::new();
     let mut words: Vec<(String, u32)> = Vec::new();
     while let Some((token, line)) = tokens.next()? {
-        let unexpected = |what: char| Fault { line, what: format!("unexpected {what:?}") };
+        let unexpected =
+            |what: char| Fault { line, what: format!("unexpected {what:?}"), is_harmless: false };
         match token {
             Token::Word(word) => words.push((word, line)),
             Token::End => done.push(directive(&mut words).ok_or_else(|| unexpected(';'))?),
@@ -67,6 +69,13 @@ pub(super) fn parse(text: &str) -> Result<Vec<Directive>, Fault> {
                 let directive = directive(&mut words).ok_or_else(|| unexpected('{'))?;
                 if open.len() >= NESTING_MAX {
                     return Err(directive.fault(format!("stands in more than {NESTING_MAX} blocks")));
+                }
+                if directive.name.ends_with("_by_lua_block") {
+                    if !tokens.pass_lua() {
+                        return Err(directive.fault("has no '}' at its end"));
+                    }
+                    done.push(Directive { block: Some(Vec::new()), ..directive });
+                    continue;
                 }
                 open.push((directive, std::mem::take(&mut done)));
             }
@@ -125,6 +134,27 @@ impl Tokens<'_> {
         Ok(Some((token, line)))
     }
 
+    /// Passes a program in Lua, whose first brace has been taken, with its last brace. Returns whether it has one.
+    fn pass_lua(&mut self) -> bool {
+        let (mut depth, mut quote, mut chars) = (1_u32, None, self.rest().char_indices().peekable());
+        while let Some((at, char)) = chars.next() {
+            match (quote, char) {
+                (Some(_), '\\') => _ = chars.next(),
+                (Some(end), char) if char == end => quote = None,
+                (None, '"' | '\'') => quote = Some(char),
+                (None, '-') if chars.peek().is_some_and(|(_, next)| *next == '-') => quote = Some('\n'),
+                (None, '{') => depth += 1,
+                (None, '}') => depth -= 1,
+                _ => {}
+            }
+            if depth == 0 {
+                self.pass(at + 1);
+                return true;
+            }
+        }
+        false
+    }
+
     fn rest(&self) -> &str {
         &self.text[self.at..]
     }
@@ -162,7 +192,7 @@ impl Tokens<'_> {
         let line = self.line;
         let inside = &self.rest()[1..];
         let Some(len) = end_of(inside, |_, char| char == quote) else {
-            return Err(Fault { line, what: format!("a {quote} without its end") });
+            return Err(Fault { line, what: format!("a {quote} without its end"), is_harmless: false });
         };
         let word = unescaped(&inside[..len]);
         self.pass(len + 2);
@@ -170,7 +200,8 @@ impl Tokens<'_> {
             None | Some(';' | '{' | ')') => Ok(word),
             Some(next) if is_blank(next) => Ok(word),
             Some(next) => {
-                Err(Fault { line: self.line, what: format!("unexpected {next:?} behind a {quote}") })
+                let what = format!("unexpected {next:?} behind a {quote}");
+                Err(Fault { line: self.line, what, is_harmless: false })
             }
         }
     }

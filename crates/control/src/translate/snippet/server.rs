@@ -7,21 +7,26 @@ use super::parse::Directive;
 use super::{Fault, OfHost, Reader};
 
 impl Reader<'_> {
-    pub(super) fn server(&self, directives: &[Directive]) -> Result<OfHost, Fault> {
+    pub(super) fn server(&self, directives: &[Directive]) -> OfHost {
         let (mut contents, mut places) = (Contents::default(), Vec::new());
         for directive in directives {
-            match directive.name.as_str() {
-                "location" => places.push(self.place(directive)?),
-                _ => self.add(directive, Context::Server, &mut contents)?,
-            }
+            let read = match directive.name.as_str() {
+                "location" => self.place(directive).map(|place| places.push(place)),
+                _ => self.add(directive, Context::Server, &mut contents),
+            };
+            read.unwrap_or_else(|fault| self.note(fault));
         }
         let Contents { block, rules } = contents;
-        Ok(OfHost { script: HostScript { block, places, ..HostScript::default() }, rules })
+        OfHost { script: HostScript { block, places, ..HostScript::default() }, rules, asks: Vec::new() }
     }
 
     fn place(&self, directive: &Directive) -> Result<ScriptPlace, Fault> {
         let path = self.path(directive)?;
-        let Contents { block, rules } = self.contents(directive.inside()?, Context::Place)?;
+        let before = self.asks.borrow().len();
+        let Contents { block, rules } = self.contents(directive.inside()?, Context::Place);
+        for ask in self.asks.borrow_mut().drain(before..) {
+            self.remarks.borrow_mut().push(ask.remark("this location forwards no request"));
+        }
         let networks = (!rules.is_empty()).then(|| Networks { rules: rules.into(), ..Networks::default() });
         Ok(ScriptPlace { path, block, networks })
     }

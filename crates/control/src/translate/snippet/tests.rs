@@ -78,10 +78,10 @@ proptest! {
         let faults = [
             location(&text, &names).err(),
             server(&text, &names).err(),
-            http(&text).err(),
-            auth_headers(&text, &names).err(),
+            http(&text, false).err(),
+            auth(&text, &names).err(),
         ];
-        for fault in faults.into_iter().flatten() {
+        for fault in faults.into_iter().flatten().flat_map(|faults| faults.0) {
             prop_assert!((1..=lines).contains(&fault.line), "{} of {lines} lines: {:?}", fault, text);
         }
     }
@@ -91,7 +91,7 @@ proptest! {
     fn what_is_accepted_is_sound(text in snippet()) {
         let mut names = Names::default();
         names.add_set_by(&text);
-        if let Ok(OfLocation { block, .. }) = location(&text, &names) {
+        if let Ok((OfLocation { block, .. }, _)) = location(&text, &names) {
             let named = block.headers.response.iter().map(|edit| &edit.name);
             for name in named.chain(block.headers.added.iter().map(|header| &header.name)) {
                 prop_assert!(!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':'));
@@ -106,6 +106,7 @@ fn tables_take_values_from_tables_to_a_depth() {
         let table = |at: usize| format!("map \"${{m{}}}x\" $m{at} {{ default $m{}; a b; }}", at - 1, at - 1);
         (1..=count).map(table).collect::<Vec<_>>().concat()
     };
+    let http = |text: &str| http(text, false);
     let first = "map $host $m0 { default 1; }";
     assert!(http(&format!("{first}{}", text(2))).is_ok());
     assert!(

@@ -58,7 +58,8 @@ fn seen_at_all(finding: Finding, samples: &Samples) -> Finding {
     if finding.id != REUSE || samples.requests.is_some() {
         return finding;
     }
-    let message = "could not look, because the proxy is not in this network namespace: --pid or --metrics says where it is";
+    let message =
+        "not checked: the proxy is not in this network namespace: --pid or --metrics says where it is";
     let (evidence, remedy) = (Evidence::default(), String::new());
     Finding { verdict: Verdict::Unknown, message: message.into(), evidence, remedy, ..finding }
 }

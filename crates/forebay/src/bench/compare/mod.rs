@@ -44,7 +44,7 @@ pub(crate) struct Compare {
     /// Rounds of each way.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     rounds: u16,
-    /// The proxy's process: it, its descendants and its network namespace are looked at.
+    /// The proxy's process: it, its descendants and its network namespace are examined.
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
     /// The proxy's metrics, of Forebay or ingress-nginx, such as http://127.0.0.1:10254/metrics; read from where the
@@ -115,7 +115,7 @@ fn compare(options: &Compare) -> anyhow::Result<Comparison> {
         report::prepare(file)?;
     }
     for address in subjects.iter().flat_map(|subject| &subject.left_out) {
-        eprintln!("forebay: left out: {address}");
+        eprintln!("forebay: ignored: {address}");
     }
     let counts = [Arc::new(Progress::default()), Arc::new(Progress::default())];
     let counted = counts.clone();

@@ -32,6 +32,16 @@ pub(crate) const MEASURES: &[Measure] = &[
     Measure { key: "body", label: "body", of: |m| m.phases_us.body },
 ];
 
+/// Share of failed requests above which figures are not compared: a proxy that refuses at once is quick.
+const FAILED_MAX: f64 = 0.01;
+
+/// The share of a way's requests that failed, where it is too great to compare its figures.
+pub(super) fn failing_share(way: &Measurement) -> Option<f64> {
+    let failed: u64 = way.errors.values().sum();
+    let share = failed as f64 / way.requests.max(failed).max(1) as f64;
+    (share > FAILED_MAX).then_some(share)
+}
+
 /// The figures of one way divided by those of the other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Ratios {
@@ -50,9 +60,12 @@ pub(crate) struct Spread {
 }
 
 impl Ratios {
-    /// The ratios of `via` to `direct`; `pairs` are the rounds of which these are the sums.
+    /// The ratios of `via` to `direct`, of which there are none where too many requests of either failed; `pairs` are the rounds of which these are the sums.
     pub(crate) fn of(direct: &Measurement, via: &Measurement, pairs: &[[Measurement; 2]]) -> Ratios {
         let mut ratios = Ratios::default();
+        if [direct, via].iter().any(|way| failing_share(way).is_some()) {
+            return ratios;
+        }
         for measure in MEASURES {
             if let Some(value) = ratio(measure, direct, via) {
                 ratios.all.insert(measure.key, value);
@@ -94,6 +107,19 @@ mod tests {
         assert_eq!(ratios.spread["rate"], Spread { min: 0.4, max: 0.6 });
         assert_eq!(ratios.spread["latency_p50"], Spread { min: 1.5, max: 2.0 });
         assert!(!ratios.spread.contains_key("connect"), "there is no connect on one side");
+    }
+
+    #[test]
+    fn a_way_that_fails_is_not_compared() {
+        let direct = measurement(100.0, 10.0, None);
+        let errors = [("status_503".to_owned(), 40), ("connect".to_owned(), 2), ("timeout".to_owned(), 8)];
+        let mut via = Measurement { requests: 1000, errors: errors.into(), ..measurement(900.0, 1.0, None) };
+        assert_eq!(failing_share(&via), Some(0.05));
+        let pairs = [[direct.clone(), via.clone()]];
+        assert_eq!(Ratios::of(&direct, &via, &pairs), Ratios::default());
+        via.requests = 100_000;
+        assert_eq!(failing_share(&via), None);
+        assert!(!Ratios::of(&direct, &via, &pairs).all.is_empty());
     }
 
     #[test]

@@ -2,11 +2,13 @@
 //!
 //! Must not be in here: measuring, and conclusions.
 
+use std::cmp::Reverse;
 use std::fmt::Write as _;
 
-use super::ratio::{MEASURES, Measure};
+use super::ratio::{MEASURES, Measure, failing_share};
 use super::{Compare, Comparison};
 use crate::bench::format::{counted, grouped, time};
+use crate::bench::measure::Measurement;
 use crate::bench::show::load;
 use crate::doctor::show as findings;
 
@@ -17,6 +19,9 @@ const COLUMN: usize = 14;
 pub(super) fn text(options: &Compare, comparison: &Comparison) -> String {
     let Comparison { direct, via, .. } = comparison;
     let mut text = format!("direct  {}\nvia     {}\n", options.direct, options.via);
+    if let Some(objections) = objections(comparison) {
+        let _ = writeln!(text, "\n{objections}\n");
+    }
     let _ = writeln!(
         text,
         "{} of each way in {}\n",
@@ -31,16 +36,42 @@ pub(super) fn text(options: &Compare, comparison: &Comparison) -> String {
     }
     let failed = |way: &super::Way| grouped(way.measurement().errors.values().sum::<u64>() as f64);
     line(&mut text, "failed", &[failed(direct), failed(via), String::new(), String::new()]);
-    let _ = writeln!(text, "\n{}\n", conclusion(comparison));
+    let conclusion =
+        if objections(comparison).is_some() { "not compared".to_owned() } else { conclusion(comparison) };
+    let _ = writeln!(text, "\n{conclusion}\n");
     for finding in &comparison.explanations {
         findings::show(&mut text, finding, findings::has_colour());
     }
     text
 }
 
+/// Why the two ways are not compared; none where they are.
+fn objections(comparison: &Comparison) -> Option<String> {
+    let Comparison { direct, via, .. } = comparison;
+    let ways = [("direct", direct.measurement()), ("via", via.measurement())];
+    let all: Vec<_> = ways.iter().filter_map(|(name, way)| objection(name, way)).collect();
+    (!all.is_empty()).then(|| format!("{}. No ratio is computed above 1 %", all.join("; ")))
+}
+
+/// Why the figures of a way are not to be compared: the share of its requests that failed, and the kinds of errors, the most frequent
+/// first. None where few failed.
+fn objection(name: &str, way: &Measurement) -> Option<String> {
+    let share = failing_share(way)?;
+    let mut kinds: Vec<_> = way.errors.iter().collect();
+    kinds.sort_by_key(|(_, count)| Reverse(**count));
+    let kind =
+        |(kind, count): (&String, &u64)| format!("{} of {}", grouped(*count as f64), kind.replace('_', " "));
+    let kinds: Vec<_> = kinds.into_iter().map(kind).collect();
+    let requests = grouped(way.requests as f64);
+    Some(format!("{name}: {} of {requests} requests failed: {}", percent(share), kinds.join(", ")))
+}
+
 /// The share of the rate that is left, as a sentence.
 pub(super) fn conclusion(comparison: &Comparison) -> String {
     let (direct, via) = (comparison.direct.measurement(), comparison.via.measurement());
+    if let Some(objections) = objections(comparison) {
+        return objections;
+    }
     let Some(ratio) = comparison.ratios.all.get("rate") else {
         return "nothing was answered directly".into();
     };
@@ -98,4 +129,21 @@ fn line(text: &mut String, name: &str, cells: &[String; 4]) {
         let _ = write!(line, "{cell:>COLUMN$}");
     }
     let _ = writeln!(text, "{}", line.trim_end());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::compare::fixture::measurement;
+
+    #[test]
+    fn a_way_that_fails_says_how() {
+        let errors = [("status_503".to_owned(), 40), ("connect".to_owned(), 2), ("timeout".to_owned(), 8)];
+        let way = Measurement { requests: 1000, errors: errors.into(), ..measurement(900.0, 1.0, None) };
+        assert_eq!(
+            objection("via", &way).unwrap(),
+            "via: 5.0 % of 1,000 requests failed: 40 of status 503, 8 of timeout, 2 of connect"
+        );
+        assert_eq!(objection("direct", &measurement(900.0, 1.0, None)), None);
+    }
 }

@@ -1,12 +1,14 @@
 // Lines over time. What is drawn is changed in place, so that nothing flickers.
 
-import { clock, h, say, svg } from "./dom.js";
+import { clock, h, moment, say, svg } from "./dom.js";
 
 const HEIGHT = 132;
 const LEFT = 52;
 const BOTTOM = 20;
 const TOP = 8;
-/** Seconds that are shown: the first of these that is enough for what there is, or else the last. */
+/** Without a point for so many times the usual distance, a line has a gap. */
+const GAP = 2.5;
+/** Seconds that are shown where no span is chosen: the first of these that is enough for what there is, or else the last. */
 const SPANS = [60, 120, 300];
 
 /** The least of 1, 2, 2.5, 5 times a power of ten that is not below a value. */
@@ -21,14 +23,15 @@ function nice(value) {
  * there is one, is the least that the axis reaches.
  */
 export function chart({ title, series, format, top = 0, most = Infinity }) {
-  const lines = series.map((_, at) => svg("path", { class: `line s${at}` }));
-  const marks = series.map((_, at) => svg("circle", { class: `mark s${at}`, r: 3 }));
+  const colour = (at) => (series[at].isError ? "error" : `s${at}`);
+  const lines = series.map((_, at) => svg("path", { class: `line ${colour(at)}` }));
+  const marks = series.map((_, at) => svg("circle", { class: `mark ${colour(at)}`, r: 3 }));
   const grid = [0, 1, 2].map(() => svg("line", { class: "grid" }));
   const labels = [0, 1, 2].map(() => svg("text", { class: "tick y" }));
   const times = [0, 1, 2].map((at) => svg("text", { class: "tick x", "text-anchor": ["start", "middle", "end"][at] }));
   const cross = svg("line", { class: "cross" });
   const values = series.map(() => h("b"));
-  const keys = series.map(({ name }, at) => h("li", { class: `key s${at}` }, h("span", {}, name), " ", values[at]));
+  const keys = series.map(({ name }, at) => h("li", { class: `key ${colour(at)}` }, h("span", {}, name), " ", values[at]));
   const when = h("span", { class: "when" });
   const picture = svg("svg", { role: "img", height: HEIGHT, "aria-label": title }, grid, labels, times, lines, cross, marks);
   const element = h("figure", { class: "chart" }, h("figcaption", {}, h("h3", {}, title), when), h("ul", { class: "keys" }, keys), picture);
@@ -37,6 +40,8 @@ export function chart({ title, series, format, top = 0, most = Infinity }) {
   let history = [];
   let width = 0;
   let shown = SPANS[0];
+  let span = null;
+  let every = 5;
 
   const place = (at, end) => LEFT + ((at - (end - shown)) / shown) * (width - LEFT - 8);
   const rise = (value) => HEIGHT - BOTTOM - (value / scale) * (HEIGHT - BOTTOM - TOP);
@@ -64,7 +69,7 @@ export function chart({ title, series, format, top = 0, most = Infinity }) {
     if (width === 0) return;
     const end = history.at(-1)?.atSeconds ?? Date.now() / 1000;
     const known = end - (history[0]?.atSeconds ?? end);
-    shown = SPANS.find((span) => known <= span) ?? SPANS.at(-1);
+    shown = span ?? SPANS.find((one) => known <= one) ?? SPANS.at(-1);
     const points = history.filter((state) => state.atSeconds >= end - shown);
     fit(points);
     set(picture, { width, viewBox: `0 0 ${width} ${HEIGHT}` });
@@ -82,7 +87,7 @@ export function chart({ title, series, format, top = 0, most = Infinity }) {
         before = -Infinity;
         return "";
       }
-      const step = state.atSeconds - before > 12 ? "M" : "L";
+      const step = state.atSeconds - before > every * GAP ? "M" : "L";
       before = state.atSeconds;
       return `${step}${place(state.atSeconds, end).toFixed(1)} ${rise(Math.min(value, scale)).toFixed(1)}`;
     }).join("");
@@ -95,7 +100,7 @@ export function chart({ title, series, format, top = 0, most = Infinity }) {
       !best || Math.abs(state.atSeconds - at) < Math.abs(best.atSeconds - at) ? state : best, null);
     const isRead = hovered !== null && nearest !== null;
     picture.classList.toggle("reading", isRead);
-    say(when, isRead ? clock(nearest.atSeconds) : "");
+    say(when, isRead ? (shown > 6 * 3600 ? moment : clock)(nearest.atSeconds) : "");
     series.forEach(({ of }, index) => {
       const value = nearest ? of(nearest) ?? null : null;
       say(values[index], value === null ? "–" : format(value));
@@ -118,8 +123,11 @@ export function chart({ title, series, format, top = 0, most = Infinity }) {
   resized.observe(element);
   return {
     element,
-    update(all) {
+    /** Draws these points: those of so many seconds, as far apart as `every` says; of the last minutes where that is not said. */
+    update(all, seconds = null, distance = 5) {
       history = all;
+      span = seconds;
+      every = distance;
       draw();
     },
   };

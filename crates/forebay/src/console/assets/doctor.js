@@ -80,7 +80,7 @@ export function doctor() {
     if (text === told) return;
     told = text;
     const count = (verdict) => findings.filter((one) => one.verdict === verdict).length;
-    say(lead, `${counted(findings.length, "check")}: ${number(count("failure"))} failed, ${number(count("warning"))} warned, ${number(count("unknown"))} could not look, ${number(count("ok"))} in order.`);
+    say(lead, `${counted(findings.length, "check")}: ${number(count("failure"))} failed, ${number(count("warning"))} warned, ${number(count("unknown"))} not checked, ${number(count("ok"))} in order.`);
     const open = new Set([...cards.querySelectorAll("details[open]")].map(({ dataset }) => dataset.id));
     const sorted = [...findings].sort((one, other) => ORDER[one.verdict] - ORDER[other.verdict]);
     cards.replaceChildren(...sorted.map((one) => finding(one, open.has(one.id))));

@@ -1,7 +1,7 @@
 // One route: what it is, and what becomes of a request to it, step by step (the server's /explain).
 
 import { counted, h } from "./dom.js";
-import { backendText, search } from "./lists.js";
+import { backendText, clusterLink, search } from "./lists.js";
 import { ask, list } from "./live.js";
 
 export function route(parameters) {
@@ -9,11 +9,14 @@ export function route(parameters) {
   const facts = h("dl", { class: "pairs" });
   const url = h("input", { id: "url", name: "url", value: address(host, path), spellcheck: "false", autocomplete: "off" });
   const method = h("input", { id: "method", name: "method", value: "GET", size: 8, autocomplete: "off" });
+  const client = h("input", { id: "client", name: "client", placeholder: "127.0.0.1", size: 14, spellcheck: "false", autocomplete: "off" });
+  const headers = h("textarea", { id: "headers", name: "headers", rows: 2, placeholder: "Cookie: a=b", spellcheck: "false", autocomplete: "off" });
   const answer = h("div", { "aria-live": "polite" });
   const form = h("form", { class: "ask", onsubmit: (event) => {
     event.preventDefault();
     explain();
-  } }, h("label", {}, "Request", method), h("label", { class: "long" }, "URL", url), h("button", { type: "submit" }, "Explain"));
+  } }, h("label", {}, "Request", method), h("label", { class: "long" }, "URL", url), h("label", {}, "Client address", client),
+    h("label", { class: "long" }, "Headers, one in a line", headers), h("button", { type: "submit" }, "Explain"));
   const element = h("div", {}, h("h1", {}, `${host}${path}`), facts, h("section", {}, h("h2", {}, "What becomes of a request"), form, answer));
 
   async function begin() {
@@ -31,6 +34,8 @@ export function route(parameters) {
 
   async function explain() {
     const query = new URLSearchParams({ url: url.value, method: method.value });
+    if (client.value.trim()) query.append("client-ip", client.value.trim());
+    for (const line of headers.value.split("\n").map((one) => one.trim()).filter(Boolean)) query.append("header", line);
     try {
       answer.replaceChildren(...told(await ask(`/explain?${query}`)));
     } catch (error) {
@@ -51,7 +56,7 @@ function pair(name, ...values) {
 }
 
 function describe(host, route) {
-  const clusters = route.backends.map(({ cluster }) => h("a", { href: search(cluster) }, cluster));
+  const clusters = route.backends.map(({ cluster }) => h("a", { href: clusterLink(cluster) }, cluster));
   return [
     pair("Path", `${route.pathType} ${route.path}`),
     pair("Declared by", route.from ? h("a", { href: search(route.from) }, route.from) : "nobody"),

@@ -20,14 +20,28 @@ const keyOf = (one) => JSON.stringify([one.host, one.path, one.namespace, one.ob
  * A page with a table: `load` makes the rows of what the server lists; `renew`, where there is one, is called with the traffic every two
  * seconds.
  */
-function listed({ title, lead, columns, empty, load, renew, note }) {
-  const rows = table({ label: title, columns, empty: "Loading." });
+function listed({ title, lead, columns, empty, load, renew, sortBy, parameters }) {
+  const rows = table({ label: title, columns, empty: "Loading.", sortBy });
   const count = h("p", { class: "facts" }, lead);
-  const element = h("div", { class: "full" }, h("h1", {}, title), count, note ?? null, rows.element);
+  const box = h("input", { type: "search", autocomplete: "off", spellcheck: "false", oninput: () => filter() });
+  const matches = h("span", { class: "note", role: "status" });
+  const bar = h("p", { class: "filter" }, h("label", {}, "Filter", box), matches);
+  const element = h("div", { class: "full" }, h("h1", {}, title), count, bar, rows.element);
   let all = [];
   let revision = null;
   let timer = 0;
   let ended = false;
+
+  function filter() {
+    const found = rows.filter(box.value);
+    say(matches, box.value.trim() ? `${counted(found, "match", "matches")}` : "");
+  }
+
+  function follow(parameters) {
+    box.value = parameters?.get("q") ?? "";
+    if (parameters?.has("sort")) rows.sortBy(parameters.get("sort"));
+    filter();
+  }
 
   async function fetchRows() {
     revision = live.state?.revision ?? null;
@@ -37,6 +51,7 @@ function listed({ title, lead, columns, empty, load, renew, note }) {
       rows.show(all);
       say(count, typeof lead === "function" ? lead(all) : lead);
       if (renew) await traffic();
+      filter();
     } catch (error) {
       rows.element.querySelector(".empty").textContent = error.message || "The server does not answer.";
     }
@@ -60,7 +75,11 @@ function listed({ title, lead, columns, empty, load, renew, note }) {
   return {
     element,
     title,
-    begin: fetchRows,
+    begin() {
+      follow(parameters);
+      fetchRows();
+    },
+    change: follow,
     end() {
       ended = true;
       clearTimeout(timer);
@@ -72,24 +91,36 @@ function listed({ title, lead, columns, empty, load, renew, note }) {
 // === routes ===
 
 const errorTone = (field) => (row) => (row.traffic?.[field] > 0 ? "bad" : "");
+/** The words of a filter of the routes, such as a reason. */
+export const routesWith = (words) => `#/routes?${new URLSearchParams({ q: words })}`;
+
+/** The page of clusters with one of them. */
+export const clusterLink = (name) => `#/clusters?${new URLSearchParams({ q: name })}`;
+
+/** What the reason of a failure is called; a cause without one is the endpoint's own status. */
+export const causeName = ({ reason }) => reason ?? "returned by the endpoint";
+
 const rate = (field) => ({ of: (row) => number(row.traffic?.[field] ?? null), by: (row) => row.traffic?.[field] ?? 0, end: true });
 const time = (name) => ({
   of: (row) => quantile(row.traffic?.latency[name]), by: (row) => row.traffic?.latency[name]?.estimateSeconds ?? null, end: true,
 });
 
-export function routes() {
+export function routes(parameters) {
   return listed({
+    parameters,
+    sortBy: "Requests/s",
     title: "Hosts and routes",
     lead: (rows) => `${counted(rows.length, "route")}. Rates are those of the last seconds; – is for no request in that time.`,
     empty: "No routes are served: no Ingress or HTTPRoute has been taken. Problems says why, if there is a reason.",
     columns: [
-      { name: "Host", of: ({ host }) => host.name, by: ({ host }) => host.name, link: ({ host, route }) => routeLink(host, route), size: "large" },
+      { name: "Host", of: ({ host }) => host.name, by: ({ host }) => host.name, link: ({ host, route }) => routeLink(host, route), fit: true, full: true },
       { name: "Path", of: ({ route }) => route.path, by: ({ route }) => route.path, size: "large" },
-      { name: "Object", of: ({ route }) => route.from ?? NOTHING, link: ({ route }) => route.from && search(route.from), wide: true, size: "large" },
-      { name: "Backend", of: ({ route }) => backendText(route), link: ({ route }) => route.backends[0] && search(route.backends[0].cluster), wide: true, size: "large" },
+      { name: "Object", of: ({ route }) => route.from ?? NOTHING, by: ({ route }) => route.from, link: ({ route }) => route.from && search(route.from), wide: true, size: "large" },
+      { name: "Backend", of: ({ route }) => backendText(route), link: ({ route }) => route.backends[0] && clusterLink(route.backends[0].cluster), wide: true, size: "large" },
       { name: "Requests/s", ...rate("requestsPerSecond") },
       { name: "4xx/s", ...rate("clientErrorsPerSecond"), wide: true },
       { name: "5xx/s", ...rate("serverErrorsPerSecond"), tone: errorTone("serverErrorsPerSecond") },
+      { name: "Reason", of: ({ traffic }) => traffic?.causes?.map(causeName).join(", ") || NOTHING, tone: ({ traffic }) => (traffic?.causes?.length > 0 ? "bad" : ""), wide: true, size: "large" },
       { name: "p50", ...time("p50"), wide: true },
       { name: "p99", ...time("p99") },
     ],
@@ -113,24 +144,31 @@ export function backendText(route) {
 
 // === clusters ===
 
-export function clusters() {
-  const ofEndpoint = (field, format = number) => (row) => (row.endpoint ? format(row.numbers?.[field] ?? null) : row.sum ? format(row.sum[field]) : NOTHING);
+export function clusters(parameters) {
+  const column = (of, format = number) => ({ of: (row) => format(of(row)), by: of, end: true });
+  const ofEndpoint = (field, format = number) => column((row) => (row.endpoint ? row.numbers?.[field] : row.sum?.[field]) ?? null, format);
+  const latency = (name) => ({
+    of: (row) => quantile(row.traffic?.latency[name]), by: (row) => row.traffic?.latency[name]?.estimateSeconds ?? null, end: true,
+  });
   return listed({
+    parameters,
+    sortBy: "Requests/s",
     title: "Clusters and endpoints",
     lead: (rows) => `${counted(rows.filter(({ endpoint }) => !endpoint).length, "cluster")}, ${counted(rows.filter(({ endpoint }) => endpoint).length, "endpoint")}. An endpoint's connections are those of all clusters that it is in.`,
     empty: "There are no clusters: nothing is served that leads to a Service.",
     columns: [
-      { name: "Cluster or endpoint", of: (row) => row.endpoint?.address ?? row.cluster.name, size: "huge" },
-      { name: "State", of: clusterState, tone: (row) => (row.numbers?.ejected > 0 ? "bad" : row.endpoint?.isDraining ? "warn" : ""), size: "large", wide: true },
-      { name: "Requests/s", of: (row) => number(row.endpoint ? row.numbers?.requestsPerSecond ?? null : row.traffic?.requestsPerSecond ?? null), end: true },
-      { name: "p50", of: (row) => quantile(row.traffic?.latency.p50), end: true, wide: true },
-      { name: "p99", of: (row) => quantile(row.traffic?.latency.p99), end: true },
+      { name: "Cluster or endpoint", of: (row) => row.endpoint?.address ?? row.cluster.name, by: (row) => row.endpoint?.address ?? row.cluster.name, fit: true, full: true },
+      { name: "State", of: clusterState, tone: stateTone, dot: true, size: "large" },
+      { name: "Requests/s", ...column((row) => (row.endpoint ? row.numbers : row.traffic)?.requestsPerSecond ?? null) },
+      { name: "Errors/s", ...column(errors), tone: (row) => (errors(row) > 0 ? "bad" : "") },
+      { name: "p50", ...latency("p50"), wide: true },
+      { name: "p99", ...latency("p99") },
       { name: "In flight", of: (row) => inFlight(row), end: true, wide: true },
-      { name: "Open", of: ofEndpoint("open"), end: true },
-      { name: "Idle", of: ofEndpoint("idle"), end: true, wide: true },
-      { name: "Reused", of: (row) => percent(row.endpoint ? row.numbers?.reuseRatio ?? null : null), end: true, wide: true },
-      { name: "Regretted", of: ofEndpoint("regretted"), end: true, wide: true },
-      { name: "Failures", of: ofEndpoint("failures"), end: true, wide: true },
+      { name: "Open", ...ofEndpoint("open"), wide: true },
+      { name: "Idle", ...ofEndpoint("idle"), wide: true },
+      { name: "Opened/s", ...ofEndpoint("openedPerSecond"), wide: true },
+      { name: "Reused", ...ofEndpoint("reuseRatio", percent), wide: true },
+      { name: "Closed early/s", ...ofEndpoint("regrettedPerSecond"), wide: true },
     ],
     load: async () => (await list("objects")).clusters.flatMap((cluster) => [
       { cluster },
@@ -148,19 +186,39 @@ export function clusters() {
         }
         row.traffic = traffic;
         const own = row.cluster.endpoints.map(({ address }) => byAddress.get(address)).filter(Boolean);
-        row.sum = Object.fromEntries(["open", "idle", "regretted", "failures"].map((field) => [field, own.reduce((sum, one) => sum + one[field], 0)]));
+        row.own = own;
+        row.sum = Object.fromEntries(["open", "idle", "openedPerSecond", "regrettedPerSecond"].map((field) => [field, own.reduce((sum, one) => sum + one[field], 0)]));
       }
     },
   });
 }
 
+/** Failed requests and responses with 5xx, a second; null where nothing is known. */
+function errors({ endpoint, numbers, traffic }) {
+  if (!endpoint) return traffic?.serverErrorsPerSecond ?? null;
+  return numbers ? numbers.failuresPerSecond + numbers.serverErrorsPerSecond : null;
+}
+
+/** What is wrong with a cluster or an endpoint; empty where nothing is. */
+function trouble(row) {
+  if (row.endpoint) return row.numbers?.ejected > 0 ? "ejected" : row.numbers?.isFailing ? "failing" : "";
+  if (row.cluster.endpoints.length === 0) return "no endpoint";
+  const bad = row.own?.filter(({ ejected, isFailing }) => ejected > 0 || isFailing).length ?? 0;
+  return bad > 0 ? `${bad} of ${row.cluster.endpoints.length} failing` : "";
+}
+
+function stateTone(row) {
+  if (trouble(row)) return "bad";
+  return row.endpoint?.isDraining ? "warn" : row.endpoint && !row.numbers ? "dim" : "good";
+}
+
 function clusterState(row) {
+  const what = trouble(row);
   if (!row.endpoint) {
-    const { protocol, encryption, balance, endpoints } = row.cluster;
-    return `${endpoints.length === 0 ? "no endpoint, " : ""}${protocol}${encryption === "clear" ? "" : `, ${encryption}`}, ${balance}`;
+    const { protocol, encryption, balance } = row.cluster;
+    return `${what ? `${what}, ` : ""}${protocol}${encryption === "clear" ? "" : `, ${encryption}`}, ${balance}`;
   }
-  if (row.numbers?.ejected > 0) return "left out";
-  return row.endpoint.isDraining ? "draining" : row.numbers ? "ready" : "ready, not asked yet";
+  return what || (row.endpoint.isDraining ? "draining" : row.numbers ? "ready" : "ready, not asked yet");
 }
 
 function inFlight({ load, traffic, endpoint }) {
@@ -173,13 +231,14 @@ function inFlight({ load, traffic, endpoint }) {
 
 const daysLeft = (end) => Math.floor((end - (live.state?.atSeconds ?? Date.now() / 1000)) / 86400);
 
-export function certificates() {
+export function certificates(parameters) {
   return listed({
+    parameters,
     title: "Certificates",
     lead: "Those that end first come first. Keys are never shown.",
     empty: "No host has a certificate: what is served over TLS is served with one that was made up at the start.",
     columns: [
-      { name: "Hosts", of: ({ hosts }) => hosts.map((name) => (name === "_" ? "all others" : name)).join(", "), by: ({ hosts }) => hosts[0], size: "huge" },
+      { name: "Hosts", of: ({ hosts }) => hosts.map((name) => (name === "_" ? "all others" : name)).join(", "), by: ({ hosts }) => hosts[0], fit: true, full: true },
       { name: "Secret", of: ({ namespace, secret }) => `${namespace}/${secret}`, by: ({ namespace, secret }) => `${namespace}/${secret}`, size: "large" },
       { name: "Issuer", of: ({ issuer }) => issuer || NOTHING, by: ({ issuer }) => issuer, wide: true, size: "large" },
       { name: "Key", of: ({ keyAlgorithm }) => keyAlgorithm, wide: true },
@@ -195,9 +254,11 @@ export function certificates() {
 
 // === services ===
 
-export function services() {
+export function services(parameters) {
   const of = (field, format = number) => ({ of: (row) => format(row.traffic?.[field] ?? null), by: (row) => row.traffic?.[field] ?? 0, end: true });
   return listed({
+    parameters,
+    sortBy: "Open",
     title: "TCP and UDP services",
     lead: "Ports whose bytes or datagrams are passed on as they are.",
     empty: "There are none: --tcp-services-configmap and --udp-services-configmap name ConfigMaps with such ports, and Gateways may have TCPRoutes.",
@@ -220,15 +281,19 @@ export function services() {
 
 // === problems ===
 
-export function problems() {
+const SEVERITIES = ["notice", "warning", "error"];
+
+export function problems(parameters) {
   return listed({
+    parameters,
+    sortBy: "Severity",
     title: "Problems",
     lead: "What objects ask for and do not get, and what they should know. The same is in their Events and in the log.",
     empty: "No object has a problem.",
     columns: [
-      { name: "Severity", of: ({ severity }) => severity, by: ({ severity }) => severity, tone: ({ severity }) => ({ error: "bad", warning: "warn" })[severity] },
+      { name: "Severity", of: ({ severity }) => severity, by: ({ severity }) => SEVERITIES.indexOf(severity), tone: ({ severity }) => ({ error: "bad", warning: "warn" })[severity] ?? "dim", dot: true },
       { name: "Object", of: ({ object }) => object ?? NOTHING, by: ({ object }) => object, link: ({ object }) => object && search(object), size: "large" },
-      { name: "Problem", of: ({ message }) => message, size: "giant" },
+      { name: "Problem", of: ({ message }) => message, size: "giant", full: true },
       { name: "Where", of: ({ file, line }) => (file ? `${file}:${line ?? 1}` : NOTHING), wide: true, size: "large" },
     ],
     load: () => list("problems"),
@@ -298,7 +363,7 @@ async function entries() {
     }
   }
   for (const cluster of objects.clusters) {
-    add("Cluster", cluster.name, cluster.endpoints.map(({ address }) => address).join(", ") || "no endpoint", "#/clusters");
+    add("Cluster", cluster.name, cluster.endpoints.map(({ address }) => address).join(", ") || "no endpoint", clusterLink(cluster.name));
   }
   for (const one of objects.certificates) add("Certificate", `${one.namespace}/${one.secret}`, one.hosts.join(", "), "#/certificates");
   for (const one of objects.services) add("Service", `${one.protocol} ${one.port}`, `${one.namespace}/${one.service}:${one.servicePort}`, "#/services");
@@ -314,7 +379,7 @@ export function found(parameters) {
     columns: [
       { name: "Kind", of: ({ kind }) => kind },
       { name: "Name", of: ({ name }) => name, link: ({ link }) => link, size: "huge" },
-      { name: "Detail", of: ({ detail }) => detail, size: "giant" },
+      { name: "Detail", of: ({ detail }) => detail, size: "giant", wide: true },
     ],
   });
   const count = h("p", { class: "facts", role: "status" });

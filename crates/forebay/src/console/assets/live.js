@@ -18,6 +18,8 @@ export const live = {
   state: null,
   /** All since the page was opened, the oldest first. */
   history: [],
+  /** What the server kept before the page was opened: `day` and `hour`, each with `every` and `points` in the form of overviews. */
+  past: { day: { every: 300, points: [] }, hour: { every: 10, points: [] } },
   /** Since when the server is away, in milliseconds; null while it is there. */
   awaySince: null,
   /** Why, where it says so. */
@@ -39,12 +41,65 @@ function take(state) {
   live.awaySince = null;
   const last = live.history.at(-1);
   // Another process has other counts.
-  if (last && state.uptimeSeconds + 5 < last.uptimeSeconds) live.history = [];
+  const isOther = last && state.uptimeSeconds + 5 < last.uptimeSeconds;
+  if (isOther) live.history = [];
+  if (isOther || !live.state) recall();
   if (live.state && live.state.uptimeSeconds > state.uptimeSeconds + 5) lists.clear();
   live.state = state;
   if (state.windowSeconds !== null) live.history.push(state);
   if (live.history.length > HISTORY_MAX) live.history.shift();
   tell();
+}
+
+// === history ===
+
+/** The past is asked for again before the page forgets what it saw itself. */
+const RECALL_EVERY_MS = 10 * 60 * 1000;
+
+async function recall() {
+  try {
+    const [day, hour] = (await ask("history")).spans.map(({ everySeconds, atSeconds, columns, values }) => {
+      const of = Object.fromEntries(columns.map((name, at) => [name, values[at]]));
+      return { every: everySeconds, points: atSeconds.map((at, index) => point(at, (name) => of[name]?.[index] ?? null)) };
+    });
+    live.past = { day, hour };
+    tell();
+  } catch {
+    // Charts begin with the page then.
+  }
+}
+
+/** A point of the past in the form of an overview, as far as charts need it. */
+function point(atSeconds, of) {
+  const time = (name) => (of(name) === null ? null : { estimateSeconds: of(name) });
+  return {
+    atSeconds,
+    requests: {
+      perSecond: of("requests"),
+      byClass: { clientError: of("clientErrors"), serverError: of("serverErrors") },
+      latency: { p50: time("p50"), p99: time("p99") },
+      upstreamLatency: { p99: time("upstreamP99") },
+    },
+    upstream: {
+      requestsPerSecond: of("upstreamRequests"), openedPerSecond: of("opened"), regrettedPerSecond: of("regretted"),
+      open: of("upstreamOpen"), idle: of("upstreamIdle"),
+    },
+    connections: { active: of("clients") },
+  };
+}
+
+/** Points of the last so many seconds, at most about as close to each other as `every` says, the oldest first. */
+export function pastOf(seconds, every) {
+  const end = live.history.at(-1)?.atSeconds ?? Date.now() / 1000;
+  const own = live.history[0]?.atSeconds ?? end;
+  const hour = live.past.hour.points.filter(({ atSeconds }) => atSeconds < own);
+  const day = live.past.day.points.filter(({ atSeconds }) => atSeconds < (hour[0]?.atSeconds ?? own));
+  let last = -Infinity;
+  return [...day, ...hour, ...live.history].filter(({ atSeconds }) => {
+    if (atSeconds < end - seconds || atSeconds - last < every * 0.9) return false;
+    last = atSeconds;
+    return true;
+  });
 }
 
 function lose(why) {
@@ -78,6 +133,7 @@ function open() {
 
 export function connect() {
   open();
+  setInterval(() => document.hidden || recall(), RECALL_EVERY_MS);
   setInterval(() => {
     if (source && Date.now() - lastEvent > SILENCE_MS) lose("");
   }, 1000);

@@ -2,23 +2,28 @@
 
 import { chart } from "./chart.js";
 import { bytes, counted, day, h, number, percent, quantile, say, seconds, span } from "./dom.js";
-import { live, watch } from "./live.js";
+import { causeName, clusterLink, routesWith } from "./lists.js";
+import { live, pastOf, watch } from "./live.js";
 
-/** Name, value, and what it is compared with. */
+/** Name, value, what it is compared with, tone, and the page behind it. The first four are what people look at first. */
 const FIGURES = [
-  ["Requests", (state) => `${number(state.requests.perSecond)} /s`, (state) => `${number(state.requests.total)} since the start`],
+  ["Requests", (state) => `${number(state.requests.perSecond)} /s`, (state) => `${number(state.requests.total)} since the start`, null, "#/routes?sort=Requests/s"],
   ["Errors 5xx", (state) => `${number(state.requests.byClass?.serverError)} /s`, (state) => `4xx: ${number(state.requests.byClass?.clientError)} /s`,
-    (state) => (state.requests.byClass?.serverError > 0 ? "bad" : "")],
-  ["Latency p50", (state) => quantile(state.requests.latency.p50), (state) => `upstream: ${quantile(state.requests.upstreamLatency.p50)}`],
-  ["Latency p99", (state) => quantile(state.requests.latency.p99), (state) => `upstream: ${quantile(state.requests.upstreamLatency.p99)}`],
-  ["Connections reused", (state) => percent(state.upstream.reuseRatio), (state) => `${number(state.upstream.openedPerSecond)} opened /s`],
+    (state) => (state.requests.byClass?.serverError > 0 ? "bad" : ""), "#/routes?sort=5xx/s"],
+  ["Latency p50", (state) => quantile(state.requests.latency.p50), (state) => `upstream: ${quantile(state.requests.upstreamLatency.p50)}`, null, "#/routes?sort=p50"],
+  ["Latency p99", (state) => quantile(state.requests.latency.p99), (state) => `upstream: ${quantile(state.requests.upstreamLatency.p99)}`, null, "#/routes?sort=p99"],
+  ["Connections reused", (state) => percent(state.upstream.reuseRatio), (state) => `${number(state.upstream.openedPerSecond)} opened /s`, null, "#/clusters?sort=Opened/s"],
   ["Client connections", (state) => number(state.connections.active), (state) => `${number(state.connections.acceptedPerSecond)} accepted /s`],
-  ["Upstream connections", (state) => number(state.upstream.open), (state) => `${number(state.upstream.idle)} idle`],
+  ["Upstream connections", (state) => number(state.upstream.open), (state) => `${number(state.upstream.idle)} idle`, null, "#/clusters?sort=Open"],
   ["Local ports in use", (state) => percent(portShare(state)), (state) => `${number(state.upstream.portsInUseMax)} of ${number(state.upstream.portsAvailable)}`,
-    (state) => (portShare(state) > 0.8 ? "bad" : "")],
-  ["CPU", (state) => (state.process.cpuUsed === null ? "–" : state.process.cpuUsed.toFixed(2)), (state) => `of ${cpus(state)}`],
+    (state) => (portShare(state) > 0.8 ? "bad" : ""), "#/doctor"],
+  ["CPU", (state) => (state.process.cpuUsed === null ? "–" : state.process.cpuUsed.toFixed(2)), (state) => `of ${cpus(state)}`, null, "#/doctor"],
   ["Memory", (state) => bytes(state.process.residentBytes), () => "resident"],
 ];
+const FIRST_FIGURES = 4;
+
+/** Seconds that the charts show, and how far apart their points are. */
+const SPANS = [["5 min", null, 1], ["1 h", 3600, 10], ["1 day", 86400, 300]];
 
 function cpus(state) {
   const { cpuQuota, cpus } = state.process;
@@ -35,7 +40,7 @@ export const requestChart = () => chart({
   series: [
     { name: "all", of: (state) => state.requests.perSecond },
     { name: "4xx", of: (state) => state.requests.byClass?.clientError },
-    { name: "5xx", of: (state) => state.requests.byClass?.serverError },
+    { name: "5xx", isError: true, of: (state) => state.requests.byClass?.serverError },
   ],
 });
 
@@ -55,7 +60,7 @@ export const reuseChart = () => chart({
   series: [
     { name: "requests", of: (state) => state.upstream.requestsPerSecond },
     { name: "opened", of: (state) => state.upstream.openedPerSecond },
-    { name: "regretted evictions", of: (state) => state.upstream.regrettedPerSecond },
+    { name: "closed too early", isError: true, of: (state) => state.upstream.regrettedPerSecond },
   ],
 });
 
@@ -82,19 +87,63 @@ function concerns(state) {
     all.push(["bad", `The process is short of something: ${one.of.replaceAll("_", " ")} (level ${one.level}).`, "#/doctor"]);
   }
   for (const one of findings.worst) all.push([one.verdict === "failure" ? "bad" : "warn", one.message, "#/doctor"]);
-  if (upstream.ejected > 0) all.push(["warn", `${counted(upstream.ejected, "endpoint is", "endpoints are")} left out.`, "#/clusters"]);
+  if (upstream.ejected > 0) all.push(["warn", `${counted(upstream.ejected, "endpoint is", "endpoints are")} ejected.`, "#/clusters?q=ejected"]);
   if (problems.error > 0) all.push(["bad", `${counted(problems.error, "error")} in objects: something that they ask for is not served.`, "#/problems"]);
   if (problems.warning > 0) all.push(["warn", `${counted(problems.warning, "warning")} about objects.`, "#/problems"]);
   if (certificates.expired > 0) all.push(["bad", `${counted(certificates.expired, "certificate has", "certificates have")} ended.`, "#/certificates"]);
   if (certificates.endingSoon > 0) all.push(["warn", `${counted(certificates.endingSoon, "certificate ends", "certificates end")} within 14 days.`, "#/certificates"]);
-  return all;
+  const rank = { bad: 0, warn: 1 };
+  return all.sort(([one], [other]) => rank[one] - rank[other]);
+}
+
+/** Buttons of which one is chosen. */
+function choice(label, names, choose) {
+  const buttons = names.map((name, at) => h("button", { type: "button", class: "plain", "aria-pressed": String(at === 0), onclick() {
+    buttons.forEach((one) => one.setAttribute("aria-pressed", String(one === buttons[at])));
+    choose(at);
+  } }, name));
+  return h("p", { class: "choice", role: "group", "aria-label": label }, buttons);
+}
+
+/** The routes that fail, each with its reasons: links to its page, to its endpoints, and to the other routes with a reason. */
+function failingList() {
+  const body = h("tbody");
+  const nothing = h("p", { class: "empty good dot" }, "No route has returned 5xx within the last half minute.");
+  const table = h("table", { class: "plain failing" },
+    h("thead", {}, h("tr", {}, ["Route", "5xx/s", "Share", "Reason", "Endpoints"].map((name, at) =>
+      h("th", { scope: "col", class: [1, 2].includes(at) ? "end" : null }, name)))), body);
+  let shown = "";
+  const reason = (cause) => h("li", {}, h("a", { href: routesWith(causeName(cause)), title: cause.meaning }, causeName(cause)), ` ${number(cause.perSecond)} /s`);
+  const row = (one) => h("tr", {},
+    h("td", {}, h("a", { href: routesWith(`${one.host} ${one.path}`) }, `${one.host}${one.path}`),
+      h("span", { class: "names" }, `${one.namespace}/${one.object}`)),
+    h("td", { class: "end bad" }, number(one.serverErrorsPerSecond)),
+    h("td", { class: "end bad" }, percent(one.errorRatio)),
+    h("td", {}, h("ul", {}, one.causes.map(reason))),
+    h("td", {}, h("a", { href: clusterLink(one.cluster) }, one.cluster)));
+  return {
+    element: h("section", {}, h("h2", {}, "Failing now"), nothing,
+      h("div", { class: "sideways", tabindex: 0, role: "group", "aria-label": "Routes that fail" }, table)),
+    update(all) {
+      nothing.hidden = all.length > 0;
+      table.parentElement.hidden = all.length === 0;
+      const text = JSON.stringify(all);
+      // Somebody may be about to click a link.
+      if (text === shown || body.matches(":hover")) return;
+      shown = text;
+      body.replaceChildren(...all.map(row));
+    },
+  };
 }
 
 export function overview() {
-  const figures = FIGURES.map(([name]) => {
+  const figures = FIGURES.map(([name, , , , link]) => {
     const [value, note] = [h("strong", {}, "–"), h("span", { class: "note" })];
-    return { value, note, element: h("li", {}, h("span", { class: "name" }, name), value, note) };
+    const title = h("span", { class: "name" }, link ? h("a", { href: link }, name) : name);
+    return { value, note, element: h("li", {}, title, value, note) };
   });
+  const failing = failingList();
+  let chosen = SPANS[0];
   const charts = [requestChart(), latencyChart(), reuseChart(), connectionChart()];
   const list = h("ul", { class: "concerns" });
   const faults = h("tbody");
@@ -113,7 +162,8 @@ export function overview() {
       say(figures[at].note, note(state));
       figures[at].element.className = tone?.(state) ?? "";
     });
-    charts.forEach((one) => one.update(live.history));
+    showCharts();
+    failing.update(state.failing ?? []);
     const { configuration: of } = state;
     say(facts, `Version ${state.version}, up ${span(state.uptimeSeconds)}. Configuration ${of.generation}: ${[
       counted(of.hosts, "host"), counted(of.routes, "route"), counted(of.clusters, "cluster"), counted(of.endpoints, "endpoint"),
@@ -121,6 +171,12 @@ export function overview() {
     ].join(", ")}.${state.certificates.firstEndSeconds ? ` The first certificate ends on ${day(state.certificates.firstEndSeconds)}.` : ""}`);
     showConcerns(state);
     showFaults(state.requests.faults);
+  }
+
+  function showCharts() {
+    const [, seconds, every] = chosen;
+    const points = pastOf(seconds ?? 300, every);
+    charts.forEach((one) => one.update(points, seconds, Math.max(every, 10)));
   }
 
   function showConcerns(state) {
@@ -142,16 +198,24 @@ export function overview() {
       const texts = [fault.reason, fault.side, fault.meaning, number(fault.total), number(fault.perSecond)];
       const row = rows[at] ?? faults.appendChild(h("tr", {}, texts.map((_, column) => h("td", { class: column > 2 ? "end" : null }))));
       texts.forEach((text, column) => say(row.children[column], text));
+      row.lastElementChild.classList.toggle("bad", fault.perSecond > 0);
     });
     rows.slice(all.length).forEach((row) => row.remove());
   }
 
   const element = h("div", {},
     h("h1", {}, "Overview"), facts,
-    h("ul", { class: "figures" }, figures.map(({ element }) => element)),
+    h("ul", { class: "figures first" }, figures.slice(0, FIRST_FIGURES).map(({ element }) => element)),
+    failing.element,
     h("section", {}, h("h2", {}, "What needs a look"), list),
+    h("ul", { class: "figures" }, figures.slice(FIRST_FIGURES).map(({ element }) => element)),
+    choice("Time of the charts", SPANS.map(([name]) => name), (at) => {
+      chosen = SPANS[at];
+      showCharts();
+    }),
     h("div", { class: "charts" }, charts.map(({ element }) => element)),
-    h("section", {}, h("h2", {}, "What went wrong"), noFaults, h("div", { class: "sideways", tabindex: 0, role: "group", "aria-label": "What went wrong, by reason" }, faultTable)));
+    h("section", {}, h("h2", {}, "Failures"), noFaults,
+      h("p", { class: "note" }, "Cause and remedy of each reason: docs/troubleshooting.md."), h("div", { class: "sideways", tabindex: 0, role: "group", "aria-label": "Failures by reason" }, faultTable)));
   const end = watch(update);
   return { element, title: "Overview", begin: update, end };
 }

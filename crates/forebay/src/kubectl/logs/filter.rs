@@ -1,7 +1,8 @@
-//! Which lines of an access log are about a host or a status, whatever the format of the lines is.
+//! Which lines of an access log are about a host, a status or a reason, whatever the format of the lines is.
 
 use anyhow::{Context, bail};
 use model::template::{Part, parse_parts};
+use observe::Reason;
 use regex::bytes::Regex;
 
 use crate::standing::AccessLog;
@@ -9,11 +10,15 @@ use crate::standing::AccessLog;
 /// Variables that name the host of a request, the most exact first. `$server_name` is the rule's, which may be a wildcard.
 const HOST_VARIABLES: [&str; 5] = ["host", "best_http_host", "http_host", "ssl_server_name", "server_name"];
 
+/// The variable with the reason of a fault.
+const REASON_VARIABLE: &str = "forebay_reason";
+
 /// What lines are asked for.
 pub(super) struct Filter {
     pattern: Regex,
     hosts: Vec<String>,
     statuses: Vec<(u16, u16)>,
+    reasons: Vec<Reason>,
 }
 
 /// What a filter says of a line.
@@ -35,6 +40,7 @@ impl Filter {
         log: &AccessLog,
         hosts: Vec<String>,
         statuses: Vec<(u16, u16)>,
+        reasons: Vec<Reason>,
     ) -> anyhow::Result<Self> {
         is_in_logs(log)?;
         let parts = parse_parts(&log.format, |name| Some(name.to_owned()))
@@ -57,8 +63,15 @@ impl Filter {
                 log.format
             );
         }
+        if !reasons.is_empty() && !has(REASON_VARIABLE) {
+            bail!(
+                "--reason: lines of the access log do not have the reason. Its format, log-format-upstream in the ConfigMap, has no \
+                 ${REASON_VARIABLE}: {}",
+                log.format
+            );
+        }
         let hosts = hosts.into_iter().map(|host| host.to_ascii_lowercase()).collect();
-        Ok(Self { pattern: pattern(&parts, host)?, hosts, statuses })
+        Ok(Self { pattern: pattern(&parts, host)?, hosts, statuses, reasons })
     }
 
     /// Judges a line, without its end.
@@ -74,8 +87,10 @@ impl Filter {
             let status = status.parse().unwrap_or(0);
             self.statuses.iter().any(|(first, last)| (*first..=*last).contains(&status))
         };
+        let is_reason = |text: String| self.reasons.iter().any(|reason| reason.name() == text);
         let is_meant = (self.hosts.is_empty() || value("host").is_some_and(is_host))
-            && (self.statuses.is_empty() || value("status").is_some_and(is_status));
+            && (self.statuses.is_empty() || value("status").is_some_and(is_status))
+            && (self.reasons.is_empty() || value("reason").is_some_and(is_reason));
         if is_meant { Verdict::Meant } else { Verdict::Other }
     }
 }
@@ -104,7 +119,7 @@ fn without_port(host: &str) -> &str {
 
 /// The expression that lines of a format match. Values are escaped in lines, so that what stands between them ends them.
 fn pattern(parts: &[Part<String>], host: Option<&str>) -> anyhow::Result<Regex> {
-    let (mut has_host, mut has_status) = (false, false);
+    let (mut has_host, mut has_status, mut has_reason) = (false, false, false);
     let mut text = String::from("(?s-u)^");
     for part in parts {
         match part {
@@ -116,6 +131,10 @@ fn pattern(parts: &[Part<String>], host: Option<&str>) -> anyhow::Result<Regex> 
             Part::Variable(name) if name == "status" && !has_status => {
                 has_status = true;
                 text.push_str("(?<status>[0-9]{3})");
+            }
+            Part::Variable(name) if name == REASON_VARIABLE && !has_reason => {
+                has_reason = true;
+                text.push_str("(?<reason>[a-z0-9_]*|-)");
             }
             Part::Variable(_) => text.push_str(".*?"),
         }
@@ -133,7 +152,8 @@ mod tests {
     }
 
     fn filter(format: &str, hosts: &[&str], statuses: &[(u16, u16)]) -> anyhow::Result<Filter> {
-        Filter::new(&log(format), hosts.iter().map(|&host| host.to_owned()).collect(), statuses.to_vec())
+        let hosts = hosts.iter().map(|&host| host.to_owned()).collect();
+        Filter::new(&log(format), hosts, statuses.to_vec(), Vec::new())
     }
 
     const LINE: &str = r#"10.0.0.1 - - [23/Nov/2026:05:24:59 +0000] "GET /a?b=\x22 500 x HTTP/1.1" 503 2 "-" "curl/8 \x22" 35 0.001 [shop-web-80] [] 10.0.0.2:80 2 0.001 200 0a1b"#;
@@ -168,6 +188,27 @@ mod tests {
     }
 
     #[test]
+    fn lines_are_found_by_the_reason_of_their_fault() {
+        for format in [
+            "$status $forebay_reason $uri",
+            r#"{"status": $status, "reason": "$forebay_reason", "uri": "$uri"}"#,
+        ] {
+            let filter = Filter::new(&log(format), Vec::new(), Vec::new(), vec![Reason::QueueFull]).unwrap();
+            let line = |reason: &str| {
+                format
+                    .replace("$status", "503")
+                    .replace("$forebay_reason", reason)
+                    .replace("$uri", "/queue_full")
+            };
+            assert_eq!(filter.judge(line("queue_full").as_bytes()), Verdict::Meant);
+            assert_eq!(filter.judge(line("queue_timeout").as_bytes()), Verdict::Other);
+            assert_eq!(filter.judge(line("").as_bytes()), Verdict::Other);
+        }
+        let missing = Filter::new(&log("$status"), Vec::new(), Vec::new(), vec![Reason::QueueFull]);
+        assert!(missing.is_err_and(|error| error.to_string().contains("has no $forebay_reason: $status")));
+    }
+
+    #[test]
     fn bytes_that_are_no_text_are_no_obstacle() {
         let filter = filter("$host $uri", &["a.test"], &[]).unwrap();
         assert_eq!(filter.judge(b"a.test /\xff\xfe"), Verdict::Meant);
@@ -186,11 +227,12 @@ mod tests {
         assert!(said("$host", &[], &[(200, 200)]).contains("has no $status: $host"));
         let off = AccessLog { enabled: false, ..log("$host") };
         assert!(
-            Filter::new(&off, Vec::new(), Vec::new())
+            Filter::new(&off, Vec::new(), Vec::new(), Vec::new())
                 .is_err_and(|error| error.to_string().contains("turned off"))
         );
         let away = AccessLog { output: "/var/log/a.log".to_owned(), ..log("$host") };
-        let away = Filter::new(&away, Vec::new(), Vec::new()).err().map(|error| error.to_string());
+        let away =
+            Filter::new(&away, Vec::new(), Vec::new(), Vec::new()).err().map(|error| error.to_string());
         assert!(away.is_some_and(|error| error.contains("goes to /var/log/a.log")));
     }
 }

@@ -3,9 +3,11 @@
 mod filter;
 mod lines;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use control::legible;
 use futures::future::join_all;
 use futures::stream::{Stream, StreamExt, select_all};
 use k8s_openapi::api::core::v1::Pod;
@@ -27,11 +29,12 @@ const WRITTEN_AT_ONCE: usize = 32 << 10;
 
 pub(super) async fn run(cluster: &Cluster, options: &Logs) -> anyhow::Result<ExitCode> {
     let pods = cluster.pods().await?;
-    let filter = if options.host.is_empty() && options.status.is_empty() {
-        None
-    } else {
+    let is_filtered = !(options.host.is_empty() && options.status.is_empty() && options.reason.is_empty());
+    let filter = if is_filtered {
         let log = access_log(cluster, &pods).await?;
-        Some(Filter::new(&log, options.host.clone(), options.status.clone())?)
+        Some(Filter::new(&log, options.host.clone(), options.status.clone(), options.reason.clone())?)
+    } else {
+        None
     };
     let opened = join_all(pods.iter().map(|pod| open(cluster, pod, options))).await;
     let (mut logs, mut failures) = (Vec::new(), Vec::new());
@@ -49,8 +52,9 @@ pub(super) async fn run(cluster: &Cluster, options: &Logs) -> anyhow::Result<Exi
     for failure in &failures {
         output::complain(&crate::in_one_line(failure));
     }
+    let is_terminal = std::io::stdout().is_terminal();
     let mut printer =
-        Printer { filter, prefix: options.prefix, follow: options.follow, ..Printer::default() };
+        Printer { filter, prefix: options.prefix, follow: options.follow, is_terminal, ..Printer::default() };
     if options.follow {
         printer.print(select_all(logs)).await?;
     } else {
@@ -58,7 +62,7 @@ pub(super) async fn run(cluster: &Cluster, options: &Logs) -> anyhow::Result<Exi
     }
     if printer.strange > 0 {
         output::complain(&format!(
-            "left out {} lines that are not of the access log, or not in its present format",
+            "omitted {} lines that are not of the access log, or not in its present format",
             printer.strange
         ));
     }
@@ -80,7 +84,8 @@ async fn access_log(cluster: &Cluster, pods: &[ForebayPod]) -> anyhow::Result<Ac
         }
     }
     let failure = failure.unwrap_or_else(|| anyhow::anyhow!("no Pod of Forebay is ready"));
-    Err(failure.context("cannot ask for the format of the access log, which --host and --status need"))
+    Err(failure
+        .context("cannot ask for the format of the access log, which --host, --status and --reason need"))
 }
 
 /// The log of a Pod.
@@ -114,6 +119,8 @@ struct Printer {
     filter: Option<Filter>,
     prefix: bool,
     follow: bool,
+    /// Standard output is a terminal, which would act on escape sequences.
+    is_terminal: bool,
     collected: Vec<u8>,
     /// Lines that could not be judged.
     strange: u64,
@@ -148,7 +155,13 @@ impl Printer {
         if self.prefix {
             self.collected.extend_from_slice(format!("[{}] ", line.pod).as_bytes());
         }
-        self.collected.extend_from_slice(&line.text);
+        if self.is_terminal {
+            // Clients decide what is in the lines, and with --log-format-escape=none nothing of it is escaped.
+            let text = String::from_utf8_lossy(&line.text);
+            self.collected.extend_from_slice(legible::line(&text).as_bytes());
+        } else {
+            self.collected.extend_from_slice(&line.text);
+        }
         self.collected.push(b'\n');
         if self.follow || self.collected.len() >= WRITTEN_AT_ONCE { self.flush() } else { Ok(()) }
     }

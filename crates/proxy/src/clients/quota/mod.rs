@@ -138,11 +138,26 @@ impl Quotas {
             let key = (subject, window.seconds.get());
             let counter = self.counter(counters, key, is_shared, now);
             if counter.count(is_admitted) {
-                self.due.lock().push(key);
+                self.owe(key, counter);
             }
             left.push(counter.left(window, now));
         }
         Verdict { is_admitted, left }
+    }
+
+    /// Notes that others are to be told of a counter. Where nobody is told, as long as there is no other replica or no Redis, as many wait as
+    /// there are counters; further ones are told of with a later change.
+    fn owe(&self, key: CounterKey, counter: &mut Counter) {
+        let mut due = self.due.lock();
+        if due.len() < QUOTA_COUNTERS_MAX {
+            due.push(key);
+            return;
+        }
+        match &mut counter.sharing {
+            Sharing::Nobody => {}
+            Sharing::Replicas(shared) => shared.is_due = false,
+            Sharing::Store(stored) => stored.is_due = false,
+        }
     }
 
     /// Takes what another replica says of its counters.
@@ -289,6 +304,15 @@ mod tests {
     fn window(requests: u32, seconds: u32) -> QuotaWindow {
         let number = |number| NonZeroU32::new(number).unwrap();
         QuotaWindow { requests: number(requests), seconds: number(seconds) }
+    }
+
+    #[test]
+    fn what_nobody_is_told_does_not_pile_up() {
+        let (quotas, now) = (Quotas::default(), Clock::new(Clock::begin()).now());
+        for client in 0..2 * QUOTA_COUNTERS_MAX as u64 {
+            quotas.take(Subject::of(1, true, &client.to_be_bytes()), &[window(10, 60)], true, now);
+        }
+        assert_eq!(quotas.due.lock().len(), QUOTA_COUNTERS_MAX);
     }
 
     #[test]

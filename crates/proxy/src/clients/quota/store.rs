@@ -124,7 +124,7 @@ impl Quotas {
             if counter.lacks_word(window, is_there, now) {
                 lacks = true;
                 if counter.count(false) {
-                    self.due.lock().push(key);
+                    self.owe(key, counter);
                 }
             }
         }

@@ -1,15 +1,18 @@
 //! Sends clients that ask for `/` to the application's path (ingress-nginx: `app-root`).
 
+use model::template::Template;
+
 use super::printable;
 use crate::filters::{FilterResult, RequestView};
 use crate::reply::{Answer, Scope};
 
 /// nginx has `return 302 $scheme://$http_host<path>`: the host is named as the client does, with its port.
-pub(super) fn apply(path: &str, request: &RequestView<'_>) -> FilterResult {
+pub(super) fn apply(path: &Template, request: &RequestView<'_>) -> FilterResult {
     if request.path != b"/" {
         return FilterResult::Continue;
     }
     let (scheme, host) = (printable(request.forwarded.own_scheme), printable(request.host));
+    let path = path.as_text().map_or_else(|| printable(&(request.expand)(path)), str::to_owned);
     FilterResult::Answer(Answer::redirect(302, format!("{scheme}://{host}{path}")).of(Scope::Host))
 }
 
@@ -24,7 +27,7 @@ mod tests {
     #[test]
     fn only_the_root_is_redirected() {
         let located = |target| {
-            let filter = RequestFilter::AppRoot("/app".to_owned());
+            let filter = RequestFilter::AppRoot(Template::parse("/app").unwrap());
             match outcome(&filter, target, &Forwarded::sample()).0 {
                 FilterResult::Answer(answer) => {
                     Some((answer.status, answer.field("Location").unwrap().to_owned()))

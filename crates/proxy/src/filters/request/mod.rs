@@ -58,6 +58,7 @@ fn outcome(
         port: 8080,
         forwarded,
         rewritten: &rewritten,
+        steps: &model::StepBudget::default(),
         expand: &|template| format!("{:?}", template.variables().next()).into_bytes(),
     };
     let result = apply(filter, &view);

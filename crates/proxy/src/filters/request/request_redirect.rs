@@ -25,7 +25,7 @@ fn location(redirect: &RequestRedirect, request: &RequestView<'_>) -> String {
     // "Implementations SHOULD NOT add the port number in the 'Location' header" where it is the scheme's own.
     let port = port.filter(|&port| port != scheme.port()).map(|port| format!(":{port}")).unwrap_or_default();
     let host = match &redirect.host {
-        Some(host) => host.clone(),
+        Some(host) => host.to_string(),
         None => printable(wire::host::split_port(request.host).0),
     };
     let target = match &redirect.path {
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn host_and_path_are_changed_and_the_query_stays() {
         let path = Some(PathChange::Prefix { from: "/a".to_owned(), to: "/b".to_owned() });
-        let host = Some("example.org".to_owned());
+        let host = model::HeadText::new("example.org").ok();
         let all = RequestRedirect { host, path, ..redirect() };
         assert_eq!(location(all, "/a/c?d=e", &Forwarded::sample()), "http://example.org/b/c?d=e");
         let full = RequestRedirect { path: Some(PathChange::Full("/x".to_owned())), ..redirect() };

@@ -1,27 +1,35 @@
 //! Another path in place of the request's (ingress-nginx: `rewrite-target`), as nginx's `rewrite PATTERN TARGET break` makes it.
 
 use model::template::{Part, Template, Variable};
-use model::{Captures, Rewrite};
+use model::{Captures, Rewrite, TooManySteps};
 use observe::Reason;
 use wire::path::{climbs, escape, escape_if, escape_unprintable, of_target, query_of_target};
 
 use super::printable;
 use crate::filters::{FilterResult, RequestView};
+use crate::limits::REWRITE_BYTES_MAX;
 use crate::reply::Answer;
 
 pub(super) fn apply(rewrite: &Rewrite, request: &RequestView<'_>) -> FilterResult {
-    let Some(captures) = rewrite.pattern.captures(request.path) else { return FilterResult::Continue };
+    let captures = match rewrite.pattern.captures(request.path, request.steps) {
+        Ok(Some(captures)) => captures,
+        Ok(None) => return FilterResult::Continue,
+        Err(TooManySteps) => return FilterResult::Refuse(Reason::ExpressionSteps),
+    };
     // nginx escapes what it makes of a path that came with escapes, and passes other characters on as they came.
     let has_escapes = memchr::memchr(b'%', of_target(request.target)).is_some();
     if rewrite.redirects {
-        return FilterResult::Answer(Answer::redirect(
-            302,
-            location(rewrite, request, &captures, has_escapes),
-        ));
+        return match location(rewrite, request, &captures, has_escapes) {
+            Ok(location) => FilterResult::Answer(Answer::redirect(302, location)),
+            Err(TooLong) => FilterResult::Refuse(Reason::TextTooLong),
+        };
     }
     let mut path = Vec::with_capacity(request.path.len() + 16);
     path.push(b'/');
-    substitute(&rewrite.target, request, &captures, |found, path| path.extend_from_slice(found), &mut path);
+    let add = |found: &[u8], path: &mut Vec<u8>| path.extend_from_slice(found);
+    if substitute(&rewrite.target, request, &captures, add, &mut path).is_err() {
+        return FilterResult::Refuse(Reason::TextTooLong);
+    }
     if path.get(1) == Some(&b'/') {
         path.remove(0);
     }
@@ -43,13 +51,21 @@ pub(super) fn apply(rewrite: &Rewrite, request: &RequestView<'_>) -> FilterResul
 }
 
 /// Where the client is sent: what groups have found is escaped, so that the client asks for the same.
-fn location(rewrite: &Rewrite, request: &RequestView<'_>, captures: &Captures, has_escapes: bool) -> String {
+fn location(
+    rewrite: &Rewrite,
+    request: &RequestView<'_>,
+    captures: &Captures,
+    has_escapes: bool,
+) -> Result<String, TooLong> {
     let is_escaped = |byte: u8| !byte.is_ascii_graphic() || (has_escapes && b"\"#%".contains(&byte));
     let mut url = Vec::new();
-    substitute(&rewrite.target, request, captures, |found, url| escape_if(found, is_escaped, url), &mut url);
+    substitute(&rewrite.target, request, captures, |found, url| escape_if(found, is_escaped, url), &mut url)?;
     add_query(&mut url, request.current);
-    printable(&url)
+    Ok(printable(&url))
 }
+
+/// A target comes to more than [`REWRITE_BYTES_MAX`].
+struct TooLong;
 
 /// Appends a template's text. `add` takes what a group has found.
 fn substitute(
@@ -58,8 +74,11 @@ fn substitute(
     captures: &Captures,
     add: impl Fn(&[u8], &mut Vec<u8>),
     out: &mut Vec<u8>,
-) {
+) -> Result<(), TooLong> {
     for part in template.parts() {
+        if out.len() > REWRITE_BYTES_MAX {
+            return Err(TooLong);
+        }
         match part {
             Part::Text(text) => out.extend_from_slice(text.as_bytes()),
             Part::Variable(Variable::Capture(group)) => {
@@ -70,6 +89,7 @@ fn substitute(
             }
         }
     }
+    if out.len() > REWRITE_BYTES_MAX { Err(TooLong) } else { Ok(()) }
 }
 
 /// Whether it holds values that are no part of the path.
@@ -104,6 +124,15 @@ mod tests {
         let (result, rewritten) = outcome(&filter(pattern, target), asked, &Forwarded::sample());
         assert_eq!(result, FilterResult::Continue);
         rewritten
+    }
+
+    #[test]
+    fn a_target_that_becomes_too_long_is_refused() {
+        let long = format!("/{}", "a".repeat(1000));
+        for target in ["/$1".repeat(200), format!("https://b.test/{}", "$1".repeat(200))] {
+            let (result, _) = outcome(&filter("/(.*)", &target), &long, &Forwarded::sample());
+            assert_eq!(result, FilterResult::Refuse(Reason::TextTooLong));
+        }
     }
 
     #[test]

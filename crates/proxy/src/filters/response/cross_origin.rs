@@ -74,9 +74,9 @@ mod tests {
         CrossOrigin {
             origins: vec![OriginPattern::parse(origin).unwrap()],
             credentials,
-            methods: Allowed::of(all),
-            headers: Allowed::of(all),
-            expose: Allowed::of(all),
+            methods: Allowed::of(all).unwrap(),
+            headers: Allowed::of(all).unwrap(),
+            expose: Allowed::of(all).unwrap(),
             max_age: 5,
         }
     }

@@ -151,6 +151,12 @@ fn clients_are_told_apart_by_a_key_where_they_have_one() {
         }
     }
     assert_eq!((status(MALLORY), status("X-Api-Key: alice\r\n"), status("")), (429, 200, 200));
+    let many: Vec<_> = (0..10).map(|number| format!("X-Api-Key: {number}\r\n")).collect();
+    let many = many.concat();
+    for hidden in [&format!("X-Api-Key: alice\r\n{MALLORY}"), &format!("{MALLORY}X-Api-Key: new\r\n"), &many]
+    {
+        assert_eq!(status(hidden), 429, "{hidden}");
+    }
     let observer = world.observer();
     await_that("the value to be told", || observer.noticed_clients()[0].value.is_some());
     let refused = &observer.noticed_clients()[0];

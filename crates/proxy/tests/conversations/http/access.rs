@@ -206,6 +206,113 @@ fn a_client_may_be_told_by_another_value_than_its_address_and_is_not_limited_wit
     assert_eq!(statuses(""), [403; 3]);
 }
 
+/// Spellings of a request of which an endpoint may read `blue` as the value of each variable.
+fn spellings(number: usize) -> String {
+    let junk = format!("junk{number}");
+    let (target, fields) = match number % 10 {
+        0 => (String::new(), "X-Tenant: blue\r\n".to_owned()),
+        1 => (String::new(), format!("X-Tenant: {junk}\r\nx-tenant: blue\r\n")),
+        2 => (String::new(), format!("X-Tenant: blue\r\nX-TENANT: {junk}\r\n")),
+        3 => (format!("?USER={junk}&user=blue"), String::new()),
+        4 => (format!("?user={junk}&us%65r=%62lue"), String::new()),
+        5 => (format!("?a={junk};user=blue&user[]={junk}"), String::new()),
+        6 => (String::new(), format!("Cookie: ID={junk}; id=blue\r\n")),
+        7 => (String::new(), format!("Cookie: id={junk}\r\nCookie: id=\"\\142lue\"\r\n")),
+        8 => (format!("?user={junk}"), format!("X-Tenant: {junk}\r\nX-Tenant: blue\r\n")),
+        _ => (String::new(), format!("Cookie: %69d=bl%75e; id={junk}\r\n")),
+    };
+    format!("GET /a{target} HTTP/1.1\r\nHost: web.test\r\n{fields}\r\n")
+}
+
+#[test]
+fn a_request_counts_for_each_value_that_an_endpoint_may_read() {
+    let upstream = Upstream::new();
+    let networks = Networks { denied: Some(addresses(&["127.0.0.1/32"])), ..Networks::default() };
+    for (variable, numbers) in [("http_x_tenant", 0..3), ("arg_user", 3..6), ("cookie_id", 6..8)] {
+        let key = Some(Template::parse(&format!("${variable}")).unwrap());
+        let rates = vec![Rate { per_minute: 1, burst: 4 }];
+        let of_address = ClientLimits { rates, key: key.clone(), ..limits() };
+        let by_key = RequestQuota { key, ..quota(&[(5, 3600)]) };
+        for access in [
+            Access { limits: Some(of_address), ..only(networks.clone()) },
+            Access { quota: Some(by_key), ..only(networks.clone()) },
+        ] {
+            let world = guarded(&upstream, access);
+            let mut client = world.http_client();
+            let mut ask = |number| client.ask(&spellings(number)).status;
+            let all = (0..100).filter(|number| numbers.contains(&(number % 10)));
+            let statuses: Vec<u16> = all.map(&mut ask).collect();
+            assert!(statuses[..5].iter().all(|&status| status == 403), "{variable}: {statuses:?}");
+            assert!(statuses[5..].iter().all(|&status| status == 429), "{variable}: {statuses:?}");
+        }
+    }
+}
+
+#[test]
+fn all_combinations_of_several_values_count_and_too_many_are_refused() {
+    let upstream = Upstream::new();
+    let networks = Networks { denied: Some(addresses(&["127.0.0.1/32"])), ..Networks::default() };
+    let key = Some(Template::parse("$http_x_tenant/$arg_user").unwrap());
+    let by_key = RequestQuota { key, ..quota(&[(1, 3600)]) };
+    let world = guarded(&upstream, Access { quota: Some(by_key), ..only(networks) });
+    let ask = |target: &str, tenants: &[&str]| {
+        let fields: String = tenants.iter().flat_map(|tenant| ["X-Tenant: ", tenant, "\r\n"]).collect();
+        let head = format!("GET /a{target} HTTP/1.1\r\nHost: web.test\r\n{fields}\r\n");
+        world.http_client().ask(&head).status
+    };
+    assert_eq!(ask("?user=ann", &["blue"]), 403);
+    assert_eq!(ask("?user=junk1&user=ann", &["blue", "junk2"]), 429);
+    assert_eq!(ask("?user=ann&user=junk1", &["junk2", "blue"]), 429);
+    assert_eq!(ask("?user=eve", &["1", "1", "1", "1", "1", "1", "1", "1", "1"]), 403, "all the same");
+    let many = ["1", "2", "3", "4", "5", "6", "7", "8", "9"];
+    assert_eq!(ask("?user=bob", &many[..8]), 403);
+    assert_eq!(ask("?user=zoe", &many), 429);
+}
+
+#[test]
+fn a_value_under_another_spelling_of_the_name_counts_as_none_too() {
+    let upstream = Upstream::new();
+    let networks = Networks { denied: Some(addresses(&["127.0.0.1/32"])), ..Networks::default() };
+    for variable in ["http_x_tenant", "arg_user", "cookie_id"] {
+        let key = Some(Template::parse(&format!("of $host: ${variable}")).unwrap());
+        let by_key = RequestQuota { key, ..quota(&[(1, 3600)]) };
+        let world = guarded(&upstream, Access { quota: Some(by_key), ..only(networks.clone()) });
+        let statuses = [1, 2].map(|number| {
+            let head = format!(
+                "GET /a?USER=a{number} HTTP/1.1\r\nHost: web.test\r\nX.Tenant: a{number}\r\nCookie: ID=a{number}\r\n\r\n"
+            );
+            world.http_client().ask(&head).status
+        });
+        assert_eq!(statuses, [403, 429], "{variable}");
+    }
+}
+
+/// A subscriber of IPv6 has 2^64 addresses.
+#[test]
+fn a_client_of_ipv6_counts_by_its_network() {
+    let upstream = Upstream::new();
+    let networks = Networks { denied: Some(addresses(&["::/0"])), ..Networks::default() };
+    let rates = vec![Rate { per_minute: 1, burst: 0 }];
+    let exempt = Some(addresses(&["2001:db8:1:2::5/128"]));
+    let of_address = ClientLimits { rates, exempt: exempt.clone(), ..limits() };
+    let by_address = RequestQuota { exempt, ..quota(&[(1, 3600)]) };
+    for access in [
+        Access { limits: Some(of_address), ..only(networks.clone()) },
+        Access { quota: Some(by_address), ..only(networks.clone()) },
+    ] {
+        let world = World::http(&[upstream.address()], |model| {
+            model.settings.forwarded.use_incoming = true;
+            route(model, |route| route.access = Some(Box::new(access)));
+        });
+        let ask = |client: &str| {
+            let head = format!("GET /a HTTP/1.1\r\nHost: web.test\r\nX-Forwarded-For: {client}\r\n\r\n");
+            world.http_client().ask(&head).status
+        };
+        let clients = ["2001:db8:1:2::1", "2001:db8:1:2:ffff::2", "2001:db8:1:3::1", "2001:db8:1:2::5"];
+        assert_eq!(clients.map(ask), [403, 429, 403, 403]);
+    }
+}
+
 fn quota(windows: &[(u32, u32)]) -> RequestQuota {
     let number = |number| NonZeroU32::new(number).unwrap();
     let window = |&(requests, seconds)| QuotaWindow { requests: number(requests), seconds: number(seconds) };

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use model::template::Template;
 use model::{
-    Affinity, AffinityCookie, AffinityMode, Backend, Backends, Balance, Cluster, ClusterId, HashBy, Split,
+    Affinity, AffinityCookie, AffinityMode, Backend, Backends, Balance, Cluster, ClusterId, CookieText,
+    HashBy, Split,
 };
 use testkit::{Refusing, Response, Upstream};
 
@@ -20,6 +21,7 @@ fn sticky(endpoints: &[SocketAddr], mode: AffinityMode, change: impl FnOnce(&mut
         cookie: AffinityCookie::default(),
         header: None,
         age_max: None,
+        key: None,
     };
     change(&mut affinity);
     balanced(endpoints, Balance::Cookie(Arc::new(affinity)))
@@ -72,16 +74,20 @@ fn a_client_with_a_cookie_stays_where_it_was() {
     }
 }
 
+fn text(text: &str) -> CookieText {
+    CookieText::new(text).unwrap()
+}
+
 #[test]
 fn the_cookie_has_the_attributes_that_are_asked_for() {
     let upstream = Upstream::new();
     let world = sticky(&[upstream.address()], AffinityMode::Balanced, |affinity| {
         affinity.cookie = AffinityCookie {
-            name: "route".to_owned(),
-            path: Some("/shop".to_owned()),
-            domain: Some("web.test".to_owned()),
+            name: text("route"),
+            path: Some(text("/shop")),
+            domain: Some(text("web.test")),
             max_age: Some(60),
-            same_site: Some("lax".to_owned()),
+            same_site: Some(text("lax")),
             is_secure: true,
             ..AffinityCookie::default()
         };
@@ -147,7 +153,7 @@ fn an_answer_of_ours_carries_the_cookie_too() {
 fn a_header_names_the_endpoint_where_cookies_do_not() {
     let upstream = Upstream::everywhere();
     let world = sticky(&three(&upstream), AffinityMode::Persistent, |affinity| {
-        affinity.header = Some("X-Session".to_owned());
+        affinity.header = model::HeaderName::new("X-Session").ok();
     });
     let mut client = world.http_client();
     client.send(GET);
@@ -204,6 +210,7 @@ fn a_client_stays_with_its_backend_whatever_the_weights_are() {
                 cookie: AffinityCookie::default(),
                 header: None,
                 age_max: None,
+                key: None,
             };
             let balance = Balance::Cookie(Arc::new(affinity));
             let one = Cluster { name: name.to_owned(), balance, ..cluster(&[upstream.address()]) };

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use model::log::{Escape, Format};
+use model::template::Template;
 use model::{
-    Access, Action, AddressSet, BlockedHeaders, Conditions, DirectResponse, Expression, ListedValue,
+    Access, Action, AddressSet, BlockedHeaders, Conditions, DirectResponse, Expression, Labels, ListedValue,
     Networks, PathMatch, RequestFilter, RequestFilters, Route, TlsRedirect,
 };
 use testkit::Ending;
@@ -119,12 +121,43 @@ fn a_host_without_endpoints_is_not_an_unknown_one() {
 }
 
 #[test]
+fn a_fault_has_its_reason_in_the_log_the_metrics_and_for_some_clients_the_response() {
+    for (network, is_named) in [("127.0.0.0/8", true), ("192.0.2.0/24", false)] {
+        let world = World::http(&[], |model| {
+            let networks = AddressSet::new(&[network.parse().unwrap()]);
+            model.settings.reason_header = Some(Arc::new(networks));
+            let format = "$status $forebay_reason";
+            model.settings.access_log.format = Format::parse(format, Escape::Default).unwrap();
+            web(model, |host| {
+                let labels =
+                    Labels { namespace: "shop".to_owned(), object: "web".to_owned(), ..Labels::default() };
+                let respond = Action::Respond(DirectResponse { status: 200, body: String::new() });
+                let path = PathMatch::exact("/fixed").unwrap();
+                host.routes.push(Arc::new(Route::new(path, respond, Arc::new(labels))));
+            });
+        });
+        let mut client = world.http_client();
+        let refused = client.ask(GET);
+        let reason = refused.header("X-Forebay-Reason");
+        assert_eq!((refused.status, reason.as_deref()), (503, is_named.then_some("no_endpoints")));
+        let fixed = client.get("web.test", "/fixed");
+        assert_eq!((fixed.status, fixed.header("X-Forebay-Reason")), (200, None));
+        let malformed = world.http_client().ask("GET /a HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n");
+        let reason = malformed.header("X-Forebay-Reason");
+        assert_eq!((malformed.status, reason.as_deref()), (400, is_named.then_some("duplicate_host")));
+        let labels = [("status", "503"), ("reason", "no_endpoints")];
+        world.await_metric("forebay_route_faults_total", &labels, 1);
+        assert_eq!(world.stop(), "503 no_endpoints\n200 -\n400 duplicate_host\n");
+    }
+}
+
+#[test]
 fn the_redirect_of_the_root_comes_first_and_the_length_of_a_body_before_what_closes_a_route() {
     let world = World::http(&[], |model| {
         route(model, |route| {
             let closed = Access { unavailable: Some("auth-url".to_owned()), ..Access::default() };
             route.access = Some(Box::new(closed));
-            let app_root = RequestFilter::AppRoot("/start".to_owned());
+            let app_root = RequestFilter::AppRoot(Template::parse("/start").unwrap());
             route.request_filters = RequestFilters::new(vec![app_root]).unwrap();
         });
         forward(model, |forward| forward.body_bytes_max = Some(3));
@@ -142,7 +175,7 @@ fn the_redirect_of_the_root_comes_first_and_the_length_of_a_body_before_what_clo
 fn clients_that_are_blocked_by_what_they_say_get_nothing_at_all() {
     let pattern = |text| ListedValue::Pattern(Expression::case_sensitive(text).unwrap());
     let world = World::http(&[], |model| {
-        let app_root = RequestFilter::AppRoot("/start".to_owned());
+        let app_root = RequestFilter::AppRoot(Template::parse("/start").unwrap());
         route(model, |route| route.request_filters = RequestFilters::new(vec![app_root]).unwrap());
         model.settings.blocked_headers = Some(Box::new(BlockedHeaders {
             user_agents: vec![ListedValue::Exact("Evil/1.0".to_owned()), pattern("Bot")],
@@ -164,4 +197,24 @@ fn clients_that_are_blocked_by_what_they_say_get_nothing_at_all() {
         assert_eq!(ask("web.test", "/", field), 302, "{field}");
         assert_eq!(ask("other.test", "/healthz", field), 200, "{field}");
     }
+}
+
+#[test]
+fn a_pipeline_that_is_answered_here_lets_the_clock_go_on() {
+    let world = World::http(&[], |model| {
+        let body = String::new();
+        route(model, |route| route.action = Action::Respond(DirectResponse { status: 200, body }));
+        model.settings.access_log.format = Format::parse("$msec", Escape::Default).unwrap();
+    });
+    let mut client = world.http_client();
+    let count = 900;
+    client.send(GET.repeat(count));
+    for _ in 0..count {
+        assert_eq!(client.read_response().status, 200);
+    }
+    let log = world.stop();
+    let mut times: Vec<_> = log.lines().collect();
+    assert_eq!(times.len(), count);
+    times.dedup();
+    assert!(times.len() > 3, "the clock stood still: {times:?}");
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use md5::{Digest, Md5};
 use model::template::Template;
 use model::{
-    Access, AddressSet, BasicAuth, ClusterId, ExternalAuth, ExternalAuthCache, ExternalCheck, Networks,
-    PasswordScheme, Satisfy, Users,
+    Access, AddressSet, BasicAuth, ClusterId, ExternalAuth, ExternalAuthCache, ExternalCheck, HeaderNames,
+    Networks, PasswordScheme, Satisfy, Users,
 };
 use testkit::{Connection, Refusing, Response, Upstream};
 
@@ -20,7 +20,8 @@ fn template(text: &str) -> Template {
     Template::parse(text).unwrap()
 }
 
-fn check() -> ExternalCheck {
+/// Asks `/check` of `auth.test`, with nothing set.
+pub(super) fn check() -> ExternalCheck {
     ExternalCheck {
         host: template("auth.test"),
         target: template("/check"),
@@ -28,9 +29,11 @@ fn check() -> ExternalCheck {
         redirect: None,
         request_headers: Vec::new(),
         response_headers: Vec::new(),
+        variables: Vec::new(),
         signin: None,
         always_set_cookie: false,
         cache: None,
+        script: None,
     }
 }
 
@@ -247,6 +250,46 @@ fn answers_are_kept_for_those_with_the_same_key() {
     assert_eq!(client.read_response().status, 403, "what must not be kept is asked anew");
 }
 
+/// A service may read another value than the key has, or none: its answer is that of nobody else.
+#[test]
+fn no_answer_is_kept_under_what_the_service_may_not_have_read() {
+    for (key, asked) in [
+        ("$http_x_tenant", "GET /a HTTP/1.1\r\nConnection: X-Tenant\r\nX-Tenant: blue"),
+        ("$http_x_tenant", "GET /a HTTP/1.1\r\nX_Tenant: blue"),
+        ("$http_x_tenant", "GET /a HTTP/1.1\r\nX-Tenant: blue\r\nX-Tenant: red"),
+        ("$cookie_tenant", "GET /a HTTP/1.1\r\nCookie: TENANT=blue"),
+        ("$cookie_tenant", "GET /a HTTP/1.1\r\nCookie: tenant=blue; tenant=red"),
+        ("$arg_tenant", "GET /a?TENANT=blue HTTP/1.1"),
+        ("$arg_tenant", "GET /a?tenant=blue&ten%61nt=red HTTP/1.1"),
+    ] {
+        let cache = ExternalAuthCache {
+            key: template(key),
+            durations: vec![(vec![200, 401], Duration::from_mins(5))],
+        };
+        let access = asking(ExternalCheck { cache: Some(cache), ..check() });
+        let (upstream, auth) = (Upstream::new(), Upstream::new());
+        let world = World::http(&[upstream.address()], |model| {
+            model.settings.client.header_names = HeaderNames::Underscores;
+            model.clusters.insert(ClusterId(1), Arc::new(cluster(&[auth.address()])));
+            route(model, |route| route.access = Some(Box::new(access)));
+        });
+        let clear = match key {
+            "$http_x_tenant" => "GET /a HTTP/1.1\r\nX-Tenant: blue",
+            "$cookie_tenant" => "GET /a HTTP/1.1\r\nCookie: tenant=blue",
+            _ => "GET /a?tenant=blue HTTP/1.1",
+        };
+        for request in [asked, clear] {
+            let mut client = world.http_client();
+            client.send(format!("{request}\r\nHost: web.test\r\n\r\n"));
+            let (mut service, _) = auth.accept_request();
+            service.send("HTTP/1.1 401 No\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+            assert_eq!(client.read_response().status, 401, "{request}");
+        }
+        let known = world.http_client().ask(&format!("{clear}\r\nHost: web.test\r\n\r\n"));
+        assert_eq!(known.status, 401, "without a question");
+    }
+}
+
 #[test]
 fn one_of_several_checks_may_suffice() {
     let networks = |network: &str| {
@@ -445,4 +488,37 @@ fn a_password_may_be_shown_without_being_sent() {
     }
     let (_, is_stale) = challenge(&client.ask(&digested("secret", "dcd98b7102dd2f0e8b11d0f600bfb0c093", 1)));
     assert!(is_stale, "a nonce of somebody else, such as another replica");
+}
+
+#[test]
+fn the_time_of_the_whole_request_ends_the_question_too() {
+    let (upstream, auth) = (Upstream::new(), Upstream::new());
+    let world = World::http(&[upstream.address()], |model| {
+        model.clusters.insert(ClusterId(1), Arc::new(cluster(&[auth.address()])));
+        forward(model, |forward| forward.timeouts.request = Some(Duration::from_millis(300)));
+        route(model, |route| route.access = Some(Box::new(asking(check()))));
+    });
+    let mut client = world.http_client();
+    client.send(GET);
+    let _silent = auth.accept_request();
+    assert_eq!(client.read_response().status, 504);
+    assert!(upstream.is_left_alone());
+}
+
+#[test]
+fn one_request_asks_for_all_with_its_key() {
+    let durations = vec![(Vec::new(), Duration::from_secs(60))];
+    let cache = Some(ExternalAuthCache { key: template("$http_authorization"), durations });
+    let house = House::new(asking(ExternalCheck { cache, ..check() }));
+    let (first, mut service, _) = house.ask(GET);
+    let mut second = house.world.http_client();
+    second.send(GET);
+    assert!(house.auth.is_left_alone(), "the answer is on its way");
+    service.send(NO_CONTENT);
+    for mut client in [first, second] {
+        let (mut peer, _) = house.upstream.accept_request();
+        peer.send(OK);
+        drop(peer);
+        assert_eq!(client.read_response().said(), (200, "ok"));
+    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use model::{CacheBypass, CacheKeyQuery, CachePolicy};
 use testkit::{Connection, H2Client, Upstream};
 
-use super::{GET, forward};
+use super::{GET, await_fault, forward};
 use crate::world::World;
 
 const KEPT: &str =
@@ -213,6 +213,24 @@ fn what_has_begun_is_read_to_its_end_though_its_client_has_gone() {
     assert_eq!(house.hit(GET).said(), (200, "abcdef"));
 }
 
+/// The endpoint has done nothing wrong: its connection is used again.
+#[test]
+fn a_client_that_leaves_costs_the_endpoint_no_connection() {
+    let house = House::new();
+    let (mut clients, mut peer) = house.waiting(2);
+    peer.send("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 6\r\n\r\nabc");
+    let mut first = clients.remove(0);
+    first.read_head();
+    first.read_exactly(3);
+    first.reset();
+    peer.send("def");
+    assert_eq!(clients[0].read_response().said(), (200, "abcdef"));
+    await_fault(&house.world, "client_aborted");
+    let mut next = house.world.http_client();
+    next.send("GET /b HTTP/1.1\r\nHost: web.test\r\n\r\n");
+    assert!(peer.read_head().starts_with("GET /b "));
+}
+
 #[test]
 fn a_client_that_does_not_read_slows_nobody() {
     const LEN: usize = 6 << 20;
@@ -365,6 +383,11 @@ fn no_request_gets_what_another_was_told() {
         "X-Host: evil.test\r\n",
         "Forwarded: host=evil.test\r\n",
         "X-Forwarded-Server: evil.test\r\n",
+        "X-Script-Name: /evil\r\n",
+        "X-Forwarded-Protocol: https\r\n",
+        "X-Original-Path: /b\r\n",
+        "X-Sendfile-Type: X-Accel-Redirect\r\n",
+        "X-Requested-With: XMLHttpRequest\r\n",
         "Content-Length: 1\r\n",
     ] {
         let house = House::new();
@@ -386,6 +409,7 @@ fn over_http_2_no_request_gets_what_another_was_told() {
         ("x-forwarded-prefix", "/evil"),
         ("x-host", "evil.test"),
         ("forwarded", "host=evil.test"),
+        ("x-script-name", "/evil"),
     ] {
         let house = House::new();
         let client = H2Client::clear(house.world.http_address());
@@ -487,6 +511,9 @@ fn of_the_query_counts_what_the_route_says() {
     house.ask(&request("page=1&utm=x"), KEPT);
     assert_eq!(house.hit(&request("utm=y&page=1")).status, 200);
     house.ask(&request("page=2"), KEPT);
+    // An escape means what it stands for.
+    house.ask(&request("%70age=1"), KEPT);
+    assert_eq!(house.hit(&request("x&%70age=1")).status, 200);
 }
 
 #[test]
@@ -519,4 +546,20 @@ fn several_parts_of_what_is_kept_are_one_response() {
     assert_eq!((parts.status, parts.header("content-range")), (206, None));
     assert_eq!(parts.said(), (206, expected.as_str()));
     assert_eq!(parts.header("content-length").unwrap(), expected.len().to_string());
+}
+
+#[test]
+fn a_refresh_is_repeated_where_an_idle_connection_was_dead() {
+    let house = House::with(|policy| policy.stale_while_revalidate = Duration::from_secs(60));
+    let mut client = house.world.http_client();
+    client.send(GET);
+    let (mut peer, _) = house.upstream.accept_request();
+    peer.send(KEPT.replace("max-age=60", "max-age=0"));
+    assert_eq!(client.read_response().said(), (200, "0123456789"));
+    assert_eq!(client.ask(GET).said(), (200, "0123456789"));
+    peer.read_head();
+    drop(peer);
+    let (mut peer, _) = house.upstream.accept_request();
+    peer.send("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 3\r\n\r\nnew");
+    crate::world::await_that("the new one", || client.ask(GET).said() == (200, "new"));
 }

@@ -44,6 +44,7 @@ fn a_cookie_of_affinity_is_not_kept() {
             cookie,
             header: None,
             age_max: None,
+            key: None,
         };
         let balance = Balance::Cookie(Arc::new(affinity));
         let cluster = Cluster { balance, ..Cluster::clone(model.cluster(ClusterId(0))) };

@@ -22,7 +22,11 @@ struct House {
 
 impl House {
     fn new(folder: &Path, upstream: &Upstream) -> Self {
-        let disk = Arc::new(Disk::open(folder, Size::of(cache_disk::BYTES_MIN)).unwrap());
+        Self::on(Disk::open(folder, Size::of(cache_disk::BYTES_MIN)).unwrap(), upstream)
+    }
+
+    fn on(disk: Disk, upstream: &Upstream) -> Self {
+        let disk = Arc::new(disk);
         await_that("the index to be read back", || !disk.figures().loading);
         let world = World::http_with_disk(Arc::clone(&disk), &[upstream.address()], |model| {
             model.settings.forwarded.use_incoming = true;
@@ -78,6 +82,20 @@ fn what_is_kept_survives_a_restart() {
     let house = House::new(folder.path(), &upstream);
     assert_eq!(house.hit(&upstream, &varied("1")), "one");
     assert_eq!(house.hit(&upstream, &varied("3")), "six");
+}
+
+/// A volume that hangs holds no request: the endpoint is asked.
+#[test]
+fn a_disk_that_hangs_is_a_miss() {
+    let (folder, upstream) = (tempfile::tempdir().unwrap(), Upstream::new());
+    let house = House::new(folder.path(), &upstream);
+    house.ask(&upstream, GET, KEPT);
+    house.end(1);
+
+    let hanging = Disk::open_with_readers(folder.path(), Size::of(cache_disk::BYTES_MIN), 0).unwrap();
+    let house = House::on(hanging, &upstream);
+    assert_eq!(house.ask(&upstream, GET, KEPT).said(), (200, "kept"));
+    assert_eq!(house.hit(&upstream, GET), "kept");
 }
 
 #[test]

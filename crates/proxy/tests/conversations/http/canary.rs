@@ -27,6 +27,7 @@ fn sticky() -> Balance {
         cookie,
         header: None,
         age_max: None,
+        key: None,
     }))
 }
 

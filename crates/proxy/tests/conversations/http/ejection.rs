@@ -7,12 +7,13 @@ use std::time::Duration;
 use model::overload::Mode;
 use model::template::Template;
 use model::{
-    Affinity, AffinityCookie, AffinityMode, AppProtocol, Balance, Cluster, ClusterId, Endpoint,
-    EndpointState, HashBy, Model, Overload,
+    Access, Affinity, AffinityCookie, AffinityMode, AppProtocol, Balance, Cluster, ClusterId, Endpoint,
+    EndpointState, ExternalAuth, HashBy, Model, Overload,
 };
 use testkit::{Canned, Connection, H2Client, H2Upstream, Moody, Refusing};
 
-use super::{GET, POST, forward};
+use super::auth::check;
+use super::{GET, POST, forward, route};
 use crate::world::{World, await_that};
 
 const EJECTED: &str = "forebay_overload_ejected";
@@ -148,7 +149,7 @@ fn what_may_not_be_repeated_finds_nothing_out() {
     let [a, b, c] = well.each_ref().map(Canned::address);
     let world = World::http(&[a, b, moody.address(), c], enforcing);
     let name = label(moody.address());
-    await_that("the endpoint to be left out", || {
+    await_that("the endpoint to be ejected", || {
         world.http_client().ask(GET);
         world.metrics().sum(EJECTED, &[("endpoint", &name)]) == 1
     });
@@ -356,6 +357,7 @@ fn an_endpoint_that_is_new_gets_few_clients_without_a_cookie() {
             cookie,
             header: None,
             age_max: None,
+            key: None,
         };
         change_cluster(model, |cluster| cluster.balance = Balance::Cookie(Arc::new(affinity)));
     });
@@ -378,4 +380,21 @@ fn endpoints_that_are_all_new_share_evenly() {
     });
     assert_eq!(ask(&mut world.http_client(), GET, 100, 200), 100);
     assert_eq!((first.requests(), second.requests()), (50, 50));
+}
+
+#[test]
+fn an_auth_service_is_not_asked_at_an_endpoint_that_is_left_out() {
+    let (well, moody) = ([(); 3].map(|()| Canned::saying("ok")), Moody::saying(FAILED));
+    let [a, b, c] = well.each_ref().map(Canned::address);
+    let mut world = World::http(&[a, moody.address(), b, c], enforcing);
+    ask(&mut world.http_client(), GET, 400, 500);
+    world.await_metric(EJECTED, &[("endpoint", &label(moody.address()))], 1);
+    world.change(|model| {
+        let external = Some(ExternalAuth { cluster: ClusterId(0), check: Arc::new(check()) });
+        route(model, |route| route.access = Some(Box::new(Access { external, ..Access::default() })));
+    });
+    let before = moody.requests();
+    // A request that changes something is not used as a probe.
+    assert_eq!(ask(&mut world.http_client(), POST, 40, 200), 40);
+    assert_eq!(moody.requests(), before);
 }

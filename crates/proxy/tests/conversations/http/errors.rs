@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use model::template::Template;
-use model::{
-    Access, AddressSet, ClusterId, ErrorPages, ExternalAuth, ExternalCheck, Labels, Model, Networks,
-};
+use model::{Access, AddressSet, ClusterId, ErrorPages, ExternalAuth, Labels, Model, Networks};
 use testkit::{Connection, Refusing, Response, Upstream};
 
+use super::auth::check;
 use super::{GET, OK, POST, await_fault, forward, goes_on, route};
 use crate::world::{World, cluster};
 
@@ -239,18 +237,7 @@ fn a_client_is_still_told_how_to_authenticate() {
     let auth = Upstream::new();
     let house = House::new(&[401], |model| {
         model.clusters.insert(ClusterId(2), Arc::new(cluster(&[auth.address()])));
-        let check = ExternalCheck {
-            host: Template::parse("auth.test").unwrap(),
-            target: Template::parse("/check").unwrap(),
-            method: None,
-            redirect: None,
-            request_headers: Vec::new(),
-            response_headers: Vec::new(),
-            signin: None,
-            always_set_cookie: false,
-            cache: None,
-        };
-        let external = Some(ExternalAuth { cluster: ClusterId(2), check: Arc::new(check) });
+        let external = Some(ExternalAuth { cluster: ClusterId(2), check: Arc::new(check()) });
         route(model, |route| route.access = Some(Box::new(Access { external, ..Access::default() })));
     });
     let mut client = house.world.http_client();

@@ -75,7 +75,7 @@ fn a_request_has_one_host_whoever_sets_it() {
     let world = filtered(&upstream, vec![headers.clone()]);
     let (head, _) = exchanged(&world, &upstream, GET, OK);
     assert_eq!(values(&head, "host"), ["of-headers.test"], "{head}");
-    let rewrite = UrlRewrite { host: Some("of-rewrite.test".to_owned()), path: None };
+    let rewrite = UrlRewrite { host: model::HeadText::new("of-rewrite.test").ok(), path: None };
     let world = filtered(&upstream, vec![headers, RequestFilter::UrlRewrite(Arc::new(rewrite))]);
     let (head, _) = exchanged(&world, &upstream, GET, OK);
     assert_eq!(values(&head, "host"), ["of-rewrite.test"], "{head}");
@@ -106,7 +106,7 @@ fn a_redirect_names_what_is_other() {
     let redirect = RequestRedirect {
         status: 301,
         scheme: Some(Scheme::Https),
-        host: Some("example.org".to_owned()),
+        host: model::HeadText::new("example.org").ok(),
         port: Some(8443),
         listener_port: 80,
         path: Some(prefix("/a", "/b")),
@@ -144,7 +144,7 @@ fn what_is_done_for_one_backend_is_done_after_what_is_done_for_all() {
     let upstream = Upstream::new();
     let of_backend = BackendFilters {
         rewrite: Some(Box::new(UrlRewrite {
-            host: Some("one.test".to_owned()),
+            host: model::HeadText::new("one.test").ok(),
             path: Some(prefix("/a", "/one")),
         })),
         request_headers: Some(changes(&[("X-Set", "backend")], &[("X-Add", "backend")], &["X-Route"])),
@@ -152,7 +152,8 @@ fn what_is_done_for_one_backend_is_done_after_what_is_done_for_all() {
         ..BackendFilters::default()
     };
     let of_route = changes(&[("X-Set", "route"), ("X-Route", "route")], &[("X-Add", "route")], &[]);
-    let rewrite = UrlRewrite { host: Some("all.test".to_owned()), path: Some(prefix("/a", "/all")) };
+    let rewrite =
+        UrlRewrite { host: model::HeadText::new("all.test").ok(), path: Some(prefix("/a", "/all")) };
     let world = World::http(&[upstream.address()], |model| {
         let backend = Backend {
             target: BackendTarget::Cluster(ClusterId(0)),
@@ -181,9 +182,9 @@ fn cross_origin(model: &mut Model, change: impl FnOnce(&mut CrossOrigin)) {
     let mut cors = CrossOrigin {
         origins: vec![OriginPattern::parse("https://*.bar.com").unwrap()],
         credentials: true,
-        methods: Allowed::of(&["GET", "OPTIONS"]),
-        headers: Allowed::of(&["x-header-1"]),
-        expose: Allowed::of(&["x-header-3"]),
+        methods: Allowed::of(&["GET", "OPTIONS"]).unwrap(),
+        headers: Allowed::of(&["x-header-1"]).unwrap(),
+        expose: Allowed::of(&["x-header-3"]).unwrap(),
         max_age: 3600,
     };
     change(&mut cors);

@@ -204,6 +204,38 @@ fn names_of_headers_pass_by_their_characters() {
     }
 }
 
+/// CGI, WSGI and Rack take `X_User` for `X-User`.
+#[test]
+fn no_other_spelling_of_a_name_passes_that_is_set_or_removed() {
+    let upstream = Upstream::new();
+    let world = with_settings(&upstream, |settings| {
+        settings.client.header_names = HeaderNames::All;
+        let of_requests = set(&[("X-Set", "ours"), ("X_Also", "ours"), ("X-Gone", "$arg_nothing")]);
+        settings.heads = Some(Box::new(HeadSettings { of_requests, ..HeadSettings::default() }));
+    });
+    let names = [
+        "X_Set",
+        "x.set",
+        "X-Also",
+        "x~also",
+        "X_Gone",
+        "X_Forwarded_For",
+        "X-Forwarded_For",
+        "x_real_ip",
+        "X_Request_Id",
+        "Content_Length",
+        "Transfer_Encoding",
+        "Keep_Alive",
+    ];
+    let fields: String = names.iter().flat_map(|name| [name, ": theirs\r\n"]).collect();
+    let head =
+        told(&upstream, &world, &format!("GET /a HTTP/1.1\r\nHost: web.test\r\n{fields}X_Own: kept\r\n\r\n"));
+    assert!(!head.contains("theirs"), "{head}");
+    for line in ["X-Set: ours", "X_Also: ours", "X_Own: kept"] {
+        assert!(head.contains(&format!("\r\n{line}\r\n")), "{line}: {head}");
+    }
+}
+
 #[test]
 fn hops_in_front_may_use_names_of_their_own() {
     let upstream = Upstream::new();

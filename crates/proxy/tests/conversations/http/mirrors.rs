@@ -174,7 +174,7 @@ fn a_copy_of_what_the_endpoint_gets_has_its_path_host_and_headers() {
         });
         route(model, |route| {
             let path = PathChange::Prefix { from: "/a".to_owned(), to: "/b".to_owned() };
-            let rewrite = UrlRewrite { host: Some("other.test".to_owned()), path: Some(path) };
+            let rewrite = UrlRewrite { host: model::HeadText::new("other.test").ok(), path: Some(path) };
             let pair = |name: &str| vec![(name.to_owned(), "ours".to_owned())];
             let changes = HeaderChanges::new(pair("x-set"), pair("x-add"), Vec::new()).unwrap();
             let filters =

@@ -69,6 +69,21 @@ fn delays() {
     }
 }
 
+/// A response to a range says nothing about the whole (RFC 9110 section 14.2).
+#[test]
+fn answers_to_parts() {
+    for (request, status, expected) in [
+        ("Range: bytes=0-1", 200, Used(Fresh)),
+        ("Range: bytes=9-", 416, NotStored(Not::Partial)),
+        ("Range: bytes=0-", 400, NotStored(Not::Partial)),
+        ("Range: x", 404, NotStored(Not::Partial)),
+        ("", 404, Used(Fresh)),
+    ] {
+        let fate = fate_with(&Policy::default(), request, status, "Cache-Control: max-age=60", 3, "");
+        assert_eq!(fate, expected, "{request}: {status}");
+    }
+}
+
 /// RFC 9111 section 4.2.1.
 #[test]
 fn lifetimes() {
@@ -116,17 +131,20 @@ fn ages() {
         ("Date: {-3590}|Age: 5", Used(Fresh)),
         ("Date: {-10}|Age: 3598", Used(Revalidate)),
         ("Date: {7200}", Used(Fresh)),
+        // Of several values the first counts.
         ("Age: 0,7200", Used(Fresh)),
-        // How old it is nobody knows.
-        ("Age: abc", NotStored(Not::NoFreshness)),
-        ("Age: -7200", NotStored(Not::NoFreshness)),
-        ("Age: 7200.0", NotStored(Not::NoFreshness)),
+        ("Age: 0, 0", Used(Fresh)),
+        ("Age: 0|Age: 7200", Used(Fresh)),
+        ("Age: 0|Age: 0", Used(Fresh)),
         ("Age: 7200,0", NotStored(Not::NoFreshness)),
         ("Age: 7200|Age: 0", NotStored(Not::NoFreshness)),
-        ("Age: 0|Age: 7200", NotStored(Not::NoFreshness)),
-        ("Age: 0, 0", NotStored(Not::NoFreshness)),
-        ("Age: 0|Age: 0", NotStored(Not::NoFreshness)),
-        ("Age: 7200;foo=bar", NotStored(Not::NoFreshness)),
+        // A value that is no number of seconds is ignored.
+        ("Age: abc", Used(Fresh)),
+        ("Age: -7200", Used(Fresh)),
+        ("Age: 7200.0", Used(Fresh)),
+        ("Age: 7200;foo=bar", Used(Fresh)),
+        ("Age:", Used(Fresh)),
+        ("Age: abc|Date: {-7200}", NotStored(Not::NoFreshness)),
         ("Age: 99999999999999999999", NotStored(Not::NoFreshness)),
     ] {
         assert_eq!(fate(200, &format!("Cache-Control: max-age=3600|{response}")), expected, "{response}");

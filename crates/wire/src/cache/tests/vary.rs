@@ -25,6 +25,10 @@ fn names() {
         "Vary: *, Foo",
         "Vary: Foo, *",
         "Vary: a b",
+        // The endpoint saw what the proxy says of the client, and not what the next client says.
+        "Vary: X-Real-IP",
+        "Vary: Foo, X-Forwarded-For",
+        "Vary: x-request-id",
     ] {
         assert_eq!(vary_of(lines), None, "{lines}");
     }
@@ -59,11 +63,17 @@ fn requests_with_the_same_key() {
         ("Foo", "Foo: 1 2", "Foo: 12", false),
         ("Foo", "Foo: \"1,2\"", "Foo: \"1, 2\"", false),
         ("Foo", "Foo: A", "Foo: a", false),
-        ("Accept-Language", "Accept-Language: en, de", "Accept-Language: de, en", true),
+        ("Accept-Language", "Accept-Language: en, de", "Accept-Language: de, en", false),
         ("Accept-Language", "Accept-Language: en, de", "Accept-Language:  eN ,   De", true),
-        ("Accept-Language", "Accept-Language: en, de;q=0.5", "Accept-Language: de; q=0.5, en", true),
+        (
+            "Accept-Language",
+            "Accept-Language: en, de;q=0.5",
+            "Accept-Language: en|Accept-Language: de; q=0.5",
+            true,
+        ),
+        ("Accept-Language", "Accept-Language: en, de;q=0.5", "Accept-Language: de; q=0.5, en", false),
         ("Accept-Language", "Accept-Language: en, de;q=0.5", "Accept-Language: en;q=0.5, de", false),
-        ("Accept-Encoding", "Accept-Encoding: gzip, br", "Accept-Encoding: br|Accept-Encoding: gzip", true),
+        ("Accept-Encoding", "Accept-Encoding: gzip, br", "Accept-Encoding: br|Accept-Encoding: gzip", false),
         ("Accept", "Accept: text/html, */*", "Accept: */*, text/html", false),
         ("Cookie", "Cookie: a=1, 2", "Cookie: a=1,2", false),
         ("User-Agent", "User-Agent: X (a, b)", "User-Agent: X (a,b)", false),
@@ -74,6 +84,17 @@ fn requests_with_the_same_key() {
         let (bytes, request) = sample::request(other);
         assert_eq!(vary.matches(Head::of_request(&bytes, &request), &stored, &mut vec![1]), same);
     }
+}
+
+/// A name that the request has and the response does not say tells requests apart as one that it says.
+#[test]
+fn implied_names() {
+    let said = vary_of("Vary: Foo").unwrap();
+    let vary = said.clone().with_implied([&b"X-Script-Name"[..], b"foo"].into_iter());
+    assert_eq!((vary.has_implied(), vary.has(b"x-script-NAME"), vary.has(b"bar")), (true, true, false));
+    assert_ne!(key(&vary, "X-Script-Name: /evil"), key(&vary, ""));
+    let same = said.clone().with_implied([&b"FOO"[..]].into_iter());
+    assert!(!same.has_implied() && same == said);
 }
 
 proptest! {

@@ -1,3 +1,5 @@
+//! Heads of requests as the parser reads and refuses them.
+
 use super::*;
 
 const LIMITS: RequestLimits = RequestLimits { line_bytes_max: 256, head_bytes_max: 1024 };
@@ -78,11 +80,32 @@ fn a_request_with_a_body_stays_in_its_protocol() {
 }
 
 #[test]
-fn fields_that_connection_names_end_here() {
-    let text = "GET / HTTP/1.1\r\nHost: a\r\nConnection: X-Hop\r\nX-Hop: 1\r\n\r\n";
-    let request = parse(text).unwrap().unwrap();
-    assert!(request.fields.is_listed(text.as_bytes(), b"x-hop"));
-    assert!(!request.fields.is_listed(text.as_bytes(), b"host"));
+fn fields_that_connection_lists_are_not_there() {
+    let text = "POST / HTTP/1.1\r\nX-Hop: 1\r\nX-Forwarded-For: 1\r\nHost: a\r\nTE: trailers\r\n\
+        Connection: X-HOP , te, host\r\nconnection: content-length,x-forwarded-for, date\r\n\
+        Content-Length: 3\r\nx-hop: 2\r\nX-Request-ID: 1\r\n\r\n";
+    let Request { fields, host, .. } = parse(text).unwrap().unwrap();
+    let names: Vec<_> = fields.iter().map(|field| field.name(text.as_bytes())).collect();
+    let stay: [&[u8]; 6] = [b"Host", b"TE", b"Connection", b"connection", b"Content-Length", b"X-Request-ID"];
+    assert_eq!(names, stay);
+    assert_eq!((&text[host], fields.content_length), ("a", Some(3)));
+    assert!(
+        fields.find(Known::XForwardedFor).is_none() && fields.find_name(text.as_bytes(), b"x-hop").is_none()
+    );
+    assert_eq!(fields.find(Known::XRequestId).unwrap().value(text.as_bytes()), b"1");
+    assert_eq!(fields.find(Known::Te).unwrap().value(text.as_bytes()), b"trailers");
+    assert!(
+        fields.is_listed(text.as_bytes(), b"date") && !fields.is_listed(text.as_bytes(), b"x-request-id")
+    );
+}
+
+#[test]
+fn the_names_that_connection_lists_have_a_bound() {
+    let head = |names: usize| {
+        format!("GET / HTTP/1.1\r\nHost: a\r\nConnection: close{}\r\n\r\n", ", x".repeat(names))
+    };
+    assert!(parse(&head(64)).is_ok());
+    assert_eq!(parse(&head(65)), Err(Malformed::TooManyFields));
 }
 
 #[test]
@@ -142,4 +165,39 @@ fn what_is_too_long_is_refused_before_it_is_complete() {
     assert_eq!(refused(&format!("GET / HTTP/1.1\r\nHost: a\r\n{many}")), Malformed::HeadTooLarge);
     let fields = "A:b\r\n".repeat(200);
     assert!(parse(&format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", &fields[..900])).is_ok());
+}
+
+#[test]
+fn a_target_has_no_fragment() {
+    for (target, form) in [
+        ("/x#/../admin/secret.txt", "/x"),
+        ("/x?a=b#c?d", "/x?a=b"),
+        ("/#", "/"),
+        ("http://a#/x", "/"),
+        ("http://a/x#y", "/x"),
+    ] {
+        let text = format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
+        let request = parse(&text).unwrap().unwrap();
+        assert_eq!(request.origin_target(text.as_bytes()), form.as_bytes(), "{target}");
+        assert!(!text[request.target].contains('#'), "{target}");
+    }
+    for target in ["#", "#/x", "http://#a", "/x#\u{7f}"] {
+        refused(&format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n"));
+    }
+}
+
+#[test]
+fn a_query_right_behind_the_host_lacks_a_slash() {
+    let head = |target: &str| format!("\r\nGET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
+    let mut text = head("HTTP://b.test:80?x=/y");
+    assert_eq!(refused(&text), Malformed::Target);
+    let at = missing_slash(text.as_bytes()).unwrap();
+    text.insert(at, '/');
+    let request = parse(&text).unwrap().unwrap();
+    assert_eq!(request.origin_target(text.as_bytes()), b"/?x=/y");
+    assert_eq!(&text[request.host], "b.test:80");
+    for target in ["/a?b", "http://b/?x", "http://b", "http://?x", "http://b#?x", "ftp://b?x", "?x", "*"] {
+        assert_eq!(missing_slash(head(target).as_bytes()), None, "{target}");
+    }
+    assert_eq!((missing_slash(b""), missing_slash(b"GET http://b")), (None, None));
 }

@@ -2,8 +2,8 @@
 
 use adversary::http1::recorder::Recorder;
 use adversary::{Run, binary};
-use testkit::Canned;
 use testkit::manifest::service;
+use testkit::{Canned, Upstream};
 
 /// What is allowed, and what another reader might take for another number, is passed on in one form or not at all.
 pub(super) fn lengths_are_written_anew(_: &Run) {
@@ -129,5 +129,91 @@ pub(super) fn a_strangers_forwarded_host_is_not_believed(_: &Run) {
                 assert!(!head.contains(lie), "an untrusted peer's {lie} is passed on: {head:?}");
             }
         }
+    }
+}
+
+/// A target that a rule does not see does not reach an endpoint.
+pub(super) fn a_fragment_leads_round_no_rule(_: &Run) {
+    let recorder = Recorder::default();
+    let forebay = binary::setup().endpoint(recorder.address()).start();
+    for target in [
+        "/x#/../admin",
+        "/x?a#/../admin",
+        "http://web.test/x#/../admin",
+        "http://web.test#/admin",
+        "/#?/admin",
+        "#/admin",
+    ] {
+        let request = format!("GET {target} HTTP/1.1\r\nHost: web.test\r\n\r\n");
+        let status = forebay.client().ask(&request).status;
+        for seen in recorder.take().seen {
+            let raw = String::from_utf8_lossy(&seen.raw).into_owned();
+            assert!(!raw.contains("admin") && !raw.contains('#'), "{target} arrives as {raw:?}");
+        }
+        assert!(matches!(status, 200 | 400), "{target} comes to {status}");
+    }
+}
+
+/// Nobody becomes somebody else at the end of a body.
+pub(super) fn trailers_say_nothing_of_their_client(_: &Run) {
+    let names = [
+        "Authorization",
+        "Cookie",
+        "X-Forwarded-For",
+        "X-Forwarded-User",
+        "x-real-ip",
+        "X_Real_IP",
+        "X-Original-URI",
+        "X-Auth-Request-User",
+        "ssl-client-verify",
+        "Host",
+        "Content-Length",
+        "Transfer-Encoding",
+        "X-Tenant",
+        "X-Hop",
+    ];
+    let lines: String = names.iter().flat_map(|name| [name, ": evil\r\n"]).collect();
+    let upstream = Upstream::new();
+    let forebay = binary::setup()
+        .endpoint(upstream.address())
+        .annotation("configuration-snippet", "proxy_set_header X-Tenant \"\";")
+        .annotation("proxy-request-buffering", "off")
+        .setting("allow-snippet-annotations", "true")
+        .setting("annotations-risk-level", "Critical")
+        .start();
+    let head = "POST / HTTP/1.1\r\nHost: web.test\r\nConnection: x-hop\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n";
+    let end = format!("0\r\nX-Sum: 1\r\n{lines}\r\n");
+    for comes_later in [false, true] {
+        let mut client = forebay.client();
+        client.send(if comes_later { head.to_owned() } else { format!("{head}{end}") });
+        let (mut peer, _) = upstream.accept_request();
+        if comes_later {
+            client.send(&end);
+        }
+        assert_eq!(peer.read_raw_chunks(), "1\r\na\r\n0\r\nX-Sum: 1\r\n\r\n");
+        peer.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        assert_eq!(client.read_response().status, 200);
+    }
+}
+
+/// A name in `Connection` takes a header from everybody or from nobody, and never what frames or routes the request.
+pub(super) fn what_connection_lists_is_seen_by_nobody(_: &Run) {
+    let recorder = Recorder::default();
+    let forebay = binary::setup()
+        .endpoint(recorder.address())
+        .annotation("upstream-vhost", "of-$http_x_tenant.test")
+        .start();
+    for listed in
+        ["x-tenant", "X-TENANT, close", "host, x-tenant,content-length", "te,\tX-Tenant\t,transfer-encoding"]
+    {
+        let request = format!(
+            "POST / HTTP/1.1\r\nX-Tenant: evil\r\nHost: web.test\r\nConnection: {listed}\r\nContent-Length: 2\r\n\r\nhi"
+        );
+        assert_eq!(forebay.client().ask(&request).status, 200, "{listed}");
+        let record = recorder.take();
+        assert!(record.malformed.is_empty() && record.seen.len() == 1, "{listed}: {record:?}");
+        let raw = String::from_utf8_lossy(&record.seen[0].raw).to_lowercase();
+        assert!(!raw.contains("evil") && raw.contains("\r\nhost: of-.test\r\n"), "{listed}: {raw:?}");
+        assert!(raw.ends_with("hi"), "{listed}: {raw:?}");
     }
 }

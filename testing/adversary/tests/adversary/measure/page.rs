@@ -1,4 +1,4 @@
-//! The figures: printed, and put into docs/performance.md where that is wished.
+//! The figures: printed, and put into docs/figures.md where that is wished.
 
 use std::path::Path;
 use std::{fs, thread};
@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use super::stage::Others;
 use crate::options::Arguments;
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/performance.md");
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/figures.md");
 const BEGIN: &str = "<!-- adversary: begin (written by `cargo xtask adversary --measure --write`) -->";
 const END: &str = "<!-- adversary: end -->";
 
@@ -60,13 +60,13 @@ impl Row {
             self.name.to_owned(),
             self.connections.to_string(),
             attacked.failed.to_string(),
-            format!("{:.0} / {:.0}", quiet.p50, attacked.p50),
-            format!("{:.0} / {:.0}", quiet.p99, attacked.p99),
+            format!("{:.0}/{:.0}", quiet.p50, attacked.p50),
+            format!("{:.0}/{:.0}", quiet.p99, attacked.p99),
             format!("{:.1}", self.ratio()),
             format!("{:.1}", attacked.max / 1000.0),
-            format!("{:.1} / {:.1}", self.quiet_cpu, self.attacked_cpu),
-            format!("{} / {} / {}", mib(self.quiet_kib), mib(self.peak_kib), mib(self.after_kib)),
-            format!("{} / {} / {}", drops.overflows, drops.drops, drops.syn_retransmits),
+            format!("{:.1}/{:.1}", self.quiet_cpu, self.attacked_cpu),
+            format!("{}/{}/{}", mib(self.quiet_kib), mib(self.peak_kib), mib(self.after_kib)),
+            format!("{}/{}/{}", drops.overflows, drops.drops, drops.syn_retransmits),
             if self.is_met() { "met" } else { "NOT MET" }.to_owned(),
         ]
     }
@@ -76,13 +76,13 @@ const HEADINGS: [&str; 11] = [
     "attack",
     "connections made",
     "failed",
-    "p50 us quiet / attacked",
-    "p99 us quiet / attacked",
+    "p50 us quiet/attacked",
+    "p99 us quiet/attacked",
     "ratio",
     "max ms",
-    "CPU us/request quiet / attacked",
-    "MiB quiet / peak / 10 s after",
-    "accept queue overflows / listen drops / SYNs sent again",
+    "CPU us/request quiet/attacked",
+    "MiB quiet/peak/10 s after",
+    "queue overflows/drops/SYNs sent again",
     "goals",
 ];
 
@@ -90,11 +90,16 @@ const HEADINGS: [&str; 11] = [
 pub(super) fn table(rows: &[Row], arguments: &Arguments) -> String {
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
     let headings = HEADINGS.map(str::to_owned);
-    let rule = HEADINGS.map(|heading| "-".repeat(heading.len().max(3)));
     let body: String = rows.iter().map(|row| line(&row.cells())).collect();
     let only: Vec<&str> = arguments.only.iter().flat_map(|name| ["--only", name]).collect();
     let command = format!("cargo xtask adversary --measure --rate {} {}", arguments.rate, only.join(" "));
-    format!("{}{}{body}\n- `{}`; {}\n", line(&headings), line(&rule), command.trim(), machine())
+    format!(
+        "{}|{}\n{body}\n- `{}`; {}\n",
+        line(&headings),
+        "---|".repeat(HEADINGS.len()),
+        command.trim(),
+        machine()
+    )
 }
 
 /// Puts the table between the page's markers.

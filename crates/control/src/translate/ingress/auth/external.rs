@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::template::Template;
-use model::{ExternalAuthCache, ExternalCheck};
+use model::{AuthScript, ExternalAuthCache, ExternalCheck};
 
 use super::super::named::{Fault, configmap};
 use crate::problem::Reason;
@@ -28,8 +28,10 @@ pub(in crate::translate) struct External {
     pub(in crate::translate) cache_key: Option<Template>,
     pub(in crate::translate) cache_duration: String,
     pub(in crate::translate) always_set_cookie: bool,
-    /// Headers that a snippet has for the request.
-    pub(in crate::translate) snippet_headers: Vec<(String, Template)>,
+    /// Changes that a snippet makes to the subrequest.
+    pub(in crate::translate) script: Option<Arc<AuthScript>>,
+    /// Variables of snippets, and the headers of the response that give them their values.
+    pub(super) variables: Vec<(Arc<str>, String)>,
 }
 
 impl Default for External {
@@ -45,7 +47,8 @@ impl Default for External {
             cache_key: None,
             cache_duration: "200 202 401 5m".to_owned(),
             always_set_cookie: false,
-            snippet_headers: Vec::new(),
+            script: None,
+            variables: Vec::new(),
         }
     }
 }
@@ -69,8 +72,7 @@ impl External {
         let response_headers = header_names(&self.response_headers).map_err(bad("auth-response-headers"))?;
         let durations = durations(&self.cache_duration).map_err(bad("auth-cache-duration"))?;
         let cache = self.cache_key.clone().map(|key| ExternalAuthCache { key, durations });
-        let mut request_headers = self.request_headers(namespace, inputs)?;
-        request_headers.extend_from_slice(&self.snippet_headers);
+        let request_headers = self.request_headers(namespace, inputs)?;
         let check = ExternalCheck {
             host,
             target,
@@ -78,9 +80,11 @@ impl External {
             redirect: self.request_redirect.clone(),
             request_headers,
             response_headers,
+            variables: self.variables.clone(),
             signin: self.signin.as_ref().and_then(|url| signin_url(url, &self.signin_param).ok()),
             always_set_cookie: self.always_set_cookie,
             cache,
+            script: self.script.clone(),
         };
         Ok(ExternalDraft { place, check: Arc::new(check) })
     }
@@ -95,7 +99,7 @@ impl External {
         let configmap = configmap(name, namespace, inputs).map_err(|fault| (NAME, fault))?;
         let headers = configmap.data.iter().map(|(header, value)| {
             let header = header::name(header, Side::Request)?;
-            Ok((header, Template::parse(&value.value).map_err(|error| error.to_string())?))
+            Ok((header, header::template(&value.value)?))
         });
         headers
             .collect::<Parsed<_>>()

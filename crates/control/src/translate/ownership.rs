@@ -1,0 +1,102 @@
+//! Ownership of a host that objects of several kinds declare: the oldest object and its namespace own it; here stands what others may add.
+//!
+//! Never in here: how hosts are made.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use model::template::Template;
+use model::{Access, HostName, HostScript, PathKind, RequestFilter, RequestFilters, Route, Script};
+
+use super::spelling;
+use crate::names::ObjectRef;
+
+/// The oldest object of a kind with a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Owner {
+    /// The digits of its creation time; the greatest number for an object without one, as those in files.
+    pub(super) born: u64,
+    pub(super) object: ObjectRef,
+}
+
+impl Owner {
+    /// Whether it is older than one of another namespace.
+    pub(super) fn precedes(&self, other: &Self) -> bool {
+        self.born < other.born && self.object.namespace != other.object.namespace
+    }
+}
+
+/// The part of a host that Ingresses declare.
+#[derive(Clone)]
+pub(super) struct OfIngresses {
+    pub(super) owner: Owner,
+    /// Settings of all of its routes, if there are any.
+    pub(super) terms: Option<Arc<Terms>>,
+    /// The name is a further one of another host (`server-alias`).
+    pub(super) is_alias: bool,
+}
+
+/// The hosts of Ingresses, and their further names.
+pub(super) type HostsOfIngresses = HashMap<HostName, OfIngresses>;
+
+/// Settings of all routes of a host, whichever object declares them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Terms {
+    /// Which clients may use it at all.
+    pub(super) access: Access,
+    pub(super) script: Option<Arc<HostScript>>,
+    /// Where clients are sent that ask for `/`.
+    pub(super) app_root: Option<Template>,
+}
+
+impl Terms {
+    /// The route as it is at the host.
+    pub(super) fn hold_for(&self, route: &Arc<Route>) -> Arc<Route> {
+        let mut route = Route::clone(route);
+        let Access { forbidden, client_certificate, unavailable, networks, .. } = &self.access;
+        if *self != Self::default() {
+            let access = route.access.get_or_insert_default();
+            access.forbidden = forbidden.clone().or_else(|| access.forbidden.take());
+            access.client_certificate =
+                client_certificate.clone().or_else(|| access.client_certificate.take());
+            access.unavailable = unavailable.clone().or_else(|| access.unavailable.take());
+            access.networks = access.networks.take().or_else(|| networks.clone());
+        }
+        if let Some(script) = &self.script {
+            let own = route
+                .script
+                .get_or_insert_with(|| Box::new(Script { host: None, route: None, adds_headers: false }));
+            own.host = Some(Arc::clone(script));
+        }
+        if let Some(path) = &self.app_root {
+            let own = route.request_filters.as_slice().iter();
+            let own = own.filter(|filter| !matches!(filter, RequestFilter::AppRoot(_))).cloned();
+            let filters = own.chain([RequestFilter::AppRoot(path.clone())]).collect();
+            route.request_filters = RequestFilters::new(filters).expect("each is of another kind");
+        }
+        Arc::new(route)
+    }
+}
+
+/// The paths of a host that are its owner's, by what they mean.
+pub(super) struct OwnPaths(HashSet<String>);
+
+impl OwnPaths {
+    /// The paths of these routes. `has_wider`: requests that none of them takes go to a host with more names, so that "/" is the owner's too.
+    pub(super) fn of<'r>(routes: impl Iterator<Item = &'r Arc<Route>>, has_wider: bool) -> Self {
+        let root = has_wider.then(|| "/".to_owned());
+        Self(routes.map(|route| spelling::meaning(route.path.path())).chain(root).collect())
+    }
+
+    /// Why a guest's route is left out; none if it adds a path that means nothing to the owner.
+    pub(super) fn refusal(&self, route: &Route) -> Option<&'static str> {
+        if route.path.kind() == PathKind::Regex {
+            return Some("a regular expression could take its paths");
+        }
+        if route.conditions.is_some() {
+            return Some("conditions beside the path could take a part of its requests");
+        }
+        let is_held = self.0.contains(&spelling::meaning(route.path.path()));
+        is_held.then_some("the path is the owner's, in whichever spelling")
+    }
+}
