@@ -2,6 +2,7 @@
 //!
 //! Never in here: sockets, clocks, randomness, tokio. What depends on the time takes it as an argument.
 
+mod block;
 pub mod cache;
 pub mod client_hello;
 pub mod coding;

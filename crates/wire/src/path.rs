@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::block;
+
 /// A request target that has no path to compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPath {
@@ -76,14 +78,13 @@ pub fn normalize(path: &[u8]) -> Result<Cow<'_, [u8]>, InvalidPath> {
 
 /// No escape, no empty element, and no element that begins with a dot.
 fn is_normal(path: &[u8]) -> bool {
-    let mut after_slash = false;
-    for &byte in path {
-        if byte == b'%' || (after_slash && (byte == b'/' || byte == b'.')) {
-            return false;
-        }
-        after_slash = byte == b'/';
-    }
-    true
+    let mut after_slash = 0;
+    block::all(path).all(|bytes| {
+        let [percent, slash, dot] = [b'%', b'/', b'.'].map(|byte| block::bits(bytes, byte));
+        let begins = slash << 1 | after_slash;
+        after_slash = slash >> (block::LEN - 1);
+        percent | (begins & (slash | dot)) == 0
+    })
 }
 
 fn percent_decode(path: &[u8]) -> Result<Vec<u8>, InvalidPath> {

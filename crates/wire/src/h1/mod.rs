@@ -1,7 +1,6 @@
 //! HTTP/1.0 and 1.1 (RFC 9112), as strict as an intermediary must be: what two readers could frame differently is
 //! refused, never repaired.
 
-mod block;
 mod body;
 mod chunked;
 mod decoded;

@@ -4,9 +4,9 @@
 
 use std::ops::Range;
 
-use super::block::{ends_target, is_control, is_no_plain_name, is_not_visible, position};
 use super::malformed::Malformed;
 use super::version::Version;
+use crate::block::{ends_target, is_control, is_no_plain_name, is_not_visible, position};
 use crate::field::{Field, Known};
 
 /// Reads a head from its front. The buffer may end in the middle of it.
