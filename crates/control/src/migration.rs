@@ -39,8 +39,23 @@ pub struct Use {
 pub struct Look {
     /// The object, with its place.
     pub ingress: String,
+    /// The object's namespace.
+    pub namespace: String,
     /// What is different, and what to do about it.
     pub why: Vec<String>,
+}
+
+/// What becomes of the Ingresses of a namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct InNamespace {
+    /// The namespace.
+    pub namespace: String,
+    /// Its Ingresses of our class.
+    pub ingresses: usize,
+    /// Those of them that need a look.
+    pub need_a_look: usize,
+    /// Those of them without a route that is served, here and by ingress-nginx.
+    pub not_served: usize,
 }
 
 /// A setting whose default ingress-nginx 1.12 changed, and on which Ingresses depend.
@@ -69,6 +84,8 @@ pub struct Report {
     pub need_a_look: Vec<Look>,
     /// The Ingresses without a route that is served, here and by ingress-nginx.
     pub not_served: Vec<Look>,
+    /// The same numbers by namespace: those with most Ingresses that need a look first.
+    pub namespaces: Vec<InNamespace>,
     /// Ingresses, or parts of them, that ingress-nginx leaves out as well.
     pub left_out_before: Vec<String>,
     /// Ingresses of other classes, which are not judged.
@@ -116,6 +133,7 @@ impl Report {
         let left_out = translation.problems.iter().filter(is_left_out);
         report.left_out_before = left_out.map(ToString::to_string).collect();
         report.not_served = not_served(ours(), translation, options, &report.need_a_look);
+        report.namespaces = by_namespace(ours(), &report);
         report.from = (report.ingresses > 0).then_some(from);
         report.other_classes = classes::others(index, options);
         report.judged = report.ingresses
@@ -148,6 +166,11 @@ impl Report {
         writeln!(out, "{}", self.verdict())
     }
 
+    /// How many Ingresses behave as before.
+    pub fn as_before(&self) -> usize {
+        self.ingresses.saturating_sub(self.need_a_look.len() + self.not_served.len())
+    }
+
     /// The version that is compared with and why, and what to set.
     pub fn advice(&self) -> Vec<String> {
         let Some(from) = &self.from else { return Vec::new() };
@@ -163,7 +186,7 @@ impl Report {
     /// The verdict in one line.
     pub fn verdict(&self) -> String {
         let (looks, nothing) = (self.need_a_look.len(), self.not_served.len());
-        let as_before = self.ingresses.saturating_sub(looks + nothing);
+        let as_before = self.as_before();
         let mut verdict = match (self.ingresses, as_before) {
             (1, _) => format!("{as_before} of 1 Ingress behaves as before"),
             (all, 1) => format!("1 of {all} Ingresses behaves as before"),
@@ -266,10 +289,30 @@ fn not_served<'i>(
             problems.filter(|one| one.severity != Severity::Notice).map(|one| one.message.clone()).collect();
         let why = if why.is_empty() { vec!["it declares no path with a backend".to_owned()] } else { why };
         let place = ingress.origin.file.as_ref().map(|file| format!(" ({})", file.display()));
-        Look { ingress: format!("{object}{}", place.unwrap_or_default()), why }
+        let ingress = format!("{object}{}", place.unwrap_or_default());
+        Look { ingress, namespace: object.namespace, why }
     };
     let known: HashSet<_> = looks.iter().map(|look| look.ingress.as_str()).collect();
     unserved.map(look).filter(|look| !known.contains(look.ingress.as_str())).collect()
+}
+
+/// What a report says, by namespace.
+fn by_namespace<'i>(
+    ingresses: impl Iterator<Item = &'i Arc<Sourced<Ingress>>>,
+    report: &Report,
+) -> Vec<InNamespace> {
+    let mut counts: BTreeMap<String, InNamespace> = BTreeMap::new();
+    let mut count = |namespace: &str, part: fn(&mut InNamespace) -> &mut usize| {
+        let of = counts.entry(namespace.to_owned()).or_default();
+        *part(of) += 1;
+    };
+    ingresses.for_each(|one| count(&one.reference().namespace, |of| &mut of.ingresses));
+    report.need_a_look.iter().for_each(|look| count(&look.namespace, |of| &mut of.need_a_look));
+    report.not_served.iter().for_each(|look| count(&look.namespace, |of| &mut of.not_served));
+    let named = counts.into_iter().map(|(namespace, of)| InNamespace { namespace, ..of });
+    let mut all: Vec<_> = named.collect();
+    all.sort_by_key(|of| std::cmp::Reverse((of.need_a_look, of.not_served)));
+    all
 }
 
 /// Whether requests of a route get anything but 404 or a refusal.
@@ -305,7 +348,12 @@ fn looks<'p>(problems: impl Iterator<Item = &'p Problem>) -> Vec<Look> {
         let object = problem.object.as_ref().map(ToString::to_string).unwrap_or_default();
         let look = looks.entry(object.clone()).or_insert_with(|| {
             let place = problem.file.as_ref().map(|file| format!(" ({})", file.display()));
-            Look { ingress: format!("{object}{}", place.unwrap_or_default()), why: Vec::new() }
+            let namespace = problem.object.as_ref().map(|object| object.namespace.clone());
+            Look {
+                ingress: format!("{object}{}", place.unwrap_or_default()),
+                namespace: namespace.unwrap_or_default(),
+                why: Vec::new(),
+            }
         });
         let line = problem.line.map(|line| format!("line {line}: ")).unwrap_or_default();
         look.why.push(format!("{line}{}", problem.message));

@@ -1,11 +1,12 @@
 //! Ingresses in, objects of the Gateway API out: each file in `convert-cases`, and what becomes of it in `snapshots`. What is made is
 //! translated too: it may have no other problems than the remarks say.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use control::convert::Target;
+use control::convert::{Conversion, Target};
 use control::{Options, convert_at, load_at};
 
 /// The first of July 2026, in seconds since 1970.
@@ -33,6 +34,7 @@ fn options(manifests: Vec<PathBuf>) -> Options {
 fn cases() {
     insta::glob!("convert-cases/*.yaml", |path| {
         let conversion = convert_at(&options(vec![path.to_owned()]), None, &target(), now()).unwrap();
+        assert_names_are_unique(&conversion);
         let mut text = conversion.yaml();
         for problem in &conversion.findings {
             writeln!(text, "# {} {}: {problem}", problem.severity, problem.reason.as_str()).unwrap();
@@ -43,6 +45,39 @@ fn cases() {
         }
         insta::assert_snapshot!(text.replace(&format!("{}/", path.parent().unwrap().display()), ""));
     });
+}
+
+/// The second of two objects with one name would take the place of the first.
+fn assert_names_are_unique(conversion: &Conversion) {
+    let list: serde_json::Value = serde_json::from_str(&conversion.json()).unwrap();
+    let mut known = BTreeSet::new();
+    for item in list["items"].as_array().unwrap() {
+        let text = |of: &str| item["metadata"][of].as_str().unwrap_or_default().to_owned();
+        let name = (item["kind"].to_string(), text("namespace"), text("name"));
+        assert!(known.insert(name.clone()), "{name:?} is there twice");
+    }
+}
+
+#[test]
+fn names_that_are_made_of_others_meet_none() {
+    let ingress = |name: &str, annotation: &str| {
+        format!(
+            "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {{name: {name}, annotations: {{nginx.ingress.kubernetes.io/{annotation}}}}}\n\
+             spec:\n  tls: [{{hosts: [{name}.test], secretName: tls}}]\n  rules: [{{host: {name}.test, http: {{paths: [{{path: /, pathType: Prefix, \
+             backend: {{service: {{name: web, port: {{number: 80}}}}}}}}]}}}}]\n"
+        )
+    };
+    let text = ["web", "web-http", "web-www", "web-2"].map(|name| {
+        ingress(
+            name,
+            "from-to-www-redirect: 'true', nginx.ingress.kubernetes.io/whitelist-source-range: 192.0.2.0/24",
+        )
+    });
+    let target = Target { namespace: "default".to_owned(), ..target() };
+    let conversion = convert_at(&options(Vec::new()), Some(text.concat()), &target, now()).unwrap();
+    assert_names_are_unique(&conversion);
+    assert_eq!(conversion.counts()["HTTPRoute"], 12, "{:?}", conversion.counts());
+    assert_eq!(conversion.counts()["ForebayPolicy"], 5, "one for the Gateway: {:?}", conversion.counts());
 }
 
 /// What is wrong with the objects that were made, beside those that were there.

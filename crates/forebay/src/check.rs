@@ -10,6 +10,7 @@ use std::time::SystemTime;
 use anyhow::{Context, bail};
 use control::Translation;
 use control::migration::Report;
+use jiff::Zoned;
 use serde_json::{Value, json};
 
 use crate::cli::{self, ApiServer, Output, Source};
@@ -71,7 +72,7 @@ pub(crate) fn tell(
         Output::Json => format!("{:#}\n", as_json(translation, report)),
     };
     if let Some(file) = file {
-        fs::write(file, page::page(translation, report))
+        fs::write(file, page::page(translation, report, &Zoned::now()).html())
             .with_context(|| format!("cannot write {}", file.display()))?;
     }
     output::print(&text)?;

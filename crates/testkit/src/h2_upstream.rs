@@ -17,7 +17,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
 use crate::h2_stream::{BodyReceiver, BodySender, fields, header_map};
-use crate::runtime::{driver, wait};
+use crate::runtime::{at_once, driver, wait};
 use crate::tls::{TlsInfo, TlsServer};
 
 /// A listener. It and its connections end with this value.
@@ -161,6 +161,11 @@ impl H2Peer {
         if !body.is_empty() {
             sender.send(body.to_vec(), true);
         }
+    }
+
+    /// Sends a whole response in one write. The body has to fit into the window.
+    pub fn answer_at_once(&mut self, status: u16, headers: &[(&str, &str)], body: &[u8]) {
+        at_once(|| self.answer(status, headers, body));
     }
 
     /// Breaks off.

@@ -1,6 +1,6 @@
 //! The thread on which HTTP/2 connections are driven, so that tests may wait for them in plain words.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, mpsc};
 
 use tokio::runtime::{Builder, Handle};
 
@@ -22,4 +22,19 @@ pub(crate) fn driver() -> &'static Handle {
 pub(crate) fn wait<F: Future>(what: &str, future: F) -> F::Output {
     let patiently = async { tokio::time::timeout(PATIENCE, future).await };
     DRIVER.block_on(patiently).unwrap_or_else(|_| panic!("waited in vain for {what}"))
+}
+
+/// Does something while no connection is driven, so that all that it sends leaves in one write. It must not wait.
+pub(crate) fn at_once<T>(act: impl FnOnce() -> T) -> T {
+    let (stopped, has_stopped) = mpsc::channel();
+    let (done, is_done) = mpsc::channel::<()>();
+    DRIVER.spawn(async move {
+        stopped.send(()).expect("it is waited for");
+        // An end of the channel is what is waited for.
+        let _ = is_done.recv();
+    });
+    has_stopped.recv().expect("the thread drives on");
+    let result = act();
+    drop(done);
+    result
 }

@@ -193,7 +193,7 @@ fn h2_h2c(setup: Setup) -> (Forebay, Conversation) {
         let mut call = client.call("GET", HOST, "/path/to/page?query=1", &[], true);
         let mut peer = upstream.accept_request();
         await_sleep();
-        peer.answer(200, &[("content-type", "text/plain")], &[b'x'; BODY_BYTES]);
+        peer.answer_at_once(200, &[("content-type", "text/plain")], &[b'x'; BODY_BYTES]);
         assert_eq!(call.read_response().body.len(), BODY_BYTES);
         await_sleep();
     };

@@ -19,6 +19,7 @@ mod grpc;
 mod hosts;
 mod kinds;
 mod listeners;
+mod names;
 mod paths;
 mod policy;
 mod protocol;
@@ -46,6 +47,7 @@ use filters::Common;
 use kinds::Placed;
 use listeners::Listeners;
 pub use listeners::Target;
+use names::Names;
 use protocol::Protocol;
 use routes::{Claims, Surroundings, Wishes};
 
@@ -133,7 +135,9 @@ fn convert(
     let hosts = hosts::look(&mains, index, options);
     let namespaces: BTreeSet<_> = mains.iter().map(|one| one.ingress.namespace().to_owned()).collect();
     let listeners = Listeners::new(&hosts, namespaces, options, target);
-    conversion.of_gateway(index, target, &listeners, &defaults);
+    let mut all = All::new(&mains);
+    let policy = all.policies.take(&target.namespace, &target.name);
+    conversion.of_gateway(index, target, &listeners, (&defaults, &policy));
     let canaries_by_path = Canaries::new(&canaries);
     let around = Surroundings {
         index,
@@ -143,7 +147,6 @@ fn convert(
         defaults: &defaults,
         as_http,
     };
-    let mut all = All::default();
     for one in &mains {
         conversion.of_ingress(one, &around, &mut all);
     }
@@ -156,14 +159,30 @@ fn convert(
 }
 
 /// What has been made of the Ingresses so far.
-#[derive(Default)]
 struct All {
     claims: Claims,
+    /// The names of routes and of policies.
+    routes: Names,
+    policies: Names,
     /// The Services that have a policy for TLS.
     with_tls: BTreeSet<NsName>,
     /// The kinds of routes that send copies to a Service of another namespace, by both.
     copied: BTreeMap<(NsName, String), BTreeSet<&'static str>>,
     placed: Vec<Placed>,
+}
+
+impl All {
+    fn new(ingresses: &[Annotations<'_>]) -> Self {
+        let names = Names::kept_for(ingresses);
+        Self {
+            claims: Claims::new(),
+            routes: names.clone(),
+            policies: names,
+            with_tls: BTreeSet::new(),
+            copied: BTreeMap::new(),
+            placed: Vec::new(),
+        }
+    }
 }
 
 /// The problems that say why an Ingress, or a part of it, is not served as it is.
@@ -177,7 +196,13 @@ fn faults(problems: &[Problem]) -> Vec<Problem> {
 }
 
 impl Conversion {
-    fn of_gateway(&mut self, index: &Index, target: &Target, listeners: &Listeners<'_>, defaults: &Defaults) {
+    fn of_gateway(
+        &mut self,
+        index: &Index,
+        target: &Target,
+        listeners: &Listeners<'_>,
+        (defaults, policy): (&Defaults, &str),
+    ) {
         if index.gateway.classes.get(&NsName::new("", &*target.class)).is_none() {
             let spec = GatewayClassSpec { controller_name: CONTROLLER.to_owned(), parameters_ref: None };
             self.documents.push(Document::of_gateway_api(GatewayClass::KIND, None, &target.class, &spec));
@@ -188,7 +213,7 @@ impl Conversion {
         self.documents.extend(gateways);
         let settings = policy::Settings::of_gateway(&defaults.settings);
         if !settings.is_empty() {
-            let mut document = settings.document(&target.namespace, &target.name, &attached);
+            let mut document = settings.document(&target.namespace, policy, &attached);
             document.remark("", "What holds for all Ingresses.");
             self.documents.push(document);
         }
@@ -229,7 +254,7 @@ impl Conversion {
             to_tls: (with_certificate, force),
             closed,
         };
-        let mut routes = routes::make(&wishes, around, &mut all.claims);
+        let mut routes = routes::make(&wishes, around, &mut all.claims, &mut all.routes);
         all.placed.append(&mut routes.placed);
         let ingress = one.ingress;
         let is_grpc = routes.documents.iter().any(|document| document.kind() == grpc::KIND);

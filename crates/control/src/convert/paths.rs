@@ -28,6 +28,8 @@ pub(super) struct Converted {
     pub(super) lacks: Option<String>,
     /// Requests for this path are sent to the same with a slash behind it.
     pub(super) adds_slash_to: Option<String>,
+    /// What is compared in another way than before.
+    pub(super) remark: Option<&'static str>,
 }
 
 /// How the paths of a host are compared.
@@ -63,6 +65,17 @@ const TAILS: &[(&str, Option<Capture>)] = &[
     ("/.*", None),
 ];
 
+/// What is said of an expression that becomes a prefix.
+const AS_PREFIX: &str = "A prefix of whole path elements, in these letters. In ingress-nginx it is a regular expression, which matches the \
+                         beginning of a path in any letter case.";
+
+impl Converted {
+    /// A match alone.
+    pub(super) fn of(path: PathMatch) -> Self {
+        Self { path, change: None, lacks: None, adds_slash_to: None, remark: None }
+    }
+}
+
 impl Mode {
     /// The mode of a host with these paths, if its paths are expressions.
     pub(super) fn of_expressions<'i>(paths: impl IntoIterator<Item = &'i Declared<'i>>) -> Self {
@@ -89,15 +102,16 @@ pub(super) fn convert(declared: &Declared<'_>, mode: Mode) -> Converted {
             let is_prefix = kind == PathMatchType::PathPrefix;
             let (change, lacks) =
                 declared.target.map_or((None, None), |target| rewrite(target, &shape, is_prefix));
-            let value = if shape.prefix.is_empty() { "/" } else { shape.prefix };
-            Converted { path: path_match(kind, value), change, lacks, adds_slash_to: None }
+            let is_root = shape.prefix.is_empty() && is_prefix;
+            let path = path_match(kind, if shape.prefix.is_empty() { "/" } else { shape.prefix });
+            Converted { change, lacks, remark: (!is_root).then_some(AS_PREFIX), ..Converted::of(path) }
         }
         (_, None) => {
             let change = declared.target.filter(|target| !target.contains('$') && is_path(target)).map(full);
             let lacks = declared.target.filter(|_| change.is_none()).map(no_captures);
             let rest = declared.path.strip_prefix('/').unwrap_or(declared.path);
             let path = path_match(PathMatchType::RegularExpression, &format!("/(?i:{rest}).*"));
-            Converted { path, change, lacks, adds_slash_to: None }
+            Converted { change, lacks, ..Converted::of(path) }
         }
     }
 }
@@ -112,7 +126,7 @@ fn plain(declared: &Declared<'_>) -> Converted {
     };
     let adds_slash = !declared.is_exact && !bare.is_empty() && bare.len() + 1 == declared.path.len();
     let adds_slash_to = adds_slash.then(|| bare.to_owned());
-    Converted { path: path_match(kind, value), change: None, lacks: None, adds_slash_to }
+    Converted { adds_slash_to, ..Converted::of(path_match(kind, value)) }
 }
 
 fn path_match(kind: PathMatchType, value: &str) -> PathMatch {

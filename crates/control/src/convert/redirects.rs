@@ -34,7 +34,13 @@ pub(super) fn of_all(annotations: &Annotations<'_>) -> Option<(Filter, Vec<Strin
     };
     let (redirect, lacks) = to_url(url, status);
     remarks.extend(lacks.map(|lacks| annotations.lose(Severity::Warning, name, lacks)));
-    remarks.push("The query of a request is kept, which ingress-nginx does not do.".to_owned());
+    remarks.push(
+        "The query of a request is kept, which ingress-nginx does not do. It redirects paths that no rule takes, too."
+            .to_owned(),
+    );
+    if url.split_once("://").is_some_and(|(_, rest)| !rest.contains('/')) {
+        remarks.push("A slash stands behind the name in Location.".to_owned());
+    }
     Some((filter(redirect), remarks))
 }
 

@@ -16,6 +16,7 @@ use super::grpc;
 use super::hosts::{Host, Hosts, Name, Rule, declare, rules};
 use super::kinds::Placed;
 use super::listeners::{Listeners, Sections};
+use super::names::Names;
 use super::paths::{self, Mode};
 use super::policy::Attached;
 use super::protocol::Protocol;
@@ -28,6 +29,16 @@ use crate::objects::gateway_api::{
 };
 use crate::objects::{At, Resource};
 use crate::problem::{Place, Problem, Reason, Severity};
+
+/// What is said where a host, or another name of it, has no listener for HTTPS.
+const IN_CLEAR: &str =
+    "Served over HTTP only. ingress-nginx also serves it over HTTPS, with a certificate that is not for it.";
+
+/// What is said of redirects to TLS.
+const TO_TLS: &str = "ingress-nginx drops a slash at the end of Location, and redirects paths that no rule takes before it answers 404.";
+
+/// What is said of redirects from one name to another.
+const TO_HOST: &str = "ingress-nginx drops a slash at the end of Location, and writes the port.";
 
 /// How many rules a route may have.
 const RULES_MAX: usize = 16;
@@ -69,13 +80,18 @@ pub(super) struct Routes {
 }
 
 /// Makes the routes of an Ingress.
-pub(super) fn make<'s>(wishes: &Wishes<'s>, around: &Surroundings<'s>, claims: &mut Claims) -> Routes {
+pub(super) fn make<'s>(
+    wishes: &Wishes<'s>,
+    around: &Surroundings<'s>,
+    claims: &mut Claims,
+    names: &mut Names,
+) -> Routes {
     let mut maker = Maker { wishes, around, claims, services: Vec::new(), findings: Vec::new() };
     let drafts = maker.drafts();
     let Maker { services, findings, .. } = maker;
     let mut routes =
         Routes { documents: Vec::new(), attached: Vec::new(), placed: Vec::new(), services, findings };
-    routes.write(drafts, wishes);
+    routes.write(drafts, wishes, names);
     routes
 }
 
@@ -110,11 +126,12 @@ impl<'s> Maker<'_, 's> {
         let namespace = self.wishes.annotations.ingress.namespace();
         let unknown = Host::default();
         let host = self.around.hosts.get(&rule.host).unwrap_or(&unknown);
-        let made = self.rules(rule, host);
-        if made.is_empty() {
-            return Vec::new();
-        }
+        let mut made = self.rules(rule, host);
+        let Some(first) = made.first_mut() else { return Vec::new() };
         let Sections { http, https } = self.around.listeners.of(&rule.host, namespace);
+        if https.is_none() {
+            first.remarks.push(IN_CLEAR.to_owned());
+        }
         let (with_certificate, always) = self.wishes.to_tls;
         let is_catch_all = self.wishes.annotations.ingress.spec.rules.is_empty();
         let redirects = !is_catch_all && (always || with_certificate && host.has_tls);
@@ -135,12 +152,17 @@ impl<'s> Maker<'_, 's> {
         let hostnames: Vec<_> = rule.host.iter().chain(&covered).cloned().collect();
         let mut drafts = Vec::new();
         if !clear.is_empty() {
-            let parents = vec![http.clone()];
-            drafts.push(Draft { hostnames: clear, parents, rules: made.clone(), role: Role::Whole });
+            let (parents, mut rules) = (vec![http.clone()], made.clone());
+            rules[0].remarks.push(IN_CLEAR.to_owned());
+            drafts.push(Draft { hostnames: clear, parents, rules, role: Role::Whole });
         }
         if redirects {
-            let clear = self.in_clear(&made);
-            if !secure.is_empty() {
+            let mut clear = self.in_clear(&made);
+            if secure.is_empty() {
+                let lacks = "the host has no certificate, so that the Gateway has no listener for HTTPS: redirects lead nowhere until it has one";
+                let remark = self.wishes.annotations.lose(Severity::Warning, "force-ssl-redirect", lacks);
+                clear[0].remarks.extend([IN_CLEAR.to_owned(), remark]);
+            } else {
                 let hsts = self.around.defaults.hsts.as_deref();
                 let rules = made.into_iter().map(|one| one.told_to_stay(hsts)).collect();
                 drafts.push(Draft {
@@ -164,7 +186,7 @@ impl<'s> Maker<'_, 's> {
         let filter = redirects::to_tls(self.around.defaults.redirect_status);
         let redirect = |matches| Made {
             rule: HttpRouteRule { matches, filters: all([filter.clone()]), ..HttpRouteRule::default() },
-            remarks: Vec::new(),
+            remarks: vec![TO_TLS.to_owned()],
             is_exempt: false,
             is_first: false,
         };
@@ -220,7 +242,7 @@ impl<'s> Maker<'_, 's> {
             .filter(|from| !self.around.hosts.contains_key(&Some(from.clone())))?;
         let filter = redirects::to_host(rule.host.as_deref()?, self.around.defaults.redirect_status);
         let rule = HttpRouteRule { filters: all([filter]), ..HttpRouteRule::default() };
-        let made = Made { rule, remarks: Vec::new(), is_exempt: false, is_first: true };
+        let made = Made { rule, remarks: vec![TO_HOST.to_owned()], is_exempt: false, is_first: true };
         let https = https.map(|https| {
             let own = self
                 .around
@@ -280,7 +302,7 @@ impl<'s> Maker<'_, 's> {
         }
         if let Some(backend) = &ingress.spec.default_backend {
             let place = Place::at(ingress, backend);
-            let converted = paths::Converted { path: root(), change: None, lacks: None, adds_slash_to: None };
+            let converted = paths::Converted::of(root());
             let key = (rule.host.clone(), key(&converted.path));
             if !self.claims.contains_key(&key) && self.claims_path(&rule.host, &converted.path, &place) {
                 made.extend(self.of_path(&converted, &backend.value, None, &place));
@@ -316,14 +338,15 @@ impl<'s> Maker<'_, 's> {
         if let Some(bare) = &converted.adds_slash_to {
             let bare = of_path(PathMatch { kind: PathMatchType::Exact, value: Some(bare.as_str().into()) });
             let to = format!("{}/", converted.path.value.as_deref().unwrap_or_default());
-            made.push(redirecting(vec![at(bare)], all([redirects::to_path(&to, 301)])));
+            let rule = redirecting(vec![at(bare)], all([redirects::to_path(&to, 301)]));
+            made.push(Made { is_first: true, ..rule });
         }
         if let Some((filter, remarks)) = &self.wishes.redirect {
             let one = redirecting(vec![at(matches)], all([filter.clone()]));
             made.push(Made { remarks: remarks.clone(), is_first: true, ..one });
             return made;
         }
-        let mut remarks = Vec::new();
+        let mut remarks: Vec<_> = converted.remark.map(str::to_owned).into_iter().collect();
         if let Some(lacks) = &converted.lacks {
             let message = format!("rewrite-target: {lacks}; requests are answered 500");
             self.findings.push(
@@ -381,9 +404,9 @@ fn of_path(path: PathMatch) -> HttpMatch {
 }
 
 impl Routes {
-    fn write(&mut self, drafts: Vec<Draft>, wishes: &Wishes<'_>) {
+    fn write(&mut self, drafts: Vec<Draft>, wishes: &Wishes<'_>, names: &mut Names) {
         let ingress = wishes.annotations.ingress;
-        let mut names: BTreeMap<String, usize> = BTreeMap::new();
+        let mut own = Some(ingress.name());
         for draft in drafts {
             let begin = match draft.role {
                 Role::Whole | Role::Secure => ingress.name().to_owned(),
@@ -391,9 +414,10 @@ impl Routes {
                 Role::Www => format!("{}-www", ingress.name()),
             };
             for rules in draft.rules.chunks(RULES_MAX) {
-                let count = names.entry(begin.clone()).or_default();
-                *count += 1;
-                let name = if *count == 1 { begin.clone() } else { format!("{begin}-{count}") };
+                let name = match own.take_if(|own| *own == begin) {
+                    Some(own) => own.to_owned(),
+                    None => names.take(ingress.namespace(), &begin),
+                };
                 self.route(&name, &draft, rules, wishes);
             }
         }

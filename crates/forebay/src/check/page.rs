@@ -1,109 +1,139 @@
-//! The report of `forebay check` as one page of HTML without anything from elsewhere.
+//! The report of `forebay check` as a page: three numbers, then by namespace, then what to do.
+//!
+//! Must not be in here: HTML, which is in the crate `bench`; conclusions.
 
-use control::Translation;
+use ::bench::report::{Block, Figure, Note, Notes, Page, Table, Tone};
 use control::migration::{Look, Report, Use};
+use control::outcome::Outcome;
+use control::{Severity, Translation};
+use jiff::Zoned;
 
-const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:72rem;padding:0 1rem}\
-    table{border-collapse:collapse;width:100%;margin:1rem 0}td,th{text-align:left;padding:.3rem .6rem;border-bottom:1px solid #ddd;\
-    vertical-align:top}td.number{text-align:right}code{font-size:.95em}@media(prefers-color-scheme:dark){body{background:#111;color:#ddd}\
-    td,th{border-color:#333}}";
+use crate::version;
 
-/// The page.
-pub(super) fn page(translation: &Translation, report: &Report) -> String {
-    let body = [
-        format!(
-            "<h1>From ingress-nginx to Forebay</h1><p><strong>{}</strong></p>",
-            escaped(&report.verdict())
-        ),
-        list(report.advice().iter().map(String::as_str)),
-        looks("Ingresses that need a look", &report.need_a_look),
-        looks("Ingresses that serve nothing, as before", &report.not_served),
-        left_out(report),
-        uses("Annotations in use", &report.annotations),
-        uses("ConfigMap keys in use", &report.keys),
-        problems(translation),
+pub(super) fn page(translation: &Translation, report: &Report, now: &Zoned) -> Page {
+    Page {
+        title: "From ingress-nginx to Forebay".to_owned(),
+        lead: format!("{}.", report.verdict()),
+        figures: figures(report),
+        facts: facts(report, now),
+        blocks: vec![
+            Block::Table(namespaces(report)),
+            Block::Notes(to_do(report)),
+            Block::Table(working(report)),
+            Block::Notes(not_served(report)),
+            Block::Notes(problems(translation)),
+        ],
+    }
+}
+
+fn figures(report: &Report) -> Vec<Figure> {
+    let figure = |name: &str, count: usize| {
+        let note = format!("of {} Ingresses", report.ingresses);
+        Figure { name: name.to_owned(), value: count.to_string(), note }
+    };
+    vec![
+        figure("behave as before", report.as_before()),
+        figure("need a look", report.need_a_look.len()),
+        figure("serve nothing, as before", report.not_served.len()),
+    ]
+}
+
+fn facts(report: &Report, now: &Zoned) -> Vec<(String, String)> {
+    let mut facts = vec![
+        ("date".to_owned(), now.strftime("%Y-%m-%d %H:%M %Z").to_string()),
+        ("forebay".to_owned(), version::RELEASE.to_owned()),
     ];
-    format!(
-        "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>forebay check</title>\
-         <style>{STYLE}</style></head><body>{}</body></html>\n",
-        body.concat()
-    )
+    if let Some(from) = &report.from {
+        facts.push(("compared with".to_owned(), format!("ingress-nginx {}", from.version)));
+        facts.push(("since".to_owned(), from.why.clone()));
+    }
+    let others = report.other_classes.iter().map(ToString::to_string);
+    facts.extend(others.map(|class| ("not judged".to_owned(), class)));
+    facts
 }
 
-fn looks(title: &str, looks: &[Look]) -> String {
-    if looks.is_empty() {
-        return String::new();
-    }
-    let looks = looks.iter().map(|look| {
-        format!(
-            "<h3><code>{}</code></h3>{}",
-            escaped(&look.ingress),
-            list(look.why.iter().map(String::as_str))
-        )
+fn namespaces(report: &Report) -> Table {
+    let rows = report.namespaces.iter().map(|of| {
+        let as_before = of.ingresses.saturating_sub(of.need_a_look + of.not_served);
+        let counts = [of.ingresses, as_before, of.need_a_look, of.not_served];
+        std::iter::once(of.namespace.clone()).chain(counts.map(|count| count.to_string())).collect()
     });
-    format!("<h2>{title}</h2>{}", looks.collect::<String>())
+    let columns = ["namespace", "Ingresses", "as before", "need a look", "serve nothing"];
+    Table {
+        title: "By namespace".to_owned(),
+        note: String::new(),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows: rows.collect(),
+    }
 }
 
-fn left_out(report: &Report) -> String {
-    if report.left_out_before.is_empty() {
-        return String::new();
+/// Settings first, since one of them may settle many Ingresses.
+fn to_do(report: &Report) -> Notes {
+    // The first line says what is compared with, which stands among the facts.
+    let settings = report.advice().into_iter().skip(1).map(|line| note(Tone::Warning, "set", line));
+    let uses = report.annotations.iter().chain(&report.keys).filter_map(of_use);
+    Notes {
+        title: "What to do".to_owned(),
+        none: "Nothing: no setting is missing, and every annotation in use works.".to_owned(),
+        notes: settings
+            .chain(report.need_a_look.iter().map(|look| of_look(look, "look")))
+            .chain(uses)
+            .collect(),
     }
-    let items = list(report.left_out_before.iter().map(String::as_str));
-    format!("<h2>Left out by ingress-nginx as well</h2>{items}")
 }
 
-fn uses(title: &str, uses: &[Use]) -> String {
-    if uses.is_empty() {
-        return String::new();
+/// Annotations and keys that work need no note.
+fn of_use(Use { name, outcome, count }: &Use) -> Option<Note> {
+    let (tone, mark) = match outcome {
+        Outcome::Works => return None,
+        Outcome::WithoutEffect(_) => (Tone::Plain, "without effect"),
+        Outcome::BadValue(_) => (Tone::Plain, "bad value, as before"),
+        Outcome::Differs(_) => (Tone::Warning, "works in part"),
+        Outcome::Closed(_) => (Tone::Failure, "closed"),
+    };
+    let used = vec![("used".to_owned(), count.to_string())];
+    let text = outcome.to_string();
+    let how = text.split_once(": ").map_or(text.as_str(), |(_, how)| how);
+    Some(Note { evidence: used, ..note(tone, mark, format!("{name}: {how}")) })
+}
+
+fn of_look(look: &Look, mark: &str) -> Note {
+    note(Tone::Warning, mark, format!("{}: {}", look.ingress, look.why.join("; ")))
+}
+
+fn working(report: &Report) -> Table {
+    let works = |one: &&Use| one.outcome == Outcome::Works;
+    let rows = report.annotations.iter().chain(&report.keys).filter(works);
+    Table {
+        title: "Annotations and ConfigMap keys that work as before".to_owned(),
+        note: String::new(),
+        columns: vec!["name".to_owned(), "used".to_owned()],
+        rows: rows.map(|one| vec![one.name.to_owned(), one.count.to_string()]).collect(),
     }
-    let rows = uses.iter().map(|Use { name, outcome, count }| {
-        format!(
-            "<tr><td><code>{}</code></td><td class=\"number\">{count}</td><td>{}</td></tr>",
-            escaped(name),
-            escaped(&outcome.to_string())
-        )
+}
+
+fn not_served(report: &Report) -> Notes {
+    let ingresses = report.not_served.iter().map(|look| of_look(look, "serves nothing"));
+    let parts = report.left_out_before.iter().map(|part| note(Tone::Plain, "left out", part.clone()));
+    Notes {
+        title: "Left out by ingress-nginx as well".to_owned(),
+        none: "Nothing.".to_owned(),
+        notes: ingresses.chain(parts).collect(),
+    }
+}
+
+fn problems(translation: &Translation) -> Notes {
+    let notes = translation.problems.iter().map(|problem| {
+        let tone = match problem.severity {
+            Severity::Error => Tone::Failure,
+            Severity::Warning => Tone::Warning,
+            Severity::Notice => Tone::Plain,
+        };
+        note(tone, problem.severity.as_str(), problem.to_string())
     });
-    let rows: String = rows.collect();
-    format!("<h2>{title}</h2><table><tr><th>Name</th><th>Used</th><th>Here</th></tr>{rows}</table>")
+    Notes { title: "All problems and notices".to_owned(), none: "None.".to_owned(), notes: notes.collect() }
 }
 
-fn problems(translation: &Translation) -> String {
-    if translation.problems.is_empty() {
-        return String::new();
-    }
-    let rows = translation.problems.iter().map(|problem| {
-        format!("<tr><td>{}</td><td>{}</td></tr>", problem.severity, escaped(&problem.to_string()))
-    });
-    format!("<h2>All problems and notices</h2><table>{}</table>", rows.collect::<String>())
-}
-
-fn list<'t>(items: impl Iterator<Item = &'t str>) -> String {
-    let items: Vec<_> = items.map(|item| format!("<li>{}</li>", escaped(item))).collect();
-    format!("<ul>{}</ul>", items.concat())
-}
-
-/// Text that no name or value can break out of.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            _ => escaped.push(c),
-        }
-    }
-    escaped
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nothing_breaks_out_of_the_page() {
-        assert_eq!(escaped("<a href=\"x\">'&'"), "&lt;a href=&quot;x&quot;&gt;&#39;&amp;&#39;");
-    }
+fn note(tone: Tone, mark: &str, text: String) -> Note {
+    Note { tone, mark: mark.to_owned(), text, evidence: Vec::new(), remedy: String::new() }
 }

@@ -2,6 +2,8 @@
 //!
 //! What becomes of it says the code that serves ([`proxy::explain`]); here the objects are added that the steps come from.
 
+#[cfg(test)]
+mod converted;
 mod question;
 mod show;
 mod sources;

@@ -2,7 +2,7 @@
 
 use super::paint::Tone;
 use super::text::Signs;
-use super::told::State;
+use super::told::{Failing, State};
 use super::unit::{bytes, count, counted, number, percent, quantile, rate};
 
 /// Share of local ports from which the figure is marked.
@@ -10,6 +10,9 @@ const PORTS_MANY: f64 = 0.8;
 
 /// Share of the CPUs from which the figure is marked.
 const CPU_MUCH: f64 = 0.9;
+
+/// Most routes that fail which are told; the console lists all.
+const FAILING_MAX: usize = 3;
 
 const DAY_SECONDS: f64 = 86400.0;
 
@@ -75,6 +78,9 @@ pub(super) fn concerns(state: &State, signs: Signs) -> Vec<Concern> {
     let State { configuration, findings, problems, certificates, upstream, .. } = state;
     let mut all = Vec::new();
     let mut add = |tone, text: String| all.push(Concern { tone, text });
+    for route in state.failing.iter().take(FAILING_MAX) {
+        add(Tone::Bad, failing(route, signs));
+    }
     for trouble in &configuration.troubles {
         add(Tone::Bad, format!("a watch fails: {}", signs.clean(trouble)));
     }
@@ -113,4 +119,14 @@ pub(super) fn concerns(state: &State, signs: Signs) -> Vec<Concern> {
     }
     all.sort_by_key(|concern| concern.tone != Tone::Bad);
     all
+}
+
+/// A route that fails: how often, and for which reason most often.
+fn failing(route: &Failing, signs: Signs) -> String {
+    let Failing { host, path, server_errors_per_second, error_ratio, causes } = route;
+    let host = if host == "_" { "*" } else { host };
+    let why = causes.first().map(|cause| cause.reason.as_deref().unwrap_or("the endpoint's own status"));
+    let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+    let (rate, share) = (number(*server_errors_per_second), percent(Some(*error_ratio), signs));
+    signs.clean(&format!("{host}{path} fails {rate}/s, {share} of its requests{why}"))
 }

@@ -29,6 +29,10 @@ fn state(requests: f64) -> Value {
         "findings": {"worst": [{"id": "ports", "verdict": "warning", "message": "few local ports are left"}]},
         "problems": {"error": 1, "warning": 2},
         "certificates": {"expired": 0, "endingSoon": 1, "firstEndSeconds": 1_360_000},
+        "failing": [
+            {"host": "shop.example.com", "path": "/cart", "serverErrorsPerSecond": 0.4, "errorRatio": 0.033,
+             "causes": [{"reason": "connect-refused", "perSecond": 0.4}]},
+        ],
     })
 }
 

@@ -31,6 +31,27 @@ pub(super) struct State {
     pub(super) problems: Problems,
     #[serde(default)]
     pub(super) certificates: Certificates,
+    #[serde(default)]
+    pub(super) failing: Vec<Failing>,
+}
+
+/// A route that fails.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Failing {
+    pub(super) host: String,
+    pub(super) path: String,
+    pub(super) server_errors_per_second: f64,
+    pub(super) error_ratio: f64,
+    pub(super) causes: Vec<Cause>,
+}
+
+/// Why it fails; the first cause is the most frequent one.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Cause {
+    /// None where the endpoint returned the status itself.
+    pub(super) reason: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
