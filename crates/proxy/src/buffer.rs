@@ -21,26 +21,34 @@ pub(crate) struct Buffer {
 }
 
 impl Buffers {
+    /// Where buffers of this length are kept, if they are.
+    #[inline]
+    fn class(&self, len: usize) -> Option<&RefCell<Vec<Box<[u8]>>>> {
+        match len {
+            SMALL_BUFFER_BYTES => Some(&self.small),
+            LARGE_BUFFER_BYTES => Some(&self.large),
+            _ => None,
+        }
+    }
+
+    #[inline]
     fn take(&self, len: usize) -> Box<[u8]> {
-        let class = match len {
-            SMALL_BUFFER_BYTES => &self.small,
-            LARGE_BUFFER_BYTES => &self.large,
-            _ => return vec![0; len].into(),
-        };
-        class.borrow_mut().pop().unwrap_or_else(|| vec![0; len].into())
+        let kept = self.class(len).and_then(|class| class.borrow_mut().pop());
+        kept.unwrap_or_else(|| allocate(len))
     }
 
     fn put(&self, bytes: Box<[u8]>) {
-        let class = match bytes.len() {
-            SMALL_BUFFER_BYTES => &self.small,
-            LARGE_BUFFER_BYTES => &self.large,
-            _ => return,
-        };
+        let Some(class) = self.class(bytes.len()) else { return };
         let mut kept = class.borrow_mut();
         if kept.len() * bytes.len() < BUFFER_BYTES_KEPT_MAX {
             kept.push(bytes);
         }
     }
+}
+
+#[cold]
+fn allocate(len: usize) -> Box<[u8]> {
+    vec![0; len].into()
 }
 
 impl Buffer {
@@ -161,8 +169,11 @@ impl Buffer {
     }
 
     /// Forgets what is in it and gives the memory back.
+    #[inline]
     pub(crate) fn clear(&mut self) {
-        self.pool.put(std::mem::take(&mut self.bytes));
+        if !self.bytes.is_empty() {
+            self.pool.put(std::mem::take(&mut self.bytes));
+        }
         self.start = 0;
         self.end = 0;
     }
